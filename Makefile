@@ -1,0 +1,47 @@
+# The only entry point. `make demo` and `make test` set up a fresh Debian machine by themselves.
+SHELL := /bin/bash
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-offline test test-full build check generate bench fuzz clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: build ## networks between real hosts on this machine (needs root); ARGS="--networks 50 -o json" and the like
+	@$(if $(filter 0,$(shell id -u)),,sudo) target/release/hueplane demo $(ARGS)
+
+demo-offline: build ## the same planes over shipped captures and tables; no root
+	@scripts/demo-offline
+
+test: ## everything that must pass; the last line is the count
+	@scripts/setup test
+	@scripts/test
+
+test-full: ## the same with the whole day of real updates (needs the data folder)
+	@scripts/setup test
+	@HUEPLANE_FULL=1 scripts/test
+
+build: ## target/release/hueplane
+	@scripts/setup build
+	cargo build --release --locked -j2 -p hueplane
+
+check: ## format, lints, documentation, generated files, licences, crate order
+	@scripts/setup build
+	@scripts/check
+
+generate: ## writes the generated files anew
+	cargo run -q -p hue-spec-codegen
+	cargo run -q -p hueplane -- schema > target/schema.json && mv target/schema.json docs/reference/schema.json
+	cargo run -q -p hueplane -- reference > target/cli.md && mv target/cli.md docs/reference/cli.md
+	HUEPLANE_BLESS=1 cargo test -q -p hueplaned --test api_openapi the_published >target/openapi.log || (cat target/openapi.log; false)
+
+bench: ## tables and planes beside DPDK, into bench/results (installs libdpdk-dev)
+	@scripts/setup bench
+	cd bench && cargo run --release --locked -j2 -- all
+
+fuzz: ## a minute of coverage-guided fuzzing of the header code (needs nightly Rust and cargo-fuzz)
+	@scripts/setup fuzz
+	cargo +nightly fuzz run wire -- -max_len=512 -max_total_time=60
+
+clean: ## removes what was built
+	rm -rf target bench/target fuzz/target

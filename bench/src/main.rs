@@ -1,0 +1,185 @@
+//! Measures hueplane's tables and planes beside DPDK's in one run, rounds interleaved, and writes what it found to
+//! `results/` as JSON and markdown.
+//!
+//! Flow: real tables (`rib`) → engines (`ours`, `dpdk`) → answers compared → timed rounds (`measure`) → `report`.
+
+mod dpdk;
+mod engine;
+mod insert;
+mod lookup;
+mod machine;
+mod measure;
+mod memory;
+mod oracle;
+mod ours;
+mod packets;
+mod planes;
+mod report;
+mod rib;
+mod rng;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+use crate::dpdk::{Dpdk, DpdkError};
+use crate::report::Report;
+
+const HELP: &str = "\
+Measures hueplane beside DPDK on real tables.
+
+Usage: hue-bench COMMAND [--quick] [--core N] [--out DIR]
+
+Commands:
+  lookup    IPv4 lookups: 1, 16 and 64 networks beside rte_lpm and rte_fib
+  lookup6   IPv6 lookups beside rte_lpm6 and rte_fib6
+  insert    insertion and removal, one by one and in batches
+  memory    what real tables weigh
+  planes    whole packets beside a DPDK loop over net_ring
+  all       all of these
+
+Options:
+  --quick   fewer networks, lookups and rounds
+  --core N  the core to run on (default: the last)
+  --out DIR where results go (default: results beside this package)
+
+Exit codes: 0 measured (a table whose data is absent is skipped and said so), 1 failed or engines disagree, 2 usage.";
+
+/// Why a run ends early.
+#[derive(Debug, Error)]
+enum Failure {
+    /// DPDK's side failed.
+    #[error(transparent)]
+    Dpdk(#[from] DpdkError),
+    /// Our table refused something.
+    #[error(transparent)]
+    Table(#[from] hue_tables::TableError),
+    /// Our engine refused a network.
+    #[error(transparent)]
+    Substrate(#[from] hue_substrate::SubstrateError),
+    /// Two engines, or an engine and the oracle, gave different answers.
+    #[error("answers differ: {0}")]
+    Disagree(String),
+    /// Results could not be written.
+    #[error("results: {0}")]
+    Write(#[from] std::io::Error),
+    /// The command line made no sense.
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// What the command line asked for.
+struct Settings {
+    command: String,
+    quick: bool,
+    core: usize,
+    out: PathBuf,
+}
+
+impl Settings {
+    fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+        let mut settings = Self { command: String::new(), quick: false, core: machine::last_core(), out };
+        while let Some(arg) = args.next() {
+            let mut value =
+                |name: &str| args.next().ok_or_else(|| Failure::Usage(format!("{name} needs a value")));
+            match arg.as_str() {
+                "--quick" => settings.quick = true,
+                "--core" => {
+                    let text = value("--core")?;
+                    settings.core =
+                        text.parse().map_err(|_| Failure::Usage(format!("--core: '{text}' is no number")))?;
+                }
+                "--out" => settings.out = value("--out")?.into(),
+                "--help" | "-h" => settings.command = "help".into(),
+                _ if settings.command.is_empty() && !arg.starts_with('-') => settings.command = arg,
+                _ => return Err(Failure::Usage(format!("unexpected '{arg}'"))),
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Interleaved rounds.
+    fn rounds(&self) -> usize {
+        if self.quick { 3 } else { 9 }
+    }
+
+    /// Lookups a round.
+    fn lookups(&self) -> usize {
+        if self.quick { 1 << 20 } else { 1 << 22 }
+    }
+
+    /// Packets a round.
+    fn packets(&self) -> usize {
+        if self.quick { 1 << 18 } else { 1 << 20 }
+    }
+
+    /// Memory to reserve for DPDK, MiB: an `rte_lpm` of the 2026 table takes 75, an `rte_lpm6` at most 500.
+    fn dpdk_mib(&self) -> u64 {
+        let (lookup, lookup6, rest) = if self.quick { (2_200, 1_500, 1_500) } else { (6_000, 7_000, 2_000) };
+        match self.command.as_str() {
+            "lookup" => lookup,
+            "lookup6" => lookup6,
+            "all" => lookup6.max(lookup),
+            _ => rest,
+        }
+    }
+}
+
+/// One command: fills its report.
+type Command = fn(&Dpdk, &Settings, &mut Report) -> Result<(), Failure>;
+
+const COMMANDS: [(&str, Command); 5] = [
+    ("lookup", lookup::v4),
+    ("lookup6", lookup::v6),
+    ("insert", insert::all),
+    ("memory", memory::all),
+    ("planes", planes::all),
+];
+
+fn run(settings: &Settings) -> Result<(), Failure> {
+    let known = COMMANDS.iter().any(|(name, _)| *name == settings.command) || settings.command == "all";
+    if !known {
+        return Err(Failure::Usage(format!("unknown command '{}'", settings.command)));
+    }
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let dpdk = Dpdk::start(settings.core, settings.dpdk_mib())?;
+    if !machine::pin(settings.core) {
+        eprintln!("hue-bench: could not pin to core {}", settings.core);
+    }
+    if dpdk.page_bytes() < 1 << 21 {
+        eprintln!(
+            "hue-bench: no 2 MB pages for DPDK (not root, or too little memory): its figures are handicapped"
+        );
+    }
+    for (name, command) in COMMANDS {
+        if settings.command == name || settings.command == "all" {
+            let mut report = Report::new(name, machine::facts(cores, dpdk.page_bytes(), settings.quick));
+            command(&dpdk, settings, &mut report)?;
+            report.finish(&settings.out)?;
+        }
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let settings = match Settings::parse(std::env::args().skip(1)) {
+        Ok(settings) if settings.command == "help" => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        other => other,
+    };
+    match settings.and_then(|settings| run(&settings)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(what)) => {
+            eprintln!("hue-bench: {what}\n\n{HELP}");
+            ExitCode::from(2)
+        }
+        Err(failure) => {
+            eprintln!("hue-bench: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

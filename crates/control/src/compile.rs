@@ -1,0 +1,132 @@
+//! Desired state of a node compiled into the programs of its networks.
+//!
+//! Flow: [`Intent`] → **compile** → [`Program`]s for substrates, [`Names`] for people. Deterministic: the same intent
+//! gives the same programs, bit for bit. Ports are numbered in the order of their names.
+
+use std::collections::HashMap;
+
+use hue_demux::{Match, PortId, Row};
+use hue_intent::{Intent, Network, RateLimit, Select};
+use hue_planes::{MeterError, Rate};
+use hue_substrate::{Program, VirtualPort};
+use hue_tables::Vid;
+
+use crate::error::CompileError;
+use crate::ids::Ids;
+use crate::names::{Names, NetworkNames, PhysicalPort, palette};
+use crate::routes::{self, RouteFault};
+
+/// What a node runs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Compiled {
+    /// One program a network, in the order of names.
+    pub programs: Vec<Program>,
+    /// What their numbers mean.
+    pub names: Names,
+}
+
+/// Compiles a node's intent.
+///
+/// # Errors
+/// When the intent contradicts itself, which one that was loaded does not, or a network has too many next hops.
+pub fn compile(intent: &Intent) -> Result<Compiled, CompileError> {
+    compile_with(intent, &Ids::default())
+}
+
+/// Compiles a node's intent so that ports and networks that had ids before keep them.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_with(intent: &Intent, before: &Ids) -> Result<Compiled, CompileError> {
+    let mut compiled = Compiled::default();
+    let mut ids = HashMap::new();
+    let numbers = before.ports(&intent.node.spec.ports)?;
+    for (port, id) in intent.node.spec.ports.iter().zip(&numbers) {
+        ids.insert(port.name.as_str(), (*id, port.mtu));
+    }
+    for index in 0..numbers.iter().map(|id| id.index() + 1).max().unwrap_or(0) {
+        // An id that no port has stays a gap, so that ids of others are stable.
+        let port = intent.node.spec.ports.iter().zip(&numbers).find(|(_, id)| id.index() == index);
+        let (name, mtu_bytes) =
+            port.map_or((String::new(), 0), |(port, _)| (port.name.to_string(), port.mtu));
+        compiled.names.ports.push(PhysicalPort { name, mtu_bytes });
+    }
+    for (network, vid) in intent.networks.iter().zip(before.networks(&intent.networks)?) {
+        let (program, names) = one(network, vid, &ids)?;
+        compiled.programs.push(program);
+        compiled.names.networks.push(names);
+    }
+    Ok(compiled)
+}
+
+/// Compiles one network.
+fn one(
+    network: &Network,
+    vid: Vid,
+    ids: &HashMap<&str, (PortId, u16)>,
+) -> Result<(Program, NetworkNames), CompileError> {
+    let (name, spec) = (network.name().to_owned(), &network.spec);
+    let mut ports = Vec::with_capacity(spec.ports.len());
+    for port in &spec.ports {
+        let Some((id, mtu)) = ids.get(port.port.as_str()) else {
+            return Err(CompileError::Port { network: name, port: port.port.to_string() });
+        };
+        let mtu_bytes = port.mtu.unwrap_or(*mtu);
+        ports.push(VirtualPort { name: port.name.to_string(), port: *id, mac: port.mac, mtu_bytes });
+    }
+    let set = routes::build(spec, &ports).map_err(|fault| {
+        let network = name.clone();
+        match fault {
+            RouteFault::Via(via) => CompileError::Via { network, via },
+            RouteFault::Port => CompileError::VirtualPort { network },
+            RouteFault::NextHops => CompileError::Routes { network },
+        }
+    })?;
+    let rate_limit = spec.rate_limit.map(meter).transpose();
+    let names = NetworkNames {
+        vid,
+        name: name.clone(),
+        colour: spec.colour.unwrap_or_else(|| palette(vid)),
+        kind: spec.plane.kind,
+        ports: ports.iter().map(|port| port.name.clone()).collect(),
+        routes: set.routes,
+    };
+    let program = Program {
+        vid,
+        kind: spec.plane.kind,
+        rows: rows(vid, &spec.select, &ports),
+        ports,
+        next_hops: set.next_hops,
+        routes: names.routes.iter().map(|route| (route.prefix, route.hop)).collect(),
+        rate_limit: rate_limit.map_err(|error| CompileError::RateLimit { network: name.clone(), error })?,
+        weight: spec.weight,
+        name,
+    };
+    program.check().map_err(|error| CompileError::Program { network: program.name.clone(), error })?;
+    Ok((program, names))
+}
+
+/// What claims the network's frames: one row for each virtual port, or for each of its prefixes.
+fn rows(vid: Vid, select: &Select, ports: &[VirtualPort]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (port, vport) in ports.iter().zip(0u16..) {
+        let mut add = |select| rows.push(Row { vid, vport, select });
+        match select {
+            Select::Mac => add(Match::Mac { port: port.port, mac: port.mac }),
+            Select::Port => add(Match::Port(port.port)),
+            Select::Inner(prefixes) => {
+                for prefix in prefixes {
+                    add(Match::Inner { port: Some(port.port), prefix: *prefix });
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn meter(limit: RateLimit) -> Result<hue_planes::RateLimit, MeterError> {
+    let rate = |bucket: Option<hue_intent::Bucket>| {
+        bucket.map(|bucket| Rate::new(bucket.per_second, bucket.burst)).transpose()
+    };
+    Ok(hue_planes::RateLimit { packets: rate(limit.packets)?, bits: rate(limit.bits)? })
+}

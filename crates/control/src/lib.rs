@@ -1,0 +1,16 @@
+//! Control: turns desired state into what substrates run.
+//!
+//! Flow: intent → **control** → [`hue_substrate::Program`] → substrate. Pure functions: no I/O, threads, clock or randomness.
+
+mod compile;
+mod error;
+mod ids;
+mod names;
+mod plan;
+mod routes;
+
+pub use compile::{Compiled, compile, compile_with};
+pub use error::CompileError;
+pub use ids::{Ids, assign};
+pub use names::{Names, NetworkNames, Origin, PhysicalPort, RouteName};
+pub use plan::{CHANGES_MAX, FieldChange, Plan, Step, Verb, plan};

@@ -1,0 +1,150 @@
+//! What the numbers of programs mean to people: names of networks, ports and routes.
+//!
+//! Flow: compile → **names** → command line (tables, trace). Substrates never see them.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use hue_intent::Colour;
+use hue_planes::Kind;
+use hue_tables::{NextHop, Prefix4, Vid};
+use hue_wire::Mac;
+
+/// A physical port of the node; its index is its `PortId`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PhysicalPort {
+    /// Name.
+    pub name: String,
+    /// Longest IP packet the link carries, bytes.
+    pub mtu_bytes: u16,
+}
+
+/// Where a route comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// An address of the network itself.
+    Address,
+    /// The broadcast address of a link.
+    Broadcast,
+    /// The link of an address.
+    Connected,
+    /// A neighbour on a link, with its MAC address.
+    Neighbour(Mac),
+    /// A static route by a router; its MAC address, when it is known.
+    Via(Ipv4Addr, Option<Mac>),
+    /// A static route straight onto a link.
+    OnLink,
+}
+
+/// A route of a network in words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouteName {
+    /// Destination.
+    pub prefix: Prefix4,
+    /// Index in the program's next hops.
+    pub hop: NextHop,
+    /// Index of the virtual port it leads to.
+    pub vport: u16,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Names of one network.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NetworkNames {
+    /// Id.
+    pub vid: Vid,
+    /// Name.
+    pub name: String,
+    /// Display colour: the document's, or one of a palette by id.
+    pub colour: Colour,
+    /// Kind of plane.
+    pub kind: Kind,
+    /// Virtual ports by index.
+    pub ports: Vec<String>,
+    /// Routes in the order of prefixes, no prefix twice.
+    pub routes: Vec<RouteName>,
+}
+
+impl NetworkNames {
+    /// The longest route that has `address`.
+    #[must_use]
+    pub fn route(&self, address: Ipv4Addr) -> Option<&RouteName> {
+        (0..=32u8).rev().find_map(|len| {
+            let prefix = Prefix4::containing(address.to_bits(), len);
+            let index = self.routes.binary_search_by_key(&prefix, |route| route.prefix).ok()?;
+            self.routes.get(index)
+        })
+    }
+
+    /// A route as text, as `ip route` prints it: `10.9.0.0/16 via 10.2.0.2 dev right`.
+    #[must_use]
+    pub fn text(&self, route: &RouteName) -> String {
+        let port = self.ports.get(usize::from(route.vport)).map_or("?", String::as_str);
+        let RouteText(what, rest) = RouteText::of(route.origin);
+        format!("{what}{} {rest}dev {port}", route.prefix)
+    }
+
+    /// The route to `address` as text, see [`NetworkNames::text`]; `None` without a route.
+    #[must_use]
+    pub fn explain(&self, address: Ipv4Addr) -> Option<String> {
+        self.route(address).map(|route| self.text(route))
+    }
+}
+
+struct RouteText(&'static str, String);
+
+impl RouteText {
+    fn of(origin: Origin) -> Self {
+        match origin {
+            Origin::Address => Self("local ", String::new()),
+            Origin::Broadcast => Self("broadcast ", String::new()),
+            Origin::Connected | Origin::OnLink => Self("", String::new()),
+            Origin::Neighbour(mac) => Self("", format!("at {mac} ")),
+            Origin::Via(via, Some(mac)) => Self("", format!("via {via} at {mac} ")),
+            Origin::Via(via, None) => Self("", format!("via {via} ")),
+        }
+    }
+}
+
+/// Names of everything on a node.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Names {
+    /// Physical ports by `PortId`.
+    pub ports: Vec<PhysicalPort>,
+    /// Networks in the order of names, as the programs.
+    pub networks: Vec<NetworkNames>,
+}
+
+impl Names {
+    /// Names of the network with this id.
+    #[must_use]
+    pub fn network(&self, vid: Vid) -> Option<&NetworkNames> {
+        self.networks.iter().find(|network| network.vid == vid)
+    }
+}
+
+/// Ten colours that are told apart well on light and dark ground, for networks that do not say.
+const PALETTE: [[u8; 3]; 10] = [
+    [0x1f, 0x77, 0xb4],
+    [0xff, 0x7f, 0x0e],
+    [0x2c, 0xa0, 0x2c],
+    [0xd6, 0x27, 0x28],
+    [0x94, 0x67, 0xbd],
+    [0x8c, 0x56, 0x4b],
+    [0xe3, 0x77, 0xc2],
+    [0x7f, 0x7f, 0x7f],
+    [0xbc, 0xbd, 0x22],
+    [0x17, 0xbe, 0xcf],
+];
+
+/// The colour of a network that does not name one.
+pub(crate) fn palette(vid: Vid) -> Colour {
+    Colour(PALETTE[(vid.index() - 1) % PALETTE.len()])
+}
+
+impl fmt::Display for PhysicalPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}

@@ -1,0 +1,214 @@
+//! What has to be done to get from the desired state in force to another: one step for each object that differs.
+//!
+//! Flow: two [`Intent`]s → **plan** → reconciliation, `diff`, `apply --dry-run`. Pure: the same intents give the same plan.
+//! Invariants: an object that is the same in both is in no step; steps stand in the order they are to be done: what frees
+//! something comes before what may need it, ports before the networks on them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hue_intent::{Intent, Network, NodePort};
+use serde_json::Value;
+
+/// Fields of one object that a step names at most; a list of routes can differ in a million places.
+pub const CHANGES_MAX: usize = 1_000;
+
+/// What is done with an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    /// It comes to be.
+    Create,
+    /// It is changed while it runs.
+    Change,
+    /// It is taken down and set up anew: its interfaces change.
+    Replace,
+    /// It goes.
+    Delete,
+}
+
+/// A field that differs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FieldChange {
+    /// Path in the document, such as `spec.routes[0].via`.
+    pub field: String,
+    /// What is in force.
+    pub before: Option<Value>,
+    /// What is desired.
+    pub after: Option<Value>,
+}
+
+/// A step for one object.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// What is done.
+    pub verb: Verb,
+    /// Its name.
+    pub name: String,
+    /// Fields that differ; none when it comes or goes.
+    pub changes: Vec<FieldChange>,
+}
+
+/// All steps.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Plan {
+    /// The node's own step, when its name or its description differ.
+    pub node: Option<Step>,
+    /// Networks that go; first, as others may need what they held.
+    pub deleted: Vec<Step>,
+    /// Physical ports.
+    pub ports: Vec<Step>,
+    /// Networks that come or change.
+    pub networks: Vec<Step>,
+}
+
+impl Plan {
+    /// Whether nothing is to be done.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.node.is_none() && self.deleted.is_empty() && self.ports.is_empty() && self.networks.is_empty()
+    }
+}
+
+/// What to do to get from `before` to `after`.
+#[must_use]
+pub fn plan(before: &Intent, after: &Intent) -> Plan {
+    let (old, new) = (&before.node.metadata.name, &after.node.metadata.name);
+    let node = (old != new).then(|| Step {
+        verb: Verb::Change,
+        name: new.to_string(),
+        changes: vec![FieldChange {
+            field: "metadata.name".to_owned(),
+            before: Some(old.to_string().into()),
+            after: Some(new.to_string().into()),
+        }],
+    });
+    let ports = objects(
+        &before.node.spec.ports,
+        &after.node.spec.ports,
+        |port| port.name.as_str(),
+        value,
+        |old: &NodePort, new: &NodePort| {
+            // The interface is opened anew; an MTU alone is only what next hops say.
+            let same = old.interface() == new.interface() && old.driver == new.driver;
+            if same { Verb::Change } else { Verb::Replace }
+        },
+    );
+    let mut networks = objects(&before.networks, &after.networks, Network::name, value, |old, new| {
+        if replaces(old, new) { Verb::Replace } else { Verb::Change }
+    });
+    let deleted = networks.extract_if(.., |step| step.verb == Verb::Delete).collect();
+    Plan { node, deleted, ports, networks }
+}
+
+/// Whether a network must be set up anew: another id or kind, or other interfaces.
+fn replaces(old: &Network, new: &Network) -> bool {
+    let shape = |network: &Network| {
+        let ports = network.spec.ports.iter();
+        ports
+            .map(|port| (port.name.to_string(), port.port.to_string(), port.mac, port.mtu))
+            .collect::<Vec<_>>()
+    };
+    old.spec.vid != new.spec.vid || old.spec.plane != new.spec.plane || shape(old) != shape(new)
+}
+
+fn value<T: serde::Serialize>(object: &T) -> Value {
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+/// Steps for a list of named objects, in the order of names.
+fn objects<T: PartialEq>(
+    before: &[T],
+    after: &[T],
+    name: impl Fn(&T) -> &str,
+    value: impl Fn(&T) -> Value,
+    verb: impl Fn(&T, &T) -> Verb,
+) -> Vec<Step> {
+    let by_name = |list| -> BTreeMap<&str, &T> {
+        let list: &[T] = list;
+        list.iter().map(|object| (name(object), object)).collect()
+    };
+    let (old, new) = (by_name(before), by_name(after));
+    let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+    let step = |name: &str| {
+        let (verb, changes) = match (old.get(name), new.get(name)) {
+            (Some(old), Some(new)) if old == new => return None,
+            (Some(old), Some(new)) => {
+                let mut changes = Vec::new();
+                differences(String::new(), Some(&value(old)), Some(&value(new)), &mut changes);
+                (verb(old, new), changes)
+            }
+            (None, _) => (Verb::Create, Vec::new()),
+            (Some(_), None) => (Verb::Delete, Vec::new()),
+        };
+        Some(Step { verb, name: name.to_owned(), changes })
+    };
+    names.into_iter().filter_map(step).collect()
+}
+
+/// Every leaf that differs between two documents.
+fn differences(path: String, before: Option<&Value>, after: Option<&Value>, into: &mut Vec<FieldChange>) {
+    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match (before, after) {
+        (Some(one), Some(other)) if one == other => {}
+        (Some(Value::Object(one)), Some(Value::Object(other))) => {
+            let mut keys: Vec<&String> = one.keys().chain(other.keys()).collect();
+            keys.sort();
+            keys.dedup();
+            for key in keys {
+                differences(join(key), one.get(key), other.get(key), into);
+            }
+        }
+        (Some(Value::Array(one)), Some(Value::Array(other))) => {
+            for index in 0..one.len().max(other.len()) {
+                differences(format!("{path}[{index}]"), one.get(index), other.get(index), into);
+            }
+        }
+        (before, after) if into.len() < CHANGES_MAX => {
+            into.push(FieldChange { field: path, before: before.cloned(), after: after.cloned() });
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hue_intent::{Source, parse};
+
+    use super::*;
+
+    const NODE: &str = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: n}\nspec:\n  ports: [{name: p0}, {name: p1}]\n";
+
+    fn network(name: &str, mac: u8, rest: &str) -> String {
+        format!(
+            "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  plane: {{kind: ipv4}}\n  \
+             ports: [{{name: v, port: p0, mac: '02:00:00:00:00:{mac:02x}', addresses: [10.0.{mac}.1/24]}}]\n{rest}"
+        )
+    }
+
+    fn intent(networks: &[String]) -> Intent {
+        let text = NODE.to_owned() + &networks.concat();
+        parse(vec![Source { name: "t".into(), bytes: text.into_bytes() }]).unwrap()
+    }
+
+    #[test]
+    fn the_same_twice_is_nothing() {
+        let one = intent(&[network("a", 1, ""), network("b", 2, "")]);
+        assert!(plan(&one, &one.clone()).is_empty());
+    }
+
+    #[test]
+    fn only_what_differs_is_touched() {
+        let before = intent(&[network("a", 1, ""), network("b", 2, ""), network("c", 3, "")]);
+        let after = intent(&[network("b", 2, "  weight: 3\n"), network("c", 4, ""), network("d", 5, "")]);
+        let plan = plan(&before, &after);
+        let steps = |steps: &[Step]| steps.iter().map(|s| (s.verb, s.name.clone())).collect::<Vec<_>>();
+        assert_eq!(steps(&plan.deleted), [(Verb::Delete, "a".to_owned())]);
+        assert_eq!(
+            steps(&plan.networks),
+            [(Verb::Change, "b".to_owned()), (Verb::Replace, "c".to_owned()), (Verb::Create, "d".to_owned())]
+        );
+        assert!(plan.ports.is_empty() && plan.node.is_none());
+        let weight = &plan.networks[0].changes;
+        assert_eq!(weight.len(), 1);
+        assert_eq!((weight[0].field.as_str(), &weight[0].after), ("spec.weight", &Some(3.into())));
+    }
+}

@@ -1,0 +1,194 @@
+//! The routes of one network: from addresses, links, static routes and neighbours to next hops.
+//!
+//! Flow: a `NetworkSpec` → **route set** → `Program`. Rules, of equal prefixes the first wins:
+//!
+//! 1. each address of the network and each broadcast address of a link is the router itself;
+//! 2. the prefix of each address is a link: a neighbour there must be known, else it is asked for;
+//! 3. a static route by a router (`via`) leads to that router, a neighbour on the longest link that has it; one straight
+//!    onto a port is a link;
+//! 4. a neighbour is a route of its own where the longest route to it is a link of its port: a longer route to elsewhere
+//!    is meant to win.
+//!
+//! Multicast and 255.255.255.255 need no routes: the plane knows them.
+
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::net::Ipv4Addr;
+
+use hue_intent::{Links, NetworkSpec, Route, Target};
+use hue_planes::Adjacency;
+use hue_substrate::VirtualPort;
+use hue_tables::{NextHop, Prefix4};
+use hue_wire::Mac;
+
+use crate::names::{Origin, RouteName};
+
+/// Why a network's routes cannot be compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RouteFault {
+    /// A gateway is on no link.
+    Via(Ipv4Addr),
+    /// A route or neighbour names no virtual port of the network.
+    Port,
+    /// More next hops than indices.
+    NextHops,
+}
+
+/// Routes of a network with the next hops they name.
+pub(crate) struct RouteSet {
+    pub(crate) next_hops: Vec<Adjacency>,
+    /// In the order of prefixes.
+    pub(crate) routes: Vec<RouteName>,
+}
+
+/// Builds the route set of a network whose virtual ports are `ports`, in the order of its document.
+pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSet, RouteFault> {
+    let mut builder = Builder { ports, hops: Hops::default(), routes: BTreeMap::new() };
+    let index: HashMap<&str, usize> =
+        ports.iter().zip(0..).map(|(port, vport)| (port.name.as_str(), vport)).collect();
+    let mut macs = HashMap::with_capacity(spec.neighbours.len());
+    for neighbour in &spec.neighbours {
+        let vport = *index.get(neighbour.port.as_str()).ok_or(RouteFault::Port)?;
+        macs.insert((vport, neighbour.address), neighbour.mac);
+    }
+    builder.own(spec)?;
+    let links = Links::new(&spec.ports, &spec.routes);
+    for route in &spec.routes {
+        builder.route(route, &links, &index, &macs)?;
+    }
+    builder.neighbours(spec, &index)?;
+    let routes = builder.routes.into_values().collect();
+    Ok(RouteSet { next_hops: builder.hops.list, routes })
+}
+
+/// The next hops so far, equal ones once.
+#[derive(Default)]
+struct Hops {
+    list: Vec<Adjacency>,
+    index: HashMap<Adjacency, NextHop>,
+}
+
+impl Hops {
+    fn add(&mut self, adjacency: Adjacency) -> Result<NextHop, RouteFault> {
+        match self.index.entry(adjacency) {
+            std::collections::hash_map::Entry::Occupied(hop) => Ok(*hop.get()),
+            std::collections::hash_map::Entry::Vacant(free) => {
+                let number = u16::try_from(self.list.len()).map_err(|_| RouteFault::NextHops)?;
+                let hop = NextHop::new(number).ok_or(RouteFault::NextHops)?;
+                self.list.push(adjacency);
+                Ok(*free.insert(hop))
+            }
+        }
+    }
+}
+
+struct Builder<'p> {
+    ports: &'p [VirtualPort],
+    hops: Hops,
+    routes: BTreeMap<Prefix4, RouteName>,
+}
+
+impl Builder<'_> {
+    /// Adds a route unless its prefix has one.
+    fn add(
+        &mut self,
+        prefix: Prefix4,
+        adjacency: Adjacency,
+        vport: usize,
+        origin: Origin,
+    ) -> Result<(), RouteFault> {
+        if let Entry::Vacant(free) = self.routes.entry(prefix) {
+            let hop = self.hops.add(adjacency)?;
+            let vport = u16::try_from(vport).map_err(|_| RouteFault::Port)?;
+            free.insert(RouteName { prefix, hop, vport, origin });
+        }
+        Ok(())
+    }
+
+    fn port(&self, vport: usize) -> Result<&VirtualPort, RouteFault> {
+        self.ports.get(vport).ok_or(RouteFault::Port)
+    }
+
+    fn glean(&self, vport: usize) -> Result<Adjacency, RouteFault> {
+        self.port(vport).map(|port| Adjacency::glean(port.port))
+    }
+
+    fn forward(&self, vport: usize, mac: Mac) -> Result<Adjacency, RouteFault> {
+        self.port(vport).map(|port| Adjacency::forward(port.port, port.mac, mac, port.mtu_bytes))
+    }
+
+    /// Rules 1 and 2.
+    fn own(&mut self, spec: &NetworkSpec) -> Result<(), RouteFault> {
+        for (vport, port) in spec.ports.iter().enumerate() {
+            for own in &port.addresses {
+                self.add(host(own.address), Adjacency::local(), vport, Origin::Address)?;
+            }
+        }
+        for (vport, port) in spec.ports.iter().enumerate() {
+            for own in &port.addresses {
+                if let Some(last) = own.broadcast() {
+                    self.add(host(last), Adjacency::local(), vport, Origin::Broadcast)?;
+                }
+                self.add(own.link(), self.glean(vport)?, vport, Origin::Connected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rule 3.
+    fn route(
+        &mut self,
+        route: &Route,
+        links: &Links,
+        index: &HashMap<&str, usize>,
+        macs: &HashMap<(usize, Ipv4Addr), Mac>,
+    ) -> Result<(), RouteFault> {
+        let (adjacency, vport, origin) = match &route.target {
+            Target::Via(via) => {
+                let vport = links.of(*via).ok_or(RouteFault::Via(*via))?.vport;
+                let mac = macs.get(&(vport, *via)).copied();
+                let adjacency = match mac {
+                    Some(mac) => self.forward(vport, mac)?,
+                    None => self.glean(vport)?,
+                };
+                (adjacency, vport, Origin::Via(*via, mac))
+            }
+            Target::Port(name) => {
+                let vport = *index.get(name.as_str()).ok_or(RouteFault::Port)?;
+                (self.glean(vport)?, vport, Origin::OnLink)
+            }
+        };
+        self.add(route.to, adjacency, vport, origin)
+    }
+
+    /// Rule 4. All neighbours are looked up before the first is added, so their order does not matter.
+    fn neighbours(&mut self, spec: &NetworkSpec, index: &HashMap<&str, usize>) -> Result<(), RouteFault> {
+        let mut found = Vec::with_capacity(spec.neighbours.len());
+        for neighbour in &spec.neighbours {
+            let vport = *index.get(neighbour.port.as_str()).ok_or(RouteFault::Port)?;
+            let link = self.longest(neighbour.address).is_some_and(|route| {
+                usize::from(route.vport) == vport
+                    && matches!(route.origin, Origin::Connected | Origin::OnLink)
+            });
+            if link {
+                found.push((neighbour, vport));
+            }
+        }
+        for (neighbour, vport) in found {
+            let prefix = host(neighbour.address);
+            // An on-link route to one host is that host: its neighbour takes its place.
+            self.routes.remove(&prefix);
+            let adjacency = self.forward(vport, neighbour.mac)?;
+            self.add(prefix, adjacency, vport, Origin::Neighbour(neighbour.mac))?;
+        }
+        Ok(())
+    }
+
+    fn longest(&self, address: Ipv4Addr) -> Option<&RouteName> {
+        (0..=32u8).rev().find_map(|len| self.routes.get(&Prefix4::containing(address.to_bits(), len)))
+    }
+}
+
+fn host(address: Ipv4Addr) -> Prefix4 {
+    Prefix4::containing(address.to_bits(), 32)
+}

@@ -1,0 +1,71 @@
+//! IPv4 addresses of interfaces.
+//!
+//! What we set carries the mark [`protocol::OURS`], and nothing else is ever removed. Setting one that is there, and removing one
+//! that is not, are no errors.
+
+use std::net::Ipv4Addr;
+
+use nix::errno::Errno;
+
+pub use crate::netlink::Address;
+
+use crate::error::HostError;
+use crate::netlink::{Dump, Object, Request, Socket, protocol};
+
+/// `IFA_PROTO`, since Linux 5.18; older kernels ignore it.
+const PROTOCOL: u16 = 11;
+
+/// All of the socket's namespace.
+///
+/// # Errors
+/// When the system refuses.
+pub fn list(socket: &mut Socket) -> Result<Vec<Address>, HostError> {
+    socket.dump(Dump::Addresses4, |message| match message.notice()?.object {
+        Object::Address(address) => Some(address),
+        _ => None,
+    })
+}
+
+/// Gives an interface an address, with the broadcast address of its link.
+///
+/// # Errors
+/// When the interface is not there, or the system refuses.
+pub fn add(socket: &mut Socket, link: u32, address: Ipv4Addr, len: u8) -> Result<(), HostError> {
+    let what = format!("set address {address}/{len}");
+    let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let mut request =
+        message(what, libc::RTM_NEWADDR, flags, link, address, len).u8(PROTOCOL, protocol::OURS);
+    if len <= 30 {
+        let last = address.to_bits() | u32::MAX.checked_shr(len.into()).unwrap_or(0);
+        request = request.address(libc::IFA_BROADCAST, Ipv4Addr::from_bits(last));
+    }
+    match socket.execute(request) {
+        Err(error) if error.errno() == Some(Errno::EEXIST) => Ok(()),
+        done => done,
+    }
+}
+
+/// Takes an interface an address; says whether it had it.
+///
+/// # Errors
+/// When the system refuses.
+pub fn remove(socket: &mut Socket, link: u32, address: Ipv4Addr, len: u8) -> Result<bool, HostError> {
+    let what = format!("remove address {address}/{len}");
+    match socket.execute(message(what, libc::RTM_DELADDR, 0, link, address, len)) {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_missing() || error.errno() == Some(Errno::EADDRNOTAVAIL) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// `ifaddrmsg`: family, prefix length, flags, scope u8, index u32.
+fn message(what: String, kind: u16, flags: i32, link: u32, address: Ipv4Addr, len: u8) -> Request {
+    let mut header = [0; 8];
+    header[0] = libc::AF_INET as u8;
+    header[1] = len;
+    header[3] = if address.is_loopback() { libc::RT_SCOPE_HOST } else { libc::RT_SCOPE_UNIVERSE };
+    header[4..].copy_from_slice(&link.to_ne_bytes());
+    Request::new(what, kind, flags, &header)
+        .address(libc::IFA_LOCAL, address)
+        .address(libc::IFA_ADDRESS, address)
+}

@@ -1,0 +1,135 @@
+//! Static routes and neighbours of a namespace: what is to be against what is.
+//!
+//! Flow: [`Config`] and a dump of what is ours → **difference** → removals, then additions. A router is on the longest link that
+//! has its address, as documents mean it, and is installed with that link: so the order of additions does not matter, and
+//! neither do other routes.
+
+use std::collections::{HashMap, HashSet};
+use std::net::Ipv4Addr;
+
+use hue_tables::Prefix4;
+use hue_wire::Mac;
+use nix::errno::Errno;
+
+use super::{Changes, Config, StaticTarget};
+use crate::error::HostError;
+use crate::links::Links;
+use crate::neighbours as known;
+use crate::netlink::protocol;
+use crate::routes::{self as installed, Wanted};
+
+pub(super) fn routes(
+    links: &mut Links,
+    config: &Config,
+    indices: &[u32],
+    changes: &mut Changes,
+) -> Result<(), HostError> {
+    let on_link = OnLink::new(config, indices);
+    let wanted: HashSet<Wanted> = config
+        .routes
+        .iter()
+        .filter_map(|route| match route.target {
+            StaticTarget::Via(via) => {
+                // On no link: the kernel refuses it, and says why.
+                let link = on_link.of(via).unwrap_or(0);
+                Some(Wanted { prefix: route.prefix, via: Some(via), link })
+            }
+            StaticTarget::Port(port) => {
+                Some(Wanted { prefix: route.prefix, via: None, link: *indices.get(port)? })
+            }
+        })
+        .collect();
+    let (mut kept, mut old) = (HashSet::with_capacity(wanted.len()), Vec::new());
+    for route in installed::ours(links.socket())? {
+        let hop = route.hops.first();
+        let (via, link) = hop.map_or((None, 0), |hop| (hop.via, hop.link));
+        let now = Wanted { prefix: route.prefix, via, link };
+        if !(wanted.contains(&now) && kept.insert(now)) {
+            old.push(now);
+        }
+    }
+    let mut new: Vec<_> = wanted.difference(&kept).collect();
+    // To be repeatable.
+    new.sort_unstable();
+    changes.routes = old.len() + new.len();
+    let failures = installed::remove(links.socket(), &old)?;
+    changes.routes -= changes.refused(failures, Errno::ESRCH);
+    let failures = installed::add(links.socket(), new.iter().copied())?;
+    changes.routes -= changes.refused(failures, Errno::UnknownErrno);
+    Ok(())
+}
+
+pub(super) fn neighbours(
+    links: &mut Links,
+    config: &Config,
+    indices: &[u32],
+    changes: &mut Changes,
+) -> Result<(), HostError> {
+    let wanted: HashMap<(u32, Ipv4Addr), Mac> = config
+        .neighbours
+        .iter()
+        .filter_map(|(port, address, mac)| Some(((*indices.get(*port)?, *address), *mac)))
+        .collect();
+    let (mut kept, mut old) = (HashSet::with_capacity(wanted.len()), Vec::new());
+    for neighbour in known::list(links.socket())? {
+        let key = (neighbour.link, neighbour.address);
+        if neighbour.protocol != protocol::OURS {
+            continue;
+        }
+        match wanted.get(&key) {
+            Some(mac) if neighbour.mac == Some(*mac) => drop(kept.insert(key)),
+            Some(_) => {}
+            None => old.push(key),
+        }
+    }
+    let mut new: Vec<_> = wanted
+        .iter()
+        .filter(|(key, _)| !kept.contains(key))
+        .map(|((link, address), mac)| (*link, *address, *mac))
+        .collect();
+    new.sort_unstable_by_key(|(link, address, _)| (*link, *address));
+    changes.neighbours = old.len() + new.len();
+    let failures = known::remove(links.socket(), &old)?;
+    changes.neighbours -= changes.refused(failures, Errno::ENOENT);
+    let failures = known::set(links.socket(), &new)?;
+    changes.neighbours -= changes.refused(failures, Errno::UnknownErrno);
+    Ok(())
+}
+
+/// Which interface an address is on.
+struct OnLink {
+    /// Links by the length of their prefix.
+    by_len: Vec<HashMap<u32, u32>>,
+}
+
+impl OnLink {
+    /// A link is the prefix of an address, or a route straight onto a port; the former wins.
+    fn new(config: &Config, indices: &[u32]) -> Self {
+        let mut by_len = vec![HashMap::new(); 33];
+        let mut add = |prefix: Prefix4, link: u32| {
+            if let Some(links) = by_len.get_mut(usize::from(prefix.len())) {
+                links.entry(prefix.addr()).or_insert(link);
+            }
+        };
+        for (port, link) in config.ports.iter().zip(indices) {
+            for (address, len) in port.addresses.iter().filter(|(_, len)| *len < 32) {
+                add(Prefix4::containing(address.to_bits(), *len), *link);
+            }
+        }
+        for route in &config.routes {
+            if let StaticTarget::Port(port) = route.target
+                && let Some(link) = indices.get(port)
+            {
+                add(route.prefix, *link);
+            }
+        }
+        Self { by_len }
+    }
+
+    fn of(&self, address: Ipv4Addr) -> Option<u32> {
+        (0..=32u8).rev().find_map(|len| {
+            let links = self.by_len.get(usize::from(len)).filter(|links| !links.is_empty())?;
+            links.get(&Prefix4::containing(address.to_bits(), len).addr()).copied()
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! Running a command inside a network: its namespace and its cgroup, as `ip netns exec` does it.
+//!
+//! The command sees `/sys` of its namespace, and files of `/etc/netns/NAME` in place of those in `/etc`.
+//! Invariants: between fork and exec nothing is allocated, everything is prepared before; the cgroup comes first, so that the
+//! command never runs outside its limits.
+#![allow(unsafe_code)] // code between fork and exec
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+
+use crate::cgroup::Cgroup;
+use crate::error::HostError;
+use crate::netns::Namespace;
+
+/// Where files for one namespace are that take the place of those in `/etc`.
+const ETC_NETNS: &str = "/etc/netns";
+
+/// A command that will run inside a namespace and a cgroup; arguments, environment and files are the caller's to add.
+///
+/// # Errors
+/// When the namespace or cgroup cannot be opened.
+pub fn command(
+    namespace: &Namespace,
+    cgroup: Option<&Cgroup>,
+    program: impl AsRef<OsStr>,
+) -> Result<Command, HostError> {
+    let place = Place::open(namespace, cgroup)?;
+    let mut command = Command::new(program);
+    // SAFETY: `enter` makes only system calls, on memory that was allocated before: nothing that a thread of the parent may
+    // have held a lock of.
+    unsafe { command.pre_exec(move || place.enter()) };
+    Ok(command)
+}
+
+/// Starts a command inside a namespace and a cgroup, with the files of this process.
+///
+/// # Errors
+/// When it cannot be started; `argv` is empty.
+pub fn spawn(namespace: &Namespace, cgroup: Option<&Cgroup>, argv: &[OsString]) -> Result<Child, HostError> {
+    let mut command = with(namespace, cgroup, argv)?;
+    command.spawn().map_err(|error| not_run(argv, error))
+}
+
+/// Becomes a command inside a namespace and a cgroup. Comes back only when that fails.
+#[must_use]
+pub fn run_here(namespace: &Namespace, cgroup: Option<&Cgroup>, argv: &[OsString]) -> HostError {
+    match with(namespace, cgroup, argv) {
+        Ok(mut command) => not_run(argv, command.exec()),
+        Err(error) => error,
+    }
+}
+
+fn with(namespace: &Namespace, cgroup: Option<&Cgroup>, argv: &[OsString]) -> Result<Command, HostError> {
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err(HostError::system("run a command", io::Error::other("no command is given")));
+    };
+    let mut command = command(namespace, cgroup, program)?;
+    command.args(arguments);
+    Ok(command)
+}
+
+fn not_run(argv: &[OsString], error: io::Error) -> HostError {
+    let program = argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
+    HostError::system(format!("run {program}"), error)
+}
+
+/// What a command needs to enter, open or allocated.
+struct Place {
+    namespace: File,
+    cgroup: Vec<File>,
+    /// Files to put in the place of others.
+    binds: Vec<(CString, CString)>,
+}
+
+impl Place {
+    fn open(namespace: &Namespace, cgroup: Option<&Cgroup>) -> Result<Self, HostError> {
+        let mut files = Vec::new();
+        for path in cgroup.map(Cgroup::entrances).unwrap_or_default() {
+            let file = OpenOptions::new().write(true).open(&path);
+            files.push(file.map_err(|error| HostError::system(format!("open {}", path.display()), error))?);
+        }
+        let handle = namespace.try_clone()?;
+        let binds = binds(namespace.name());
+        Ok(Self { namespace: handle.into_file(), cgroup: files, binds })
+    }
+
+    fn enter(&self) -> io::Result<()> {
+        for file in &self.cgroup {
+            // `0` is the process that writes.
+            nix::unistd::write(file, b"0")?;
+        }
+        setns(&self.namespace, CloneFlags::CLONE_NEWNET)?;
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        // Mounts from here on are this command's alone.
+        mount(None::<&str>, c"/", None::<&str>, MsFlags::MS_SLAVE | MsFlags::MS_REC, None::<&str>)?;
+        // `/sys` shows the namespace it was mounted in. Where there is none it is not missed.
+        if umount2(c"/sys", MntFlags::MNT_DETACH).is_ok() {
+            mount(Some(c"sysfs"), c"/sys", Some(c"sysfs"), MsFlags::empty(), None::<&str>)?;
+        }
+        for (from, to) in &self.binds {
+            let none = None::<&str>;
+            mount(Some(from.as_c_str()), to.as_c_str(), none, MsFlags::MS_BIND, none)?;
+        }
+        Ok(())
+    }
+}
+
+fn binds(namespace: &str) -> Vec<(CString, CString)> {
+    let folder = Path::new(ETC_NETNS).join(namespace);
+    if namespace.is_empty() {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let pairs = entries.filter_map(|entry| {
+        let to = Path::new("/etc").join(entry.file_name());
+        let (from, to) = (entry.path(), to.exists().then_some(to)?);
+        Some((CString::new(from.as_os_str().as_bytes()).ok()?, CString::new(to.as_os_str().as_bytes()).ok()?))
+    });
+    pairs.collect()
+}

@@ -1,0 +1,86 @@
+//! IPv4 neighbours (ARP entries) of a namespace.
+//!
+//! What we set is permanent and carries the mark [`protocol::OURS`], and nothing else is ever removed.
+
+use std::net::Ipv4Addr;
+
+use hue_wire::Mac;
+
+pub use crate::netlink::Neighbour;
+
+use crate::error::HostError;
+use crate::netlink::{Dump, Failure, Object, Request, Socket, neighbour_state, protocol};
+
+/// `NDA_PROTOCOL`, since Linux 5.2.
+const PROTOCOL: u16 = 12;
+/// `NTF_USE`: treat it as used just now.
+const USE: u8 = 1;
+
+/// All of the socket's namespace.
+///
+/// # Errors
+/// When the system refuses.
+pub fn list(socket: &mut Socket) -> Result<Vec<Neighbour>, HostError> {
+    socket.dump(Dump::Neighbours4, |message| match message.notice()?.object {
+        Object::Neighbour(neighbour) => Some(neighbour),
+        _ => None,
+    })
+}
+
+/// Sets permanent neighbours (interface, address, MAC address), in place of what the kernel knows of them; gives those it
+/// refused.
+///
+/// # Errors
+/// When the socket fails.
+pub fn set<'a>(
+    socket: &mut Socket,
+    neighbours: impl IntoIterator<Item = &'a (u32, Ipv4Addr, Mac)>,
+) -> Result<Vec<Failure>, HostError> {
+    let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+    socket.execute_all(neighbours.into_iter().map(|(link, address, mac)| {
+        let what = format!("set neighbour {address} to {mac}");
+        message(what, libc::RTM_NEWNEIGH, flags, *link, *address, neighbour_state::PERMANENT, 0)
+            .bytes(libc::NDA_LLADDR, &mac.0)
+            .u8(PROTOCOL, protocol::OURS)
+    }))
+}
+
+/// Removes neighbours (interface, address); gives those the kernel refused. `ENOENT`: it was not there.
+///
+/// # Errors
+/// When the socket fails.
+pub fn remove<'a>(
+    socket: &mut Socket,
+    neighbours: impl IntoIterator<Item = &'a (u32, Ipv4Addr)>,
+) -> Result<Vec<Failure>, HostError> {
+    socket.execute_all(neighbours.into_iter().map(|(link, address)| {
+        let what = format!("remove neighbour {address}");
+        message(what, libc::RTM_DELNEIGH, 0, *link, *address, 0, 0)
+    }))
+}
+
+/// A request that has the kernel ask for a neighbour as if it had been used: one that is unknown is looked for, a stale one
+/// is asked again. To be given to [`Socket::send`] or [`Socket::execute`].
+#[must_use]
+pub fn probe(link: u32, address: Ipv4Addr) -> Request {
+    let flags = libc::NLM_F_CREATE;
+    message(format!("probe neighbour {address}"), libc::RTM_NEWNEIGH, flags, link, address, 0, USE)
+}
+
+/// `ndmsg`: family u8, pads, index i32, state u16, flags u8, type u8.
+fn message(
+    what: String,
+    kind: u16,
+    flags: i32,
+    link: u32,
+    address: Ipv4Addr,
+    state: u16,
+    marks: u8,
+) -> Request {
+    let mut header = [0; 12];
+    header[0] = libc::AF_INET as u8;
+    header[4..8].copy_from_slice(&link.to_ne_bytes());
+    header[8..10].copy_from_slice(&state.to_ne_bytes());
+    header[10] = marks;
+    Request::new(what, kind, flags, &header).address(libc::NDA_DST, address)
+}

@@ -1,0 +1,105 @@
+//! IPv4 routes of a namespace.
+//!
+//! What we install carries the protocol number [`protocol::OURS`], and nothing else is ever changed or removed. Priority 0: what
+//! documents say wins over what routing daemons find.
+
+use std::net::Ipv4Addr;
+
+use hue_tables::Prefix4;
+
+pub use crate::netlink::{NextHop, Route, RouteKind, Scope};
+
+use crate::error::HostError;
+use crate::netlink::{Dump, Failure, Object, Request, Socket, protocol};
+
+/// The table that decides: `RT_TABLE_MAIN`.
+pub const MAIN: u32 = libc::RT_TABLE_MAIN as u32;
+
+/// `RTNH_F_ONLINK`.
+const ONLINK: u32 = 4;
+
+/// A route as documents have it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Wanted {
+    /// Destination.
+    pub prefix: Prefix4,
+    /// The router; none: destinations are on the link.
+    pub via: Option<Ipv4Addr>,
+    /// Interface, on which a router then counts as on the link. 0 with a router: the kernel looks for the link that has it.
+    pub link: u32,
+}
+
+/// All of the socket's namespace, of all tables.
+///
+/// # Errors
+/// When the system refuses.
+pub fn list(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
+    socket.dump(Dump::Routes4, |message| match message.notice()?.object {
+        Object::Route(route) if !route.cloned => Some(route),
+        _ => None,
+    })
+}
+
+/// Ours in the main table.
+///
+/// # Errors
+/// When the system refuses.
+pub fn ours(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
+    socket.dump(Dump::Routes4, |message| match message.notice()?.object {
+        Object::Route(route) if route.protocol == protocol::OURS && route.table == MAIN && !route.cloned => {
+            Some(route)
+        }
+        _ => None,
+    })
+}
+
+/// Adds routes; gives those the kernel refused. `EEXIST`: there is one to the same prefix, of somebody else.
+///
+/// # Errors
+/// When the socket fails.
+pub fn add<'a>(
+    socket: &mut Socket,
+    routes: impl IntoIterator<Item = &'a Wanted>,
+) -> Result<Vec<Failure>, HostError> {
+    let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    socket.execute_all(routes.into_iter().map(|route| message("add", libc::RTM_NEWROUTE, flags, route)))
+}
+
+/// Removes routes of ours; gives those the kernel refused. `ESRCH`: it was not there.
+///
+/// # Errors
+/// When the socket fails.
+pub fn remove<'a>(
+    socket: &mut Socket,
+    routes: impl IntoIterator<Item = &'a Wanted>,
+) -> Result<Vec<Failure>, HostError> {
+    socket.execute_all(routes.into_iter().map(|route| message("remove", libc::RTM_DELROUTE, 0, route)))
+}
+
+/// `rtmsg`: family, destination length, source length, tos, table, protocol, scope, type u8, flags u32.
+fn message(verb: &str, kind: u16, flags: i32, route: &Wanted) -> Request {
+    let what = match route.via {
+        Some(via) => format!("{verb} route to {} via {via}", route.prefix),
+        None => format!("{verb} route to {}", route.prefix),
+    };
+    let scope = if route.via.is_some() { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK };
+    let mut header = [0; 12];
+    header[0] = libc::AF_INET as u8;
+    header[1] = route.prefix.len();
+    header[4] = libc::RT_TABLE_MAIN;
+    header[5] = protocol::OURS;
+    header[6] = scope;
+    header[7] = libc::RTN_UNICAST;
+    if route.via.is_some() && route.link != 0 {
+        header[8..].copy_from_slice(&ONLINK.to_ne_bytes());
+    }
+    let mut request = Request::new(what, kind, flags, &header)
+        .address(libc::RTA_DST, Ipv4Addr::from_bits(route.prefix.addr()));
+    if let Some(via) = route.via {
+        request = request.address(libc::RTA_GATEWAY, via);
+    }
+    if route.link != 0 {
+        request = request.u32(libc::RTA_OIF, route.link);
+    }
+    request
+}

@@ -1,0 +1,88 @@
+//! Kernel settings of a namespace, below `/proc/sys`.
+//!
+//! Keys are written with slashes, `net/ipv4/ip_forward`, since names of interfaces have dots. `/proc/sys/net` shows the settings
+//! of the namespace of the thread that opens it.
+
+use std::fs;
+use std::io;
+
+use crate::error::HostError;
+use crate::netns::Namespace;
+
+/// Sets a setting of a namespace unless it has the value; says whether it changed.
+///
+/// # Errors
+/// When there is no such setting, or the system refuses.
+pub fn set(namespace: &Namespace, key: &str, value: &str) -> Result<bool, HostError> {
+    namespace.run(|| set_here(key, value))?
+}
+
+/// A setting of a namespace; `None` when there is no such.
+///
+/// # Errors
+/// When the system refuses.
+pub fn get(namespace: &Namespace, key: &str) -> Result<Option<String>, HostError> {
+    namespace.run(|| get_here(key))?
+}
+
+/// [`set`] in the calling thread's namespace.
+///
+/// # Errors
+/// As [`set`].
+pub fn set_here(key: &str, value: &str) -> Result<bool, HostError> {
+    if get_here(key)?.is_some_and(|now| same(&now, value)) {
+        return Ok(false);
+    }
+    fs::write(path(key), value).map_err(|error| HostError::system(format!("set {key} to {value}"), error))?;
+    Ok(true)
+}
+
+/// [`get`] in the calling thread's namespace.
+///
+/// # Errors
+/// As [`get`].
+pub fn get_here(key: &str) -> Result<Option<String>, HostError> {
+    match fs::read_to_string(path(key)) {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(HostError::system(format!("read {key}"), error)),
+    }
+}
+
+/// Raises a number in the calling thread's namespace to `least`; one that is higher, or not there, stays. Says whether it
+/// changed.
+///
+/// # Errors
+/// When the system refuses.
+pub fn raise_here(key: &str, least: u64) -> Result<bool, HostError> {
+    match get_here(key)?.and_then(|now| now.parse::<u64>().ok()) {
+        Some(now) if now < least => set_here(key, &least.to_string()),
+        _ => Ok(false),
+    }
+}
+
+/// Room for the neighbours of all networks together: the kernel keeps one table for all namespaces, and from
+/// `gc_thresh3` (1,024) entries that are not permanent on, new ones are refused.
+///
+/// # Errors
+/// When the system refuses, as it does in a container.
+pub fn raise_neighbour_limits() -> Result<bool, HostError> {
+    const NEIGHBOURS: u64 = 131_072;
+    let mut changed = false;
+    // From above, so that the limits are in order at any time.
+    for (key, least) in
+        [("gc_thresh3", NEIGHBOURS), ("gc_thresh2", NEIGHBOURS / 2), ("gc_thresh1", NEIGHBOURS / 8)]
+    {
+        changed |= raise_here(&format!("net/ipv4/neigh/default/{key}"), least)?;
+    }
+    Ok(changed)
+}
+
+/// Settings of several numbers come back with tabs between them.
+fn same(now: &str, value: &str) -> bool {
+    now.split_ascii_whitespace().eq(value.split_ascii_whitespace())
+}
+
+fn path(key: &str) -> String {
+    format!("/proc/sys/{key}")
+}

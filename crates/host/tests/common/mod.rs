@@ -1,0 +1,60 @@
+//! Helpers of the tests of this crate that need root. What they make has names of its own and is gone afterwards, also when a
+//! test fails.
+#![allow(dead_code)] // each test binary uses some of them
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy takes for code
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hue_host::{Cgroup, Namespace, netns};
+
+/// Whether the test can run; says so when not.
+pub fn root() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
+        println!("skipped: root missing");
+    }
+    root
+}
+
+/// Names for one test.
+pub struct Names {
+    pub start: String,
+}
+
+impl Names {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        Self { start: format!("hte-{}-{}-", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)) }
+    }
+
+    pub fn name(&self, end: &str) -> String {
+        format!("{}{end}", self.start)
+    }
+
+    pub fn namespace(&self, end: &str) -> Namespace {
+        Namespace::create(&self.name(end)).unwrap()
+    }
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        let trees = hue_host::cgroup::Trees::detect().unwrap();
+        for network in trees.networks(&self.start) {
+            if let Ok(Some(cgroup)) = Cgroup::open(&self.start, &network) {
+                cgroup.delete().ok();
+            }
+        }
+        for name in netns::list(&self.start).unwrap_or_default() {
+            netns::delete(&name).ok();
+        }
+    }
+}
+
+/// Runs `ip` in a namespace; the output.
+pub fn ip(namespace: &Namespace, arguments: &str) -> String {
+    let output =
+        Command::new("ip").args(["-n", namespace.name()]).args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}

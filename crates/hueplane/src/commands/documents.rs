@@ -1,0 +1,152 @@
+//! `hueplane validate` and `hueplane schema`: configuration, checked and described.
+
+use std::path::PathBuf;
+
+use hue_intent::{Errors, Finding, Intent};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::{Format, Schema, Validate};
+use crate::failure::Failure;
+use crate::print::{self, Align, GREEN, columns, result, styled};
+
+/// Reads and checks the files of `-f`.
+pub fn load(files: &[PathBuf]) -> Result<Intent, Failure> {
+    hue_intent::load(files).map_err(|errors| Failure::Input(errors.to_string()))
+}
+
+#[derive(Serialize)]
+struct Valid<'a> {
+    valid: bool,
+    node: NodeSummary<'a>,
+    networks: Vec<NetworkSummary<'a>>,
+}
+
+#[derive(Serialize)]
+struct NodeSummary<'a> {
+    name: &'a str,
+    /// Whether a document describes the node; else it has the ports that networks name.
+    given: bool,
+    ports: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct NetworkSummary<'a> {
+    name: &'a str,
+    kind: &'a str,
+    ports: usize,
+    routes: usize,
+    neighbours: usize,
+}
+
+#[derive(Serialize)]
+struct Invalid<'a> {
+    valid: bool,
+    errors: Vec<Fault<'a>>,
+    /// Errors beyond those listed.
+    more: usize,
+}
+
+#[derive(Serialize)]
+struct Fault<'a> {
+    #[serde(flatten)]
+    finding: Option<&'a Finding>,
+    message: String,
+}
+
+/// Runs `hueplane validate`.
+pub fn validate(args: &Validate) -> Result<(), Failure> {
+    let format = args.output.format;
+    let intent = match hue_intent::load(&args.files.files) {
+        Ok(intent) => intent,
+        Err(errors) => {
+            if format != Format::Table {
+                result(format, &invalid(&errors), String::new)?;
+            }
+            return Err(Failure::Input(errors.to_string()));
+        }
+    };
+    let valid = Valid {
+        valid: true,
+        node: NodeSummary {
+            name: intent.node.metadata.name.as_str(),
+            given: intent.node_given,
+            ports: intent.node.spec.ports.iter().map(|port| port.name.as_str()).collect(),
+        },
+        networks: intent
+            .networks
+            .iter()
+            .map(|network| NetworkSummary {
+                name: network.name(),
+                kind: network.spec.plane.kind.name(),
+                ports: network.spec.ports.len(),
+                routes: network.spec.routes.len(),
+                neighbours: network.spec.neighbours.len(),
+            })
+            .collect(),
+    };
+    result(format, &valid, || table(&valid))
+}
+
+fn invalid(errors: &Errors) -> Invalid<'_> {
+    let fault = |error: &'_ hue_intent::Error| error.to_string();
+    let list = errors.list.iter().map(|error| Fault { finding: error.finding(), message: fault(error) });
+    Invalid { valid: false, errors: list.collect(), more: errors.more }
+}
+
+fn table(valid: &Valid<'_>) -> String {
+    let head = [
+        ("NETWORK", Align::Left),
+        ("KIND", Align::Left),
+        ("PORTS", Align::Right),
+        ("ROUTES", Align::Right),
+        ("NEIGHBOURS", Align::Right),
+    ];
+    let row = |n: &NetworkSummary<'_>| {
+        let numbers = [n.ports, n.routes, n.neighbours].map(|number| number.to_string());
+        [n.name.to_owned(), n.kind.to_owned()].into_iter().chain(numbers).collect()
+    };
+    let rows: Vec<Vec<String>> = valid.networks.iter().map(row).collect();
+    let origin = if valid.node.given { "" } else { " (implied by the networks)" };
+    let networks = if rows.is_empty() { String::new() } else { columns(&head, &rows) };
+    format!(
+        "{}: node {}{origin}, ports {}\n{networks}",
+        styled(GREEN, "valid"),
+        valid.node.name,
+        valid.node.ports.join(", "),
+    )
+}
+
+/// Runs `hueplane schema`.
+pub fn schema(args: &Schema) -> Result<(), Failure> {
+    match args.format {
+        Format::Json => print::text(&hue_intent::schema_text()),
+        format => {
+            let schema = hue_intent::schema();
+            result(format, &schema, || fields(&schema))
+        }
+    }
+}
+
+/// Every field of every type of the schema.
+fn fields(schema: &Value) -> String {
+    let mut rows = Vec::new();
+    let types = schema.get("$defs").and_then(Value::as_object).into_iter().flatten();
+    for (name, definition) in types {
+        let required: Vec<&str> = definition
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        for (field, value) in definition.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let text = value.get("description").and_then(Value::as_str).unwrap_or_default();
+            let need = if required.contains(&field.as_str()) { "required" } else { "" };
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            rows.push(vec![name.clone(), field.clone(), need.to_owned(), text]);
+        }
+    }
+    let head = [("TYPE", Align::Left), ("FIELD", Align::Left), ("", Align::Left), ("MEANING", Align::Left)];
+    columns(&head, &rows)
+}

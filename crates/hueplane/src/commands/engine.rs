@@ -1,0 +1,71 @@
+//! Configuration files to a loaded substrate, for the commands that need one.
+
+use std::path::PathBuf;
+
+use anstyle::{RgbColor, Style};
+use hue_control::{Names, compile};
+use hue_demux::PortId;
+use hue_soft::Soft;
+use hue_substrate::{Program, Substrate};
+use hue_tables::{Limits, Vid};
+
+use super::documents;
+use crate::failure::Failure;
+use crate::print::styled;
+
+/// A substrate with all networks loaded, and what its numbers mean.
+pub struct Engine {
+    pub soft: Soft,
+    pub programs: Vec<Program>,
+    pub names: Names,
+}
+
+impl Engine {
+    /// Reads, checks, compiles and loads.
+    pub fn load(files: &[PathBuf]) -> Result<Self, Failure> {
+        let intent = documents::load(files)?;
+        let compiled = compile(&intent)?;
+        let mut soft = Soft::new(Limits::default())?;
+        soft.load(&compiled.programs)?;
+        Ok(Self { soft, programs: compiled.programs, names: compiled.names })
+    }
+
+    /// The port of a name; `what` is the argument that names it.
+    pub fn port(&self, what: &str, name: &str) -> Result<PortId, Failure> {
+        let index = self.names.ports.iter().position(|port| port.name == name);
+        index.and_then(|index| u8::try_from(index).ok()).map(PortId::new).ok_or_else(|| {
+            let known: Vec<&str> = self.names.ports.iter().map(|port| port.name.as_str()).collect();
+            let known = if known.is_empty() { "no port at all".to_owned() } else { known.join(", ") };
+            Failure::Usage(format!("{what}: found the port '{name}', expected one of: {known}"))
+        })
+    }
+
+    /// The name of a port.
+    pub fn port_name(&self, port: PortId) -> &str {
+        self.names.ports.get(port.index()).map_or("?", |port| port.name.as_str())
+    }
+
+    /// A network's name in its own colour.
+    pub fn painted(&self, vid: Vid) -> String {
+        self.names.network(vid).map_or_else(String::new, |network| {
+            let [r, g, b] = network.colour.0;
+            styled(Style::new().bold().fg_color(Some(RgbColor(r, g, b).into())), &network.name)
+        })
+    }
+
+    /// `text` with names for the numbers of ports ("port 0" becomes "port p0"): substrates know no names.
+    pub fn with_port_names(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("port ") {
+            let (before, after) = rest.split_at(at + "port ".len());
+            out.push_str(before);
+            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+            let (number, tail) = after.split_at(digits);
+            let name = number.parse().ok().map(|index| self.port_name(PortId::new(index)));
+            out.push_str(name.unwrap_or(number));
+            rest = tail;
+        }
+        out + rest
+    }
+}

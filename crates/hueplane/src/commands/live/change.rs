@@ -1,0 +1,143 @@
+//! `apply`, `diff`, `delete` and `down`: what changes the daemon's state, or says what would.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hueplaned::api::{
+    Action, ApplyRequest, ApplyResult, DiffRequest, DownOptions, NetworkState, ObjectKind, Verb,
+};
+use hueplaned::client::ClientError;
+use serde_json::Value;
+
+use super::{Painter, client, sources};
+use crate::cli::{Apply, Connection, Delete, DeleteWhat, Diff, Down};
+use crate::failure::Failure;
+use crate::print::{DIM, GREEN, RED, YELLOW, count, result, styled};
+
+/// Longest time that a daemon takes to end.
+const END_MAX: Duration = Duration::from_secs(120);
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs `hueplane apply`.
+pub fn apply(args: &Apply, connection: &Connection) -> Result<(), Failure> {
+    let client = client(connection)?;
+    let request = ApplyRequest {
+        sources: sources(&args.files.files)?,
+        dry_run: args.dry_run,
+        prune: args.prune,
+        if_generation: None,
+    };
+    let applied = client.apply(&request)?;
+    let painter = Painter::ask(&client);
+    result(args.output.format, &applied, || applied_text(&applied, &painter))?;
+    warn(&applied);
+    Ok(())
+}
+
+/// Runs `hueplane diff`.
+pub fn diff(args: &Diff, connection: &Connection) -> Result<(), Failure> {
+    let client = client(connection)?;
+    let request = DiffRequest { sources: sources(&args.files.files)?, prune: args.prune };
+    let found = client.diff(&request)?;
+    let painter = Painter::ask(&client);
+    result(args.output.format, &found, || {
+        if found.actions.is_empty() {
+            "no differences\n".to_owned()
+        } else {
+            actions(&found.actions, &painter)
+        }
+    })?;
+    if args.exit_code && !found.actions.is_empty() {
+        return Err(Failure::Differences(count(found.actions.len() as u64, "difference")));
+    }
+    Ok(())
+}
+
+/// Runs `hueplane delete`.
+pub fn delete(args: &Delete, connection: &Connection) -> Result<(), Failure> {
+    let DeleteWhat::Network(args) = &args.what;
+    let client = client(connection)?;
+    let painter = Painter::ask(&client);
+    let deleted = client.delete_network(&args.name)?;
+    result(args.output.format, &deleted, || applied_text(&deleted, &painter))
+}
+
+/// Runs `hueplane down`: returns when the daemon has ended.
+pub fn down(args: &Down, connection: &Connection) -> Result<(), Failure> {
+    let client = client(connection)?;
+    let going = client.down(&DownOptions { keep: args.keep })?;
+    let deadline = Instant::now() + END_MAX;
+    while !matches!(client.status(), Err(ClientError::NotRunning { .. })) || lives(going.pid) {
+        if Instant::now() > deadline {
+            let seconds = END_MAX.as_secs();
+            return Err(Failure::Broken(format!("process {}: has not ended after {seconds} s", going.pid)));
+        }
+        std::thread::sleep(LOOK);
+    }
+    result(args.output.format, &going, || {
+        let what = if args.keep { "left in place" } else { "removed" };
+        let networks = count(going.networks, "network");
+        format!("the daemon has ended, process {}; {networks} {what}\n", going.pid)
+    })
+}
+
+/// Whether a daemon of this machine still cleans up: the API ends before it does.
+fn lives(pid: u32) -> bool {
+    let proc = Path::new("/proc").join(pid.to_string());
+    // `PID (NAME) STATE …`; the name tells it from a process that has its number now, Z is one that has ended.
+    let state = fs::read_to_string(proc.join("stat")).unwrap_or_default();
+    state.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).is_some_and(|(name, state)| {
+        name.starts_with("hueplane") && !state.trim_start().starts_with(['Z', 'X'])
+    })
+}
+
+/// What an apply did, for people.
+pub fn applied_text(applied: &ApplyResult, painter: &Painter) -> String {
+    let mut out = actions(&applied.actions, painter);
+    let changes = count(applied.actions.len() as u64, "change");
+    out.push_str(&match (applied.dry_run, applied.actions.len()) {
+        (_, 0) => format!("nothing to change, generation {}\n", applied.generation),
+        (true, _) => format!("{changes}, none made: dry run\n"),
+        (false, _) => format!("{changes} made, generation {}\n", applied.generation),
+    });
+    out
+}
+
+/// Says on standard error what is not as desired.
+pub fn warn(applied: &ApplyResult) {
+    for network in applied.networks.iter().filter(|network| network.state == NetworkState::Degraded) {
+        let reason = network.reason.as_deref().unwrap_or("the daemon does not say why");
+        anstream::eprintln!("{} network {}: {reason}", styled(YELLOW, "hueplane: degraded:"), network.name);
+    }
+}
+
+fn actions(actions: &[Action], painter: &Painter) -> String {
+    let mut out = String::new();
+    for action in actions {
+        let style = match action.verb {
+            Verb::Create => GREEN,
+            Verb::Change | Verb::Replace => YELLOW,
+            Verb::Delete => RED,
+        };
+        let name = match action.object {
+            ObjectKind::Network => painter.paint(&action.name),
+            ObjectKind::Node | ObjectKind::Port => action.name.clone(),
+        };
+        out.push_str(&format!("{} {} {name}\n", styled(style, action.verb.name()), action.object.name()));
+        for change in &action.changes {
+            let (before, after) = (value(change.before.as_ref()), value(change.after.as_ref()));
+            out.push_str(&format!("    {}: {} -> {after}\n", change.field, styled(DIM, before)));
+        }
+    }
+    out
+}
+
+fn value(value: Option<&Value>) -> String {
+    match value {
+        None => "nothing".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}

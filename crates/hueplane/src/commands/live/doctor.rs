@@ -1,0 +1,66 @@
+//! `hueplane doctor`: what this machine lacks, and the command that mends it.
+
+use hue_host::doctor::{Check, checks, runs};
+use serde::Serialize;
+
+use crate::cli::Doctor;
+use crate::failure::Failure;
+use crate::print::{DIM, GREEN, RED, YELLOW, result, styled};
+
+#[derive(Serialize)]
+struct Report {
+    /// Whether networks can run.
+    ok: bool,
+    checks: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    ok: bool,
+    required: bool,
+    found: String,
+    why: &'static str,
+    /// The command that mends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+/// Runs the command.
+pub fn doctor(args: &Doctor) -> Result<(), Failure> {
+    let checks = checks();
+    let ok = runs(&checks);
+    let report = Report { ok, checks: checks.into_iter().map(row).collect() };
+    result(args.output.format, &report, || table(&report))?;
+    if ok {
+        return Ok(());
+    }
+    let missing = report.checks.iter().filter(|check| check.required && !check.ok).map(|check| check.name);
+    Err(Failure::Broken(format!(
+        "doctor: networks cannot run here: {}",
+        missing.collect::<Vec<_>>().join(", ")
+    )))
+}
+
+fn row(check: Check) -> Row {
+    let fix = check.fix.filter(|_| !check.ok);
+    Row { name: check.name, ok: check.ok, required: check.required, found: check.found, why: check.why, fix }
+}
+
+fn table(report: &Report) -> String {
+    let width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for check in &report.checks {
+        let (style, mark) = match (check.ok, check.required) {
+            (true, _) => (GREEN, "ok     "),
+            (false, true) => (RED, "missing"),
+            (false, false) => (YELLOW, "lacking"),
+        };
+        out.push_str(&format!("{}  {:<width$}  {}\n", styled(style, mark), check.name, check.found));
+        if let Some(fix) = &check.fix {
+            out.push_str(&format!("{:9}{:<width$}  {}\n", "", "", styled(DIM, check.why)));
+            out.push_str(&format!("{:9}{:<width$}  {fix}\n", "", ""));
+        }
+    }
+    out
+}

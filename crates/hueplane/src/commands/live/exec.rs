@@ -1,0 +1,43 @@
+//! `hueplane exec`: a command in a network's namespace, within its limits.
+//!
+//! The daemon says where; entering is ours, so that the command has our terminal, our user and our environment.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use hue_host::{Namespace, exec};
+use nix::errno::Errno;
+
+use super::client;
+use crate::cli::{Connection, Exec};
+use crate::failure::Failure;
+
+/// What shells end with when a command cannot be run.
+const NOT_RUN: u8 = 126;
+/// What shells end with when there is no such command.
+const NOT_FOUND: u8 = 127;
+
+/// Becomes the command; comes back only when it cannot be run.
+pub fn exec(args: &Exec, connection: &Connection) -> Result<(), Failure> {
+    if connection.server.is_some() {
+        return Err(Failure::Usage("exec: works on the daemon's machine only, not with --server".to_owned()));
+    }
+    let client = client(connection)?;
+    let place = client.exec_info(&args.network)?;
+    drop(client);
+    let failed = |what: String| {
+        let help = if nix::unistd::geteuid().is_root() { "" } else { ": needs root" };
+        Failure::Exec(format!("exec {}: {what}{help}", args.network), NOT_RUN)
+    };
+    for folder in &place.cgroups {
+        let file = Path::new(folder).join("cgroup.procs");
+        // `0` is the process that writes.
+        fs::write(&file, "0").map_err(|error| failed(format!("{}: {error}", file.display())))?;
+    }
+    let namespace = Namespace::open(&place.namespace).map_err(|error| failed(error.to_string()))?;
+    let argv: Vec<OsString> = args.command.iter().map(OsString::from).collect();
+    let error = exec::run_here(&namespace, None, &argv);
+    let code = if error.errno() == Some(Errno::ENOENT) { NOT_FOUND } else { NOT_RUN };
+    Err(Failure::Exec(format!("exec {}: {error}", args.network), code))
+}

@@ -1,0 +1,322 @@
+//! `hueplane get`: what runs.
+//!
+//! A list is an array; a name makes it the one thing, except of routes and neighbours, of which it takes a part.
+
+use std::net::Ipv4Addr;
+
+use hueplaned::api::{
+    Neighbour, NeighbourFilter, Network, NetworkState, Node, Port, PortState, Problem, Route, RouteFilter,
+    RouteKind, Status, TableShare,
+};
+use hueplaned::client::Client;
+use serde::Serialize;
+
+use super::{Painter, client};
+use crate::cli::{Connection, Format, Get, Kind};
+use crate::failure::Failure;
+use crate::print::{Align, DIM, GREEN, List, RED, YELLOW, columns, grouped, result, styled};
+
+/// Runs the command.
+pub fn get(args: &Get, connection: &Connection) -> Result<(), Failure> {
+    let client = client(connection)?;
+    let format = args.output.format;
+    let name = args.name.as_deref();
+    match args.kind {
+        Kind::Nodes => nodes(&client, format, name),
+        Kind::Networks => networks(&client, format, name.or(args.network.as_deref())),
+        Kind::Ports => ports(&client, format, name, args.network.as_deref()),
+        Kind::Routes => routes(&client, format, name, args.network.as_deref()),
+        Kind::Neighbours => neighbours(&client, format, name, args.network.as_deref()),
+        Kind::Tables => tables(&client, format, name.or(args.network.as_deref())),
+    }
+}
+
+/// Prints all of a list, or the only one of it.
+fn show<T: Serialize>(
+    format: Format,
+    list: &[T],
+    only: bool,
+    table: impl FnOnce(&[T]) -> String,
+) -> Result<(), Failure> {
+    match list {
+        [one] if only => result(format, one, || table(list)),
+        _ => result(format, &list, || table(list)),
+    }
+}
+
+#[derive(Serialize)]
+struct NodeStatus {
+    #[serde(flatten)]
+    node: Node,
+    status: Status,
+}
+
+fn nodes(client: &Client, format: Format, name: Option<&str>) -> Result<(), Failure> {
+    let node = client.node()?;
+    if let Some(name) = name.filter(|name| *name != node.name) {
+        return Err(Failure::Usage(format!(
+            "node {name:?}: there is none of this name; this one is {:?}",
+            node.name
+        )));
+    }
+    let status = client.status()?;
+    show(format, &[NodeStatus { node, status }], name.is_some(), |nodes| {
+        let head = [
+            ("NODE", Align::Left),
+            ("HEALTH", Align::Left),
+            ("VERSION", Align::Left),
+            ("SUBSTRATE", Align::Left),
+            ("WORKERS", Align::Right),
+            ("NETWORKS", Align::Right),
+            ("PORTS", Align::Right),
+            ("TABLE BYTES", Align::Right),
+            ("GENERATION", Align::Right),
+        ];
+        let of = |part: u64, all: u64| format!("{part}/{all}");
+        let row = |NodeStatus { node, status }: &NodeStatus| {
+            vec![
+                node.name.clone(),
+                status.health.name().to_owned(),
+                node.version.clone(),
+                node.substrate.clone(),
+                node.workers.to_string(),
+                of(status.networks.up, status.networks.total),
+                status.ports.map_or_else(String::new, |ports| of(ports.up, ports.total)),
+                node.capacity.map_or_else(String::new, |capacity| grouped(capacity.table_bytes)),
+                status.generation.to_string(),
+            ]
+        };
+        let mut out = columns(&head, &nodes.iter().map(row).collect::<Vec<_>>());
+        for problem in nodes.iter().flat_map(|node| &node.status.problems) {
+            out.push_str(&format!("{} {problem}\n", styled(YELLOW, "problem:")));
+        }
+        out
+    })
+}
+
+fn networks(client: &Client, format: Format, name: Option<&str>) -> Result<(), Failure> {
+    let list = match name {
+        Some(name) => vec![client.network(name)?],
+        None => client.networks()?,
+    };
+    show(format, &list, name.is_some(), |networks| {
+        let head = [
+            ("NETWORK", Align::Left),
+            ("VID", Align::Right),
+            ("KIND", Align::Left),
+            ("STATE", Align::Left),
+            ("PORTS", Align::Left),
+            ("ROUTES", Align::Right),
+            ("NEIGHBOURS", Align::Right),
+            ("NAMESPACE", Align::Left),
+        ];
+        let painter = Painter::of(networks);
+        let row = |network: &Network| {
+            let state = match network.state {
+                NetworkState::Running => GREEN,
+                NetworkState::Pending => YELLOW,
+                NetworkState::Degraded => RED,
+            };
+            let ports = network.ports.iter().map(|port| {
+                let text = format!("{}:{}", port.name, port.port);
+                if port.up { text } else { styled(RED, format!("{text} (down)")) }
+            });
+            vec![
+                painter.paint(&network.name),
+                network.vid.to_string(),
+                network.kind.clone(),
+                styled(state, network.state.name()),
+                ports.collect::<Vec<_>>().join(" "),
+                grouped(network.routes),
+                grouped(network.neighbours),
+                network.namespace.clone(),
+            ]
+        };
+        let mut out = columns(&head, &networks.iter().map(row).collect::<Vec<_>>());
+        for network in networks {
+            if let Some(reason) = &network.reason {
+                out.push_str(&format!("{}: {reason}\n", painter.paint(&network.name)));
+            }
+        }
+        out
+    })
+}
+
+fn ports(client: &Client, format: Format, name: Option<&str>, network: Option<&str>) -> Result<(), Failure> {
+    if let Some(network) = network {
+        client.network(network)?;
+    }
+    let mut list = client.ports()?;
+    list.retain(|port| name.is_none_or(|name| port.name == name));
+    list.retain(|port| network.is_none_or(|network| port.networks.iter().any(|name| name == network)));
+    if let (Some(name), true) = (name, list.is_empty()) {
+        return Err(Failure::Usage(Problem::no_port(name).to_string()));
+    }
+    show(format, &list, name.is_some(), |ports| {
+        let head = [
+            ("PORT", Align::Left),
+            ("INTERFACE", Align::Left),
+            ("STATE", Align::Left),
+            ("DRIVER", Align::Left),
+            ("MTU", Align::Right),
+            ("NETWORKS", Align::Right),
+            ("RECEIVED", Align::Right),
+            ("SENT", Align::Right),
+            ("NOTE", Align::Left),
+        ];
+        let row = |port: &Port| {
+            let state = if port.state == PortState::Up { GREEN } else { RED };
+            let count = |of: fn(&hueplaned::api::PortStats) -> u64| {
+                port.stats.as_ref().map_or_else(String::new, |stats| grouped(of(stats)))
+            };
+            let notes: Vec<&str> = port.error.iter().chain(&port.note).map(String::as_str).collect();
+            vec![
+                port.name.clone(),
+                port.interface.clone(),
+                styled(state, port.state.name()),
+                port.driver.clone().unwrap_or_else(|| "-".to_owned()),
+                port.mtu.to_string(),
+                port.networks.len().to_string(),
+                count(|stats| stats.received),
+                count(|stats| stats.sent),
+                notes.join("; "),
+            ]
+        };
+        columns(&head, &ports.iter().map(row).collect::<Vec<_>>())
+    })
+}
+
+fn routes(client: &Client, format: Format, name: Option<&str>, network: Option<&str>) -> Result<(), Failure> {
+    let address = name.map(str::parse::<Ipv4Addr>).and_then(Result::ok);
+    if let Some(name) = name.filter(|_| address.is_none())
+        && !name.split_once('/').is_some_and(|(address, len)| {
+            address.parse::<Ipv4Addr>().is_ok() && len.parse::<u8>().is_ok_and(|len| len <= 32)
+        })
+    {
+        return Err(Failure::Usage(format!(
+            "found {name:?}, expected a prefix such as 10.1.0.0/16, or an address"
+        )));
+    }
+    let filter = RouteFilter { network: network.map(str::to_owned), address, limit: None };
+    let painter = Painter::ask(client);
+    let mut head = Some(format!(
+        "{:<16}{:<20}{:<9}{:<17}{:<12}{:<19}{:<10}{}",
+        "NETWORK", "PREFIX", "DOES", "VIA", "PORT", "MAC", "PROTOCOL", "METRIC"
+    ));
+    // The heading comes with the first route: an error before it leaves standard output empty.
+    let (mut list, mut failed) = (None, None);
+    client.routes_each(&filter, |route| {
+        let wanted = address.is_some() || name.is_none_or(|prefix| route.prefix == prefix);
+        if !wanted || failed.is_some() {
+            return;
+        }
+        let pushed = match &mut list {
+            Some(list) => List::push(list, &route, |route| route_row(route, &painter)),
+            None => List::begin(format, &head.take().unwrap_or_default())
+                .and_then(|begun| list.insert(begun).push(&route, |route| route_row(route, &painter))),
+        };
+        failed = pushed.err();
+    })?;
+    match (failed, list) {
+        (Some(failure), _) => Err(failure),
+        (None, Some(list)) => list.end(),
+        (None, None) => List::begin(format, "no routes")?.end(),
+    }
+}
+
+fn route_row(route: &Route, painter: &Painter) -> String {
+    let style = match route.kind {
+        RouteKind::Forward => GREEN,
+        RouteKind::Glean => YELLOW,
+        RouteKind::Local => DIM,
+    };
+    let pad =
+        |text: String, shown: usize, width: usize| text + &" ".repeat(width.saturating_sub(shown).max(1));
+    format!(
+        "{}{:<20}{}{:<17}{:<12}{:<19}{:<10}{}",
+        pad(painter.paint(&route.network), route.network.len(), 16),
+        route.prefix,
+        pad(styled(style, route.kind.name()), route.kind.name().len(), 9),
+        route.via.map_or_else(|| "-".to_owned(), |via| via.to_string()),
+        route.port.as_deref().unwrap_or("-"),
+        route.mac.as_deref().unwrap_or("-"),
+        route.protocol,
+        route.metric,
+    )
+}
+
+fn neighbours(
+    client: &Client,
+    format: Format,
+    name: Option<&str>,
+    network: Option<&str>,
+) -> Result<(), Failure> {
+    let address: Option<Ipv4Addr> = match name {
+        Some(name) => Some(
+            name.parse().map_err(|_| Failure::Usage(format!("found {name:?}, expected an IPv4 address")))?,
+        ),
+        None => None,
+    };
+    let filter = NeighbourFilter { network: network.map(str::to_owned), limit: None };
+    let mut list = client.neighbours(&filter)?;
+    list.retain(|neighbour| address.is_none_or(|address| neighbour.address == address));
+    result(format, &list, || {
+        let head = [
+            ("NETWORK", Align::Left),
+            ("PORT", Align::Left),
+            ("ADDRESS", Align::Left),
+            ("MAC", Align::Left),
+            ("STATE", Align::Left),
+        ];
+        let painter = Painter::ask(client);
+        let row = |neighbour: &Neighbour| {
+            vec![
+                painter.paint(&neighbour.network),
+                neighbour.port.clone(),
+                neighbour.address.to_string(),
+                neighbour.mac.clone().unwrap_or_else(|| "-".to_owned()),
+                neighbour.state.clone(),
+            ]
+        };
+        columns(&head, &list.iter().map(row).collect::<Vec<_>>())
+    })
+}
+
+fn tables(client: &Client, format: Format, name: Option<&str>) -> Result<(), Failure> {
+    let tables = client.tables()?;
+    let text = |shares: &[TableShare]| {
+        let head = [
+            ("NETWORK", Align::Left),
+            ("ROUTES", Align::Right),
+            ("NEXT HOPS", Align::Right),
+            ("BYTES ALONE", Align::Right),
+            ("BYTES ADDED", Align::Right),
+        ];
+        let painter = Painter::ask(client);
+        let row = |share: &TableShare| {
+            vec![
+                painter.paint(&share.network),
+                grouped(share.routes),
+                grouped(share.next_hops),
+                grouped(share.bytes_own),
+                share.bytes_marginal.map_or_else(String::new, grouped),
+            ]
+        };
+        columns(&head, &shares.iter().map(row).collect::<Vec<_>>())
+    };
+    if let Some(name) = name {
+        let share = tables.networks.iter().find(|share| share.network == name);
+        let share = share.ok_or_else(|| Failure::Usage(Problem::no_network(name).to_string()))?;
+        return result(format, share, || text(std::slice::from_ref(share)));
+    }
+    result(format, &tables, || {
+        let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "?".to_owned(), grouped);
+        format!(
+            "{}layout {}, {} bytes of {}\n",
+            text(&tables.networks),
+            tables.layout,
+            bytes(tables.bytes_total),
+            bytes(tables.bytes_max)
+        )
+    })
+}

@@ -1,0 +1,148 @@
+//! `hueplane stats`: what was counted, once or as a live view.
+
+use std::collections::BTreeMap;
+
+use hueplaned::api::{NetworkStats, Stats as Counted, VirtualPortStats};
+
+use super::{Painter, client, watch};
+use crate::cli::{Connection, Format, Stats};
+use crate::failure::Failure;
+use crate::print::{Align, DIM, columns, grouped, result, styled};
+
+/// Runs the command.
+pub fn stats(args: &Stats, connection: &Connection) -> Result<(), Failure> {
+    let client = client(connection)?;
+    let name = args.name.as_deref();
+    if args.watch {
+        if args.output.format != Format::Table {
+            return Err(Failure::Usage("--watch: cannot be combined with -o".to_owned()));
+        }
+        return watch::watch(&client, name, args.interval_ms);
+    }
+    let counted = client.stats(name)?;
+    let painter = Painter::ask(&client);
+    result(args.output.format, &counted, || match (name, counted.networks.as_slice()) {
+        (Some(_), [network]) => one(network, &painter),
+        _ => all(&counted, &painter),
+    })
+}
+
+fn all(counted: &Counted, painter: &Painter) -> String {
+    let head = [
+        ("NETWORK", Align::Left),
+        ("RECEIVED", Align::Right),
+        ("FORWARDED", Align::Right),
+        ("PUNTED", Align::Right),
+        ("DROPPED", Align::Right),
+        ("LOST", Align::Right),
+        ("SENT", Align::Right),
+        ("WHY", Align::Left),
+    ];
+    let row = |network: &NetworkStats| {
+        let numbers = [
+            network.received,
+            network.forwarded,
+            network.punted,
+            network.dropped,
+            network.lost(),
+            network.sent,
+        ];
+        let why = reasons(network.drops.iter().chain(&network.losses));
+        let cells = [painter.paint(&network.network)].into_iter().chain(numbers.map(grouped));
+        cells.chain([why]).collect::<Vec<_>>()
+    };
+    let mut rows: Vec<Vec<String>> = counted.networks.iter().map(row).collect();
+    if !counted.unclaimed.is_empty() {
+        let total = grouped(counted.unclaimed.values().sum());
+        let mut cells = vec![styled(DIM, "(no network)"), total.clone(), "0".into(), "0".into(), total];
+        cells.extend(["0".into(), "0".into(), reasons(&counted.unclaimed)]);
+        rows.push(cells);
+    }
+    let mut out = columns(&head, &rows);
+    if !counted.ports.is_empty() {
+        out.push('\n');
+        out.push_str(&ports(counted));
+    }
+    out
+}
+
+fn ports(counted: &Counted) -> String {
+    let head = [
+        ("PORT", Align::Left),
+        ("RECEIVED", Align::Right),
+        ("BYTES", Align::Right),
+        ("SENT", Align::Right),
+        ("BYTES", Align::Right),
+        ("NOT RECEIVED", Align::Right),
+        ("NOT SENT", Align::Right),
+    ];
+    let rows = counted.ports.iter().map(|port| {
+        let numbers = [
+            port.received,
+            port.received_bytes,
+            port.sent,
+            port.sent_bytes,
+            port.receive_dropped,
+            port.transmit_dropped,
+        ];
+        [port.port.clone()].into_iter().chain(numbers.map(grouped)).collect()
+    });
+    columns(&head, &rows.collect::<Vec<_>>())
+}
+
+/// One network: its virtual ports, and every reason.
+fn one(network: &NetworkStats, painter: &Painter) -> String {
+    let head = [
+        ("PORT", Align::Left),
+        ("RECEIVED", Align::Right),
+        ("BYTES", Align::Right),
+        ("FORWARDED", Align::Right),
+        ("PUNTED", Align::Right),
+        ("DROPPED", Align::Right),
+        ("SENT", Align::Right),
+        ("BYTES", Align::Right),
+    ];
+    let row = |port: &VirtualPortStats| {
+        let numbers = [
+            port.received,
+            port.received_bytes,
+            port.forwarded,
+            port.punted,
+            port.dropped,
+            port.sent,
+            port.sent_bytes,
+        ];
+        [port.port.clone()].into_iter().chain(numbers.map(grouped)).collect::<Vec<_>>()
+    };
+    let mut rows: Vec<Vec<String>> = network.ports.iter().map(row).collect();
+    let total = VirtualPortStats {
+        port: "total".to_owned(),
+        received: network.received,
+        received_bytes: network.received_bytes,
+        forwarded: network.forwarded,
+        punted: network.punted,
+        dropped: network.dropped,
+        sent: network.sent,
+        sent_bytes: network.sent_bytes,
+    };
+    rows.push(row(&total));
+    let mut out = format!("network {}\n{}", painter.paint(&network.network), columns(&head, &rows));
+    for (what, counts) in [("punted", &network.punts), ("dropped", &network.drops), ("lost", &network.losses)]
+    {
+        if !counts.is_empty() {
+            out.push_str(&format!("{what}: {}\n", reasons(counts)));
+        }
+    }
+    out.push_str(&format!("from its control plane: {}\n", grouped(network.from_control)));
+    out
+}
+
+/// `no_route 3, checksum 1`: reasons that occurred, the commonest first.
+pub fn reasons<'a>(counts: impl IntoIterator<Item = (&'a String, &'a u64)>) -> String {
+    let counts: BTreeMap<&String, &u64> = counts.into_iter().filter(|(_, count)| **count > 0).collect();
+    let mut list: Vec<_> = counts.into_iter().collect();
+    list.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let texts: Vec<String> =
+        list.iter().map(|(name, count)| format!("{name} {}", grouped(**count))).collect();
+    texts.join(", ")
+}

@@ -1,0 +1,220 @@
+//! `hueplane up`: the daemon, here or in the background, with a configuration to begin with.
+//!
+//! In the foreground the daemon runs in this process, and a thread applies the files through its API, as any client would. In the
+//! background this program starts itself again, waits until the daemon answers, and applies the files; when they are refused
+//! the daemon ends again, so that `up` either did all of it or nothing.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use hueplaned::api::{ApplyRequest, ApplyResult, DownOptions, Health, SourceText};
+use hueplaned::client::{Client, ClientError, socket_in};
+use hueplaned::options::{self, Listen, Options};
+use hueplaned::tls::TlsFiles;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::change::{applied_text, warn};
+use super::{Painter, sources};
+use crate::cli::{Connection, Places, Up};
+use crate::failure::Failure;
+use crate::print;
+
+/// Longest time until a daemon answers: it may have many networks to set up.
+const START_MAX: Duration = Duration::from_secs(120);
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(30);
+/// What a daemon in the background says, in its run directory.
+const LOG: &str = "hueplaned.log";
+
+/// Runs the command.
+pub fn up(args: &Up, connection: &Connection) -> Result<(), Failure> {
+    if connection.socket.is_some() || connection.server.is_some() {
+        return Err(Failure::Usage("up: starts a daemon of its own; --run-dir says where".to_owned()));
+    }
+    let sources = sources(&args.files)?;
+    check(&sources)?;
+    let run_dir = options::run_dir(args.places.run_dir.as_deref());
+    let client = Client::unix(socket_in(&run_dir))?;
+    if let Ok(status) = client.status() {
+        let pid = status.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
+        return Err(Failure::NoDaemon(format!(
+            "{}: a daemon is running already{pid}: change it with `hueplane apply`, or end it with `hueplane down`",
+            client.target()
+        )));
+    }
+    if args.detach { detached(args, &run_dir, &client, sources) } else { attached(args, client, sources) }
+}
+
+/// Finds what is wrong before anything is started.
+fn check(sources: &[SourceText]) -> Result<(), Failure> {
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let source = |source: &SourceText| hue_intent::Source {
+        name: source.name.clone(),
+        bytes: source.text.clone().into(),
+    };
+    hue_intent::parse(sources.iter().map(source).collect())
+        .map(drop)
+        .map_err(|errors| Failure::Input(errors.to_string()))
+}
+
+/// The daemon in this process; comes back when it has ended.
+fn attached(args: &Up, client: Client, sources: Vec<SourceText>) -> Result<(), Failure> {
+    if args.until_eof {
+        std::thread::spawn(|| {
+            // Whatever comes is not for us; what counts is the end.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            let _ = kill(Pid::this(), Signal::SIGTERM);
+        });
+    }
+    let (refused, refusal) = mpsc::channel();
+    if !sources.is_empty() {
+        std::thread::spawn(move || {
+            let applied =
+                client.wait_ready(START_MAX).map_err(Failure::from).and_then(|_| apply(&client, sources));
+            match applied {
+                Ok(applied) => anstream::eprint!("{}", applied_text(&applied, &Painter::ask(&client))),
+                Err(failure) => {
+                    let _ = refused.send(failure);
+                    let _ = kill(Pid::this(), Signal::SIGTERM);
+                }
+            }
+        });
+    }
+    daemon(args)?;
+    refusal.try_recv().map_or(Ok(()), Err)
+}
+
+/// The daemon in a process of its own.
+fn detached(args: &Up, run_dir: &Path, client: &Client, sources: Vec<SourceText>) -> Result<(), Failure> {
+    let log = run_dir.join(LOG);
+    let failed = |source| Failure::Output { path: log.clone(), source };
+    fs::create_dir_all(run_dir).map_err(failed)?;
+    let file = OpenOptions::new().create(true).append(true).open(&log).map_err(failed)?;
+    let said_before = file.metadata().map_err(failed)?.len();
+    let errors = file.try_clone().map_err(failed)?;
+    let broken = |error| Failure::Broken(format!("the daemon cannot be started: {error}"));
+    let mut child = Command::new(std::env::current_exe().map_err(broken)?)
+        .args(arguments(args))
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(errors)
+        // Ctrl-C in this terminal is not for it.
+        .process_group(0)
+        .spawn()
+        .map_err(broken)?;
+    let started = wait(&mut child, client, || words(&log, said_before));
+    let done =
+        started.and_then(|()| if sources.is_empty() { Ok(None) } else { apply(client, sources).map(Some) });
+    match done {
+        Ok(applied) => {
+            let text =
+                applied.map_or_else(String::new, |applied| applied_text(&applied, &Painter::ask(client)));
+            print::text(&format!(
+                "{text}the daemon runs, process {}; it logs to {}\n",
+                child.id(),
+                log.display()
+            ))
+        }
+        Err(failure) => {
+            end(&mut child, client);
+            Err(failure)
+        }
+    }
+}
+
+/// The command line of the daemon's own process.
+fn arguments(args: &Up) -> Vec<OsString> {
+    let mut list: Vec<OsString> = vec!["up".into(), "--workers".into(), args.workers.to_string().into()];
+    let mut option = |name: &str, value: Option<OsString>| {
+        list.extend(value.into_iter().flat_map(|value| [OsString::from(name), value]));
+    };
+    let path = |path: &Option<std::path::PathBuf>| path.clone().map(OsString::from);
+    option("--run-dir", path(&args.places.run_dir));
+    option("--state-dir", path(&args.places.state_dir));
+    option("--namespace-prefix", args.places.namespace_prefix.clone().map(OsString::from));
+    option("--listen", args.listen.listen.map(|address| address.to_string().into()));
+    option("--tls-cert", path(&args.listen.tls_cert));
+    option("--tls-key", path(&args.listen.tls_key));
+    option("--tls-ca", path(&args.listen.tls_ca));
+    list.extend(args.pin.then(|| "--pin".into()));
+    list
+}
+
+/// Waits until the daemon answers and has set up what it had stored.
+fn wait(child: &mut Child, client: &Client, words: impl Fn() -> String) -> Result<(), Failure> {
+    let deadline = Instant::now() + START_MAX;
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            let text = format!("the daemon ended ({status}):\n{}", words());
+            return Err(match status.code() {
+                Some(3) => Failure::Input(text),
+                Some(5) => Failure::NoDaemon(text),
+                _ => Failure::Broken(text),
+            });
+        }
+        match client.status() {
+            Ok(status) if status.health != Health::Starting => return Ok(()),
+            Ok(_) | Err(ClientError::NotRunning { .. }) if Instant::now() < deadline => {
+                std::thread::sleep(LOOK);
+            }
+            // What takes longer goes on in the background.
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Ends a daemon that was not to be.
+fn end(child: &mut Child, client: &Client) {
+    if client.down(&DownOptions::default()).is_err() {
+        // It does not answer, or has ended already.
+        let _ = child.kill();
+    }
+    let _ = child.wait();
+}
+
+fn apply(client: &Client, sources: Vec<SourceText>) -> Result<ApplyResult, Failure> {
+    let applied = client.apply(&ApplyRequest { sources, prune: true, ..ApplyRequest::default() })?;
+    warn(&applied);
+    Ok(applied)
+}
+
+/// What was said to the log since it had `from` bytes.
+fn words(log: &Path, from: u64) -> String {
+    let mut bytes = fs::read(log).unwrap_or_default();
+    let from = usize::try_from(from).unwrap_or(usize::MAX).min(bytes.len());
+    String::from_utf8_lossy(&bytes.split_off(from)).trim_end().to_owned()
+}
+
+/// Runs the daemon until it is told to end.
+fn daemon(args: &Up) -> Result<(), Failure> {
+    let Places { run_dir, state_dir, namespace_prefix } = &args.places;
+    let mut options = Options {
+        run_dir: options::run_dir(run_dir.as_deref()),
+        state_dir: options::state_dir(state_dir.as_deref()),
+        workers: args.workers,
+        pin: args.pin,
+        least_rights: true,
+        log: true,
+        ..Options::default()
+    };
+    if let Some(prefix) = namespace_prefix {
+        options.namespace_prefix.clone_from(prefix);
+    }
+    let files = &args.listen;
+    if let (Some(address), Some(certificate), Some(key), Some(ca)) =
+        (files.listen, &files.tls_cert, &files.tls_key, &files.tls_ca)
+    {
+        let tls = TlsFiles { ca: ca.clone(), certificate: certificate.clone(), key: key.clone() };
+        options.listen = Some(Listen { address, tls });
+    }
+    Ok(hueplaned::run(options)?)
+}

@@ -1,0 +1,58 @@
+//! `hueplane completions`, `hueplane man`, `hueplane reference`: all made from the definition in `cli`.
+
+use std::fs;
+use std::io::{self, Write};
+
+use clap::CommandFactory;
+use clap_mangen::Man as Page;
+
+use crate::cli::{Cli, Completions, Man};
+use crate::failure::Failure;
+use crate::{print, reference};
+
+/// Prints a completion script.
+pub fn completions(args: &Completions) -> Result<(), Failure> {
+    let mut script = Vec::new(); // clap_complete panics on a writer that fails
+    clap_complete::generate(args.shell, &mut Cli::command(), "hueplane", &mut script);
+    Ok(io::stdout().lock().write_all(&script)?)
+}
+
+/// Prints the manual page, or writes one for every command.
+pub fn man(args: &Man) -> Result<(), Failure> {
+    let mut command = Cli::command();
+    command.build();
+    let Some(dir) = &args.out else {
+        let mut page = Vec::new();
+        Page::new(command).render(&mut page)?;
+        return Ok(io::stdout().lock().write_all(&page)?);
+    };
+    let mut pages = Vec::new();
+    pages_of(&command, &mut pages)?;
+    let failed = |path: &std::path::Path| {
+        let path = path.to_owned();
+        move |source| Failure::Output { path, source }
+    };
+    fs::create_dir_all(dir).map_err(failed(dir))?;
+    for (name, page) in pages {
+        let path = dir.join(name);
+        fs::write(&path, page).map_err(failed(&path))?;
+    }
+    Ok(())
+}
+
+/// The page of a command and those of its visible subcommands.
+fn pages_of(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<(), Failure> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let mut page = Vec::new();
+    Page::new(command.clone()).render(&mut page)?;
+    pages.push((format!("{name}.1"), page));
+    command
+        .get_subcommands()
+        .filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
+        .try_for_each(|sub| pages_of(sub, pages))
+}
+
+/// Prints the reference of the command line.
+pub fn reference() -> Result<(), Failure> {
+    print::text(&reference::markdown(Cli::command()))
+}

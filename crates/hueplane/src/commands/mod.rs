@@ -1,0 +1,41 @@
+//! One module a command.
+
+mod documents;
+mod engine;
+mod live;
+mod manual;
+mod packet;
+mod run;
+mod table;
+mod trace;
+
+use crate::cli::{Cli, Command};
+use crate::demo;
+use crate::failure::Failure;
+
+/// Runs a command.
+pub fn run(cli: &Cli) -> Result<(), Failure> {
+    let connection = &cli.connection;
+    match &cli.command {
+        Command::Demo(args) => demo::demo(args),
+        Command::Doctor(args) => live::doctor(args),
+        Command::Up(args) => live::up(args, connection),
+        Command::Down(args) => live::down(args, connection),
+        Command::Diff(args) => live::diff(args, connection),
+        Command::Apply(args) => live::apply(args, connection),
+        Command::Get(args) => live::get(args, connection),
+        Command::Delete(args) => live::delete(args, connection),
+        Command::Stats(args) => live::stats(args, connection),
+        Command::Events(args) => live::events(args, connection),
+        Command::Exec(args) => live::exec(args, connection),
+        Command::Capture(args) => live::capture(args, connection),
+        Command::Trace(args) => trace::run(args, connection),
+        Command::Validate(args) => documents::validate(args),
+        Command::Schema(args) => documents::schema(args),
+        Command::Run(args) => run::run(args),
+        Command::Table(args) => table::run(&args.command),
+        Command::Completions(args) => manual::completions(args),
+        Command::Man(args) => manual::man(args),
+        Command::Reference => manual::reference(),
+    }
+}

@@ -1,0 +1,196 @@
+//! `hueplane trace`: each stage a packet passes, what matched, what changed, the verdict and why.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use hue_demux::PortId;
+use hue_ports::CaptureReader;
+use hueplaned::api::{InNetwork, Step, TraceRequest};
+use hueplaned::client::Client;
+
+use super::engine::Engine;
+use super::live;
+use super::packet::{Explained, explain, hex, unhex};
+use crate::cli::{Connection, Trace};
+use crate::failure::Failure;
+use crate::print::{self, BOLD, DIM, GREEN, List, RED, YELLOW, result, styled};
+
+/// Bytes of a line of a hexadecimal dump.
+const DUMP_BYTES: usize = 16;
+
+/// Who explains: the networks of files, or the running daemon.
+enum Explainer<'a> {
+    Files { engine: Box<Engine>, port: PortId },
+    Daemon { client: Client, port: &'a str, networks: Vec<hueplaned::api::Network> },
+}
+
+impl<'a> Explainer<'a> {
+    fn new(args: &'a Trace, connection: &Connection) -> Result<Self, Failure> {
+        if args.live {
+            let client = live::client(connection)?;
+            let networks = client.networks()?;
+            return Ok(Self::Daemon { client, port: &args.in_port, networks });
+        }
+        let engine = Engine::load(&args.files)?;
+        let port = engine.port(&format!("--in-port {}", args.in_port), &args.in_port)?;
+        Ok(Self::Files { engine: Box::new(engine), port })
+    }
+
+    /// Explains one frame; `packet` is its number in a capture, from 1.
+    fn explain(&mut self, time_ns: u64, frame: &[u8], packet: Option<u64>) -> Result<Explained, Failure> {
+        match self {
+            Self::Files { engine, port } => Ok(explain(engine, *port, time_ns, frame, packet)),
+            Self::Daemon { client, port, .. } => {
+                let request = TraceRequest { port: (*port).to_owned(), frame: hex(frame) };
+                Ok(Explained { packet, trace: client.trace(&request)? })
+            }
+        }
+    }
+
+    /// A network's name in its colour.
+    fn painted(&self, name: &str) -> String {
+        match self {
+            Self::Files { engine, .. } => {
+                let program = engine.programs.iter().find(|program| program.name == name);
+                program.map_or_else(|| name.to_owned(), |program| engine.painted(program.vid))
+            }
+            Self::Daemon { networks, .. } => {
+                let network = networks.iter().find(|network| network.name == name);
+                print::painted(name, network.and_then(|network| network.colour.as_deref()))
+            }
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Trace, connection: &Connection) -> Result<(), Failure> {
+    let mut explainer = Explainer::new(args, connection)?;
+    let format = args.output.format;
+    if let Some(hex) = &args.hex {
+        let frame = unhex(hex).map_err(|fault| Failure::Usage(format!("--hex: {fault}")))?;
+        let explained = explainer.explain(0, &frame, None)?;
+        return result(format, &explained, || text(&explainer, &explained));
+    }
+    let Some(path) = &args.pcap else {
+        return Err(Failure::Usage("expected --hex or --pcap".to_owned()));
+    };
+    match args.packet {
+        Some(number) => {
+            let explained = one(&mut explainer, path, number)?;
+            result(format, &explained, || text(&explainer, &explained))
+        }
+        None => all(args, &mut explainer, path),
+    }
+}
+
+/// Explains packet `number` (from 1) of a capture.
+fn one(explainer: &mut Explainer<'_>, path: &Path, number: u64) -> Result<Explained, Failure> {
+    let mut reader = CaptureReader::open(path)?;
+    let mut explained = None;
+    while reader.packets() < number {
+        let is_it = reader.packets() + 1 == number;
+        let more = reader.next_frame(|frame| {
+            if is_it {
+                explained = Some(explainer.explain(frame.time_ns, frame.bytes, Some(number)));
+            }
+        })?;
+        if !more {
+            break;
+        }
+    }
+    explained.unwrap_or_else(|| {
+        let packets = reader.packets();
+        Err(Failure::Input(format!("{}: found {packets} packets, expected packet {number}", path.display())))
+    })
+}
+
+/// Explains all packets of a capture, one after the other.
+fn all(args: &Trace, explainer: &mut Explainer<'_>, path: &Path) -> Result<(), Failure> {
+    hue_ports::scan(path)?; // damage is found before anything is printed
+    let mut reader = CaptureReader::open(path)?;
+    let mut list = List::begin(args.output.format, "")?;
+    loop {
+        let number = reader.packets() + 1;
+        let mut explained = None;
+        reader.next_frame(|frame| {
+            explained = Some(explainer.explain(frame.time_ns, frame.bytes, Some(number)));
+        })?;
+        match explained.transpose()? {
+            Some(explained) => list.push(&explained, |explained| text(explainer, explained))?,
+            None => return list.end(),
+        }
+    }
+}
+
+/// A packet's way for people.
+fn text(explainer: &Explainer<'_>, explained: &Explained) -> String {
+    let packet = explained.packet.map_or_else(|| "packet".to_owned(), |number| format!("packet {number}"));
+    let explained = &explained.trace;
+    let title = format!("{packet} on {}, {} bytes", explained.in_port, explained.length);
+    let mut out = styled(BOLD, title) + "\n";
+    explained.stages.iter().for_each(|step| line(&mut out, 2, step));
+    if let Some(reason) = &explained.unclaimed {
+        let _ = writeln!(out, "  {:<9} {}", "verdict", styled(RED, format!("drop {reason}")));
+    }
+    explained.networks.iter().for_each(|network| section(&mut out, explainer, network));
+    dump(&mut out, "  before", &explained.bytes, &explained.bytes);
+    for network in explained.networks.iter().filter(|network| !network.changes.is_empty()) {
+        let title = if explained.networks.len() == 1 {
+            "  after".to_owned()
+        } else {
+            format!("  after {}", network.network)
+        };
+        dump(&mut out, &title, &network.bytes, &explained.bytes);
+    }
+    out
+}
+
+fn line(out: &mut String, indent: usize, step: &Step) {
+    let _ = writeln!(out, "{:indent$}{:<9} {}", "", step.stage, step.detail);
+}
+
+fn section(out: &mut String, explainer: &Explainer<'_>, network: &InNetwork) {
+    let _ = writeln!(
+        out,
+        "  network   {} {}",
+        explainer.painted(&network.network),
+        styled(DIM, format!("port {}", network.virtual_port))
+    );
+    if let Some(row) = &network.row {
+        let _ = writeln!(out, "    {:<9} {row}", "row");
+    }
+    for step in &network.stages {
+        line(out, 4, step);
+        if let Some(route) = network.route.as_ref().filter(|_| step.stage == "lookup") {
+            let _ = writeln!(out, "    {:<9} {route}", "route");
+        }
+    }
+    let style = match network.verdict.as_str() {
+        "forward" => GREEN,
+        "punt" => YELLOW,
+        _ => RED,
+    };
+    let verdict = match &network.out_port {
+        Some(port) => format!("{} to {port}", network.verdict),
+        None => format!("{} {}", network.verdict, network.reason),
+    };
+    let _ = writeln!(out, "    {:<9} {}: {}", "verdict", styled(style, verdict), network.why);
+}
+
+/// A hexadecimal dump, bytes that differ from `other` marked.
+fn dump(out: &mut String, title: &str, digits: &str, other: &str) {
+    let _ = writeln!(out, "{title}");
+    let bytes: Vec<(&str, bool)> = (0..digits.len() / 2)
+        .filter_map(|at| {
+            let byte = digits.get(at * 2..at * 2 + 2)?;
+            Some((byte, other.get(at * 2..at * 2 + 2) != Some(byte)))
+        })
+        .collect();
+    for (row, chunk) in bytes.chunks(DUMP_BYTES).enumerate() {
+        let _ = write!(out, "    {}", styled(DIM, format!("{:04x}", row * DUMP_BYTES)));
+        for (byte, changed) in chunk {
+            let _ = write!(out, " {}", if *changed { styled(YELLOW, byte) } else { (*byte).to_owned() });
+        }
+        out.push('\n');
+    }
+}

@@ -1,0 +1,212 @@
+//! The lab: a node with four ports on bridges, and two hosts a network, all in namespaces of their own.
+//!
+//! ```text
+//! namespace of the node                                        namespace of a host
+//! daemon ── p0 ══ u0 ── br0 ── h1l ═══════════════════════════ eth0  10.1.1.2, router 10.1.1.1
+//!                        └──── h3l ═══════ …
+//! ```
+//!
+//! Invariants: ports of hosts are isolated, so that a bridge carries frames between a host and the node only; there is no IPv6
+//! and no spanning tree, so that nothing moves that no host sends; `u0`..`u3` have no offloads, so that what hosts send in
+//! large pieces arrives at the node as packets with checksums.
+
+use hue_host::links::Links;
+use hue_host::netns::Namespace;
+use hue_host::routes::Wanted;
+use hue_host::{HostError, addresses, ethtool, routes, service, sysctl};
+use hue_tables::Prefix4;
+
+use super::place::Place;
+use super::plan::{Host, LINK_LEN, Network, PORTS, Plan};
+use super::watch::Watcher;
+use super::{probe, stop};
+use crate::failure::Failure;
+
+/// Names of the sides, for namespaces.
+const SIDES: [&str; 2] = ["left", "right"];
+/// The interface of a host.
+const HOST_INTERFACE: &str = "eth0";
+/// Settings of every namespace of the lab.
+const SETTINGS: [(&str, &str); 3] = [
+    ("net/ipv6/conf/all/disable_ipv6", "1"),
+    ("net/ipv6/conf/default/disable_ipv6", "1"),
+    // Every answer counts, however many.
+    ("net/ipv4/icmp_ratelimit", "0"),
+];
+
+/// A lab that stands.
+pub struct Lab {
+    /// Where the daemon runs.
+    pub node: Namespace,
+    /// Hosts of each network, in the order of the plan: left, right.
+    pub hosts: Vec<[Namespace; 2]>,
+}
+
+impl Lab {
+    /// Builds it; what is there when it fails is removed with the place.
+    pub fn build(plan: &Plan, place: &Place) -> Result<Self, Failure> {
+        service::raise_open_files()?;
+        sysctl::raise_neighbour_limits()?;
+        let node = namespace(&place.node_namespace())?;
+        let mut links = Links::inside(&node)?;
+        links.set_up("lo", true)?;
+        for port in 0..PORTS {
+            port_of_node(&mut links, port)?;
+        }
+        node.run(|| (0..PORTS).try_for_each(|port| ethtool::set_tx_checksum(&uplink(port), false)))??;
+        let numbered: Vec<(usize, &Network)> = plan.networks.iter().enumerate().collect();
+        let hosts = probe::all(&numbered, |(index, network)| {
+            let host = |side: usize| {
+                let host =
+                    network.hosts.get(side).ok_or_else(|| Failure::Broken("a side too many".to_owned()))?;
+                let inside = namespace(&place.host_namespace(&network.name, SIDES[side]))?;
+                stop::check()?;
+                attach(&node, &inside, host, &format!("h{}{}", index + 1, &SIDES[side][..1]))?;
+                Ok::<_, Failure>(inside)
+            };
+            Ok([host(0)?, host(1)?])
+        })?;
+        Ok(Self { node, hosts })
+    }
+
+    /// A watcher in each host, in the order of the plan. Before the hosts send.
+    pub fn watchers(&self, plan: &Plan) -> Result<Vec<Watcher>, Failure> {
+        let pairs = self.hosts.iter().zip(&plan.networks);
+        let hosts = pairs.flat_map(|(inside, network)| inside.iter().zip(&network.hosts));
+        hosts.map(|(inside, host)| Watcher::new(inside, &[host.mac, host.router_mac])).collect()
+    }
+}
+
+fn namespace(name: &str) -> Result<Namespace, Failure> {
+    let (namespace, is_new) = Namespace::create_with(name, || {
+        SETTINGS.iter().try_for_each(|(key, value)| {
+            // A setting that this kernel has not is not missed.
+            sysctl::get_here(key)?.map_or(Ok(()), |_| sysctl::set_here(key, value).map(drop))
+        })
+    })?;
+    if is_new { Ok(namespace) } else { Err(Failure::Broken(format!("namespace {name}: is there already"))) }
+}
+
+/// A bridge, and the link from it to the node.
+fn port_of_node(links: &mut Links, port: usize) -> Result<(), HostError> {
+    let (bridge, outside, inside) = (bridge(port), uplink(port), format!("p{port}"));
+    links.create_bridge(&bridge)?;
+    links.create_veth(&inside, &outside, None)?;
+    links.set_master(&outside, Some(&bridge))?;
+    for name in [&bridge, &outside, &inside] {
+        links.set_up(name, true)?;
+    }
+    Ok(())
+}
+
+/// Connects a host to its bridge and configures it.
+fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Result<(), HostError> {
+    let mut links = Links::inside(node)?;
+    links.create_veth(port, HOST_INTERFACE, Some(inside))?;
+    links.set_master(port, Some(&bridge(host.port)))?;
+    links.set_isolated(port, true)?;
+    links.set_up(port, true)?;
+    let mut links = Links::inside(inside)?;
+    links.set_mac(HOST_INTERFACE, host.mac)?;
+    links.set_up("lo", true)?;
+    links.set_up(HOST_INTERFACE, true)?;
+    let link = links.index_of(HOST_INTERFACE)?;
+    let socket = links.socket();
+    addresses::add(socket, link, host.address, LINK_LEN)?;
+    let default = Prefix4::new(0, 0).map(|prefix| Wanted { prefix, via: Some(host.router), link });
+    // The foreign host on the same bridge: as if it were on the link.
+    let beside = host.beside.and_then(|address| Prefix4::new(address.to_bits(), 32).ok());
+    let beside = beside.map(|prefix| Wanted { prefix, via: None, link });
+    let wanted: Vec<Wanted> = default.into_iter().chain(beside).collect();
+    match routes::add(socket, &wanted)?.into_iter().next() {
+        Some(failure) => Err(failure.into()),
+        None => Ok(()),
+    }
+}
+
+fn bridge(port: usize) -> String {
+    format!("br{port}")
+}
+
+fn uplink(port: usize) -> String {
+    format!("u{port}")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use std::io::Read;
+    use std::time::Duration;
+
+    use hue_wire::Mac;
+    use socket2::{Domain, Protocol, Socket, Type};
+
+    use super::*;
+    use crate::demo::place::tests::place;
+    use crate::demo::probe::Ping;
+    use crate::demo::watch::Watch;
+
+    const QUICK: Ping = Ping { count: 1, gap: Duration::from_millis(100), wait: Duration::from_millis(300) };
+
+    /// Every frame that an interface of a namespace receives from now on.
+    fn listen(namespace: &Namespace) -> Socket {
+        let open = || Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0x0300)));
+        let socket = namespace.run(open).unwrap().unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        socket
+    }
+
+    #[test]
+    fn hosts_reach_the_node_and_never_each_other() {
+        let Some(place) = place(3) else { return };
+        let plan = Plan::new(3);
+        let lab = Lab::build(&plan, &place).unwrap();
+        let watch = Watch::start(lab.watchers(&plan).unwrap());
+        let mut node = listen(&lab.node);
+        let mut beside = 0;
+        for (inside, network) in lab.hosts.iter().zip(&plan.networks) {
+            for (inside, host) in inside.iter().zip(&network.hosts) {
+                let to = host.beside.unwrap_or(host.router);
+                beside += u32::from(host.beside.is_some());
+                assert_eq!(probe::ping(inside, to, QUICK).unwrap().received, 0, "nobody is there to answer");
+            }
+        }
+        assert!(beside > 0);
+        let (mut frame, mut sources) = ([0; 2048], Vec::new());
+        while let Ok(length) = node.read(&mut frame) {
+            assert!(length >= 14);
+            sources.push(Mac(*frame[6..].first_chunk().unwrap()));
+        }
+        for host in plan.networks.iter().flat_map(|network| &network.hosts) {
+            assert!(sources.contains(&host.mac), "what {} sends arrives at the node", host.mac);
+        }
+        for seen in watch.end().unwrap() {
+            assert!(seen.is_empty(), "{seen:?}");
+        }
+        place.clear();
+    }
+
+    /// The checker is checked: without isolation it sees the neighbour's frames.
+    #[test]
+    fn a_planted_leak_is_counted() {
+        let Some(place) = place(4) else { return };
+        let plan = Plan::new(3);
+        let lab = Lab::build(&plan, &place).unwrap();
+        let watch = Watch::start(lab.watchers(&plan).unwrap());
+        let leaking = plan.networks[0].hosts[0].port;
+        assert_eq!(plan.networks[2].hosts[0].port, leaking, "the first and the third share a bridge");
+        let mut links = Links::inside(&lab.node).unwrap();
+        for port in ["h1l", "h3l"] {
+            links.set_isolated(port, false).unwrap();
+        }
+        let sender = &plan.networks[0].hosts[0];
+        let tried = probe::ping(&lab.hosts[0][0], sender.beside.unwrap(), QUICK).unwrap();
+        assert_eq!(tried.sent, 1);
+        std::thread::sleep(Duration::from_millis(200));
+        let seen = watch.end().unwrap();
+        let leaked: u64 = seen[4].get(&sender.mac).copied().unwrap_or(0);
+        assert!(leaked > 0, "{seen:?}");
+        assert_eq!(plan.owner(sender.mac), Some("red"));
+        place.clear();
+    }
+}

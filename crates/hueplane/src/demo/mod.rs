@@ -1,0 +1,364 @@
+//! `hueplane demo`: many networks between real hosts on this machine, tried and torn down.
+//!
+//! Flow: `plan` (what) → `place` (where, and what an earlier demo left) → `lab` (namespaces, bridges, hosts) → `daemon` →
+//! its API → hosts `probe` and `watch` → `report`. Progress goes to standard error, the result to standard output.
+//! Invariants: whatever happens, what was built is removed, unless --keep says otherwise; what a killed demo left, the next
+//! one removes; demos side by side have nothing in common but the machine.
+
+mod daemon;
+mod lab;
+mod place;
+mod plan;
+mod probe;
+mod report;
+mod stop;
+mod watch;
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use hue_host::netns::Namespace;
+use hueplaned::api::{ApplyRequest, NetworkState, SourceText};
+
+use crate::cli::Demo;
+use crate::failure::Failure;
+use crate::print::{DIM, GREEN, RED, count, result, styled};
+use crate::progress;
+
+use daemon::Daemon;
+use lab::Lab;
+use place::Place;
+use plan::Plan;
+use probe::{Ping, Pinged};
+use report::Report;
+use watch::Watch;
+
+/// Networks that iperf3 measures at once.
+const MEASURED: usize = 3;
+/// Programs that hosts run.
+const PROGRAMS: [(&str, &str); 2] = [("ping", "iputils-ping"), ("iperf3", "iperf3")];
+/// How hosts ping their peers.
+const PEER: Ping = Ping { count: 5, gap: Duration::from_millis(100), wait: Duration::from_secs(2) };
+/// How hosts look for their routers.
+const ROUTER: Ping = Ping { count: 1, gap: Duration::from_millis(100), wait: Duration::from_secs(1) };
+/// How hosts try to reach other networks.
+const FOREIGN: Ping = Ping { count: 2, gap: Duration::from_millis(50), wait: Duration::from_secs(1) };
+/// Longest time until networks run, and until hosts have found their routers.
+const SETTLE_MAX: Duration = Duration::from_secs(30);
+/// Frames under way may still come for so long before the watch ends.
+const LATE: Duration = Duration::from_millis(300);
+
+/// Runs the command.
+pub fn demo(args: &Demo) -> Result<(), Failure> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Failure::Broken(
+            "demo: needs root, for namespaces and bridges: sudo hueplane demo".to_owned(),
+        ));
+    }
+    if args.clean {
+        let swept = place::sweep(true);
+        return ended(&swept.faults, &format!("{} removed", count(swept.labs, "lab")));
+    }
+    for (program, package) in PROGRAMS {
+        if !installed(program) {
+            let what = format!("demo: needs the program {program}: apt-get install {package}");
+            return Err(Failure::Broken(what));
+        }
+    }
+    stop::heed()?;
+    let swept = place::sweep(false);
+    if swept.labs > 0 {
+        say(&format!("{} left by killed demos: removed", count(swept.labs, "lab")));
+    }
+    let plan = Plan::new(args.networks);
+    let place = Place::take()?;
+    let mut demo = Run {
+        args,
+        plan: &plan,
+        place: &place,
+        report: Report::new(&plan),
+        daemon: None,
+        started: Instant::now(),
+    };
+    let done = demo.run();
+    demo.finish(&done);
+    let Run { mut report, daemon, .. } = demo;
+    let stays = args.keep && done.is_ok();
+    if stays {
+        place.keep()?;
+        hints(&place, &plan);
+    } else {
+        let faults = remove(place, daemon);
+        report.ok &= faults.is_empty();
+        report.failures.extend(faults);
+    }
+    if stop::asked() {
+        return Err(Failure::Interrupted);
+    }
+    result(args.output.format, &report, || report.table(&plan))?;
+    if report.ok { Ok(()) } else { Err(Failure::Broken("demo: not all of it held".to_owned())) }
+}
+
+/// A demo that runs.
+struct Run<'a> {
+    args: &'a Demo,
+    plan: &'a Plan,
+    place: &'a Place,
+    report: Report,
+    daemon: Option<Daemon>,
+    started: Instant,
+}
+
+impl Run<'_> {
+    /// All steps; an error is what keeps the following ones from being tried.
+    fn run(&mut self) -> Result<(), Failure> {
+        let (plan, place) = (self.plan, self.place);
+        let hosts = plan.networks.len() * 2;
+        let lab = step("lab", || {
+            let lab = Lab::build(plan, place)?;
+            Ok((format!("a node with 4 ports on bridges, {hosts} hosts in namespaces"), lab))
+        })?;
+        let watch = Watch::start(lab.watchers(plan)?);
+        let kept = self.args.keep;
+        let daemon = step("daemon", || {
+            let daemon = Daemon::start(&lab.node, place, kept)?;
+            Ok((format!("process {}", daemon.id()), daemon))
+        })?;
+        let daemon = self.daemon.insert(daemon);
+        step("networks", || networks(daemon, plan, place).map(|text| (text, ())))?;
+        step("routers", || {
+            let faults = self.routers(&lab)?;
+            let text = format!("{} of {hosts} hosts found theirs", hosts - faults.len());
+            self.report.failures.extend(faults);
+            Ok((text, ()))
+        })?;
+        step("ping", || self.ping(&lab).map(|text| (text, ())))?;
+        step("iperf3", || self.iperf(&lab).map(|text| (text, ())))?;
+        step("isolation", || self.isolation(&lab).map(|text| (text, ())))?;
+        step("leaks", || self.leaks(watch).map(|text| (text, ())))?;
+        self.routes()
+    }
+
+    /// Sums up, after the last step or the one that failed.
+    fn finish(&mut self, done: &Result<(), Failure>) {
+        match done {
+            Ok(()) => self.report.judge(MEASURED),
+            Err(failure) => self.report.failures.push(failure.to_string()),
+        }
+        self.report.seconds = self.started.elapsed().as_secs_f64();
+    }
+
+    /// Every host pings its router: from then on both know each other.
+    fn routers(&self, lab: &Lab) -> Result<Vec<String>, Failure> {
+        let deadline = Instant::now() + SETTLE_MAX;
+        let found = probe::all(&self.hosts(lab), |(namespace, host, _)| {
+            loop {
+                if probe::ping(namespace, host.router, ROUTER)?.received > 0 {
+                    return Ok(None);
+                }
+                if Instant::now() > deadline {
+                    return Ok(Some(format!("host {}: its router does not answer", namespace.name())));
+                }
+            }
+        })?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Every host pings its peer.
+    fn ping(&mut self, lab: &Lab) -> Result<String, Failure> {
+        let hosts = self.hosts(lab);
+        let results = probe::all(&hosts, |(namespace, _, peer)| probe::ping(namespace, *peer, PEER))?;
+        for (row, pair) in self.report.networks.iter_mut().zip(results.chunks(2)) {
+            let both = pair.iter().fold(Pinged::default(), |sum, one| sum.plus(*one));
+            (row.sent, row.received) = (both.sent, both.received);
+            row.lost = both.sent.saturating_sub(both.received);
+            if both.doubled > 0 {
+                let text = format!("network {}: {} answers came twice", row.name, both.doubled);
+                self.report.failures.push(text);
+            }
+        }
+        let sum = |of: fn(&Pinged) -> u64| results.iter().map(of).sum::<u64>();
+        Ok(format!("{} of {} pings between peers answered", sum(|p| p.received), sum(|p| p.sent)))
+    }
+
+    /// The first networks measured, all at once.
+    fn iperf(&mut self, lab: &Lab) -> Result<String, Failure> {
+        let measured: Vec<_> = lab.hosts.iter().zip(&self.plan.networks).take(MEASURED).collect();
+        let seconds = self.args.seconds;
+        // A measurement that fails is a finding, not the end.
+        let results = probe::all(&measured, |([left, right], network)| {
+            Ok(probe::iperf(left, right, network.hosts[1].address, seconds))
+        })?;
+        stop::check()?;
+        let mut texts = Vec::new();
+        for (row, speed) in self.report.networks.iter_mut().zip(results) {
+            match speed {
+                Ok(bits) => {
+                    let megabits = bits / 1e6;
+                    row.mbit_per_second = Some((megabits * 10.0).round() / 10.0);
+                    texts.push(format!("{} {megabits:.0} Mbit/s", row.name));
+                }
+                Err(failure) => {
+                    texts.push(format!("{} failed", row.name));
+                    self.report.failures.push(format!("network {}: {failure}", row.name));
+                }
+            }
+        }
+        Ok(format!("at once: {}", texts.join(", ")))
+    }
+
+    /// Every host tries to reach hosts of other networks, beside it and beyond its router.
+    fn isolation(&mut self, lab: &Lab) -> Result<String, Failure> {
+        let tries: Vec<(usize, &Namespace, Ipv4Addr)> = self
+            .hosts(lab)
+            .into_iter()
+            .enumerate()
+            .flat_map(|(at, (namespace, host, _))| {
+                [host.beside, host.beyond].into_iter().flatten().map(move |to| (at / 2, namespace, to))
+            })
+            .collect();
+        let results = probe::all(&tries, |(_, namespace, to)| probe::ping(namespace, *to, FOREIGN))?;
+        for ((network, _, _), pinged) in tries.iter().zip(&results) {
+            if let Some(row) = self.report.networks.get_mut(*network) {
+                row.tried += pinged.sent;
+                row.reached += pinged.received;
+            }
+        }
+        let sum = |of: fn(&Pinged) -> u64| results.iter().map(of).sum::<u64>();
+        Ok(format!("{} of {} pings to other networks answered", sum(|p| p.received), sum(|p| p.sent)))
+    }
+
+    /// What hosts saw that was not for their network.
+    fn leaks(&mut self, watch: Watch) -> Result<String, Failure> {
+        std::thread::sleep(LATE);
+        let seen = watch.end()?;
+        for (row, pair) in self.report.networks.iter_mut().zip(seen.chunks(2)) {
+            row.leaked = pair.iter().flat_map(|host| host.values()).sum();
+            for (mac, frames) in pair.iter().flatten() {
+                let whose = self
+                    .plan
+                    .owner(*mac)
+                    .map_or_else(|| format!("of {mac}"), |name| format!("of network {name}"));
+                say(&format!("network {}: its hosts saw {frames} frames {whose}", row.name));
+            }
+        }
+        let total: u64 = self.report.networks.iter().map(|row| row.leaked).sum();
+        Ok(format!("{total} frames of one network seen by a host of another"))
+    }
+
+    fn routes(&mut self) -> Result<(), Failure> {
+        let Some(daemon) = &self.daemon else { return Ok(()) };
+        let networks = daemon.client.networks()?;
+        for row in &mut self.report.networks {
+            let network = networks.iter().find(|network| network.name == row.name);
+            row.routes = network.map_or(0, |network| network.routes);
+        }
+        Ok(())
+    }
+
+    /// Each host, with its plan and the address of its peer.
+    fn hosts<'l>(&self, lab: &'l Lab) -> Vec<(&'l Namespace, &plan::Host, Ipv4Addr)> {
+        let pairs = lab.hosts.iter().zip(&self.plan.networks);
+        pairs
+            .flat_map(|([left, right], network)| {
+                let [a, b] = &network.hosts;
+                [(left, a, b.address), (right, b, a.address)]
+            })
+            .collect()
+    }
+}
+
+/// Gives the daemon its networks and waits until all of them run.
+fn networks(daemon: &Daemon, plan: &Plan, place: &Place) -> Result<String, Failure> {
+    let source = SourceText { name: "demo.yaml".to_owned(), text: plan.documents(&place.node()) };
+    let request = ApplyRequest { sources: vec![source], prune: true, ..ApplyRequest::default() };
+    daemon.client.apply(&request)?;
+    let deadline = Instant::now() + SETTLE_MAX;
+    loop {
+        stop::check()?;
+        let networks = daemon.client.networks()?;
+        let bad = networks.iter().find(|network| network.state != NetworkState::Running);
+        match bad {
+            None if networks.len() == plan.networks.len() => break,
+            Some(network) if Instant::now() > deadline => {
+                let reason = network.reason.as_deref().unwrap_or("the daemon does not say why");
+                return Err(Failure::Broken(format!(
+                    "network {}: is {}: {reason}",
+                    network.name,
+                    network.state.name()
+                )));
+            }
+            _ => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+    let ports: Vec<String> = daemon.client.ports()?.iter().map(driver).collect();
+    Ok(format!("{} run; ports {}", plan.networks.len(), ports.join(", ")))
+}
+
+fn driver(port: &hueplaned::api::Port) -> String {
+    format!("{} {}", port.name, port.driver.as_deref().unwrap_or(port.state.name()))
+}
+
+/// Takes everything down; what could not be.
+fn remove(place: Place, daemon: Option<Daemon>) -> Vec<String> {
+    let removed = step("removal", || {
+        let mut faults = Vec::new();
+        if let Some(Err(failure)) = daemon.map(Daemon::stop) {
+            faults.push(failure.to_string());
+        }
+        faults.extend(place.clear());
+        let text = if faults.is_empty() { "nothing is left".to_owned() } else { faults.join("; ") };
+        Ok((text, faults))
+    });
+    removed.unwrap_or_else(|failure| vec![failure.to_string()])
+}
+
+/// Does a step and says how it went.
+fn step<T>(name: &str, work: impl FnOnce() -> Result<(String, T), Failure>) -> Result<T, Failure> {
+    let spinner = progress::spinner(name);
+    let started = Instant::now();
+    let done = work();
+    spinner.finish_and_clear();
+    let seconds = styled(DIM, format!("{:.1} s", started.elapsed().as_secs_f64()));
+    match done {
+        Ok((text, value)) => {
+            say(&format!("{} {text}  {seconds}", styled(GREEN, format!("{name:<10}"))));
+            Ok(value)
+        }
+        Err(failure) => {
+            say(&format!("{} {failure}  {seconds}", styled(RED, format!("{name:<10}"))));
+            Err(failure)
+        }
+    }
+}
+
+fn say(text: &str) {
+    anstream::eprintln!("{text}");
+}
+
+/// How to use a lab that stays.
+fn hints(place: &Place, plan: &Plan) {
+    let socket = hueplaned::client::socket_in(&place.run_dir());
+    let socket = socket.display();
+    let first = plan.networks.first().map_or("", |network| network.name.as_str());
+    let host = place.host_namespace(first, "left");
+    say(&format!(
+        "the lab stays; try:\n  hueplane --socket {socket} stats --watch\n  hueplane --socket {socket} exec {first} -- \
+         ip route\n  ip netns exec {host} ping {}\nand remove it with:\n  hueplane demo --clean",
+        plan.networks.first().map_or(Ipv4Addr::LOCALHOST, |network| network.hosts[1].address)
+    ));
+}
+
+fn ended(faults: &[String], text: &str) -> Result<(), Failure> {
+    if faults.is_empty() {
+        say(text);
+        Ok(())
+    } else {
+        Err(Failure::Broken(faults.join("\n")))
+    }
+}
+
+fn installed(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
+}

@@ -1,0 +1,285 @@
+//! Where a demo keeps what it needs, how others see that it lives, and what to remove when it does not.
+//!
+//! Every demo has a folder named after its process, with a lock that it holds while it runs. A folder whose lock is free
+//! belongs to a demo that was killed: its namespaces, their processes, its control groups and the folder are removed by the
+//! next demo. A folder with the file `kept` belongs to a lab that shall stay; `demo --clean` removes it too.
+//! Everything in namespaces carries the same name: `hdemo-PID-…`.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hue_host::cgroup::{Cgroup, Trees};
+use hue_host::netns::{self, Namespace};
+use hueplaned::options::owner_name;
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::failure::Failure;
+
+/// Folders of all demos.
+const FOLDER: &str = "/run/hueplane-demo";
+/// The lock in a demo's folder.
+const LOCK: &str = "lock";
+/// State directory of the daemon, in a demo's folder.
+const STATE: &str = "state";
+/// Marks a lab that shall stay.
+const KEPT: &str = "kept";
+/// How long killed processes may take to end.
+const END_MAX: Duration = Duration::from_secs(10);
+
+/// A demo's own place.
+pub struct Place {
+    id: u32,
+    folder: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Place {
+    /// Takes the place of this process.
+    pub fn take() -> Result<Self, Failure> {
+        Self::take_as(std::process::id())
+    }
+
+    fn take_as(id: u32) -> Result<Self, Failure> {
+        let folder = Path::new(FOLDER).join(id.to_string());
+        let failed = |source| Failure::Output { path: folder.clone(), source };
+        fs::create_dir_all(&folder).map_err(failed)?;
+        let file = File::create(folder.join(LOCK)).map_err(failed)?;
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
+            .map_err(|(_, errno)| Failure::Broken(format!("{}: is in use: {errno}", folder.display())))?;
+        Ok(Self { id, folder, _lock: lock })
+    }
+
+    /// Name of the node.
+    pub fn node(&self) -> String {
+        format!("demo-{}", self.id)
+    }
+
+    /// Name of the namespace of the node.
+    pub fn node_namespace(&self) -> String {
+        format!("{}node", prefix(self.id))
+    }
+
+    /// Name of the namespace of a host.
+    pub fn host_namespace(&self, network: &str, side: &str) -> String {
+        format!("{}{network}-{side}", prefix(self.id))
+    }
+
+    /// Beginning of the names of the networks' namespaces.
+    pub fn network_prefix(&self) -> String {
+        format!("{}hue-", prefix(self.id))
+    }
+
+    /// Run directory of the daemon.
+    pub fn run_dir(&self) -> PathBuf {
+        self.folder.join("run")
+    }
+
+    /// State directory of the daemon.
+    pub fn state_dir(&self) -> PathBuf {
+        self.folder.join(STATE)
+    }
+
+    /// What the daemon says.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("hueplaned.log")
+    }
+
+    /// Leaves everything for `demo --clean`.
+    pub fn keep(&self) -> Result<(), Failure> {
+        let path = self.folder.join(KEPT);
+        File::create(&path).map(drop).map_err(|source| Failure::Output { path, source })
+    }
+
+    /// Removes everything of this demo; says what could not be removed.
+    pub fn clear(self) -> Vec<String> {
+        clear(self.id, &self.folder)
+    }
+}
+
+fn prefix(id: u32) -> String {
+    format!("hdemo-{id}-")
+}
+
+/// What [`sweep`] removed.
+#[derive(Default)]
+pub struct Swept {
+    /// Labs that are gone.
+    pub labs: u64,
+    /// What could not be removed.
+    pub faults: Vec<String>,
+}
+
+/// Removes what killed demos left, with `kept` also what was to stay.
+pub fn sweep(kept: bool) -> Swept {
+    let mut swept = Swept::default();
+    for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        if !kept && folder.join(KEPT).exists() {
+            continue;
+        }
+        // One that was killed before it had a lock left nothing else either.
+        let Ok(file) = File::options().write(true).create(true).truncate(false).open(folder.join(LOCK))
+        else {
+            continue;
+        };
+        let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
+        swept.labs += 1;
+        swept.faults.extend(clear(id, &folder));
+    }
+    swept
+}
+
+/// Removes everything of a demo that no longer runs.
+fn clear(id: u32, folder: &Path) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut fault = |error: String| faults.push(error);
+    // Names whose namespace is gone already are to go too, so these are files, not what `netns::list` finds.
+    let entries = fs::read_dir(netns::FOLDER).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let names: Vec<String> = names.filter(|name| name.starts_with(&prefix(id))).collect();
+    end_all(&names);
+    for name in &names {
+        if let Err(error) = netns::delete(name) {
+            fault(error.to_string());
+        }
+    }
+    let owner = owner_name(&folder.join(STATE));
+    let groups = Trees::detect().map(|trees| trees.networks(&owner)).unwrap_or_default();
+    for network in groups {
+        let deleted =
+            Cgroup::open(&owner, &network).and_then(|group| group.map_or(Ok(false), |group| group.delete()));
+        if let Err(error) = deleted {
+            fault(error.to_string());
+        }
+    }
+    // The folder comes last: whoever finds it finds what is left.
+    if faults.is_empty()
+        && let Err(error) = fs::remove_dir_all(folder)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        faults.push(format!("{}: {error}", folder.display()));
+    }
+    // Only the last of several can do this.
+    let _ = fs::remove_dir(FOLDER);
+    faults
+}
+
+/// Ends the processes in namespaces, and waits until they have ended.
+fn end_all(namespaces: &[String]) {
+    let inside: Vec<(u64, u64)> = namespaces
+        .iter()
+        .filter_map(|name| Namespace::open(name).and_then(|namespace| namespace.identity()).ok())
+        .collect();
+    let deadline = Instant::now() + END_MAX;
+    loop {
+        let found: Vec<Pid> =
+            processes().filter(|(_, place)| inside.contains(place)).map(|(pid, _)| pid).collect();
+        if found.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        for pid in found {
+            // It may be gone by itself by now.
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Processes and the network namespaces they are in, this one left out.
+fn processes() -> impl Iterator<Item = (Pid, (u64, u64))> {
+    let own = std::process::id();
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(move |entry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let place = fs::metadata(entry.path().join("ns/net")).ok()?;
+        (u32::try_from(pid) != Ok(own)).then(|| (Pid::from_raw(pid), (place.dev(), place.ino())))
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+pub mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// A place that is cleared also when a test fails.
+    pub struct Cleared(Option<Place>);
+
+    impl std::ops::Deref for Cleared {
+        type Target = Place;
+
+        fn deref(&self) -> &Place {
+            self.0.as_ref().unwrap()
+        }
+    }
+
+    impl Cleared {
+        pub fn clear(mut self) {
+            assert_eq!(self.0.take().unwrap().clear(), Vec::<String>::new());
+        }
+
+        /// As if the demo had been killed.
+        fn kill(mut self) {
+            drop(self.0.take());
+        }
+    }
+
+    impl Drop for Cleared {
+        fn drop(&mut self) {
+            drop(self.0.take().map(Place::clear));
+        }
+    }
+
+    /// A place that no demo has; `number` tells the tests of this process apart. None without the rights to use one.
+    pub fn place(number: u32) -> Option<Cleared> {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: root is missing");
+            return None;
+        }
+        // No process has such an id.
+        let place = Place::take_as(1_000_000_000 + std::process::id() * 8 + number).unwrap();
+        Some(Cleared(Some(place)))
+    }
+
+    #[test]
+    fn what_a_killed_demo_left_is_removed_and_nothing_else() {
+        let (Some(killed), Some(running)) = (place(0), place(1)) else { return };
+        let (name, folder) = (killed.host_namespace("red", "left"), killed.folder.clone());
+        let inside = Namespace::create(&name).unwrap();
+        let other = Namespace::create(&running.node_namespace()).unwrap();
+        let mut command = Command::new("sleep");
+        command.arg("60").stdin(Stdio::null());
+        let mut sleeper = inside.run(move || command.spawn()).unwrap().unwrap();
+        // A killed process's lock is free, its folder and all else is there.
+        killed.kill();
+        let stale = Path::new(netns::FOLDER).join(format!("{name}-stale"));
+        File::create(&stale).unwrap();
+        let faults = sweep(false).faults;
+        assert_eq!(faults, Vec::<String>::new());
+        assert!(!netns::exists(&name) && !folder.exists() && !stale.exists());
+        assert!(!sleeper.wait().unwrap().success(), "its processes are ended");
+        assert!(netns::exists(other.name()), "a demo that runs is left alone");
+        running.clear();
+        assert!(!netns::exists(other.name()));
+    }
+
+    #[test]
+    fn a_kept_lab_stays_until_it_is_cleaned() {
+        let Some(kept) = place(2) else { return };
+        let (id, folder) = (kept.id, kept.folder.clone());
+        let name = kept.node_namespace();
+        Namespace::create(&name).unwrap();
+        kept.keep().unwrap();
+        kept.kill();
+        sweep(false);
+        assert!(netns::exists(&name));
+        // Not `sweep(true)`: others on this machine may keep labs too.
+        assert_eq!(clear(id, &folder), Vec::<String>::new());
+        assert!(!netns::exists(&name) && !folder.exists());
+    }
+}

@@ -1,0 +1,224 @@
+//! What hosts do: ping and iperf3, many at once, and what they say.
+//!
+//! Every command ends by itself within seconds; an interrupted demo kills those that run.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hue_host::netns::Namespace;
+use serde_json::Value;
+
+use super::stop;
+use crate::failure::Failure;
+
+/// Pings at once: enough to keep two cores busy, few enough to start in time.
+const PARALLEL: usize = 64;
+/// How often a running command is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// Where iperf3 listens.
+const IPERF_PORT: &str = "5201";
+
+/// How a host is pinged.
+#[derive(Clone, Copy, Debug)]
+pub struct Ping {
+    /// Requests.
+    pub count: u32,
+    /// Time between them.
+    pub gap: Duration,
+    /// How long an answer may take.
+    pub wait: Duration,
+}
+
+/// What `ping` counted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Pinged {
+    /// Requests sent.
+    pub sent: u64,
+    /// Answers received, each once.
+    pub received: u64,
+    /// Answers beyond the first to a request.
+    pub doubled: u64,
+}
+
+impl Pinged {
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
+            doubled: self.doubled + other.doubled,
+        }
+    }
+}
+
+/// Does `work` with every item, many at once, results in order; stops early when the demo is interrupted.
+pub fn all<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, Failure> + Sync,
+) -> Result<Vec<R>, Failure> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(items.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..PARALLEL.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((index, item)) = {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    items.get(index).map(|item| (index, item))
+                } {
+                    let result = stop::check().and_then(|()| work(item));
+                    results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Pings an address from a namespace.
+pub fn ping(namespace: &Namespace, to: Ipv4Addr, how: Ping) -> Result<Pinged, Failure> {
+    let (count, gap) = (how.count.to_string(), how.gap.as_secs_f64().to_string());
+    let (wait, to) = (how.wait.as_secs_f64().to_string(), to.to_string());
+    let argv = ["ping", "-n", "-q", "-c", &count, "-i", &gap, "-W", &wait, &to];
+    let (_, output) = finish(start(namespace, &argv)?)?;
+    parse_ping(&output)
+        .ok_or_else(|| Failure::Broken(format!("{}: says '{}'", argv.join(" "), output.trim())))
+}
+
+/// A connection measured: bits a second that arrived.
+pub fn iperf(from: &Namespace, to: &Namespace, address: Ipv4Addr, seconds: u16) -> Result<f64, Failure> {
+    let mut server = start(to, &["iperf3", "-s", "-1", "--forceflush", "-p", IPERF_PORT])?;
+    let ready = server.stdout.take().is_some_and(listens);
+    let result = if ready {
+        let (seconds, address) = (seconds.to_string(), address.to_string());
+        let argv =
+            ["iperf3", "-J", "--connect-timeout", "3000", "-p", IPERF_PORT, "-t", &seconds, "-c", &address];
+        start(from, &argv).and_then(finish).and_then(|(_, output)| parse_iperf(&output))
+    } else {
+        Err(Failure::Broken("iperf3 -s: does not listen".to_owned()))
+    };
+    // One-shot servers end after their client; without one they have to be told.
+    let _ = server.kill();
+    let _ = server.wait();
+    result
+}
+
+/// Waits for the server's word; what else it says goes nowhere.
+fn listens(stdout: ChildStdout) -> bool {
+    let mut lines = BufReader::new(stdout).lines();
+    let ready = lines.by_ref().map_while(Result::ok).any(|line| line.contains("listening"));
+    // The pipe stays open, and empty, until the server ends.
+    std::thread::spawn(move || lines.for_each(drop));
+    ready
+}
+
+fn start(namespace: &Namespace, argv: &[&str]) -> Result<Child, Failure> {
+    let (program, arguments) = argv.split_first().unwrap_or((&"", &[]));
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // Ctrl-C is ours: nothing ends before we say so.
+    command.process_group(0);
+    // A process begins in the namespace of the thread that starts it.
+    let started = namespace.run(move || command.spawn())?;
+    started.map_err(|error| Failure::Broken(format!("{program}: cannot be run: {error}")))
+}
+
+/// Waits for a command, or kills it when the demo is interrupted; its exit code and what it said.
+fn finish(mut child: Child) -> Result<(i32, String), Failure> {
+    let read = |pipe: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            pipe.map(|mut pipe| pipe.read_to_string(&mut text));
+            text
+        })
+    };
+    let output = read(child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+    let errors = read(child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+    let status = loop {
+        match child.try_wait().map_err(|error| Failure::Broken(format!("a command is lost: {error}")))? {
+            Some(status) => break status,
+            None if stop::asked() => {
+                let _ = child.kill();
+            }
+            None => std::thread::sleep(LOOK),
+        }
+    };
+    let text = |thread: std::thread::JoinHandle<String>| thread.join().unwrap_or_default();
+    let (output, errors) = (text(output), text(errors));
+    stop::check()?;
+    Ok((status.code().unwrap_or(-1), if output.trim().is_empty() { errors } else { output }))
+}
+
+/// `5 packets transmitted, 4 received, +1 duplicates, 20% packet loss, time 804ms`.
+fn parse_ping(output: &str) -> Option<Pinged> {
+    let line = output.lines().find(|line| line.contains(" packets transmitted, "))?;
+    let number = |what: &str| {
+        let part = line.split(", ").find(|part| part.contains(what))?;
+        part.trim_start_matches('+').split(' ').next()?.parse::<u64>().ok()
+    };
+    Some(Pinged {
+        sent: number("packets transmitted")?,
+        received: number("received")?,
+        doubled: number("duplicates").unwrap_or(0),
+    })
+}
+
+/// What arrived, of the JSON that `iperf3 -J` prints.
+fn parse_iperf(output: &str) -> Result<f64, Failure> {
+    let json: Value = serde_json::from_str(output)
+        .map_err(|error| Failure::Broken(format!("iperf3: {error} in '{}'", output.trim())))?;
+    if let Some(error) = json["error"].as_str() {
+        return Err(Failure::Broken(format!("iperf3: {error}")));
+    }
+    json["end"]["sum_received"]["bits_per_second"]
+        .as_f64()
+        .ok_or_else(|| Failure::Broken("iperf3: the result holds no speed".to_owned()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ping_is_understood() {
+        let line = "5 packets transmitted, 5 received, 0% packet loss, time 804ms";
+        let text = format!("PING 10.0.1.2\n\n--- 10.0.1.2 ping statistics ---\n{line}\nrtt min/avg\n");
+        assert_eq!(parse_ping(&text), Some(Pinged { sent: 5, received: 5, doubled: 0 }));
+        let line =
+            "3 packets transmitted, 1 received, +2 duplicates, +1 errors, 66.6667% packet loss, time 2ms";
+        assert_eq!(parse_ping(line), Some(Pinged { sent: 3, received: 1, doubled: 2 }));
+        assert_eq!(parse_ping("ping: connect: Network is unreachable"), None);
+    }
+
+    #[test]
+    fn iperf_is_understood() {
+        let json = r#"{"end": {"sum_received": {"bits_per_second": 1.5e9}}}"#;
+        assert!((parse_iperf(json).unwrap() - 1.5e9).abs() < 1.0);
+        let error = parse_iperf(r#"{"error": "unable to connect"}"#).unwrap_err();
+        assert_eq!(error.to_string(), "iperf3: unable to connect");
+        assert!(parse_iperf("{}").is_err() && parse_iperf("no").is_err());
+    }
+
+    #[test]
+    fn everything_is_done_in_order() {
+        let items: Vec<usize> = (0..500).collect();
+        let done = all(&items, |item| Ok(item * 2)).unwrap();
+        assert_eq!(done, (0..500).map(|item| item * 2).collect::<Vec<_>>());
+        assert!(
+            all(&items, |item| if *item == 77 { Err(Failure::Broken("77".into())) } else { Ok(()) }).is_err()
+        );
+        assert!(all(&[] as &[u8], |_| Ok(())).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,200 @@
+//! What the demo found: the table for people, the JSON for programs, and whether all of it held.
+
+use anstyle::{RgbColor, Style};
+use serde::Serialize;
+
+use super::plan::Plan;
+use crate::print::{Align, BOLD, DIM, GREEN, RED, columns, count, grouped, styled};
+
+/// The result of the demo.
+#[derive(Serialize, Debug)]
+pub struct Report {
+    /// Networks in order.
+    pub networks: Vec<Row>,
+    /// Whether all of it held.
+    pub ok: bool,
+    /// What did not hold, in words.
+    pub failures: Vec<String>,
+    /// What the whole took, teardown left out.
+    pub seconds: f64,
+}
+
+/// What was found of one network.
+#[derive(Serialize, Debug)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Its colour, `#rrggbb`.
+    pub colour: String,
+    /// The physical ports it is on.
+    pub ports: Vec<String>,
+    /// Routes in its data plane.
+    pub routes: u64,
+    /// Pings that its hosts sent to each other.
+    pub sent: u64,
+    /// Pings that were answered.
+    pub received: u64,
+    /// Pings that were not.
+    pub lost: u64,
+    /// What iperf3 measured, where it did.
+    pub mbit_per_second: Option<f64>,
+    /// Pings that its hosts sent to other networks.
+    pub tried: u64,
+    /// Those of them that were answered: none should be.
+    pub reached: u64,
+    /// Frames of other networks that its hosts saw: none should be.
+    pub leaked: u64,
+}
+
+impl Report {
+    /// A report to be filled in.
+    pub fn new(plan: &Plan) -> Self {
+        let row = |network: &super::plan::Network| {
+            let [r, g, b] = network.colour;
+            Row {
+                name: network.name.clone(),
+                colour: format!("#{r:02x}{g:02x}{b:02x}"),
+                ports: network.hosts.iter().map(|host| format!("p{}", host.port)).collect(),
+                routes: 0,
+                sent: 0,
+                received: 0,
+                lost: 0,
+                mbit_per_second: None,
+                tried: 0,
+                reached: 0,
+                leaked: 0,
+            }
+        };
+        let networks = plan.networks.iter().map(row).collect();
+        Self { networks, ok: false, failures: Vec::new(), seconds: 0.0 }
+    }
+
+    /// Says whether all of it held, and what did not. `measured` networks should have a speed.
+    pub fn judge(&mut self, measured: usize) {
+        let mut failures = Vec::new();
+        for (index, row) in self.networks.iter().enumerate() {
+            let mut fault = |text: String| failures.push(format!("network {}: {text}", row.name));
+            if row.sent == 0 || row.lost > 0 {
+                fault(format!("{} of {} pings between its hosts were lost", row.lost, row.sent));
+            }
+            if row.reached > 0 {
+                fault(format!("{} of {} pings to other networks were answered", row.reached, row.tried));
+            }
+            if row.leaked > 0 {
+                fault(format!("its hosts saw {} frames of other networks", row.leaked));
+            }
+            if row.routes == 0 {
+                fault("has no routes".to_owned());
+            }
+            if index < measured && !row.mbit_per_second.is_some_and(|speed| speed > 0.0) {
+                fault("iperf3 moved nothing".to_owned());
+            }
+        }
+        self.failures.extend(failures);
+        self.ok = self.failures.is_empty();
+    }
+
+    /// The table for people.
+    pub fn table(&self, plan: &Plan) -> String {
+        let head = [
+            ("NETWORK", Align::Left),
+            ("COLOUR", Align::Left),
+            ("PORTS", Align::Left),
+            ("ROUTES", Align::Right),
+            ("SENT", Align::Right),
+            ("RECEIVED", Align::Right),
+            ("LOST", Align::Right),
+            ("MBIT/S", Align::Right),
+            ("LEAKS", Align::Right),
+        ];
+        let rows: Vec<Vec<String>> = self
+            .networks
+            .iter()
+            .zip(&plan.networks)
+            .map(|(row, network)| row.cells(network.colour))
+            .collect();
+        let total = |of: fn(&Row) -> u64| grouped(self.networks.iter().map(of).sum());
+        let verdict = if self.ok { styled(GREEN, "ok") } else { styled(RED, "failed") };
+        let mut out = columns(&head, &rows);
+        out.push_str(&format!(
+            "{verdict}: {}, {} pings sent, {} answered; {} tries to reach other networks, {} answered; {} frames leaked; {:.1} s\n",
+            count(self.networks.len() as u64, "network"),
+            total(|row| row.sent),
+            total(|row| row.received),
+            total(|row| row.tried),
+            total(|row| row.reached),
+            total(|row| row.leaked),
+            self.seconds,
+        ));
+        for failure in &self.failures {
+            out.push_str(&format!("{} {failure}\n", styled(RED, "failed:")));
+        }
+        out
+    }
+}
+
+impl Row {
+    fn cells(&self, [r, g, b]: [u8; 3]) -> Vec<String> {
+        let colour = Style::new().fg_color(Some(RgbColor(r, g, b).into()));
+        let bad = |number: u64| {
+            if number == 0 { "0".to_owned() } else { styled(RED, grouped(number)) }
+        };
+        vec![
+            styled(BOLD, &self.name),
+            format!("{} {}", styled(colour, "██"), self.colour),
+            self.ports.join(" "),
+            grouped(self.routes),
+            grouped(self.sent),
+            grouped(self.received),
+            bad(self.lost),
+            self.mbit_per_second.map_or_else(|| styled(DIM, "-"), |speed| format!("{speed:.0}")),
+            bad(self.leaked + self.reached),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> (Plan, Report) {
+        let plan = Plan::new(4);
+        let mut report = Report::new(&plan);
+        for (index, row) in report.networks.iter_mut().enumerate() {
+            (row.routes, row.sent, row.received, row.tried) = (6, 10, 10, 4);
+            row.mbit_per_second = (index < 3).then_some(900.0);
+        }
+        (plan, report)
+    }
+
+    #[test]
+    fn all_that_held_is_ok() {
+        let (plan, mut report) = good();
+        report.judge(3);
+        assert!(report.ok, "{:?}", report.failures);
+        let table = report.table(&plan);
+        assert!(table.contains("40 pings sent, 40 answered") && table.contains("#d62728"), "{table}");
+    }
+
+    #[test]
+    fn each_thing_that_did_not_hold_is_named() {
+        type Spoil = fn(&mut Row);
+        let cases: [(Spoil, &str); 6] = [
+            (|row| row.lost = 1, "1 of 10 pings between its hosts were lost"),
+            (|row| row.sent = 0, "0 of 0 pings"),
+            (|row| row.reached = 2, "2 of 4 pings to other networks were answered"),
+            (|row| row.leaked = 3, "its hosts saw 3 frames of other networks"),
+            (|row| row.routes = 0, "has no routes"),
+            (|row| row.mbit_per_second = None, "iperf3 moved nothing"),
+        ];
+        for (spoil, text) in cases {
+            let (plan, mut report) = good();
+            spoil(&mut report.networks[1]);
+            report.judge(3);
+            assert!(!report.ok);
+            assert_eq!(report.failures.len(), 1);
+            assert!(report.failures[0].contains(text), "{:?}", report.failures);
+            assert!(report.table(&plan).contains(text));
+        }
+    }
+}

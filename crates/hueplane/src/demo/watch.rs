@@ -1,0 +1,139 @@
+//! Watches hosts for frames that are not their network's.
+//!
+//! A packet socket in each host's namespace, with a filter in the kernel that passes only frames whose source MAC address
+//! is neither the host's own nor its router's on that link. What passes is a leak; the filter keeps the watch free while
+//! there is none. Loopback does not count: it is nobody else's.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hue_host::netns::Namespace;
+use hue_wire::Mac;
+use socket2::{Domain, Protocol, SockFilter, Socket, Type};
+
+use crate::failure::Failure;
+
+/// How often sockets are emptied.
+const LOOK: Duration = Duration::from_millis(50);
+/// All protocols, of a packet socket.
+const ETH_P_ALL: u16 = 3;
+/// Sockets that one thread closes.
+const CLOSED_BY_ONE: usize = 8;
+/// Bytes looked at: both MAC addresses.
+const HEADER: usize = 14;
+
+/// Foreign frames seen by one host, by source.
+pub type Seen = BTreeMap<Mac, u64>;
+
+/// Hosts under watch, until it is dropped.
+pub struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Seen>>>,
+}
+
+/// A socket in a host's namespace that receives foreign frames only.
+pub struct Watcher(Socket);
+
+impl Watcher {
+    /// Watches a namespace in which frames may come from these sources only. Nothing should move there yet.
+    pub fn new(namespace: &Namespace, own: &[Mac]) -> Result<Self, Failure> {
+        let filter = filter(own);
+        let open = || -> io::Result<Self> {
+            let protocol = Protocol::from(i32::from(ETH_P_ALL.to_be()));
+            let socket = Socket::new(Domain::PACKET, Type::RAW, Some(protocol))?;
+            socket.attach_filter(&filter)?;
+            socket.set_nonblocking(true)?;
+            let mut watcher = Self(socket);
+            // What came before the filter was in place.
+            watcher.take(&mut Seen::new());
+            Ok(watcher)
+        };
+        let opened = namespace.run(open).map_err(|error| Failure::Broken(error.to_string()))?;
+        opened.map_err(|error| Failure::Broken(format!("watching {}: {error}", namespace.name())))
+    }
+
+    /// Counts what has come since.
+    fn take(&mut self, seen: &mut Seen) {
+        let mut frame = [0; HEADER];
+        while let Ok(length) = self.0.read(&mut frame) {
+            if let Some(source) = frame.get(..length).and_then(|frame| frame.get(6..)?.first_chunk::<6>()) {
+                *seen.entry(Mac(*source)).or_default() += 1;
+            }
+        }
+    }
+}
+
+impl Watch {
+    /// Starts to watch.
+    pub fn start(mut watchers: Vec<Watcher>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut seen = vec![Seen::new(); watchers.len()];
+            loop {
+                let last = asked.load(Ordering::SeqCst);
+                watchers.iter_mut().zip(&mut seen).for_each(|(watcher, seen)| watcher.take(seen));
+                if last {
+                    close(watchers);
+                    return seen;
+                }
+                std::thread::sleep(LOOK);
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+
+    /// Ends the watch; what each host saw, in the order of the watchers.
+    pub fn end(mut self) -> Result<Vec<Seen>, Failure> {
+        self.stop.store(true, Ordering::SeqCst);
+        let seen = self.thread.take().and_then(|thread| thread.join().ok());
+        seen.ok_or_else(|| Failure::Broken("the watch over the hosts failed".to_owned()))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Closes the sockets side by side: the kernel takes milliseconds for each, as it waits until no processor looks at it.
+fn close(mut watchers: Vec<Watcher>) {
+    std::thread::scope(|scope| {
+        while !watchers.is_empty() {
+            let part = watchers.split_off(watchers.len().saturating_sub(CLOSED_BY_ONE));
+            scope.spawn(move || drop(part));
+        }
+    });
+}
+
+/// Passes frames of Ethernet links whose source is none of `own` (classic BPF).
+fn filter(own: &[Mac]) -> Vec<SockFilter> {
+    const LOAD_WORD: u16 = 0x20;
+    const LOAD_HALF: u16 = 0x28;
+    const JUMP_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    /// Where the kernel offers the hardware type of the interface as if it were in the frame.
+    const HARDWARE_TYPE: u32 = (-0x1000i32 + 28).cast_unsigned();
+    const ETHERNET: u32 = 1;
+    let mut program = vec![
+        SockFilter::new(LOAD_HALF, 0, 0, HARDWARE_TYPE),
+        SockFilter::new(JUMP_EQUAL, 1, 0, ETHERNET),
+        SockFilter::new(RETURN, 0, 0, 0),
+    ];
+    for Mac([a, b, c, d, e, f]) in own {
+        program.extend([
+            SockFilter::new(LOAD_WORD, 0, 0, 6),
+            SockFilter::new(JUMP_EQUAL, 0, 3, u32::from_be_bytes([*a, *b, *c, *d])),
+            SockFilter::new(LOAD_HALF, 0, 0, 10),
+            SockFilter::new(JUMP_EQUAL, 0, 1, u32::from(u16::from_be_bytes([*e, *f]))),
+            SockFilter::new(RETURN, 0, 0, 0),
+        ]);
+    }
+    program.push(SockFilter::new(RETURN, 0, 0, u32::MAX));
+    program
+}

@@ -1,0 +1,169 @@
+//! Why a command failed, and the exit code that says so.
+
+use std::io;
+use std::path::PathBuf;
+
+use hue_control::CompileError;
+use hue_host::HostError;
+use hue_ports::PortError;
+use hue_routing::RoutingError;
+use hue_substrate::SubstrateError;
+use hue_tables::TableError;
+use hueplaned::DaemonError;
+use hueplaned::api::ProblemKind;
+use hueplaned::client::ClientError;
+use thiserror::Error;
+
+/// A failed command.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// The command line is wrong in a way that clap cannot know.
+    #[error("{0}")]
+    Usage(String),
+    /// A file is wrong; the caller's fault.
+    #[error("{0}")]
+    Input(String),
+    /// A table has no room; the result has been printed.
+    #[error("{0}")]
+    Full(String),
+    /// An output cannot be written.
+    #[error("{}: cannot be written: {source}", path.display())]
+    Output {
+        /// The output.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Standard output cannot be written.
+    #[error("standard output: cannot be written: {0}")]
+    Stdout(#[from] io::Error),
+    /// Something of ours is broken, or what was checked does not hold.
+    #[error("{0}")]
+    Broken(String),
+    /// No daemon answers, or it refuses to serve us.
+    #[error("{0}")]
+    NoDaemon(String),
+    /// There are differences; they have been printed.
+    #[error("{0}")]
+    Differences(String),
+    /// A command cannot be run in a network, with the code that shells give that.
+    #[error("{0}")]
+    Exec(String, u8),
+    /// Somebody pressed Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Failure {
+    /// The exit code; see [`crate::cli::EXIT_CODES`].
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Output { .. } | Self::Stdout(_) | Self::Broken(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Input(_) => 3,
+            Self::Full(_) => 4,
+            Self::NoDaemon(_) => 5,
+            Self::Differences(_) => 6,
+            Self::Exec(_, code) => *code,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// Whether nobody reads the result any more (`hueplane … | head`): the normal end of a filter.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<PortError> for Failure {
+    fn from(error: PortError) -> Self {
+        match error {
+            PortError::Write { path, source } => Self::Output { path, source },
+            other => Self::Input(other.to_string()),
+        }
+    }
+}
+
+impl From<RoutingError> for Failure {
+    fn from(error: RoutingError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<TableError> for Failure {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Full { .. } | TableError::TooManyNetworks { .. } => Self::Full(error.to_string()),
+            other => Self::Broken(other.to_string()),
+        }
+    }
+}
+
+impl From<CompileError> for Failure {
+    fn from(error: CompileError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<SubstrateError> for Failure {
+    fn from(error: SubstrateError) -> Self {
+        match error {
+            SubstrateError::Networks { .. } | SubstrateError::Table { .. } => Self::Full(error.to_string()),
+            other => Self::Input(other.to_string()),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Stdout(error.into())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let text = error.to_string();
+        match error {
+            ClientError::Address { .. } => Self::Usage(text),
+            ClientError::Tls(_) => Self::Input(text),
+            ClientError::Answer { .. } => Self::Broken(text),
+            ClientError::Problem(problem) => match problem.kind {
+                ProblemKind::BadRequest | ProblemKind::NotFound | ProblemKind::MethodNotAllowed => {
+                    Self::Usage(text)
+                }
+                ProblemKind::InvalidDocuments | ProblemKind::TooLarge | ProblemKind::UnsupportedMediaType => {
+                    Self::Input(text)
+                }
+                ProblemKind::Full => Self::Full(text),
+                ProblemKind::Conflict | ProblemKind::Internal => Self::Broken(text),
+                ProblemKind::Unauthenticated
+                | ProblemKind::Forbidden
+                | ProblemKind::Timeout
+                | ProblemKind::Busy
+                | ProblemKind::Unavailable => Self::NoDaemon(text),
+            },
+            ClientError::NotRunning { .. }
+            | ClientError::Permission { .. }
+            | ClientError::Start(_)
+            | ClientError::Connection { .. }
+            | ClientError::Timeout { .. } => Self::NoDaemon(text),
+        }
+    }
+}
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+impl From<DaemonError> for Failure {
+    fn from(error: DaemonError) -> Self {
+        let text = error.to_string();
+        match error {
+            DaemonError::Running { .. } => Self::NoDaemon(text),
+            DaemonError::Tls(_) | DaemonError::Listen { .. } => Self::Input(text),
+            _ => Self::Broken(text),
+        }
+    }
+}

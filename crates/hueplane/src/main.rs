@@ -1,0 +1,33 @@
+//! The command line of hueplane: starts the daemon and shows it at work; checks configurations, runs captures through
+//! networks, explains packets, and measures forwarding tables offline and unprivileged; and the demo.
+//!
+//! Flow: arguments (`cli`) → a command (`commands`, `demo`) → a result on standard output (`print`). Notes, progress and
+//! errors go to standard error. Exit codes: [`cli::EXIT_CODES`].
+
+mod cli;
+mod commands;
+mod demo;
+mod failure;
+mod named;
+mod print;
+mod progress;
+mod reference;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match commands::run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            let text = failure.to_string();
+            for line in text.lines() {
+                anstream::eprintln!("{} {line}", print::styled(print::RED, "hueplane:"));
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `demo`, run for real: hosts, a daemon, and nothing left of them. Needs root, ping and iperf3.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::support::Scratch;
+
+fn ready() -> bool {
+    let missing = match () {
+        () if !nix::unistd::geteuid().is_root() => "root",
+        () if !Path::new("/usr/bin/iperf3").exists() => "iperf3",
+        () if Command::new("ping").arg("-V").output().is_err() => "ping",
+        () => return true,
+    };
+    println!("skipped: {missing} missing");
+    false
+}
+
+/// What a demo of a process has left: names of namespaces, its folder, control groups.
+fn left(pid: u32) -> Vec<PathBuf> {
+    let own = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("hdemo-{pid}-")))
+    };
+    let names = std::fs::read_dir("/run/netns").into_iter().flatten().flatten().map(|entry| entry.path());
+    let folder = Path::new("/run/hueplane-demo").join(pid.to_string());
+    names.filter(own).chain(folder.exists().then_some(folder)).collect()
+}
+
+/// A demo that has come as far as a step; ended when the test fails.
+struct Started(Child);
+
+impl Started {
+    fn at(step: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_hueplane"))
+            .args(["demo", "--networks", "3", "-o", "json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let found = lines.by_ref().map_while(Result::ok).any(|line| line.starts_with(step));
+        std::thread::spawn(move || lines.for_each(drop));
+        let started = Self(child);
+        assert!(found, "the demo never came to {step}");
+        started
+    }
+
+    fn end(&mut self, signal: Signal) -> (Option<i32>, String) {
+        kill(Pid::from_raw(i32::try_from(self.0.id()).unwrap()), signal).unwrap();
+        let status = self.0.wait().unwrap();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut self.0.stdout.take().unwrap(), &mut text).unwrap();
+        (status.code(), text)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn all_of_it_holds_and_nothing_is_left() {
+    if !ready() {
+        return;
+    }
+    let done = Scratch::new().hueplane("demo --networks 4 --seconds 1 -o json");
+    assert_eq!(done.code, 0, "{done:?}");
+    let json = done.json();
+    assert_eq!((&json["ok"], json["failures"].as_array().map(Vec::len)), (&Value::Bool(true), Some(0)));
+    let networks = json["networks"].as_array().unwrap();
+    assert_eq!(networks.len(), 4);
+    for (index, network) in networks.iter().enumerate() {
+        let number = |key: &str| network[key].as_u64().unwrap();
+        assert_eq!((number("sent"), number("received"), number("lost"), number("leaked")), (10, 10, 0, 0));
+        assert!(number("routes") > 0 && number("tried") > 0 && number("reached") == 0, "{network}");
+        assert_eq!(
+            network["mbit_per_second"].as_f64().is_some_and(|speed| speed > 1.0),
+            index < 3,
+            "{network}"
+        );
+        assert_eq!(network["ports"].as_array().unwrap().len(), 2);
+    }
+    for step in ["lab", "daemon", "networks", "routers", "ping", "iperf3", "isolation", "leaks", "removal"] {
+        assert!(done.stderr.lines().any(|line| line.starts_with(step)), "{step}: {}", done.stderr);
+    }
+    let daemon = done.stderr.lines().find_map(|line| line.strip_prefix("daemon     process ")).unwrap();
+    let daemon = daemon.split(' ').next().unwrap();
+    assert!(!Path::new("/proc").join(daemon).exists(), "the daemon has ended");
+}
+
+#[test]
+fn ctrl_c_removes_everything() {
+    if !ready() {
+        return;
+    }
+    for step in ["lab", "ping"] {
+        let mut demo = Started::at(step);
+        let pid = demo.0.id();
+        assert!(!left(pid).is_empty());
+        assert_eq!(demo.end(Signal::SIGINT), (Some(130), String::new()), "after {step}");
+        assert_eq!(left(pid), Vec::<PathBuf>::new(), "after {step}");
+    }
+}
+
+#[test]
+fn what_a_killed_demo_left_the_next_one_removes() {
+    if !ready() {
+        return;
+    }
+    let mut demo = Started::at("ping");
+    let pid = demo.0.id();
+    assert_eq!(demo.end(Signal::SIGKILL).0, None);
+    // Its daemon sees that it is gone and goes by itself. Any demo that starts from now on removes the rest: this one, or one of
+    // another test.
+    let done = Scratch::new().hueplane("demo --networks 1 --seconds 1");
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(left(pid), Vec::<PathBuf>::new());
+}

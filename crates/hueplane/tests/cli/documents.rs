@@ -1,0 +1,130 @@
+//! `validate` and `schema`, and every fault of a configuration that the command line must name.
+
+use crate::support::{RED, Scratch};
+
+fn replaced(from: &str, to: &str) -> String {
+    assert!(RED.contains(from), "{from}");
+    RED.replacen(from, to, 1)
+}
+
+#[test]
+fn a_valid_configuration_is_described() {
+    let dir = Scratch::new();
+    dir.write("red.yaml", RED);
+    let done = dir.hueplane("validate -f red.yaml -o json").ok();
+    let json = done.json();
+    assert_eq!(json["valid"], true);
+    assert_eq!(json["node"]["ports"], serde_json::json!(["p0", "p1"]));
+    assert_eq!(json["networks"][0]["name"], "red");
+    assert_eq!(json["networks"][0]["routes"], 1);
+    let table = dir.hueplane("validate -f red.yaml").ok().stdout;
+    assert!(table.starts_with("valid: node node") && table.contains("\nred "), "{table}");
+    let yaml = dir.hueplane("validate -f red.yaml -o yaml").ok().stdout;
+    assert!(yaml.starts_with("valid: true\nnode:\n  name: node\n"), "{yaml}");
+    assert!(yaml.contains("\nnetworks:\n  - name: red\n    kind: ipv4\n    ports: 2\n"), "{yaml}");
+}
+
+/// Each fault: its name, a document that has it, and what the error must hold.
+fn faults() -> Vec<(&'static str, String, Vec<&'static str>)> {
+    let twice = format!("{RED}---\n{RED}");
+    let other =
+        |from: &str, to: &str| format!("{RED}---\n{}", replaced("name: red", "name: blue").replace(from, to));
+    vec![
+        (
+            "malformed",
+            replaced("metadata: {name: red}", "metadata: {name: red"),
+            vec!["red.yaml:", "expected"],
+        ),
+        (
+            "unknown field",
+            replaced("weight: 1", "wieght: 1"),
+            vec!["red.yaml:14:3: spec.wieght: found an unknown field", "did you mean \"weight\"?"],
+        ),
+        (
+            "wrong type",
+            replaced("weight: 1", "weight: heavy"),
+            vec!["red.yaml:14:11: spec.weight: found", "expected"],
+        ),
+        (
+            "bad address",
+            replaced("10.1.0.1/24", "10.1.0.300/24"),
+            vec!["red.yaml:8:", "spec.ports[0].addresses[0]", "10.1.0.300"],
+        ),
+        (
+            "bad mac",
+            replaced("02:00:00:00:01:01", "02:00:00:00:01"),
+            vec!["red.yaml:8:", "spec.ports[0].mac"],
+        ),
+        ("duplicate network", twice, vec!["network \"red\" a second time", "first in"]),
+        (
+            "duplicate port",
+            replaced("name: right", "name: left"),
+            vec!["virtual port \"left\" a second time"],
+        ),
+        (
+            "same mac",
+            other("addresses: [10.1.0.1/24]", "addresses: [10.1.0.9/24]"),
+            vec!["MAC 02:00:00:00:01:01 on port \"p0\" a second time"],
+        ),
+        (
+            "same address",
+            other("02:00:00:00:01:0", "02:00:00:00:02:0"),
+            vec!["10.1.0.1 on port \"p0\" a second time"],
+        ),
+        (
+            "via off every link",
+            replaced("via: 10.2.0.2", "via: 10.3.0.2"),
+            vec!["red.yaml:11:", "spec.routes[0].via: found 10.3.0.2, which is on no link"],
+        ),
+        ("missing field", replaced("  plane: {kind: ipv4}\n", ""), vec!["plane"]),
+        ("unknown kind", replaced("kind: ipv4", "kind: ipv5"), vec!["spec.plane.kind"]),
+    ]
+}
+
+#[test]
+fn every_fault_is_named_with_its_place() {
+    let dir = Scratch::new();
+    for (name, text, wants) in faults() {
+        dir.write("red.yaml", text);
+        let done = dir.hueplane("validate -f red.yaml");
+        for want in wants {
+            done.fails(3, want);
+        }
+        let json = dir.hueplane("validate -f red.yaml -o json");
+        assert_eq!((json.code, json.json()["valid"].as_bool()), (3, Some(false)), "{name}");
+        let json = json.json();
+        let fault = &json["errors"][0];
+        assert!(
+            fault["line"].is_u64() && fault["found"].is_string() && fault["expected"].is_string(),
+            "{name}: {fault}"
+        );
+        let run = dir.hueplane("run -f red.yaml --in p0=absent.pcap --out out");
+        assert_eq!(run.code, 3, "{name}");
+        assert!(dir.files("out").is_empty() && !dir.path("out").exists());
+        assert_eq!(dir.hueplane("trace -f red.yaml --in-port p0 --hex 00").code, 3, "{name}");
+    }
+}
+
+#[test]
+fn files_that_are_no_configuration() {
+    let dir = Scratch::new();
+    dir.hueplane("validate -f absent.yaml").fails(3, "absent.yaml: cannot be read");
+    dir.write("empty.yaml", "");
+    dir.hueplane("validate -f empty.yaml").fails(3, "empty.yaml:1:1: document: found no document");
+    dir.write("bytes.yaml", [0xff, 0xfe, 0x00, 0x01]);
+    dir.hueplane("validate -f bytes.yaml").fails(3, "bytes.yaml:");
+    assert_eq!(dir.hueplane("validate").code, 2);
+    let stdin = dir.hueplane_with(&["validate", "-f", "-", "-o", "json"], RED).ok();
+    assert_eq!(stdin.json()["networks"][0]["name"], "red");
+}
+
+#[test]
+fn the_schema_is_printed_as_json_yaml_and_table() {
+    let dir = Scratch::new();
+    let schema = dir.hueplane("schema").ok().json();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert!(schema["$defs"]["Network"].is_object());
+    assert!(dir.hueplane("schema -o yaml").ok().stdout.contains("\n  Network:\n"));
+    let table = dir.hueplane("schema -o table").ok().stdout;
+    assert!(table.contains("rate_limit"), "{table}");
+}

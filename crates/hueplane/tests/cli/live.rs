@@ -1,0 +1,321 @@
+//! Commands on a running daemon: the real binary against the real API over a daemon without a data plane.
+
+use std::time::Duration;
+
+use hueplaned::api::EventKind;
+use serde_json::{Value, json};
+
+use crate::support::{Done, RED, Scratch};
+use crate::world::{BLUE, Served, document, eventually};
+
+/// Commands that need a daemon, with arguments that are right.
+const NEED_DAEMON: [&str; 16] = [
+    "down",
+    "diff -f red.yaml",
+    "apply -f red.yaml",
+    "get nodes",
+    "get networks",
+    "get ports",
+    "get routes",
+    "get neighbours",
+    "get tables",
+    "delete network red",
+    "stats",
+    "events",
+    "events --follow",
+    "exec red -- true",
+    "capture -w out.pcapng",
+    "trace --live --in-port p0 --hex 0011",
+];
+
+struct Live {
+    served: Served,
+    dir: Scratch,
+}
+
+impl Live {
+    fn new() -> Self {
+        let live = Self { served: Served::new(), dir: Scratch::new() };
+        live.dir.write("red.yaml", RED);
+        live
+    }
+
+    fn run(&self, args: &str) -> Done {
+        self.run_with(&args.split_whitespace().collect::<Vec<_>>(), "")
+    }
+
+    fn run_with(&self, args: &[&str], stdin: &str) -> Done {
+        let socket = self.served.folder.join("hueplane.sock");
+        let args: Vec<&str> =
+            ["--socket", socket.to_str().unwrap()].into_iter().chain(args.iter().copied()).collect();
+        self.dir.hueplane_with(&args, stdin)
+    }
+}
+
+#[test]
+fn without_a_daemon_every_command_says_so() {
+    let dir = Scratch::new();
+    dir.write("red.yaml", RED);
+    for command in NEED_DAEMON {
+        let done = dir.hueplane(&format!("--socket none.sock {command}"));
+        done.fails(5, "none.sock: no daemon answers");
+        assert!(done.stderr.contains("hueplane up"), "{command}: what to do next: {}", done.stderr);
+    }
+    assert_eq!(dir.files("."), ["red.yaml"], "no capture file is made");
+    // The option stands anywhere, and the run directory names the socket too.
+    dir.hueplane("get networks --socket none.sock").fails(5, "none.sock");
+    dir.hueplane_env("get networks", &[("HUEPLANE_RUN_DIR", "some/where")])
+        .fails(5, "some/where/hueplane.sock");
+    // A socket that nobody serves any more.
+    drop(std::os::unix::net::UnixListener::bind(dir.path("stale.sock")).unwrap());
+    dir.hueplane("--socket stale.sock stats").fails(5, "stale.sock: no daemon answers");
+    dir.hueplane("--socket red.yaml stats").fails(5, "red.yaml: no daemon answers");
+}
+
+#[test]
+fn wrong_arguments_are_usage_errors() {
+    let dir = Scratch::new();
+    for (args, text) in [
+        ("get", "KIND"),
+        ("get things", "possible values: nodes, networks, ports, routes, neighbours, tables"),
+        ("get routes 10.0.0.0 --socket a --server https://b:1", "cannot be used with"),
+        ("--server https://a:1 stats", "--cert"),
+        ("apply", "--file"),
+        ("diff", "--file"),
+        ("delete red", "unrecognized subcommand"),
+        ("delete network", "NAME"),
+        ("exec red", "COMMAND"),
+        ("exec red true", "unexpected argument"),
+        ("capture", "--write"),
+        ("capture -w a -c 0", "0 is not in"),
+        ("capture -w a -s 13", "13 is not in"),
+        ("stats --interval-ms 500", "--watch"),
+        ("stats --watch --interval-ms 50", "50 is not in"),
+        ("trace --in-port p0 --hex 00", "--live"),
+        ("trace --live -f red.yaml --in-port p0 --hex 00", "cannot be used with"),
+        ("demo --networks 0", "0 is not in 1..=200"),
+        ("demo --networks 201", "201 is not in 1..=200"),
+        ("demo --clean --keep", "cannot be used with"),
+        ("up --listen 127.0.0.1:1", "--tls-cert"),
+        ("events --since x", "invalid value"),
+    ] {
+        dir.hueplane(args).fails(2, text);
+    }
+    dir.hueplane("--server nowhere --cert a --key b --ca c stats").fails(2, "expected https://HOST:PORT");
+    dir.hueplane("--server https://a:1 --cert a --key b --ca c stats").fails(3, "cannot be read");
+    dir.hueplane("get routes nonsense --socket none").fails(2, "expected a prefix such as 10.1.0.0/16");
+    dir.hueplane("get neighbours nonsense --socket none").fails(2, "expected an IPv4 address");
+    dir.hueplane("stats --watch -o json --socket none").fails(2, "--watch: cannot be combined with -o");
+    dir.hueplane("apply -f absent.yaml --socket none").fails(3, "absent.yaml: cannot be read");
+    dir.write("latin1.yaml", b"name: \xe9");
+    dir.hueplane("apply -f latin1.yaml --socket none").fails(3, "not UTF-8 at offset 6");
+}
+
+#[test]
+fn get_prints_each_kind_as_table_json_and_yaml() {
+    let live = Live::new();
+    let names = |value: &Value, key: &str| -> Vec<String> {
+        value.as_array().unwrap().iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
+    };
+    let json = |args: &str| live.run(&format!("{args} -o json")).ok().json();
+    let nodes = json("get nodes");
+    assert_eq!((&nodes[0]["name"], &nodes[0]["status"]["health"]), (&json!("box"), &json!("degraded")));
+    assert_eq!(names(&json("get networks"), "name"), ["blue", "red"]);
+    assert_eq!(json("get networks red")["namespace"], "hue-red");
+    assert_eq!(names(&json("get ports"), "name"), ["p0", "p1", "p2-blue"]);
+    assert_eq!(names(&json("get ports -n red"), "name"), ["p0", "p1"]);
+    assert_eq!(json("get port p1")["driver"], "afxdp");
+    assert_eq!(names(&json("get routes -n red"), "prefix"), ["0.0.0.0/32", "0.0.0.1/32"]);
+    assert_eq!(names(&json("get routes 0.0.0.1/32"), "network"), ["blue", "red"]);
+    assert_eq!(json("get routes 9.9.9.0/24"), json!([]));
+    assert_eq!(names(&json("get neighbours 10.1.0.9 -n red"), "mac"), ["02:00:00:00:0a:09"]);
+    assert_eq!(json("get neighbor 10.1.0.8"), json!([]));
+    assert_eq!(json("get tables")["bytes_total"], BLUE);
+    assert_eq!(json("get table red")["bytes_own"], 640);
+    for (args, texts) in [
+        ("get nodes", ["degraded", "network blue: blue is unwell"]),
+        ("get networks", ["left:p0 right:p1", "blue: blue is unwell"]),
+        ("get ports", ["afxdp", "777,001"]),
+        ("get routes -n red", ["02:00:00:00:0a:09", "static"]),
+        ("get neighbours", ["10.1.0.9", "reachable"]),
+        ("get tables", ["BYTES ADDED", "layout dag, 777,001 bytes of 777,001"]),
+    ] {
+        let table = live.run(args).ok().stdout;
+        assert!(texts.iter().all(|text| table.contains(text)), "{args}: {table}");
+        assert!(!table.contains('\u{1b}'), "no colours without a terminal");
+        let yaml = live.run(&format!("{args} -o yaml")).ok().stdout;
+        assert!(yaml.contains(": "), "{yaml}");
+    }
+    for args in
+        ["get networks green", "get ports p9", "get nodes other", "get tables green", "get routes -n green"]
+    {
+        live.run(args).fails(2, "there is none of this name");
+    }
+}
+
+#[test]
+fn a_long_list_comes_whole_and_a_broken_one_fails() {
+    let live = Live::new();
+    live.served.world.many_routes.store(20_000, std::sync::atomic::Ordering::Relaxed);
+    let list = live.run("get routes -n red -o json").ok().json();
+    assert_eq!(list.as_array().unwrap().len(), 20_002);
+    live.served.world.many_routes.store(u64::MAX, std::sync::atomic::Ordering::Relaxed);
+    assert_ne!(live.run("get routes -n red -o json").code, 0);
+}
+
+#[test]
+fn stats_add_up_and_say_why() {
+    let live = Live::new();
+    let stats = live.run("stats -o json").ok().json();
+    let red = &stats["networks"][1];
+    assert_eq!(
+        (&red["network"], &red["received"], &red["drops"]["checksum"]),
+        (&json!("red"), &json!(115), &json!(6))
+    );
+    let one = live.run("stats red -o json").ok().json();
+    assert_eq!(one["networks"].as_array().unwrap().len(), 1);
+    let table = live.run("stats").ok().stdout;
+    assert!(table.contains("queue_full 9, checksum 6, no_route 4"), "{table}");
+    assert!(table.contains("(no network)") && table.contains("777,001"), "{table}");
+    let table = live.run("stats red").ok().stdout;
+    for text in
+        ["network red", "total", "punted: ttl 3, arp 2", "lost: queue_full 9", "from its control plane: 1"]
+    {
+        assert!(table.contains(text), "{text}: {table}");
+    }
+    live.run("stats green").fails(2, "there is none of this name");
+    // There is no terminal here.
+    live.run("stats --watch").fails(2, "needs a terminal");
+}
+
+#[test]
+fn apply_and_diff_show_what_changes() {
+    let live = Live::new();
+    let diff = live.run("diff -f red.yaml -o json").ok().json();
+    assert_eq!(diff["actions"][0]["name"], "red");
+    assert!(live.run("diff -f red.yaml").ok().stdout.contains("change network red"));
+    let found = live.run("diff -f red.yaml --exit-code");
+    assert_eq!(found.code, 6, "{found:?}");
+    assert!(found.stdout.contains("change network red"));
+    let dry = live.run("apply -f red.yaml --dry-run").ok();
+    assert!(dry.stdout.contains("2 changes, none made: dry run"), "{dry:?}");
+    assert!(live.served.world.applied.lock().unwrap().is_empty());
+    let done = live
+        .run_with(&["apply", "-f", "red.yaml", "-f", "-", "--prune", "-o", "json"], &document("blue"))
+        .ok();
+    assert_eq!((&done.json()["generation"], &done.json()["dry_run"]), (&json!(8), &json!(false)));
+    let applied = live.served.world.applied.lock().unwrap().clone();
+    assert!(applied[0].prune && !applied[0].dry_run);
+    let names: Vec<&str> = applied[0].sources.iter().map(|source| source.name.as_str()).collect();
+    assert_eq!(names, ["red.yaml", "<stdin>"]);
+}
+
+#[test]
+fn bad_documents_are_named_with_file_and_line() {
+    let live = Live::new();
+    live.dir.write("bad.yaml", RED.replace("02:00:00:00:01:01", "nonsense"));
+    for command in ["apply", "diff", "apply --dry-run"] {
+        live.run(&format!("{command} -f bad.yaml")).fails(3, "bad.yaml:8:");
+    }
+    assert!(live.served.world.applied.lock().unwrap().is_empty());
+}
+
+#[test]
+fn events_come_once_or_for_ever() {
+    let live = Live::new();
+    let world = &live.served.world;
+    world.happen(EventKind::Started, None);
+    world.happen(EventKind::NetworkCreated, Some("red"));
+    world.happen(EventKind::NetworkCreated, Some("blue"));
+    let all = live.run("events -o json").ok().json();
+    assert_eq!(all.as_array().unwrap().len(), 3);
+    let later = live.run("events --since 2 -o json").ok().json();
+    assert_eq!((&later[0]["sequence"], later.as_array().unwrap().len()), (&json!(3), 1));
+    let red = live.run("events -n red -o json").ok().json();
+    assert_eq!((&red[0]["network"], red.as_array().unwrap().len()), (&json!("red"), 1));
+    assert!(live.run("events").ok().stdout.contains("network_created"));
+    // Followed, each is a line of its own, and the end of the daemon is the end of the list.
+    let Live { mut served, dir } = live;
+    let socket = served.folder.join("hueplane.sock");
+    let follow = std::thread::spawn(move || {
+        let args = ["events", "--follow", "--since", "1", "-o", "json", "--socket", socket.to_str().unwrap()];
+        dir.hueplane_with(&args, "")
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    served.world.happen(EventKind::PortDown, None);
+    std::thread::sleep(Duration::from_millis(500));
+    served.close();
+    let done = follow.join().unwrap();
+    assert_eq!(done.code, 5, "{done:?}");
+    let sequences: Vec<u64> = done
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["sequence"].as_u64().unwrap())
+        .collect();
+    assert_eq!(sequences, [2, 3, 4]);
+}
+
+#[test]
+fn a_capture_is_a_complete_file() {
+    let live = Live::new();
+    let world = std::sync::Arc::clone(&live.served.world);
+    let passing = std::thread::spawn(move || {
+        eventually("a capture", || world.captures() > 0);
+        for number in 0..5 {
+            world.pass(Some("red"), "forward", "forward", vec![number; 60]);
+        }
+    });
+    let done = live.run("capture -n red -c 3 -w out.pcapng").ok();
+    passing.join().unwrap();
+    assert!(done.stderr.contains("3 packets") && done.stdout.is_empty(), "{done:?}");
+    let file = std::fs::read(live.dir.path("out.pcapng")).unwrap();
+    assert_eq!(file[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    let text = String::from_utf8_lossy(&file);
+    assert!(text.contains("red/left") && text.contains("forward"), "interface name and verdict");
+    live.run("capture -n green -w out2.pcapng").fails(2, "there is none of this name");
+    assert!(!live.dir.path("out2.pcapng").exists());
+    live.run("capture -w absent/out.pcapng").fails(1, "cannot be written");
+}
+
+#[test]
+fn trace_asks_the_running_daemon() {
+    let live = Live::new();
+    let json = live.run("trace --live --in-port p0 --hex 0102 -o json").ok().json();
+    assert_eq!((&json["networks"][0]["network"], &json["reason"]), (&json!("red"), &json!("drop")));
+    let table = live.run("trace --live --in-port p0 --hex 03").ok().stdout;
+    assert!(table.contains("network   blue port left") && table.contains("drop no_route"), "{table}");
+    live.run("trace --live --in-port p9 --hex 01").fails(2, "there is none of this name");
+}
+
+#[test]
+fn a_network_is_deleted_and_the_daemon_goes_down() {
+    let mut live = Live::new();
+    assert!(live.run("delete network red").ok().stdout.contains("nothing to change"));
+    live.run("delete network green").fails(2, "there is none of this name");
+    live.run("exec green -- true").fails(2, "there is none of this name");
+    let socket = live.served.folder.join("hueplane.sock");
+    let dir = std::mem::replace(&mut live.dir, Scratch::new());
+    let down = std::thread::spawn(move || {
+        dir.hueplane_with(&["down", "--socket", socket.to_str().unwrap(), "-o", "json"], "")
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!down.is_finished(), "down waits for the end");
+    live.served.close();
+    std::fs::remove_file(live.served.folder.join("hueplane.sock")).ok();
+    let done = down.join().unwrap().ok();
+    assert_eq!((&done.json()["pid"], &done.json()["networks"]), (&json!(4242), &json!(2)));
+}
+
+#[test]
+fn the_doctor_needs_no_daemon() {
+    let done = Scratch::new().hueplane("doctor -o json");
+    let json = done.json();
+    assert_eq!(done.code, i32::from(!json["ok"].as_bool().unwrap()), "{done:?}");
+    let checks = json["checks"].as_array().unwrap();
+    assert!(checks.len() > 5);
+    for check in checks {
+        assert!(!check["name"].as_str().unwrap().is_empty() && !check["why"].as_str().unwrap().is_empty());
+        let (ok, has_fix) = (check["ok"].as_bool().unwrap(), check["fix"].is_string());
+        assert!(ok != has_fix, "what is not in order has a command that mends it: {check}");
+    }
+}

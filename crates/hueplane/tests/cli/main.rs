@@ -1,0 +1,19 @@
+//! The command line, tested by running it.
+
+#![allow(clippy::unwrap_used)] // a test helper may panic
+
+mod captures;
+mod demo;
+mod documents;
+mod live;
+mod manual;
+mod model;
+mod run;
+mod run_random;
+mod support;
+mod table;
+mod table_random;
+mod trace;
+/// The daemon that the tests of the API have.
+#[path = "../../../hueplaned/tests/api/world.rs"]
+mod world;

@@ -1,0 +1,277 @@
+//! `table size|lookup|replay`: results, formats, limits, and every bad input.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use crate::support::Scratch;
+
+const A: &str = "# a comment\n10.0.0.0/8 first\n10.1.0.0/16 b\tucst\tge-0/0/0\n10.0.0.0/8 a\n\n2001:db8::/32 six\n192.0.2.0/24\n";
+
+fn scratch() -> Scratch {
+    let dir = Scratch::new();
+    dir.write("a.txt", A);
+    dir
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn sizes_are_accounted_by_network() {
+    let dir = scratch();
+    let one = dir.hueplane("table size --layout dag --routes a=a.txt -o json").ok().json();
+    let keys: Vec<&String> = one.as_object().unwrap().keys().collect();
+    assert_eq!(keys.len(), 5, "{keys:?}");
+    assert_eq!(
+        (&one["layout"], &one["encoding"], &one["overflow"]),
+        (&"dag".into(), &"dag64".into(), &json!(null))
+    );
+    let network = &one["networks"][0];
+    assert_eq!((&network["name"], &network["routes"]), (&"a".into(), &4.into()));
+    assert_eq!(network["bytes_own"], one["bytes_total"]);
+    assert_eq!(network["bytes_marginal"], one["bytes_total"], "alone, all of it is its own");
+    dir.write("c.txt", "172.16.0.0/12 z\n172.16.5.0/24 y\n");
+    let three =
+        dir.hueplane("table size --routes a=a.txt --routes b=a.txt --routes c=c.txt -o json").ok().json();
+    let of = |index: usize, field: &str| three["networks"][index][field].as_u64().unwrap();
+    assert_eq!(of(0, "bytes_own"), of(1, "bytes_own"));
+    assert_eq!((of(0, "bytes_marginal"), of(1, "bytes_marginal")), (0, 0), "equal tables are stored once");
+    assert!(of(2, "bytes_marginal") > 0);
+    let total = three["bytes_total"].as_u64().unwrap();
+    assert_eq!(total, of(0, "bytes_own") + of(2, "bytes_marginal"));
+    let table = dir.hueplane("table size --routes a=a.txt").ok().stdout;
+    assert!(table.contains("NETWORK") && table.contains("total"), "{table}");
+    let yaml = dir.hueplane("table size --routes a=a.txt -o yaml").ok().stdout;
+    assert!(yaml.starts_with("layout: dag\nencoding: dag64\nbytes_total: "), "{yaml}");
+    assert!(yaml.ends_with("\noverflow: null\n"), "{yaml}");
+}
+
+#[test]
+fn dag36_counts_words_of_36_bits() {
+    let dir = scratch();
+    let size = dir.hueplane("table size --layout dag --encoding dag36 --routes a=a.txt -o json").ok().json();
+    assert_eq!(size["encoding"], "dag36");
+    let bytes = size["bytes_total"].as_f64().unwrap();
+    assert!(bytes > 0.0 && (bytes / 4.5).fract() == 0.0, "{size}");
+    let queries = "a 10.1.2.3\na 10.2.0.0\na 11.0.0.0\na 2001:db8::1\n";
+    let lookup = |encoding: &str| {
+        let args = [
+            "table",
+            "lookup",
+            "--encoding",
+            encoding,
+            "--routes",
+            "a=a.txt",
+            "--queries",
+            "-",
+            "-o",
+            "json",
+        ];
+        dir.hueplane_with(&args, queries).ok().stdout
+    };
+    assert_eq!(lookup("dag36"), lookup("dag64"));
+    dir.write("u.txt", "A 10.1.2.0/24 x\nW 10.0.0.0/8\nA 2001:db9::/32 y\n");
+    let replayed = dir
+        .hueplane("table replay --encoding dag36 --routes a=a.txt --updates u.txt --verify 4 -o json")
+        .ok();
+    assert_eq!(
+        (&replayed.json()["routes_after"], &replayed.json()["encoding"]),
+        (&5.into(), &"dag36".into())
+    );
+    let full = dir.hueplane("table size --encoding dag36 --limit 60 --routes a=a.txt -o json");
+    assert_eq!(full.code, 4, "{full:?}");
+    assert!(full.json()["overflow"].is_string());
+}
+
+#[test]
+fn a_full_table_is_reported_with_its_own_exit_code() {
+    let dir = Scratch::new();
+    let routes: String = (0..20_000u32)
+        .map(|i| format!("{}.{}.{}.0/24 h{}\n", 1 + i / 65536, i >> 8 & 255, i & 255, i % 7919))
+        .collect();
+    dir.write("big.txt", &routes);
+    dir.write("small.txt", "10.0.0.0/8 a\n");
+    let done = dir.hueplane("table size --limit 16KiB --routes small=small.txt --routes big=big.txt -o json");
+    assert_eq!(done.code, 4, "{done:?}");
+    let json = done.json();
+    let text = json["overflow"].as_str().unwrap();
+    assert!(text.contains("network 'big': table full after") && text.contains("of 20000 routes"), "{text}");
+    assert_eq!(json["networks"][0]["routes"], 1);
+    assert!(json["networks"][1]["routes"].as_u64().unwrap() < 20_000);
+    assert!(json["bytes_total"].as_u64().unwrap() <= 16 << 10);
+    assert!(done.stderr.contains("table full"), "{}", done.stderr);
+    dir.write("q.txt", "small 10.0.0.1\n");
+    dir.hueplane(
+        "table lookup --limit 16KiB --routes small=small.txt --routes big=big.txt --queries q.txt -o json",
+    )
+    .fails(4, "table full");
+    let updates: String = routes.lines().map(|line| format!("A {line}\n")).collect();
+    dir.write("u.txt", updates);
+    let done = dir.hueplane("table replay --limit 16KiB --routes small=small.txt --updates u.txt -o json");
+    assert_eq!(done.code, 4, "{done:?}");
+    let json = done.json();
+    assert!(json["overflow"].as_str().unwrap().contains("network 'small': table full"));
+    assert_eq!(json["routes_after"].as_u64(), json["applied"].as_u64().map(|applied| applied + 1));
+    assert_eq!(dir.hueplane("table size --limit 5XB --routes a=small.txt").code, 2);
+}
+
+#[test]
+fn lookups_answer_in_the_order_of_the_questions() {
+    let dir = scratch();
+    dir.write("b.txt.gz", gzip(b"0.0.0.0/0 default\n10.1.2.3/32 host\n"));
+    dir.write("q.txt", "b 10.1.2.3\na 10.1.2.3\n# note\na 2001:db8::5\na 2001:db9::5\nb 9.9.9.9\na 10.2.0.0\na 192.0.2.7\nb ::1\n");
+    let answer = |network: &str, address: &str, prefix: Option<&str>, hop: Option<&str>| json!({"network": network, "address": address, "prefix": prefix, "next_hop": hop});
+    let want = json!([
+        answer("b", "10.1.2.3", Some("10.1.2.3/32"), Some("host")),
+        answer("a", "10.1.2.3", Some("10.1.0.0/16"), Some("b")),
+        answer("a", "2001:db8::5", Some("2001:db8::/32"), Some("six")),
+        answer("a", "2001:db9::5", None, None),
+        answer("b", "9.9.9.9", Some("0.0.0.0/0"), Some("default")),
+        answer("a", "10.2.0.0", Some("10.0.0.0/8"), Some("a")),
+        answer("a", "192.0.2.7", Some("192.0.2.0/24"), Some("")),
+        answer("b", "::1", None, None),
+    ]);
+    let args = "table lookup --layout dag --routes a=a.txt --routes b=b.txt.gz --queries";
+    assert_eq!(dir.hueplane(&format!("{args} q.txt -o json")).ok().json(), want);
+    let stdin = std::fs::read_to_string(dir.path("q.txt")).unwrap();
+    let args: Vec<&str> = args.split(' ').chain(["-", "-o", "json"]).collect();
+    assert_eq!(dir.hueplane_with(&args, &stdin).ok().json(), want);
+    assert_eq!(dir.hueplane_with(&args, "").ok().json(), json!([]));
+    let yaml = dir.hueplane("table lookup --routes a=a.txt --queries q.txt --skip-bad -o yaml").ok().stdout;
+    assert!(
+        yaml.starts_with("- network: a\n  address: \"10.1.2.3\"\n  prefix: \"10.1.0.0/16\"\n  next_hop: b\n"),
+        "{yaml}"
+    );
+    let table = dir.hueplane("table lookup --routes a=a.txt --routes b=b.txt.gz --queries q.txt").ok().stdout;
+    assert!(table.contains("no route") && table.contains("host"), "{table}");
+}
+
+#[test]
+fn bad_files_are_named_with_file_and_line() {
+    let dir = scratch();
+    dir.write("bad.txt", "10.0.0.0/8 a\n10.0.0.0/33 b\n11.0.0.1/8 c\n12.0.0.0/8 d\n");
+    let done = dir.hueplane("table size --routes a=a.txt --routes bad=bad.txt -o json");
+    done.fails(3, "bad.txt:2: found '10.0.0.0/33 b', expected PREFIX [NEXTHOP]");
+    let done = dir.hueplane("table size --routes bad=bad.txt --skip-bad -o json").ok();
+    assert_eq!((&done.json()["skipped"], &done.json()["networks"][0]["routes"]), (&2.into(), &2.into()));
+    assert!(done.stderr.contains("bad.txt: 2 bad lines skipped"), "{}", done.stderr);
+    dir.write("q.txt", "a 10.0.0.1\nz 10.0.0.1\n");
+    dir.hueplane("table lookup --routes a=a.txt --queries q.txt -o json")
+        .fails(3, "q.txt:2: found network 'z', expected one of: a");
+    dir.write("u.txt", "A 10.0.0.0/8 x\nD 10.0.0.0/8\n");
+    dir.hueplane("table replay --routes a=a.txt --updates u.txt -o json")
+        .fails(3, "u.txt:2: found 'D 10.0.0.0/8', expected A PREFIX [NEXTHOP] or W PREFIX");
+    let done = dir.hueplane("table replay --routes a=a.txt --updates u.txt --skip-bad -o json").ok();
+    assert_eq!((&done.json()["skipped"], &done.json()["applied"]), (&1.into(), &1.into()));
+    dir.hueplane("table size --routes a=absent.txt").fails(3, "absent.txt: cannot be read");
+    let whole = gzip(A.as_bytes());
+    dir.write("cut.gz", &whole[..whole.len() - 9]);
+    dir.hueplane("table size --routes a=cut.gz")
+        .fails(3, "cut.gz: found damaged or truncated compressed data");
+    dir.hueplane("table size --routes a=a.txt --routes a=a.txt").fails(2, "a second network named 'a'");
+    assert_eq!(dir.hueplane("table size --routes a.txt").code, 2);
+    assert_eq!(dir.hueplane("table size").code, 2);
+    assert_eq!(dir.hueplane("table lookup --routes a=a.txt").code, 2);
+    assert_eq!(dir.hueplane("table size --layout tcam --routes a=a.txt").code, 2);
+    dir.hueplane("table replay --routes a=a.txt --updates z=u.txt")
+        .fails(2, "found the network 'z', expected one of: a");
+}
+
+#[test]
+fn a_replay_counts_and_verifies() {
+    let dir = scratch();
+    dir.write("u.txt", "A 10.1.2.0/24 x\nA 10.0.0.0/8 y\nW 10.1.0.0/16\nW 99.0.0.0/8\nW 2001:db8::/32\nA 2001:db9::/32 six\nA 3000::/4\n");
+    for batch in ["1", "3", "100"] {
+        let done = dir
+            .hueplane(&format!("table replay --layout dag --routes z=a.txt --routes a=a.txt --updates a=u.txt --batch {batch} --verify 5 --seed 7 -o json"))
+            .ok();
+        let json = done.json();
+        assert_eq!((&json["network"], &json["applied"]), (&"a".into(), &7.into()));
+        assert_eq!(
+            (&json["announced"], &json["withdrawn"], &json["unknown_withdrawals"]),
+            (&4.into(), &3.into(), &1.into())
+        );
+        assert_eq!((&json["routes_before"], &json["routes_after"]), (&4.into(), &5.into()));
+        assert_eq!((&json["verified"]["moments"], &json["verified"]["seed"]), (&5.into(), &7.into()));
+        assert!(json["bytes_after"].as_u64() > json["bytes_before"].as_u64());
+    }
+    let done = dir.hueplane("table replay --routes a=a.txt --updates u.txt --verify").ok();
+    assert!(done.stderr.contains("--verify 16 --seed "), "{}", done.stderr);
+    assert!(done.stderr.contains("7 changes in"), "{}", done.stderr);
+    assert!(
+        done.stdout.contains("routes 4 -> 5") && done.stdout.contains("verified at 16 moments"),
+        "{}",
+        done.stdout
+    );
+}
+
+#[test]
+fn an_empty_table_and_an_mrt_dump() {
+    let dir = scratch();
+    dir.write("empty.txt", "");
+    let json = dir.hueplane("table size --routes e=empty.txt -o json").ok().json();
+    assert_eq!(json["networks"][0]["routes"], 0);
+    // RFC 6396: a peer table, then 10.0.0.0/8 from one peer by 192.0.2.1.
+    let record = |subtype: u8, body: &[u8]| {
+        let head = [0x5f, 0, 0, 0, 0, 13, 0, subtype, 0, 0, 0, body.len() as u8];
+        [&head, body].concat()
+    };
+    let peers = record(1, &[10, 0, 0, 1, 0, 0, 0, 1, 2, 10, 0, 0, 2, 10, 0, 0, 2, 0, 0, 0xfd, 0xe8]);
+    let attributes = [0x40, 1, 1, 0, 0x40, 2, 6, 2, 1, 0, 0, 0xfd, 0xe8, 0x40, 3, 4, 192, 0, 2, 1];
+    let rib = record(2, &[&[0, 0, 0, 0, 8, 10, 0, 1, 0, 0, 0x5f, 0, 0, 0, 0, 20][..], &attributes].concat());
+    dir.write("rib.mrt.gz", gzip(&[peers, rib].concat()));
+    let args = ["table", "lookup", "--routes", "m=rib.mrt.gz", "--queries", "-", "-o", "json"];
+    let json = dir.hueplane_with(&args, "m 10.2.3.4\n").ok().json();
+    assert_eq!((&json[0]["prefix"], &json[0]["next_hop"]), (&"10.0.0.0/8".into(), &"192.0.2.1".into()));
+}
+
+/// A full table with a day of its updates; the whole day only in `make test-full`.
+#[test]
+fn a_full_table_is_built_and_replayed() {
+    let Some(routes) = hue_testdata::path("rib/ris-as3333-2026-05-11.v4.txt.xz") else { return };
+    let Some(updates) = hue_testdata::path("updates/ris-as3333-2026-05-11.mutations.v4.txt.xz") else {
+        return;
+    };
+    let dir = Scratch::new();
+    let routes = format!("full={}", routes.display());
+    let updates = if std::env::var_os("HUEPLANE_FULL").is_some() {
+        updates
+    } else {
+        let xz = std::fs::File::open(updates).unwrap();
+        let text = std::io::read_to_string(lzma_rust2::XzReader::new(xz, true)).unwrap();
+        let sample: String = text.lines().take(60_000).map(|line| format!("{line}\n")).collect();
+        dir.write("day.txt", sample)
+    };
+    let updates = updates.display().to_string();
+    let args = [
+        "table",
+        "replay",
+        "--routes",
+        &routes,
+        "--updates",
+        &updates,
+        "--derive-hops",
+        "8",
+        "--verify",
+        "-o",
+        "json",
+    ];
+    let done = dir.hueplane_with(&args, "").ok();
+    eprintln!("{}{}", done.stderr, done.stdout);
+    assert_eq!(done.json()["routes_before"], 1_042_325);
+    assert_eq!(done.json()["verified"]["moments"], 16);
+    let Some(routes6) = hue_testdata::path("rib/ris-as3333-2026-05-11.v6.txt.xz") else { return };
+    let routes6 = format!("six={}", routes6.display());
+    let args =
+        ["table", "size", "--routes", &routes, "--routes", &routes6, "--derive-hops", "8", "-o", "json"];
+    let json = dir.hueplane_with(&args, "").ok().json();
+    assert_eq!(
+        (&json["networks"][0]["routes"], &json["networks"][1]["routes"]),
+        (&1_042_325.into(), &246_175.into())
+    );
+    assert_eq!(json["derived_next_hops"], "fnv1a(first 20 bits) mod 8");
+}

@@ -1,0 +1,289 @@
+//! Errors of the API: RFC 9457 problem details, with findings for documents that are wrong.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What kind of problem, whose fault, and thereby what may help.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProblemKind {
+    /// The request is malformed; the caller's fault.
+    BadRequest,
+    /// Who asks is not known.
+    Unauthenticated,
+    /// Who asks may not do this.
+    Forbidden,
+    /// There is no such thing, or the caller may not see it.
+    NotFound,
+    /// The path exists, but not with this method.
+    MethodNotAllowed,
+    /// The request took too long to come, or to be answered.
+    Timeout,
+    /// It contradicts what is in force, such as `if_generation`.
+    Conflict,
+    /// The request is too large.
+    TooLarge,
+    /// The body is not JSON.
+    UnsupportedMediaType,
+    /// Documents are wrong; `findings` says where and what.
+    InvalidDocuments,
+    /// A named limit is reached: tables, networks, disk.
+    Full,
+    /// Too many calls at once; try again.
+    Busy,
+    /// A fault of the daemon.
+    Internal,
+    /// The daemon starts or goes down.
+    Unavailable,
+}
+
+impl ProblemKind {
+    /// Every kind.
+    pub const ALL: [Self; 14] = [
+        Self::BadRequest,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::Timeout,
+        Self::Conflict,
+        Self::TooLarge,
+        Self::UnsupportedMediaType,
+        Self::InvalidDocuments,
+        Self::Full,
+        Self::Busy,
+        Self::Internal,
+        Self::Unavailable,
+    ];
+
+    /// Its name: what stands after the last colon of `type`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BadRequest => "bad_request",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::Timeout => "timeout",
+            Self::Conflict => "conflict",
+            Self::TooLarge => "too_large",
+            Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::InvalidDocuments => "invalid_documents",
+            Self::Full => "full",
+            Self::Busy => "busy",
+            Self::Internal => "internal",
+            Self::Unavailable => "unavailable",
+        }
+    }
+
+    /// HTTP status.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Unauthenticated => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::Timeout => 408,
+            Self::Conflict => 409,
+            Self::TooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::InvalidDocuments => 422,
+            Self::Full => 507,
+            Self::Busy => 429,
+            Self::Internal => 500,
+            Self::Unavailable => 503,
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::BadRequest => "The request is malformed",
+            Self::Unauthenticated => "Who asks is not known",
+            Self::Forbidden => "Who asks may not do this",
+            Self::NotFound => "There is no such thing",
+            Self::MethodNotAllowed => "Not with this method",
+            Self::Timeout => "It took too long",
+            Self::Conflict => "It contradicts what is in force",
+            Self::TooLarge => "The request is too large",
+            Self::UnsupportedMediaType => "The body is not JSON",
+            Self::InvalidDocuments => "Documents are wrong",
+            Self::Full => "A limit is reached",
+            Self::Busy => "Too many calls at once",
+            Self::Internal => "A fault of the daemon",
+            Self::Unavailable => "The daemon is not ready",
+        }
+    }
+}
+
+/// One thing wrong with documents.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Finding {
+    /// File, as the request calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Column in characters, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    /// Path of the field in its document, such as `spec.ports[0].mac`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// What is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// What would have been right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// A likely way out, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// All of it in one line.
+    pub message: String,
+}
+
+impl From<&hue_intent::Error> for Finding {
+    fn from(error: &hue_intent::Error) -> Self {
+        let finding = error.finding();
+        let of = |part: fn(&hue_intent::Finding) -> &String| finding.map(|finding| part(finding).clone());
+        Self {
+            file: of(|finding| &finding.place.file),
+            line: finding.map(|finding| finding.place.line),
+            column: finding.map(|finding| finding.place.column),
+            field: of(|finding| &finding.field),
+            found: of(|finding| &finding.found),
+            expected: of(|finding| &finding.expected),
+            hint: finding.and_then(|finding| finding.hint.clone()),
+            message: error.to_string(),
+        }
+    }
+}
+
+/// Why a call failed: RFC 9457 problem details, sent as `application/problem+json`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// `urn:hueplane:problem:` and the kind.
+    #[serde(rename = "type")]
+    pub type_uri: String,
+    /// The kind, in words.
+    pub title: String,
+    /// HTTP status.
+    pub status: u16,
+    /// What failed, where, and what to do next.
+    pub detail: String,
+    /// The kind, as a word.
+    pub kind: ProblemKind,
+    /// What is wrong with documents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// Findings beyond those listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Problem {
+    /// A problem of a kind; `detail` says what failed, where, and what to do next.
+    #[must_use]
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        Self {
+            type_uri: format!("urn:hueplane:problem:{}", kind.name()),
+            title: kind.title().to_owned(),
+            status: kind.status(),
+            detail: detail.into(),
+            kind,
+            findings: Vec::new(),
+            more: 0,
+        }
+    }
+
+    /// There is no such network, or the caller may not see it.
+    #[must_use]
+    pub fn no_network(name: &str) -> Self {
+        Self::new(ProblemKind::NotFound, format!("network {name:?}: there is none of this name"))
+    }
+
+    /// There is no such port, or the caller may not see it.
+    #[must_use]
+    pub fn no_port(name: &str) -> Self {
+        Self::new(ProblemKind::NotFound, format!("port {name:?}: there is none of this name"))
+    }
+
+    /// A fault of the daemon.
+    #[must_use]
+    pub fn internal(detail: impl fmt::Display) -> Self {
+        Self::new(ProblemKind::Internal, detail.to_string())
+    }
+
+    /// The daemon starts or goes down.
+    #[must_use]
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Unavailable, detail)
+    }
+}
+
+impl From<&hue_intent::Errors> for Problem {
+    fn from(errors: &hue_intent::Errors) -> Self {
+        let findings: Vec<Finding> = errors.list.iter().map(Finding::from).collect();
+        let count = findings.len() + errors.more;
+        let detail = match findings.first() {
+            Some(first) if count == 1 => first.message.clone(),
+            Some(first) => format!("{} (and {} more)", first.message, count - 1),
+            None => "the documents are wrong".to_owned(),
+        };
+        Self { findings, more: errors.more, ..Self::new(ProblemKind::InvalidDocuments, detail) }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.findings.is_empty() {
+            return f.write_str(&self.detail);
+        }
+        for (index, finding) in self.findings.iter().enumerate() {
+            let gap = if index > 0 { "\n" } else { "" };
+            write!(f, "{gap}{}", finding.message)?;
+        }
+        if self.more > 0 {
+            write!(f, "\nand {} more", self.more)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_called_the_same_everywhere() {
+        for kind in ProblemKind::ALL {
+            let problem = Problem::new(kind, "why");
+            let json = serde_json::to_value(&problem).unwrap();
+            assert_eq!(json["kind"], kind.name());
+            assert_eq!(json["type"], format!("urn:hueplane:problem:{}", kind.name()));
+            assert_eq!(serde_json::from_value::<Problem>(json).unwrap(), problem);
+        }
+    }
+
+    #[test]
+    fn findings_say_where() {
+        let source = hue_intent::Source { name: "a.yaml".into(), bytes: b"kind: Nothing".to_vec() };
+        let errors = hue_intent::parse(vec![source]).unwrap_err();
+        let problem = Problem::from(&errors);
+        assert_eq!(problem.status, 422);
+        assert_eq!(problem.findings[0].file.as_deref(), Some("a.yaml"));
+        assert_eq!(problem.to_string(), errors.to_string());
+    }
+}

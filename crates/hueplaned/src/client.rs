@@ -1,0 +1,390 @@
+//! The API from the other side: a client that blocks, over the Unix socket or over TCP with mutual TLS.
+//!
+//! Flow: command line → **client** → socket → `http`. A call opens a connection of its own, so a client can be used
+//! from several threads and survives a restart of the daemon. It runs a small runtime inside, so it must not be
+//! used on a thread that runs asynchronous code.
+//! Limits: [`CALL_SECONDS_MAX`] for a call, [`CHANGE_SECONDS_MAX`] for one that changes what runs,
+//! [`IDLE_SECONDS_MAX`] between two pieces of an event stream.
+
+mod connection;
+mod list;
+mod sse;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hyper::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::api::{
+    ApplyRequest, ApplyResult, CaptureFilter, Config, DiffRequest, DiffResult, DownOptions, DownResult,
+    EventPage, ExecInfo, Neighbour, NeighbourFilter, Network, Node, Port, Problem, Route, RouteFilter, Stats,
+    Status, Tables, Trace, TraceRequest,
+};
+use crate::tls::{TlsError, TlsFiles};
+
+use connection::{Connector, Reply};
+
+pub use connection::ByteStream;
+pub use sse::EventStream;
+
+/// Seconds that a call may take.
+pub const CALL_SECONDS_MAX: u64 = 60;
+/// Seconds that a call may take that changes what runs.
+pub const CHANGE_SECONDS_MAX: u64 = 660;
+/// Seconds that an event stream may be silent; the daemon sends a sign of life more often.
+pub const IDLE_SECONDS_MAX: u64 = 60;
+
+/// Why a call failed.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// Nobody listens there; the daemon does not run, or elsewhere.
+    #[error("{target}: no daemon answers ({source}): start one with `hueplane up`, or name its socket")]
+    NotRunning {
+        /// Where.
+        target: String,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The socket is not for us.
+    #[error("{target}: may not be used: be root or in the socket's group")]
+    Permission {
+        /// Where.
+        target: String,
+    },
+    /// The address is none.
+    #[error("{address:?}: expected https://HOST:PORT")]
+    Address {
+        /// What was given.
+        address: String,
+    },
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The runtime inside cannot be made; the operating system's fault.
+    #[error("cannot start: {0}")]
+    Start(io::Error),
+    /// The connection failed, or ended too early.
+    #[error("{target}: the connection failed: {reason}")]
+    Connection {
+        /// Where.
+        target: String,
+        /// What happened.
+        reason: String,
+    },
+    /// No answer in time.
+    #[error("{target}: no answer in {seconds} seconds")]
+    Timeout {
+        /// Where.
+        target: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The daemon says no, and why.
+    #[error("{0}")]
+    Problem(Box<Problem>),
+    /// The answer is not what the API says; another version, or not our daemon.
+    #[error("{target}: the answer is not as expected: {reason}")]
+    Answer {
+        /// Where.
+        target: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl ClientError {
+    /// What the daemon said, if it did.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Problem(problem) => Some(problem),
+            _ => None,
+        }
+    }
+}
+
+/// A daemon to talk to.
+pub struct Client {
+    connector: Connector,
+}
+
+impl Client {
+    /// The daemon behind a Unix socket. Does not connect yet.
+    ///
+    /// # Errors
+    /// `Start`.
+    pub fn unix(socket: impl AsRef<Path>) -> Result<Self, ClientError> {
+        Ok(Self { connector: Connector::unix(socket.as_ref().to_owned())? })
+    }
+
+    /// The daemon at `https://HOST:PORT`. Does not connect yet.
+    ///
+    /// # Errors
+    /// `Start`, `Address` or `Tls`.
+    pub fn tls(url: &str, files: &TlsFiles) -> Result<Self, ClientError> {
+        Ok(Self { connector: Connector::tls(url, files)? })
+    }
+
+    /// Where the daemon is: the socket, or the address.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        self.connector.target()
+    }
+
+    /// How the daemon is.
+    ///
+    /// # Errors
+    /// Any [`ClientError`] but those of making a client; so for all calls.
+    pub fn status(&self) -> Result<Status, ClientError> {
+        self.get("/v1/status", &())
+    }
+
+    /// The node.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn node(&self) -> Result<Node, ClientError> {
+        self.get("/v1/node", &())
+    }
+
+    /// The desired state in force.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn config(&self) -> Result<Config, ClientError> {
+        self.get("/v1/config", &())
+    }
+
+    /// All networks.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn networks(&self) -> Result<Vec<Network>, ClientError> {
+        self.get("/v1/networks", &())
+    }
+
+    /// One network.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn network(&self, name: &str) -> Result<Network, ClientError> {
+        self.get(&of_network(name, "")?, &())
+    }
+
+    /// Physical ports.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn ports(&self) -> Result<Vec<Port>, ClientError> {
+        self.get("/v1/ports", &())
+    }
+
+    /// Routes, one after the other as they come; there may be many.
+    ///
+    /// # Errors
+    /// See [`Self::status`]. Routes may have come before.
+    pub fn routes_each(&self, filter: &RouteFilter, each: impl FnMut(Route)) -> Result<(), ClientError> {
+        self.each("/v1/routes", filter, each)
+    }
+
+    /// Routes.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn routes(&self, filter: &RouteFilter) -> Result<Vec<Route>, ClientError> {
+        let mut list = Vec::new();
+        self.routes_each(filter, |route| list.push(route))?;
+        Ok(list)
+    }
+
+    /// Neighbours.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn neighbours(&self, filter: &NeighbourFilter) -> Result<Vec<Neighbour>, ClientError> {
+        let mut list = Vec::new();
+        self.each("/v1/neighbours", filter, |neighbour| list.push(neighbour))?;
+        Ok(list)
+    }
+
+    /// Route tables.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn tables(&self) -> Result<Tables, ClientError> {
+        self.get("/v1/tables", &())
+    }
+
+    /// What was counted, of everything or of one network.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn stats(&self, network: Option<&str>) -> Result<Stats, ClientError> {
+        self.get("/v1/stats", &[("network", network)])
+    }
+
+    /// Metrics in Prometheus's text format.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn metrics(&self) -> Result<String, ClientError> {
+        self.text("/metrics")
+    }
+
+    /// The OpenAPI description that the daemon gives.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn openapi(&self) -> Result<String, ClientError> {
+        self.text("/openapi.json")
+    }
+
+    /// Events that are kept, after number `since`.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn events(&self, since: u64) -> Result<EventPage, ClientError> {
+        self.get("/v1/events", &[("since", since)])
+    }
+
+    /// Events after number `since`, and then those that happen, as they happen.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn follow_events(&self, since: u64) -> Result<EventStream, ClientError> {
+        let path = path("/v1/events", &[("since", since.to_string()), ("follow", "true".to_owned())])?;
+        let reply = self.connector.call(Method::GET, &path, None, CALL_SECONDS_MAX)?;
+        Ok(EventStream::new(reply.into_bytes(IDLE_SECONDS_MAX), since))
+    }
+
+    /// Frames as pcapng, from now on. The stream ends after `filter.count` frames, or when it is dropped.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn capture(&self, filter: &CaptureFilter) -> Result<ByteStream, ClientError> {
+        let path = path("/v1/capture", filter)?;
+        let reply = self.connector.call(Method::GET, &path, None, CALL_SECONDS_MAX)?;
+        Ok(reply.into_bytes(0))
+    }
+
+    /// Brings documents into force.
+    ///
+    /// # Errors
+    /// See [`Self::status`]; a problem has findings if documents are wrong.
+    pub fn apply(&self, request: &ApplyRequest) -> Result<ApplyResult, ClientError> {
+        self.change(Method::POST, "/v1/apply", Some(request))
+    }
+
+    /// Compares documents with what is in force.
+    ///
+    /// # Errors
+    /// As [`Self::apply`].
+    pub fn diff(&self, request: &DiffRequest) -> Result<DiffResult, ClientError> {
+        self.change(Method::POST, "/v1/diff", Some(request))
+    }
+
+    /// Deletes a network.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn delete_network(&self, name: &str) -> Result<ApplyResult, ClientError> {
+        self.change(Method::DELETE, &of_network(name, "")?, None::<&()>)
+    }
+
+    /// Explains a frame on the running state.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn trace(&self, request: &TraceRequest) -> Result<Trace, ClientError> {
+        self.change(Method::POST, "/v1/trace", Some(request))
+    }
+
+    /// Where to run a command so that it is in a network.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn exec_info(&self, name: &str) -> Result<ExecInfo, ClientError> {
+        self.get(&of_network(name, "/exec")?, &())
+    }
+
+    /// Asks the daemon to go down; it answers before it does.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn down(&self, options: &DownOptions) -> Result<DownResult, ClientError> {
+        self.change(Method::POST, "/v1/down", Some(options))
+    }
+
+    /// Waits until the daemon answers and has set up what should run, so long at most.
+    ///
+    /// # Errors
+    /// The last one, when the time is over.
+    pub fn wait_ready(&self, at_most: Duration) -> Result<Status, ClientError> {
+        self.connector.wait_ready(at_most, || self.status())
+    }
+
+    fn get<T: DeserializeOwned>(&self, at: &str, query: &impl Serialize) -> Result<T, ClientError> {
+        self.connector.call(Method::GET, &path(at, query)?, None, CALL_SECONDS_MAX)?.json(CALL_SECONDS_MAX)
+    }
+
+    fn text(&self, at: &str) -> Result<String, ClientError> {
+        self.connector.call(Method::GET, at, None, CALL_SECONDS_MAX)?.text(CALL_SECONDS_MAX)
+    }
+
+    fn each<T: DeserializeOwned>(
+        &self,
+        at: &str,
+        query: &impl Serialize,
+        each: impl FnMut(T),
+    ) -> Result<(), ClientError> {
+        let reply = self.connector.call(Method::GET, &path(at, query)?, None, CALL_SECONDS_MAX)?;
+        let target = self.target().to_owned();
+        list::each(reply.into_bytes(CALL_SECONDS_MAX), each)
+            .map_err(|error| ClientError::Answer { target, reason: error.to_string() })
+    }
+
+    fn change<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        at: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, ClientError> {
+        let body = match body {
+            Some(body) => Some(serde_json::to_vec(body).map_err(|error| self.broken(&error))?),
+            None => None,
+        };
+        let reply: Reply = self.connector.call(method, at, body, CHANGE_SECONDS_MAX)?;
+        reply.json(CHANGE_SECONDS_MAX)
+    }
+
+    fn broken(&self, error: &serde_json::Error) -> ClientError {
+        ClientError::Answer { target: self.target().to_owned(), reason: error.to_string() }
+    }
+}
+
+/// The path of a network, or of something of it; names need no quoting.
+fn of_network(name: &str, rest: &str) -> Result<String, ClientError> {
+    match name.parse::<hue_intent::Name>() {
+        Ok(name) => Ok(format!("/v1/networks/{name}{rest}")),
+        Err(_) => Err(ClientError::Problem(Box::new(Problem::no_network(name)))),
+    }
+}
+
+/// A path with its query.
+fn path(at: &str, query: &impl Serialize) -> Result<String, ClientError> {
+    match serde_urlencoded::to_string(query) {
+        Ok(query) if query.is_empty() => Ok(at.to_owned()),
+        Ok(query) => Ok(format!("{at}?{query}")),
+        Err(error) => Err(ClientError::Address { address: format!("{at}: {error}") }),
+    }
+}
+
+/// Where the daemon's socket is, given the folder it runs in.
+#[must_use]
+pub fn socket_in(run_dir: &Path) -> PathBuf {
+    run_dir.join("hueplane.sock")
+}

@@ -1,0 +1,152 @@
+//! The daemon from its start to its end.
+//!
+//! Flow: [`Options`] → rights, run directory, store, node, API → signals or `down` → the same way back. Invariants: the socket
+//! is there before the node says that it is ready; the API ends before the node does, so that nobody is promised what will not be.
+
+use std::net::TcpListener as StdTcpListener;
+use std::os::unix::net::UnixListener as StdUnixListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hue_host::service;
+use hue_soft::LiveConfig;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::api::{DownOptions, EventKind};
+use crate::error::DaemonError;
+use crate::http::{Listeners, TlsListener, serve};
+use crate::node::{self, About, NodeHandle, Running};
+use crate::options::{Listen, Options};
+use crate::place::Place;
+use crate::store::Store;
+use crate::tls;
+
+/// Threads that answer the API. Few: packets have the processors.
+const API_THREADS: usize = 2;
+/// How often it is looked at whether the node lives.
+const LOOK: Duration = Duration::from_secs(1);
+/// Rights without which nothing works.
+const REQUIRED: [hue_host::Capability; 3] = [
+    hue_host::Capability::CAP_NET_ADMIN,
+    hue_host::Capability::CAP_NET_RAW,
+    hue_host::Capability::CAP_SYS_ADMIN,
+];
+
+/// Runs the daemon; comes back when it has ended.
+///
+/// # Errors
+/// Why it does not start, or what ended it.
+pub fn run(options: Options) -> Result<(), DaemonError> {
+    if options.log {
+        log();
+    }
+    let missing = service::missing(&REQUIRED)?;
+    if !missing.is_empty() {
+        return Err(DaemonError::Rights(service::names(&missing)));
+    }
+    if options.least_rights {
+        service::drop_capabilities(&service::NEEDED)?;
+    }
+    let tls = options.listen.as_ref().map(listen).transpose()?;
+    let place = Place::take(&options.run_dir)?;
+    let opened = Store::open(&options.state_dir)?;
+    // More neighbours than the kernel's few by default: one machine has many networks.
+    if let Err(error) = hue_host::sysctl::raise_neighbour_limits() {
+        tracing::warn!(%error, "the kernel's limits of neighbours stay as they are");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(API_THREADS)
+        .thread_name("hue-api")
+        .enable_all()
+        .build()
+        .map_err(DaemonError::Thread)?;
+    let config = LiveConfig { workers: options.workers, pin: options.pin, ..LiveConfig::default() };
+    // Before the node says that it is ready; who connects until it answers waits.
+    let unix = place.listen()?;
+    let (handle, running) = node::start(config, options.owner(), opened)?;
+    let ended = runtime.block_on(serving(&handle, &running, unix, tls));
+    service::stopping();
+    let keep = match &ended {
+        Ok(options) => options.keep,
+        // It may be a passing fault: the next daemon goes on with what is there.
+        Err(_) => true,
+    };
+    let text = if keep { "the daemon goes down; namespaces stay" } else { "the daemon goes down" };
+    handle.events().add(EventKind::Stopping, About::Node, text);
+    let stopped = running.end(keep);
+    runtime.shutdown_timeout(LOOK);
+    drop(place);
+    ended?;
+    stopped
+}
+
+/// A TCP socket and its certificates.
+fn listen(listen: &Listen) -> Result<(StdTcpListener, Arc<rustls::ServerConfig>), DaemonError> {
+    let config = tls::server_config(&listen.tls)?;
+    let socket = StdTcpListener::bind(listen.address)
+        .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
+        .map_err(|source| DaemonError::Listen { address: listen.address, source })?;
+    Ok((socket, config))
+}
+
+/// Answers the API until the daemon is to go down; says how.
+async fn serving(
+    handle: &NodeHandle,
+    running: &Running,
+    unix: StdUnixListener,
+    tls: Option<(StdTcpListener, Arc<rustls::ServerConfig>)>,
+) -> Result<DownOptions, DaemonError> {
+    let unix = UnixListener::from_std(unix).map_err(DaemonError::Thread)?;
+    let tls = match tls {
+        Some((socket, config)) => {
+            let listener = TcpListener::from_std(socket).map_err(DaemonError::Thread)?;
+            Some(TlsListener { listener, config })
+        }
+        None => None,
+    };
+    let (close, closing) = watch::channel(false);
+    let listeners = Listeners { unix: Some(unix), tls, ..Listeners::default() };
+    let api = tokio::spawn(serve(Arc::new(handle.clone()), listeners, closing));
+    let ended = wait(handle, running).await;
+    close.send_replace(true);
+    // It has a limit of its own for what has begun.
+    if let Err(error) = api.await {
+        tracing::error!(%error, "the API ended by a fault");
+    }
+    ended
+}
+
+/// Waits for a signal, for somebody who says `down`, or for the node to fail.
+async fn wait(handle: &NodeHandle, running: &Running) -> Result<DownOptions, DaemonError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Thread)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Thread)?;
+    let mut down = handle.down_watch();
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(DownOptions::default()),
+            _ = interrupt.recv() => return Ok(DownOptions::default()),
+            asked = down.wait_for(Option::is_some) => {
+                return Ok(asked.ok().and_then(|options| *options).unwrap_or_default());
+            }
+            () = tokio::time::sleep(LOOK) => {
+                if running.has_ended() {
+                    return Err(DaemonError::Ended);
+                }
+            }
+        }
+    }
+}
+
+/// Writes what happens to standard error. `HUEPLANE_LOG` says how much: `error`, `warn`, `info`, `debug` or `trace`.
+fn log() {
+    let level = std::env::var("HUEPLANE_LOG").ok().and_then(|level| level.parse().ok());
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level.unwrap_or(tracing::Level::INFO))
+        .with_target(false)
+        .with_ansi(false)
+        .with_writer(std::io::stderr);
+    // A program that runs a daemon inside itself may have one already.
+    let _ = subscriber.try_init();
+}

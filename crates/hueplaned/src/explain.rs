@@ -1,0 +1,158 @@
+//! One frame explained in the words of the API: what the engine says, with names in the place of numbers.
+//!
+//! Flow: engine's trace and whoever knows the names ([`Words`]) → [`Trace`] → API, command line. The same for the running
+//! system and for files.
+
+use std::net::Ipv4Addr;
+
+use hue_demux::{Match, PortId, Row, inner_destination};
+use hue_planes::Verdict;
+use hue_planes::ipv4::Stage;
+use hue_soft::{NetworkTrace, Trace as Explained};
+use hue_substrate::Program;
+use hue_tables::Vid;
+use hue_wire::Mac;
+
+use crate::api::{Change, InNetwork, Step, Trace};
+
+/// Who knows what numbers mean.
+pub trait Words {
+    /// Name of a physical port.
+    fn port(&self, id: PortId) -> Option<String>;
+    /// The program of a network.
+    fn program(&self, vid: Vid) -> Option<&Program>;
+    /// The route of a network to an address, in words.
+    fn route(&self, vid: Vid, address: Ipv4Addr) -> Option<String>;
+}
+
+/// Says what becomes of `frame`, which arrives on `port`.
+pub fn explained(words: &impl Words, port: PortId, frame: &[u8], trace: Explained) -> Trace {
+    let (verdict, reason) = match (trace.unclaimed, trace.networks.as_slice()) {
+        (Some(reason), _) => (Some(Verdict::Drop.name()), Some(reason.name())),
+        (None, [one]) => (Some(one.outcome.verdict().name()), Some(one.outcome.name())),
+        (None, _) => (None, None),
+    };
+    let networks = trace.networks.into_iter().map(|network| in_network(words, port, frame, network));
+    Trace {
+        verdict: verdict.map(str::to_owned),
+        reason: reason.map(str::to_owned),
+        in_port: port_name(words, port),
+        length: frame.len(),
+        bytes: hex(frame),
+        stages: steps(words, trace.stages),
+        unclaimed: trace.unclaimed.map(|reason| reason.name().to_owned()),
+        networks: networks.collect(),
+    }
+}
+
+fn port_name(words: &impl Words, port: PortId) -> String {
+    words.port(port).unwrap_or_else(|| format!("port {port}"))
+}
+
+fn in_network(words: &impl Words, port: PortId, frame: &[u8], trace: NetworkTrace) -> InNetwork {
+    let program = words.program(trace.vid);
+    let virtual_port = program.and_then(|program| program.ports.get(usize::from(trace.vport)));
+    let rows = program.map(|program| program.rows.as_slice()).unwrap_or_default();
+    let row =
+        rows.iter().filter(|row| row.vport == trace.vport && claims(row, port, frame)).max_by_key(|row| {
+            match row.select {
+                Match::Inner { prefix, .. } => prefix.len(),
+                Match::Mac { .. } | Match::Port(_) => 0,
+            }
+        });
+    let looked_up = trace.stages.iter().any(|stage| stage.name == "lookup");
+    let bytes = frame.get(30..34).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+    let destination = bytes.map(Ipv4Addr::from).filter(|_| looked_up);
+    InNetwork {
+        virtual_port: virtual_port.map_or_else(|| "?".to_owned(), |port| port.name.clone()),
+        row: row.map(|row| with_port_names(words, &row.select.to_string())),
+        stages: steps(words, trace.stages),
+        route: destination.and_then(|address| words.route(trace.vid, address)),
+        verdict: trace.outcome.verdict().name().to_owned(),
+        reason: trace.outcome.name().to_owned(),
+        why: trace.outcome.row().doc.to_owned(),
+        out_port: trace.egress.map(|egress| port_name(words, egress)),
+        changes: changes(frame, &trace.bytes),
+        bytes: hex(&trace.bytes),
+        network: trace.name,
+    }
+}
+
+/// Whether a row claims the frame; which row wins is design select's affair.
+fn claims(row: &Row, port: PortId, frame: &[u8]) -> bool {
+    match row.select {
+        Match::Mac { port: on, mac } => on == port && frame.first_chunk::<6>() == Some(&mac.0),
+        Match::Inner { port: on, prefix } => {
+            on.is_none_or(|on| on == port)
+                && inner_destination(frame).is_some_and(|address| prefix.contains(address))
+        }
+        Match::Port(on) => on == port,
+    }
+}
+
+fn steps(words: &impl Words, stages: Vec<Stage>) -> Vec<Step> {
+    let step = |stage: Stage| Step {
+        stage: stage.name.to_owned(),
+        detail: with_port_names(words, &stage.detail),
+        decided: stage.outcome.map(str::to_owned),
+    };
+    stages.into_iter().map(step).collect()
+}
+
+/// The engine calls ports `port 0`, people by their names.
+fn with_port_names(words: &impl Words, text: &str) -> String {
+    const PORT: &str = "port ";
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(PORT) {
+        let (before, after) = rest.split_at(at + PORT.len());
+        out.push_str(before);
+        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        let number = after.get(..digits).and_then(|number| number.parse().ok());
+        rest = match number.and_then(|number| words.port(PortId::new(number))) {
+            Some(name) => {
+                out.push_str(&name);
+                after.get(digits..).unwrap_or_default()
+            }
+            None => after,
+        };
+    }
+    out + rest
+}
+
+/// Fields of a forwarded frame that differ, then any other byte that does.
+fn changes(before: &[u8], after: &[u8]) -> Vec<Change> {
+    let mac =
+        |bytes: &[u8]| <[u8; 6]>::try_from(bytes).map_or_else(|_| hex(bytes), |mac| Mac(mac).to_string());
+    let number = |bytes: &[u8]| bytes.first().map_or_else(String::new, ToString::to_string);
+    let word = |bytes: &[u8]| format!("0x{}", hex(bytes));
+    type Show<'a> = &'a dyn Fn(&[u8]) -> String;
+    let fields: [(&str, usize, usize, Show<'_>); 4] = [
+        ("destination MAC", 0, 6, &mac),
+        ("source MAC", 6, 6, &mac),
+        ("TTL", 22, 1, &number),
+        ("header checksum", 24, 2, &word),
+    ];
+    let mut list = Vec::new();
+    let mut change = |field: &str, offset: usize, len: usize, show: Show<'_>| {
+        if let (Some(old), Some(new)) = (before.get(offset..offset + len), after.get(offset..offset + len))
+            && old != new
+        {
+            list.push(Change { field: field.to_owned(), offset, before: show(old), after: show(new) });
+        }
+    };
+    fields.iter().for_each(|(field, offset, len, show)| change(field, *offset, *len, *show));
+    let known = |at: usize| fields.iter().any(|(_, offset, len, _)| (*offset..offset + len).contains(&at));
+    (0..before.len().min(after.len())).filter(|at| !known(*at)).for_each(|at| change("byte", at, 1, &word));
+    list
+}
+
+/// Bytes as hexadecimal digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}

@@ -1,0 +1,179 @@
+//! The API of the daemon: HTTP/1.1 and JSON over a Unix socket, and over TCP with mutual TLS.
+//!
+//! Flow: socket → [`serve`] (who is it: [`Caller`]) → [`router`] (may it: `access`) → handler (what may it see:
+//! `scope`) → [`Backend`]. The API never touches the node but through the backend, and never holds it up: long lists
+//! and streams are pulled by the reader's pace, and a reader that is too slow loses events, not others their time.
+//! Invariants: a path that is not in `access::OPERATIONS` is answered to nobody; every error is a [`Problem`]; whatever
+//! bytes come in, the daemon answers the next caller. ServeLimits are the constants of this file, each with a test at it.
+
+mod access;
+mod change;
+mod events;
+mod input;
+mod openapi;
+mod patience;
+mod pcapng;
+mod places;
+mod read;
+mod scope;
+mod serve;
+mod stream;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use tokio::sync::watch;
+
+use crate::api::{Problem, ProblemKind};
+use crate::backend::Backend;
+
+use places::Places;
+
+pub use access::{Caller, OPERATIONS, Operation, Right, Role, RoleError};
+pub use openapi::{openapi, openapi_text};
+pub use serve::{Listeners, TlsListener, serve};
+
+/// Bytes of the head of a request; a little more may be taken when it comes at once.
+pub const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Header fields of a request.
+pub const HEADERS_MAX: usize = 64;
+/// Bytes of a body that holds documents.
+pub const DOCUMENTS_BYTES_MAX: usize = 32 << 20;
+/// Bytes of any other body.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+/// Event and capture streams at once; as many again for all tenants together.
+pub const STREAMS_MAX: usize = 64;
+/// Event and capture streams of one tenant at once.
+pub const TENANT_STREAMS_MAX: usize = 8;
+/// Bodies with documents at once, and as many of tenants; the others wait.
+pub const CHANGES_MAX: usize = 4;
+
+/// How many may connect and how long they may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServeLimits {
+    /// Connections at once over the Unix socket, and as many over TCP.
+    pub connections: usize,
+    /// Connections of one tenant at once.
+    pub tenant_connections: usize,
+    /// TLS handshakes at once.
+    pub handshakes: usize,
+    /// For a TLS handshake.
+    pub handshake: Duration,
+    /// Until the head of a request is there, from the connection or the answer before.
+    pub head: Duration,
+    /// Until the body of a request is there.
+    pub body: Duration,
+    /// Until the answer to a question begins.
+    pub answer: Duration,
+    /// Until the answer to a change is there.
+    pub change: Duration,
+    /// How long a peer may take nothing of what it is sent.
+    pub write: Duration,
+    /// Between two signs of life on a stream.
+    pub alive: Duration,
+    /// For answers that have begun when the daemon goes down.
+    pub last: Duration,
+}
+
+impl Default for ServeLimits {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            tenant_connections: 32,
+            handshakes: 64,
+            handshake: Duration::from_secs(10),
+            head: Duration::from_secs(30),
+            body: Duration::from_secs(30),
+            answer: Duration::from_secs(30),
+            change: Duration::from_secs(600),
+            write: Duration::from_secs(60),
+            alive: Duration::from_secs(15),
+            last: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What handlers share.
+#[derive(Clone)]
+struct App {
+    backend: Arc<dyn Backend>,
+    places: Arc<Places>,
+    limits: ServeLimits,
+    /// True when the daemon goes down and streams end.
+    closing: watch::Receiver<bool>,
+}
+
+/// The API over a backend. Requests need a [`Caller`] among their extensions; one without is nobody's.
+pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Receiver<bool>) -> Router {
+    let app = App { backend, places: Arc::default(), limits, closing };
+    Router::new()
+        .route("/healthz", get(read::healthz))
+        .route("/openapi.json", get(openapi::get))
+        .route("/metrics", get(read::metrics))
+        .route("/v1/status", get(read::status))
+        .route("/v1/node", get(read::node))
+        .route("/v1/config", get(read::config))
+        .route("/v1/networks", get(read::networks))
+        .route("/v1/networks/{name}", get(read::network))
+        .route("/v1/networks/{name}", delete(change::delete_network))
+        .route("/v1/networks/{name}/exec", get(read::exec_info))
+        .route("/v1/ports", get(read::ports))
+        .route("/v1/routes", get(read::routes))
+        .route("/v1/neighbours", get(read::neighbours))
+        .route("/v1/tables", get(read::tables))
+        .route("/v1/stats", get(read::stats))
+        .route("/v1/events", get(events::events))
+        .route("/v1/capture", get(stream::capture))
+        .route("/v1/apply", post(change::apply))
+        .route("/v1/diff", post(change::diff))
+        .route("/v1/trace", post(change::trace))
+        .route("/v1/down", post(change::down))
+        .layer(from_fn_with_state(app.clone(), guard))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(not_so)
+        .with_state(app)
+}
+
+/// Lets a request through to its handler if who asks may do that, and for so long as it may take.
+async fn guard(
+    State(app): State<App>,
+    caller: Caller,
+    path: MatchedPath,
+    request: Request,
+    next: Next,
+) -> Response {
+    let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+    let Some(operation) = OPERATIONS.iter().find(|one| one.path == path.as_str() && one.method == method)
+    else {
+        return not_so().await;
+    };
+    if let Err(problem) = caller.may(operation.right) {
+        return problem.into_response();
+    }
+    let at_most = if operation.right.is_change() { app.limits.change } else { app.limits.answer };
+    match tokio::time::timeout(at_most, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => late(at_most).into_response(),
+    }
+}
+
+fn late(after: Duration) -> Problem {
+    let detail =
+        format!("no answer in {} seconds; what was begun may still come to its end", after.as_secs());
+    Problem::new(ProblemKind::Timeout, detail)
+}
+
+async fn nowhere() -> Response {
+    Problem::new(ProblemKind::NotFound, "no such path; /openapi.json has all there are").into_response()
+}
+
+async fn not_so() -> Response {
+    let detail = "the path does not take this method; /openapi.json says which";
+    Problem::new(ProblemKind::MethodNotAllowed, detail).into_response()
+}

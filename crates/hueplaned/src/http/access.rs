@@ -1,0 +1,261 @@
+//! Who asks and what it may do.
+//!
+//! Over the Unix socket everybody is an admin: the file system lets nobody connect but root and the socket's group.
+//! Over TCP the role is the organisational unit (OU) of the client's certificate, one of `viewer`, `operator`, `admin`
+//! and `tenant`; a tenant's common name (CN) is its network. A certificate that says anything else is refused.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::Method;
+use axum::http::request::Parts;
+use thiserror::Error;
+
+use crate::api::{Problem, ProblemKind};
+use crate::tls::Subject;
+
+/// What a caller is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Sees everything, changes nothing, no packet's content.
+    Viewer,
+    /// Also changes networks, captures, and runs commands in networks.
+    Operator,
+    /// Also changes the node, and ends the daemon.
+    Admin,
+    /// Sees one network and nothing else, and changes only what concerns nobody else.
+    Tenant(Arc<str>),
+}
+
+impl Role {
+    /// Its name in certificates.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+            Self::Tenant(_) => "tenant",
+        }
+    }
+}
+
+/// A certificate gives no role; who made it is at fault.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum RoleError {
+    /// There is no certificate, it is not X.509, or its subject is not text.
+    #[error("the certificate's subject cannot be read")]
+    Unreadable,
+    /// Not exactly one organisational unit that is a role.
+    #[error("found the organisational units {0:?}, expected one of viewer, operator, admin or tenant")]
+    Unit(Vec<String>),
+    /// A tenant without exactly one common name that names a network.
+    #[error("found the common names {0:?}, expected the name of the tenant's network")]
+    Network(Vec<String>),
+}
+
+impl TryFrom<&Subject> for Role {
+    type Error = RoleError;
+
+    fn try_from(subject: &Subject) -> Result<Self, RoleError> {
+        let [unit] = subject.units.as_slice() else { return Err(RoleError::Unit(subject.units.clone())) };
+        match unit.as_str() {
+            "viewer" => Ok(Self::Viewer),
+            "operator" => Ok(Self::Operator),
+            "admin" => Ok(Self::Admin),
+            "tenant" => match subject.common_names.as_slice() {
+                [name] if name.parse::<hue_intent::Name>().is_ok() => Ok(Self::Tenant(name.as_str().into())),
+                names => Err(RoleError::Network(names.to_vec())),
+            },
+            _ => Err(RoleError::Unit(subject.units.clone())),
+        }
+    }
+}
+
+/// What an operation needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Right {
+    /// Nothing but to be known.
+    Known,
+    /// To see what runs; a tenant, its network.
+    See,
+    /// To see packets and to run commands in networks; a tenant, in its own.
+    Enter,
+    /// To change networks; a tenant, some of its own.
+    Change,
+    /// To delete networks.
+    Delete,
+    /// To change the node, and to end the daemon.
+    Rule,
+}
+
+impl Right {
+    /// Whether what needs it changes what runs, and so may take longer.
+    #[must_use]
+    pub const fn is_change(self) -> bool {
+        matches!(self, Self::Change | Self::Delete | Self::Rule)
+    }
+}
+
+/// Who asks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// What it is.
+    pub role: Role,
+}
+
+impl Caller {
+    /// Whoever the file system let use the Unix socket.
+    #[must_use]
+    pub const fn local() -> Self {
+        Self { role: Role::Admin }
+    }
+
+    /// The owner of a certificate.
+    ///
+    /// # Errors
+    /// When the certificate gives no role.
+    pub fn of_certificate(certificate: &[u8]) -> Result<Self, RoleError> {
+        let subject = crate::tls::subject(certificate).ok_or(RoleError::Unreadable)?;
+        Ok(Self { role: Role::try_from(&subject)? })
+    }
+
+    /// Whether it may do what needs a right.
+    ///
+    /// # Errors
+    /// `forbidden`, when it may not.
+    pub fn may(&self, right: Right) -> Result<(), Problem> {
+        let may = match (&self.role, right) {
+            (Role::Admin, _) | (_, Right::Known | Right::See) => true,
+            (Role::Operator, Right::Enter | Right::Change | Right::Delete) => true,
+            (Role::Tenant(_), Right::Enter | Right::Change) => true,
+            (Role::Viewer | Role::Operator | Role::Tenant(_), _) => false,
+        };
+        if may { Ok(()) } else { Err(self.forbidden("this")) }
+    }
+
+    /// The one network it may see, if it may see only one.
+    #[must_use]
+    pub fn only(&self) -> Option<&str> {
+        match &self.role {
+            Role::Tenant(network) => Some(network),
+            Role::Viewer | Role::Operator | Role::Admin => None,
+        }
+    }
+
+    /// Whether it may see a network.
+    #[must_use]
+    pub fn sees(&self, network: &str) -> bool {
+        self.only().is_none_or(|only| only == network)
+    }
+
+    /// It may not do that.
+    #[must_use]
+    pub fn forbidden(&self, what: &str) -> Problem {
+        let detail = match &self.role {
+            Role::Tenant(network) => format!("a tenant (of network {network}) may not do {what}"),
+            role => format!("the role {} may not do {what}", role.name()),
+        };
+        Problem::new(ProblemKind::Forbidden, detail)
+    }
+}
+
+/// Somebody who gets no answer but why: the certificate gives no role, or there is no place.
+#[derive(Clone, Debug)]
+pub(super) struct Stranger(pub(super) Problem);
+
+impl From<RoleError> for Stranger {
+    fn from(error: RoleError) -> Self {
+        Self(Problem::new(ProblemKind::Unauthenticated, error.to_string()))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        if let Some(known) = parts.extensions.get::<Self>() {
+            return Ok(known.clone());
+        }
+        Err(match parts.extensions.get::<Stranger>() {
+            Some(Stranger(problem)) => problem.clone(),
+            None => Problem::new(ProblemKind::Unauthenticated, "nothing says who asks"),
+        })
+    }
+}
+
+/// Something the API can be asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Operation {
+    /// Method; HEAD counts as GET.
+    pub method: Method,
+    /// Path, with parameters in braces.
+    pub path: &'static str,
+    /// What it needs.
+    pub right: Right,
+}
+
+const fn operation(method: Method, path: &'static str, right: Right) -> Operation {
+    Operation { method, path, right }
+}
+
+/// All the API can be asked for, and what it needs. What is not here is answered to nobody.
+pub static OPERATIONS: [Operation; 21] = [
+    operation(Method::GET, "/healthz", Right::Known),
+    operation(Method::GET, "/openapi.json", Right::Known),
+    operation(Method::GET, "/metrics", Right::See),
+    operation(Method::GET, "/v1/status", Right::See),
+    operation(Method::GET, "/v1/node", Right::See),
+    operation(Method::GET, "/v1/config", Right::See),
+    operation(Method::GET, "/v1/networks", Right::See),
+    operation(Method::GET, "/v1/networks/{name}", Right::See),
+    operation(Method::DELETE, "/v1/networks/{name}", Right::Delete),
+    operation(Method::GET, "/v1/networks/{name}/exec", Right::Enter),
+    operation(Method::GET, "/v1/ports", Right::See),
+    operation(Method::GET, "/v1/routes", Right::See),
+    operation(Method::GET, "/v1/neighbours", Right::See),
+    operation(Method::GET, "/v1/tables", Right::See),
+    operation(Method::GET, "/v1/stats", Right::See),
+    operation(Method::GET, "/v1/events", Right::See),
+    operation(Method::GET, "/v1/capture", Right::Enter),
+    operation(Method::POST, "/v1/apply", Right::Change),
+    operation(Method::POST, "/v1/diff", Right::Change),
+    operation(Method::POST, "/v1/trace", Right::See),
+    operation(Method::POST, "/v1/down", Right::Rule),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn role(units: &[&str], names: &[&str]) -> Result<Role, RoleError> {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Role::try_from(&Subject { common_names: owned(names), units: owned(units) })
+    }
+
+    #[test]
+    fn a_certificate_gives_one_role_or_none() {
+        assert_eq!(role(&["viewer"], &["anybody"]), Ok(Role::Viewer));
+        assert_eq!(role(&["operator"], &[]), Ok(Role::Operator));
+        assert_eq!(role(&["admin"], &["a", "b"]), Ok(Role::Admin));
+        assert_eq!(role(&["tenant"], &["red"]), Ok(Role::Tenant("red".into())));
+        for units in
+            [&[] as &[&str], &["Admin"], &["admin "], &["root"], &["viewer", "admin"], &["admin", "admin"]]
+        {
+            assert!(matches!(role(units, &["red"]), Err(RoleError::Unit(_))), "{units:?}");
+        }
+        for names in [&[] as &[&str], &["red", "blue"], &[""], &["red/blue"], &["*"]] {
+            assert!(matches!(role(&["tenant"], names), Err(RoleError::Network(_))), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn each_role_may_what_it_should() {
+        let rights = [Right::Known, Right::See, Right::Enter, Right::Change, Right::Delete, Right::Rule];
+        let may = |role: Role| rights.map(|right| Caller { role: role.clone() }.may(right).is_ok());
+        assert_eq!(may(Role::Viewer), [true, true, false, false, false, false]);
+        assert_eq!(may(Role::Operator), [true, true, true, true, true, false]);
+        assert_eq!(may(Role::Admin), [true; 6]);
+        assert_eq!(may(Role::Tenant("red".into())), [true, true, true, true, false, false]);
+    }
+}

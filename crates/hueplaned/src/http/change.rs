@@ -1,0 +1,219 @@
+//! Changes: apply, diff, delete, down; and trace, which also has a body.
+//!
+//! Who may change what: an admin everything; an operator networks, not the node or its ports; a tenant the routes,
+//! neighbours and colour of its network, as all else of it is a limit or concerns others. What may be changed is
+//! judged on one generation of desired state, and the change is bound to that generation, so that nothing that somebody
+//! else changed meanwhile is undone.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use hue_intent::{Intent, Network, Source};
+use serde_json::Value;
+
+use super::access::{Caller, Role};
+use super::input::{Named, answer, bad, json};
+use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, scope};
+use crate::api::{
+    ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, ObjectKind, Problem,
+    ProblemKind, SourceText, Trace, TraceRequest,
+};
+
+/// Times that a change is judged anew as desired state changed meanwhile.
+const TRIES_MAX: usize = 4;
+/// Bytes of a frame to trace: more than the longest a port takes, so that `too_long` can be explained.
+const FRAME_BYTES_MAX: usize = 16_384;
+/// Parts of a network's `spec` that its tenant may change.
+const TENANTS_OWN: [&str; 3] = ["routes", "neighbours", "colour"];
+
+/// Brings documents into force. What is as desired already is not touched; a network that fails does not stop others.
+/// An operator may not change the node; a tenant may change routes, neighbours and colour of its network.
+#[utoipa::path(post, path = "/v1/apply", tag = "desired state", request_body = ApplyRequest, responses(
+    (status = 200, description = "What was done.", body = ApplyResult),
+    (status = 409, description = "Not this generation.", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "Documents are wrong; `findings` says where.", body = Problem,
+        content_type = "application/problem+json"),
+    (status = 507, description = "A limit is reached.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn apply(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let work = async || {
+        let _turn = app.places.change(&caller).await?;
+        let request: ApplyRequest = json(&app, &headers, body, DOCUMENTS_BYTES_MAX).await?;
+        let mut result = applied(&app, &caller, request).await?;
+        result.actions.retain(|action| action.object != ObjectKind::Network || caller.sees(&action.name));
+        result.networks.retain(|network| caller.sees(&network.name));
+        Ok(result)
+    };
+    answer::<ApplyResult>(work().await)
+}
+
+/// What an apply of these documents would do.
+#[utoipa::path(post, path = "/v1/diff", tag = "desired state", request_body = DiffRequest, responses(
+    (status = 200, description = "What would be done.", body = DiffResult),
+    (status = 422, description = "Documents are wrong; `findings` says where.", body = Problem,
+        content_type = "application/problem+json"),
+    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn diff(State(app): State<App>, caller: Caller, headers: HeaderMap, body: Body) -> Response {
+    let work = async || {
+        let _turn = app.places.change(&caller).await?;
+        let request: DiffRequest = json(&app, &headers, body, DOCUMENTS_BYTES_MAX).await?;
+        let request = ApplyRequest::from(request);
+        if let Some(only) = caller.only() {
+            tenant_may(&app, &caller, only, &request).await?;
+        }
+        let mut result = app.backend.diff(request).await?;
+        if caller.only().is_some() {
+            result.actions.retain(|action| action.object == ObjectKind::Network && caller.sees(&action.name));
+        }
+        Ok(result)
+    };
+    answer::<DiffResult>(work().await)
+}
+
+/// Deletes a network.
+#[utoipa::path(delete, path = "/v1/networks/{name}", tag = "desired state",
+    params(("name" = String, Path, description = "Its name.")),
+    responses(
+        (status = 200, description = "What was done.", body = ApplyResult),
+        (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn delete_network(State(app): State<App>, caller: Caller, Named(name): Named) -> Response {
+    let work = async || {
+        scope::named(&caller, &name)?;
+        app.backend.delete_network(&name).await
+    };
+    answer::<ApplyResult>(work().await)
+}
+
+/// Ends the daemon.
+#[utoipa::path(post, path = "/v1/down", tag = "daemon", request_body = DownOptions, responses(
+    (status = 200, description = "It goes down now.", body = DownResult),
+    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn down(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
+    let work = async || {
+        let options: DownOptions = json(&app, &headers, body, BODY_BYTES_MAX).await?;
+        app.backend.down(options).await
+    };
+    answer::<DownResult>(work().await)
+}
+
+/// Explains what would become of a frame now, stage by stage. Nothing is sent or counted.
+#[utoipa::path(post, path = "/v1/trace", tag = "packets", request_body = TraceRequest, responses(
+    (status = 200, description = "The frame, explained.", body = Trace),
+    (status = 404, description = "There is no such port.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn trace(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let work = async || {
+        let request: TraceRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
+        let frame = request.bytes().map_err(|fault| bad(format!("frame: {fault}")))?;
+        if frame.len() > FRAME_BYTES_MAX {
+            let found = frame.len();
+            return Err(bad(format!("frame: found {found} bytes, expected {FRAME_BYTES_MAX} at most")));
+        }
+        if caller.only().is_some() {
+            let networks = scope::networks(&caller, app.backend.networks().await?);
+            if !scope::uses(&networks, &request.port) {
+                return Err(Problem::no_port(&request.port));
+            }
+        }
+        Ok(scope::trace(&caller, app.backend.trace(&request.port, frame).await?))
+    };
+    answer::<Trace>(work().await)
+}
+
+/// Applies a request if the caller may do all that it does.
+async fn applied(app: &App, caller: &Caller, request: ApplyRequest) -> Result<ApplyResult, Problem> {
+    if caller.role == Role::Admin {
+        return app.backend.apply(request).await;
+    }
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let judged = match caller.only() {
+            Some(only) => tenant_may(app, caller, only, &request).await?,
+            None => operator_may(app, caller, &request).await?,
+        };
+        let bound = ApplyRequest { if_generation: request.if_generation.or(Some(judged)), ..request.clone() };
+        match app.backend.apply(bound).await {
+            Err(problem)
+                if problem.kind == ProblemKind::Conflict
+                    && request.if_generation.is_none()
+                    && tries < TRIES_MAX => {}
+            result => return result,
+        }
+    }
+}
+
+/// Whether an operator may apply this: networks, not the node. The generation for which that is so.
+async fn operator_may(app: &App, caller: &Caller, request: &ApplyRequest) -> Result<u64, Problem> {
+    let diff = app.backend.diff(ApplyRequest { dry_run: true, ..request.clone() }).await?;
+    match diff.actions.iter().find(|action| action.object != ObjectKind::Network) {
+        Some(action) => {
+            let (verb, object) = (action.verb.name(), action.object.name());
+            Err(caller.forbidden(&format!("this: {verb} {object} {}", action.name)))
+        }
+        None => Ok(diff.generation),
+    }
+}
+
+/// Whether a tenant may apply this. The generation for which that is so.
+async fn tenant_may(app: &App, caller: &Caller, only: &str, request: &ApplyRequest) -> Result<u64, Problem> {
+    if request.prune {
+        return Err(caller.forbidden("a prune, which is about all networks"));
+    }
+    let (config, intent) = (app.backend.config().await?, parsed(&request.sources).await?);
+    let [network] = intent.networks.as_slice() else {
+        return Err(caller.forbidden("a change of anything but its network"));
+    };
+    if intent.node_given || network.name() != only {
+        return Err(caller.forbidden("a change of anything but its network"));
+    }
+    let current = config.documents.iter().find(|document| scope::is_network(document, only));
+    let current = current.ok_or_else(|| Problem::no_network(only))?;
+    match other_difference(current, network)? {
+        Some(field) => Err(caller.forbidden(&format!("a change of {field}"))),
+        None => Ok(config.generation),
+    }
+}
+
+/// The first field that differs and is not the tenant's to change.
+fn other_difference(current: &Value, desired: &Network) -> Result<Option<String>, Problem> {
+    let mut desired = serde_json::to_value(desired).map_err(Problem::internal)?;
+    let mut current = current.clone();
+    for document in [&mut current, &mut desired] {
+        let Some(spec) = document.get_mut("spec").and_then(Value::as_object_mut) else { continue };
+        TENANTS_OWN.iter().for_each(|field| drop(spec.remove(*field)));
+    }
+    if current == desired {
+        return Ok(None);
+    }
+    let (old, new) = (current["spec"].as_object(), desired["spec"].as_object());
+    let mut fields = old.into_iter().chain(new).flat_map(serde_json::Map::keys);
+    let differs = |field: &&String| old.map(|spec| spec.get(*field)) != new.map(|spec| spec.get(*field));
+    Ok(Some(fields.find(differs).map_or_else(|| "the document".to_owned(), |field| format!("spec.{field}"))))
+}
+
+/// The documents, read and checked on a thread that may take its time.
+async fn parsed(sources: &[SourceText]) -> Result<Intent, Problem> {
+    let source =
+        |source: &SourceText| Source { name: source.name.clone(), bytes: source.text.clone().into() };
+    let sources = sources.iter().map(source).collect();
+    let parse = move || hue_intent::parse(sources).map_err(|errors| Problem::from(&errors));
+    tokio::task::spawn_blocking(parse).await.map_err(Problem::internal)?
+}

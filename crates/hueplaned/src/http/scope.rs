@@ -1,0 +1,154 @@
+//! What of an answer a caller may see. Everybody but a tenant sees everything; a tenant sees its network and, of what is
+//! shared, that it exists, but not what others do with it.
+//!
+//! Invariant: nothing in the answer to a tenant depends on another network, apart from sequence and generation numbers.
+
+use serde_json::Value;
+
+use super::access::Caller;
+use crate::api::{
+    Config, Event, Health, Network, NetworkState, Node, Port, Problem, Stats, Status, Summary, Tables, Trace,
+};
+use crate::backend::MetricsSnapshot;
+
+/// The network that a caller asks about: a tenant always asks about its own.
+///
+/// # Errors
+/// `not_found` when it asks for another one: to a tenant there is no other.
+pub(super) fn network(caller: &Caller, asked: Option<String>) -> Result<Option<String>, Problem> {
+    match (caller.only(), asked) {
+        (Some(only), Some(asked)) if only != asked => Err(Problem::no_network(&asked)),
+        (Some(only), _) => Ok(Some(only.to_owned())),
+        (None, asked) => Ok(asked),
+    }
+}
+
+/// Fails unless a caller may see a network.
+///
+/// # Errors
+/// `not_found`, as for a network that does not exist.
+pub(super) fn named(caller: &Caller, name: &str) -> Result<(), Problem> {
+    if caller.sees(name) { Ok(()) } else { Err(Problem::no_network(name)) }
+}
+
+pub(super) fn networks(caller: &Caller, mut networks: Vec<Network>) -> Vec<Network> {
+    networks.retain(|network| caller.sees(&network.name));
+    networks
+}
+
+/// The status; `networks` is all there are.
+pub(super) fn status(caller: &Caller, status: Status, networks: Vec<Network>) -> Status {
+    if caller.only().is_none() {
+        return status;
+    }
+    let own = self::networks(caller, networks);
+    let running = own.iter().filter(|network| network.state == NetworkState::Running).count() as u64;
+    let problems: Vec<String> = own
+        .iter()
+        .filter_map(|network| Some(format!("network {}: {}", network.name, network.reason.as_ref()?)))
+        .collect();
+    let health = match status.health {
+        Health::Starting | Health::Stopping => status.health,
+        Health::Running | Health::Degraded if running < own.len() as u64 => Health::Degraded,
+        Health::Running | Health::Degraded => Health::Running,
+    };
+    let networks = Summary { total: own.len() as u64, up: running };
+    Status { health, problems, pid: None, networks, ports: None, ..status }
+}
+
+pub(super) fn node(caller: &Caller, node: Node, networks: Vec<Network>) -> Node {
+    if caller.only().is_none() {
+        return node;
+    }
+    let own = self::networks(caller, networks);
+    let ports = node.ports.into_iter().filter(|port| uses(&own, port)).collect();
+    let networks = own.into_iter().map(|network| network.name).collect();
+    Node { ports, networks, capacity: None, ..node }
+}
+
+pub(super) fn config(caller: &Caller, mut config: Config) -> Config {
+    if let Some(only) = caller.only() {
+        config.documents.retain(|document| is_network(document, only));
+    }
+    config
+}
+
+/// Whether a document is of the network of this name.
+pub(super) fn is_network(document: &Value, name: &str) -> bool {
+    document["kind"] == "Network" && document["metadata"]["name"] == name
+}
+
+pub(super) fn ports(caller: &Caller, mut ports: Vec<Port>, networks: &[Network]) -> Vec<Port> {
+    if caller.only().is_none() {
+        return ports;
+    }
+    let own: Vec<Network> = networks.iter().filter(|network| caller.sees(&network.name)).cloned().collect();
+    ports.retain(|port| uses(&own, &port.name));
+    for port in &mut ports {
+        port.networks.retain(|network| caller.sees(network));
+        port.stats = None;
+    }
+    ports
+}
+
+/// Whether one of the networks has a virtual port on a physical one.
+pub(super) fn uses(networks: &[Network], port: &str) -> bool {
+    networks.iter().flat_map(|network| &network.ports).any(|virtual_port| virtual_port.port == port)
+}
+
+pub(super) fn tables(caller: &Caller, mut tables: Tables) -> Tables {
+    if caller.only().is_some() {
+        tables.networks.retain(|share| caller.sees(&share.network));
+        tables.networks.iter_mut().for_each(|share| share.bytes_marginal = None);
+        (tables.bytes_total, tables.bytes_max) = (None, None);
+    }
+    tables
+}
+
+pub(super) fn stats(caller: &Caller, mut stats: Stats) -> Stats {
+    if caller.only().is_some() {
+        stats.networks.retain(|network| caller.sees(&network.network));
+        stats.ports.clear();
+        stats.unclaimed.clear();
+        stats.workers.clear();
+    }
+    stats
+}
+
+pub(super) fn metrics(caller: &Caller, snapshot: MetricsSnapshot) -> MetricsSnapshot {
+    if caller.only().is_none() {
+        return snapshot;
+    }
+    MetricsSnapshot {
+        stats: stats(caller, snapshot.stats),
+        status: status(caller, snapshot.status, snapshot.networks.clone()),
+        networks: networks(caller, snapshot.networks),
+        ports: Vec::new(),
+        tables: tables(caller, snapshot.tables),
+    }
+}
+
+/// Whether a caller may see an event.
+pub(super) fn event(caller: &Caller, event: &Event) -> bool {
+    caller.only().is_none() || event.network.as_deref().is_some_and(|network| caller.sees(network))
+}
+
+/// A trace; to a tenant, a frame that is another's looks like one that is nobody's.
+pub(super) fn trace(caller: &Caller, mut trace: Trace) -> Trace {
+    if caller.only().is_none() {
+        return trace;
+    }
+    trace.networks.retain(|network| caller.sees(&network.network));
+    match trace.networks.as_slice() {
+        [] => {
+            trace.stages.truncate(1);
+            trace.stages.iter_mut().for_each(|stage| stage.decided = None);
+            trace.unclaimed = Some(hue_planes::Unclaimed::NoNetwork.name().to_owned());
+            trace.verdict = Some(hue_planes::Verdict::Drop.name().to_owned());
+            trace.reason.clone_from(&trace.unclaimed);
+        }
+        [one] => (trace.verdict, trace.reason) = (Some(one.verdict.clone()), Some(one.reason.clone())),
+        _ => {}
+    }
+    trace
+}

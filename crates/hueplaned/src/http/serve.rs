@@ -1,0 +1,224 @@
+//! Sockets to requests: who may connect, how many at once, and for how long they may be silent.
+//!
+//! Invariants: the two listeners have a budget of connections each, so that nobody on TCP can shut out the Unix socket;
+//! nothing of one connection is waited for by another; a peer that does not read, write or shake hands in time is cut
+//! off.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+
+use super::access::{Caller, RoleError, Stranger};
+use super::patience::Patient;
+use super::places::{Quota, Share, busy};
+use super::{HEAD_BYTES_MAX, HEADERS_MAX, ServeLimits, router};
+use crate::backend::Backend;
+
+/// Pause after a connection could not be taken, as when there are too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Where requests come from, and how many.
+#[derive(Default)]
+pub struct Listeners {
+    /// The Unix socket. Its file mode says who may use it.
+    pub unix: Option<UnixListener>,
+    /// TCP, with mutual TLS.
+    pub tls: Option<TlsListener>,
+    /// How many may connect and how long they may take.
+    pub limits: ServeLimits,
+}
+
+/// A TCP socket, and what makes it safe.
+pub struct TlsListener {
+    /// The socket.
+    pub listener: TcpListener,
+    /// Certificates: see [`crate::tls::server_config`].
+    pub config: Arc<ServerConfig>,
+}
+
+/// Answers requests until `closing` is true; streams then end, and answers that have begun get a few seconds.
+pub async fn serve(backend: Arc<dyn Backend>, listeners: Listeners, closing: watch::Receiver<bool>) {
+    let limits = listeners.limits;
+    let site = Site { router: router(backend, limits, closing.clone()), limits, closing };
+    let unix = async {
+        if let Some(listener) = listeners.unix {
+            let serve = |stream| site.clone().connection(stream, Ok(Caller::local()));
+            accept(listener, &site, serve).await;
+        }
+    };
+    let tls = async {
+        if let Some(TlsListener { listener, config }) = listeners.tls {
+            let door = Arc::new(Door {
+                acceptor: TlsAcceptor::from(config),
+                handshakes: Semaphore::new(limits.handshakes),
+                tenants: Arc::new(Quota::new(limits.tenant_connections)),
+                tenant_connections: limits.tenant_connections,
+            });
+            let serve = |stream| site.clone().tls_connection(stream, Arc::clone(&door));
+            accept(listener, &site, serve).await;
+        }
+    };
+    tokio::join!(unix, tls);
+}
+
+/// What connections need.
+#[derive(Clone)]
+struct Site {
+    router: Router,
+    limits: ServeLimits,
+    closing: watch::Receiver<bool>,
+}
+
+/// What connections come from.
+trait Listener: Send + Sync {
+    type Stream: Send;
+
+    fn take(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    async fn take(&self) -> io::Result<UnixStream> {
+        Ok(self.accept().await?.0)
+    }
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn take(&self) -> io::Result<TcpStream> {
+        let (stream, _) = self.accept().await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+}
+
+/// Takes connections, as many as there are places, and serves each in a task of its own.
+async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
+    listener: L,
+    site: &Site,
+    serve: impl Fn(L::Stream) -> F,
+) {
+    let places = Arc::new(Semaphore::new(site.limits.connections));
+    let mut closing = site.closing.clone();
+    let mut tasks = JoinSet::new();
+    loop {
+        while tasks.try_join_next().is_some() {}
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await.ok()?;
+            Some((listener.take().await, place))
+        };
+        let taken = tokio::select! {
+            taken = next => taken,
+            _ = closing.wait_for(|closing| *closing) => break,
+        };
+        match taken {
+            Some((Ok(stream), place)) => {
+                let served = serve(stream);
+                tasks.spawn(async move {
+                    served.await;
+                    drop(place);
+                });
+            }
+            Some((Err(error), _)) => {
+                tracing::warn!(%error, "a connection to the API could not be taken");
+                tokio::time::sleep(PAUSE).await;
+            }
+            None => break,
+        }
+    }
+    drop(listener);
+    let rest = async { while tasks.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(site.limits.last, rest).await;
+}
+
+/// What a TCP connection has to pass.
+struct Door {
+    acceptor: TlsAcceptor,
+    /// Places for handshakes.
+    handshakes: Semaphore,
+    /// Places of each tenant.
+    tenants: Arc<Quota>,
+    tenant_connections: usize,
+}
+
+impl Door {
+    /// Gives a tenant one of its places; whoever is no tenant needs none.
+    fn place(&self, caller: Result<Caller, Stranger>) -> (Result<Caller, Stranger>, Option<Share>) {
+        let Some(tenant) = caller.as_ref().ok().and_then(Caller::only) else { return (caller, None) };
+        match self.tenants.take(tenant) {
+            Some(share) => (caller, Some(share)),
+            None => (Err(Stranger(busy("connections of a tenant", self.tenant_connections))), None),
+        }
+    }
+}
+
+impl Site {
+    /// Shakes hands, finds out who it is, and answers.
+    async fn tls_connection(self, stream: TcpStream, door: Arc<Door>) {
+        let shake = async {
+            let _turn = door.handshakes.acquire().await.ok()?;
+            door.acceptor.accept(stream).await.ok()
+        };
+        let Ok(Some(stream)) = tokio::time::timeout(self.limits.handshake, shake).await else { return };
+        let certificates = stream.get_ref().1.peer_certificates();
+        let certificate = certificates.and_then(<[_]>::first).ok_or(RoleError::Unreadable);
+        let caller = certificate.and_then(|certificate| Caller::of_certificate(certificate));
+        let (caller, _share) = door.place(caller.map_err(Stranger::from));
+        self.connection(stream, caller).await;
+    }
+
+    /// Answers the requests of one connection.
+    async fn connection(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        caller: Result<Caller, Stranger>,
+    ) {
+        let Self { router, limits, mut closing } = self;
+        let service = service_fn(move |request| answer(router.clone(), caller.clone(), request));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .max_headers(HEADERS_MAX)
+            .serve_connection(TokioIo::new(Patient::new(stream, limits.write)), service);
+        tokio::pin!(connection);
+        // An error is the peer's affair: it broke off, was too slow, or did not speak HTTP, and was told so.
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            _ = closing.wait_for(|closing| *closing) => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    }
+}
+
+async fn answer(
+    router: Router,
+    caller: Result<Caller, Stranger>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, std::convert::Infallible> {
+    let mut request = request.map(Body::new);
+    match caller {
+        Ok(caller) => drop(request.extensions_mut().insert(caller)),
+        Err(stranger) => drop(request.extensions_mut().insert(stranger)),
+    }
+    router.oneshot(request).await
+}

@@ -1,0 +1,19 @@
+//! The daemon: wiring, REST, events, metrics
+
+pub mod api;
+pub mod backend;
+pub mod client;
+mod daemon;
+mod error;
+pub mod explain;
+pub mod http;
+pub mod metrics;
+pub mod node;
+pub mod options;
+mod place;
+pub mod store;
+pub mod tls;
+
+pub use daemon::run;
+pub use error::DaemonError;
+pub use options::{Listen, Options};

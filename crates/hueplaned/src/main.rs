@@ -1,0 +1,77 @@
+//! `hueplaned`: the daemon, for service managers. `hueplane up` does the same by hand.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use hueplaned::options::{Listen, Options, run_dir, state_dir};
+use hueplaned::tls::TlsFiles;
+use hueplaned::{DaemonError, run};
+
+/// Run many virtual networks on this machine
+///
+/// Runs in the foreground until SIGTERM, Ctrl-C or `hueplane down`. Needs root. Its log goes to standard error; $HUEPLANE_LOG says
+/// how much (error, warn, info, debug).
+#[derive(Parser, Debug)]
+#[command(version)]
+struct Arguments {
+    /// Directory of the socket and the lock; default: $HUEPLANE_RUN_DIR, or /run/hueplane
+    #[arg(long, value_name = "DIR")]
+    run_dir: Option<PathBuf>,
+    /// Directory of the stored configuration; default: $HUEPLANE_STATE_DIR, or /var/lib/hueplane
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// Beginning of the names of the networks' namespaces
+    #[arg(long, value_name = "TEXT", default_value = hue_host::control::PREFIX)]
+    namespace_prefix: String,
+    /// Worker threads; 0 chooses
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    workers: usize,
+    /// Pin each worker thread to a core
+    #[arg(long)]
+    pin: bool,
+    /// Offer the API over TCP too, with mutual TLS
+    #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key", "tls_ca"])]
+    listen: Option<SocketAddr>,
+    /// The daemon's certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    tls_cert: Option<PathBuf>,
+    /// The daemon's private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    tls_key: Option<PathBuf>,
+    /// Certificate of the authority that signs callers' certificates (PEM)
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    tls_ca: Option<PathBuf>,
+}
+
+impl Arguments {
+    fn options(self) -> Options {
+        let files = self.tls_ca.zip(self.tls_cert).zip(self.tls_key);
+        let files = files.map(|((ca, certificate), key)| TlsFiles { ca, certificate, key });
+        Options {
+            run_dir: run_dir(self.run_dir.as_deref()),
+            state_dir: state_dir(self.state_dir.as_deref()),
+            namespace_prefix: self.namespace_prefix,
+            listen: self.listen.zip(files).map(|(address, tls)| Listen { address, tls }),
+            workers: self.workers,
+            pin: self.pin,
+            least_rights: true,
+            log: true,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().options()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hueplaned: {error}");
+            ExitCode::from(match error {
+                DaemonError::Running { .. } => 5,
+                DaemonError::Tls(_) | DaemonError::Listen { .. } => 3,
+                _ => 1,
+            })
+        }
+    }
+}

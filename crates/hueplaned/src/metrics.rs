@@ -1,0 +1,287 @@
+//! Metrics in Prometheus's text format, made from what was counted at the moment of the scrape.
+//!
+//! Flow: [`MetricsSnapshot`] → [`text`] → `GET /metrics`. Nothing is kept here: counters live in the workers.
+//! Invariants: base units; every series of a network has its `network`; a reason that did not occur is there with 0, so
+//! that its first occurrence is seen as a rise; for every network, `packets` by verdict = the sum over its virtual ports,
+//! its verdict `drop` = the sum of `drops` by reason, and `punt` likewise. Names of packets are those of
+//! `spec/kinds.toml`.
+//! Source: Prometheus, exposition formats, text format 0.0.4. Written here, as the well-known crates write OpenMetrics
+//! or keep counters of their own.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use hue_planes::ipv4::Outcome;
+use hue_planes::{
+    Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES, METRIC_NETWORK_PORT_VERDICTS, METRIC_PORT_BYTES,
+    METRIC_PORT_LOSSES, METRIC_PORT_PACKETS, METRIC_PUNTS, METRIC_UNCLAIMED, METRIC_VERDICTS, Metric,
+    Unclaimed, Verdict,
+};
+
+use crate::api::{Health, NetworkState, NetworkStats, PortState, PortStats};
+use crate::backend::MetricsSnapshot;
+
+/// Media type of the text.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Directions.
+const RECEIVED: &str = "received";
+const SENT: &str = "sent";
+
+/// A word of the text format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Only rises.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+}
+
+/// The text of one scrape.
+struct Text {
+    out: String,
+    name: &'static str,
+}
+
+impl Text {
+    /// Begins a metric; its samples follow.
+    fn metric(&mut self, name: &'static str, kind: Kind, doc: &str) {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        };
+        self.name = name;
+        let doc = doc.replace('\\', "\\\\").replace('\n', "\\n");
+        let _ = writeln!(self.out, "# HELP {name} {doc}\n# TYPE {name} {kind}");
+    }
+
+    fn counter(&mut self, metric: &Metric) {
+        self.metric(metric.name, Kind::Counter, metric.doc);
+    }
+
+    fn sample(&mut self, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        self.out.push_str(self.name);
+        for (at, (label, text)) in labels.iter().enumerate() {
+            let before = if at == 0 { '{' } else { ',' };
+            let _ = write!(self.out, "{before}{label}=\"");
+            text.chars().for_each(|c| match c {
+                '\\' => self.out.push_str("\\\\"),
+                '"' => self.out.push_str("\\\""),
+                '\n' => self.out.push_str("\\n"),
+                _ => self.out.push(c),
+            });
+            self.out.push('"');
+        }
+        let _ = writeln!(self.out, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+}
+
+/// The metrics of a snapshot.
+#[must_use]
+pub fn text(snapshot: &MetricsSnapshot) -> String {
+    let mut text = Text { out: String::new(), name: "" };
+    daemon(&mut text, snapshot);
+    packets(&mut text, snapshot);
+    network_bytes(&mut text, snapshot);
+    virtual_ports(&mut text, snapshot);
+    networks(&mut text, snapshot);
+    tables(&mut text, snapshot);
+    ports(&mut text, snapshot);
+    workers(&mut text, snapshot);
+    text.out
+}
+
+fn daemon(text: &mut Text, snapshot: &MetricsSnapshot) {
+    let status = &snapshot.status;
+    text.metric("hueplane_build_info", Kind::Gauge, "Version of the daemon; always 1.");
+    text.sample(&[("version", &status.version)], 1);
+    text.metric("hueplane_start_time_seconds", Kind::Gauge, "When the daemon started, seconds since 1970.");
+    text.sample(&[], status.started.us() as f64 / 1e6);
+    text.metric("hueplane_up", Kind::Gauge, "Whether all that should run does, 1 or 0.");
+    text.sample(&[], u8::from(status.health == Health::Running));
+    text.metric("hueplane_generation", Kind::Gauge, "Number of the desired state in force.");
+    text.sample(&[], status.generation);
+}
+
+fn packets(text: &mut Text, snapshot: &MetricsSnapshot) {
+    let networks = &snapshot.stats.networks;
+    text.counter(&METRIC_VERDICTS);
+    for network in networks {
+        for (verdict, count) in by_verdict(network.forwarded, network.punted, network.dropped) {
+            text.sample(&[("network", &network.network), ("verdict", verdict)], count);
+        }
+    }
+    let outcomes = |verdict: Verdict| Outcome::ALL.into_iter().filter(move |one| one.verdict() == verdict);
+    text.counter(&METRIC_DROPS);
+    let drops: Vec<&str> = outcomes(Verdict::Drop).map(Outcome::name).collect();
+    reasons(text, networks, &drops, |network| &network.drops);
+    text.counter(&METRIC_PUNTS);
+    let punts: Vec<&str> = outcomes(Verdict::Punt).map(Outcome::name).collect();
+    reasons(text, networks, &punts, |network| &network.punts);
+    text.counter(&METRIC_LOSSES);
+    reasons(text, networks, &Loss::ALL.map(Loss::name), |network| &network.losses);
+    if !snapshot.stats.workers.is_empty() || !snapshot.stats.unclaimed.is_empty() {
+        text.counter(&METRIC_UNCLAIMED);
+        for reason in Unclaimed::ALL.map(Unclaimed::name) {
+            let count = snapshot.stats.unclaimed.get(reason).copied().unwrap_or(0);
+            text.sample(&[("reason", reason)], count);
+        }
+    }
+}
+
+/// A sample for each reason: those that are known and those that occurred.
+fn reasons(
+    text: &mut Text,
+    networks: &[NetworkStats],
+    known: &[&str],
+    counts: impl Fn(&NetworkStats) -> &BTreeMap<String, u64>,
+) {
+    for network in networks {
+        let occurred = counts(network);
+        let mut all: BTreeMap<&str, u64> = known.iter().map(|reason| (*reason, 0)).collect();
+        all.extend(occurred.iter().map(|(reason, count)| (reason.as_str(), *count)));
+        for (reason, count) in all {
+            text.sample(&[("network", &network.network), ("reason", reason)], count);
+        }
+    }
+}
+
+fn by_verdict(forwarded: u64, punted: u64, dropped: u64) -> [(&'static str, u64); 3] {
+    [(Verdict::Forward.name(), forwarded), (Verdict::Punt.name(), punted), (Verdict::Drop.name(), dropped)]
+}
+
+fn network_bytes(text: &mut Text, snapshot: &MetricsSnapshot) {
+    let networks = &snapshot.stats.networks;
+    text.counter(&METRIC_NETWORK_BYTES);
+    for network in networks {
+        text.sample(&[("network", &network.network), ("direction", RECEIVED)], network.received_bytes);
+        text.sample(&[("network", &network.network), ("direction", SENT)], network.sent_bytes);
+    }
+    text.metric(
+        "hueplane_network_sent_packets_total",
+        Kind::Counter,
+        "Packets sent by the virtual ports of a network: those forwarded and those of its control plane.",
+    );
+    networks.iter().for_each(|network| text.sample(&[("network", &network.network)], network.sent));
+    text.metric(
+        "hueplane_network_control_packets_total",
+        Kind::Counter,
+        "Packets that the control plane of a network sent.",
+    );
+    networks.iter().for_each(|network| text.sample(&[("network", &network.network)], network.from_control));
+}
+
+fn virtual_ports(text: &mut Text, snapshot: &MetricsSnapshot) {
+    let all = || {
+        let networks = snapshot.stats.networks.iter();
+        networks.flat_map(|network| network.ports.iter().map(move |port| (network.network.as_str(), port)))
+    };
+    text.counter(&METRIC_NETWORK_PORT_VERDICTS);
+    for (network, port) in all() {
+        for (verdict, count) in by_verdict(port.forwarded, port.punted, port.dropped) {
+            text.sample(&[("network", network), ("port", &port.port), ("verdict", verdict)], count);
+        }
+    }
+    text.metric("hueplane_network_port_sent_packets_total", Kind::Counter, "Packets sent by a virtual port.");
+    all().for_each(|(network, port)| text.sample(&[("network", network), ("port", &port.port)], port.sent));
+    text.metric("hueplane_network_port_bytes_total", Kind::Counter, "Bytes of frames of a virtual port.");
+    for (network, port) in all() {
+        let labels =
+            |direction| [("network", network), ("port", port.port.as_str()), ("direction", direction)];
+        text.sample(&labels(RECEIVED), port.received_bytes);
+        text.sample(&labels(SENT), port.sent_bytes);
+    }
+}
+
+fn networks(text: &mut Text, snapshot: &MetricsSnapshot) {
+    let networks = &snapshot.networks;
+    text.metric("hueplane_network_up", Kind::Gauge, "Whether a network runs as desired, 1 or 0.");
+    for network in networks {
+        text.sample(&[("network", &network.name)], u8::from(network.state == NetworkState::Running));
+    }
+    text.metric("hueplane_network_neighbours", Kind::Gauge, "Neighbours whose MAC address is known.");
+    networks.iter().for_each(|network| text.sample(&[("network", &network.name)], network.neighbours));
+    let usage =
+        || networks.iter().filter_map(|network| Some((network.name.as_str(), network.usage.as_ref()?)));
+    text.metric(
+        "hueplane_network_cpu_seconds_total",
+        Kind::Counter,
+        "Seconds of a core that the processes of a network took.",
+    );
+    usage().for_each(|(network, usage)| text.sample(&[("network", network)], usage.cpu_seconds));
+    text.metric("hueplane_network_memory_bytes", Kind::Gauge, "Memory that the processes of a network take.");
+    usage().for_each(|(network, usage)| text.sample(&[("network", network)], usage.memory_bytes));
+    text.metric("hueplane_network_processes", Kind::Gauge, "Processes and threads of a network.");
+    usage().for_each(|(network, usage)| text.sample(&[("network", network)], usage.processes));
+}
+
+fn tables(text: &mut Text, snapshot: &MetricsSnapshot) {
+    let tables = &snapshot.tables;
+    text.metric("hueplane_network_table_entries", Kind::Gauge, "Routes of a network in its table.");
+    tables.networks.iter().for_each(|share| text.sample(&[("network", &share.network)], share.routes));
+    text.metric("hueplane_network_next_hops", Kind::Gauge, "Rows of a network's next-hop table in use.");
+    tables.networks.iter().for_each(|share| text.sample(&[("network", &share.network)], share.next_hops));
+    text.metric(
+        "hueplane_network_table_bytes",
+        Kind::Gauge,
+        "Table memory that lookups of a network can reach; networks share memory, so these add up to more than all.",
+    );
+    tables.networks.iter().for_each(|share| text.sample(&[("network", &share.network)], share.bytes_own));
+    if let Some(bytes) = tables.bytes_total {
+        text.metric("hueplane_table_bytes", Kind::Gauge, "Table memory in use by all networks together.");
+        text.sample(&[], bytes);
+    }
+    if let Some(bytes) = tables.bytes_max {
+        text.metric("hueplane_table_max_bytes", Kind::Gauge, "Table memory at most.");
+        text.sample(&[], bytes);
+    }
+}
+
+fn ports(text: &mut Text, snapshot: &MetricsSnapshot) {
+    let (ports, stats) = (&snapshot.ports, &snapshot.stats.ports);
+    if ports.is_empty() && stats.is_empty() {
+        return;
+    }
+    text.metric("hueplane_port_up", Kind::Gauge, "Whether a physical port receives and sends, 1 or 0.");
+    ports.iter().for_each(|port| text.sample(&[("port", &port.name)], u8::from(port.state == PortState::Up)));
+    let mut each = |metric: &Metric, counts: fn(&PortStats) -> [u64; 2]| {
+        text.counter(metric);
+        for port in stats {
+            for (direction, count) in [RECEIVED, SENT].into_iter().zip(counts(port)) {
+                text.sample(&[("port", &port.port), ("direction", direction)], count);
+            }
+        }
+    };
+    each(&METRIC_PORT_PACKETS, |port| [port.received, port.sent]);
+    each(&METRIC_PORT_BYTES, |port| [port.received_bytes, port.sent_bytes]);
+    text.counter(&METRIC_PORT_LOSSES);
+    for port in stats {
+        for (reason, count) in [
+            ("nobody", port.nobody),
+            ("ring_full", port.receive_dropped),
+            (Loss::RingQuota.name(), port.policed),
+            ("send_failed", port.transmit_dropped),
+        ] {
+            text.sample(&[("port", &port.port), ("reason", reason)], count);
+        }
+    }
+}
+
+fn workers(text: &mut Text, snapshot: &MetricsSnapshot) {
+    let workers = &snapshot.stats.workers;
+    if workers.is_empty() {
+        return;
+    }
+    let mut each = |name, doc, count: fn(&crate::api::WorkerStats) -> u64| {
+        text.metric(name, Kind::Counter, doc);
+        workers
+            .iter()
+            .for_each(|worker| text.sample(&[("worker", &worker.worker.to_string())], count(worker)));
+    };
+    each("hueplane_worker_packets_total", "Packets that a worker decided on.", |worker| worker.packets);
+    each("hueplane_worker_batches_total", "Batches that a worker took them in.", |worker| worker.batches);
+    each("hueplane_worker_sleeps_total", "Times that a worker went to sleep.", |worker| worker.sleeps);
+    each("hueplane_worker_handovers_total", "Frames that a worker handed to others.", |worker| {
+        worker.handed_over
+    });
+}

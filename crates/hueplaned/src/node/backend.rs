@@ -1,0 +1,340 @@
+//! The API's view of the node: what is asked of whom.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::watch;
+
+use super::change::{self, Prepared};
+use super::lists::RoutesAt;
+use super::view::{NetworkView, View};
+use super::{About, NodeHandle, capture, stats};
+use crate::api::{
+    ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
+    EventKind, EventPage, ExecInfo, Neighbour, NeighbourFilter, Network, NetworkState, Node, Port, PortState,
+    Problem, ProblemKind, Route, RouteFilter, Stats, Status, Summary, Tables, Trace, Usage,
+};
+use crate::backend::{Backend, MetricsSnapshot, Pieces};
+use crate::store::{Desired, StoreError};
+
+/// Name of the substrate.
+const SUBSTRATE: &str = "soft";
+
+#[async_trait]
+impl Backend for NodeHandle {
+    async fn status(&self) -> Result<Status, Problem> {
+        Ok(self.status_of(&self.shared.view()))
+    }
+
+    async fn node(&self) -> Result<Node, Problem> {
+        let view = self.shared.view();
+        Ok(Node {
+            name: view.node.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            substrate: SUBSTRATE.to_owned(),
+            workers: self.shared.workers,
+            ports: view.ports.iter().map(|port| port.api.name.clone()).collect(),
+            networks: view.networks.iter().map(|network| network.api.name.clone()).collect(),
+            capacity: view.capacity,
+        })
+    }
+
+    async fn config(&self) -> Result<Config, Problem> {
+        let desired = self.shared.desired();
+        let (generation, applied) = (desired.generation, desired.applied);
+        let documents = aside(move || change::documents(&desired.intent)).await?;
+        Ok(Config { generation, applied, documents })
+    }
+
+    async fn networks(&self) -> Result<Vec<Network>, Problem> {
+        let view = self.shared.view();
+        aside(move || networks(&view)).await
+    }
+
+    async fn network(&self, name: &str) -> Result<Network, Problem> {
+        let view = self.shared.view();
+        let found = view.network(name).cloned().ok_or_else(|| Problem::no_network(name))?;
+        aside(move || network(&view, &found)).await
+    }
+
+    async fn ports(&self) -> Result<Vec<Port>, Problem> {
+        Ok(self.ports_of(&self.shared.view()))
+    }
+
+    async fn routes(&self, filter: RouteFilter) -> Result<Pieces<Route>, Problem> {
+        let only = filter.network.clone();
+        let names = self.ask(move |node| node.names_of(only.as_deref())).await??;
+        let left = filter.limit.unwrap_or(u64::MAX);
+        Ok(match filter.address {
+            None => self.all_routes(names, left),
+            Some(address) => {
+                let next = move |node: Self, name: String| async move {
+                    node.ask(move |node| node.routes_holding(&name, address)).await
+                };
+                limited(self.each(names, next), left)
+            }
+        })
+    }
+
+    async fn neighbours(&self, filter: NeighbourFilter) -> Result<Pieces<Neighbour>, Problem> {
+        let only = filter.network.clone();
+        let names = self.ask(move |node| node.names_of(only.as_deref())).await??;
+        let next = |node: Self, name: String| async move {
+            match node.ask(move |node| node.neighbours_of(&name)).await? {
+                Some(list) => aside(move || list.read()).await?.map_err(Problem::internal),
+                None => Ok(Vec::new()),
+            }
+        };
+        Ok(limited(self.each(names, next), filter.limit.unwrap_or(u64::MAX)))
+    }
+
+    async fn tables(&self) -> Result<Tables, Problem> {
+        self.ask(super::core::Node::tables).await
+    }
+
+    async fn stats(&self, network: Option<&str>) -> Result<Stats, Problem> {
+        stats::stats(&self.shared.view(), &self.shared.totals, network)
+            .ok_or_else(|| Problem::no_network(network.unwrap_or_default()))
+    }
+
+    async fn metrics(&self) -> Result<MetricsSnapshot, Problem> {
+        let tables = self.tables().await?;
+        let view = self.shared.view();
+        let stats = stats::stats(&view, &self.shared.totals, None).unwrap_or_default();
+        let (status, ports) = (self.status_of(&view), self.ports_of(&view));
+        let networks = aside(move || networks(&view)).await?;
+        Ok(MetricsSnapshot { stats, status, networks, ports, tables })
+    }
+
+    async fn apply(&self, request: ApplyRequest) -> Result<ApplyResult, Problem> {
+        let dry_run = request.dry_run;
+        self.change(dry_run, move |node, now| change::prepare(now, &request, &node.shared.owner)).await
+    }
+
+    async fn diff(&self, request: ApplyRequest) -> Result<DiffResult, Problem> {
+        let request = ApplyRequest { dry_run: true, ..request };
+        let result = self.apply(request).await?;
+        Ok(DiffResult { generation: result.generation, actions: result.actions })
+    }
+
+    async fn delete_network(&self, name: &str) -> Result<ApplyResult, Problem> {
+        let name = name.to_owned();
+        self.change(false, move |node, now| change::prepare_delete(now, &name, &node.shared.owner)).await
+    }
+
+    async fn down(&self, options: DownOptions) -> Result<DownResult, Problem> {
+        let networks = self.shared.view().networks.len() as u64;
+        self.go_down(options);
+        Ok(DownResult { pid: std::process::id(), networks })
+    }
+
+    fn events_since(&self, since: u64, limit: usize) -> EventPage {
+        self.shared.events.since(since, limit)
+    }
+
+    fn events_watch(&self) -> watch::Receiver<u64> {
+        self.shared.events.watch()
+    }
+
+    async fn capture(&self, filter: CaptureFilter) -> Result<BoxStream<'static, CapturedFrame>, Problem> {
+        let capture = self.ask(move |node| node.start_capture(&filter)).await??;
+        let shared = Arc::clone(&self.shared);
+        capture::frames(capture, move || shared.view())
+    }
+
+    async fn trace(&self, port: &str, frame: Vec<u8>) -> Result<Trace, Problem> {
+        let port = port.to_owned();
+        self.ask(move |node| node.trace(&port, &frame)).await?
+    }
+
+    async fn exec_info(&self, name: &str) -> Result<ExecInfo, Problem> {
+        let name = name.to_owned();
+        self.ask(move |node| node.exec_info_of(&name)).await?
+    }
+}
+
+impl NodeHandle {
+    fn status_of(&self, view: &View) -> Status {
+        let running = view.networks.iter().filter(|network| network.api.state == NetworkState::Running);
+        let up = view.ports.iter().filter(|port| port.api.state == PortState::Up);
+        Status {
+            health: view.health,
+            problems: view.problems.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: view.node.clone(),
+            pid: Some(std::process::id()),
+            started: self.shared.started,
+            generation: self.shared.desired().generation,
+            networks: Summary { total: view.networks.len() as u64, up: running.count() as u64 },
+            ports: Some(Summary { total: view.ports.len() as u64, up: up.count() as u64 }),
+        }
+    }
+
+    fn ports_of(&self, view: &View) -> Vec<Port> {
+        let port = |port: &super::view::PortView| Port {
+            stats: Some(stats::port(&self.shared.totals, port.id, port.api.name.clone())),
+            ..port.api.clone()
+        };
+        view.ports.iter().map(port).collect()
+    }
+
+    /// All routes of networks, a piece at a time.
+    fn all_routes(&self, names: Vec<String>, left: u64) -> Pieces<Route> {
+        let node = self.clone();
+        let start: Option<RoutesAt> = Some((names, None));
+        let pieces = stream::unfold(start, move |at| {
+            let node = node.clone();
+            async move {
+                let at = at?;
+                match node.ask(move |node| node.routes_from(at)).await {
+                    Ok((piece, next)) => Some((Ok(piece), next)),
+                    Err(problem) => Some((Err(problem), None)),
+                }
+            }
+        });
+        limited(pieces.boxed(), left)
+    }
+
+    /// A piece for each of these networks.
+    fn each<T, F>(
+        &self,
+        names: Vec<String>,
+        next: impl Fn(Self, String) -> F + Send + Sync + 'static,
+    ) -> Pieces<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Vec<T>, Problem>> + Send + 'static,
+    {
+        let (node, names) = (self.clone(), VecDeque::from(names));
+        let next = Arc::new(next);
+        stream::unfold(names, move |mut names| {
+            let (node, next) = (node.clone(), Arc::clone(&next));
+            async move {
+                let name = names.pop_front()?;
+                let piece = next(node, name).await;
+                if piece.is_err() {
+                    names.clear();
+                }
+                Some((piece, names))
+            }
+        })
+        .boxed()
+    }
+
+    /// Brings a change about, or only says what it would be.
+    async fn change(
+        &self,
+        dry_run: bool,
+        prepare: impl FnOnce(&Self, &Desired) -> Result<Prepared, Problem> + Send + 'static,
+    ) -> Result<ApplyResult, Problem> {
+        let node = self.clone();
+        // A task of its own: who asked may go, but what is begun comes to its end.
+        let change = tokio::spawn(async move { node.change_now(dry_run, prepare).await });
+        change.await.map_err(Problem::internal)?
+    }
+
+    async fn change_now(
+        &self,
+        dry_run: bool,
+        prepare: impl FnOnce(&Self, &Desired) -> Result<Prepared, Problem> + Send + 'static,
+    ) -> Result<ApplyResult, Problem> {
+        let turn = if dry_run { None } else { Some(self.shared.change.lock().await) };
+        let now = self.shared.desired();
+        let generation = now.generation;
+        let node = self.clone();
+        let prepared = aside(move || prepare(&node, &now)).await?;
+        let prepared = prepared.inspect_err(|problem| {
+            if !dry_run {
+                self.shared.events.add(EventKind::Refused, About::Node, problem.to_string());
+            }
+        })?;
+        let actions = change::actions(&prepared.plan);
+        if dry_run {
+            return Ok(ApplyResult { generation, dry_run, actions, networks: Vec::new() });
+        }
+        let desired = Arc::clone(&prepared.desired);
+        if desired.generation != generation {
+            self.store(Arc::clone(&desired)).await?;
+            self.shared.set_desired(Arc::clone(&desired));
+            let text = format!("desired state {} is in force: {} changes", desired.generation, actions.len());
+            self.shared.events.add(EventKind::Applied, About::Node, text);
+        }
+        let settled = self.ask(move |node| node.reconcile(prepared)).await?;
+        // The next change may begin while the networks of this one are set up.
+        drop(turn);
+        let networks = settled.await.map_err(|_| Problem::unavailable("the daemon is going down"))?;
+        Ok(ApplyResult { generation: desired.generation, dry_run, actions, networks })
+    }
+
+    /// Puts desired state on the disk.
+    async fn store(&self, desired: Arc<Desired>) -> Result<(), Problem> {
+        let shared = Arc::clone(&self.shared);
+        let saved = aside(move || shared.store.lock().unwrap_or_else(PoisonError::into_inner).save(&desired));
+        match saved.await? {
+            Ok(None) => Ok(()),
+            Ok(Some(copy)) => {
+                self.shared.events.add(EventKind::Trouble, About::Node, copy);
+                Ok(())
+            }
+            Err(error) => {
+                self.shared.events.add(EventKind::Refused, About::Node, error.to_string());
+                let kind = match &error {
+                    StoreError::Write { full: true, .. } => ProblemKind::Full,
+                    _ => ProblemKind::Internal,
+                };
+                Err(Problem::new(kind, error.to_string()))
+            }
+        }
+    }
+}
+
+/// Does something that waits for files on a thread that may.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(Problem::internal)
+}
+
+/// The first so many of a list.
+fn limited<T: Send + 'static>(pieces: Pieces<T>, left: u64) -> Pieces<T> {
+    if left == u64::MAX {
+        return pieces;
+    }
+    let cut = pieces.scan(left, |left, piece| {
+        let piece = (*left > 0).then(|| {
+            piece.map(|mut list| {
+                list.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= list.len() as u64;
+                list
+            })
+        });
+        std::future::ready(piece)
+    });
+    cut.boxed()
+}
+
+fn networks(view: &View) -> Vec<Network> {
+    view.networks.iter().map(|one| network(view, one)).collect()
+}
+
+/// A network with the numbers that change all the time.
+fn network(view: &View, one: &NetworkView) -> Network {
+    let mut network = one.api.clone();
+    network.routes = one.counts.routes.load(Ordering::Relaxed);
+    network.neighbours = one.counts.neighbours.load(Ordering::Relaxed);
+    for port in &mut network.ports {
+        let on = view.ports.iter().find(|physical| physical.api.name == port.port);
+        port.up = on.is_some_and(|physical| physical.api.state == PortState::Up);
+    }
+    network.usage = one.cgroup.as_ref().map(|cgroup| {
+        let usage = cgroup.usage();
+        Usage {
+            cpu_seconds: usage.cpu_ns as f64 / 1e9,
+            memory_bytes: usage.memory_bytes,
+            processes: usage.processes,
+        }
+    });
+    network
+}

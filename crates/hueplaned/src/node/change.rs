@@ -1,0 +1,243 @@
+//! Changing what is desired: documents are merged and validated as a whole, stored, and only then brought about.
+//!
+//! Flow: request → [`prepare`] (pure) → store → node thread. Invariants: one change at a time; nothing takes effect that is
+//! not on the disk; a change that is refused leaves everything as it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use hue_control::{Compiled, Ids, Plan, compile_with, plan};
+use hue_host::control::Owner;
+use hue_intent::{Intent, Source};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::core::{Node, Waiter};
+use super::ports::PhysicalPort;
+use super::wanted::{self, Wanted};
+use crate::api::{
+    Action, ApplyRequest, FieldChange, NetworkResult, NetworkState, ObjectKind, Problem, ProblemKind,
+    Timestamp, Verb,
+};
+use crate::store::Desired;
+
+/// A change, ready to be stored and brought about.
+pub struct Prepared {
+    /// What is desired then.
+    pub desired: Arc<Desired>,
+    /// Compiled.
+    pub compiled: Arc<Compiled>,
+    /// Its networks.
+    pub networks: Vec<(String, Arc<Wanted>)>,
+    /// The steps from what is in force.
+    pub plan: Plan,
+}
+
+/// What an apply of a request would bring about.
+///
+/// # Errors
+/// When documents are wrong, or the desired state in force is not the one the request expects.
+pub fn prepare(now: &Desired, request: &ApplyRequest, owner: &Owner) -> Result<Prepared, Problem> {
+    if let Some(expected) = request.if_generation.filter(|expected| *expected != now.generation) {
+        let detail = format!("desired state {} is in force, not {expected}", now.generation);
+        return Err(Problem::new(ProblemKind::Conflict, detail));
+    }
+    let intent = merged(&now.intent, request)?;
+    changed(now, intent, owner)
+}
+
+/// What it would bring about to delete a network.
+///
+/// # Errors
+/// `not_found` when there is none.
+pub fn prepare_delete(now: &Desired, name: &str, owner: &Owner) -> Result<Prepared, Problem> {
+    let mut intent = now.intent.clone();
+    let before = intent.networks.len();
+    intent.networks.retain(|network| network.name() != name);
+    if intent.networks.len() == before {
+        return Err(Problem::no_network(name));
+    }
+    if !intent.node_given {
+        // Without a document, the node has the ports that networks name.
+        let named = |port: &hue_intent::NodePort| {
+            intent.networks.iter().any(|network| network.spec.ports.iter().any(|on| on.port == port.name))
+        };
+        let ports = std::mem::take(&mut intent.node.spec.ports);
+        let ports = ports.into_iter().filter(named).collect();
+        intent.node.spec.ports = ports;
+    }
+    changed(now, intent, owner)
+}
+
+/// Stored desired state, to be brought about by a daemon that starts.
+///
+/// # Errors
+/// When it does not compile.
+pub fn prepare_start(desired: Desired, owner: &Owner) -> Result<Prepared, Problem> {
+    let nothing = Desired { generation: desired.generation, ..Desired::default() };
+    let plan = plan(&nothing.intent, &desired.intent);
+    finish(desired, plan, owner)
+}
+
+/// The documents in force with those of a request in their places, valid as a whole.
+fn merged(now: &Intent, request: &ApplyRequest) -> Result<Intent, Problem> {
+    let mut sources: Vec<Source> = request
+        .sources
+        .iter()
+        .map(|source| Source { name: source.name.clone(), bytes: source.text.clone().into_bytes() })
+        .collect();
+    // Which they are; whether they fit what is in force is seen below, with all of it.
+    let new = hue_intent::parse(sources.clone()).map_err(|errors| Problem::from(&errors))?;
+    let named: BTreeSet<&str> = new.networks.iter().map(hue_intent::Network::name).collect();
+    let json =
+        |value: Result<String, serde_json::Error>| value.map(String::into_bytes).map_err(Problem::internal);
+    if now.node_given && !new.node_given {
+        let bytes = json(serde_json::to_string(&now.node))?;
+        sources.push(Source { name: "(in force) node".to_owned(), bytes });
+    }
+    let kept = now.networks.iter().filter(|network| !request.prune && !named.contains(network.name()));
+    for network in kept {
+        let bytes = json(serde_json::to_string(network))?;
+        sources.push(Source { name: format!("(in force) network {}", network.name()), bytes });
+    }
+    hue_intent::parse(sources).map_err(|errors| Problem::from(&errors))
+}
+
+fn changed(now: &Desired, intent: Intent, owner: &Owner) -> Result<Prepared, Problem> {
+    let plan = plan(&now.intent, &intent);
+    let desired = if plan.is_empty() && now.intent.node_given == intent.node_given {
+        now.clone()
+    } else {
+        let (generation, applied) = (now.generation + 1, Some(Timestamp::now()));
+        Desired { generation, applied, intent, ids: now.ids.clone() }
+    };
+    finish(desired, plan, owner)
+}
+
+fn finish(mut desired: Desired, plan: Plan, owner: &Owner) -> Result<Prepared, Problem> {
+    let compiled = compile_with(&desired.intent, &desired.ids)
+        .map_err(|error| Problem::new(ProblemKind::InvalidDocuments, error.to_string()))?;
+    desired.ids = Ids {
+        networks: compiled.programs.iter().map(|program| (program.name.clone(), program.vid)).collect(),
+        ports: compiled
+            .names
+            .ports
+            .iter()
+            .zip(0u8..=u8::MAX)
+            .filter(|(port, _)| !port.name.is_empty())
+            .map(|(port, id)| (port.name.clone(), hue_demux::PortId::new(id)))
+            .collect(),
+    };
+    let networks = wanted::all(&desired.intent.networks, &compiled, owner);
+    Ok(Prepared { desired: Arc::new(desired), compiled: Arc::new(compiled), networks, plan })
+}
+
+/// The steps of a plan in the words of the API, in the order they are done.
+#[must_use]
+pub fn actions(plan: &Plan) -> Vec<Action> {
+    let of = |object| move |step: &hue_control::Step| action(object, step);
+    let node = plan.node.iter().map(of(ObjectKind::Node));
+    let deleted = plan.deleted.iter().map(of(ObjectKind::Network));
+    let ports = plan.ports.iter().map(of(ObjectKind::Port));
+    let networks = plan.networks.iter().map(of(ObjectKind::Network));
+    node.chain(deleted).chain(ports).chain(networks).collect()
+}
+
+fn action(object: ObjectKind, step: &hue_control::Step) -> Action {
+    let verb = match step.verb {
+        hue_control::Verb::Create => Verb::Create,
+        hue_control::Verb::Change => Verb::Change,
+        hue_control::Verb::Replace => Verb::Replace,
+        hue_control::Verb::Delete => Verb::Delete,
+    };
+    let change = |change: &hue_control::FieldChange| FieldChange {
+        field: change.field.clone(),
+        before: change.before.clone(),
+        after: change.after.clone(),
+    };
+    Action { verb, object, name: step.name.clone(), changes: step.changes.iter().map(change).collect() }
+}
+
+/// The documents of desired state, the node first.
+#[must_use]
+pub fn documents(intent: &Intent) -> Vec<Value> {
+    let value = |value: Result<Value, serde_json::Error>| value.unwrap_or_default();
+    let node = intent.node_given.then(|| value(serde_json::to_value(&intent.node)));
+    let networks = intent.networks.iter().map(|network| value(serde_json::to_value(network)));
+    node.into_iter().chain(networks).collect()
+}
+
+impl Node {
+    /// Begins to bring desired state about. The receiver gets how networks that are touched have become, once they are as
+    /// desired or known not to be.
+    pub(super) fn reconcile(&mut self, prepared: Prepared) -> oneshot::Receiver<Vec<NetworkResult>> {
+        let (reply, answer) = oneshot::channel();
+        let Prepared { desired, compiled, networks, .. } = prepared;
+        let mut touched = BTreeSet::new();
+        let gone = self.networks.iter().filter(|(name, entry)| {
+            entry.want.is_some() && networks.binary_search_by(|(one, _)| one.cmp(name)).is_err()
+        });
+        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            self.want(&name, None);
+            touched.insert(name);
+        }
+        for (name, want) in networks {
+            let same = self.networks.get(&name).is_some_and(|entry| {
+                entry.want.as_ref() == Some(&want) && entry.state == NetworkState::Running
+            });
+            if !same {
+                self.want(&name, Some(want));
+                touched.insert(name);
+            }
+        }
+        self.desired = desired;
+        self.compiled = compiled;
+        self.waiters.push(Waiter { names: touched.clone(), results: BTreeMap::new(), reply });
+        touched.iter().for_each(|name| self.release(name));
+        self.reconcile_ports();
+        touched.iter().for_each(|name| self.advance(name));
+        self.changed = true;
+        self.settle();
+        answer
+    }
+
+    fn reconcile_ports(&mut self) {
+        let desired = Arc::clone(&self.desired);
+        let ports = &desired.intent.node.spec.ports;
+        let gone = self.ports.iter().filter(|(name, port)| {
+            !ports.iter().any(|want| want.name.as_str() == name.as_str() && port.same_interface(want))
+        });
+        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            self.close_port(&name, "it is no longer desired, or by another interface or driver");
+            self.ports.remove(&name);
+        }
+        for want in ports {
+            let name = want.name.as_str();
+            let Some(id) = desired.ids.ports.get(name) else { continue };
+            match self.ports.get_mut(name) {
+                Some(port) => port.want = want.clone(),
+                None => {
+                    self.ports.insert(name.to_owned(), PhysicalPort::new(*id, want.clone()));
+                    self.tend_port(name);
+                }
+            }
+        }
+    }
+
+    /// Brings stored desired state about, with what an earlier daemon left of these networks: it is taken over, or removed.
+    pub(super) fn bring_up(&mut self, prepared: Prepared, left: Vec<String>) {
+        self.leftovers = left.into_iter().collect();
+        self.list_links();
+        // Nobody waits for it.
+        drop(self.reconcile(prepared));
+        for name in self.leftovers.clone() {
+            if !self.networks.contains_key(&name) {
+                self.want(&name, None);
+                self.advance(&name);
+            }
+        }
+        self.started();
+    }
+}

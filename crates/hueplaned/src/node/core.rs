@@ -1,0 +1,269 @@
+//! The node's thread: it alone has the data plane, the routing information bases and the ports.
+//!
+//! Flow: requests, links, jobs done, failed ports ([`Message`]s) and routing events → **[`Node`]** → data plane. Between two
+//! messages it takes at most one batch of routing events and applies at most one piece of a table, so an answer is never
+//! further away than that: a few milliseconds, also while a full table streams in.
+//! Invariants: it never waits for namespaces, files or the API; what takes time is a [`Job`](super::jobs::Job). It never
+//! panics on what comes from outside.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use hue_control::Compiled;
+use hue_demux::PortId;
+use hue_host::links::LinkEvent;
+use hue_host::netlink::Link;
+use hue_host::service;
+use hue_routing::{Batch, Monitor};
+use hue_soft::{Live, PortEvent};
+use hue_substrate::Substrate;
+use hue_tables::Vid;
+use tokio::sync::oneshot;
+
+use super::Shared;
+use super::jobs::{Done, Jobs};
+use super::networks::Entry;
+use super::ports::PhysicalPort;
+use super::view::View;
+use crate::api::{self, Capacity, Health, NetworkResult};
+use crate::store::Desired;
+
+/// Messages taken in a row before routing gets its turn.
+const MESSAGES_MAX: usize = 64;
+/// Longest sleep: what is not told of is looked at that often.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Something for the node's thread to do.
+pub enum Message {
+    /// What the API asks.
+    Ask(Box<dyn FnOnce(&mut Node) + Send>),
+    /// A job came to its end.
+    Done(Done),
+    /// Interfaces changed.
+    Links(Vec<LinkEvent>),
+    /// A port failed.
+    Port(PortEvent),
+    /// There are routing events.
+    Wake,
+    /// End.
+    Stop,
+}
+
+/// Somebody who waits until networks are as desired, or are known not to be.
+pub struct Waiter {
+    pub(super) names: BTreeSet<String>,
+    pub(super) results: BTreeMap<String, NetworkResult>,
+    pub(super) reply: oneshot::Sender<Vec<NetworkResult>>,
+}
+
+/// The node.
+pub struct Node {
+    pub(super) shared: Arc<Shared>,
+    pub(super) live: Live,
+    pub(super) monitor: Monitor,
+    pub(super) jobs: Jobs,
+    /// Packet slots of each worker.
+    pub(super) slots: u32,
+    pub(super) desired: Arc<Desired>,
+    pub(super) compiled: Arc<Compiled>,
+    pub(super) networks: BTreeMap<String, Entry>,
+    pub(super) vids: HashMap<Vid, String>,
+    pub(super) ports: BTreeMap<String, PhysicalPort>,
+    pub(super) links: HashMap<String, Link>,
+    pub(super) waiters: Vec<Waiter>,
+    /// Networks whose tables are behind what is known, in turn.
+    pub(super) behind: VecDeque<Vid>,
+    /// Names of networks that something is still there of, to be removed at the start.
+    pub(super) leftovers: BTreeSet<String>,
+    /// What the view does not have yet.
+    pub(super) changed: bool,
+    pub(super) health: Health,
+    pub(super) troubles: Vec<String>,
+}
+
+/// What the thread listens to.
+pub struct Inbox {
+    /// Messages.
+    pub messages: Receiver<Message>,
+    /// Routing events.
+    pub batches: Receiver<Batch>,
+    /// Set while a `Wake` is in `messages`.
+    pub woken: Arc<AtomicBool>,
+}
+
+impl Node {
+    /// Works until it is told to stop, and gives itself back.
+    pub fn run(mut self, inbox: &Inbox) -> Self {
+        let watchdog = service::watchdog().map(|time| time / 3);
+        let mut alive = Instant::now();
+        let mut more = false;
+        self.publish();
+        loop {
+            let now = Instant::now();
+            if watchdog.is_some_and(|every| now.duration_since(alive) >= every) {
+                service::alive();
+                alive = now;
+            }
+            let patience = if more { Duration::ZERO } else { self.patience(now, watchdog) };
+            let mut next = match inbox.messages.recv_timeout(patience) {
+                Ok(message) => Some(message),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return self,
+            };
+            for _ in 0..MESSAGES_MAX {
+                let Some(message) = next else { break };
+                if matches!(message, Message::Stop) {
+                    return self;
+                }
+                self.handle(message, inbox);
+                next = inbox.messages.try_recv().ok();
+            }
+            if let Some(Message::Stop) = next {
+                return self;
+            } else if let Some(message) = next {
+                self.handle(message, inbox);
+            }
+            more = self.routing(inbox);
+            self.tend(Instant::now());
+            if self.changed {
+                self.publish();
+            }
+        }
+    }
+
+    fn handle(&mut self, message: Message, inbox: &Inbox) {
+        match message {
+            Message::Ask(work) => work(self),
+            Message::Done(done) => self.job_done(done),
+            Message::Links(events) => self.links_changed(events),
+            Message::Port(event) => self.port_failed(&event),
+            Message::Wake => inbox.woken.store(false, Ordering::SeqCst),
+            Message::Stop => {}
+        }
+    }
+
+    /// Takes a batch of events and applies a piece of a table; whether there is more to do.
+    fn routing(&mut self, inbox: &Inbox) -> bool {
+        let batch = inbox.batches.try_recv().ok();
+        let fed = batch.is_some();
+        if let Some(batch) = batch {
+            self.feed(batch);
+        }
+        if let Some(vid) = self.behind.pop_front()
+            && self.catch_up(vid)
+        {
+            self.behind.push_back(vid);
+        }
+        fed || !self.behind.is_empty()
+    }
+
+    fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
+        let networks = self.networks.values().filter_map(Entry::due);
+        let due = networks.chain(self.ports.values().filter_map(PhysicalPort::due)).min();
+        let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
+        due.min(LOOK).min(watchdog.unwrap_or(LOOK))
+    }
+
+    /// Tries again what failed, when its time has come.
+    fn tend(&mut self, now: Instant) {
+        let due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
+        let ports: Vec<String> =
+            self.ports.iter().filter(|(_, port)| due(port.due())).map(|(name, _)| name.clone()).collect();
+        ports.iter().for_each(|name| self.tend_port(name));
+        let networks: Vec<String> = self
+            .networks
+            .iter()
+            .filter(|(_, entry)| due(entry.due()))
+            .map(|(name, _)| name.clone())
+            .collect();
+        networks.iter().for_each(|name| self.retry(name));
+    }
+
+    /// Tells everybody how it is.
+    pub(super) fn publish(&mut self) {
+        self.changed = false;
+        let mut problems = self.troubles.clone();
+        for (name, port) in &self.ports {
+            problems.extend(port.problem().map(|problem| format!("port {name}: {problem}")));
+        }
+        for (name, entry) in &self.networks {
+            problems.extend(entry.reason.as_ref().map(|reason| format!("network {name}: {reason}")));
+        }
+        if matches!(self.health, Health::Running | Health::Degraded) {
+            self.health = if problems.is_empty() { Health::Running } else { Health::Degraded };
+        }
+        let capacity = self.live.capacity();
+        let links = &self.links;
+        let mut on: HashMap<PortId, Vec<String>> = HashMap::new();
+        for (name, entry) in &self.networks {
+            for id in entry.port_ids() {
+                on.entry(id).or_default().push(name.clone());
+            }
+        }
+        let ports = self.ports.iter().map(|(name, port)| {
+            let link = links.get(port.want.interface());
+            port.view(name, link, on.get(&port.id).cloned().unwrap_or_default())
+        });
+        let view = View {
+            health: self.health,
+            problems,
+            node: self.desired.intent.node.metadata.name.to_string(),
+            capacity: Some(Capacity {
+                networks: capacity.networks as u64,
+                networks_max: capacity.networks_max as u64,
+                table_bytes: capacity.table_bytes,
+                table_bytes_max: capacity.table_bytes_max,
+            }),
+            ports: ports.collect(),
+            networks: self.networks.values_mut().filter_map(Entry::view).collect(),
+        };
+        self.shared.set_view(view);
+    }
+
+    /// Settles whoever waits for this network.
+    pub(super) fn settled(&mut self, name: &str, result: Option<NetworkResult>) {
+        for waiter in &mut self.waiters {
+            if waiter.names.remove(name)
+                && let Some(result) = &result
+            {
+                waiter.results.insert(name.to_owned(), result.clone());
+            }
+        }
+        self.settle();
+    }
+
+    /// Answers whoever waits for nothing more.
+    pub(super) fn settle(&mut self) {
+        let done: Vec<Waiter> = self.waiters.extract_if(.., |waiter| waiter.names.is_empty()).collect();
+        if !done.is_empty() {
+            // Who is answered shall see what it is answered.
+            self.publish();
+        }
+        for waiter in done {
+            // Who waited may have gone.
+            let _ = waiter.reply.send(waiter.results.into_values().collect());
+        }
+    }
+
+    /// Whether all that was there at the start is settled.
+    pub(super) fn started(&mut self) {
+        if self.health == Health::Starting
+            && self.leftovers.is_empty()
+            && !self.networks.values().any(Entry::is_pending)
+        {
+            self.health = Health::Running;
+            self.changed = true;
+            let ports = self.ports.len();
+            let text = format!("{} networks on {ports} ports", self.networks.len());
+            self.shared.events.add(
+                api::EventKind::Started,
+                super::About::Node,
+                format!("the daemon runs: {text}"),
+            );
+            service::ready(&text);
+        }
+    }
+}

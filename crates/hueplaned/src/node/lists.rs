@@ -1,0 +1,207 @@
+//! Routes, neighbours and tables, in the words of the API. Long lists come in pieces, each a call of its own, so that other
+//! work of the node's thread goes between them.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use hue_host::links::Links;
+use hue_host::netlink::neighbour_state;
+use hue_host::{ControlNamespace, HostError, neighbours};
+use hue_planes::AdjacencyKind;
+use hue_routing::RouteRow;
+use hue_substrate::Substrate;
+use hue_tables::Prefix4;
+
+use super::core::Node;
+use super::networks::Entry;
+use crate::api::{ExecInfo, Neighbour, Problem, Route, RouteKind, TableShare, Tables};
+
+/// Entries looked at in one piece.
+const PIECE: usize = 2048;
+/// Prefixes of all lengths that hold one address.
+const LENGTHS: u8 = 33;
+
+/// Where a list of routes goes on: networks to come, the last prefix of the first of them.
+pub type RoutesAt = (Vec<String>, Option<Prefix4>);
+
+impl Node {
+    /// Names of the networks that a list is of.
+    pub(super) fn names_of(&self, only: Option<&str>) -> Result<Vec<String>, Problem> {
+        let there = |entry: &Entry| entry.want.is_some();
+        match only {
+            None => {
+                Ok(self.networks.iter().filter(|(_, e)| there(e)).map(|(name, _)| name.clone()).collect())
+            }
+            Some(name) if self.networks.get(name).is_some_and(there) => Ok(vec![name.to_owned()]),
+            Some(name) => Err(Problem::no_network(name)),
+        }
+    }
+
+    /// Some routes, and where the list goes on.
+    pub(super) fn routes_from(&self, (mut names, after): RoutesAt) -> (Vec<Route>, Option<RoutesAt>) {
+        let Some(name) = names.first() else { return (Vec::new(), None) };
+        let mut list = Vec::new();
+        let mut last = None;
+        if let Some(entry) = self.networks.get(name) {
+            for row in entry.rib.routes(after).take(PIECE) {
+                last = Some(row.prefix);
+                list.push(route(entry, name, row));
+            }
+        }
+        if list.len() < PIECE {
+            names.remove(0);
+            last = None;
+        }
+        let more = (!names.is_empty()).then_some((names, last));
+        (list, more)
+    }
+
+    /// The routes of a network that hold an address, the longest last.
+    pub(super) fn routes_holding(&self, name: &str, address: Ipv4Addr) -> Vec<Route> {
+        let Some(entry) = self.networks.get(name) else { return Vec::new() };
+        let prefix = |len| Prefix4::containing(address.to_bits(), len);
+        let rows = (0..LENGTHS).filter_map(|len| entry.rib.route(prefix(len)));
+        rows.map(|row| route(entry, name, row)).collect()
+    }
+
+    /// What it takes to list the neighbours of a network; none while its namespace is not there.
+    pub(super) fn neighbours_of(&self, name: &str) -> Option<NeighbourList> {
+        let entry = self.networks.get(name)?;
+        let interfaces = entry.rib.ports().iter().map(|port| port.interface.clone());
+        Some(NeighbourList {
+            network: name.to_owned(),
+            control: Arc::clone(entry.control.as_ref()?),
+            ports: interfaces.zip(port_names(entry)).collect(),
+        })
+    }
+
+    /// The tables.
+    pub(super) fn tables(&mut self) -> Tables {
+        let capacity = self.live.capacity();
+        let mut networks = Vec::with_capacity(self.networks.len());
+        for (name, entry) in &mut self.networks {
+            let Some(have) = &entry.have else { continue };
+            let counts = entry.rib.counts();
+            let Ok(account) = self.live.account(have.program.vid) else { continue };
+            networks.push(TableShare {
+                network: name.clone(),
+                routes: counts.routes as u64,
+                next_hops: counts.rows as u64,
+                bytes_own: account.bytes_own,
+                bytes_marginal: Some(account.bytes_marginal),
+            });
+        }
+        Tables {
+            layout: "dag".to_owned(),
+            bytes_total: Some(capacity.table_bytes),
+            bytes_max: Some(capacity.table_bytes_max),
+            networks,
+        }
+    }
+
+    /// Where a network's commands run.
+    pub(super) fn exec_info_of(&self, name: &str) -> Result<ExecInfo, Problem> {
+        self.names_of(Some(name))?;
+        let control = self.networks.get(name).and_then(|entry| entry.control.as_ref());
+        let control = control.ok_or_else(|| {
+            Problem::unavailable(format!("network {name} is not set up; `hueplane get networks` says why"))
+        })?;
+        let folders = control.cgroup.iter().flat_map(|cgroup| cgroup.folders().collect::<Vec<_>>());
+        let namespace = control.namespace.name().to_owned();
+        Ok(ExecInfo {
+            network: name.to_owned(),
+            namespace_path: format!("{}/{namespace}", hue_host::netns::FOLDER),
+            namespace,
+            cgroups: folders.map(|folder| folder.display().to_string()).collect(),
+        })
+    }
+}
+
+/// A list of neighbours to be made: the kernel knows more of them than the data plane.
+pub struct NeighbourList {
+    network: String,
+    control: Arc<ControlNamespace>,
+    /// Interface and virtual port.
+    ports: Vec<(String, String)>,
+}
+
+impl NeighbourList {
+    /// Asks the kernel of the namespace. Takes its time: not for the node's thread.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn read(&self) -> Result<Vec<Neighbour>, HostError> {
+        let mut links = Links::inside(&self.control.namespace)?;
+        let index: HashMap<u32, usize> = links
+            .list()?
+            .into_iter()
+            .filter_map(|link| {
+                Some((link.index, self.ports.iter().position(|(name, _)| *name == link.name)?))
+            })
+            .collect();
+        let mut known: Vec<(usize, hue_host::netlink::Neighbour)> = neighbours::list(links.socket())?
+            .into_iter()
+            .filter_map(|neighbour| Some((*index.get(&neighbour.link)?, neighbour)))
+            .collect();
+        known.sort_by_key(|(vport, neighbour)| (*vport, neighbour.address));
+        let neighbour = |(vport, known): (usize, hue_host::netlink::Neighbour)| Neighbour {
+            network: self.network.clone(),
+            port: self.ports.get(vport).map(|(_, port)| port.clone()).unwrap_or_default(),
+            address: known.address,
+            mac: known.usable().map(|mac| mac.to_string()),
+            state: state_name(known.state).to_owned(),
+        };
+        Ok(known.into_iter().map(neighbour).collect())
+    }
+}
+
+/// As `ip neighbour` calls it.
+fn state_name(state: u16) -> &'static str {
+    const NAMES: [(u16, &str); 8] = [
+        (neighbour_state::PERMANENT, "permanent"),
+        (neighbour_state::REACHABLE, "reachable"),
+        (neighbour_state::STALE, "stale"),
+        (neighbour_state::DELAY, "delay"),
+        (neighbour_state::PROBE, "probe"),
+        (neighbour_state::FAILED, "failed"),
+        (neighbour_state::INCOMPLETE, "incomplete"),
+        (neighbour_state::NOARP, "noarp"),
+    ];
+    NAMES.iter().find(|(bit, _)| state & bit != 0).map_or("none", |(_, name)| *name)
+}
+
+/// Names of a network's virtual ports, by index.
+fn port_names(entry: &Entry) -> Vec<String> {
+    entry.have.iter().flat_map(|have| &have.program.ports).map(|port| port.name.clone()).collect()
+}
+
+fn route(entry: &Entry, network: &str, row: RouteRow) -> Route {
+    let adjacency = row.adjacency;
+    let kind = match adjacency.kind() {
+        AdjacencyKind::Forward => RouteKind::Forward,
+        AdjacencyKind::Glean => RouteKind::Glean,
+        AdjacencyKind::Local | AdjacencyKind::None => RouteKind::Local,
+    };
+    let names: HashMap<&str, usize> =
+        entry.rib.ports().iter().zip(0..).map(|(port, vport)| (port.interface.as_str(), vport)).collect();
+    let way = row.ways.iter().find(|way| !way.dead).or(row.ways.first());
+    // A neighbour's own route says where it leads only by its next hop.
+    let by_hop = || {
+        let ports = entry.rib.ports().iter();
+        let own = |port: &hue_routing::RibPort| port.port == adjacency.port() && port.mac == adjacency.src();
+        (kind == RouteKind::Forward).then(|| ports.clone().position(own)).flatten()
+    };
+    let vport = way.and_then(|way| names.get(way.interface.as_str()).copied()).or_else(by_hop);
+    let port = vport.and_then(|vport| Some(entry.have.as_ref()?.program.ports.get(vport)?.name.clone()));
+    Route {
+        network: network.to_owned(),
+        prefix: row.prefix.to_string(),
+        kind,
+        via: way.and_then(|way| way.via),
+        port,
+        mac: (kind == RouteKind::Forward).then(|| adjacency.dst().to_string()),
+        protocol: row.protocol,
+        metric: row.metric,
+    }
+}

@@ -1,0 +1,306 @@
+//! The node: one thread that has everything that is changed, threads for what takes time, and a handle for everybody else.
+//!
+//! Flow: API → [`NodeHandle`] → **node thread** → namespaces (by `jobs`), ports, data plane; netlink of the namespaces →
+//! monitor → node thread → tables. What is only looked at (`view`, counters, events) is read without the thread.
+//! Invariants: packets never wait for any of this; one network's failure is that network's alone.
+
+mod backend;
+mod capture;
+mod change;
+mod core;
+mod events;
+mod jobs;
+mod lists;
+mod networks;
+mod ports;
+mod stats;
+mod tables;
+mod trace;
+mod view;
+mod wanted;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hue_control::Compiled;
+use hue_host::control::Owner;
+use hue_host::links::{LinkEvent, Watch};
+use hue_routing::Monitor;
+use hue_soft::{Live, LiveConfig, TotalsReader};
+use tokio::sync::{oneshot, watch};
+
+pub use events::{About, EVENTS_MAX, EventLog};
+
+use self::core::{Inbox, Message, Node};
+use self::jobs::{Done, Job, Jobs};
+use self::view::View;
+use crate::api::{DownOptions, EventKind, Health, Problem, Timestamp};
+use crate::error::DaemonError;
+use crate::store::{Desired, Opened, Store};
+
+/// Batches of routing events that may wait for the node's thread; what comes after them waits in the kernel.
+const BATCHES_MAX: usize = 8;
+/// Longest time that removing all networks may take when the daemon goes down.
+const END_MAX: Duration = Duration::from_secs(60);
+/// Pause after interfaces could not be watched.
+const WATCH_PAUSE: Duration = Duration::from_secs(1);
+
+/// What everybody shares.
+pub struct Shared {
+    sender: Sender<Message>,
+    view: RwLock<Arc<View>>,
+    desired: RwLock<Arc<Desired>>,
+    totals: TotalsReader,
+    events: EventLog,
+    store: Mutex<Store>,
+    /// Held by the one change that is under way.
+    change: tokio::sync::Mutex<()>,
+    down: watch::Sender<Option<DownOptions>>,
+    owner: Owner,
+    started: Timestamp,
+    workers: usize,
+}
+
+impl Shared {
+    fn set_view(&self, view: View) {
+        *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
+    }
+
+    fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn desired(&self) -> Arc<Desired> {
+        Arc::clone(&self.desired.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set_desired(&self, desired: Arc<Desired>) {
+        *self.desired.write().unwrap_or_else(PoisonError::into_inner) = desired;
+    }
+}
+
+/// The node, for everybody but its thread. It is the API's [`Backend`](crate::backend::Backend).
+#[derive(Clone)]
+pub struct NodeHandle {
+    shared: Arc<Shared>,
+}
+
+impl NodeHandle {
+    /// What happened.
+    #[must_use]
+    pub fn events(&self) -> &EventLog {
+        &self.shared.events
+    }
+
+    /// Becomes `Some` when somebody asks the daemon to go down.
+    #[must_use]
+    pub fn down_watch(&self) -> watch::Receiver<Option<DownOptions>> {
+        self.shared.down.subscribe()
+    }
+
+    /// Asks the daemon to go down.
+    pub fn go_down(&self, options: DownOptions) {
+        self.shared.down.send_replace(Some(options));
+    }
+
+    /// Lets the node's thread do something and waits for what comes of it.
+    async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Node) -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || Problem::unavailable("the daemon is going down");
+        // Who asked may have gone meanwhile.
+        let work = Message::Ask(Box::new(move |node| drop(reply.send(work(node)))));
+        self.shared.sender.send(work).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())
+    }
+}
+
+/// The node's thread, to be ended.
+pub struct Running {
+    thread: JoinHandle<(Node, Inbox)>,
+    shared: Arc<Shared>,
+}
+
+/// Starts the node, which then brings its stored desired state about.
+///
+/// # Errors
+/// When the data plane or a thread cannot be had, or the stored desired state does not compile.
+pub fn start(config: LiveConfig, owner: Owner, opened: Opened) -> Result<(NodeHandle, Running), DaemonError> {
+    let Opened { store, desired, trouble } = opened;
+    let mut live = Live::start(config)?;
+    let (sender, messages) = mpsc::channel();
+    let (batch_sender, batches) = mpsc::sync_channel(BATCHES_MAX);
+    let woken = Arc::new(AtomicBool::new(false));
+    let (wake, woken_there) = (sender.clone(), Arc::clone(&woken));
+    let monitor = Monitor::start(move |batch| {
+        let sent = batch_sender.send(batch).is_ok();
+        if !woken_there.swap(true, Ordering::SeqCst) {
+            // The node ends before this thread does.
+            let _ = wake.send(Message::Wake);
+        }
+        sent
+    })?;
+    let done = sender.clone();
+    let jobs = Jobs::start(owner.clone(), move |job| drop(done.send(Message::Done(job))))
+        .map_err(DaemonError::Thread)?;
+    forward_failures(&mut live, sender.clone())?;
+    watch_links(sender.clone())?;
+    let left = owner.networks()?;
+    let prepared =
+        change::prepare_start(desired, &owner).map_err(|problem| DaemonError::Stored(problem.to_string()))?;
+    let shared = Arc::new(Shared {
+        sender,
+        view: RwLock::default(),
+        desired: RwLock::new(Arc::clone(&prepared.desired)),
+        totals: live.totals_reader(),
+        events: EventLog::default(),
+        store: Mutex::new(store),
+        change: tokio::sync::Mutex::default(),
+        down: watch::channel(None).0,
+        owner,
+        started: Timestamp::now(),
+        workers: live.workers(),
+    });
+    if let Some(trouble) = &trouble {
+        shared.events.add(EventKind::Trouble, About::Node, trouble.clone());
+    }
+    let mut node = Node {
+        shared: Arc::clone(&shared),
+        live,
+        monitor,
+        jobs,
+        slots: config.slots,
+        desired: Arc::default(),
+        compiled: Arc::new(Compiled::default()),
+        networks: BTreeMap::new(),
+        vids: HashMap::new(),
+        ports: BTreeMap::new(),
+        links: HashMap::new(),
+        waiters: Vec::new(),
+        behind: VecDeque::new(),
+        leftovers: BTreeSet::new(),
+        changed: true,
+        health: Health::Starting,
+        troubles: trouble.into_iter().collect(),
+    };
+    let inbox = Inbox { messages, batches, woken };
+    let thread = std::thread::Builder::new().name("hue-node".to_owned()).spawn(move || {
+        node.bring_up(prepared, left);
+        (node.run(&inbox), inbox)
+    });
+    let thread = thread.map_err(DaemonError::Thread)?;
+    Ok((NodeHandle { shared: Arc::clone(&shared) }, Running { thread, shared }))
+}
+
+/// Hands on what the data plane says of its ports.
+fn forward_failures(live: &mut Live, sender: Sender<Message>) -> Result<(), DaemonError> {
+    let events = live.port_events();
+    let forward = move || {
+        while let Ok(event) = events.recv() {
+            if sender.send(Message::Port(event)).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("hue-failures".to_owned())
+        .spawn(forward)
+        .map_err(DaemonError::Thread)?;
+    Ok(())
+}
+
+/// Follows the interfaces of the daemon's namespace, on a thread that lives as long as the node.
+fn watch_links(sender: Sender<Message>) -> Result<(), DaemonError> {
+    let (mut watch, there) = Watch::here()?;
+    // The node's thread has not begun to listen, and there is room without bound.
+    let _ = sender.send(Message::Links(there.into_iter().map(LinkEvent::Present).collect()));
+    let follow = move || {
+        loop {
+            let events = match watch.next(Duration::from_secs(1)) {
+                Ok(events) => events,
+                Err(error) => {
+                    tracing::warn!(%error, "interfaces cannot be followed; trying again");
+                    std::thread::sleep(WATCH_PAUSE);
+                    vec![LinkEvent::Lost]
+                }
+            };
+            // An empty message asks whether anybody is still there.
+            if sender.send(Message::Links(events)).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("hue-links".to_owned()).spawn(follow).map_err(DaemonError::Thread)?;
+    Ok(())
+}
+
+impl Running {
+    /// Whether the thread has ended by itself, which it should not.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends the node: its workers, and unless `keep` all its namespaces. Blocks until that is done.
+    ///
+    /// # Errors
+    /// When the thread had ended before.
+    pub fn end(self, keep: bool) -> Result<(), DaemonError> {
+        // An error says that the thread has ended.
+        let _ = self.shared.sender.send(Message::Stop);
+        let (node, inbox) = self.thread.join().map_err(|_| DaemonError::Ended)?;
+        node.end(&inbox, keep);
+        Ok(())
+    }
+}
+
+impl Node {
+    /// Ends everything.
+    fn end(mut self, inbox: &Inbox, keep: bool) {
+        self.health = Health::Stopping;
+        self.publish();
+        let Self { live, monitor, jobs, networks, shared, .. } = self;
+        let deadline = Instant::now() + END_MAX;
+        let mut under_way: BTreeSet<String> =
+            networks.iter().filter(|(_, entry)| entry.is_busy()).map(|(name, _)| name.clone()).collect();
+        let names: Vec<String> = networks.keys().cloned().collect();
+        // Sockets and TAPs keep a namespace alive.
+        drop(networks);
+        drop(monitor);
+        live.stop();
+        wait(inbox, &mut under_way, deadline, &shared.events);
+        if !keep {
+            under_way.extend(names.iter().cloned());
+            names.into_iter().for_each(|name| jobs.add(Job::Delete(name)));
+            wait(inbox, &mut under_way, deadline, &shared.events);
+        }
+        for name in under_way {
+            let text =
+                format!("network {name}: its namespace is not removed yet; the next daemon removes it");
+            shared.events.add(EventKind::Trouble, About::Node, text);
+        }
+    }
+}
+
+/// Waits until the jobs of these networks are done.
+fn wait(inbox: &Inbox, under_way: &mut BTreeSet<String>, deadline: Instant, events: &EventLog) {
+    while !under_way.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Ok(message) = inbox.messages.recv_timeout(left) else { return };
+        let Message::Done(done) = message else { continue };
+        match done {
+            Done::Setup(name, _) | Done::Delete(name, Ok(_)) => drop(under_way.remove(&name)),
+            Done::Delete(name, Err(error)) => {
+                under_way.remove(&name);
+                let text = format!("network {name} cannot be removed: {error}");
+                events.add(EventKind::Trouble, About::Node, text);
+            }
+        }
+    }
+}

@@ -1,0 +1,519 @@
+//! Networks: from what is wanted to what runs, each on its own.
+//!
+//! Flow: desired state → [`Wanted`] → job (namespace, TAPs) → program into the data plane, TAPs to the workers, namespace to the
+//! monitor. Invariants: a network that is as wanted is not touched by what happens to others; one that fails is degraded and
+//! tried again, the others go on; programs that only fit together (two networks swap addresses) are loaded together.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hue_demux::PortId;
+use hue_host::ControlNamespace;
+use hue_host::cgroup::Limits;
+use hue_ports::Tap;
+use hue_routing::{Rib, Session};
+use hue_substrate::{Substrate, SubstrateError};
+use hue_tables::{Change, Vid};
+
+use super::About;
+use super::core::Node;
+use super::jobs::{Done, Job, Made, Setup};
+use super::tables::Piece;
+use super::view::{Counts, NetworkView};
+use super::wanted::Wanted;
+use crate::api::{EventKind, NetworkResult, NetworkState};
+
+/// First and longest pause before a network that failed is tried again.
+const RETRY_MIN: Duration = Duration::from_secs(2);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+/// How long a network that is set up may take to tell its routes before it is called as wanted all the same.
+const SNAPSHOT_MAX: Duration = Duration::from_secs(10);
+
+/// A network, as far as it is there.
+pub struct Entry {
+    /// What it is to be; none: to be removed.
+    pub(super) want: Option<Arc<Wanted>>,
+    /// What is loaded.
+    pub(super) have: Option<Arc<Wanted>>,
+    /// A job of it is under way, for this.
+    job: Option<Option<Arc<Wanted>>>,
+    /// Its namespace is as wanted; its program is not loaded yet, as it clashes with one that is to change too.
+    ready: Option<(Arc<Wanted>, Option<Box<Made>>)>,
+    pub(super) control: Option<Arc<ControlNamespace>>,
+    /// Its TAPs are with the workers.
+    taps: bool,
+    /// Second handles of its TAPs, by virtual port, and whether the kernel there was told that the wire is on.
+    wires: Vec<(Tap, bool)>,
+    pub(super) rib: Rib,
+    pub(super) session: Option<Session>,
+    /// What is not yet in its table.
+    pub(super) piece: Option<Piece>,
+    /// It is in the queue of those whose tables are behind.
+    pub(super) behind: bool,
+    /// Its table does not hold what was handed out: it is to be loaded as a whole.
+    pub(super) torn: bool,
+    pub(super) state: NetworkState,
+    pub(super) reason: Option<String>,
+    retry: Option<Instant>,
+    pause: Duration,
+    pub(super) counts: Arc<Counts>,
+    /// Its namespace was there before this daemon.
+    found: bool,
+    /// It was told of.
+    announced: bool,
+    /// It was told that it is degraded.
+    told_bad: bool,
+    view: Option<Arc<NetworkView>>,
+}
+
+impl Entry {
+    fn new() -> Self {
+        Self {
+            want: None,
+            have: None,
+            job: None,
+            ready: None,
+            control: None,
+            taps: false,
+            wires: Vec::new(),
+            rib: Rib::new(Vec::new()),
+            session: None,
+            piece: None,
+            behind: false,
+            torn: false,
+            state: NetworkState::Pending,
+            reason: None,
+            retry: None,
+            pause: RETRY_MIN,
+            counts: Arc::default(),
+            found: false,
+            announced: false,
+            told_bad: false,
+            view: None,
+        }
+    }
+
+    /// When it is to be looked at again.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.retry
+    }
+
+    /// Whether it is neither as wanted nor known to have failed.
+    pub(super) fn is_pending(&self) -> bool {
+        self.state == NetworkState::Pending && self.want.is_some()
+    }
+
+    /// Whether a job of it is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.job.is_some()
+    }
+
+    /// Physical ports it has virtual ones on.
+    pub(super) fn port_ids(&self) -> BTreeSet<PortId> {
+        self.want.iter().flat_map(|want| &want.program.ports).map(|port| port.port).collect()
+    }
+
+    /// What everybody may see; none when it is only there to be removed.
+    pub(super) fn view(&mut self) -> Option<Arc<NetworkView>> {
+        let want = self.want.as_ref()?;
+        let mut api = want.api.clone();
+        api.state = self.state;
+        api.reason.clone_from(&self.reason);
+        let cgroup = self.control.as_ref().and_then(|control| control.cgroup.clone());
+        let same = self.view.as_ref().filter(|view| {
+            view.api == api && view.vid == want.program.vid && view.cgroup.is_some() == cgroup.is_some()
+        });
+        if same.is_none() {
+            let counts = Arc::clone(&self.counts);
+            self.view = Some(Arc::new(NetworkView { vid: want.program.vid, api, counts, cgroup }));
+        }
+        self.view.clone()
+    }
+
+    fn result(&self, name: &str) -> NetworkResult {
+        NetworkResult { name: name.to_owned(), state: self.state, reason: self.reason.clone() }
+    }
+}
+
+impl Node {
+    /// Says what a network is to be. Nothing is done yet; see [`Node::advance`].
+    pub(super) fn want(&mut self, name: &str, want: Option<Arc<Wanted>>) {
+        let entry = self.networks.entry(name.to_owned()).or_insert_with(Entry::new);
+        if let Some(want) = &want
+            && entry.want.as_ref() != Some(want)
+        {
+            entry.pause = RETRY_MIN;
+        }
+        entry.found |= self.leftovers.contains(name);
+        entry.want = want;
+        self.changed = true;
+    }
+
+    /// Frees what a network has and is to lose, so that others can have it.
+    pub(super) fn release(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = &entry.have else { return };
+        if entry.want.as_ref().is_none_or(|want| want.program.vid != have.program.vid) {
+            self.detach(name);
+        }
+    }
+
+    /// Takes a network out of the data plane.
+    fn detach(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = entry.have.take() else { return };
+        let vid = have.program.vid;
+        self.monitor.remove(vid);
+        entry.wires.clear();
+        self.live.remove_taps(vid);
+        if let Err(error) = self.live.unload(&[vid]) {
+            tracing::error!(network = name, %error, "a network that was loaded cannot be unloaded");
+        }
+        self.vids.remove(&vid);
+        entry.taps = false;
+        entry.session = None;
+        entry.piece = None;
+        entry.torn = false;
+        entry.rib = Rib::new(Vec::new());
+        entry.counts.routes.store(0, Ordering::Relaxed);
+        entry.counts.neighbours.store(0, Ordering::Relaxed);
+        self.changed = true;
+    }
+
+    /// Takes the next step of a network towards what it is to be.
+    pub(super) fn advance(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        if entry.job.is_some() {
+            return; // at its end it goes on
+        }
+        entry.retry = None;
+        entry.ready = None;
+        let Some(want) = entry.want.clone() else {
+            self.detach(name);
+            if let Some(entry) = self.networks.get_mut(name) {
+                entry.control = None;
+                entry.job = Some(None);
+                self.jobs.add(Job::Delete(name.to_owned()));
+            }
+            return;
+        };
+        let failed = entry.state == NetworkState::Degraded;
+        let have = entry.have.as_ref();
+        if have == Some(&want) && !failed && entry.taps {
+            return self.announce(name);
+        }
+        self.release(name);
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let same_ports = entry.have.as_ref().is_some_and(|have| have.ports == want.ports);
+        if entry.taps && !same_ports {
+            // A TAP can be opened again only when nobody has it open.
+            entry.wires.clear();
+            if let Some(have) = &entry.have {
+                self.live.remove_taps(have.program.vid);
+            }
+            entry.taps = false;
+        }
+        let in_place = entry.have.as_ref().is_some_and(|have| {
+            have.config == want.config && have.limits == want.limits && have.ports == want.ports
+        });
+        if entry.taps && in_place && !failed {
+            entry.ready = Some((want, None));
+            return self.load_ready();
+        }
+        let setup = Setup { limits: want.limits, config: want.config.clone(), taps: !entry.taps };
+        entry.job = Some(Some(want));
+        self.jobs.add(Job::Setup(name.to_owned(), Box::new(setup)));
+    }
+
+    /// A network that failed gets another chance.
+    pub(super) fn retry(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        entry.retry = None;
+        if entry.state == NetworkState::Pending && entry.have.is_some() && entry.have == entry.want {
+            return self.announce(name); // its routes are late
+        }
+        if entry.torn && entry.have.is_some() && entry.have == entry.want && entry.taps {
+            return self.load_whole(name);
+        }
+        self.advance(name);
+    }
+
+    /// A job came to its end.
+    pub(super) fn job_done(&mut self, done: Done) {
+        match done {
+            Done::Setup(name, result) => self.setup_done(&name, result),
+            Done::Delete(name, result) => self.delete_done(&name, result),
+        }
+        self.started();
+    }
+
+    fn setup_done(&mut self, name: &str, result: Result<Box<Made>, String>) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(Some(want)) = entry.job.take() else { return };
+        if entry.want.as_ref() != Some(&want) {
+            return self.advance(name);
+        }
+        match result {
+            Ok(made) => {
+                entry.ready = Some((want, Some(made)));
+                self.load_ready();
+            }
+            Err(reason) => self.degrade(name, reason),
+        }
+    }
+
+    fn delete_done(&mut self, name: &str, result: Result<bool, String>) {
+        let is_leftover = self.leftovers.remove(name);
+        if is_leftover && result.as_ref().is_ok_and(|was| *was) {
+            let text = format!("what an earlier daemon left of network {name} was removed");
+            self.shared.events.add(EventKind::Cleaned, About::Node, text);
+        }
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        entry.job = None;
+        if entry.want.is_some() {
+            return self.advance(name);
+        }
+        match result {
+            Ok(_) => {
+                if entry.announced {
+                    let text = "the network was removed";
+                    self.shared.events.add(EventKind::NetworkDeleted, About::Network(name), text);
+                }
+                self.networks.remove(name);
+                self.changed = true;
+                self.settled(name, None);
+                self.load_ready();
+            }
+            Err(reason) => self.degrade(name, format!("it cannot be removed: {reason}")),
+        }
+    }
+
+    /// Loads programs whose namespaces are ready: each alone, and those that clash together.
+    fn load_ready(&mut self) {
+        let is_ready = |node: &Self| -> Vec<String> {
+            node.networks.iter().filter(|(_, e)| e.ready.is_some()).map(|(name, _)| name.clone()).collect()
+        };
+        loop {
+            let names = is_ready(self);
+            let (mut progress, mut clash) = (false, None);
+            for name in &names {
+                match self.load(&[name.as_str()]) {
+                    Ok(()) => progress = true,
+                    Err(error) => clash = Some((name.clone(), error)),
+                }
+            }
+            let Some((name, error)) = clash else { return };
+            let rest = is_ready(self);
+            let together: Vec<&str> = rest.iter().map(String::as_str).collect();
+            if progress || (together.len() > 1 && self.load(&together).is_ok()) {
+                continue;
+            }
+            if self.networks.values().any(|entry| entry.job.is_some()) {
+                return; // one that is under way may make room
+            }
+            self.degrade(&name, error.to_string());
+        }
+    }
+
+    /// Loads programs of networks that are ready, all or none.
+    fn load(&mut self, names: &[&str]) -> Result<(), SubstrateError> {
+        let mut programs = Vec::with_capacity(names.len());
+        for name in names {
+            let Some(entry) = self.networks.get(*name) else { continue };
+            let Some((want, _)) = &entry.ready else { continue };
+            if entry.have.as_ref().is_some_and(|have| have.program == want.program) {
+                continue;
+            }
+            // Rows of next hops say ports and addresses: with others, all routes come anew.
+            let others = entry.have.as_ref().is_some_and(|have| have.ports != want.ports);
+            programs.push(want.program.clone());
+            if others {
+                self.clear_table(name);
+            }
+        }
+        if !programs.is_empty() {
+            self.live.load(&programs)?;
+        }
+        for name in names {
+            self.loaded(name);
+        }
+        Ok(())
+    }
+
+    /// Takes all routes of a network out of its table.
+    fn clear_table(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = &entry.have else { return };
+        let (_, routes) = entry.rib.handed_out();
+        let gone: Vec<Change<u32>> = routes.into_iter().map(|(prefix, _)| (prefix, None)).collect();
+        entry.piece = None;
+        // If the load that follows fails, the table is to be filled again.
+        entry.torn = true;
+        if let Err(error) = self.live.update(have.program.vid, &[], &gone) {
+            tracing::error!(network = name, %error, "routes cannot be withdrawn");
+        }
+    }
+
+    /// A program was loaded: the rest of the network follows.
+    fn loaded(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some((want, made)) = entry.ready.take() else { return };
+        let vid = want.program.vid;
+        let known = entry.have.is_some();
+        self.vids.insert(vid, name.to_owned());
+        let limit = want.network.spec.punt_limit;
+        self.live.set_punt_limit(vid, limit.packets_per_second, limit.burst_packets);
+        if !known || entry.rib.ports() != want.ports {
+            entry.rib.set_ports(want.ports.clone());
+            entry.piece = None;
+            entry.torn = false;
+        }
+        entry.have = Some(Arc::clone(&want));
+        entry.state = NetworkState::Pending;
+        entry.reason = None;
+        self.changed = true;
+        let attached = match made {
+            Some(made) => self.attach(name, vid, *made),
+            None => Ok(()),
+        };
+        match attached {
+            Ok(()) => self.wait_for_routes(name),
+            Err(reason) => self.degrade(name, reason),
+        }
+    }
+
+    /// Gives a network's namespace to workers and monitor.
+    fn attach(&mut self, name: &str, vid: Vid, made: Made) -> Result<(), String> {
+        let Some(entry) = self.networks.get_mut(name) else { return Ok(()) };
+        let Made { control, created, changes, taps } = made;
+        if let Some(taps) = taps {
+            entry.wires.clear();
+            for (tap, vport) in taps.into_iter().zip(0u16..) {
+                entry.wires.push((tap.try_clone().map_err(|error| error.to_string())?, true));
+                self.live.add_tap(vid, vport, Box::new(tap)).map_err(|error| error.to_string())?;
+            }
+            entry.taps = true;
+        }
+        let control = Arc::new(control);
+        if created && entry.session.take().is_some() {
+            // Somebody removed the namespace: nothing of what was known holds.
+            entry.rib = Rib::new(entry.rib.ports().to_vec());
+            entry.torn = true;
+        }
+        if entry.session.is_none() {
+            let session = self.monitor.add(vid, &control.namespace).map_err(|error| error.to_string())?;
+            entry.session = Some(session);
+        }
+        entry.control = Some(control);
+        self.tell_wires(name);
+        if changes.refused.is_empty() {
+            return Ok(());
+        }
+        let more = changes.refused.len() - 1;
+        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        Err(format!("{}{more}", changes.refused.first().map_or("", String::as_str)))
+    }
+
+    /// A network is as wanted when its table has what its namespace says.
+    fn wait_for_routes(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        entry.retry = Some(Instant::now() + SNAPSHOT_MAX);
+        let vid = entry.have.as_ref().map(|have| have.program.vid);
+        if let Some(vid) = vid {
+            self.fall_behind(vid);
+        }
+    }
+
+    /// A network is as it is to be.
+    pub(super) fn announce(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let was = std::mem::replace(&mut entry.state, NetworkState::Running);
+        entry.retry = None;
+        entry.pause = RETRY_MIN;
+        let recovered = std::mem::take(&mut entry.told_bad);
+        entry.reason = None;
+        if was != NetworkState::Running {
+            let first = !std::mem::replace(&mut entry.announced, true);
+            let (kind, text) = match (first, entry.found, recovered) {
+                (true, true, _) => {
+                    (EventKind::Adopted, "the network runs on from what an earlier daemon left")
+                }
+                (true, false, _) => (EventKind::NetworkCreated, "the network is set up"),
+                (false, _, true) => (EventKind::NetworkRecovered, "the network is as desired again"),
+                (false, _, false) => (EventKind::NetworkChanged, "the network is as desired"),
+            };
+            self.shared.events.add(kind, About::Network(name), text);
+            self.changed = true;
+        }
+        self.leftovers.remove(name);
+        let result = self.networks.get(name).map(|entry| entry.result(name));
+        self.settled(name, result);
+        self.started();
+    }
+
+    /// A network is not as it is to be; it is tried again later.
+    pub(super) fn degrade(&mut self, name: &str, reason: String) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        entry.ready = None;
+        entry.retry = Some(Instant::now() + entry.pause);
+        entry.pause = (entry.pause * 2).min(RETRY_MAX);
+        entry.state = NetworkState::Degraded;
+        entry.announced = true;
+        entry.told_bad = true;
+        if entry.reason.as_ref() != Some(&reason) {
+            self.shared.events.add(EventKind::NetworkDegraded, About::Network(name), reason.clone());
+            entry.reason = Some(reason);
+        }
+        self.changed = true;
+        self.leftovers.remove(name);
+        let result = entry.result(name);
+        self.settled(name, Some(result));
+        self.started();
+    }
+
+    /// Tells the kernel of a network's namespace which of its interfaces have a wire: without one it forgets its neighbours
+    /// there, and routing daemons go other ways.
+    pub(super) fn tell_wires(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = &entry.have else { return };
+        for ((tap, told), port) in entry.wires.iter_mut().zip(&have.program.ports) {
+            let physical = self.ports.values().find(|physical| physical.id == port.port);
+            let on = physical.is_some_and(|physical| physical.has_wire(&self.links));
+            if on != *told {
+                match tap.set_carrier(on) {
+                    Ok(()) => *told = on,
+                    Err(error) => tracing::warn!(network = name, %error, "a wire cannot be switched"),
+                }
+            }
+        }
+    }
+
+    /// An interface of a network's namespace is gone: it is made anew.
+    pub(super) fn lost_interface(&mut self, name: &str, interface: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let ours =
+            entry.have.as_ref().is_some_and(|have| have.ports.iter().any(|port| port.interface == interface));
+        if ours && entry.taps && entry.job.is_none() {
+            entry.taps = false;
+            entry.wires.clear();
+            if let Some(have) = &entry.have {
+                self.live.remove_taps(have.program.vid);
+            }
+            self.degrade(
+                name,
+                format!("interface {interface} of its namespace was removed; it is made anew"),
+            );
+        }
+    }
+}
+
+/// Limits of a network's processes, as the host takes them.
+pub(super) fn limits(resources: Option<&hue_intent::Resources>) -> Limits {
+    resources.map_or_else(Limits::default, |resources| Limits {
+        cpu_cores: resources.cpu.map(|cpu| cpu.cores()),
+        memory_bytes: resources.memory.map(|memory| memory.bytes()),
+        processes: resources.processes.map(u64::from),
+    })
+}

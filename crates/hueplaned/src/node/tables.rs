@@ -1,0 +1,162 @@
+//! Routes: from what the namespaces' kernels say to the tables of the data plane.
+//!
+//! Flow: monitor → batches → one [`Rib`](hue_routing::Rib) a network → updates → **pieces** of at most [`PIECE_ROUTES`] → data
+//! plane. Invariants: next hops of an update are set before its first route; an update is through before the next is taken,
+//! since rows are used again then; a network with much to tell gets one piece a turn, as every other.
+
+use std::sync::atomic::Ordering;
+
+use hue_planes::Adjacency;
+use hue_routing::{Batch, Change as How, Event, RibUpdate};
+use hue_substrate::{Program, Substrate};
+use hue_tables::{Change, Vid};
+
+use super::core::Node;
+use crate::api::NetworkState;
+
+/// Routes set at once.
+const PIECE_ROUTES: usize = 4096;
+/// Stations asked for at once that routes lead to and nobody knows.
+const PROBES_MAX: usize = 32;
+
+/// An update that is not yet through.
+pub struct Piece {
+    hops: Vec<(u16, Adjacency)>,
+    routes: Vec<Change<u32>>,
+    done: usize,
+}
+
+impl Node {
+    /// Takes a batch of events into the routing information base of its network.
+    pub(super) fn feed(&mut self, batch: Batch) {
+        let vid = batch.vid;
+        let Some(name) = self.vids.get(&vid).cloned() else { return };
+        let Some(entry) = self.networks.get_mut(&name) else { return };
+        if entry.session != Some(batch.session) {
+            return;
+        }
+        let mut lost = Vec::new();
+        for event in batch.events {
+            match &event {
+                Event::Link(How::Gone, link) => lost.push(link.name.clone()),
+                Event::Closed(reason) => {
+                    let reason = format!("its routes cannot be followed: {reason}");
+                    entry.session = None;
+                    return self.degrade(&name, reason);
+                }
+                _ => {}
+            }
+            entry.rib.apply(event);
+        }
+        if entry.rib.take_unclear() {
+            self.monitor.resync(vid);
+        }
+        self.fall_behind(vid);
+        lost.iter().for_each(|interface| self.lost_interface(&name, interface));
+    }
+
+    /// A network's table has something to catch up with.
+    pub(super) fn fall_behind(&mut self, vid: Vid) {
+        let Some(entry) = self.vids.get(&vid).and_then(|name| self.networks.get_mut(name)) else { return };
+        if !std::mem::replace(&mut entry.behind, true) {
+            self.behind.push_back(vid);
+        }
+    }
+
+    /// Applies one piece of a network's routes. Whether there is more.
+    pub(super) fn catch_up(&mut self, vid: Vid) -> bool {
+        let Some(name) = self.vids.get(&vid).cloned() else { return false };
+        let Some(entry) = self.networks.get_mut(&name) else { return false };
+        if entry.torn {
+            entry.behind = false;
+            // With what is known by then; nothing yet is no reason to empty it.
+            if entry.rib.is_synchronous() {
+                self.load_whole(&name);
+            }
+            return false;
+        }
+        if entry.piece.is_none() {
+            let Some(update) = entry.rib.take_update() else {
+                entry.behind = false;
+                if entry.rib.is_synchronous() {
+                    self.is_through(&name);
+                }
+                return false;
+            };
+            let RibUpdate { hops, routes, neighbours, addresses, .. } = update;
+            if let Some(addresses) = addresses {
+                self.live.set_addresses(vid, &addresses);
+            }
+            if let Some(neighbours) = neighbours {
+                self.live.neighbours(vid, &neighbours);
+                entry.counts.neighbours.store(neighbours.len() as u64, Ordering::Relaxed);
+            }
+            entry.piece = Some(Piece { hops, routes, done: 0 });
+        }
+        let Some(piece) = &mut entry.piece else { return false };
+        let end = piece.routes.len().min(piece.done + PIECE_ROUTES);
+        let hops = std::mem::take(&mut piece.hops);
+        let routes = piece.routes.get(piece.done..end).unwrap_or_default();
+        match self.live.update(vid, &hops, routes) {
+            Ok(()) => {
+                piece.done = end;
+                if end == piece.routes.len() {
+                    entry.piece = None;
+                    let routes = entry.rib.counts().routes;
+                    entry.counts.routes.store(routes as u64, Ordering::Relaxed);
+                }
+                true
+            }
+            Err(error) => {
+                entry.piece = None;
+                entry.torn = true;
+                entry.behind = false;
+                self.degrade(&name, format!("its routes do not fit: {error}"));
+                false
+            }
+        }
+    }
+
+    /// A network's table has what its namespace says.
+    fn is_through(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = &entry.have else { return };
+        let vid = have.program.vid;
+        for (vport, address) in entry.rib.unresolved().into_iter().take(PROBES_MAX) {
+            if let Some(port) = have.ports.get(usize::from(vport)) {
+                self.monitor.probe(vid, &port.interface, address);
+            }
+        }
+        if entry.state == NetworkState::Pending && entry.have == entry.want {
+            self.announce(name);
+        }
+    }
+
+    /// Loads a network's table as a whole, after it could not follow.
+    pub(super) fn load_whole(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = entry.have.clone() else { return };
+        let vid = have.program.vid;
+        // What has changed meanwhile is part of it.
+        while entry.rib.take_update().is_some() {}
+        entry.piece = None;
+        let (next_hops, routes) = entry.rib.handed_out();
+        let addresses: Vec<_> = entry.rib.addresses().collect();
+        let neighbours: Vec<_> = entry.rib.neighbours().collect();
+        let count = routes.len() as u64;
+        let program = Program { next_hops, routes, ..have.program.clone() };
+        match self.live.load(&[program]) {
+            Ok(()) => {
+                entry.torn = false;
+                entry.counts.routes.store(count, Ordering::Relaxed);
+                entry.counts.neighbours.store(neighbours.len() as u64, Ordering::Relaxed);
+                self.live.set_addresses(vid, &addresses);
+                self.live.neighbours(vid, &neighbours);
+                if entry.have == entry.want {
+                    self.announce(name);
+                }
+            }
+            Err(error) => self.degrade(name, format!("its routes do not fit: {error}")),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What everybody may look at without asking the node's thread: networks, ports and how the daemon is, as they last were.
+//!
+//! Flow: node thread → **[`View`]** → API. The node's thread makes a new one when something has changed; parts that have not
+//! are shared. Counters are not in it: they come from the workers ([`super::stats`]).
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use hue_demux::PortId;
+use hue_host::Cgroup;
+use hue_tables::Vid;
+
+use crate::api;
+
+/// The node at one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// How it is.
+    pub health: api::Health,
+    /// What is not as it should be, in words.
+    pub problems: Vec<String>,
+    /// Name of the node.
+    pub node: String,
+    /// What the substrate holds.
+    pub capacity: Option<api::Capacity>,
+    /// Networks, in the order of names.
+    pub networks: Vec<Arc<NetworkView>>,
+    /// Physical ports, in the order of names.
+    pub ports: Vec<PortView>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self {
+            health: api::Health::Starting,
+            problems: Vec::new(),
+            node: "node".to_owned(),
+            capacity: None,
+            networks: Vec::new(),
+            ports: Vec::new(),
+        }
+    }
+}
+
+impl View {
+    /// The network of this name.
+    #[must_use]
+    pub fn network(&self, name: &str) -> Option<&Arc<NetworkView>> {
+        let at = self.networks.binary_search_by(|network| network.api.name.as_str().cmp(name)).ok()?;
+        self.networks.get(at)
+    }
+
+    /// Name of a physical port.
+    #[must_use]
+    pub fn port_name(&self, id: PortId) -> Option<&str> {
+        self.ports.iter().find(|port| port.id == id).map(|port| port.api.name.as_str())
+    }
+}
+
+/// A network.
+#[derive(Debug)]
+pub struct NetworkView {
+    /// Its id.
+    pub vid: Vid,
+    /// What the API says of it; `routes`, `neighbours`, `usage` and `up` of its ports are filled in when asked.
+    pub api: api::Network,
+    /// Numbers that change all the time.
+    pub counts: Arc<Counts>,
+    /// Its control group.
+    pub cgroup: Option<Cgroup>,
+}
+
+/// How much a network's control plane has given.
+#[derive(Default, Debug)]
+pub struct Counts {
+    /// Routes in the data plane.
+    pub routes: AtomicU64,
+    /// Neighbours whose MAC address is known.
+    pub neighbours: AtomicU64,
+}
+
+/// A physical port.
+#[derive(Clone, Debug)]
+pub struct PortView {
+    /// Its id.
+    pub id: PortId,
+    /// What the API says of it, without counters.
+    pub api: api::Port,
+}

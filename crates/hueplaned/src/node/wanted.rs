@@ -1,0 +1,145 @@
+//! What a network is to be, in the words of everyone who has a part in it: data plane, namespace, routing, API.
+//!
+//! Flow: document and compiled program → **[`Wanted`]** → node thread. Two that are equal are the same network to everybody.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hue_control::Compiled;
+use hue_host::cgroup::Limits;
+use hue_host::control::{Config, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
+use hue_intent::{Network, Select, Target};
+use hue_routing::RibPort;
+use hue_substrate::Program;
+
+use super::networks::limits;
+use crate::api;
+
+/// A network as it is to be.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Wanted {
+    /// Its document.
+    pub network: Network,
+    /// Its program, without routes and next hops: those come from its namespace.
+    pub program: Program,
+    /// What its processes may take.
+    pub limits: Limits,
+    /// What is in its namespace.
+    pub config: Config,
+    /// Its virtual ports, as its routes name them.
+    pub ports: Vec<RibPort>,
+    /// What the API says of it, as far as documents say.
+    pub api: api::Network,
+}
+
+/// All networks of a desired state, in the order of names.
+pub fn all(networks: &[Network], compiled: &Compiled, owner: &Owner) -> Vec<(String, Arc<Wanted>)> {
+    let programs: HashMap<&str, &Program> =
+        compiled.programs.iter().map(|program| (program.name.as_str(), program)).collect();
+    networks
+        .iter()
+        .filter_map(|network| {
+            let program = *programs.get(network.name())?;
+            Some((network.name().to_owned(), Arc::new(wanted(network, program, compiled, owner))))
+        })
+        .collect()
+}
+
+fn wanted(network: &Network, program: &Program, compiled: &Compiled, owner: &Owner) -> Wanted {
+    let program = Program { next_hops: Vec::new(), routes: Vec::new(), ..program.clone() };
+    let names: Vec<&str> = program.ports.iter().map(|port| port.name.as_str()).collect();
+    let interfaces = interface_names(&names);
+    let ports = program.ports.iter().zip(&interfaces).map(|(port, interface)| RibPort {
+        interface: interface.clone(),
+        port: port.port,
+        mac: port.mac,
+        mtu_bytes: port.mtu_bytes,
+    });
+    let ports = ports.collect();
+    Wanted {
+        config: config(network, &program, &interfaces),
+        limits: limits(network.spec.resources.as_ref()),
+        api: described(network, &program, &interfaces, compiled, owner),
+        ports,
+        network: network.clone(),
+        program,
+    }
+}
+
+fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config {
+    let index: HashMap<&str, usize> =
+        program.ports.iter().zip(0..).map(|(port, at)| (port.name.as_str(), at)).collect();
+    let ports = network.spec.ports.iter().zip(&program.ports).zip(interfaces);
+    let ports = ports.map(|((document, port), interface)| PortConfig {
+        interface: interface.clone(),
+        mac: port.mac,
+        mtu_bytes: port.mtu_bytes,
+        addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
+    });
+    let routes = network.spec.routes.iter().filter_map(|route| {
+        let target = match &route.target {
+            Target::Via(via) => StaticTarget::Via(*via),
+            Target::Port(name) => StaticTarget::Port(*index.get(name.as_str())?),
+        };
+        Some(StaticRoute { prefix: route.to, target })
+    });
+    let neighbours = network.spec.neighbours.iter();
+    let neighbours =
+        neighbours.filter_map(|known| Some((*index.get(known.port.as_str())?, known.address, known.mac)));
+    Config { ports: ports.collect(), routes: routes.collect(), neighbours: neighbours.collect() }
+}
+
+fn described(
+    network: &Network,
+    program: &Program,
+    interfaces: &[String],
+    compiled: &Compiled,
+    owner: &Owner,
+) -> api::Network {
+    let spec = &network.spec;
+    let bucket =
+        |bucket: hue_intent::Bucket| api::Bucket { per_second: bucket.per_second, burst: bucket.burst };
+    let limit = spec.rate_limit;
+    let resources = spec.resources.map(|resources| api::Resources {
+        cpu_cores: resources.cpu.map(|cpu| cpu.cores()),
+        memory_bytes: resources.memory.map(|memory| memory.bytes()),
+        processes: resources.processes.map(u64::from),
+    });
+    let ports = spec.ports.iter().zip(&program.ports).zip(interfaces);
+    let ports = ports.map(|((document, port), interface)| api::VirtualPort {
+        name: port.name.clone(),
+        port: document.port.to_string(),
+        interface: interface.clone(),
+        mac: port.mac.to_string(),
+        mtu: port.mtu_bytes,
+        addresses: document.addresses.iter().map(ToString::to_string).collect(),
+        up: false,
+    });
+    let select = match spec.select {
+        Select::Mac => "mac",
+        Select::Port => "port",
+        Select::Inner(_) => "inner",
+    };
+    let punt = spec.punt_limit;
+    api::Network {
+        name: network.name().to_owned(),
+        vid: program.vid.get(),
+        kind: program.kind.name().to_owned(),
+        colour: compiled.names.network(program.vid).map(|names| names.colour.to_string()),
+        state: api::NetworkState::Pending,
+        reason: None,
+        select: select.to_owned(),
+        namespace: owner.namespace(network.name()),
+        ports: ports.collect(),
+        routes: 0,
+        neighbours: 0,
+        limits: api::Limits {
+            weight: spec.weight,
+            packets: limit.and_then(|limit| limit.packets).map(bucket),
+            bits: limit.and_then(|limit| limit.bits).map(bucket),
+            punt: Some(api::Bucket { per_second: punt.packets_per_second, burst: punt.burst_packets }),
+            resources,
+        },
+        usage: None,
+    }
+}

@@ -1,0 +1,441 @@
+//! The store: desired state in force, and the ids that were given out, over restarts.
+//!
+//! Flow: `node::change` → **[`Store::save`]** → file; at the start file → [`Store::open`] → node. A save is one transaction
+//! that is on the disk when it returns; only documents that differ are written. After it a copy of everything is written
+//! beside the database, in one file that appears whole. When the database is found damaged it is put aside under another
+//! name and the copy is used instead: the last state that is known to be good.
+//! Invariants: what [`Store::open`] gives was in force once, as a whole, and has passed validation again; a save that
+//! fails changes nothing. Documents are JSON, which is YAML: they go through the same reader as files of users.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use hue_control::Ids;
+use hue_demux::PortId;
+use hue_intent::{Intent, Network, NetworkTag, Node, NodeSpec, NodeTag, Source};
+use hue_tables::Vid;
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::api::Timestamp;
+
+/// The database in the state directory.
+pub const FILE: &str = "hueplane.redb";
+/// The copy beside it.
+pub const COPY: &str = "last-good.json";
+/// What the copy is called until it is whole.
+const COPY_NEW: &str = "last-good.json.new";
+/// Version of what is stored.
+const FORMAT: u64 = 1;
+/// Name of the node when no document says.
+const NODE_NAME: &str = "node";
+
+const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+const DOCUMENTS: TableDefinition<&str, &str> = TableDefinition::new("documents");
+const IDS: TableDefinition<&str, u64> = TableDefinition::new("ids");
+
+/// Why desired state cannot be read or written.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The state directory or a file in it cannot be used.
+    #[error("{}: cannot be {done}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What was to be done with it.
+        done: &'static str,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// Nothing was written: no room, or the disk fails.
+    #[error("{}: the desired state cannot be written: {reason}; what was in force stays in force", path.display())]
+    Write {
+        /// The database.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+        /// Whether there is no room.
+        full: bool,
+    },
+    /// Another process has the database open.
+    #[error("{}: another daemon has it open", path.display())]
+    Open {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The database is damaged, and so is its copy, or there is none.
+    #[error(
+        "{}: the store is damaged ({reason}) and there is no good copy ({copy}): restore the state directory from a backup, or \
+         move these files away to begin with nothing", path.display()
+    )]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What is wrong with the copy.
+        copy: String,
+    },
+    /// A later version of the daemon wrote it.
+    #[error("{}: found format {found}, expected {FORMAT}: it was written by a later version of the daemon", path.display())]
+    Format {
+        /// The database.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+    },
+}
+
+/// Desired state that is, or was, in force.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Desired {
+    /// Its number; 0 when nothing was ever applied.
+    pub generation: u64,
+    /// When it came into force.
+    pub applied: Option<Timestamp>,
+    /// The documents.
+    pub intent: Intent,
+    /// Ids of networks and ports.
+    pub ids: Ids,
+}
+
+impl Default for Desired {
+    fn default() -> Self {
+        Self { generation: 0, applied: None, intent: nothing(), ids: Ids::default() }
+    }
+}
+
+/// Desired state without ports and networks.
+#[must_use]
+pub fn nothing() -> Intent {
+    let name = NODE_NAME.parse();
+    let node = Node {
+        api_version: hue_intent::ApiVersion::V1,
+        kind: NodeTag::Node,
+        metadata: hue_intent::Metadata { name: name.unwrap_or_else(|_| unreachable!("a letter")) },
+        spec: NodeSpec { ports: Vec::new() },
+    };
+    Intent { node, node_given: false, networks: Vec::new() }
+}
+
+/// A document as stored: what it is about, and its JSON.
+#[must_use]
+pub fn network_document(network: &Network) -> (String, String) {
+    debug_assert_eq!(network.kind, NetworkTag::Network);
+    (network_key(network.name()), serde_json::to_string(network).unwrap_or_default())
+}
+
+fn network_key(name: &str) -> String {
+    format!("network/{name}")
+}
+
+/// Everything stored, as rows. Equal rows are equal states.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+struct Rows {
+    format: u64,
+    generation: u64,
+    applied_us: u64,
+    documents: BTreeMap<String, String>,
+    ids: BTreeMap<String, u64>,
+}
+
+const NODE_KEY: &str = "node";
+
+impl Rows {
+    fn of(desired: &Desired) -> Self {
+        let intent = &desired.intent;
+        let mut documents: BTreeMap<String, String> = intent.networks.iter().map(network_document).collect();
+        if intent.node_given {
+            documents.insert(NODE_KEY.to_owned(), serde_json::to_string(&intent.node).unwrap_or_default());
+        }
+        let networks = desired.ids.networks.iter();
+        let mut ids: BTreeMap<String, u64> =
+            networks.map(|(name, vid)| (network_key(name), u64::from(vid.get()))).collect();
+        let ports = desired.ids.ports.iter();
+        ids.extend(ports.map(|(name, id)| (format!("port/{name}"), u64::from(id.get()))));
+        Self {
+            format: FORMAT,
+            generation: desired.generation,
+            applied_us: desired.applied.map_or(0, Timestamp::us),
+            documents,
+            ids,
+        }
+    }
+
+    /// The state they are, if they are one.
+    fn desired(&self) -> Result<Desired, String> {
+        let sources: Vec<Source> = self
+            .documents
+            .iter()
+            .map(|(name, text)| Source { name: format!("stored {name}"), bytes: text.clone().into_bytes() })
+            .collect();
+        let intent = if sources.is_empty() {
+            nothing()
+        } else {
+            hue_intent::parse(sources).map_err(|errors| errors.to_string())?
+        };
+        let mut ids = Ids::default();
+        for (key, number) in &self.ids {
+            let wrong = || format!("found id {number} of {key}");
+            if let Some(name) = key.strip_prefix("network/") {
+                let vid = u16::try_from(*number).ok().and_then(Vid::new).ok_or_else(wrong)?;
+                ids.networks.insert(name.to_owned(), vid);
+            } else if let Some(name) = key.strip_prefix("port/") {
+                let id = u8::try_from(*number).map_err(|_| wrong())?;
+                ids.ports.insert(name.to_owned(), PortId::new(id));
+            }
+        }
+        let applied = (self.applied_us > 0).then(|| Timestamp::from_us(self.applied_us));
+        Ok(Desired { generation: self.generation, applied, intent, ids })
+    }
+}
+
+/// The database, open.
+pub struct Store {
+    directory: PathBuf,
+    /// None after a failure: it is opened anew then.
+    database: Option<Database>,
+    /// What is in it.
+    rows: Rows,
+}
+
+/// What [`Store::open`] gives.
+pub struct Opened {
+    /// The store.
+    pub store: Store,
+    /// What was in force.
+    pub desired: Desired,
+    /// What was wrong, when the copy had to be used.
+    pub trouble: Option<String>,
+}
+
+impl Store {
+    /// Opens the store in a directory, which is made when it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be used, or is damaged beyond help.
+    pub fn open(directory: &Path) -> Result<Opened, StoreError> {
+        fs::create_dir_all(directory).map_err(failed(directory, "made"))?;
+        let path = directory.join(FILE);
+        match read(&path) {
+            Ok((database, rows, desired)) => {
+                let store = Self { directory: directory.to_owned(), database: Some(database), rows };
+                Ok(Opened { store, desired, trouble: None })
+            }
+            Err(Fault::Store(error)) => Err(error),
+            Err(Fault::Damaged(reason)) => Self::recover(directory, &reason),
+        }
+    }
+
+    /// Goes back to the copy.
+    fn recover(directory: &Path, reason: &str) -> Result<Opened, StoreError> {
+        let path = directory.join(FILE);
+        let (rows, desired) = copy(directory).map_err(|copy| StoreError::Damaged {
+            path: path.clone(),
+            reason: reason.to_owned(),
+            copy,
+        })?;
+        let aside = directory.join(format!("{FILE}.damaged-{}", Timestamp::now().us()));
+        fs::rename(&path, &aside).map_err(failed(&path, "put aside"))?;
+        let mut store = Self { directory: directory.to_owned(), database: None, rows: Rows::default() };
+        store.write(&rows)?;
+        let trouble = format!(
+            "{}: the store was damaged ({reason}); it is kept as {}, and desired state {} of {COPY} is used",
+            path.display(),
+            aside.display(),
+            desired.generation
+        );
+        Ok(Opened { store, desired, trouble: Some(trouble) })
+    }
+
+    /// Stores desired state. Comes back when it is on the disk, and says what is wrong with the copy, if anything.
+    ///
+    /// # Errors
+    /// When it cannot be written; then the one before is still stored.
+    pub fn save(&mut self, desired: &Desired) -> Result<Option<String>, StoreError> {
+        let rows = Rows::of(desired);
+        self.write(&rows)?;
+        Ok(self.write_copy().err().map(|error| error.to_string()))
+    }
+
+    fn write(&mut self, rows: &Rows) -> Result<(), StoreError> {
+        let path = self.directory.join(FILE);
+        let done = match &self.database {
+            Some(database) => transact(database, &self.rows, rows),
+            None => match read(&path) {
+                Ok((database, old, _)) => {
+                    let done = transact(&database, &old, rows);
+                    self.database = Some(database);
+                    done
+                }
+                Err(Fault::Store(error)) => return Err(error),
+                Err(Fault::Damaged(reason)) => return Err(refused(&path, &reason, false)),
+            },
+        };
+        match done {
+            Ok(()) => {
+                self.rows = rows.clone();
+                Ok(())
+            }
+            Err(error) => {
+                // After a failed write the library wants the file opened anew.
+                self.database = None;
+                Err(refused(&path, &error.to_string(), is_full(&error)))
+            }
+        }
+    }
+
+    fn write_copy(&self) -> Result<(), StoreError> {
+        let (new, path) = (self.directory.join(COPY_NEW), self.directory.join(COPY));
+        let text = serde_json::to_vec_pretty(&self.rows).unwrap_or_default();
+        let written = File::create(&new).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()
+        });
+        written.and_then(|()| fs::rename(&new, &path)).map_err(failed(&path, "written"))
+    }
+}
+
+/// What went wrong while reading.
+enum Fault {
+    Damaged(String),
+    Store(StoreError),
+}
+
+impl<E: Into<redb::Error>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Self::Damaged(error.into().to_string())
+    }
+}
+
+fn failed(path: &Path, done: &'static str) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::File { path, done, source }
+}
+
+fn refused(path: &Path, reason: &str, full: bool) -> StoreError {
+    StoreError::Write { path: path.to_owned(), reason: reason.to_owned(), full }
+}
+
+fn is_full(error: &redb::Error) -> bool {
+    matches!(error, redb::Error::Io(error)
+        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+}
+
+/// Opens and reads the database; it is made when there is none.
+fn read(path: &Path) -> Result<(Database, Rows, Desired), Fault> {
+    // The library's own checks of a damaged file can panic.
+    let opened = catch_unwind(AssertUnwindSafe(|| read_checked(path)));
+    opened.unwrap_or_else(|_| Err(Fault::Damaged("its pages contradict each other".to_owned())))
+}
+
+fn read_checked(path: &Path) -> Result<(Database, Rows, Desired), Fault> {
+    let is_new = !path.exists();
+    let mut database = match Database::create(path) {
+        Ok(database) => database,
+        Err(redb::DatabaseError::DatabaseAlreadyOpen) => {
+            return Err(Fault::Store(StoreError::Open { path: path.to_owned() }));
+        }
+        Err(redb::DatabaseError::Storage(redb::StorageError::Io(source)))
+            if source.kind() != io::ErrorKind::InvalidData
+                && source.kind() != io::ErrorKind::UnexpectedEof =>
+        {
+            if is_new {
+                // What could not be begun is no store.
+                let _ = fs::remove_file(path);
+            }
+            let path = path.to_owned();
+            return Err(Fault::Store(StoreError::File { path, done: "opened", source }));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if is_new {
+        return Ok((database, Rows::default(), Desired::default()));
+    }
+    if !database.check_integrity()? {
+        return Err(Fault::Damaged("its checksums do not hold".to_owned()));
+    }
+    let rows = rows(&database)?;
+    if rows.format > FORMAT {
+        return Err(Fault::Store(StoreError::Format { path: path.to_owned(), found: rows.format }));
+    }
+    let desired = rows.desired().map_err(Fault::Damaged)?;
+    Ok((database, rows, desired))
+}
+
+fn rows(database: &Database) -> Result<Rows, Fault> {
+    let transaction = database.begin_read()?;
+    let meta = match transaction.open_table(META) {
+        Ok(meta) => meta,
+        // Nothing was ever stored.
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Rows::default()),
+        Err(error) => return Err(error.into()),
+    };
+    let number = |key: &str| -> Result<u64, Fault> {
+        let found = meta.get(key)?.map(|value| value.value());
+        found.ok_or_else(|| Fault::Damaged(format!("{key} is missing")))
+    };
+    let mut rows = Rows {
+        format: number("format")?,
+        generation: number("generation")?,
+        applied_us: number("applied_us")?,
+        ..Rows::default()
+    };
+    for entry in transaction.open_table(DOCUMENTS)?.iter()? {
+        let (key, value) = entry?;
+        rows.documents.insert(key.value().to_owned(), value.value().to_owned());
+    }
+    for entry in transaction.open_table(IDS)?.iter()? {
+        let (key, value) = entry?;
+        rows.ids.insert(key.value().to_owned(), value.value());
+    }
+    Ok(rows)
+}
+
+/// Makes `old` into `new`, all of it or nothing.
+fn transact(database: &Database, old: &Rows, new: &Rows) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    {
+        let mut meta = transaction.open_table(META)?;
+        meta.insert("format", new.format)?;
+        meta.insert("generation", new.generation)?;
+        meta.insert("applied_us", new.applied_us)?;
+        let mut documents = transaction.open_table(DOCUMENTS)?;
+        for key in gone(&old.documents, &new.documents) {
+            documents.remove(key.as_str())?;
+        }
+        for (key, text) in new.documents.iter().filter(|(key, text)| old.documents.get(*key) != Some(text)) {
+            documents.insert(key.as_str(), text.as_str())?;
+        }
+        let mut ids = transaction.open_table(IDS)?;
+        for key in gone(&old.ids, &new.ids) {
+            ids.remove(key.as_str())?;
+        }
+        for (key, number) in new.ids.iter().filter(|(key, number)| old.ids.get(*key) != Some(number)) {
+            ids.insert(key.as_str(), number)?;
+        }
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn gone<'a, V>(old: &'a BTreeMap<String, V>, new: &BTreeMap<String, V>) -> BTreeSet<&'a String> {
+    old.keys().filter(|key| !new.contains_key(*key)).collect()
+}
+
+/// Reads the copy; says what is wrong with it.
+fn copy(directory: &Path) -> Result<(Rows, Desired), String> {
+    let path = directory.join(COPY);
+    let wrong = |what: String| format!("{}: {what}", path.display());
+    let text = fs::read(&path).map_err(|error| wrong(error.to_string()))?;
+    let rows: Rows = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+    if rows.format > FORMAT {
+        return Err(wrong(format!("found format {}, expected {FORMAT}", rows.format)));
+    }
+    let desired = rows.desired().map_err(wrong)?;
+    Ok((rows, desired))
+}

@@ -1,0 +1,571 @@
+//! A daemon without a data plane: networks `red` and `blue` on ports `p0` to `p2`, and the API in front of it on a Unix
+//! socket of its own. Whatever belongs to blue has `blue` in its text or is [`BLUE`], so that a test can look for it.
+#![allow(dead_code)] // each test binary uses a part
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy takes for code
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use hueplaned::api::*;
+use hueplaned::backend::{Backend, MetricsSnapshot, Pieces};
+use hueplaned::client::Client;
+use hueplaned::http::{Listeners, ServeLimits, TlsListener, serve};
+use serde_json::json;
+use tokio::net::UnixListener;
+use tokio::runtime::Runtime;
+use tokio::sync::{broadcast, watch};
+
+/// A number that only blue has.
+pub const BLUE: u64 = 777_001;
+/// Events that the ring keeps.
+const EVENTS_KEPT: usize = 1_000;
+
+/// The state behind the API.
+pub struct World {
+    events: Mutex<Vec<Event>>,
+    newest: watch::Sender<u64>,
+    frames: broadcast::Sender<CapturedFrame>,
+    /// Documents in force, and their number.
+    pub documents: Mutex<(u64, Vec<serde_json::Value>)>,
+    /// What was applied.
+    pub applied: Mutex<Vec<ApplyRequest>>,
+    /// Routes that red has beside its two.
+    pub many_routes: AtomicU64,
+    /// Milliseconds that a stats call takes.
+    pub slow_ms: AtomicU64,
+    /// Whether captures end at once.
+    pub captures_end: AtomicBool,
+    /// Calls that reached the backend.
+    pub calls: AtomicU64,
+}
+
+/// A document of a network.
+pub fn document(name: &str) -> String {
+    let number = if name == "red" { 1 } else { 2 };
+    format!(
+        r#"{{"apiVersion": "hueplane/v1", "kind": "Network", "metadata": {{"name": "{name}"}},
+ "spec": {{"plane": {{"kind": "ipv4"}}, "weight": 5, "ports": [
+  {{"name": "left", "port": "p0", "mac": "02:00:00:00:0{number}:01", "addresses": ["10.1.0.{number}/24"]}}],
+  "routes": [{{"to": "10.9.0.0/16", "port": "left"}}]}}}}"#
+    )
+}
+
+fn parsed(text: &str) -> Vec<serde_json::Value> {
+    let source = hue_intent::Source { name: "test".into(), bytes: text.as_bytes().to_vec() };
+    let intent = hue_intent::parse(vec![source]).unwrap();
+    intent.networks.iter().map(|network| serde_json::to_value(network).unwrap()).collect()
+}
+
+impl World {
+    pub fn new() -> Arc<Self> {
+        let node = json!({"apiVersion": "hueplane/v1", "kind": "Node", "metadata": {"name": "box"},
+            "spec": {"ports": [{"name": "p0"}, {"name": "p1"}, {"name": "p2-blue"}]}});
+        let mut documents = vec![node];
+        documents.extend(parsed(&document("blue")));
+        documents.extend(parsed(&document("red")));
+        Arc::new(Self {
+            events: Mutex::default(),
+            newest: watch::channel(0).0,
+            frames: broadcast::channel(10_000).0,
+            documents: Mutex::new((7, documents)),
+            applied: Mutex::default(),
+            many_routes: AtomicU64::new(0),
+            slow_ms: AtomicU64::new(0),
+            captures_end: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+        })
+    }
+
+    /// Something happens.
+    pub fn happen(&self, kind: EventKind, network: Option<&str>) {
+        let sequence = self.newest.borrow().wrapping_add(1);
+        let message = format!("{} of {}", kind.name(), network.unwrap_or("the node of blue"));
+        let network = network.map(str::to_owned);
+        let mut events = self.events.lock().unwrap();
+        events.push(Event { sequence, time: Timestamp::now(), kind, network, port: None, message });
+        let surplus = events.len().saturating_sub(EVENTS_KEPT);
+        events.drain(..surplus);
+        drop(events);
+        self.newest.send_replace(sequence);
+    }
+
+    /// A frame passes.
+    pub fn pass(&self, network: Option<&str>, verdict: &'static str, reason: &'static str, bytes: Vec<u8>) {
+        let frame = CapturedFrame {
+            time_ns: 1_700_000_000_123_456_789,
+            network: network.map(str::to_owned),
+            port: "left".to_owned(),
+            direction: Direction::In,
+            verdict: Some(NetworkVerdict { verdict, reason }),
+            length: bytes.len() as u32,
+            bytes,
+            lost: 0,
+        };
+        let _ = self.frames.send(frame);
+    }
+
+    /// Captures that listen.
+    pub fn captures(&self) -> usize {
+        self.frames.receiver_count()
+    }
+
+    fn called(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn generation(&self) -> u64 {
+        self.documents.lock().unwrap().0
+    }
+}
+
+fn network(name: &str) -> Network {
+    let is_blue = name == "blue";
+    let port = if is_blue { "p2-blue" } else { "p1" };
+    let virtual_port = |name: &str, port: &str, mac: &str| VirtualPort {
+        name: name.to_owned(),
+        port: port.to_owned(),
+        interface: name.to_owned(),
+        mac: mac.to_owned(),
+        mtu: 1500,
+        addresses: vec!["10.1.0.1/24".to_owned()],
+        up: true,
+    };
+    Network {
+        name: name.to_owned(),
+        vid: if is_blue { 2 } else { 1 },
+        kind: "ipv4".to_owned(),
+        colour: Some("#aa0000".to_owned()),
+        state: if is_blue { NetworkState::Degraded } else { NetworkState::Running },
+        reason: is_blue.then(|| "blue is unwell".to_owned()),
+        select: "mac".to_owned(),
+        namespace: format!("hue-{name}"),
+        ports: vec![
+            virtual_port("left", "p0", "02:00:00:00:01:01"),
+            virtual_port("right", port, "02:00:00:00:01:02"),
+        ],
+        routes: if is_blue { BLUE } else { 2 },
+        neighbours: 1,
+        limits: Limits { weight: 5, ..Limits::default() },
+        usage: Some(Usage { cpu_seconds: 0.5, memory_bytes: 4096, processes: 3 }),
+    }
+}
+
+/// What was counted of a network; the identities hold.
+pub fn network_stats(name: &str) -> NetworkStats {
+    let base = if name == "blue" { BLUE } else { 100 };
+    let map = |pairs: &[(&str, u64)]| -> BTreeMap<String, u64> {
+        pairs.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect()
+    };
+    let port = |name: &str, forwarded: u64, punted: u64, dropped: u64| VirtualPortStats {
+        port: name.to_owned(),
+        received: forwarded + punted + dropped,
+        received_bytes: 64 * (forwarded + punted + dropped),
+        forwarded,
+        punted,
+        dropped,
+        sent: forwarded,
+        sent_bytes: 64 * forwarded,
+    };
+    NetworkStats {
+        network: name.to_owned(),
+        received: base + 15,
+        received_bytes: 64 * (base + 15),
+        forwarded: base,
+        punted: 5,
+        dropped: 10,
+        sent: base + 1,
+        sent_bytes: 64 * (base + 1),
+        from_control: 1,
+        punts: map(&[("arp", 2), ("ttl", 3)]),
+        drops: map(&[("no_route", 4), ("checksum", 6)]),
+        losses: map(&[("queue_full", 9)]),
+        ports: vec![port("left", base - 1, 4, 3), port("right", 1, 1, 7)],
+    }
+}
+
+fn route(name: &str, number: u64) -> Route {
+    Route {
+        network: name.to_owned(),
+        prefix: format!("{}/32", Ipv4Addr::from_bits(number as u32)),
+        kind: RouteKind::Forward,
+        via: Some(Ipv4Addr::new(10, 1, 0, 9)),
+        port: Some("left".to_owned()),
+        mac: Some("02:00:00:00:0a:09".to_owned()),
+        protocol: "static".to_owned(),
+        metric: 20,
+    }
+}
+
+fn exists(name: &str) -> Result<(), Problem> {
+    if ["red", "blue"].contains(&name) { Ok(()) } else { Err(Problem::no_network(name)) }
+}
+
+/// The networks that a filter names.
+fn asked(filter: Option<&String>) -> Result<Vec<String>, Problem> {
+    match filter {
+        Some(name) => exists(name).map(|()| vec![name.clone()]),
+        None => Ok(vec!["blue".to_owned(), "red".to_owned()]),
+    }
+}
+
+#[async_trait]
+impl Backend for World {
+    async fn status(&self) -> Result<Status, Problem> {
+        self.called();
+        Ok(Status {
+            health: Health::Degraded,
+            problems: vec!["network blue: blue is unwell".to_owned()],
+            version: "1.2.3".to_owned(),
+            node: "box".to_owned(),
+            pid: Some(4_242),
+            started: Timestamp::from_us(1_767_225_600_000_000),
+            generation: self.generation(),
+            networks: Summary { total: 2, up: 1 },
+            ports: Some(Summary { total: 3, up: 3 }),
+        })
+    }
+
+    async fn node(&self) -> Result<Node, Problem> {
+        self.called();
+        Ok(Node {
+            name: "box".to_owned(),
+            version: "1.2.3".to_owned(),
+            substrate: "soft".to_owned(),
+            workers: 2,
+            ports: ["p0", "p1", "p2-blue"].map(str::to_owned).to_vec(),
+            networks: ["blue", "red"].map(str::to_owned).to_vec(),
+            capacity: Some(Capacity {
+                networks: 2,
+                networks_max: 9,
+                table_bytes: BLUE,
+                table_bytes_max: BLUE,
+            }),
+        })
+    }
+
+    async fn config(&self) -> Result<Config, Problem> {
+        self.called();
+        let (generation, documents) = self.documents.lock().unwrap().clone();
+        Ok(Config { generation, applied: Some(Timestamp::now()), documents })
+    }
+
+    async fn networks(&self) -> Result<Vec<Network>, Problem> {
+        self.called();
+        Ok(vec![network("blue"), network("red")])
+    }
+
+    async fn network(&self, name: &str) -> Result<Network, Problem> {
+        self.called();
+        exists(name).map(|()| network(name))
+    }
+
+    async fn ports(&self) -> Result<Vec<Port>, Problem> {
+        self.called();
+        let port = |name: &str, networks: &[&str]| Port {
+            name: name.to_owned(),
+            interface: name.to_owned(),
+            state: PortState::Up,
+            driver: Some("afxdp".to_owned()),
+            note: None,
+            error: None,
+            mtu: 1500,
+            mac: None,
+            worker: Some(0),
+            networks: networks.iter().map(|name| (*name).to_owned()).collect(),
+            stats: Some(PortStats { port: name.to_owned(), received: BLUE, ..PortStats::default() }),
+        };
+        Ok(vec![port("p0", &["blue", "red"]), port("p1", &["red"]), port("p2-blue", &["blue"])])
+    }
+
+    async fn routes(&self, filter: RouteFilter) -> Result<Pieces<Route>, Problem> {
+        self.called();
+        let names = asked(filter.network.as_ref())?;
+        let many = self.many_routes.load(Ordering::Relaxed);
+        if many == u64::MAX {
+            let fault = Err(Problem::internal("the list broke off"));
+            return Ok(stream::iter([Ok(vec![route("red", 1)]), fault]).boxed());
+        }
+        let of = move |name: String| {
+            let count = if name == "red" { 2 + many } else { 2 };
+            let pieces = (0..count).step_by(1000).map(move |from| {
+                let piece = from..count.min(from + 1000);
+                Ok(piece.map(|number| route(&name, number)).collect())
+            });
+            stream::iter(pieces)
+        };
+        Ok(stream::iter(names).flat_map(of).boxed())
+    }
+
+    async fn neighbours(&self, filter: NeighbourFilter) -> Result<Pieces<Neighbour>, Problem> {
+        self.called();
+        let names = asked(filter.network.as_ref())?;
+        let neighbour = |network: String| Neighbour {
+            network,
+            port: "left".to_owned(),
+            address: Ipv4Addr::new(10, 1, 0, 9),
+            mac: Some("02:00:00:00:0a:09".to_owned()),
+            state: "reachable".to_owned(),
+        };
+        Ok(stream::iter([Ok(names.into_iter().map(neighbour).collect())]).boxed())
+    }
+
+    async fn tables(&self) -> Result<Tables, Problem> {
+        self.called();
+        let share = |name: &str| TableShare {
+            network: name.to_owned(),
+            routes: if name == "blue" { BLUE } else { 2 },
+            next_hops: 3,
+            bytes_own: if name == "blue" { BLUE } else { 640 },
+            bytes_marginal: Some(BLUE),
+        };
+        Ok(Tables {
+            layout: "dag".to_owned(),
+            bytes_total: Some(BLUE),
+            bytes_max: Some(BLUE),
+            networks: vec![share("blue"), share("red")],
+        })
+    }
+
+    async fn stats(&self, network: Option<&str>) -> Result<Stats, Problem> {
+        self.called();
+        tokio::time::sleep(Duration::from_millis(self.slow_ms.load(Ordering::Relaxed))).await;
+        if let Some(name) = network {
+            exists(name)?;
+            let networks = vec![network_stats(name)];
+            return Ok(Stats { time: Timestamp::now(), networks, ..Stats::default() });
+        }
+        Ok(Stats {
+            time: Timestamp::now(),
+            networks: vec![network_stats("blue"), network_stats("red")],
+            ports: vec![PortStats { port: "p0".to_owned(), received: BLUE, ..PortStats::default() }],
+            unclaimed: BTreeMap::from([("no_network".to_owned(), BLUE)]),
+            workers: vec![WorkerStats { packets: BLUE, ..WorkerStats::default() }],
+        })
+    }
+
+    async fn metrics(&self) -> Result<MetricsSnapshot, Problem> {
+        Ok(MetricsSnapshot {
+            stats: self.stats(None).await?,
+            status: self.status().await?,
+            networks: self.networks().await?,
+            ports: self.ports().await?,
+            tables: self.tables().await?,
+        })
+    }
+
+    async fn apply(&self, request: ApplyRequest) -> Result<ApplyResult, Problem> {
+        self.called();
+        let diff = self.diff(request.clone()).await?;
+        let mut documents = self.documents.lock().unwrap();
+        if request.if_generation.is_some_and(|expected| expected != documents.0) {
+            return Err(Problem::new(
+                ProblemKind::Conflict,
+                format!("generation {} is in force", documents.0),
+            ));
+        }
+        if !request.dry_run {
+            documents.0 += 1;
+            self.applied.lock().unwrap().push(request.clone());
+        }
+        let network =
+            |name: &str| NetworkResult { name: name.to_owned(), state: NetworkState::Running, reason: None };
+        let (generation, dry_run) = (documents.0, request.dry_run);
+        let networks = vec![network("blue"), network("red")];
+        Ok(ApplyResult { generation, dry_run, actions: diff.actions, networks })
+    }
+
+    async fn diff(&self, request: ApplyRequest) -> Result<DiffResult, Problem> {
+        self.called();
+        let source = |source: SourceText| hue_intent::Source { name: source.name, bytes: source.text.into() };
+        let sources = request.sources.into_iter().map(source).collect();
+        let intent = hue_intent::parse(sources).map_err(|errors| Problem::from(&errors))?;
+        let action =
+            |object, name: &str| Action { verb: Verb::Change, object, name: name.into(), changes: vec![] };
+        let mut actions = Vec::new();
+        if intent.node_given {
+            actions.push(action(ObjectKind::Node, intent.node.metadata.name.as_str()));
+        }
+        actions.extend(intent.networks.iter().map(|network| action(ObjectKind::Network, network.name())));
+        actions.push(action(ObjectKind::Network, "blue"));
+        Ok(DiffResult { generation: self.generation(), actions })
+    }
+
+    async fn delete_network(&self, name: &str) -> Result<ApplyResult, Problem> {
+        self.called();
+        exists(name).map(|()| ApplyResult::default())
+    }
+
+    async fn down(&self, _: DownOptions) -> Result<DownResult, Problem> {
+        self.called();
+        Ok(DownResult { pid: 4_242, networks: 2 })
+    }
+
+    fn events_since(&self, since: u64, limit: usize) -> EventPage {
+        let events = self.events.lock().unwrap();
+        let page = events.iter().filter(|event| event.sequence > since).take(limit).cloned().collect();
+        let number = |event: Option<&Event>| event.map_or(0, |event| event.sequence);
+        EventPage { first: number(events.first()), last: number(events.last()), events: page }
+    }
+
+    fn events_watch(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
+    }
+
+    async fn capture(&self, filter: CaptureFilter) -> Result<BoxStream<'static, CapturedFrame>, Problem> {
+        self.called();
+        asked(filter.network.as_ref())?;
+        if self.captures_end.load(Ordering::Relaxed) {
+            return Ok(stream::empty().boxed());
+        }
+        let frames = self.frames.subscribe();
+        // All networks, whatever was asked for: the API has to hold back what a tenant may not see.
+        let next = |mut frames: broadcast::Receiver<CapturedFrame>| async move {
+            frames.recv().await.ok().map(|frame| (frame, frames))
+        };
+        Ok(stream::unfold(frames, next).boxed())
+    }
+
+    async fn trace(&self, port: &str, frame: Vec<u8>) -> Result<Trace, Problem> {
+        self.called();
+        if port != "p0" && port != "p2-blue" {
+            return Err(Problem::no_port(port));
+        }
+        let step =
+            |stage: &str, detail: &str| Step { stage: stage.into(), detail: detail.into(), decided: None };
+        let in_network = |name: &str| InNetwork {
+            network: name.to_owned(),
+            virtual_port: "left".to_owned(),
+            row: None,
+            stages: vec![step("lookup", name)],
+            route: None,
+            verdict: "drop".to_owned(),
+            reason: "no_route".to_owned(),
+            why: name.to_owned(),
+            out_port: None,
+            changes: vec![],
+            bytes: String::new(),
+        };
+        // The first byte says whose the frame is.
+        let networks: Vec<InNetwork> = match frame.first() {
+            Some(1) => vec![in_network("red")],
+            Some(2) => vec![in_network("blue")],
+            Some(3) => vec![in_network("blue"), in_network("red")],
+            _ => vec![],
+        };
+        let unclaimed = networks.is_empty().then(|| "no_network".to_owned());
+        let stages =
+            vec![step("frame", "bytes"), step("demux", if frame[0] == 2 { "row of blue" } else { "row" })];
+        let (in_port, length) = (port.to_owned(), frame.len());
+        let one = (networks.len() == 1).then(|| "drop".to_owned());
+        Ok(Trace {
+            in_port,
+            length,
+            bytes: "00".to_owned(),
+            stages,
+            unclaimed,
+            verdict: one.clone(),
+            reason: one,
+            networks,
+        })
+    }
+
+    async fn exec_info(&self, name: &str) -> Result<ExecInfo, Problem> {
+        self.called();
+        exists(name)?;
+        Ok(ExecInfo {
+            network: name.to_owned(),
+            namespace: format!("hue-{name}"),
+            namespace_path: format!("/run/netns/hue-{name}"),
+            cgroups: vec![],
+        })
+    }
+}
+
+/// The API of a world, running.
+pub struct Served {
+    pub world: Arc<World>,
+    pub folder: PathBuf,
+    closing: watch::Sender<bool>,
+    runtime: Option<Runtime>,
+    task: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Served {
+    pub fn new() -> Self {
+        Self::with(ServeLimits::default(), async || None)
+    }
+
+    pub fn with(limits: ServeLimits, tls: impl AsyncFnOnce() -> Option<TlsListener>) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("hueplaned-api-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let (world, (closing, closed)) = (World::new(), watch::channel(false));
+        let listeners = runtime.block_on(async {
+            let unix = UnixListener::bind(folder.join("hueplane.sock")).unwrap();
+            Listeners { unix: Some(unix), tls: tls().await, limits }
+        });
+        let task = runtime.spawn(serve(Arc::clone(&world) as Arc<dyn Backend>, listeners, closed));
+        Self { world, folder, closing, runtime: Some(runtime), task: Some(task) }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::unix(hueplaned::client::socket_in(&self.folder)).unwrap()
+    }
+
+    pub fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(hueplaned::client::socket_in(&self.folder)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(40))).unwrap();
+        stream
+    }
+
+    /// Sends bytes as they are, and takes all that comes back until the connection is closed.
+    pub fn raw(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = self.connect();
+        let _ = stream.write_all(bytes); // who is refused early may not get all of it through
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    }
+
+    /// The daemon goes down; returns when the API is silent.
+    pub fn close(&mut self) {
+        self.closing.send_replace(true);
+        if let (Some(task), Some(runtime)) = (self.task.take(), &self.runtime) {
+            runtime.block_on(task).unwrap();
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.closing.send_replace(true);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_secs(5));
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Waits until something holds; its wait is long enough for a loaded machine.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..3_000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never: {what}");
+}

@@ -1,0 +1,275 @@
+//! Reading typed values out of a tree, with every fault reported at its place and path.
+//!
+//! Flow: tree → **cursor** (a value, and how the document names it) → `document` builds the types.
+//! Invariant: a function that returns `None` has reported why.
+
+use std::fmt::Display;
+use std::rc::Rc;
+use std::str::FromStr;
+
+use crate::error::{Error, Finding, Place, Report, did_you_mean, one_of, quoted};
+use crate::yaml::{Data, Entry, Mark, Plain, Tree, Value, ValueId, join, plain_type};
+
+/// One file being decoded.
+pub(crate) struct File<'t> {
+    pub(crate) name: &'t str,
+    pub(crate) index: usize,
+    pub(crate) tree: &'t Tree,
+    pub(crate) report: &'t Report,
+}
+
+/// How a document names a value.
+enum Path<'t> {
+    Root,
+    Key(Rc<Path<'t>>, &'t str),
+    Index(Rc<Path<'t>>, usize),
+}
+
+impl Path<'_> {
+    fn text(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Key(parent, key) => join(&parent.text(), key),
+            Self::Index(parent, index) => format!("{}[{index}]", parent.text()),
+        }
+    }
+}
+
+/// A value and its path.
+#[derive(Clone)]
+pub(crate) struct Cursor<'t> {
+    file: &'t File<'t>,
+    value: ValueId,
+    path: Rc<Path<'t>>,
+}
+
+impl<'t> Cursor<'t> {
+    /// The whole of a document.
+    pub(crate) fn root(file: &'t File<'t>, value: ValueId) -> Self {
+        Self { file, value, path: Rc::new(Path::Root) }
+    }
+
+    fn value(&self) -> &'t Value {
+        self.file.tree.value(self.value)
+    }
+
+    /// Line of the value, from 1.
+    pub(crate) fn line(&self) -> u32 {
+        self.value().mark.line
+    }
+
+    /// Where the value is, for a reader who is at `from`: the line, and the file when it is another one.
+    pub(crate) fn seen_from(&self, from: &Self) -> String {
+        if self.file.index == from.file.index {
+            format!("line {}", self.line())
+        } else {
+            format!("{}:{}", self.file.name, self.line())
+        }
+    }
+
+    /// What the value is, in words.
+    pub(crate) fn shown(&self) -> String {
+        match &self.value().data {
+            Data::Scalar { text, plain: true } => match plain_type(text) {
+                Plain::Null => "nothing".to_owned(),
+                Plain::Bool | Plain::Whole | Plain::Number => (**text).to_owned(),
+                Plain::Text => quoted(text),
+            },
+            Data::Scalar { text, .. } => quoted(text),
+            Data::List(_) => "a list".to_owned(),
+            Data::Map(_) => "a mapping".to_owned(),
+        }
+    }
+
+    /// Reports that the value itself is not what was expected.
+    pub(crate) fn unexpected(&self, expected: impl Into<String>) {
+        self.fault(self.shown(), expected, None);
+    }
+
+    /// Reports a fault at the value.
+    pub(crate) fn fault(&self, found: impl Into<String>, expected: impl Into<String>, hint: Option<String>) {
+        self.fault_at(self.value().mark, self.path.text(), found.into(), expected.into(), hint);
+    }
+
+    fn fault_at(&self, mark: Mark, field: String, found: String, expected: String, hint: Option<String>) {
+        let place =
+            Place { file: self.file.name.to_owned(), line: mark.line as usize, column: mark.column as usize };
+        let field = if field.is_empty() { "document".to_owned() } else { field };
+        let finding = Finding { place, field, found, expected, hint };
+        self.file.report.add(self.file.index, Error::Found(Box::new(finding)));
+    }
+
+    /// Faults reported so far, to see whether a part added some.
+    pub(crate) fn faults(&self) -> usize {
+        self.file.report.count()
+    }
+
+    /// Whether nothing is written there: no value, `~` or `null`.
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(&self.value().data, Data::Scalar { text, plain: true } if plain_type(text) == Plain::Null)
+    }
+
+    fn child(&self, entry: &'t Entry) -> Self {
+        let path = Rc::new(Path::Key(Rc::clone(&self.path), &entry.key));
+        Self { file: self.file, value: entry.value, path }
+    }
+
+    /// The value of a field, wherever the cursor has one; for faults found later.
+    pub(crate) fn field(&self, name: &str) -> Option<Self> {
+        match &self.value().data {
+            Data::Map(entries) => {
+                entries.iter().find(|entry| *entry.key == *name).map(|entry| self.child(entry))
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of a field, or the value that should have it.
+    pub(crate) fn field_or_self(&self, name: &str) -> Self {
+        self.field(name).unwrap_or_else(|| self.clone())
+    }
+
+    /// An entry of a list, or the list itself.
+    pub(crate) fn entry_or_self(&self, index: usize) -> Self {
+        match &self.value().data {
+            Data::List(values) => match values.get(index) {
+                Some(value) => self.entry(index, *value),
+                None => self.clone(),
+            },
+            _ => self.clone(),
+        }
+    }
+
+    fn entry(&self, index: usize, value: ValueId) -> Self {
+        Self { file: self.file, value, path: Rc::new(Path::Index(Rc::clone(&self.path), index)) }
+    }
+
+    /// Checks that the value is a mapping with no fields but `known`.
+    pub(crate) fn mapping(&self, known: &[&str]) -> Option<()> {
+        let Data::Map(entries) = &self.value().data else {
+            self.unexpected(format!("a mapping with {}", known.join(", ")));
+            return None;
+        };
+        for entry in entries {
+            if !known.contains(&&*entry.key) {
+                let hint = match &*entry.key {
+                    "<<" => Some("YAML 1.2 has no merge keys".to_owned()),
+                    key => did_you_mean(key, known.iter().copied()),
+                };
+                let field = join(&self.path.text(), &entry.key);
+                let expected = one_of(known.iter().copied());
+                self.fault_at(entry.mark, field, "an unknown field".to_owned(), expected, hint);
+            }
+        }
+        Some(())
+    }
+
+    /// The value of a field that must be there.
+    pub(crate) fn required(&self, name: &'static str, expected: &str) -> Option<Self> {
+        let field = self.field(name);
+        if field.is_none() {
+            let path = join(&self.path.text(), name);
+            self.fault_at(self.value().mark, path, "nothing".to_owned(), expected.to_owned(), None);
+        }
+        field
+    }
+
+    /// The entries of a list of at most `max`; nothing written there is an empty list.
+    pub(crate) fn list(&self, max: usize, expected: &str) -> Option<Vec<Self>> {
+        match &self.value().data {
+            Data::List(values) if values.len() > max => {
+                self.fault(format!("{} entries", values.len()), format!("at most {max}"), None);
+                None
+            }
+            Data::List(values) => {
+                Some(values.iter().enumerate().map(|(index, value)| self.entry(index, *value)).collect())
+            }
+            _ if self.is_null() => Some(Vec::new()),
+            _ => {
+                self.unexpected(expected);
+                None
+            }
+        }
+    }
+
+    /// The value as text; a number or `true` in its place is a fault, as it would lose its spelling.
+    pub(crate) fn text(&self, expected: &str) -> Option<&'t str> {
+        match &self.value().data {
+            Data::Scalar { text, plain } if !plain || plain_type(text) == Plain::Text => Some(text),
+            Data::Scalar { text, .. } if !self.is_null() => {
+                let hint = format!("write {} with quotes if it is meant", quoted(text));
+                self.fault(self.shown(), expected, Some(hint));
+                None
+            }
+            _ => {
+                self.unexpected(expected);
+                None
+            }
+        }
+    }
+
+    /// The value as a type that has a text form.
+    pub(crate) fn parse<T: FromStr>(&self, expected: &str) -> Option<T> {
+        let text = self.text(expected)?;
+        let value = text.parse().ok();
+        if value.is_none() {
+            self.unexpected(expected);
+        }
+        value
+    }
+
+    /// The value as a whole number from `min` to `max`.
+    pub(crate) fn number<T>(&self, min: T, max: T, unit: &str) -> Option<T>
+    where
+        T: TryFrom<u64> + PartialOrd + Display,
+    {
+        let value = match &self.value().data {
+            Data::Scalar { text, plain: true } if plain_type(text) == Plain::Whole => whole(text),
+            _ => None,
+        };
+        let value =
+            value.and_then(|value| T::try_from(value).ok()).filter(|value| (&min..=&max).contains(&value));
+        if value.is_none() {
+            let quotes =
+                matches!(&self.value().data, Data::Scalar { text, plain: false } if whole(text).is_some());
+            let hint = quotes.then(|| "write it without quotes".to_owned());
+            self.fault(self.shown(), format!("a whole number from {min} to {max}{unit}"), hint);
+        }
+        value
+    }
+
+    /// The value as a number without sign or exponent, in thousandths; `None`, without a report, when it is none or has more
+    /// than three decimals.
+    pub(crate) fn thousandths(&self) -> Option<u32> {
+        let Data::Scalar { text, plain: true } = &self.value().data else { return None };
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if decimals.is_empty() || decimals.len() > 3 || !digits(decimals) || !digits(whole) {
+            return None;
+        }
+        let decimals: u32 = format!("{decimals:0<3}").parse().ok()?;
+        whole.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(decimals)
+    }
+
+    /// The value as one of a few words.
+    pub(crate) fn word<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
+        let expected = one_of(known.iter().copied());
+        let text = self.text(&expected)?;
+        let word = known.iter().find(|word| **word == text).copied();
+        if word.is_none() {
+            self.fault(self.shown(), expected, did_you_mean(text, known.iter().copied()));
+        }
+        word
+    }
+}
+
+/// A whole number as YAML 1.2 writes it: decimal, `0x…` or `0o…`.
+fn whole(text: &str) -> Option<u64> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u64::from_str_radix(digits, 16).ok();
+    }
+    if let Some(digits) = text.strip_prefix("0o") {
+        return u64::from_str_radix(digits, 8).ok();
+    }
+    text.parse().ok()
+}

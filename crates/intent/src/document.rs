@@ -1,0 +1,485 @@
+//! Documents out of trees: which fields there are, and what each may hold.
+//!
+//! Flow: cursor → **drafts** (typed values with their places, faulty ones missing) → validator → `types`.
+//! A draft keeps going after a fault, so that one load reports all of them.
+
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use hue_planes::Kind;
+use hue_tables::{Prefix4, PrefixError, Vid};
+use hue_wire::Mac;
+
+use crate::decode::Cursor;
+use crate::error::one_of;
+use crate::limits;
+use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
+use crate::types::{
+    ApiVersion, Bucket, Colour, InterfaceAddress, Metadata, Name, Neighbour, NetworkPort, NetworkSpec,
+    NodePort, Plane, RateLimit, Route, Select, Target,
+};
+
+const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
+const MAC: &str = "a MAC address such as 02:00:00:00:01:01";
+const IPV4: &str = "an IPv4 address such as 10.2.0.2";
+const PREFIX: &str = "an IPv4 prefix such as 10.9.0.0/16";
+const INTERFACE: &str = "an IPv4 address with the length of its link's prefix, such as 10.1.0.1/24";
+const INTERFACE_NAME: &str = "the name of a Linux interface: 1 to 15 visible characters, no '/' or ':'";
+const MEMORY: &str = "an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi";
+const COLOUR: &str = "a colour such as \"#d62728\"";
+
+/// A value with its place; no value when it was faulty, which is reported then.
+pub(crate) struct Item<'t, T> {
+    pub(crate) at: Cursor<'t>,
+    pub(crate) value: Option<T>,
+}
+
+/// A list whose faulty entries are missing.
+pub(crate) struct Items<'t, T> {
+    /// Entries in the order of the file.
+    pub(crate) list: Vec<Item<'t, T>>,
+    /// Whether nothing is missing.
+    pub(crate) complete: bool,
+}
+
+impl<T> Items<'_, T> {
+    const EMPTY: Self = Self { list: Vec::new(), complete: true };
+
+    fn take(self) -> Option<Vec<T>> {
+        if self.complete { self.list.into_iter().map(|item| item.value).collect() } else { None }
+    }
+}
+
+/// A `Node` document.
+pub(crate) struct NodeDraft<'t> {
+    pub(crate) at: Cursor<'t>,
+    pub(crate) name: Option<Name>,
+    pub(crate) ports: Items<'t, NodePort>,
+}
+
+/// A `Network` document.
+pub(crate) struct NetworkDraft<'t> {
+    pub(crate) at: Cursor<'t>,
+    /// The `spec` mapping, or the document when it has none.
+    pub(crate) spec: Cursor<'t>,
+    pub(crate) name: Option<Name>,
+    pub(crate) colour: Option<Colour>,
+    pub(crate) vid: Option<Vid>,
+    pub(crate) plane: Option<Plane>,
+    pub(crate) select: Option<Select>,
+    pub(crate) ports: Items<'t, NetworkPort>,
+    pub(crate) routes: Items<'t, Route>,
+    pub(crate) neighbours: Items<'t, Neighbour>,
+    pub(crate) weight: Option<u16>,
+    pub(crate) rate_limit: Option<RateLimit>,
+    pub(crate) punt_limit: Option<PuntLimit>,
+    pub(crate) resources: Option<Resources>,
+}
+
+impl NetworkDraft<'_> {
+    /// The typed network; `None` when something was faulty.
+    pub(crate) fn finish(self) -> Option<(Metadata, NetworkSpec)> {
+        let spec = NetworkSpec {
+            colour: self.colour,
+            vid: self.vid,
+            plane: self.plane?,
+            select: self.select?,
+            ports: self.ports.take()?,
+            routes: self.routes.take()?,
+            neighbours: self.neighbours.take()?,
+            weight: self.weight?,
+            rate_limit: self.rate_limit,
+            punt_limit: self.punt_limit?,
+            resources: self.resources,
+        };
+        Some((Metadata { name: self.name? }, spec))
+    }
+}
+
+impl NodeDraft<'_> {
+    /// The typed node; `None` when something was faulty.
+    pub(crate) fn finish(self) -> Option<(Metadata, Vec<NodePort>)> {
+        Some((Metadata { name: self.name? }, self.ports.take()?))
+    }
+}
+
+/// A document of any kind.
+pub(crate) enum Draft<'t> {
+    Node(NodeDraft<'t>),
+    Network(Box<NetworkDraft<'t>>),
+}
+
+/// Decodes one document; `None` when its kind is not known.
+pub(crate) fn document<'t>(at: Cursor<'t>) -> Option<Draft<'t>> {
+    at.mapping(&["apiVersion", "kind", "metadata", "spec"])?;
+    if let Some(version) = at.required("apiVersion", ApiVersion::V1_TEXT) {
+        version.word(&[ApiVersion::V1_TEXT]);
+    }
+    match at.required("kind", "Node or Network")?.word(&["Node", "Network"])? {
+        "Node" => Some(Draft::Node(node(at))),
+        _ => Some(Draft::Network(Box::new(network(at)))),
+    }
+}
+
+fn metadata(at: &Cursor<'_>) -> Option<Name> {
+    let metadata = at.required("metadata", "a mapping with name")?;
+    metadata.mapping(&["name"])?;
+    metadata.required("name", NAME)?.parse(NAME)
+}
+
+fn node(at: Cursor<'_>) -> NodeDraft<'_> {
+    let name = metadata(&at);
+    let ports = at.required("spec", "a mapping with ports").and_then(|spec| {
+        spec.mapping(&["ports"])?;
+        Some(items(
+            spec.required("ports", "a list of ports")?,
+            limits::NODE_PORTS_MAX,
+            "a list of ports",
+            node_port,
+        ))
+    });
+    NodeDraft { name, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }), at }
+}
+
+fn node_port(at: &Cursor<'_>) -> Option<NodePort> {
+    at.mapping(&["name", "mtu", "interface", "driver"])?;
+    let name = at.required("name", NAME).and_then(|name| name.parse::<Name>(NAME));
+    let mtu = optional(at, "mtu", mtu);
+    let interface = optional(at, "interface", |at| at.parse::<InterfaceName>(INTERFACE_NAME));
+    let driver = optional(at, "driver", driver);
+    Some(NodePort {
+        name: name?,
+        mtu: mtu?.unwrap_or(limits::MTU_DEFAULT),
+        interface: interface?,
+        driver: driver?.unwrap_or_default(),
+    })
+}
+
+fn driver(at: &Cursor<'_>) -> Option<PortDriver> {
+    let name = at.word(&PortDriver::ALL.map(PortDriver::name))?;
+    PortDriver::ALL.into_iter().find(|driver| driver.name() == name)
+}
+
+/// Decodes every entry of a list; `None` of `entry` must come with a report.
+fn items<'t, T>(
+    at: Cursor<'t>,
+    max: usize,
+    expected: &str,
+    entry: impl Fn(&Cursor<'t>) -> Option<T>,
+) -> Items<'t, T> {
+    let Some(cursors) = at.list(max, expected) else {
+        return Items { list: Vec::new(), complete: false };
+    };
+    let mut complete = true;
+    let mut list = Vec::with_capacity(cursors.len());
+    for at in cursors {
+        let before = at.faults();
+        let value = entry(&at);
+        complete &= value.is_some() && at.faults() == before;
+        list.push(Item { at, value });
+    }
+    Items { list, complete }
+}
+
+/// A field that may be left out: `Some(None)` then, `None` when it is faulty.
+fn optional<'t, T>(
+    at: &Cursor<'t>,
+    name: &str,
+    decode: impl Fn(&Cursor<'t>) -> Option<T>,
+) -> Option<Option<T>> {
+    match at.field(name) {
+        Some(field) => decode(&field).map(Some),
+        None => Some(None),
+    }
+}
+
+const NETWORK_FIELDS: [&str; 11] = [
+    "colour",
+    "vid",
+    "plane",
+    "select",
+    "ports",
+    "routes",
+    "neighbours",
+    "weight",
+    "rate_limit",
+    "punt_limit",
+    "resources",
+];
+
+fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
+    let name = metadata(&at);
+    let spec = at.required("spec", "a mapping with plane and ports");
+    let spec = spec.filter(|spec| spec.mapping(&NETWORK_FIELDS).is_some());
+    let Some(spec) = spec else {
+        return NetworkDraft {
+            spec: at.clone(),
+            at,
+            name,
+            colour: None,
+            vid: None,
+            plane: None,
+            select: None,
+            ports: Items { list: Vec::new(), complete: false },
+            routes: Items::EMPTY,
+            neighbours: Items::EMPTY,
+            weight: None,
+            rate_limit: None,
+            punt_limit: None,
+            resources: None,
+        };
+    };
+    let list = |name| spec.field(name);
+    let ports = "a list of virtual ports";
+    let ports =
+        spec.required("ports", ports).map(|at| items(at, limits::NETWORK_PORTS_MAX, ports, network_port));
+    let routes = list("routes").map(|at| items(at, limits::ROUTES_MAX, "a list of routes", route));
+    let neighbours =
+        list("neighbours").map(|at| items(at, limits::NEIGHBOURS_MAX, "a list of neighbours", neighbour));
+    NetworkDraft {
+        name,
+        colour: optional(&spec, "colour", colour).flatten(),
+        vid: optional(&spec, "vid", vid).flatten(),
+        plane: spec.required("plane", "a mapping with kind").and_then(|at| plane(&at)),
+        select: optional(&spec, "select", select).map(Option::unwrap_or_default),
+        ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }),
+        routes: routes.unwrap_or(Items::EMPTY),
+        neighbours: neighbours.unwrap_or(Items::EMPTY),
+        weight: optional(&spec, "weight", |at| at.number(1, limits::WEIGHT_MAX, ""))
+            .map(|weight| weight.unwrap_or(1)),
+        rate_limit: optional(&spec, "rate_limit", rate_limit).flatten(),
+        punt_limit: optional(&spec, "punt_limit", punt_limit).map(Option::unwrap_or_default),
+        resources: optional(&spec, "resources", resources).flatten(),
+        spec,
+        at,
+    }
+}
+
+fn colour(at: &Cursor<'_>) -> Option<Colour> {
+    if at.is_null() {
+        at.fault("nothing", COLOUR, Some("without quotes '#' begins a comment".to_owned()));
+        return None;
+    }
+    at.parse(COLOUR)
+}
+
+fn vid(at: &Cursor<'_>) -> Option<Vid> {
+    at.number(1, Vid::MAX, "").and_then(Vid::new)
+}
+
+fn mtu(at: &Cursor<'_>) -> Option<u16> {
+    at.number(limits::MTU_MIN, limits::MTU_MAX, " bytes")
+}
+
+fn plane(at: &Cursor<'_>) -> Option<Plane> {
+    at.mapping(&["kind"])?;
+    let names = Kind::ALL.map(Kind::name);
+    let field = at.required("kind", &one_of(names))?;
+    let name = field.word(&names)?;
+    Kind::ALL.into_iter().find(|kind| kind.name() == name).map(|kind| Plane { kind })
+}
+
+fn network_port(at: &Cursor<'_>) -> Option<NetworkPort> {
+    at.mapping(&["name", "port", "mac", "addresses", "mtu"])?;
+    let name = at.required("name", NAME).and_then(|at| at.parse(NAME));
+    let port = at.required("port", "the name of a physical port").and_then(|at| at.parse(NAME));
+    let mac = at.required("mac", MAC).and_then(|at| unicast(&at));
+    let addresses = match at.field("addresses") {
+        Some(field) => {
+            let expected = "a list of addresses";
+            items(field, limits::PORT_ADDRESSES_MAX, expected, interface_address).take()
+        }
+        None => Some(Vec::new()),
+    };
+    let mtu = optional(at, "mtu", mtu);
+    Some(NetworkPort { name: name?, port: port?, mac: mac?, addresses: addresses?, mtu: mtu? })
+}
+
+/// A MAC address one station may have: no group address (IEEE 802 §8.2), not all zeros.
+fn unicast(at: &Cursor<'_>) -> Option<Mac> {
+    let mac: Mac = at.parse(MAC)?;
+    if mac.is_multicast() {
+        let what = if mac == Mac::BROADCAST { "the broadcast address" } else { "the multicast address" };
+        at.fault(format!("{what} {mac}"), "the MAC address of one station: an even first byte", None);
+        return None;
+    }
+    if mac.0 == [0; 6] {
+        at.unexpected("a MAC address that is not all zeros");
+        return None;
+    }
+    Some(mac)
+}
+
+/// An IPv4 address a host or router may have (RFC 1122 §3.2.1.3, RFC 6890 §2.2.2).
+fn host_address(at: &Cursor<'_>, address: Ipv4Addr, found: String) -> Option<Ipv4Addr> {
+    let hint = match address.octets() {
+        [0, ..] => "0.0.0.0/8 stands for this network",
+        [127, ..] => "127.0.0.0/8 stays inside a host",
+        [224..=239, ..] => "224.0.0.0/4 is for multicast groups",
+        [240..=255, ..] => "240.0.0.0/4 is reserved",
+        _ => return Some(address),
+    };
+    at.fault(found, "an address a host can have", Some(hint.to_owned()));
+    None
+}
+
+fn ipv4(at: &Cursor<'_>) -> Option<Ipv4Addr> {
+    let text = at.text(IPV4)?;
+    if let Ok(address) = Ipv4Addr::from_str(text) {
+        return host_address(at, address, address.to_string());
+    }
+    at.fault(at.shown(), IPV4, family_hint(text));
+    None
+}
+
+fn family_hint(text: &str) -> Option<String> {
+    let (address, _) = text.split_once('/').unwrap_or((text, ""));
+    let six = address.parse::<std::net::Ipv6Addr>().is_ok();
+    if six {
+        return Some("IPv6 needs a plane of another kind".to_owned());
+    }
+    (!text.contains('/') || text.ends_with('/'))
+        .then(|| "the prefix length is missing".to_owned())
+        .filter(|_| address.parse::<Ipv4Addr>().is_ok())
+}
+
+fn interface_address(at: &Cursor<'_>) -> Option<InterfaceAddress> {
+    let text = at.text(INTERFACE)?;
+    let parts = text.split_once('/').and_then(|(address, len)| {
+        let len = len.parse::<u8>().ok().filter(|len| (1..=32).contains(len))?;
+        Some(InterfaceAddress { address: address.parse().ok()?, len })
+    });
+    let Some(own) = parts else {
+        at.fault(at.shown(), INTERFACE, family_hint(text));
+        return None;
+    };
+    host_address(at, own.address, own.to_string())?;
+    let what = match own.address {
+        address if Some(address) == own.network() => "the address of the link itself",
+        address if Some(address) == own.broadcast() => "the broadcast address of the link",
+        _ => return Some(own),
+    };
+    let hint = own
+        .network()
+        .map(|first| format!("such as {}/{}", Ipv4Addr::from_bits(first.to_bits() + 1), own.len));
+    at.fault(format!("{own}, {what}"), format!("the address of a router in {}", own.link()), hint);
+    None
+}
+
+fn prefix(at: &Cursor<'_>) -> Option<Prefix4> {
+    let text = at.text(PREFIX)?;
+    match text.parse::<Prefix4>() {
+        Ok(prefix) => Some(prefix),
+        Err(PrefixError::HostBits(_, expected)) => {
+            at.fault(at.shown(), expected, Some("bits beyond the length must be zero".to_owned()));
+            None
+        }
+        Err(_) => {
+            at.fault(at.shown(), PREFIX, family_hint(text));
+            None
+        }
+    }
+}
+
+fn route(at: &Cursor<'_>) -> Option<Route> {
+    at.mapping(&["to", "via", "port"])?;
+    let to = at.required("to", PREFIX).and_then(|to| prefix(&to));
+    let target = match (at.field("via"), at.field("port")) {
+        (Some(via), None) => ipv4(&via).map(Target::Via),
+        (None, Some(port)) => port.parse("the name of a virtual port").map(Target::Port),
+        (None, None) => {
+            at.fault("neither \"via\" nor \"port\"", "one of them", None);
+            None
+        }
+        (Some(_), Some(port)) => {
+            port.fault("both \"via\" and \"port\"", "one of them", None);
+            None
+        }
+    };
+    Some(Route { to: to?, target: target? })
+}
+
+fn neighbour(at: &Cursor<'_>) -> Option<Neighbour> {
+    at.mapping(&["port", "address", "mac"])?;
+    let port_name = "the name of a virtual port";
+    let port = at.required("port", port_name).and_then(|at| at.parse(port_name));
+    let address = at.required("address", IPV4).and_then(|at| ipv4(&at));
+    let mac = at.required("mac", MAC).and_then(|at| unicast(&at));
+    Some(Neighbour { port: port?, address: address?, mac: mac? })
+}
+
+fn rate_limit(at: &Cursor<'_>) -> Option<RateLimit> {
+    at.mapping(&["packets_per_second", "burst_packets", "bits_per_second", "burst_bits"])?;
+    let packets = bucket(at, "packets_per_second", "burst_packets");
+    let bits = bucket(at, "bits_per_second", "burst_bits");
+    let limit = RateLimit { packets: packets?, bits: bits? };
+    if limit.packets.is_none() && limit.bits.is_none() {
+        let expected = "packets_per_second with burst_packets, bits_per_second with burst_bits, or both";
+        at.fault("no limit", expected, None);
+        return None;
+    }
+    Some(limit)
+}
+
+/// A rate and its burst: both or neither.
+fn bucket(at: &Cursor<'_>, rate: &'static str, burst: &'static str) -> Option<Option<Bucket>> {
+    if at.field(rate).is_none() && at.field(burst).is_none() {
+        return Some(None);
+    }
+    let expected = format!("a whole number from 1 to {}", limits::RATE_MAX);
+    let number = |name| at.required(name, &expected)?.number(1, limits::RATE_MAX, "");
+    let (per_second, burst) = (number(rate), number(burst));
+    Some(Some(Bucket { per_second: per_second?, burst: burst? }))
+}
+
+fn punt_limit(at: &Cursor<'_>) -> Option<PuntLimit> {
+    at.mapping(&["packets_per_second", "burst_packets"])?;
+    let expected = format!("a whole number from 1 to {}", limits::PUNT_RATE_MAX);
+    let number = |name| at.required(name, &expected)?.number(1, limits::PUNT_RATE_MAX, "");
+    let (rate, burst) = (number("packets_per_second"), number("burst_packets"));
+    Some(PuntLimit { packets_per_second: rate?, burst_packets: burst? })
+}
+
+fn resources(at: &Cursor<'_>) -> Option<Resources> {
+    at.mapping(&["cpu", "memory", "processes"])?;
+    let cpu = optional(at, "cpu", |at| {
+        let expected = "a number of cores from 0.01 to 1024 with at most three decimals";
+        let cores = at.thousandths().and_then(Cores::from_thousandths);
+        if cores.is_none() {
+            at.unexpected(expected);
+        }
+        cores
+    });
+    let memory = optional(at, "memory", |at| at.parse::<Memory>(MEMORY));
+    let processes = optional(at, "processes", |at| at.number(1, limits::PROCESSES_MAX, ""));
+    let resources = Resources { cpu: cpu?, memory: memory?, processes: processes? };
+    if resources == Resources::default() {
+        at.fault("no limit", "cpu, memory or processes", None);
+        return None;
+    }
+    Some(resources)
+}
+
+fn select(at: &Cursor<'_>) -> Option<Select> {
+    at.mapping(&["by", "prefixes"])?;
+    let by = at.required("by", "mac, port or inner")?.word(&["mac", "port", "inner"])?;
+    if by == "inner" {
+        let expected = "a list of IPv4 prefixes";
+        let at = at.required("prefixes", expected)?;
+        let prefixes = items(at.clone(), limits::SELECT_PREFIXES_MAX, expected, prefix).take()?;
+        if prefixes.is_empty() {
+            at.fault("no prefix", "at least one", None);
+            return None;
+        }
+        return Some(Select::Inner(prefixes));
+    }
+    if let Some(prefixes) = at.field("prefixes") {
+        prefixes.fault(
+            "prefixes",
+            format!("none with \"by: {by}\""),
+            Some("they go with \"by: inner\"".to_owned()),
+        );
+        return None;
+    }
+    Some(if by == "port" { Select::Port } else { Select::Mac })
+}

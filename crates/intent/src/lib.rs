@@ -1,0 +1,30 @@
+//! Desired state of hueplane: versioned YAML documents of kind `Node` and `Network`, validated as a whole.
+//!
+//! Flow: files → **intent** → control → substrate. Everything wrong is reported at once, each with file, line, column,
+//! field, what was found and what was expected.
+//! Source of the format: the types of this crate; `docs/reference/schema.json` is derived from them.
+
+mod decode;
+mod document;
+mod error;
+pub mod limits;
+mod links;
+mod live;
+mod load;
+mod schema;
+mod types;
+mod validate;
+mod yaml;
+
+pub use error::{Error, Errors, Finding, Place};
+pub use links::{Link, Links};
+pub use live::{
+    Cores, InterfaceName, InterfaceNameError, Memory, MemoryError, PortDriver, PuntLimit, Resources,
+};
+pub use load::{Intent, STDIN, Source, load, parse};
+pub use schema::{schema, schema_text};
+pub use types::{
+    ApiVersion, Bucket, Colour, ColourError, InterfaceAddress, Metadata, Name, NameError, Neighbour, Network,
+    NetworkPort, NetworkSpec, NetworkTag, Node, NodePort, NodeSpec, NodeTag, Plane, RateLimit, Route, Select,
+    Target,
+};

@@ -1,0 +1,153 @@
+//! Files to desired state, all or nothing.
+//!
+//! Flow: paths → bytes → `yaml` → `document` → `validate` → [`Intent`]. Reads files and standard input, nothing else.
+
+use std::collections::BTreeSet;
+use std::fs::File as Open;
+use std::io::Read;
+use std::path::Path;
+
+use crate::decode::{Cursor, File};
+use crate::document::{Draft, NetworkDraft, NodeDraft, document};
+use crate::error::{Error, Errors, Finding, Place, Report};
+use crate::limits;
+use crate::types::{ApiVersion, Metadata, Name, Network, NetworkTag, Node, NodePort, NodeSpec, NodeTag};
+use crate::validate;
+use crate::yaml;
+
+/// The path that stands for standard input.
+pub const STDIN: &str = "-";
+
+/// Valid desired state of one node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Intent {
+    /// The node, without a `Node` document one that has the ports that networks name. Ports in the order of names.
+    pub node: Node,
+    /// Whether a document says what the node is.
+    pub node_given: bool,
+    /// Networks in the order of names.
+    pub networks: Vec<Network>,
+}
+
+/// A file's content.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// How errors call it.
+    pub name: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads and validates files; `-` is standard input.
+///
+/// # Errors
+/// Everything wrong with them.
+pub fn load<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Intent, Errors> {
+    let report = Report::default();
+    let mut sources = Vec::new();
+    for (index, path) in paths.into_iter().enumerate() {
+        match read(path.as_ref()) {
+            Ok(source) => sources.push((index, source)),
+            Err(error) => report.add(index, error),
+        }
+    }
+    parse_reported(&sources, report)
+}
+
+/// Validates the contents of files.
+///
+/// # Errors
+/// Everything wrong with them.
+pub fn parse(sources: Vec<Source>) -> Result<Intent, Errors> {
+    parse_reported(&sources.into_iter().enumerate().collect::<Vec<_>>(), Report::default())
+}
+
+fn read(path: &Path) -> Result<Source, Error> {
+    let stdin = path.as_os_str() == STDIN;
+    let name = if stdin { "<stdin>".to_owned() } else { path.display().to_string() };
+    let mut bytes = Vec::new();
+    // One byte more than may be read, so that the reader sees that there is more.
+    let most = limits::FILE_BYTES_MAX as u64 + 1;
+    let done = if stdin {
+        std::io::stdin().lock().take(most).read_to_end(&mut bytes)
+    } else {
+        Open::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes))
+    };
+    match done {
+        Ok(_) => Ok(Source { name, bytes }),
+        Err(error) => Err(Error::Read { file: name, reason: error.to_string() }),
+    }
+}
+
+fn parse_reported(sources: &[(usize, Source)], report: Report) -> Result<Intent, Errors> {
+    let trees: Vec<_> = sources
+        .iter()
+        .map(|(index, source)| yaml::read(&source.name, *index, &source.bytes, &report))
+        .collect();
+    let files: Vec<_> = sources
+        .iter()
+        .zip(&trees)
+        .map(|((index, source), tree)| File { name: &source.name, index: *index, tree, report: &report })
+        .collect();
+    let (mut nodes, mut networks, mut documents) = (Vec::new(), Vec::new(), 0);
+    for file in &files {
+        for value in &file.tree.documents {
+            let at = Cursor::root(file, *value);
+            if at.is_null() {
+                continue; // nothing between two `---`
+            }
+            documents += 1;
+            match document(at) {
+                Some(Draft::Node(node)) => nodes.push(node),
+                Some(Draft::Network(network)) => networks.push(*network),
+                None => {}
+            }
+        }
+    }
+    if documents == 0 && report.count() == 0 {
+        empty(&report, sources.first().map(|(_, source)| source));
+    }
+    validate::all(&nodes, &networks);
+    let intent = if report.count() == 0 { build(nodes, networks) } else { None };
+    report.finish()?;
+    intent.ok_or_else(|| Errors { list: vec![Error::Incomplete], more: 0 })
+}
+
+/// Nothing to load is a mistake, such as a file that was not saved.
+fn empty(report: &Report, source: Option<&Source>) {
+    let file = source.map_or_else(|| "<none>".to_owned(), |source| source.name.clone());
+    let finding = Finding {
+        place: Place { file, line: 1, column: 1 },
+        field: "document".to_owned(),
+        found: "no document".to_owned(),
+        expected: "a Node or a Network".to_owned(),
+        hint: None,
+    };
+    report.add(0, Error::Found(Box::new(finding)));
+}
+
+fn build(nodes: Vec<NodeDraft<'_>>, drafts: Vec<NetworkDraft<'_>>) -> Option<Intent> {
+    let mut networks = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        let (metadata, spec) = draft.finish()?;
+        networks.push(Network { api_version: ApiVersion::V1, kind: NetworkTag::Network, metadata, spec });
+    }
+    networks.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+    let given = nodes.into_iter().next();
+    let node_given = given.is_some();
+    let (metadata, mut ports) = match given {
+        Some(draft) => draft.finish()?,
+        None => implied(&networks)?,
+    };
+    ports.sort_by(|one, other| one.name.cmp(&other.name));
+    let node = Node { api_version: ApiVersion::V1, kind: NodeTag::Node, metadata, spec: NodeSpec { ports } };
+    Some(Intent { node, node_given, networks })
+}
+
+/// The node of networks that come without one: it has the ports they name.
+fn implied(networks: &[Network]) -> Option<(Metadata, Vec<NodePort>)> {
+    let names: BTreeSet<&Name> =
+        networks.iter().flat_map(|network| &network.spec.ports).map(|port| &port.port).collect();
+    let port = |name: &Name| NodePort::new(name.clone());
+    Some((Metadata { name: "node".parse().ok()? }, names.into_iter().map(port).collect()))
+}

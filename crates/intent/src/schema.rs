@@ -1,0 +1,228 @@
+//! The published JSON Schema (draft 2020-12), derived from the types.
+//!
+//! Flow: `types` → **schema** → `docs/reference/schema.json` (a test checks that it is current) and
+//! `hueplane schema`. The schema holds what a schema can hold; `validate` checks the rest.
+
+use hue_planes::Kind;
+use hue_tables::Vid;
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
+use serde_json::{Value, json};
+
+use crate::limits;
+use crate::live::InterfaceName;
+use crate::types::{Colour, InterfaceAddress, Name, Neighbour, Network, NetworkPort, Node, NodePort, Route};
+
+/// Where the schema says it lives.
+const ID: &str = "https://hueplane.dev/schema/v1.json";
+/// An octet, 0 to 255.
+const OCTET: &str = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+
+/// The schema of a document of any kind.
+#[must_use]
+pub fn schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let node = generator.subschema_for::<Node>();
+    let network = generator.subschema_for::<Network>();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": ID,
+        "title": "hueplane/v1",
+        "description": "Desired state of hueplane: a YAML document of kind Node or Network.",
+        "oneOf": [node, network],
+        "$defs": generator.take_definitions(true),
+    })
+}
+
+/// The schema as the published file has it.
+#[must_use]
+pub fn schema_text() -> String {
+    format!("{:#}\n", schema())
+}
+
+fn octets() -> String {
+    format!("{OCTET}(\\.{OCTET}){{3}}")
+}
+
+/// The schema of a type, for fields that may be left out but not be null.
+pub(crate) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+fn range(min: u64, max: u64) -> Schema {
+    json_schema!({"type": "integer", "minimum": min, "maximum": max})
+}
+
+/// A list that may also be left empty without brackets.
+fn list_or_null<T: JsonSchema>(generator: &mut SchemaGenerator, max: usize) -> Schema {
+    json_schema!({"type": ["array", "null"], "items": generator.subschema_for::<T>(), "maxItems": max})
+}
+
+pub(crate) fn node_ports(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<NodePort>(generator, limits::NODE_PORTS_MAX)
+}
+
+pub(crate) fn network_ports(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<NetworkPort>(generator, limits::NETWORK_PORTS_MAX)
+}
+
+pub(crate) fn addresses(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<InterfaceAddress>(generator, limits::PORT_ADDRESSES_MAX)
+}
+
+pub(crate) fn routes(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<Route>(generator, limits::ROUTES_MAX)
+}
+
+pub(crate) fn neighbours(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<Neighbour>(generator, limits::NEIGHBOURS_MAX)
+}
+
+pub(crate) fn mtu(_: &mut SchemaGenerator) -> Schema {
+    range(limits::MTU_MIN.into(), limits::MTU_MAX.into())
+}
+
+pub(crate) fn vid(_: &mut SchemaGenerator) -> Schema {
+    range(1, Vid::MAX.into())
+}
+
+pub(crate) fn weight(_: &mut SchemaGenerator) -> Schema {
+    range(1, limits::WEIGHT_MAX.into())
+}
+
+pub(crate) fn rate(_: &mut SchemaGenerator) -> Schema {
+    range(1, limits::RATE_MAX)
+}
+
+pub(crate) fn punt_rate(_: &mut SchemaGenerator) -> Schema {
+    range(1, limits::PUNT_RATE_MAX)
+}
+
+pub(crate) fn processes(_: &mut SchemaGenerator) -> Schema {
+    range(1, limits::PROCESSES_MAX.into())
+}
+
+pub(crate) fn cores(_: &mut SchemaGenerator) -> Schema {
+    let cores = |thousandths: u32| f64::from(thousandths) / 1000.0;
+    json_schema!({
+        "type": "number",
+        "minimum": cores(limits::CPU_THOUSANDTHS_MIN),
+        "maximum": limits::CPU_THOUSANDTHS_MAX / 1000,
+        "examples": [0.5],
+    })
+}
+
+pub(crate) fn memory(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^[1-9][0-9]*[MG]i$", "examples": ["256Mi"]})
+}
+
+/// Resources name one at least.
+pub(crate) fn some_resource(schema: &mut Schema) {
+    let any = json!([{"required": ["cpu"]}, {"required": ["memory"]}, {"required": ["processes"]}]);
+    schema.insert("anyOf".to_owned(), any);
+}
+
+pub(crate) fn kind(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": Kind::ALL.map(Kind::name)})
+}
+
+pub(crate) fn mac(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "pattern": "^[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}$",
+        "examples": ["02:00:00:00:01:01"],
+    })
+}
+
+pub(crate) fn address(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": format!("^{}$", octets()), "examples": ["10.2.0.2"]})
+}
+
+pub(crate) fn prefix(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "pattern": format!("^{}/(3[0-2]|[12]?[0-9])$", octets()),
+        "examples": ["10.9.0.0/16"],
+    })
+}
+
+pub(crate) fn select_prefixes(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": prefix(generator),
+        "minItems": 1,
+        "maxItems": limits::SELECT_PREFIXES_MAX,
+    })
+}
+
+/// A route has a `via` or a `port`.
+pub(crate) fn one_target(schema: &mut Schema) {
+    schema.insert("oneOf".to_owned(), json!([{"required": ["via"]}, {"required": ["port"]}]));
+}
+
+/// A limit is in packets or in bits, and a rate has its burst.
+pub(crate) fn rate_pairs(schema: &mut Schema) {
+    let either = json!([{"required": ["packets_per_second"]}, {"required": ["bits_per_second"]}]);
+    schema.insert("anyOf".to_owned(), either);
+    let pairs = json!({
+        "packets_per_second": ["burst_packets"],
+        "burst_packets": ["packets_per_second"],
+        "bits_per_second": ["burst_bits"],
+        "burst_bits": ["bits_per_second"],
+    });
+    schema.insert("dependentRequired".to_owned(), pairs);
+}
+
+/// `prefixes` go with `by: inner`, and only with it.
+pub(crate) fn inner_prefixes(schema: &mut Schema) {
+    let inner = json!({"properties": {"by": {"const": "inner"}}});
+    schema.insert("if".to_owned(), inner);
+    schema.insert("then".to_owned(), json!({"required": ["prefixes"]}));
+    schema.insert("else".to_owned(), json!({"properties": {"prefixes": false}}));
+}
+
+macro_rules! text_schema {
+    ($type:ty, $name:literal, $schema:expr) => {
+        impl JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $name.into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
+}
+
+text_schema!(
+    Name,
+    "Name",
+    json_schema!({
+        "type": "string",
+        "pattern": "^[0-9A-Za-z][-_.0-9A-Za-z]*$",
+        "maxLength": limits::NAME_CHARS_MAX,
+    })
+);
+text_schema!(
+    InterfaceName,
+    "InterfaceName",
+    json_schema!({
+        "type": "string",
+        "pattern": "^([!-.0-9;-~]{3,15}|[!-.0-9;-~][!-,\\-0-9;-~]|[!-,\\-0-9;-~][!-.0-9;-~]?)$",
+        "examples": ["enp3s0f0"],
+    })
+);
+text_schema!(
+    Colour,
+    "Colour",
+    json_schema!({"type": "string", "pattern": "^#[0-9a-fA-F]{6}$", "examples": ["#d62728"]})
+);
+text_schema!(
+    InterfaceAddress,
+    "InterfaceAddress",
+    json_schema!({
+        "type": "string",
+        "description": "A router's own address with the length of its link's prefix.",
+        "pattern": format!("^{}/(3[0-2]|[12][0-9]|[1-9])$", octets()),
+        "examples": ["10.1.0.1/24"],
+    })
+);

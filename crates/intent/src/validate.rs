@@ -1,0 +1,382 @@
+//! What is right in each document but wrong together: duplicates, links, ports, ids.
+//!
+//! Flow: drafts of all files → **these checks** → typed state. Each check looks only at what decoded well, and keeps
+//! quiet where a faulty part could be the reason, so that one mistake gives one error.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+use std::net::Ipv4Addr;
+
+use hue_tables::Prefix4;
+
+use crate::decode::Cursor;
+use crate::document::{Items, NetworkDraft, NodeDraft};
+use crate::error::{did_you_mean, one_of};
+use crate::limits;
+use crate::links::Links;
+use crate::types::{InterfaceAddress, Name, NetworkPort, Select, Target};
+
+/// The first place of each thing that must be there once.
+struct Seen<'t, K>(HashMap<K, Cursor<'t>>);
+
+impl<'t, K: Hash + Eq> Seen<'t, K> {
+    fn new() -> Self {
+        Self(HashMap::new())
+    }
+
+    /// Remembers `key`; when it was there before, the place where.
+    fn insert(&mut self, key: K, at: Cursor<'t>) -> Option<&Cursor<'t>> {
+        match self.0.entry(key) {
+            std::collections::hash_map::Entry::Occupied(first) => Some(first.into_mut()),
+            std::collections::hash_map::Entry::Vacant(free) => {
+                free.insert(at);
+                None
+            }
+        }
+    }
+}
+
+/// Reports a second occurrence.
+fn twice(at: &Cursor<'_>, first: &Cursor<'_>, found: String, expected: &str) {
+    at.fault(format!("{found} a second time"), expected, Some(format!("first in {}", first.seen_from(at))));
+}
+
+/// Checks everything.
+pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
+    if let [first, others @ ..] = nodes {
+        for other in others {
+            let hint = Some(format!("first in {}", first.at.seen_from(&other.at)));
+            other.at.fault("a second Node", "one Node at most", hint);
+        }
+    }
+    for draft in nodes {
+        node(draft);
+    }
+    names_and_ids(networks);
+    for network in networks {
+        virtual_ports(network);
+        links(network);
+        let known = Known::new(network);
+        neighbours(network, known.as_ref());
+        routes(network, known.as_ref());
+        burst_bits(network);
+    }
+    physical_ports(nodes, networks);
+    shared_ports(networks);
+}
+
+fn node(node: &NodeDraft<'_>) {
+    let mut seen = Seen::new();
+    for (port, at) in present(&node.ports) {
+        let at = at.field_or_self("name");
+        if let Some(first) = seen.insert(port.name.as_str(), at.clone()) {
+            twice(&at, first, format!("port \"{}\"", port.name), "another name");
+        }
+        reserved(&port.name, &at);
+    }
+    let mut interfaces: HashMap<&str, (&Name, Cursor<'_>)> = HashMap::new();
+    for (port, at) in present(&node.ports) {
+        let at = at.field_or_self("interface");
+        let (name, first) = interfaces.entry(port.interface()).or_insert((&port.name, at.clone()));
+        // Of two ports of one name, the name is at fault.
+        if **name != port.name {
+            twice(&at, first, format!("interface \"{}\"", port.interface()), "another interface");
+        }
+    }
+}
+
+/// `hueplane run` writes a capture a port into one folder, and `punt.pcap` next to them.
+fn reserved(name: &Name, at: &Cursor<'_>) {
+    if name.as_str() == "punt" {
+        at.fault("the name \"punt\"", "another name", Some("it stands for punted packets".to_owned()));
+    }
+}
+
+/// Entries of a list that decoded well, with their places.
+fn present<'a, 't, T>(items: &'a Items<'t, T>) -> impl Iterator<Item = (&'a T, &'a Cursor<'t>)> {
+    items.list.iter().filter_map(|item| item.value.as_ref().map(|value| (value, &item.at)))
+}
+
+fn names_and_ids(networks: &[NetworkDraft<'_>]) {
+    let (mut names, mut ids) = (Seen::new(), Seen::new());
+    for network in networks {
+        if let Some(name) = &network.name {
+            let at = network.at.field_or_self("metadata").field_or_self("name");
+            if let Some(first) = names.insert(name.as_str(), at.clone()) {
+                twice(&at, first, format!("network \"{name}\""), "another name");
+            }
+        }
+        if let Some(vid) = network.vid {
+            let at = network.spec.field_or_self("vid");
+            if let Some(first) = ids.insert(vid, at.clone()) {
+                twice(&at, first, format!("vid {vid}"), "an id of its own");
+            }
+        }
+    }
+    if let Some(beyond) = networks.get(limits::NETWORKS_MAX) {
+        let found = format!("{} networks", networks.len());
+        beyond.at.fault(found, format!("at most {}", limits::NETWORKS_MAX), None);
+    }
+}
+
+fn virtual_ports(network: &NetworkDraft<'_>) {
+    let mut seen = Seen::new();
+    for (port, at) in present(&network.ports) {
+        let at = at.field_or_self("name");
+        if let Some(first) = seen.insert(port.name.as_str(), at.clone()) {
+            twice(&at, first, format!("virtual port \"{}\"", port.name), "another name");
+        }
+    }
+}
+
+/// Each prefix is the link of one virtual port.
+fn links(network: &NetworkDraft<'_>) {
+    let mut seen: HashMap<Prefix4, (&str, Cursor<'_>)> = HashMap::new();
+    for (port, at) in present(&network.ports) {
+        let list = at.field_or_self("addresses");
+        for (index, own) in port.addresses.iter().enumerate() {
+            let at = list.entry_or_self(index);
+            let here = (port.name.as_str(), at.clone());
+            let (other, first) = seen.entry(own.link()).or_insert(here);
+            if *other != port.name.as_str() {
+                let found = format!("{own}, whose link {} is already that of \"{other}\"", own.link());
+                at.fault(found, "another prefix", Some(format!("first in {}", first.seen_from(&at))));
+            }
+        }
+    }
+}
+
+/// A network's ports and links, when all of its ports decoded well.
+struct Known {
+    ports: Vec<NetworkPort>,
+    links: Links,
+    /// Index of each virtual port.
+    index: HashMap<Name, usize>,
+    /// Prefixes that are the network's own whatever routes say, with what they are.
+    own: HashMap<Prefix4, String>,
+}
+
+impl Known {
+    fn new(network: &NetworkDraft<'_>) -> Option<Self> {
+        if !network.ports.complete {
+            return None;
+        }
+        let ports: Vec<NetworkPort> = present(&network.ports).map(|(port, _)| port.clone()).collect();
+        let links = Links::new(&ports, present(&network.routes).map(|(route, _)| route));
+        let index = ports.iter().zip(0..).map(|(port, index)| (port.name.clone(), index)).collect();
+        let mut own = HashMap::new();
+        for port in &ports {
+            for address in &port.addresses {
+                let mut add = |prefix, what: &str| {
+                    own.entry(prefix).or_insert_with(|| format!("{what} of \"{}\"", port.name));
+                };
+                add(Prefix4::containing(address.address.to_bits(), 32), "the address");
+                if let Some(last) = address.broadcast() {
+                    add(Prefix4::containing(last.to_bits(), 32), "the broadcast address");
+                    add(address.link(), "the link");
+                }
+            }
+        }
+        Some(Self { ports, links, index, own })
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.ports.iter().map(|port| port.name.as_str())
+    }
+
+    /// Index of the virtual port of this name, or a report.
+    fn port(&self, name: &Name, at: &Cursor<'_>) -> Option<usize> {
+        let index = self.index.get(name).copied();
+        if index.is_none() {
+            let names: BTreeSet<&str> = self.names().collect();
+            let found = format!("the unknown virtual port \"{name}\"");
+            at.fault(found, one_of(names), did_you_mean(name.as_str(), self.names()));
+        }
+        index
+    }
+
+    /// What an address on a link is, in words: of the link of one virtual port, or of any.
+    fn expected(&self, vport: Option<usize>) -> String {
+        let wanted = |index: &usize| vport.is_none_or(|vport| vport == *index);
+        let mut links = Vec::new();
+        for (_, port) in self.ports.iter().enumerate().filter(|(index, _)| wanted(index)) {
+            for own in port.addresses.iter().filter(|own| own.len < 32) {
+                links.push(format!("{} ({})", own.link(), port.name));
+            }
+        }
+        links.dedup();
+        let whose = match vport.and_then(|vport| self.ports.get(vport)) {
+            Some(port) => format!("\"{}\"", port.name),
+            None => "the network".to_owned(),
+        };
+        match links.as_slice() {
+            [] => format!("an address on a link of {whose}, which has none"),
+            links => format!("an address on a link of {whose}: {}", one_of(links.iter().map(String::as_str))),
+        }
+    }
+
+    /// Reports an address that no host on a link (of `vport`, if given) can have.
+    fn on_link(&self, address: Ipv4Addr, vport: Option<usize>, at: &Cursor<'_>, what: &str) {
+        if let Some(own) = self.own.get(&Prefix4::containing(address.to_bits(), 32)) {
+            at.fault(format!("{address}, {own}"), format!("the address of {what}"), None);
+            return;
+        }
+        let link = match (self.links.of(address), vport) {
+            (Some(link), None) => link,
+            (Some(link), Some(vport)) if link.vport == vport => link,
+            (Some(link), _) => {
+                let port = self.ports.get(link.vport).map_or("another port", |port| port.name.as_str());
+                let found = format!("{address}, which is on link {} of \"{port}\"", link.prefix);
+                at.fault(found, self.expected(vport), None);
+                return;
+            }
+            (None, _) => {
+                at.fault(format!("{address}, which is on no link"), self.expected(vport), None);
+                return;
+            }
+        };
+        if link.own.and_then(InterfaceAddress::network) == Some(address) {
+            let found = format!("{address}, the first address of {}", link.prefix);
+            at.fault(found, format!("the address of {what}"), None);
+        }
+    }
+}
+
+fn neighbours(network: &NetworkDraft<'_>, known: Option<&Known>) {
+    let mut seen = Seen::new();
+    for (neighbour, at) in present(&network.neighbours) {
+        let address = at.field_or_self("address");
+        let key = (neighbour.port.as_str(), neighbour.address);
+        if let Some(first) = seen.insert(key, address.clone()) {
+            let found = format!("neighbour {} of \"{}\"", neighbour.address, neighbour.port);
+            twice(&address, first, found, "another address");
+            continue;
+        }
+        let Some(known) = known else { continue };
+        if let Some(vport) = known.port(&neighbour.port, &at.field_or_self("port")) {
+            known.on_link(neighbour.address, Some(vport), &address, "a neighbour");
+        }
+    }
+}
+
+fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
+    let mut seen = Seen::new();
+    for (route, at) in present(&network.routes) {
+        let to = at.field_or_self("to");
+        if let Some(first) = seen.insert(route.to, to.clone()) {
+            twice(&to, first, format!("a route to {}", route.to), "another destination");
+        }
+        const GROUPS: u32 = 0xe000_0000;
+        let groups = Prefix4::containing(GROUPS, 4);
+        if groups.contains(route.to.addr()) && route.to.len() >= groups.len() || route.to.addr() == u32::MAX {
+            let hint = Some(format!("{groups} and 255.255.255.255 are for the router itself"));
+            to.fault(route.to.to_string(), "a unicast prefix", hint);
+        }
+        let Some(known) = known else { continue };
+        // It would never be used: the network's own addresses and links win.
+        if let Some(own) = known.own.get(&route.to) {
+            to.fault(format!("{}, {own}", route.to), "a destination elsewhere", None);
+        }
+        match &route.target {
+            Target::Via(via) => known.on_link(*via, None, &at.field_or_self("via"), "another router"),
+            Target::Port(name) => drop(known.port(name, &at.field_or_self("port"))),
+        }
+    }
+}
+
+/// A bucket of bits must hold a frame of the largest MTU, or no such frame would ever pass.
+fn burst_bits(network: &NetworkDraft<'_>) {
+    let Some(bits) = network.rate_limit.and_then(|limit| limit.bits) else { return };
+    let mtus = present(&network.ports).map(|(port, _)| port.mtu.unwrap_or(limits::MTU_DEFAULT));
+    let Some(mtu) = mtus.max() else { return };
+    const ETHERNET_BYTES: u64 = 14;
+    let least = (u64::from(mtu) + ETHERNET_BYTES) * 8;
+    if bits.burst < least {
+        let at = network.spec.field_or_self("rate_limit").field_or_self("burst_bits");
+        let hint = Some(format!("a frame with {mtu} bytes of IP packet"));
+        at.fault(bits.burst.to_string(), format!("at least {least}"), hint);
+    }
+}
+
+fn physical_ports(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
+    let mut implied = BTreeSet::new();
+    for (port, at) in networks.iter().flat_map(|network| present(&network.ports)) {
+        let field = at.field_or_self("port");
+        match nodes.first() {
+            None => {
+                reserved(&port.port, &field);
+                if implied.insert(port.port.as_str()) && implied.len() == limits::NODE_PORTS_MAX + 1 {
+                    field.fault("another physical port", format!("at most {}", limits::NODE_PORTS_MAX), None);
+                }
+                mtu_fits(port, limits::MTU_DEFAULT, at);
+            }
+            Some(node) if !node.ports.complete => {}
+            Some(node) => match present(&node.ports).find(|(physical, _)| physical.name == port.port) {
+                Some((physical, _)) => mtu_fits(port, physical.mtu, at),
+                None => {
+                    let names = present(&node.ports).map(|(port, _)| port.name.as_str());
+                    let names: Vec<&str> = names.collect();
+                    let found = format!("the unknown port \"{}\"", port.port);
+                    let hint = did_you_mean(port.port.as_str(), names.iter().copied());
+                    field.fault(found, format!("a port of the node: {}", one_of(names)), hint);
+                }
+            },
+        }
+    }
+}
+
+fn mtu_fits(port: &NetworkPort, mtu: u16, at: &Cursor<'_>) {
+    if let Some(own) = port.mtu.filter(|own| *own > mtu) {
+        let hint = Some(format!("the MTU of port \"{}\"", port.port));
+        at.field_or_self("mtu").fault(own.to_string(), format!("at most {mtu}"), hint);
+    }
+}
+
+/// What virtual ports, of any networks, that share a physical port may not share too.
+///
+/// The MAC address, as it selects the network. An address: the ports are on one broadcast domain, where two routers
+/// would both answer ARP for it, so each neighbour would end up at either. The claim on frames (`select`).
+fn shared_ports(networks: &[NetworkDraft<'_>]) {
+    let (mut macs, mut addresses, mut all, mut inner) = (Seen::new(), Seen::new(), Seen::new(), Seen::new());
+    for network in networks {
+        for (port, at) in present(&network.ports) {
+            let physical = port.port.as_str();
+            let mac = at.field_or_self("mac");
+            if let Some(first) = macs.insert((physical, port.mac.0), mac.clone()) {
+                twice(&mac, first, format!("MAC {} on port \"{physical}\"", port.mac), "another MAC");
+            }
+            let list = at.field_or_self("addresses");
+            for (index, own) in port.addresses.iter().enumerate() {
+                let at = list.entry_or_self(index);
+                if let Some(first) = addresses.insert((physical, own.address), at.clone()) {
+                    twice(&at, first, format!("{} on port \"{physical}\"", own.address), "another address");
+                }
+            }
+            let by = network.spec.field_or_self("select");
+            match &network.select {
+                Some(Select::Port) => {
+                    if let Some(first) = all.insert(physical, at.clone()) {
+                        let field = at.field_or_self("port");
+                        let found = format!("all frames of port \"{physical}\" claimed");
+                        twice(&field, first, found, "one virtual port that selects by port");
+                    }
+                }
+                Some(Select::Inner(prefixes)) => {
+                    let list = by.field_or_self("prefixes");
+                    for (index, prefix) in prefixes.iter().enumerate() {
+                        let at = list.entry_or_self(index);
+                        if let Some(first) = inner.insert((physical, *prefix), at.clone()) {
+                            twice(
+                                &at,
+                                first,
+                                format!("{prefix} on port \"{physical}\" claimed"),
+                                "another prefix",
+                            );
+                        }
+                    }
+                }
+                Some(Select::Mac) | None => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A row of a network's next-hop table: what to do with packets whose route names it.
+//!
+//! 16 bytes, so that four share a cache line. The MAC pair lies as it does on the wire (destination, source), so that
+//! rewriting is one copy of 12 bytes.
+
+use std::fmt;
+
+use hue_demux::PortId;
+use hue_wire::Mac;
+use hue_wire::ethernet::Macs;
+
+/// What an [`Adjacency`] is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum AdjacencyKind {
+    /// No route: what a lookup without a match resolves to. No route names it.
+    None = 0,
+    /// The router itself: punt.
+    Local = 1,
+    /// A link's own prefix, or a gateway without a known MAC address: punt until there is a neighbour.
+    Glean = 2,
+    /// A neighbour: rewrite and send.
+    Forward = 3,
+}
+
+/// One next hop.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(C, align(16))]
+pub struct Adjacency {
+    macs: Macs,
+    mtu_bytes: u16,
+    port: PortId,
+    kind: AdjacencyKind,
+}
+
+const _: () = assert!(size_of::<Adjacency>() == 16);
+
+impl Adjacency {
+    /// The row of "no route".
+    pub const NONE: Self = Self::without_neighbour(AdjacencyKind::None, PortId::new(0));
+
+    const fn without_neighbour(kind: AdjacencyKind, port: PortId) -> Self {
+        Self { macs: Macs { destination: Mac::ZERO, source: Mac::ZERO }, mtu_bytes: 0, port, kind }
+    }
+
+    /// The router itself.
+    #[must_use]
+    pub const fn local() -> Self {
+        Self::without_neighbour(AdjacencyKind::Local, PortId::new(0))
+    }
+
+    /// A destination or gateway on the link at `port` whose MAC address is not known.
+    #[must_use]
+    pub const fn glean(port: PortId) -> Self {
+        Self::without_neighbour(AdjacencyKind::Glean, port)
+    }
+
+    /// A neighbour at `dst`, reached through `port`, whose address there is `src`. `mtu_bytes` is the longest IP
+    /// packet the port takes.
+    #[must_use]
+    pub const fn forward(port: PortId, src: Mac, dst: Mac, mtu_bytes: u16) -> Self {
+        let macs = Macs { destination: dst, source: src };
+        Self { macs, mtu_bytes, port, kind: AdjacencyKind::Forward }
+    }
+
+    /// What it is for.
+    #[inline(always)]
+    #[must_use]
+    pub const fn kind(&self) -> AdjacencyKind {
+        self.kind
+    }
+
+    /// Port to send on; of a glean row, the port to ask on.
+    #[inline(always)]
+    #[must_use]
+    pub const fn port(&self) -> PortId {
+        self.port
+    }
+
+    /// Longest IP packet the port takes, bytes; 0 unless the row forwards.
+    #[inline(always)]
+    #[must_use]
+    pub const fn mtu_bytes(&self) -> u16 {
+        self.mtu_bytes
+    }
+
+    /// Destination and source MAC address as on the wire; zeros unless the row forwards.
+    #[inline(always)]
+    #[must_use]
+    pub const fn macs(&self) -> &Macs {
+        &self.macs
+    }
+
+    /// The neighbour's MAC address.
+    #[must_use]
+    pub const fn dst(&self) -> Mac {
+        self.macs.destination
+    }
+
+    /// The sending port's MAC address.
+    #[must_use]
+    pub const fn src(&self) -> Mac {
+        self.macs.source
+    }
+}
+
+impl fmt::Debug for Adjacency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Adjacency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            AdjacencyKind::None => f.write_str("none"),
+            AdjacencyKind::Local => f.write_str("local"),
+            AdjacencyKind::Glean => write!(f, "glean on port {}", self.port),
+            AdjacencyKind::Forward => write!(
+                f,
+                "forward on port {}, source {}, destination {}, MTU {}",
+                self.port,
+                self.src(),
+                self.dst(),
+                self.mtu_bytes
+            ),
+        }
+    }
+}

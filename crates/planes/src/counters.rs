@@ -1,0 +1,161 @@
+//! Packet counters of a network, one an outcome, and of frames that are nobody's.
+//!
+//! Two cache lines a network, touched by one worker only. `received` is their sum, so it always adds up.
+
+use crate::generated::{Loss, Unclaimed};
+use crate::ipv4::Outcome;
+use crate::spec::Verdict;
+
+/// Counters of one network since it was loaded, packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Counters {
+    /// By code; codes start at 1, so that the first word is never used.
+    by_code: [u64; 16],
+}
+
+const _: () = assert!(Outcome::COUNT < 16);
+
+impl Counters {
+    /// Counts one packet.
+    #[inline(always)]
+    pub fn count(&mut self, outcome: Outcome) {
+        self.by_code[usize::from(outcome.code())] += 1;
+    }
+
+    /// Counts several packets.
+    #[inline]
+    pub fn add(&mut self, outcome: Outcome, packets: u64) {
+        self.by_code[usize::from(outcome.code())] += packets;
+    }
+
+    /// Packets of one outcome.
+    #[must_use]
+    pub const fn get(&self, outcome: Outcome) -> u64 {
+        self.by_code[outcome as usize]
+    }
+
+    /// Packets of each outcome, in order, zeros included.
+    pub fn iter(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
+        Outcome::ALL.into_iter().map(|outcome| (outcome, self.get(outcome)))
+    }
+
+    /// Packets of a verdict.
+    #[must_use]
+    pub fn of(&self, verdict: Verdict) -> u64 {
+        self.iter().filter(|(outcome, _)| outcome.verdict() == verdict).map(|(_, count)| count).sum()
+    }
+
+    /// Packets sent on.
+    #[must_use]
+    pub fn forwarded(&self) -> u64 {
+        self.of(Verdict::Forward)
+    }
+
+    /// Packets handed to the control plane.
+    #[must_use]
+    pub fn punted(&self) -> u64 {
+        self.of(Verdict::Punt)
+    }
+
+    /// Packets dropped, by reason, zeros left out.
+    pub fn drops(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
+        self.iter().filter(|(outcome, count)| outcome.verdict() == Verdict::Drop && *count > 0)
+    }
+
+    /// Packets that design select gave to the network: all of the above.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.by_code.iter().sum()
+    }
+}
+
+/// Packets of one network that were lost outside its plane, one counter a reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Losses {
+    by_code: [u64; Loss::COUNT + 1],
+}
+
+impl Losses {
+    /// Counts packets.
+    #[inline]
+    pub fn add(&mut self, reason: Loss, packets: u64) {
+        self.by_code[usize::from(reason.code())] += packets;
+    }
+
+    /// Packets of one reason.
+    #[must_use]
+    pub const fn get(&self, reason: Loss) -> u64 {
+        self.by_code[reason as usize]
+    }
+
+    /// Packets by reason, in order, zeros included.
+    pub fn iter(&self) -> impl Iterator<Item = (Loss, u64)> + '_ {
+        Loss::ALL.into_iter().map(|reason| (reason, self.get(reason)))
+    }
+
+    /// Packets lost at a stage of `spec/kinds.toml`: `arrival`, `queue` or `departure`.
+    #[must_use]
+    pub fn at(&self, stage: &str) -> u64 {
+        self.iter().filter(|(reason, _)| reason.row().stage == stage).map(|(_, count)| count).sum()
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.by_code.iter().sum()
+    }
+}
+
+/// Counters of frames that became no network's packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UnclaimedCounters {
+    by_code: [u64; Unclaimed::COUNT + 1],
+}
+
+impl UnclaimedCounters {
+    /// Counts one frame.
+    #[inline]
+    pub fn count(&mut self, reason: Unclaimed) {
+        self.by_code[usize::from(reason.code())] += 1;
+    }
+
+    /// Counts several frames.
+    pub fn add(&mut self, reason: Unclaimed, frames: u64) {
+        self.by_code[usize::from(reason.code())] += frames;
+    }
+
+    /// Frames of one reason.
+    #[must_use]
+    pub const fn get(&self, reason: Unclaimed) -> u64 {
+        self.by_code[reason as usize]
+    }
+
+    /// Frames by reason, in order, zeros included.
+    pub fn iter(&self) -> impl Iterator<Item = (Unclaimed, u64)> + '_ {
+        Unclaimed::ALL.into_iter().map(|reason| (reason, self.get(reason)))
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.by_code.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn received_is_forward_and_punts_and_drops() {
+        let mut counters = Counters::default();
+        for (times, outcome) in Outcome::ALL.into_iter().enumerate() {
+            (0..=times).for_each(|_| counters.count(outcome));
+        }
+        let drops: u64 = counters.drops().map(|(_, count)| count).sum();
+        assert_eq!(counters.forwarded(), 15);
+        assert_eq!(counters.received(), counters.forwarded() + counters.punted() + drops);
+        assert_eq!(counters.received(), (1..=15).sum());
+    }
+}

@@ -1,0 +1,616 @@
+// Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`.
+use crate::spec::{Metric, OutcomeRow, Verdict};
+
+/// Shortest frame a port takes, bytes.
+pub const FRAME_BYTES_MIN: usize = 14;
+/// Longest frame a port takes, bytes.
+pub const FRAME_BYTES_MAX: usize = 9216;
+
+/// Packets of a network by what became of them: forward, punt or drop.
+pub const METRIC_VERDICTS: Metric = Metric {
+    name: "hueplane_network_packets_total",
+    labels: &["network", "verdict"],
+    doc: "Packets of a network by what became of them: forward, punt or drop.",
+};
+
+/// Packets of a network that were dropped, by reason.
+pub const METRIC_DROPS: Metric = Metric {
+    name: "hueplane_network_drops_total",
+    labels: &["network", "reason"],
+    doc: "Packets of a network that were dropped, by reason.",
+};
+
+/// Packets of a network handed to its control plane, by reason.
+pub const METRIC_PUNTS: Metric = Metric {
+    name: "hueplane_network_punts_total",
+    labels: &["network", "reason"],
+    doc: "Packets of a network handed to its control plane, by reason.",
+};
+
+/// Packets of a network that were lost outside its plane, by reason.
+pub const METRIC_LOSSES: Metric = Metric {
+    name: "hueplane_network_losses_total",
+    labels: &["network", "reason"],
+    doc: "Packets of a network that were lost outside its plane, by reason.",
+};
+
+/// Bytes of a network's frames on the wire, destination MAC to last byte, received or sent.
+pub const METRIC_NETWORK_BYTES: Metric = Metric {
+    name: "hueplane_network_bytes_total",
+    labels: &["network", "direction"],
+    doc: "Bytes of a network's frames on the wire, destination MAC to last byte, received or sent.",
+};
+
+/// Packets of a network by the virtual port they arrived on and what became of them; adds up with the verdicts.
+pub const METRIC_NETWORK_PORT_VERDICTS: Metric = Metric {
+    name: "hueplane_network_port_packets_total",
+    labels: &["network", "port", "verdict"],
+    doc: "Packets of a network by the virtual port they arrived on and what became of them; adds up with the verdicts.",
+};
+
+/// Frames of a physical port, received or sent.
+pub const METRIC_PORT_PACKETS: Metric = Metric {
+    name: "hueplane_port_packets_total",
+    labels: &["port", "direction"],
+    doc: "Frames of a physical port, received or sent.",
+};
+
+/// Bytes of a physical port's frames, destination MAC to last byte, received or sent.
+pub const METRIC_PORT_BYTES: Metric = Metric {
+    name: "hueplane_port_bytes_total",
+    labels: &["port", "direction"],
+    doc: "Bytes of a physical port's frames, destination MAC to last byte, received or sent.",
+};
+
+/// Frames lost at a physical port itself: its receive ring was full, the system did not send, a share of the ring was used up, or nobody here is meant.
+pub const METRIC_PORT_LOSSES: Metric = Metric {
+    name: "hueplane_port_losses_total",
+    labels: &["port", "reason"],
+    doc: "Frames lost at a physical port itself: its receive ring was full, the system did not send, a share of the ring was used up, or nobody here is meant.",
+};
+
+/// Frames that became no network's packet, by reason.
+pub const METRIC_UNCLAIMED: Metric = Metric {
+    name: "hueplane_unclaimed_frames_total",
+    labels: &["reason"],
+    doc: "Frames that became no network's packet, by reason.",
+};
+
+/// Kinds of plane.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// An IPv4 router.
+    Ipv4 = 1,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 1] = [Self::Ipv4];
+
+    /// Name in kinds.toml, intent and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ipv4 => "ipv4",
+        }
+    }
+
+    /// Substrates it runs on.
+    #[must_use]
+    pub const fn runs_on(self) -> &'static [&'static str] {
+        match self {
+            Self::Ipv4 => &["soft"],
+        }
+    }
+}
+
+/// Why a frame is no network's packet, in the order they are tried.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Unclaimed {
+    /// Too short for an Ethernet header.
+    Runt = 1,
+    /// Longer than the longest frame a port takes.
+    TooLong = 2,
+    /// Design select found no network for the frame.
+    NoNetwork = 3,
+}
+
+impl Unclaimed {
+    /// How many there are.
+    pub const COUNT: usize = 3;
+
+    /// Every one, in order.
+    pub const ALL: [Self; 3] = [Self::Runt, Self::TooLong, Self::NoNetwork];
+
+    const ROWS: [OutcomeRow; 3] = [
+        OutcomeRow {
+            name: "runt",
+            verdict: Verdict::Drop,
+            stage: "demux",
+            doc: "Too short for an Ethernet header.",
+            when: "n < 14",
+            source: "IEEE 802.3 §3.1.1",
+        },
+        OutcomeRow {
+            name: "too_long",
+            verdict: Verdict::Drop,
+            stage: "demux",
+            doc: "Longer than the longest frame a port takes.",
+            when: "n > 9216",
+            source: "hueplane (jumbo frames of 9,202 bytes of IP and below)",
+        },
+        OutcomeRow {
+            name: "no_network",
+            verdict: Verdict::Drop,
+            stage: "demux",
+            doc: "Design select found no network for the frame.",
+            when: "no design-select row matches; or the destination MAC is a group address and no network is attached to the port",
+            source: "Unnikrishnan §4.2",
+        },
+    ];
+
+    /// Number in counters and in hardware: its place in the order, from 1.
+    #[inline]
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The outcome of a code.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1..=3 => Some(Self::ALL[code as usize - 1]),
+            _ => None,
+        }
+    }
+
+    /// Its row of the specification.
+    #[must_use]
+    pub const fn row(self) -> &'static OutcomeRow {
+        &Self::ROWS[self as usize - 1]
+    }
+
+    /// Name in output, metrics and documentation.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What is done with the packet.
+    #[inline]
+    #[must_use]
+    pub const fn verdict(self) -> Verdict {
+        self.row().verdict
+    }
+}
+
+/// Where a packet is lost outside its plane.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Loss {
+    /// The network's share of a port's receive ring was used up.
+    RingQuota = 1,
+    /// The network's share of the ring from the port's worker to the network's worker was used up.
+    HandoverFull = 2,
+    /// The network's queue had no room, or no packet memory was left for another packet.
+    QueueFull = 3,
+    /// A broadcast ARP message that is no business of the network.
+    ArpForeign = 4,
+    /// A broadcast or multicast packet whose sender is on none of the network's links there.
+    GroupForeign = 5,
+    /// The network's control plane sent a frame under a MAC address that is not its virtual port's.
+    ForgedSource = 6,
+    /// An ARP message claims an address whose neighbour is known under another MAC address, or an address of the router itself.
+    ArpForged = 7,
+    /// Above the network's punt limit.
+    PuntLimited = 8,
+    /// The network's namespace did not take the packet.
+    ControlFull = 9,
+    /// The network has no control plane on the virtual port.
+    ControlAbsent = 10,
+    /// The port's transmit ring was full.
+    PortFull = 11,
+    /// The port to send on is down or gone.
+    PortDown = 12,
+    /// The network's share of the ring from its worker to the sending port's worker was used up.
+    HandoverSendFull = 13,
+}
+
+impl Loss {
+    /// How many there are.
+    pub const COUNT: usize = 13;
+
+    /// Every one, in order.
+    pub const ALL: [Self; 13] = [
+        Self::RingQuota,
+        Self::HandoverFull,
+        Self::QueueFull,
+        Self::ArpForeign,
+        Self::GroupForeign,
+        Self::ForgedSource,
+        Self::ArpForged,
+        Self::PuntLimited,
+        Self::ControlFull,
+        Self::ControlAbsent,
+        Self::PortFull,
+        Self::PortDown,
+        Self::HandoverSendFull,
+    ];
+
+    const ROWS: [OutcomeRow; 13] = [
+        OutcomeRow {
+            name: "ring_quota",
+            verdict: Verdict::Drop,
+            stage: "arrival",
+            doc: "The network's share of a port's receive ring was used up.",
+            when: "the port polices before its ring, and as many packets of the network are between wire and plane as its share",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "handover_full",
+            verdict: Verdict::Drop,
+            stage: "arrival",
+            doc: "The network's share of the ring from the port's worker to the network's worker was used up.",
+            when: "port and network live on different workers",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "queue_full",
+            verdict: Verdict::Drop,
+            stage: "queue",
+            doc: "The network's queue had no room, or no packet memory was left for another packet.",
+            when: "the queue is as long as its limit, which shrinks as packet memory runs short",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "arp_foreign",
+            verdict: Verdict::Drop,
+            stage: "queue",
+            doc: "A broadcast ARP message that is no business of the network.",
+            when: "a request for none of the network's addresses on the port and no announcement of a neighbour on its links there",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "group_foreign",
+            verdict: Verdict::Drop,
+            stage: "queue",
+            doc: "A broadcast or multicast packet whose sender is on none of the network's links there.",
+            when: "IPv4, and the source is neither 0.0.0.0 nor inside a link of the virtual port",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "forged_source",
+            verdict: Verdict::Drop,
+            stage: "queue",
+            doc: "The network's control plane sent a frame under a MAC address that is not its virtual port's.",
+            when: "the source MAC of a frame from the namespace is another one",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "arp_forged",
+            verdict: Verdict::Drop,
+            stage: "departure",
+            doc: "An ARP message claims an address whose neighbour is known under another MAC address, or an address of the router itself.",
+            when: "a punted ARP message, on that virtual port",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "punt_limited",
+            verdict: Verdict::Drop,
+            stage: "departure",
+            doc: "Above the network's punt limit.",
+            when: "the packet is punted and the punt limit's bucket is empty",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "control_full",
+            verdict: Verdict::Drop,
+            stage: "departure",
+            doc: "The network's namespace did not take the packet.",
+            when: "the packet is punted and the TAP of its virtual port is full or failing",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "control_absent",
+            verdict: Verdict::Drop,
+            stage: "departure",
+            doc: "The network has no control plane on the virtual port.",
+            when: "the packet is punted and there is no TAP for its virtual port",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "port_full",
+            verdict: Verdict::Drop,
+            stage: "departure",
+            doc: "The port's transmit ring was full.",
+            when: "the packet is forwarded, or sent by the network's control plane",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "port_down",
+            verdict: Verdict::Drop,
+            stage: "departure",
+            doc: "The port to send on is down or gone.",
+            when: "the packet is forwarded, or sent by the network's control plane",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "handover_send_full",
+            verdict: Verdict::Drop,
+            stage: "departure",
+            doc: "The network's share of the ring from its worker to the sending port's worker was used up.",
+            when: "port and network live on different workers",
+            source: "hueplane",
+        },
+    ];
+
+    /// Number in counters and in hardware: its place in the order, from 1.
+    #[inline]
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The outcome of a code.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1..=13 => Some(Self::ALL[code as usize - 1]),
+            _ => None,
+        }
+    }
+
+    /// Its row of the specification.
+    #[must_use]
+    pub const fn row(self) -> &'static OutcomeRow {
+        &Self::ROWS[self as usize - 1]
+    }
+
+    /// Name in output, metrics and documentation.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What is done with the packet.
+    #[inline]
+    #[must_use]
+    pub const fn verdict(self) -> Verdict {
+        self.row().verdict
+    }
+}
+
+/// What the `ipv4` kind may become and may hold.
+pub mod ipv4 {
+    use super::{OutcomeRow, Verdict};
+
+    /// Width of a lookup key, bits.
+    pub const KEY_BITS: u32 = 32;
+    /// Rows of a network's next-hop table at most.
+    pub const NEXT_HOPS_MAX: usize = 65535;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 68;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// What becomes of a packet, in the order they are tried: the first that holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// Above the network's rate limit.
+        RateLimited = 1,
+        /// ARP, which the network's control plane speaks.
+        Arp = 2,
+        /// Neither IPv4 nor ARP; a VLAN tag or an 802.3 length counts as neither.
+        Ethertype = 3,
+        /// The frame ends before the fixed part of an IPv4 header does.
+        Truncated = 4,
+        /// The version field is not 4.
+        Version = 5,
+        /// The header length is below 20 bytes or reaches beyond the frame.
+        HeaderLength = 6,
+        /// The total length is below the header length or reaches beyond the frame.
+        TotalLength = 7,
+        /// The header checksum does not hold.
+        Checksum = 8,
+        /// For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
+        Local = 9,
+        /// The time to live ends here; the control plane answers time exceeded.
+        Ttl = 10,
+        /// Carries IPv4 options, which the control plane looks at.
+        Options = 11,
+        /// No route matches the destination.
+        NoRoute = 12,
+        /// The next hop's MAC address is not known yet; the control plane asks for it.
+        NoNeighbour = 13,
+        /// Larger than the outgoing port's MTU; the control plane fragments or answers fragmentation needed.
+        Mtu = 14,
+        /// Sent on with the next hop's MAC addresses, TTL one less, checksum updated; all other bytes stay.
+        Forward = 15,
+    }
+
+    impl Outcome {
+        /// How many there are.
+        pub const COUNT: usize = 15;
+
+        /// Every one, in order.
+        pub const ALL: [Self; 15] = [
+            Self::RateLimited,
+            Self::Arp,
+            Self::Ethertype,
+            Self::Truncated,
+            Self::Version,
+            Self::HeaderLength,
+            Self::TotalLength,
+            Self::Checksum,
+            Self::Local,
+            Self::Ttl,
+            Self::Options,
+            Self::NoRoute,
+            Self::NoNeighbour,
+            Self::Mtu,
+            Self::Forward,
+        ];
+
+        const ROWS: [OutcomeRow; 15] = [
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                stage: "meter",
+                doc: "Above the network's rate limit.",
+                when: "the network has a rate limit and a bucket of it holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "arp",
+                verdict: Verdict::Punt,
+                stage: "ethernet",
+                doc: "ARP, which the network's control plane speaks.",
+                when: "be16(12) = 0x0806",
+                source: "RFC 826",
+            },
+            OutcomeRow {
+                name: "ethertype",
+                verdict: Verdict::Drop,
+                stage: "ethernet",
+                doc: "Neither IPv4 nor ARP; a VLAN tag or an 802.3 length counts as neither.",
+                when: "be16(12) != 0x0800",
+                source: "RFC 894",
+            },
+            OutcomeRow {
+                name: "truncated",
+                verdict: Verdict::Drop,
+                stage: "header",
+                doc: "The frame ends before the fixed part of an IPv4 header does.",
+                when: "present < 20",
+                source: "RFC 1812 §5.2.2 (1)",
+            },
+            OutcomeRow {
+                name: "version",
+                verdict: Verdict::Drop,
+                stage: "header",
+                doc: "The version field is not 4.",
+                when: "version != 4",
+                source: "RFC 1812 §5.2.2 (3)",
+            },
+            OutcomeRow {
+                name: "header_length",
+                verdict: Verdict::Drop,
+                stage: "header",
+                doc: "The header length is below 20 bytes or reaches beyond the frame.",
+                when: "ihl < 20 or ihl > present",
+                source: "RFC 1812 §5.2.2 (4)",
+            },
+            OutcomeRow {
+                name: "total_length",
+                verdict: Verdict::Drop,
+                stage: "header",
+                doc: "The total length is below the header length or reaches beyond the frame.",
+                when: "total < ihl or total > present",
+                source: "RFC 1812 §5.2.2 (5)",
+            },
+            OutcomeRow {
+                name: "checksum",
+                verdict: Verdict::Drop,
+                stage: "header",
+                doc: "The header checksum does not hold.",
+                when: "the ones' complement sum of be16(14), be16(16), ... be16(14 + ihl - 2) is not 0xffff",
+                source: "RFC 1812 §5.2.2 (2), RFC 1071",
+            },
+            OutcomeRow {
+                name: "local",
+                verdict: Verdict::Punt,
+                stage: "lookup",
+                doc: "For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.",
+                when: "dst = 255.255.255.255, or dst is in 224.0.0.0/4, or hop exists and is of kind local",
+                source: "RFC 1812 §5.2.3",
+            },
+            OutcomeRow {
+                name: "ttl",
+                verdict: Verdict::Punt,
+                stage: "next_hop",
+                doc: "The time to live ends here; the control plane answers time exceeded.",
+                when: "ttl < 2",
+                source: "RFC 1812 §5.3.1",
+            },
+            OutcomeRow {
+                name: "options",
+                verdict: Verdict::Punt,
+                stage: "next_hop",
+                doc: "Carries IPv4 options, which the control plane looks at.",
+                when: "ihl > 20",
+                source: "RFC 1812 §5.2.4, §4.2.2.1",
+            },
+            OutcomeRow {
+                name: "no_route",
+                verdict: Verdict::Drop,
+                stage: "next_hop",
+                doc: "No route matches the destination.",
+                when: "no prefix of the network's table matches dst",
+                source: "RFC 1812 §5.2.7.1",
+            },
+            OutcomeRow {
+                name: "no_neighbour",
+                verdict: Verdict::Punt,
+                stage: "next_hop",
+                doc: "The next hop's MAC address is not known yet; the control plane asks for it.",
+                when: "hop is of kind glean",
+                source: "RFC 1812 §3.3.2, RFC 826",
+            },
+            OutcomeRow {
+                name: "mtu",
+                verdict: Verdict::Punt,
+                stage: "next_hop",
+                doc: "Larger than the outgoing port's MTU; the control plane fragments or answers fragmentation needed.",
+                when: "total > mtu of hop",
+                source: "RFC 1812 §5.2.6",
+            },
+            OutcomeRow {
+                name: "forward",
+                verdict: Verdict::Forward,
+                stage: "rewrite",
+                doc: "Sent on with the next hop's MAC addresses, TTL one less, checksum updated; all other bytes stay.",
+                when: "true",
+                source: "RFC 1812 §5.2.1, RFC 1141, RFC 1624 §3",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=15 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+}

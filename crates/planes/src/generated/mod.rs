@@ -1,0 +1,5 @@
+//! What `spec/codegen` wrote from `spec/kinds.toml`.
+
+mod kinds;
+
+pub use kinds::*;

@@ -1,0 +1,147 @@
+//! The `ipv4` kind: an IPv4 router.
+//!
+//! Flow: demux → meter → [`check`] → one table lookup (by the caller, batched over networks) → [`finish`] → port.
+//! Outcomes and their order: `spec/kinds.toml`. Both halves look at the conditions in that order; in the common case
+//! every branch falls through. Offsets are bytes from the start of the frame. Source: RFC 1812 §5.2, RFC 1624 §3.
+
+mod explain;
+
+use hue_wire::{ethernet, ipv4};
+
+pub use crate::adjacency::{Adjacency, AdjacencyKind};
+pub use crate::generated::ipv4::{KEY_BITS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
+pub use explain::{Explanation, Stage, explain};
+
+/// A packet whose header is sound: what the second half needs of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Checked {
+    /// Destination address: the lookup key.
+    pub key: u32,
+    total_bytes: u16,
+    flags: u16,
+}
+
+impl Checked {
+    /// What an array of them is filled with.
+    pub const EMPTY: Self = Self { key: 0, total_bytes: 0, flags: 0 };
+    /// Destined to limited broadcast or multicast.
+    const GROUP: u16 = 1;
+    /// TTL 0 or 1.
+    const EXPIRES: u16 = 2;
+    /// The header is longer than its fixed part.
+    const OPTIONS: u16 = 4;
+
+    #[inline(always)]
+    fn new(header: &ipv4::Header, flags: u16) -> Self {
+        let key = header.destination.get();
+        let group = u16::from(key >> 28 == 0xe) | u16::from(key == u32::MAX);
+        let expires = u16::from(header.ttl < 2);
+        let flags = flags | (group * Self::GROUP) | (expires * Self::EXPIRES);
+        Self { key, total_bytes: header.total_length.get(), flags }
+    }
+}
+
+/// The checks that need no table: Ethernet and IPv4 header.
+///
+/// # Errors
+/// The outcome that ends the packet's way. A frame below 14 bytes, which ports do not let in, counts as `ethertype`.
+#[inline(always)]
+pub fn check(frame: &[u8]) -> Result<Checked, Outcome> {
+    match check_plain(frame) {
+        Some(checked) => Ok(checked),
+        None => check_rest(frame),
+    }
+}
+
+/// The common case in few branches: an IPv4 header without options that is right in every way. `None` says nothing;
+/// [`check_rest`] decides.
+#[inline(always)]
+fn check_plain(frame: &[u8]) -> Option<Checked> {
+    const PLAIN: [u8; 3] = [0x08, 0x00, 0x45];
+    let head = frame.first_chunk::<{ ethernet::HEADER_BYTES + ipv4::HEADER_BYTES }>()?;
+    let (_, packet) = head.split_at(ethernet::HEADER_BYTES);
+    let (header, _) = ipv4::Header::over(packet)?;
+    let total_bytes = header.total_length.get();
+    let present = frame.len() - ethernet::HEADER_BYTES;
+    let sound = head[12..15] == PLAIN
+        && usize::from(total_bytes) >= ipv4::HEADER_BYTES
+        && usize::from(total_bytes) <= present
+        && ipv4::verify(header);
+    sound.then(|| Checked::new(header, 0))
+}
+
+/// [`check`] in the order of the specification.
+#[cold]
+fn check_rest(frame: &[u8]) -> Result<Checked, Outcome> {
+    let Some((ethernet, present)) = ethernet::Header::over(frame) else { return Err(Outcome::Ethertype) };
+    match ethernet.ethertype() {
+        ethernet::EtherType::IPV4 => {}
+        ethernet::EtherType::ARP => return Err(Outcome::Arp),
+        _ => return Err(Outcome::Ethertype),
+    }
+    let Some((header, _)) = ipv4::Header::over(present) else { return Err(Outcome::Truncated) };
+    if header.version() != 4 {
+        return Err(Outcome::Version);
+    }
+    let header_bytes = header.header_bytes();
+    if header_bytes < ipv4::HEADER_BYTES || header_bytes > present.len() {
+        return Err(Outcome::HeaderLength);
+    }
+    let total_bytes = header.total_length.get();
+    if usize::from(total_bytes) < header_bytes || usize::from(total_bytes) > present.len() {
+        return Err(Outcome::TotalLength);
+    }
+    let plain = header_bytes == ipv4::HEADER_BYTES;
+    if !(if plain { ipv4::verify(header) } else { ipv4::verify_bytes(&present[..header_bytes]) }) {
+        return Err(Outcome::Checksum);
+    }
+    Ok(Checked::new(header, u16::from(!plain) * Checked::OPTIONS))
+}
+
+/// What becomes of a sound packet whose longest matching prefix names `hop` ([`Adjacency::NONE`] without a match).
+#[inline(always)]
+#[must_use]
+pub fn decide(checked: Checked, hop: &Adjacency) -> Outcome {
+    let kind = hop.kind();
+    if kind == AdjacencyKind::Forward && checked.flags == 0 && checked.total_bytes <= hop.mtu_bytes() {
+        return Outcome::Forward;
+    }
+    decide_rest(checked, hop)
+}
+
+/// [`decide`] in the order of the specification; the branch above only spares the common case the walk.
+#[cold]
+fn decide_rest(checked: Checked, hop: &Adjacency) -> Outcome {
+    let kind = hop.kind();
+    if checked.flags & Checked::GROUP != 0 || kind == AdjacencyKind::Local {
+        Outcome::Local
+    } else if checked.flags & Checked::EXPIRES != 0 {
+        Outcome::Ttl
+    } else if checked.flags & Checked::OPTIONS != 0 {
+        Outcome::Options
+    } else if kind == AdjacencyKind::None {
+        Outcome::NoRoute
+    } else if kind == AdjacencyKind::Glean {
+        Outcome::NoNeighbour
+    } else if checked.total_bytes > hop.mtu_bytes() {
+        Outcome::Mtu
+    } else {
+        Outcome::Forward
+    }
+}
+
+/// Decides, and rewrites the frame when it is to be forwarded; else the frame stays as it is.
+///
+/// `checked` must be of this very frame.
+#[inline(always)]
+pub fn finish(frame: &mut [u8], checked: Checked, hop: &Adjacency) -> Outcome {
+    let outcome = decide(checked, hop);
+    if outcome == Outcome::Forward
+        && let Some((ethernet, packet)) = ethernet::Header::over_mut(frame)
+        && let Some((header, _)) = ipv4::Header::over_mut(packet)
+    {
+        ethernet::rewrite_macs(ethernet, hop.macs());
+        header.decrement_ttl();
+    }
+    outcome
+}

@@ -1,0 +1,25 @@
+//! Kinds of data plane: (frame, tables, time) → outcome.
+//!
+//! Flow: demux → **planes** → port. A kind is one module named as its row of `spec/kinds.toml`, from which its outcomes
+//! are generated; it keeps no state, takes no locks and never panics on a packet. What the kinds share sits beside
+//! them: next-hop rows ([`Adjacency`]), token buckets ([`Meter`]) and counters ([`Counters`]).
+
+mod adjacency;
+mod counters;
+mod generated;
+pub mod ipv4;
+mod meter;
+mod spec;
+
+pub use adjacency::{Adjacency, AdjacencyKind};
+pub use counters::{Counters, Losses, UnclaimedCounters};
+pub use generated::{
+    FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES,
+    METRIC_NETWORK_PORT_VERDICTS, METRIC_PORT_BYTES, METRIC_PORT_LOSSES, METRIC_PORT_PACKETS, METRIC_PUNTS,
+    METRIC_UNCLAIMED, METRIC_VERDICTS, Unclaimed,
+};
+pub use meter::{Meter, MeterError, Rate, RateLimit};
+pub use spec::{Metric, OutcomeRow, Verdict};
+
+// The limits of frames stand in the specification and in `wire`, which cannot read it.
+const _: () = assert!(FRAME_BYTES_MAX == hue_wire::FRAME_MAX && FRAME_BYTES_MIN == hue_wire::FRAME_MIN);

@@ -1,0 +1,224 @@
+//! Token buckets in packets and in bits, in integers, so that hardware can do the very same.
+//!
+//! Flow: demux → **meter** → checks. One rate, colour-blind: a packet conforms or is dropped (RFC 2697 §3 with one
+//! bucket). Time is an argument, nanoseconds from any start.
+//!
+//! Arithmetic of a bucket, exact: nothing is ever rounded. What is metered (a packet; a bit of a frame) costs 10^9
+//! tokens. A rate R (40 bits, at least 1) earns R tokens a nanosecond. The bucket holds `cap` = burst × 10^9 tokens
+//! (burst 40 bits, at least 1; `cap` 70 bits) and starts full. At a packet at time `now` (64 bits):
+//!
+//! ```text
+//! elapsed  = now - last if now > last else 0      64 bits
+//! level    = min(level + elapsed × R, cap)        70 bits; the sum has 105 before the minimum
+//! last     = max(last, now)
+//! ```
+//!
+//! and the packet conforms if each bucket holds what it costs: 10^9, and 8 × 10^9 a byte of the frame. Then each pays;
+//! else none does. Time that goes backwards earns nothing and loses nothing.
+
+use thiserror::Error;
+
+/// Tokens that one of what is metered costs: nanoseconds in a second.
+const UNIT_TOKENS: u128 = 1_000_000_000;
+
+/// A rate and how far it may be exceeded at once, in packets or in bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Rate {
+    per_second: u64,
+    burst: u64,
+}
+
+/// Why numbers are no rate; the caller's fault.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum MeterError {
+    /// Rate or burst is 0, which would pass nothing ever, or above its limit.
+    #[error("{what} is {found}: expected 1 to {max}")]
+    Range {
+        /// Which of the two.
+        what: &'static str,
+        /// What was given.
+        found: u64,
+        /// [`Rate::MAX`].
+        max: u64,
+    },
+}
+
+impl Rate {
+    /// Highest rate a second, deepest burst.
+    pub const MAX: u64 = 1_000_000_000_000;
+
+    /// A rate a second, with a burst.
+    ///
+    /// # Errors
+    /// `Range` when one of them is 0 or above [`Rate::MAX`].
+    pub const fn new(per_second: u64, burst: u64) -> Result<Self, MeterError> {
+        if per_second == 0 || per_second > Self::MAX {
+            return Err(MeterError::Range { what: "rate", found: per_second, max: Self::MAX });
+        }
+        if burst == 0 || burst > Self::MAX {
+            return Err(MeterError::Range { what: "burst", found: burst, max: Self::MAX });
+        }
+        Ok(Self { per_second, burst })
+    }
+
+    /// Packets or bits a second.
+    #[must_use]
+    pub const fn per_second(self) -> u64 {
+        self.per_second
+    }
+
+    /// Packets or bits at once.
+    #[must_use]
+    pub const fn burst(self) -> u64 {
+        self.burst
+    }
+}
+
+/// What a network may take at most. With neither it may take everything.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RateLimit {
+    /// In packets.
+    pub packets: Option<Rate>,
+    /// In bits of frames, destination MAC to last byte.
+    pub bits: Option<Rate>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Bucket {
+    rate: Rate,
+    cap: u128,
+    level: u128,
+}
+
+impl Bucket {
+    fn full(rate: Rate) -> Self {
+        let cap = u128::from(rate.burst) * UNIT_TOKENS;
+        Self { rate, cap, level: cap }
+    }
+
+    fn earn(&mut self, elapsed_ns: u64) {
+        let earned = u128::from(elapsed_ns) * u128::from(self.rate.per_second);
+        self.level = (self.level + earned).min(self.cap);
+    }
+}
+
+/// The buckets of one network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Meter {
+    packets: Option<Bucket>,
+    bits: Option<Bucket>,
+    last_ns: u64,
+}
+
+impl Meter {
+    /// Full buckets.
+    #[must_use]
+    pub fn new(limit: RateLimit) -> Self {
+        Self { packets: limit.packets.map(Bucket::full), bits: limit.bits.map(Bucket::full), last_ns: 0 }
+    }
+
+    /// Whether a frame of `frame_bytes` at `now_ns` conforms; it is charged if so.
+    #[must_use]
+    pub fn conforms(&mut self, now_ns: u64, frame_bytes: usize) -> bool {
+        let elapsed_ns = now_ns.saturating_sub(self.last_ns);
+        self.last_ns = self.last_ns.max(now_ns);
+        let costs = [UNIT_TOKENS, frame_bytes as u128 * 8 * UNIT_TOKENS];
+        let mut conforms = true;
+        for (bucket, cost) in [&mut self.packets, &mut self.bits].into_iter().zip(costs) {
+            if let Some(bucket) = bucket {
+                bucket.earn(elapsed_ns);
+                conforms &= bucket.level >= cost;
+            }
+        }
+        if conforms {
+            for (bucket, cost) in [&mut self.packets, &mut self.bits].into_iter().zip(costs) {
+                if let Some(bucket) = bucket {
+                    bucket.level -= cost;
+                }
+            }
+        }
+        conforms
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub fn limit(&self) -> RateLimit {
+        RateLimit { packets: self.packets.map(|one| one.rate), bits: self.bits.map(|one| one.rate) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packets(rate: u64, burst: u64) -> Meter {
+        Meter::new(RateLimit { packets: Some(Rate::new(rate, burst).unwrap()), bits: None })
+    }
+
+    #[test]
+    fn a_burst_passes_then_the_rate() {
+        let mut meter = packets(1000, 3);
+        let passed = |meter: &mut Meter, now_ns| (0..10).filter(|_| meter.conforms(now_ns, 64)).count();
+        assert_eq!(passed(&mut meter, 0), 3);
+        assert_eq!(passed(&mut meter, 999_999), 0);
+        assert_eq!(passed(&mut meter, 1_000_000), 1);
+        assert_eq!(passed(&mut meter, 3_500_000), 2);
+        assert_eq!(passed(&mut meter, 4_000_000), 1);
+        assert_eq!(passed(&mut meter, u64::MAX), 3);
+    }
+
+    #[test]
+    fn bits_are_those_of_the_frame_and_nobody_pays_for_a_drop() {
+        let rate = |rate, burst| Some(Rate::new(rate, burst).unwrap());
+        let mut meter = Meter::new(RateLimit { packets: rate(1, 2), bits: rate(800, 800) });
+        assert!(!meter.conforms(0, 101));
+        assert!(meter.conforms(0, 60));
+        assert!(!meter.conforms(0, 41));
+        assert!(meter.conforms(0, 40));
+        assert!(!meter.conforms(0, 0), "both packets are gone");
+        assert!(meter.conforms(1_000_000_000, 100));
+    }
+
+    #[test]
+    fn time_that_goes_back_gives_and_takes_nothing() {
+        let mut meter = packets(1, 1);
+        assert!(meter.conforms(5_000_000_000, 64));
+        assert!(!meter.conforms(1, 64));
+        assert!(!meter.conforms(5_999_999_999, 64));
+        assert!(meter.conforms(6_000_000_000, 64));
+    }
+
+    #[test]
+    fn limits_hold_at_their_edges() {
+        assert!(Rate::new(Rate::MAX, Rate::MAX).is_ok());
+        for (rate, burst) in [(0, 1), (1, 0), (Rate::MAX + 1, 1), (1, Rate::MAX + 1)] {
+            assert!(Rate::new(rate, burst).is_err(), "{rate} {burst}");
+        }
+    }
+
+    proptest! {
+        /// No window of time passes more than burst + rate × window (and nothing overflows on the way).
+        #[test]
+        fn never_above_the_line(
+            rate in prop::sample::select(vec![1, 3, 1_000, 99_999_999, Rate::MAX]),
+            burst in prop::sample::select(vec![1, 2, 1_000, Rate::MAX]),
+            times in prop::collection::vec(prop_oneof![0..10u64, 0..4_000_000_000u64, any::<u64>()], 1..200),
+        ) {
+            let mut meter = packets(rate, burst);
+            let mut times = times;
+            times.sort_unstable();
+            let mut passed = Vec::new();
+            for now in times {
+                if meter.conforms(now, 64) {
+                    passed.push(now);
+                }
+                if let Some(first) = passed.first() {
+                    let earned = u128::from(now - first) * u128::from(rate) / UNIT_TOKENS;
+                    prop_assert!(passed.len() as u128 <= u128::from(burst) + earned);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The `ipv4` plane against its oracle: same outcome, same bytes; and the comparison against planes with a planted bug.
+
+#![allow(clippy::unwrap_used)] // a test may panic: that is how it fails
+
+mod oracle;
+
+use hue_planes::ipv4::{self, Adjacency, Outcome};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+
+/// A plane: what becomes of a frame, which it rewrites.
+type Plane = fn(&mut [u8], &Adjacency) -> Outcome;
+
+fn plane(frame: &mut [u8], hop: &Adjacency) -> Outcome {
+    match ipv4::check(frame) {
+        Ok(checked) => ipv4::finish(frame, checked, hop),
+        Err(outcome) => outcome,
+    }
+}
+
+fn compare(plane: Plane, frame: &[u8], hop: &Adjacency) -> Result<(), TestCaseError> {
+    let (outcome, bytes) = oracle::expected(frame, hop);
+    let mut found = frame.to_vec();
+    prop_assert_eq!(plane(&mut found, hop), outcome);
+    prop_assert_eq!(found, bytes);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 20_000, ..Config::default() })]
+
+    #[test]
+    fn agrees_with_the_specification(frame in oracle::frame(), hop in oracle::hop()) {
+        compare(plane, &frame, &hop)?;
+    }
+
+    #[test]
+    fn explanations_say_what_happens(frame in oracle::frame(), hop in oracle::hop()) {
+        let explained = ipv4::explain(&frame, |_| (hop, "matched".to_owned()));
+        let (outcome, bytes) = oracle::expected(&frame, &hop);
+        prop_assert_eq!(explained.outcome, outcome);
+        prop_assert_eq!(explained.bytes, bytes);
+        let last = explained.stages.last().unwrap();
+        prop_assert_eq!(last.name, outcome.row().stage);
+        prop_assert_eq!(last.outcome, Some(outcome.name()));
+        prop_assert!(explained.stages.iter().rev().skip(1).all(|stage| stage.outcome.is_none()));
+    }
+
+    #[test]
+    fn no_bytes_panic(mut frame in prop::collection::vec(any::<u8>(), 0..80), hop in oracle::hop()) {
+        plane(&mut frame, &hop);
+        ipv4::explain(&frame, |_| (hop, String::new()));
+    }
+}
+
+#[test]
+fn every_outcome_is_reached() {
+    let mut seen = [false; Outcome::COUNT + 1];
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..20_000 {
+        let frame = oracle::frame().new_tree(&mut runner).unwrap().current();
+        let hop = oracle::hop().new_tree(&mut runner).unwrap().current();
+        seen[usize::from(oracle::expected(&frame, &hop).0.code())] = true;
+    }
+    let missing: Vec<_> = Outcome::ALL.into_iter().filter(|one| !seen[usize::from(one.code())]).collect();
+    assert_eq!(missing, [Outcome::RateLimited], "the meter is not the plane's");
+}
+
+/// A comparison that cannot fail proves nothing: each of these must.
+#[test]
+fn planted_bugs_are_found() {
+    let bugs: [(&str, Plane); 6] = [
+        ("TTL 1 is forwarded", |frame, hop| match ipv4::check(frame) {
+            Ok(_) if frame[22] == 1 => {
+                frame[22] = 2;
+                oracle::fix_checksum(&mut frame[14..34]);
+                plane(frame, hop)
+            }
+            _ => plane(frame, hop),
+        }),
+        ("the checksum is not followed up", |frame, hop| {
+            let old = frame.get(24..26).map(<[u8]>::to_vec);
+            let outcome = plane(frame, hop);
+            if let (Outcome::Forward, Some(old)) = (outcome, old) {
+                frame[24..26].copy_from_slice(&old);
+            }
+            outcome
+        }),
+        ("the MTU counts the Ethernet header", |frame, hop| match plane(&mut frame.to_vec(), hop) {
+            Outcome::Forward if frame.len() > usize::from(hop.mtu_bytes()) => Outcome::Mtu,
+            _ => plane(frame, hop),
+        }),
+        ("no route before options", |frame, hop| match plane(frame, hop) {
+            Outcome::Options if *hop == Adjacency::NONE => Outcome::NoRoute,
+            outcome => outcome,
+        }),
+        ("multicast is forwarded", |frame, hop| match plane(frame, hop) {
+            Outcome::Local if *hop != Adjacency::local() => Outcome::Forward,
+            outcome => outcome,
+        }),
+        ("padding is checked for", |frame, hop| {
+            let padded = frame.len() > 34 && frame.ends_with(&[0xee]);
+            if padded { Outcome::TotalLength } else { plane(frame, hop) }
+        }),
+    ];
+    for (bug, plane) in bugs {
+        let mut runner =
+            TestRunner::new(Config { cases: 20_000, failure_persistence: None, ..Config::default() });
+        let result =
+            runner.run(&(oracle::frame(), oracle::hop()), |(frame, hop)| compare(plane, &frame, &hop));
+        assert!(result.is_err(), "not found: {bug}");
+    }
+}

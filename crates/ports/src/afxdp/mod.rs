@@ -1,0 +1,524 @@
+//! A port over AF_XDP: rings shared with the kernel, an XDP program in front of them.
+//!
+//! Flow: driver → XDP program (class, quota) → receive ring → worker → transmit ring → driver. One socket a receive
+//! queue, all served by the port's worker; the first one sends. Each socket registers the worker's whole pool as its
+//! packet memory, so that a frame received here leaves by any port of the worker without a copy of ours.
+//! Invariants: a slot that the kernel may write to or has not finished sending is marked as held, and close gives
+//! back what is held; closing a socket waits until the kernel has left the memory.
+//! Source: Linux `Documentation/networking/af_xdp.rst`, `net/xdp/xsk.c`.
+
+mod program;
+mod ring;
+mod share;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+pub use program::GroupLimits;
+use program::{CLASSES, Program, QUEUES_MAX, index_of};
+use ring::Socket;
+use share::Share;
+
+use crate::pool::Region;
+use crate::sys::{self, Readiness};
+use crate::{
+    CLASS_GROUP, CLASS_MAX, ClassRule, Driver, DriverCounters, HEADROOM_BYTES, Packet, Pool, Port, PortError,
+    Slot,
+};
+
+/// Ethernet header and one VLAN tag, bytes.
+const LINK_BYTES: u32 = 18;
+/// Shorter frames are not handed to the kernel.
+const FRAME_BYTES_MIN: u32 = 14;
+/// How often an idle port looks whether its interface is still there.
+const CHECK_NS: u64 = 100_000_000;
+/// System calls that one flush makes at most while the kernel takes packets.
+const KICKS_MAX: usize = 8;
+/// How long a card that writes into our memory gets to let go of it. The kernel tells nobody when it is done.
+const ZERO_COPY_RELEASE: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// `struct meta` of the program, right before the frame.
+const META_BYTES: usize = 8;
+const META_MAGIC: u16 = 0x4855;
+
+/// How to open an [`AfXdp`] port.
+#[derive(Clone, Copy, Debug)]
+pub struct AfXdpOptions {
+    /// Entries of each ring, a power of two.
+    pub ring: u32,
+    /// Frames for nobody here are handed to the kernel instead of being dropped.
+    pub pass_unknown: bool,
+    /// Limits of frames to group addresses.
+    pub group: GroupLimits,
+    /// Only the kernel's generic hook is tried: slower, for any driver.
+    pub generic: bool,
+}
+
+impl Default for AfXdpOptions {
+    fn default() -> Self {
+        Self { ring: 2048, pass_unknown: false, group: GroupLimits::default(), generic: false }
+    }
+}
+
+/// Which slots the kernel has.
+struct Held(Vec<u64>);
+
+impl Held {
+    fn new(slots: u32) -> Self {
+        Self(vec![0; (slots as usize).div_ceil(64)])
+    }
+
+    #[inline]
+    fn set(&mut self, slot: u32) {
+        self.0[slot as usize / 64] |= 1 << (slot % 64);
+    }
+
+    /// Whether it was held; it is not any more.
+    #[inline]
+    fn clear(&mut self, slot: u32) -> bool {
+        let Some(word) = self.0.get_mut(slot as usize / 64) else { return false };
+        let bit = 1 << (slot % 64);
+        let was = *word & bit != 0;
+        *word &= !bit;
+        was
+    }
+}
+
+struct Queue {
+    socket: Socket,
+    /// Slots that the fill ring should still get.
+    wanted: u32,
+}
+
+/// A port over AF_XDP.
+pub struct AfXdp {
+    name: String,
+    region: Region,
+    queues: Vec<Queue>,
+    /// Queue that is served first next time.
+    first: usize,
+    program: Option<Program>,
+    share: Share,
+    held: Held,
+    counters: DriverCounters,
+    /// Packets written to the transmit ring and not shown to the kernel yet.
+    unpublished: bool,
+    zero_copy: bool,
+    failure: Option<i32>,
+    checked_ns: u64,
+    readiness: Option<Readiness>,
+    _promiscuous: OwnedFd,
+}
+
+impl AfXdp {
+    /// Opens `interface`, in the network namespace of the calling thread, over a pool's memory. The native hook is
+    /// tried first, then the generic one; the second value says why it is not the first.
+    ///
+    /// The pool's slots are taken by the first [`Port::receive`], so this may run on another thread than the pool's.
+    ///
+    /// # Errors
+    /// `Gone` when there is no such interface, `Unfit` when its frames do not fit a slot, `System` when the kernel
+    /// refuses (no right, no AF_XDP, another program is attached, locked memory).
+    pub fn open(
+        interface: &str,
+        options: &AfXdpOptions,
+        region: &Region,
+    ) -> Result<(Self, Option<String>), PortError> {
+        let found = sys::interface(interface)
+            .map_err(|source| PortError::of(interface, "find the interface", source))?;
+        let longest = found.mtu + LINK_BYTES;
+        if longest > region.frame_bytes_max() {
+            return Err(PortError::Unfit {
+                interface: interface.to_owned(),
+                driver: "afxdp",
+                found: format!(
+                    "frames of {longest} bytes (MTU {}) do not fit slots for {}",
+                    found.mtu,
+                    region.frame_bytes_max()
+                ),
+            });
+        }
+        let queues = sys::receive_queues(interface)
+            .map_err(|source| PortError::of(interface, "count the receive queues", source))?;
+        if queues > QUEUES_MAX {
+            return Err(PortError::Unfit {
+                interface: interface.to_owned(),
+                driver: "afxdp",
+                found: format!("it has {queues} receive queues, {QUEUES_MAX} at most are served"),
+            });
+        }
+        let mut program = Program::load(queues, options.pass_unknown, options.group)
+            .map_err(|source| PortError::of(interface, "load the XDP program", source))?;
+        let mut opened = Vec::with_capacity(queues as usize);
+        for queue in 0..queues {
+            let socket = Socket::open(region, found.index, queue, options.ring, queue == 0)
+                .map_err(|(action, source)| refused(interface, action, source))?;
+            program
+                .set_socket(queue, &socket.fd)
+                .map_err(|source| PortError::of(interface, "give the XDP program its socket", source))?;
+            opened.push(Queue { socket, wanted: options.ring });
+        }
+        let note = attach(&mut program, interface, found.index, options.generic)?;
+        let promiscuous = sys::promiscuous(found.index)
+            .map_err(|source| PortError::of(interface, "receive frames to any MAC", source))?;
+        let readiness = match &opened[..] {
+            [_] => None,
+            many => Some(
+                Readiness::of(many.iter().map(|queue| queue.socket.fd.as_fd()))
+                    .map_err(|source| PortError::of(interface, "watch the queues", source))?,
+            ),
+        };
+        let port = Self {
+            name: interface.to_owned(),
+            region: region.clone(),
+            first: 0,
+            program: Some(program),
+            share: Share::new(queues as usize),
+            held: Held::new(region.slots()),
+            counters: DriverCounters::default(),
+            unpublished: false,
+            zero_copy: opened.iter().all(|queue| queue.socket.zero_copy),
+            queues: opened,
+            failure: None,
+            checked_ns: 0,
+            readiness,
+            _promiscuous: promiscuous,
+        };
+        Ok((port, note))
+    }
+
+    /// Fills the fill rings now instead of at the first [`Port::receive`].
+    pub fn fill(&mut self, pool: &mut Pool) {
+        if self.region.is_of(pool) {
+            for queue in &mut self.queues {
+                refill(queue, &mut self.held, pool);
+            }
+        }
+    }
+
+    fn gone(&self, code: i32) -> PortError {
+        PortError::of(&self.name, "go on", io::Error::from_raw_os_error(code))
+    }
+
+    /// Takes what a queue has received, at most `limit` packets.
+    fn receive_queue(
+        &mut self,
+        number: usize,
+        pool: &mut Pool,
+        now_ns: u64,
+        into: &mut Vec<Packet>,
+        limit: u32,
+    ) -> usize {
+        let queue = &mut self.queues[number];
+        let ready = queue.socket.received.ready(limit);
+        if ready > 0 {
+            let policed = self.program.as_ref().filter(|program| program.describes());
+            let before = into.len();
+            for ahead in 0..ready {
+                let entry = queue.socket.received.read(ahead);
+                let index = entry.addr as u32 / self.region.slot_bytes();
+                if !self.held.clear(index) {
+                    continue; // an address that we never gave: nothing of ours to keep
+                }
+                let (start, len) = (entry.addr as u32, entry.len);
+                prefetch(pool, start, policed.is_some());
+                self.counters.received_bytes += u64::from(len);
+                into.push(Packet { slot: Slot::from_index(index), start, len, time_ns: now_ns, class: 0 });
+            }
+            queue.socket.received.release(ready);
+            queue.wanted += ready;
+            if let Some(program) = policed {
+                for packet in &mut into[before..] {
+                    if let Some((class, index, order)) = take_meta(pool, packet.start) {
+                        packet.class = class;
+                        self.share.arrived(&program.consumed, number, index, order);
+                    }
+                }
+            }
+        }
+        if queue.wanted > 0 {
+            refill(queue, &mut self.held, pool);
+        }
+        ready as usize
+    }
+
+    /// Takes back the slots of packets that were sent.
+    fn reap(&mut self, pool: &mut Pool) {
+        let Some(queue) = self.queues.first_mut() else { return };
+        let done = queue.socket.completed.ready(u32::MAX);
+        for ahead in 0..done {
+            let index = queue.socket.completed.read(ahead) as u32 / self.region.slot_bytes();
+            if self.held.clear(index) {
+                pool.give(Slot::from_index(index));
+            }
+        }
+        if done > 0 {
+            queue.socket.completed.release(done);
+        }
+    }
+
+    /// Shows the kernel what was queued and makes it send.
+    fn transmit(&mut self) -> Result<(), PortError> {
+        let Some(socket) = self.queues.first().map(|queue| &queue.socket) else { return Ok(()) };
+        let Some(ring) = &socket.transmit else { return Ok(()) };
+        if self.unpublished {
+            ring.publish();
+            self.unpublished = false;
+        }
+        let mut waiting = ring.waiting();
+        for _ in 0..KICKS_MAX {
+            if waiting == 0 || !ring.needs_wakeup() {
+                break;
+            }
+            match socket.kick() {
+                Ok(()) => {}
+                Err(error) => match error.raw_os_error() {
+                    // Its budget for one call, or room for the moment, is used up; or one packet was not taken.
+                    Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR | libc::ENOMEM) => {}
+                    code => {
+                        self.failure = code;
+                        return Err(PortError::of(&self.name, "send", error));
+                    }
+                },
+            }
+            let left = ring.waiting();
+            if left == waiting {
+                break;
+            }
+            waiting = left;
+        }
+        Ok(())
+    }
+}
+
+/// Takes the packets' slots that a queue's fill ring lacks from the pool.
+fn refill(queue: &mut Queue, held: &mut Held, pool: &mut Pool) {
+    let room = queue.socket.fill.room(queue.wanted);
+    let mut filled = 0;
+    while filled < room {
+        let Some(slot) = pool.take() else { break };
+        held.set(slot.index());
+        queue.socket.fill.write(u64::from(slot.index()) * u64::from(pool.slot_bytes()));
+        filled += 1;
+    }
+    if filled > 0 {
+        queue.wanted -= filled;
+        queue.socket.fill.publish();
+        if queue.socket.zero_copy && queue.socket.fill.needs_wakeup() {
+            sys::poke(queue.socket.fd.as_fd());
+        }
+    }
+}
+
+/// The class that the program wrote before the frame, its index and the frame's number; erased, so that it is not
+/// found again when the slot comes back by another way.
+#[inline]
+fn take_meta(pool: &mut Pool, start: u32) -> Option<(u16, usize, u32)> {
+    let start = start as usize;
+    let meta = pool.bytes_mut().get_mut(start.checked_sub(META_BYTES)?..start)?;
+    let magic = u16::from_ne_bytes([meta[0], meta[1]]);
+    let class = u16::from_ne_bytes([meta[2], meta[3]]);
+    let number = u32::from_ne_bytes([meta[4], meta[5], meta[6], meta[7]]);
+    if magic != META_MAGIC {
+        return None;
+    }
+    meta.fill(0);
+    Some((class, index_of(class)?, number))
+}
+
+/// Brings the frame's first bytes near: another CPU has just written them.
+#[inline]
+fn prefetch(pool: &Pool, start: u32, meta: bool) {
+    let start = start as usize;
+    if let Some(bytes) = pool.bytes().get(start..) {
+        sys::prefetch(bytes);
+    }
+    if meta && let Some(bytes) = pool.bytes().get(start.saturating_sub(META_BYTES)..) {
+        sys::prefetch(bytes);
+    }
+}
+
+fn refused(interface: &str, action: &'static str, source: io::Error) -> PortError {
+    let hint = match source.raw_os_error() {
+        Some(libc::ENOBUFS | libc::ENOMEM) => "raise the limit of locked memory or grant CAP_IPC_LOCK",
+        Some(libc::EBUSY) => "another program uses this queue by AF_XDP",
+        Some(libc::EAFNOSUPPORT) => "this kernel has no AF_XDP",
+        _ => return PortError::of(interface, action, source),
+    };
+    PortError::System { interface: interface.to_owned(), action, source, hint }
+}
+
+/// Attaches natively, else generically, and says why when not natively.
+fn attach(
+    program: &mut Program,
+    interface: &str,
+    index: u32,
+    generic: bool,
+) -> Result<Option<String>, PortError> {
+    let wrong = |source: io::Error| match source.raw_os_error() {
+        Some(libc::EBUSY | libc::EEXIST) => PortError::System {
+            interface: interface.to_owned(),
+            action: "attach the XDP program",
+            source,
+            hint: "another XDP program is attached: ip link set dev IF xdp off",
+        },
+        _ => PortError::of(interface, "attach the XDP program", source),
+    };
+    let first = if generic {
+        "generic XDP was asked for".to_owned()
+    } else {
+        match program.attach(index, true) {
+            Ok(()) => return Ok(None),
+            Err(error) => format!("generic XDP, because the driver does not take the program: {error}"),
+        }
+    };
+    program.attach(index, false).map_err(wrong)?;
+    Ok(Some(first))
+}
+
+impl Port for AfXdp {
+    fn driver(&self) -> Driver {
+        Driver::AfXdp { zero_copy: self.zero_copy }
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        now_ns: u64,
+        into: &mut Vec<Packet>,
+        limit: usize,
+    ) -> Result<usize, PortError> {
+        if let Some(code) = self.failure {
+            return Err(self.gone(code));
+        }
+        debug_assert!(self.region.is_of(pool), "a port is used with the pool it was opened for");
+        let mut received = 0;
+        let queues = self.queues.len();
+        for turn in 0..queues {
+            let number = (self.first + turn) % queues;
+            let limit = u32::try_from(limit - received).unwrap_or(u32::MAX);
+            received += self.receive_queue(number, pool, now_ns, into, limit);
+        }
+        self.counters.received_packets += received as u64;
+        if queues > 1 {
+            self.first = (self.first + 1) % queues;
+        }
+        if received == 0 && now_ns.wrapping_sub(self.checked_ns) > CHECK_NS {
+            self.checked_ns = now_ns;
+            let error = self.queues.first().and_then(|queue| queue.socket.error());
+            if let Some(code) = error.and_then(|error| error.raw_os_error()) {
+                self.failure = Some(code);
+                return Err(self.gone(code));
+            }
+            if self.pending() > 0 {
+                self.flush(pool)?;
+            }
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self, pool: &mut Pool, packet: Packet) -> Result<(), Packet> {
+        let base = packet.slot.index() * self.region.slot_bytes();
+        let within = packet.start.wrapping_sub(base);
+        // What the kernel would refuse, it refuses without giving the slot back.
+        if packet.len < FRAME_BYTES_MIN
+            || u64::from(within) + u64::from(packet.len) > u64::from(self.region.slot_bytes())
+        {
+            self.counters.transmit_dropped += 1;
+            pool.give(packet.slot);
+            return Ok(());
+        }
+        let Some(ring) = self.queues.first_mut().and_then(|queue| queue.socket.transmit.as_mut()) else {
+            return Err(packet);
+        };
+        if ring.room(1) == 0 {
+            return Err(packet);
+        }
+        ring.write(libc::xdp_desc { addr: u64::from(packet.start), len: packet.len, options: 0 });
+        self.held.set(packet.slot.index());
+        self.unpublished = true;
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(packet.len);
+        Ok(())
+    }
+
+    fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError> {
+        if let Some(code) = self.failure {
+            return Err(self.gone(code));
+        }
+        self.reap(pool);
+        self.transmit()
+    }
+
+    fn close(&mut self, pool: &mut Pool) {
+        // First nothing comes in any more, then the kernel leaves the memory.
+        self.program = None;
+        self.readiness = None;
+        self.queues.clear();
+        if self.zero_copy {
+            std::thread::sleep(ZERO_COPY_RELEASE);
+        }
+        for slot in 0..self.region.slots() {
+            if self.held.clear(slot) {
+                pool.give(Slot::from_index(slot));
+            }
+        }
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        match &self.readiness {
+            Some(many) => Some(many.fd()),
+            None => self.queues.first().map(|queue| queue.socket.fd.as_fd()),
+        }
+    }
+
+    fn pending(&self) -> usize {
+        let ring = self.queues.first().and_then(|queue| queue.socket.transmit.as_ref());
+        ring.map_or(0, |ring| ring.waiting() as usize)
+    }
+
+    fn consumed(&mut self, class: u16, count: u32) {
+        if let (Some(program), Some(index)) = (&self.program, index_of(class)) {
+            self.share.consume(&program.consumed, index, count);
+        }
+    }
+
+    fn set_classes(&mut self, rules: &[ClassRule], quotas: &[(u16, u32)]) -> Result<(), PortError> {
+        let of_rules = rules.iter().map(|rule| match *rule {
+            ClassRule::Mac { class, .. } | ClassRule::Inner { class, .. } | ClassRule::Default { class } => {
+                class
+            }
+        });
+        let mut classes = of_rules.chain(quotas.iter().map(|(class, _)| *class));
+        if let Some(class) = classes.find(|class| !matches!(class, 1..=CLASS_MAX | &CLASS_GROUP)) {
+            return Err(PortError::Class { interface: self.name.clone(), class });
+        }
+        let Some(program) = &mut self.program else { return Ok(()) };
+        program
+            .set_classes(rules, quotas)
+            .map_err(|source| PortError::of(&self.name, "change the classes of the XDP program", source))
+    }
+
+    fn policed(&self, class: u16) -> u64 {
+        match (&self.program, index_of(class)) {
+            (Some(program), Some(index)) if index < CLASSES => program.policed(index),
+            _ => 0,
+        }
+    }
+
+    fn counters(&self) -> DriverCounters {
+        let mut counters = self.counters;
+        for queue in &self.queues {
+            let (received, sent) = queue.socket.dropped();
+            counters.receive_dropped += received;
+            counters.transmit_dropped += sent;
+        }
+        if let Some(program) = &self.program {
+            counters.policed = program.policed_in_all();
+            counters.nobody = program.nobody();
+        }
+        counters
+    }
+}
+
+const _: () = assert!(HEADROOM_BYTES == 256, "what the kernel keeps before a received frame");

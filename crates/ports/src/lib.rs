@@ -1,0 +1,37 @@
+//! Places frames come from and go to: AF_XDP, packet sockets, TAP devices, captures and memory.
+//!
+//! Live flow: [`Port`] → [`Packet`] in the worker's [`Pool`] → demux/planes → [`Port`]. Offline flow: capture →
+//! [`Batch`] → demux/planes → capture. Nothing here knows networks or verdicts; a class is a number to it.
+//! Invariants: frames keep the order they were received in; times are carried, never invented; a slot of a pool has
+//! one owner; an output file appears under its name only when it is complete.
+
+mod afxdp;
+mod batch;
+mod capture;
+mod error;
+mod faulty;
+mod memory;
+mod merge;
+mod open;
+mod output;
+mod packet;
+mod pool;
+mod port;
+mod replay;
+mod sys;
+mod tap;
+
+pub use afxdp::{AfXdp, AfXdpOptions, GroupLimits};
+pub use batch::{Batch, Frame};
+pub use capture::{CaptureInfo, CaptureReader, LINK_TYPE_ETHERNET, MAX_RECORD_BYTES, Resolution, scan};
+pub use error::PortError;
+pub use faulty::{DISTANCE_MAX, FaultCounts, Faults, Faulty};
+pub use memory::{MemoryHandle, MemoryPort};
+pub use merge::{MergedCaptures, MergedFrame};
+pub use open::{OpenOptions, Opened, Wanted, open, open_on};
+pub use output::{CaptureWriter, OutputDir};
+pub use packet::PacketSocket;
+pub use pool::{HEADROOM_BYTES, Packet, Pool, Region, SLOT_BYTES, Slot};
+pub use port::{CLASS_GROUP, CLASS_MAX, CLASS_NONE, ClassRule, Driver, DriverCounters, Port};
+pub use replay::{CapturePort, Pace};
+pub use tap::Tap;

@@ -1,0 +1,108 @@
+//! Opens an interface with the best driver it takes, and says why when that is not the first choice.
+
+use std::str::FromStr;
+
+use crate::pool::Region;
+use crate::{AfXdp, AfXdpOptions, GroupLimits, PacketSocket, Pool, Port, PortError, Tap};
+
+/// The driver that configuration asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Wanted {
+    /// AF_XDP where it works, else the packet socket.
+    #[default]
+    Auto,
+    /// AF_XDP or an error.
+    AfXdp,
+    /// Packet socket.
+    Packet,
+    /// TAP device, made when there is none.
+    Tap,
+}
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "afxdp" => Ok(Self::AfXdp),
+            "packet" => Ok(Self::Packet),
+            "tap" => Ok(Self::Tap),
+            other => Err(format!("unknown driver '{other}': expected auto, afxdp, packet or tap")),
+        }
+    }
+}
+
+/// How to open a port.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Which driver.
+    pub driver: Wanted,
+    /// Packets of each ring (receive, transmit, fill, completion); a power of two.
+    pub ring: u32,
+    /// Frames for nobody here are handed to the kernel instead of being dropped (AF_XDP).
+    pub pass_unknown: bool,
+    /// Limits of frames to group addresses before the ring (AF_XDP).
+    pub group: GroupLimits,
+    /// A TAP device stays when it is closed.
+    pub persist: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            driver: Wanted::Auto,
+            ring: 2048,
+            pass_unknown: false,
+            group: GroupLimits::default(),
+            persist: false,
+        }
+    }
+}
+
+/// An open port.
+pub struct Opened {
+    /// The port.
+    pub port: Box<dyn Port>,
+    /// Why it is not the first choice of driver or mode; for `get ports`.
+    pub note: Option<String>,
+}
+
+/// Opens `interface` in the network namespace of the calling thread, its frames in `pool`.
+///
+/// # Errors
+/// `System` and `Unfit` say what the driver, or the last one tried, lacks; `Gone` when there is no such interface.
+pub fn open(interface: &str, options: &OpenOptions, pool: &Pool) -> Result<Opened, PortError> {
+    open_on(interface, options, &pool.region())
+}
+
+/// The same with a pool that is elsewhere: opening takes the kernel some milliseconds, which a worker better spends on
+/// packets. The port takes slots from the pool when it first receives.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_on(interface: &str, options: &OpenOptions, region: &Region) -> Result<Opened, PortError> {
+    let packet = |note: Option<String>| -> Result<Opened, PortError> {
+        let port = PacketSocket::open(interface, options.ring, region)?;
+        Ok(Opened { port: Box::new(port), note })
+    };
+    let afxdp = || -> Result<Opened, PortError> {
+        let wanted = AfXdpOptions {
+            ring: options.ring,
+            pass_unknown: options.pass_unknown,
+            group: options.group,
+            generic: false,
+        };
+        let (port, note) = AfXdp::open(interface, &wanted, region)?;
+        Ok(Opened { port: Box::new(port), note })
+    };
+    match options.driver {
+        Wanted::AfXdp => afxdp(),
+        Wanted::Packet => packet(None),
+        Wanted::Tap => Ok(Opened { port: Box::new(Tap::open(interface, options.persist)?), note: None }),
+        Wanted::Auto => match afxdp() {
+            Err(error) if !error.is_gone() => packet(Some(format!("packet socket, because {error}"))),
+            opened => opened,
+        },
+    }
+}

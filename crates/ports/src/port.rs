@@ -1,0 +1,233 @@
+//! What every port of the live system does, and how it is counted.
+//!
+//! Flow: [`Port::receive`] → packets in the worker's pool → engine → [`Port::send`] … [`Port::flush`]. A port belongs to
+//! one worker and never blocks. Invariants: a slot that goes in by `send` or comes from the pool is given back to the
+//! pool by the port, at the latest in [`Port::close`]; no call but the constructor allocates.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+
+use crate::{Packet, Pool, PortError};
+
+/// How a port reaches its wire.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Driver {
+    /// AF_XDP socket behind an XDP program.
+    AfXdp {
+        /// The card writes into our memory itself.
+        zero_copy: bool,
+    },
+    /// Packet socket.
+    Packet,
+    /// TAP device: a kernel, ours or somebody else's, is at the other end.
+    Tap,
+    /// Queues in memory.
+    Memory,
+    /// Capture files.
+    Capture,
+}
+
+impl Driver {
+    /// The name that configuration, API and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AfXdp { zero_copy: false } => "afxdp",
+            Self::AfXdp { zero_copy: true } => "afxdp-zc",
+            Self::Packet => "packet",
+            Self::Tap => "tap",
+            Self::Memory => "memory",
+            Self::Capture => "capture",
+        }
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a port counted since it was opened. Packets and bytes of frames without their check sequence.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DriverCounters {
+    /// Packets handed to the engine.
+    pub received_packets: u64,
+    /// Bytes of them.
+    pub received_bytes: u64,
+    /// Packets taken from the engine and handed to the system.
+    pub sent_packets: u64,
+    /// Bytes of them.
+    pub sent_bytes: u64,
+    /// Packets that arrived and found the ring full, no slot free, or were longer than a slot.
+    pub receive_dropped: u64,
+    /// Packets that the system would not send after we had handed them over.
+    pub transmit_dropped: u64,
+    /// Packets cut before the ring because their class had used up its share (all classes).
+    pub policed: u64,
+    /// Packets cut before the ring because they are for nobody here.
+    pub nobody: u64,
+}
+
+/// Class 0: not policed.
+pub const CLASS_NONE: u16 = 0;
+
+/// The class of frames to a group address (broadcast, multicast).
+pub const CLASS_GROUP: u16 = u16::MAX;
+
+/// Largest class of a network: classes 1 to 4,095 are network ids.
+pub const CLASS_MAX: u16 = 4095;
+
+/// Which frames are of which class, by design select's rules. The most specific rule wins: MAC, then inner
+/// destination, then default; a frame without a rule is for nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ClassRule {
+    /// Frames to this MAC.
+    Mac {
+        /// Destination MAC.
+        mac: [u8; 6],
+        /// Their class.
+        class: u16,
+    },
+    /// Frames whose virtual destination address lies in a prefix: the IPv4 destination, or that of the packet inside
+    /// an IPIP or VXLAN packet.
+    Inner {
+        /// The prefix, host byte order.
+        addr: u32,
+        /// Its length, bits.
+        len: u8,
+        /// Their class.
+        class: u16,
+    },
+    /// Every other frame.
+    Default {
+        /// Their class.
+        class: u16,
+    },
+}
+
+/// A place frames come from and go to.
+pub trait Port: Send {
+    /// How it reaches its wire.
+    fn driver(&self) -> Driver;
+
+    /// Appends up to `limit` packets, received at `now_ns`, to `into`, and returns how many; 0: nothing there now.
+    ///
+    /// # Errors
+    /// [`PortError::Gone`] when the interface is; packets appended before it stay in `into`.
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        now_ns: u64,
+        into: &mut Vec<Packet>,
+        limit: usize,
+    ) -> Result<usize, PortError>;
+
+    /// Queues one packet to be sent.
+    ///
+    /// # Errors
+    /// The packet, when the transmit ring is full: the caller counts it and gives its slot back.
+    fn send(&mut self, pool: &mut Pool, packet: Packet) -> Result<(), Packet>;
+
+    /// Hands queued packets to the system and takes back the slots of those that were sent.
+    ///
+    /// # Errors
+    /// [`PortError::Gone`] when the interface is.
+    fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError>;
+
+    /// Gives back every slot it holds. After it the port neither receives nor sends.
+    fn close(&mut self, pool: &mut Pool);
+
+    /// What becomes readable when there is something to receive; `None`: it must be asked.
+    fn readiness(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Packets queued that the system has not taken yet: when any, flush again soon even if nothing more is sent.
+    fn pending(&self) -> usize {
+        0
+    }
+
+    /// That many packets of a class have left the worker's queues: frees their share of the receive ring.
+    fn consumed(&mut self, class: u16, count: u32) {
+        let _ = (class, count);
+    }
+
+    /// Which frames are of which class, and how many packets of each (class, packets) may be between the wire and the
+    /// end of the worker's queues at a time. Replaces what was set before; a class without a quota is not policed.
+    ///
+    /// # Errors
+    /// `System` when the kernel does not take it, `Class` when a class is above [`CLASS_MAX`].
+    fn set_classes(&mut self, rules: &[ClassRule], quotas: &[(u16, u32)]) -> Result<(), PortError> {
+        let _ = (rules, quotas);
+        Ok(())
+    }
+
+    /// Packets of a class that were cut before the ring.
+    fn policed(&self, class: u16) -> u64 {
+        let _ = class;
+        0
+    }
+
+    /// What was counted; asks the kernel, so not for every batch.
+    fn counters(&self) -> DriverCounters;
+
+    /// Whether no more will come: the end of a capture.
+    fn ended(&self) -> bool {
+        false
+    }
+}
+
+impl<P: Port + ?Sized> Port for Box<P> {
+    fn driver(&self) -> Driver {
+        (**self).driver()
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        now_ns: u64,
+        into: &mut Vec<Packet>,
+        limit: usize,
+    ) -> Result<usize, PortError> {
+        (**self).receive(pool, now_ns, into, limit)
+    }
+
+    fn send(&mut self, pool: &mut Pool, packet: Packet) -> Result<(), Packet> {
+        (**self).send(pool, packet)
+    }
+
+    fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError> {
+        (**self).flush(pool)
+    }
+
+    fn close(&mut self, pool: &mut Pool) {
+        (**self).close(pool);
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        (**self).readiness()
+    }
+
+    fn pending(&self) -> usize {
+        (**self).pending()
+    }
+
+    fn consumed(&mut self, class: u16, count: u32) {
+        (**self).consumed(class, count);
+    }
+
+    fn set_classes(&mut self, rules: &[ClassRule], quotas: &[(u16, u32)]) -> Result<(), PortError> {
+        (**self).set_classes(rules, quotas)
+    }
+
+    fn policed(&self, class: u16) -> u64 {
+        (**self).policed(class)
+    }
+
+    fn counters(&self) -> DriverCounters {
+        (**self).counters()
+    }
+
+    fn ended(&self) -> bool {
+        (**self).ended()
+    }
+}

@@ -1,0 +1,328 @@
+//! Taking events: the kernel's state as far as the plane needs it, and what of it is to be looked at again.
+//!
+//! A snapshot runs while changes go on, and newer kernels list routes without a lock. So what a change said during a snapshot
+//! wins over what the snapshot says of the same thing, and where the two contradict each other another snapshot settles it.
+
+use std::net::Ipv4Addr;
+
+use hue_host::netlink::{Address, Link, Neighbour, Route};
+use hue_tables::Prefix4;
+
+use super::paths::Path;
+use super::rows::Target;
+use super::{Age, Entry, Interface, Kept, Rib, Routes, Thing, host, vport_of};
+use crate::event::{Change, Event};
+
+impl Rib {
+    /// Takes one event.
+    pub fn apply(&mut self, event: Event) {
+        match event {
+            Event::Begin => self.begin(),
+            Event::End => self.end(),
+            Event::Link(change, link) => self.link(change, *link),
+            Event::Address(change, address) => self.address(change, address),
+            Event::Route(change, route) => self.kernel_route(change, route),
+            Event::Neighbour(change, neighbour) => self.neighbour(change, neighbour),
+            Event::Closed(_) => self.closed = true,
+        }
+    }
+
+    /// Takes events in their order.
+    pub fn apply_all(&mut self, events: impl IntoIterator<Item = Event>) {
+        events.into_iter().for_each(|event| self.apply(event));
+    }
+
+    fn begin(&mut self) {
+        self.age = self.age.wrapping_add(1).max(1);
+        self.running = true;
+        self.unclear = false;
+        self.lost.clear();
+    }
+
+    /// Forgets what the snapshot did not confirm.
+    fn end(&mut self) {
+        if !std::mem::replace(&mut self.running, false) {
+            return;
+        }
+        let age = self.age;
+        self.lost.clear();
+        let gone = self.interfaces.iter().filter(|(_, interface)| interface.age != age);
+        let gone: Vec<u32> = gone.map(|(index, _)| *index).collect();
+        gone.into_iter().for_each(|index| self.forget_link(index));
+        let addresses = self.addresses.len();
+        self.addresses.retain(|_, (_, seen)| *seen == age);
+        self.addresses_changed |= self.addresses.len() != addresses;
+        let gone = self.neighbours.iter().filter(|(_, (_, seen))| *seen != age);
+        let gone: Vec<(Ipv4Addr, u32)> = gone.map(|(key, _)| *key).collect();
+        gone.into_iter().for_each(|(address, link)| self.forget_neighbour(address, link));
+        self.sweep(age);
+        self.synchronous = true;
+    }
+
+    fn sweep(&mut self, age: Age) {
+        let (mut changed, mut unclear) = (Vec::new(), false);
+        let paths = &mut self.paths;
+        for (prefix, entry) in &mut self.table {
+            if entry.routes.list().iter().all(|kept| kept.age == age) {
+                continue;
+            }
+            // Neither confirmed nor gone, but changes went on here: the listing may have missed it.
+            if entry.touched == age {
+                unclear = true;
+                continue;
+            }
+            entry.routes.retain(|kept| {
+                let keep = kept.age == age;
+                if !keep {
+                    paths.release(kept.path);
+                }
+                keep
+            });
+            changed.push(*prefix);
+        }
+        self.unclear |= unclear;
+        changed.into_iter().for_each(|prefix| self.look_at(prefix));
+    }
+
+    /// Whether a listing says what a change has made untrue meanwhile. `known`: which snapshot last said that the thing is
+    /// there.
+    fn overtaken(&mut self, change: Change, known: Option<Age>, thing: Thing) -> bool {
+        match change {
+            Change::Listed => known == Some(self.age) || self.lost.contains(&thing),
+            Change::Gone if self.running => {
+                self.lost.insert(thing);
+                false
+            }
+            _ => {
+                self.lost.remove(&thing);
+                false
+            }
+        }
+    }
+
+    fn link(&mut self, change: Change, link: Link) {
+        let index = link.index;
+        let known = self.interfaces.get(&index).map(|interface| interface.age);
+        if self.overtaken(change, known, Thing::Link(index)) {
+            return;
+        }
+        if change == Change::Gone {
+            self.forget_link(index);
+            return;
+        }
+        let vport = vport_of(&self.ports, &link.name);
+        let age = self.age;
+        let before = self.interfaces.insert(index, Interface { vport, age, link });
+        let now = self.interfaces.get(&index);
+        let moved = before.as_ref().map(|before| before.vport).unwrap_or_default() != vport;
+        if moved {
+            self.ports_moved();
+        } else if before.map(|before| before.link.mtu) != now.map(|now| now.link.mtu) {
+            self.rows.touch_all();
+        }
+    }
+
+    fn forget_link(&mut self, index: u32) {
+        if self.interfaces.remove(&index).is_some_and(|interface| interface.vport.is_some()) {
+            self.ports_moved();
+        }
+    }
+
+    /// An interface became a virtual port, or ceased to be one.
+    fn ports_moved(&mut self) {
+        self.all_dirty = true;
+        self.rows.touch_all();
+        self.neighbours_changed = true;
+        self.addresses_changed = true;
+    }
+
+    fn address(&mut self, change: Change, address: Address) {
+        let key = (address.link, address.address, address.len);
+        let known = self.addresses.get(&key).map(|(_, age)| *age);
+        if self.overtaken(change, known, Thing::Address(key)) {
+            return;
+        }
+        if change == Change::Gone {
+            self.addresses_changed |= self.addresses.remove(&key).is_some();
+        } else {
+            self.addresses_changed |= self.addresses.insert(key, (address, self.age)).is_none();
+        }
+    }
+
+    fn neighbour(&mut self, change: Change, neighbour: Neighbour) {
+        let key = (neighbour.address, neighbour.link);
+        let mac = neighbour.usable().filter(|mac| change != Change::Gone && mac.is_unicast());
+        let known = self.neighbours.get(&key).map(|(_, age)| *age);
+        let change = if mac.is_none() && change != Change::Listed { Change::Gone } else { change };
+        if self.overtaken(change, known, Thing::Neighbour(key)) {
+            return;
+        }
+        let Some(mac) = mac else {
+            self.forget_neighbour(key.0, key.1);
+            return;
+        };
+        let before = self.neighbours.insert(key, (mac, self.age)).map(|(mac, _)| mac);
+        if before != Some(mac) {
+            self.neighbour_moved(key.0, key.1, before.is_none());
+        }
+    }
+
+    fn forget_neighbour(&mut self, address: Ipv4Addr, link: u32) {
+        if self.neighbours.remove(&(address, link)).is_some() {
+            self.neighbour_moved(address, link, true);
+        }
+    }
+
+    /// A neighbour came or went, or (not `is_route`) has another MAC address.
+    fn neighbour_moved(&mut self, address: Ipv4Addr, link: u32, is_route: bool) {
+        let Some(vport) = self.interfaces.get(&link).and_then(|interface| interface.vport) else { return };
+        self.neighbours_changed = true;
+        self.rows.touch(Target::Station(vport, address));
+        self.rows.touch_ways();
+        if is_route {
+            self.soil(host(address));
+        }
+    }
+
+    fn kernel_route(&mut self, change: Change, route: Route) {
+        let (prefix, metric) = (route.prefix, route.metric);
+        let Some(path) = Path::of(route) else { return };
+        if change == Change::Gone {
+            self.remove(prefix, metric, &path);
+            return;
+        }
+        let entry = self.table.entry(prefix).or_insert(Entry::EMPTY);
+        let (paths, age) = (&mut self.paths, self.age);
+        let touched = self.running && entry.touched == age;
+        if change != Change::Listed && self.running {
+            entry.touched = age;
+        }
+        let same = |kept: &Kept| kept.metric == metric && paths.get(kept.path).is_some_and(|at| at.is(&path));
+        let found = entry.routes.list().iter().position(same);
+        // The common case: the only route of its prefix, as it was.
+        if let (Routes::One(one), Some(_)) = (&mut entry.routes, found)
+            && paths.get(one.path) == Some(&path)
+        {
+            one.age = age;
+            return;
+        }
+        let order = (!path.local, u8::MAX - path.tos, metric);
+        let new = Kept { path: paths.hold(path), metric, age };
+        let old = match (change, found) {
+            // Changes may have moved things since it was read.
+            (Change::Listed, Some(at)) if touched => entry.routes.replace(at, new),
+            _ => {
+                let old = found.and_then(|at| entry.routes.remove(at));
+                let list = entry.routes.list();
+                let first = list.partition_point(|kept| paths.order(kept.path, kept.metric) < Some(order));
+                let rest = list.get(first..).unwrap_or_default();
+                let equals = rest.partition_point(|kept| paths.order(kept.path, kept.metric) <= Some(order));
+                let listed = rest.iter().take(equals).filter(|kept| kept.age == age).count();
+                let replaces = change == Change::Replaced && equals > 0 && found != Some(first);
+                let place = match change {
+                    // A listing is in the kernel's order: behind those listed before, before those not yet listed.
+                    Change::Listed if !touched => first + listed,
+                    Change::Listed | Change::Appended => first + equals,
+                    _ => first,
+                };
+                // Which one was replaced, if not all of them are sure to be there?
+                let guess =
+                    self.running && replaces && rest.iter().any(|kept| kept.age != age) && rest.len() > 1;
+                self.unclear |= guess || (change == Change::Listed && touched);
+                let replaced = if replaces { entry.routes.remove(first) } else { None };
+                entry.routes.insert(place, new);
+                if let Some(old) = replaced {
+                    paths.release(old.path);
+                }
+                old
+            }
+        };
+        if let Some(old) = old {
+            paths.release(old.path);
+        }
+        self.look_at(prefix);
+    }
+
+    fn remove(&mut self, prefix: Prefix4, metric: u32, path: &Path) {
+        let Some(entry) = self.table.get_mut(&prefix) else { return };
+        if self.running {
+            entry.touched = self.age;
+        }
+        let paths = &mut self.paths;
+        let same = |kept: &Kept| kept.metric == metric && paths.get(kept.path).is_some_and(|at| at.is(path));
+        let Some(at) = entry.routes.list().iter().position(same) else { return };
+        if let Some(old) = entry.routes.remove(at) {
+            paths.release(old.path);
+        }
+        self.look_at(prefix);
+    }
+
+    /// The routes of a prefix have changed: it and the neighbours in it are to be looked at.
+    fn look_at(&mut self, prefix: Prefix4) {
+        self.soil(prefix);
+        if self.neighbours.is_empty() || prefix.len() == 32 {
+            return;
+        }
+        let (first, last) = (Ipv4Addr::from_bits(prefix.addr()), Ipv4Addr::from_bits(prefix.last()));
+        let inside: Vec<Ipv4Addr> =
+            self.neighbours.range((first, 0)..=(last, u32::MAX)).map(|((address, _), _)| *address).collect();
+        inside.into_iter().for_each(|address| self.soil(host(address)));
+    }
+}
+
+impl Routes {
+    fn insert(&mut self, at: usize, new: Kept) {
+        match self {
+            Self::None => *self = Self::One(new),
+            Self::One(one) => {
+                let mut many = Vec::with_capacity(2);
+                many.push(*one);
+                many.insert(at.min(1), new);
+                *self = Self::Many(Box::new(many));
+            }
+            Self::Many(many) => many.insert(at.min(many.len()), new),
+        }
+    }
+
+    fn replace(&mut self, at: usize, new: Kept) -> Option<Kept> {
+        let place = match self {
+            Self::None => None,
+            Self::One(one) => Some(one),
+            Self::Many(many) => many.get_mut(at),
+        };
+        place.map(|place| std::mem::replace(place, new))
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Kept> {
+        let mut next = 0;
+        let mut removed = None;
+        self.retain(|kept| {
+            let keep = next != at;
+            if !keep {
+                removed = Some(*kept);
+            }
+            next += 1;
+            keep
+        });
+        removed
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(&Kept) -> bool) {
+        match self {
+            Self::None => {}
+            Self::One(one) => {
+                if !keep(one) {
+                    *self = Self::None;
+                }
+            }
+            Self::Many(many) => {
+                many.retain(keep);
+                match many.as_slice() {
+                    [] => *self = Self::None,
+                    [one] => *self = Self::One(*one),
+                    _ => {}
+                }
+            }
+        }
+    }
+}

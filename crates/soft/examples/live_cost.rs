@@ -1,0 +1,294 @@
+//! What a running system costs a packet beyond the plane itself: queues, shares, counters, ports.
+//!
+//! `cargo run --release -p hue-soft --example live_cost -- [NETWORKS[,NETWORKS…]]` (default `1,15,200`). One worker and
+//! four ports that make 64-byte frames up and throw away what they are given, against the plane alone over frames
+//! copied the same way, in turns. Median, tenth and ninetieth percentile of nanoseconds of processor time a packet, as
+//! the kernel counts it for each thread, so that what else runs on the machine is not counted. Compare within one run
+//! only.
+
+use std::collections::HashSet;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hue_demux::{Match, PortId, Row};
+use hue_planes::{Adjacency, Kind};
+use hue_ports::{Driver, DriverCounters, Packet, Pool, Port, PortError};
+use hue_soft::live::{Live, LiveConfig};
+use hue_soft::{BATCH_MAX, Frame, Soft};
+use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_tables::{Limits, NextHop, Prefix4, Vid};
+use hue_wire::Mac;
+
+const PORTS: u8 = 4;
+const PACKET_BYTES: usize = 64;
+/// Different frames of a port.
+const FRAMES: usize = 4096;
+const ROUNDS: usize = 20;
+const ROUND: Duration = Duration::from_millis(100);
+
+type Error = Box<dyn std::error::Error>;
+
+/// xorshift64*: the same packets in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % limit
+    }
+}
+
+fn router_mac(vid: u16, port: u8) -> Mac {
+    let [high, low] = vid.to_be_bytes();
+    Mac([2, 0, port, 0, high, low])
+}
+
+fn program(id: u16) -> Result<Program, Error> {
+    let vid = Vid::new(id).ok_or("network id")?;
+    let ports: Vec<_> = (0..PORTS)
+        .map(|port| VirtualPort {
+            name: format!("v{port}"),
+            port: PortId::new(port),
+            mac: router_mac(id, port),
+            mtu_bytes: 1500,
+        })
+        .collect();
+    let rows = ports
+        .iter()
+        .zip(0u16..)
+        .map(|(port, vport)| Row { vid, vport, select: Match::Mac { port: port.port, mac: port.mac } })
+        .collect();
+    let hop = |port: u8| {
+        Adjacency::forward(PortId::new(port), router_mac(id, port), Mac([2, 1, 0, 0, 0, port]), 1500)
+    };
+    let routes = (1..=16u8).map(|top| {
+        let prefix = Prefix4::containing(u32::from(top) << 24, 8);
+        Some((prefix, NextHop::new(u16::from(top) % u16::from(PORTS))?))
+    });
+    Ok(Program {
+        vid,
+        name: format!("net{id}"),
+        kind: Kind::Ipv4,
+        ports,
+        rows,
+        next_hops: (0..PORTS).map(hop).collect(),
+        routes: routes.collect::<Option<_>>().ok_or("next hop")?,
+        rate_limit: None,
+        weight: 1,
+    })
+}
+
+fn packets(port: u8, networks: u16) -> Vec<[u8; PACKET_BYTES]> {
+    let mut random = Random(88_172_645_463_325_252 + u64::from(port));
+    let packet = |_| {
+        let mut bytes = [0; PACKET_BYTES];
+        bytes[..6].copy_from_slice(&router_mac(random.below(u64::from(networks)) as u16 + 1, port).0);
+        bytes[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
+        bytes[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0]);
+        bytes[30] = random.below(16) as u8 + 1;
+        bytes[33] = random.below(256) as u8;
+        let checksum = hue_wire::checksum::full(&bytes[14..34]);
+        bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+        bytes
+    };
+    (0..FRAMES).map(packet).collect()
+}
+
+/// Always has frames, takes all frames.
+struct Null {
+    frames: Vec<[u8; PACKET_BYTES]>,
+    next: usize,
+    on: Arc<AtomicBool>,
+    counters: DriverCounters,
+    sent: Vec<Packet>,
+}
+
+impl Port for Null {
+    fn driver(&self) -> Driver {
+        Driver::Memory
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        now_ns: u64,
+        into: &mut Vec<Packet>,
+        limit: usize,
+    ) -> Result<usize, PortError> {
+        if !self.on.load(Ordering::Relaxed) {
+            return Ok(0);
+        }
+        for count in 0..limit {
+            let Some(slot) = pool.take() else { return Ok(count) };
+            let start = pool.start(&slot);
+            let at = start as usize;
+            pool.bytes_mut()[at..at + PACKET_BYTES].copy_from_slice(&self.frames[self.next % FRAMES]);
+            self.next += 1;
+            into.push(Packet { slot, start, len: PACKET_BYTES as u32, time_ns: now_ns, class: 0 });
+        }
+        self.counters.received_packets += limit as u64;
+        Ok(limit)
+    }
+
+    fn send(&mut self, _pool: &mut Pool, packet: Packet) -> Result<(), Packet> {
+        self.sent.push(packet);
+        Ok(())
+    }
+
+    fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError> {
+        self.counters.sent_packets += self.sent.len() as u64;
+        self.sent.drain(..).for_each(|packet| pool.give(packet.slot));
+        Ok(())
+    }
+
+    fn close(&mut self, pool: &mut Pool) {
+        let _ = self.flush(pool);
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn counters(&self) -> DriverCounters {
+        self.counters
+    }
+}
+
+/// Threads of this process.
+fn threads() -> Result<HashSet<String>, Error> {
+    let tasks = std::fs::read_dir("/proc/self/task")?;
+    Ok(tasks.filter_map(|task| task.ok()?.file_name().into_string().ok()).collect())
+}
+
+/// Processor time that a thread has had, nanoseconds.
+fn processor_ns(thread: &str) -> Result<u64, Error> {
+    let text = std::fs::read_to_string(format!("/proc/{thread}/schedstat"))?;
+    Ok(text.split_whitespace().next().ok_or("no processor time")?.parse()?)
+}
+
+struct Bench {
+    networks: u16,
+    live: Live,
+    /// The worker's directory below `/proc`.
+    thread: String,
+    on: Arc<AtomicBool>,
+    soft: Soft,
+    templates: Vec<Vec<[u8; PACKET_BYTES]>>,
+    buffer: Vec<u8>,
+    live_ns: Vec<f64>,
+    soft_ns: Vec<f64>,
+}
+
+impl Bench {
+    fn new(networks: u16) -> Result<Self, Error> {
+        let programs = (1..=networks).map(program).collect::<Result<Vec<_>, _>>()?;
+        let config = LiveConfig { workers: 1, slots: 8192, ..LiveConfig::default() };
+        let before = threads()?;
+        let mut live = Live::start(config)?;
+        let worker = threads()?.difference(&before).next().cloned().ok_or("no worker")?;
+        let thread = format!("self/task/{worker}");
+        live.load(&programs)?;
+        let on = Arc::new(AtomicBool::new(false));
+        let templates: Vec<_> = (0..PORTS).map(|port| packets(port, networks)).collect();
+        for port in 0..PORTS {
+            let null = Null {
+                frames: templates[usize::from(port)].clone(),
+                next: 0,
+                on: on.clone(),
+                counters: DriverCounters::default(),
+                sent: Vec::with_capacity(1024),
+            };
+            live.add_port(PortId::new(port), |_| Ok(Box::new(null)))?;
+        }
+        let mut soft = Soft::new(Limits::default())?;
+        soft.load(&programs)?;
+        let buffer = vec![0; BATCH_MAX * 4096];
+        Ok(Self {
+            networks,
+            live,
+            thread,
+            on,
+            soft,
+            templates,
+            buffer,
+            live_ns: Vec::new(),
+            soft_ns: Vec::new(),
+        })
+    }
+
+    fn packets(&self) -> u64 {
+        self.live.worker_totals().iter().map(|worker| worker.packets).sum()
+    }
+
+    fn live(&mut self) -> Result<(), Error> {
+        // The kernel tells the time of a thread that sleeps, so both are read when there is nothing to do.
+        let (before, start) = (self.packets(), processor_ns(&self.thread)?);
+        self.on.store(true, Ordering::Relaxed);
+        std::thread::sleep(ROUND);
+        self.on.store(false, Ordering::Relaxed);
+        std::thread::sleep(ROUND / 5);
+        let (after, end) = (self.packets(), processor_ns(&self.thread)?);
+        if after > before {
+            self.live_ns.push((end - start) as f64 / (after - before) as f64);
+        }
+        Ok(())
+    }
+
+    /// The plane alone, its frames copied in as ports do: 64 of each port, each into a slot of its own.
+    fn soft(&mut self) -> Result<(), Error> {
+        let (mut count, start, begin) = (0, Instant::now(), processor_ns("thread-self")?);
+        let mut frames = Vec::with_capacity(BATCH_MAX);
+        while start.elapsed() < ROUND {
+            for pass in 0..FRAMES / 64 {
+                frames.clear();
+                for (template, port) in self.templates.iter().zip(0u8..) {
+                    for frame in &template[pass * 64..pass * 64 + 64] {
+                        let at = frames.len() * 4096 + 256;
+                        self.buffer[at..at + PACKET_BYTES].copy_from_slice(frame);
+                        frames.push(Frame::new(PortId::new(port), 0, at as u32, PACKET_BYTES as u32));
+                    }
+                }
+                count += self.soft.process(&mut self.buffer, &mut frames);
+            }
+        }
+        self.soft_ns.push((processor_ns("thread-self")? - begin) as f64 / count as f64);
+        Ok(())
+    }
+}
+
+fn spread(values: &mut [f64]) -> (f64, String) {
+    values.sort_by(f64::total_cmp);
+    if values.is_empty() {
+        return (f64::NAN, "nothing measured: the machine is too busy".to_owned());
+    }
+    let at = |tenth: usize| values[(values.len() - 1) * tenth / 10];
+    (at(5), format!("{:6.1} ns ({:.1} to {:.1})", at(5), at(1), at(9)))
+}
+
+fn main() -> Result<(), Error> {
+    let counts = std::env::args().nth(1).unwrap_or_else(|| "1,15,200".to_owned());
+    let mut benches = Vec::new();
+    for count in counts.split(',') {
+        benches.push(Bench::new(count.parse()?)?);
+    }
+    for _ in 0..ROUNDS {
+        for bench in &mut benches {
+            bench.live()?;
+            bench.soft()?;
+        }
+    }
+    for bench in &mut benches {
+        let (live, live_text) = spread(&mut bench.live_ns);
+        let (soft, soft_text) = spread(&mut bench.soft_ns);
+        println!(
+            "{:4} networks: live {live_text}, plane alone {soft_text}, difference {:.1} ns",
+            bench.networks,
+            live - soft
+        );
+    }
+    Ok(())
+}

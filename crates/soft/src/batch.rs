@@ -1,0 +1,94 @@
+//! Frames with their own buffer, for callers that have them one by one: captures, tests, tools.
+
+use hue_demux::PortId;
+
+use crate::engine::Soft;
+use crate::frame::{Fate, Frame};
+
+/// Frames in the order they arrived. Keeps its memory when cleared.
+#[derive(Clone, Default, Debug)]
+pub struct Batch {
+    buffer: Vec<u8>,
+    frames: Vec<Frame>,
+}
+
+/// A frame, or one network's copy of it, and what became of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Output<'a> {
+    /// Which frame of the batch.
+    pub frame: usize,
+    /// Port it arrived on.
+    pub port: PortId,
+    /// When it arrived, nanoseconds.
+    pub time_ns: u64,
+    /// What became of it; never `Pending` or `Flooded`.
+    pub fate: Fate,
+    /// Its bytes: rewritten when forwarded, else as they came.
+    pub bytes: &'a [u8],
+}
+
+impl Batch {
+    /// An empty batch.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a frame. Times are nanoseconds from any start and rise.
+    ///
+    /// Returns `false`, and adds nothing, when the batch holds 4 GiB: process and clear it first.
+    pub fn push(&mut self, port: PortId, time_ns: u64, bytes: &[u8]) -> bool {
+        let (Ok(start), Ok(len)) = (u32::try_from(self.buffer.len()), u32::try_from(bytes.len())) else {
+            return false;
+        };
+        self.buffer.extend_from_slice(bytes);
+        self.frames.push(Frame::new(port, time_ns, start, len));
+        true
+    }
+
+    /// Forgets all frames, keeps the memory.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.frames.clear();
+    }
+
+    /// How many frames.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+}
+
+impl Soft {
+    /// Processes all frames of a batch and hands out every frame, or every network's copy of a flooded one, in order.
+    pub fn run(&mut self, batch: &mut Batch, mut each: impl FnMut(Output<'_>)) {
+        let mut done = 0;
+        while done < batch.frames.len() {
+            let processed = self.process(&mut batch.buffer, &mut batch.frames[done..]).max(1);
+            let mut copies = self.copies().peekable();
+            for (index, frame) in batch.frames[done..].iter().take(processed).enumerate() {
+                let own = frame.bytes(&batch.buffer).unwrap_or_default();
+                let output = |fate, bytes| Output {
+                    frame: done + index,
+                    port: frame.port,
+                    time_ns: frame.time_ns,
+                    fate,
+                    bytes,
+                };
+                if frame.fate != Fate::Flooded {
+                    each(output(frame.fate, own));
+                }
+                while let Some(copy) = copies.next_if(|copy| copy.frame == index) {
+                    each(output(copy.fate, copy.bytes.unwrap_or(own)));
+                }
+            }
+            done += processed;
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! The engine: a batch of frames through all stages, stage by stage.
+//!
+//! [`Engine`] is what a worker has: design select, networks, and a reader of tables that somebody else changes.
+//! [`Soft`] is one engine together with those tables: the offline substrate, and the model that a running system is
+//! checked against. A batch is at most [`BATCH_MAX`] frames, whichever networks they are of: each stage runs over the whole batch, so
+//! that one table lookup serves all networks and its cache misses overlap.
+//!
+//! 1. select: design select, meter, header checks; what is decided there is counted, the rest lined up densely.
+//! 2. lookup: one batched longest-prefix match over all lined-up packets.
+//! 3. finish: next-hop row, last checks, rewrite, counter.
+
+use std::sync::Arc;
+
+use hue_demux::{Demux, PortId, Selection, Target};
+use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Unclaimed, UnclaimedCounters, ipv4};
+use hue_substrate::SubstrateError;
+use hue_tables::{Account, Change, Dag, Limits, Reader, TableError, Vid};
+
+use crate::flood::{COPIES_MAX, Copies, FloodCopy};
+use crate::frame::{Fate, Frame};
+use crate::network::Network;
+
+/// Frames that go through the stages together.
+pub const BATCH_MAX: usize = 256;
+/// Networks of one engine: all that 12-bit ids can name.
+pub const NETWORKS_MAX: usize = Vid::MAX as usize;
+/// In the slot index: the network has a meter, so the fast path leaves the frame to the full one.
+pub(crate) const METERED: u16 = 0x8000;
+/// In the slot index: no such network. Has the bit above set, for the same reason.
+pub(crate) const NO_SLOT: u16 = u16::MAX;
+
+/// The software substrate: an engine and the tables it reads.
+pub struct Soft {
+    pub(crate) engine: Engine,
+    pub(crate) dag: Dag<u32>,
+}
+
+/// One worker's side: what takes frames through the stages.
+pub(crate) struct Engine {
+    pub demux: Arc<Demux>,
+    pub networks: Vec<Network>,
+    /// Place in `networks` by VID, with [`METERED`].
+    pub slots: Box<[u16]>,
+    pub unclaimed: UnclaimedCounters,
+    reader: Reader<u32>,
+    line: Box<Line>,
+    copies: Copies,
+}
+
+/// Whose a frame is, found out before: place of the network, its virtual port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Claimed {
+    pub slot: u16,
+    pub vport: u16,
+}
+
+/// Packets lined up for the lookup; the first so many of each array hold.
+struct Line {
+    vids: [Vid; BATCH_MAX],
+    keys: [u32; BATCH_MAX],
+    hops: [u16; BATCH_MAX],
+    checked: [ipv4::Checked; BATCH_MAX],
+    origins: [Origin; BATCH_MAX],
+}
+
+/// Where a lined-up packet comes from.
+#[derive(Clone, Copy)]
+struct Origin {
+    /// Which frame of the batch.
+    frame: u16,
+    slot: u16,
+    target: Target,
+}
+
+impl Line {
+    fn new() -> Box<Self> {
+        let target = Target { vid: FIRST_VID, vport: 0 };
+        Box::new(Self {
+            vids: [FIRST_VID; BATCH_MAX],
+            keys: [0; BATCH_MAX],
+            hops: [0; BATCH_MAX],
+            checked: [ipv4::Checked::EMPTY; BATCH_MAX],
+            origins: [Origin { frame: 0, slot: 0, target }; BATCH_MAX],
+        })
+    }
+}
+
+const FIRST_VID: Vid = match Vid::new(1) {
+    Some(vid) => vid,
+    None => unreachable!(),
+};
+
+/// Whose a frame turned out to be.
+enum Claim<'a> {
+    /// One network's, whose meter let it pass.
+    One { slot: u16, target: Target },
+    /// Decided.
+    Done(Fate),
+    /// A group frame of several targets.
+    Flood(&'a [Target]),
+}
+
+impl Engine {
+    /// An engine without networks.
+    pub fn new(reader: Reader<u32>) -> Self {
+        Self {
+            demux: Arc::new(Demux::default()),
+            networks: Vec::new(),
+            slots: vec![NO_SLOT; usize::from(Vid::MAX) + 1].into_boxed_slice(),
+            unclaimed: UnclaimedCounters::default(),
+            reader,
+            line: Line::new(),
+            copies: Copies::default(),
+        }
+    }
+
+    /// [`Soft::process`].
+    fn process(&mut self, buffer: &mut [u8], frames: &mut [Frame]) -> usize {
+        self.copies.clear();
+        let limit = frames.len().min(BATCH_MAX);
+        let (batch, _) = frames.split_at_mut(limit);
+        let Self { demux, networks, slots, unclaimed, reader, line, copies } = self;
+        let rare = Rare { networks, unclaimed, reader, copies };
+        let (processed, lined) = select(demux, slots, rare, line, buffer, batch);
+        self.lookup(lined);
+        finish(&mut self.networks, &self.line, buffer, batch, lined);
+        processed
+    }
+
+    /// The stages after design select, for frames whose networks are known; of slices of unequal length the shorter
+    /// counts, and [`BATCH_MAX`].
+    pub fn process_claimed(&mut self, buffer: &mut [u8], frames: &mut [Frame], claims: &[Claimed]) {
+        let limit = frames.len().min(BATCH_MAX);
+        let (batch, _) = frames.split_at_mut(limit);
+        let lined = check_claimed(&mut self.networks, &mut self.line, buffer, batch, claims);
+        self.lookup(lined);
+        finish(&mut self.networks, &self.line, buffer, batch, lined);
+    }
+
+    /// Stage 2.
+    #[inline(always)]
+    fn lookup(&mut self, lined: usize) {
+        let lined = lined.min(BATCH_MAX);
+        let Line { vids, keys, hops, .. } = &mut *self.line;
+        self.reader.pin().lookup_batch(&vids[..lined], &keys[..lined], &mut hops[..lined]);
+    }
+
+    pub fn network(&self, vid: Vid) -> Option<&Network> {
+        self.networks.get(place(slot_of(&self.slots, vid)))
+    }
+
+    /// Writes the slot index anew.
+    pub fn index(&mut self) {
+        self.slots.fill(NO_SLOT);
+        for (network, slot) in self.networks.iter().zip(0u16..) {
+            if let Some(word) = self.slots.get_mut(network.vid.index()) {
+                *word = if network.meter.is_some() { slot | METERED } else { slot };
+            }
+        }
+    }
+}
+
+impl Soft {
+    /// An engine without networks, whose tables keep to `limits`.
+    ///
+    /// # Errors
+    /// `Table` when the system gives no address space for them.
+    pub fn new(limits: Limits) -> Result<Self, TableError> {
+        let dag = Dag::new(limits)?;
+        let engine = Engine::new(dag.reader()?);
+        Ok(Self { engine, dag })
+    }
+
+    /// Takes frames of `buffer` through all stages: writes each one's fate, and rewrites the bytes of those to forward.
+    /// Returns how many were processed, at least one unless there is none: at most [`BATCH_MAX`], fewer when their
+    /// copies would be more than [`COPIES_MAX`]. Copies of flooded frames are in [`Soft::copies`] until the next call.
+    pub fn process(&mut self, buffer: &mut [u8], frames: &mut [Frame]) -> usize {
+        self.engine.process(buffer, frames)
+    }
+
+    /// Copies of the flooded frames of the latest [`Soft::process`], by frame, then by VID and virtual port.
+    pub fn copies(&self) -> impl Iterator<Item = FloodCopy<'_>> {
+        self.engine.copies.iter()
+    }
+
+    /// Changes routes of a loaded network, in order and all at once: packets meet all of them or none.
+    ///
+    /// # Errors
+    /// `Unknown`, `Hop` or `Table`; then nothing has changed.
+    pub fn update_routes(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), SubstrateError> {
+        let network = self.network(vid).ok_or(SubstrateError::Unknown(vid))?;
+        let (name, count) = (&network.shape.name, network.hops.count());
+        for (prefix, hop) in changes {
+            if let Some(hop) = hop.filter(|hop| usize::from(hop.get()) >= count) {
+                return Err(SubstrateError::Hop {
+                    name: name.clone(),
+                    prefix: prefix.to_string(),
+                    hop: hop.get(),
+                    count,
+                });
+            }
+        }
+        let name = name.clone();
+        self.dag.apply(vid, changes).map_err(|error| SubstrateError::Table { name, error })
+    }
+
+    /// Table memory of a loaded network, bytes.
+    ///
+    /// # Errors
+    /// `Unknown`.
+    pub fn account(&self, vid: Vid) -> Result<Account, SubstrateError> {
+        self.dag.account(vid).map_err(|_| SubstrateError::Unknown(vid))
+    }
+
+    pub(crate) fn network(&self, vid: Vid) -> Option<&Network> {
+        self.engine.network(vid)
+    }
+
+    pub(crate) fn network_mut(&mut self, vid: Vid) -> Option<&mut Network> {
+        let slot = place(slot_of(&self.engine.slots, vid));
+        self.engine.networks.get_mut(slot)
+    }
+}
+
+/// What stage 1 needs of an engine outside the common case.
+struct Rare<'a> {
+    networks: &'a mut [Network],
+    unclaimed: &'a mut UnclaimedCounters,
+    reader: &'a mut Reader<u32>,
+    copies: &'a mut Copies,
+}
+
+/// Stage 1. Returns how many frames were looked at, and how many lined up.
+///
+/// One loop: split into one for design select and one for the checks, it was 15 % slower (example `throughput`).
+/// A function of separate references, not of the engine: the compiler then knows that they do not overlap.
+#[inline(never)]
+fn select(
+    demux: &Demux,
+    slots: &[u16],
+    mut rare: Rare<'_>,
+    line: &mut Line,
+    buffer: &[u8],
+    batch: &mut [Frame],
+) -> (usize, usize) {
+    let mut lined = 0;
+    for (index, frame) in batch.iter_mut().enumerate() {
+        let bytes = frame.bytes(buffer).unwrap_or_default();
+        let (slot, target) = match claim_fast(demux, slots, frame.port, bytes) {
+            Some(found) => found,
+            None => match claim(demux, slots, &mut rare, frame, bytes) {
+                Claim::One { slot, target } => (slot, target),
+                Claim::Done(fate) => {
+                    frame.fate = fate;
+                    continue;
+                }
+                Claim::Flood(targets) => {
+                    let Rare { networks, reader, copies, .. } = &mut rare;
+                    if !copies.have_room(targets.len()) {
+                        return (index, lined);
+                    }
+                    frame.fate = Fate::Flooded;
+                    let targets = targets.iter().map(|target| (*target, slot_of(slots, target.vid)));
+                    copies.flood(index, frame, bytes, targets, networks, &reader.pin());
+                    continue;
+                }
+            },
+        };
+        match ipv4::check(bytes) {
+            Ok(checked) => {
+                let at = lined % BATCH_MAX;
+                line.vids[at] = target.vid;
+                line.keys[at] = checked.key;
+                line.checked[at] = checked;
+                line.origins[at] = Origin { frame: index as u16, slot, target };
+                lined += 1;
+            }
+            Err(outcome) => frame.fate = decided(rare.networks, slot, target, outcome, frame.port),
+        }
+    }
+    (batch.len(), lined)
+}
+
+/// Stage 1 without design select; returns how many lined up.
+#[inline(never)]
+fn check_claimed(
+    networks: &mut [Network],
+    line: &mut Line,
+    buffer: &[u8],
+    batch: &mut [Frame],
+    claims: &[Claimed],
+) -> usize {
+    let mut lined = 0;
+    for ((frame, claim), index) in batch.iter_mut().zip(claims).zip(0u16..) {
+        let Some(network) = networks.get_mut(usize::from(claim.slot)) else { continue };
+        let bytes = frame.bytes(buffer).unwrap_or_default();
+        let target = Target { vid: network.vid, vport: claim.vport };
+        let checked = match network.conforms(frame.time_ns, bytes.len()) {
+            true => ipv4::check(bytes),
+            false => Err(ipv4::Outcome::RateLimited),
+        };
+        match checked {
+            Ok(checked) => {
+                let at = lined % BATCH_MAX;
+                line.vids[at] = target.vid;
+                line.keys[at] = checked.key;
+                line.checked[at] = checked;
+                line.origins[at] = Origin { frame: index, slot: claim.slot, target };
+                lined += 1;
+            }
+            Err(outcome) => frame.fate = decided(networks, claim.slot, target, outcome, frame.port),
+        }
+    }
+    lined
+}
+
+/// Stage 3, of the packets lined up.
+#[inline(never)]
+fn finish(networks: &mut [Network], line: &Line, buffer: &mut [u8], batch: &mut [Frame], lined: usize) {
+    let lined = lined.min(BATCH_MAX);
+    let packets = line.origins[..lined].iter().zip(&line.checked[..lined]).zip(&line.hops[..lined]);
+    for ((origin, checked), hop) in packets {
+        let Some(frame) = batch.get_mut(usize::from(origin.frame)) else { continue };
+        let Some(network) = networks.get_mut(usize::from(origin.slot)) else { continue };
+        let Some(bytes) = frame.bytes_mut(buffer) else { continue };
+        let hop = network.hops.get(*hop);
+        let outcome = ipv4::finish(bytes, *checked, hop);
+        let egress = if outcome == ipv4::Outcome::Forward { hop.port() } else { frame.port };
+        network.counters.count(outcome);
+        let Target { vid, vport } = origin.target;
+        frame.fate = Fate::Network { vid, vport, outcome, egress };
+    }
+}
+
+#[inline(always)]
+pub(crate) fn slot_of(slots: &[u16], vid: Vid) -> u16 {
+    slots.get(vid.index()).copied().unwrap_or(NO_SLOT)
+}
+
+/// Index into the networks of a word of the slot index; that of no network is beyond them.
+#[inline(always)]
+pub(crate) fn place(slot: u16) -> usize {
+    usize::from(slot & !METERED)
+}
+
+/// Whose a frame is, in the common case: of a network without a meter, by destination MAC. `None`: ask [`claim`].
+#[inline(always)]
+fn claim_fast(demux: &Demux, slots: &[u16], port: PortId, bytes: &[u8]) -> Option<(u16, Target)> {
+    if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len()) {
+        return None;
+    }
+    let target = demux.select_mac(port, bytes)?;
+    let slot = slot_of(slots, target.vid);
+    (slot & METERED == 0).then_some((slot, target))
+}
+
+/// Whose a frame is, in all cases; the meter is charged.
+#[inline(never)]
+fn claim<'a>(
+    demux: &'a Demux,
+    slots: &[u16],
+    Rare { networks, unclaimed, .. }: &mut Rare<'_>,
+    frame: &Frame,
+    bytes: &[u8],
+) -> Claim<'a> {
+    let mut nobody = |reason| {
+        unclaimed.count(reason);
+        Claim::Done(Fate::Unclaimed(reason))
+    };
+    if bytes.len() < FRAME_BYTES_MIN {
+        return nobody(Unclaimed::Runt);
+    }
+    if bytes.len() > FRAME_BYTES_MAX {
+        return nobody(Unclaimed::TooLong);
+    }
+    let target = match demux.select(frame.port, bytes) {
+        Selection::One(target, _) => target,
+        Selection::Several(targets) => return Claim::Flood(targets),
+        Selection::Nobody => return nobody(Unclaimed::NoNetwork),
+    };
+    let slot = slot_of(slots, target.vid) & !METERED;
+    let Some(network) = networks.get_mut(usize::from(slot)) else { return nobody(Unclaimed::NoNetwork) };
+    if network.conforms(frame.time_ns, bytes.len()) {
+        Claim::One { slot, target }
+    } else {
+        Claim::Done(decided(networks, slot, target, ipv4::Outcome::RateLimited, frame.port))
+    }
+}
+
+/// Counts a packet that was decided before its lookup.
+#[inline(never)]
+fn decided(
+    networks: &mut [Network],
+    slot: u16,
+    Target { vid, vport }: Target,
+    outcome: ipv4::Outcome,
+    port: PortId,
+) -> Fate {
+    if let Some(network) = networks.get_mut(usize::from(slot)) {
+        network.counters.count(outcome);
+    }
+    Fate::Network { vid, vport, outcome, egress: port }
+}
+
+const _: () = assert!(BATCH_MAX <= u16::MAX as usize && COPIES_MAX > 0);

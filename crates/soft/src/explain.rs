@@ -1,0 +1,145 @@
+//! One frame explained, stage by stage, without counting it or charging a meter. For `hueplane trace`.
+
+use hue_demux::{By, PortId, Selection, Target, inner_destination};
+use hue_planes::ipv4::{self, Outcome, Stage};
+use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Unclaimed};
+use hue_tables::{Prefix, Vid};
+use hue_wire::Mac;
+
+use crate::engine::Soft;
+
+/// What becomes of a frame and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trace {
+    /// The stages before a network is known; the last one decided if nobody owns the frame.
+    pub stages: Vec<Stage>,
+    /// Why the frame is nobody's, if it is.
+    pub unclaimed: Option<Unclaimed>,
+    /// What each network that receives it does with it: one, unless it is a group frame.
+    pub networks: Vec<NetworkTrace>,
+}
+
+/// What one network does with a frame and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NetworkTrace {
+    /// Network.
+    pub vid: Vid,
+    /// Its name.
+    pub name: String,
+    /// Index of its virtual port that the frame arrives on.
+    pub vport: u16,
+    /// The stages the packet came to; the last one decided.
+    pub stages: Vec<Stage>,
+    /// What becomes of it.
+    pub outcome: Outcome,
+    /// Port to send on, if forwarded.
+    pub egress: Option<PortId>,
+    /// The frame afterwards: rewritten if forwarded, else as it came.
+    pub bytes: Vec<u8>,
+}
+
+impl Soft {
+    /// What would become of a frame that arrives on `port` at `time_ns` now.
+    pub fn explain(&self, port: PortId, time_ns: u64, frame: &[u8]) -> Trace {
+        self.explain_metered(port, time_ns, frame, |vid| self.network(vid)?.meter.clone())
+    }
+
+    /// The same, with meters from elsewhere.
+    pub(crate) fn explain_metered(
+        &self,
+        port: PortId,
+        time_ns: u64,
+        frame: &[u8],
+        meter: impl Fn(Vid) -> Option<Box<Meter>>,
+    ) -> Trace {
+        let mut stages = vec![stage("frame", format!("{} bytes on port {port}", frame.len()), None)];
+        let unclaimed = |mut stages: Vec<Stage>, reason: Unclaimed| {
+            if let Some(last) = stages.last_mut() {
+                last.outcome = Some(reason.name());
+            }
+            Trace { stages, unclaimed: Some(reason), networks: Vec::new() }
+        };
+        if frame.len() < FRAME_BYTES_MIN {
+            return unclaimed(stages, Unclaimed::Runt);
+        }
+        if frame.len() > FRAME_BYTES_MAX {
+            return unclaimed(stages, Unclaimed::TooLong);
+        }
+        let (targets, by) = match self.engine.demux.select(port, frame) {
+            Selection::One(target, by) => (vec![target], by),
+            Selection::Several(targets) => (targets.to_vec(), By::Group),
+            Selection::Nobody => {
+                stages.push(stage("demux", Unclaimed::NoNetwork.row().doc.to_owned(), None));
+                return unclaimed(stages, Unclaimed::NoNetwork);
+            }
+        };
+        let matched = match (by, frame.first_chunk::<6>(), inner_destination(frame)) {
+            (By::Mac | By::Group, Some(mac), _) => format!("{} {}", by.name(), Mac(*mac)),
+            (By::Inner, _, Some(address)) => {
+                format!("{} {}", by.name(), std::net::Ipv4Addr::from_bits(address))
+            }
+            _ => format!("{} {port}", by.name()),
+        };
+        stages.push(stage("demux", matched, None));
+        let networks = targets
+            .into_iter()
+            .filter_map(|target| self.explain_one(target, time_ns, frame, &meter))
+            .collect();
+        Trace { stages, unclaimed: None, networks }
+    }
+
+    pub(crate) fn explain_one(
+        &self,
+        target: Target,
+        time_ns: u64,
+        frame: &[u8],
+        meter: impl Fn(Vid) -> Option<Box<Meter>>,
+    ) -> Option<NetworkTrace> {
+        let network = self.network(target.vid)?;
+        let (vid, name) = (network.vid, network.shape.name.clone());
+        let mut stages = Vec::new();
+        if let Some(mut meter) = meter(vid) {
+            let conforms = meter.conforms(time_ns, frame.len());
+            let outcome = (!conforms).then_some(Outcome::RateLimited);
+            let detail = if conforms { "conforms" } else { Outcome::RateLimited.row().when };
+            stages.push(stage("meter", detail.to_owned(), outcome.map(Outcome::name)));
+            if let Some(outcome) = outcome {
+                let bytes = frame.to_vec();
+                return Some(NetworkTrace {
+                    vid,
+                    name,
+                    vport: target.vport,
+                    stages,
+                    outcome,
+                    egress: None,
+                    bytes,
+                });
+            }
+        }
+        let explained = ipv4::explain(frame, |key| {
+            let matched = (0..=32u8).rev().find_map(|len| {
+                let prefix = Prefix::containing(key, len);
+                self.dag.route(vid, prefix).map(|hop| (prefix, hop.get()))
+            });
+            match matched {
+                Some((prefix, hop)) => (*network.hops.get(hop), format!("matches {prefix}, next hop {hop}")),
+                None => (Adjacency::NONE, "no prefix matches".to_owned()),
+            }
+        });
+        stages.extend(explained.stages);
+        let egress = (explained.outcome == Outcome::Forward).then_some(explained.hop).flatten();
+        Some(NetworkTrace {
+            vid,
+            name,
+            vport: target.vport,
+            stages,
+            outcome: explained.outcome,
+            egress: egress.map(|hop| hop.port()),
+            bytes: explained.bytes,
+        })
+    }
+}
+
+pub(crate) fn stage(name: &'static str, detail: String, outcome: Option<&'static str>) -> Stage {
+    Stage { name, detail, outcome }
+}

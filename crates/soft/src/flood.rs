@@ -1,0 +1,106 @@
+//! Copies of group frames that several networks receive: each network's plane sees its own. Apart from the fast path.
+//!
+//! A copy that is not forwarded is the frame itself, so only forwarded ones take memory.
+
+use hue_demux::{PortId, Target};
+use hue_planes::ipv4;
+use hue_tables::{Guard, NextHop};
+
+use crate::engine::place;
+use crate::frame::{Fate, Frame};
+use crate::network::Network;
+
+/// Copies of one batch at most, unless a single frame makes more.
+pub const COPIES_MAX: usize = 4096;
+
+/// A copy of a flooded frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FloodCopy<'a> {
+    /// Which frame of the batch it is a copy of.
+    pub frame: usize,
+    /// What became of the copy.
+    pub fate: Fate,
+    /// Its bytes when it is to be forwarded; `None` when they are those of the frame.
+    pub bytes: Option<&'a [u8]>,
+}
+
+#[derive(Default)]
+pub(crate) struct Copies {
+    rows: Vec<Copy>,
+    bytes: Vec<u8>,
+}
+
+struct Copy {
+    frame: usize,
+    fate: Fate,
+    start: usize,
+    len: usize,
+}
+
+impl Copies {
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.bytes.clear();
+    }
+
+    pub fn have_room(&self, copies: usize) -> bool {
+        self.rows.is_empty() || self.rows.len() + copies <= COPIES_MAX
+    }
+
+    /// A copy for each target, given with the place of its network.
+    #[cold]
+    pub fn flood(
+        &mut self,
+        index: usize,
+        frame: &Frame,
+        bytes: &[u8],
+        targets: impl Iterator<Item = (Target, u16)>,
+        networks: &mut [Network],
+        table: &Guard<'_, u32>,
+    ) {
+        for (target, slot) in targets {
+            let Some(network) = networks.get_mut(place(slot)) else { continue };
+            let start = self.bytes.len();
+            let (outcome, egress) = self.copy(frame, bytes, network, table);
+            let fate = Fate::Network { vid: target.vid, vport: target.vport, outcome, egress };
+            self.rows.push(Copy { frame: index, fate, start, len: self.bytes.len() - start });
+        }
+    }
+
+    /// One network's copy through all stages after design select; its bytes are appended if it is forwarded.
+    fn copy(
+        &mut self,
+        frame: &Frame,
+        bytes: &[u8],
+        network: &mut Network,
+        table: &Guard<'_, u32>,
+    ) -> (ipv4::Outcome, PortId) {
+        let mut egress = frame.port;
+        let checked = match network.conforms(frame.time_ns, bytes.len()) {
+            true => ipv4::check(bytes),
+            false => Err(ipv4::Outcome::RateLimited),
+        };
+        let outcome = checked.map_or_else(
+            |outcome| outcome,
+            |checked| {
+                let hop = network.hops.get(NextHop::word(table.lookup(network.vid, checked.key)));
+                let start = self.bytes.len();
+                if ipv4::decide(checked, hop) == ipv4::Outcome::Forward {
+                    self.bytes.extend_from_slice(bytes);
+                    egress = hop.port();
+                }
+                ipv4::finish(self.bytes.get_mut(start..).unwrap_or_default(), checked, hop)
+            },
+        );
+        network.counters.count(outcome);
+        (outcome, egress)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = FloodCopy<'_>> {
+        self.rows.iter().map(|row| FloodCopy {
+            frame: row.frame,
+            fate: row.fate,
+            bytes: if row.len == 0 { None } else { self.bytes.get(row.start..row.start + row.len) },
+        })
+    }
+}

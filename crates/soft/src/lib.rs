@@ -1,0 +1,24 @@
+//! The software substrate: one engine that takes batches of frames through design select, meters, planes and tables.
+//!
+//! Flow: port → **soft** (wire, demux, planes, tables) → port. [`Soft`] is one worker's engine: it takes no locks and,
+//! once warm, allocates nothing per packet. Time comes with the frames; nothing here reads a clock or a random number,
+//! so the same frames give the same bytes.
+
+mod batch;
+mod engine;
+mod explain;
+mod flood;
+mod frame;
+pub mod live;
+mod load;
+mod network;
+
+pub use batch::{Batch, Output};
+pub use engine::{BATCH_MAX, NETWORKS_MAX, Soft};
+pub use explain::{NetworkTrace, Trace};
+pub use flood::{COPIES_MAX, FloodCopy};
+pub use frame::{Fate, Frame};
+pub use live::{
+    CaptureFilter, CaptureStream, Captured, CapturedFrame, Direction, Live, LiveConfig, LiveError,
+    NetworkTotals, PortEvent, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals,
+};

@@ -1,0 +1,81 @@
+//! What a running system is started with, and what can go wrong with it.
+
+use hue_demux::PortId;
+use hue_ports::PortError;
+use hue_substrate::SubstrateError;
+use hue_tables::{Limits, TableError, Vid};
+use thiserror::Error;
+
+/// Workers at most.
+pub const WORKERS_MAX: usize = 64;
+
+/// How to start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LiveConfig {
+    /// Worker threads; 0: half of the processors, 1 to 4. At most [`WORKERS_MAX`].
+    pub workers: usize,
+    /// Whether each worker stays on a processor of its own.
+    pub pin: bool,
+    /// Packet slots of each worker.
+    pub slots: u32,
+    /// Bytes of a slot: 2048 or 4096. Frames are up to 256 bytes shorter: MTUs up to 1,778 or 3,826.
+    pub slot_bytes: u32,
+    /// Limits of the tables.
+    pub limits: Limits,
+}
+
+impl Default for LiveConfig {
+    fn default() -> Self {
+        Self { workers: 0, pin: false, slots: 32_768, slot_bytes: 2048, limits: Limits::default() }
+    }
+}
+
+/// Why a running system refused; what ran before still runs.
+#[derive(Debug, Error)]
+pub enum LiveError {
+    /// A worker cannot be started; the machine's fault.
+    #[error("worker {worker} cannot start: {reason}")]
+    Start {
+        /// Which one.
+        worker: usize,
+        /// Why.
+        reason: String,
+    },
+    /// A worker has ended although nobody asked it to: a bug of hueplane. Restart the daemon.
+    #[error("worker {worker} has ended: restart the daemon and report this")]
+    Ended {
+        /// Which one.
+        worker: usize,
+    },
+    /// More workers than [`WORKERS_MAX`]; the caller's fault.
+    #[error("{0} workers: expected at most {WORKERS_MAX}")]
+    Workers(usize),
+    /// The tables cannot be had.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The port was added before; remove it first.
+    #[error("port {0} is open already")]
+    PortOpen(PortId),
+    /// The port cannot be opened.
+    #[error("port {id}: {error}")]
+    Port {
+        /// The port.
+        id: PortId,
+        /// Why.
+        error: PortError,
+    },
+    /// No such network is loaded; the caller's fault.
+    #[error("network {0} is not loaded")]
+    Unknown(Vid),
+    /// The network has no such virtual port; the caller's fault.
+    #[error("network {vid} has no virtual port {vport}")]
+    Vport {
+        /// The network.
+        vid: Vid,
+        /// Index of the virtual port.
+        vport: u16,
+    },
+    /// What the substrate refused.
+    #[error(transparent)]
+    Substrate(#[from] SubstrateError),
+}

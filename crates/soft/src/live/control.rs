@@ -1,0 +1,535 @@
+//! The control side of a running system: one thread owns it, and changes workers by jobs they do between two rounds.
+//!
+//! Flow: node thread → [`Live`] → the model, which checks everything and keeps the tables → workers. The model is a
+//! [`Soft`] without packets: what it refuses never reaches a worker. Every method returns when all workers concerned
+//! have taken the change.
+//!
+//! A network's program gives ports, design select, limits and weight. Its routes come with the program when it is
+//! loaded first, and from [`Live::update`] then: a program without routes and next hops, loaded over a network that is
+//! there, keeps what the network has.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime};
+
+use hue_demux::{PortId, Target};
+use hue_planes::Adjacency;
+use hue_ports::{ClassRule, Driver, Pool, Port, PortError, Region};
+use hue_substrate::SubstrateError;
+use hue_tables::{Account, Change, Vid};
+use hue_wire::Mac;
+
+use super::block::Block;
+use super::capture::{CaptureFilter, CaptureStream, capture};
+use super::classes;
+use super::config::{LiveConfig, LiveError, WORKERS_MAX};
+use super::handover;
+use super::steering::{Link, NO_HOME, Steering, VportLinks};
+use super::totals::{
+    NetworkTotals, PORT_WORDS, PortState, PortTotals, TotalsReader, WORKER_WORDS, WorkerTotals,
+};
+use super::wake::{Poller, Wake, pin};
+use super::worker::{Job, Parts, Peer, Worker};
+use crate::engine::Soft;
+
+/// A port that failed while it ran; it is closed, and down until it is added again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortEvent {
+    /// The port.
+    pub id: PortId,
+    /// Whether its interface is gone or down, so that it may come back; else the system refused something.
+    pub gone: bool,
+    /// What happened.
+    pub error: String,
+}
+
+/// The running system, as its one control thread has it. Implements [`Substrate`](hue_substrate::Substrate). Dropping
+/// it stops it.
+pub struct Live {
+    pub(super) model: Soft,
+    workers: Vec<Handle>,
+    pub(super) networks: BTreeMap<Vid, NetworkControl>,
+    pub(super) settings: BTreeMap<Vid, Settings>,
+    ports: BTreeMap<PortId, PortControl>,
+    pub(super) totals: TotalsReader,
+    pub(super) steering: Arc<Steering>,
+    events: Option<Receiver<PortEvent>>,
+}
+
+/// A worker as control has it.
+struct Handle {
+    /// `None` once it is to stop.
+    jobs: Option<Sender<Job>>,
+    wake: Arc<Wake>,
+    region: Region,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Where a network lives.
+pub(super) struct NetworkControl {
+    pub home: usize,
+    /// Virtual ports that its blocks have room for.
+    pub vports: usize,
+    pub blocks: Vec<Arc<Block>>,
+}
+
+/// What control was told of a network besides its program.
+#[derive(Clone, Default)]
+pub(super) struct Settings {
+    pub punt: Option<(u64, u64)>,
+    pub neighbours: Vec<(u16, Ipv4Addr, Mac)>,
+    pub addresses: Option<Vec<(u16, Ipv4Addr, u8)>>,
+}
+
+/// Where a port lives.
+struct PortControl {
+    home: usize,
+    block: Arc<Block>,
+    open: bool,
+    rules: Vec<ClassRule>,
+    quotas: Vec<(u16, u32)>,
+}
+
+impl Live {
+    /// Starts workers; there are no ports and networks yet.
+    ///
+    /// # Errors
+    /// `Workers`, `Start`, `Table`.
+    pub fn start(config: LiveConfig) -> Result<Self, LiveError> {
+        let count = match config.workers {
+            0 => (std::thread::available_parallelism().map_or(1, usize::from) / 2).clamp(1, 4),
+            count => count,
+        };
+        if count > WORKERS_MAX {
+            return Err(LiveError::Workers(count));
+        }
+        let model = Soft::new(config.limits)?;
+        let totals = TotalsReader::default();
+        let (failures, events) = channel();
+        let mut live = Self {
+            model,
+            workers: Vec::with_capacity(count),
+            networks: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            totals,
+            steering: Arc::new(Steering::empty()),
+            events: Some(events),
+        };
+        let wakes = (0..count)
+            .map(|worker| Wake::new().map(Arc::new).map_err(|error| start_error(worker, &error)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let epoch = (Instant::now(), SystemTime::now());
+        for (index, peers) in peers(&wakes).into_iter().enumerate() {
+            let wake = wakes[index].clone();
+            let block = Arc::new(Block::new(WORKER_WORDS));
+            live.totals.write().workers.push(block.clone());
+            let (jobs, mailbox) = channel();
+            let pool =
+                Pool::new(config.slots, config.slot_bytes).map_err(|error| start_error(index, &error))?;
+            let region = pool.region();
+            let parts = Parts {
+                index,
+                pool,
+                reader: live.model.dag.reader()?,
+                jobs: mailbox,
+                poller: Poller::new(&wake).map_err(|error| start_error(index, &error))?,
+                wake: wake.clone(),
+                peers,
+                failures: failures.clone(),
+                block,
+                registry: live.totals.clone(),
+                epoch,
+            };
+            let thread = std::thread::Builder::new()
+                .name(format!("hue-worker-{index}"))
+                .spawn(move || Worker::new(parts).run())
+                .map_err(|error| start_error(index, &error))?;
+            live.workers.push(Handle { jobs: Some(jobs), wake, region, thread: Some(thread) });
+            if config.pin {
+                live.ask(index, move |_| pin(index))?.map_err(|error| start_error(index, &error))?;
+            }
+        }
+        Ok(live)
+    }
+
+    /// Ends the workers, closes all ports and TAPs.
+    pub fn stop(self) {}
+
+    /// How many workers run.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Has a worker do something between two rounds and waits for what it says.
+    pub(super) fn ask<R: Send + 'static>(
+        &self,
+        worker: usize,
+        job: impl FnOnce(&mut Worker) -> R + Send + 'static,
+    ) -> Result<R, LiveError> {
+        let (answer, wait) = sync_channel(1);
+        let ended = || LiveError::Ended { worker };
+        let handle = self.workers.get(worker).ok_or_else(ended)?;
+        let job: Job = Box::new(move |worker| {
+            let _ = answer.send(job(worker)); // we wait for it
+        });
+        handle.jobs.as_ref().ok_or_else(ended)?.send(job).map_err(|_| ended())?;
+        handle.wake.notify();
+        wait.recv().map_err(|_| ended())
+    }
+
+    /// Has a network's home do something.
+    pub(super) fn ask_home<R: Send + 'static>(
+        &self,
+        vid: Vid,
+        job: impl FnOnce(&mut Worker) -> R + Send + 'static,
+    ) -> Result<R, LiveError> {
+        let home = self.networks.get(&vid).ok_or(LiveError::Unknown(vid))?.home;
+        self.ask(home, job)
+    }
+
+    /// Opens a port and starts to use it. `open` runs on the port's home worker, with its packet memory: no packet of
+    /// that worker moves meanwhile.
+    ///
+    /// # Errors
+    /// `PortOpen`, `Port`, `Ended`.
+    pub fn add_port(
+        &mut self,
+        id: PortId,
+        open: impl FnOnce(&mut Pool) -> Result<Box<dyn Port>, PortError> + Send + 'static,
+    ) -> Result<Driver, LiveError> {
+        let home = self.port_home(id)?;
+        self.add_port_at(home, id, open)
+    }
+
+    /// The same, for ports that can be opened elsewhere: `open` runs on the calling thread, and the worker only takes
+    /// the port over.
+    ///
+    /// # Errors
+    /// `PortOpen`, `Port`, `Ended`.
+    pub fn open_port(
+        &mut self,
+        id: PortId,
+        open: impl FnOnce(&Region) -> Result<Box<dyn Port>, PortError>,
+    ) -> Result<Driver, LiveError> {
+        let home = self.port_home(id)?;
+        let handle = self.workers.get(home).ok_or(LiveError::Ended { worker: home })?;
+        let port = open(&handle.region).map_err(|error| LiveError::Port { id, error })?;
+        self.add_port_at(home, id, |_| Ok(port))
+    }
+
+    /// The worker that a port shall live at.
+    fn port_home(&self, id: PortId) -> Result<usize, LiveError> {
+        if self.port_state(id).is_some_and(|state| state.up) {
+            return Err(LiveError::PortOpen(id));
+        }
+        Ok(match self.ports.get(&id) {
+            Some(port) => port.home,
+            None => self.emptiest(self.ports.values().map(|port| port.home)),
+        })
+    }
+
+    fn add_port_at(
+        &mut self,
+        home: usize,
+        id: PortId,
+        open: impl FnOnce(&mut Pool) -> Result<Box<dyn Port>, PortError> + Send + 'static,
+    ) -> Result<Driver, LiveError> {
+        let known = self.ports.get(&id).map(|port| port.block.clone());
+        let block = known.unwrap_or_else(|| Arc::new(Block::new(PORT_WORDS)));
+        let here = block.clone();
+        let driver = self
+            .ask(home, move |worker| worker.add_port(id, open, here))?
+            .map_err(|error| LiveError::Port { id, error })?;
+        let (rules, quotas) = (Vec::new(), Vec::new());
+        self.ports.insert(id, PortControl { home, block, open: true, rules, quotas });
+        self.steer()?;
+        self.police()?;
+        Ok(driver)
+    }
+
+    /// Closes a port; packets for it are lost as `port_down` from then on. Nothing happens when it is not open.
+    pub fn remove_port(&mut self, id: PortId) {
+        let Some(port) = self.ports.get_mut(&id) else { return };
+        port.open = false;
+        let home = port.home;
+        // A worker that has ended has closed it.
+        let _ = self.ask(home, move |worker| worker.remove_port(id));
+        if let Some(entry) = self.totals.write().ports.get_mut(&id) {
+            (entry.state.up, entry.state.error) = (false, None);
+        }
+        let _ = self.steer();
+    }
+
+    /// How a port is; `None` when it was never added.
+    #[must_use]
+    pub fn port_state(&self, id: PortId) -> Option<PortState> {
+        self.totals.port_state(id)
+    }
+
+    /// Gives a network's control plane its end of a virtual port. Replaces an earlier one.
+    ///
+    /// # Errors
+    /// `Unknown`, `Vport`, `Ended`, `Port` when it cannot be waited for.
+    pub fn add_tap(&mut self, vid: Vid, vport: u16, tap: Box<dyn Port>) -> Result<(), LiveError> {
+        let network = self.model.network(vid).ok_or(LiveError::Unknown(vid))?;
+        let Some(port) = network.shape.ports.get(usize::from(vport)) else {
+            return Err(LiveError::Vport { vid, vport });
+        };
+        let (id, interface) = (port.port, port.name.clone());
+        self.ask_home(vid, move |worker| worker.add_tap(vid, vport, tap))?.map_err(|source| LiveError::Port {
+            id,
+            error: PortError::System { interface, action: "wait for the TAP", source, hint: "" },
+        })
+    }
+
+    /// Closes all TAPs of a network. Nothing happens when there are none.
+    pub fn remove_taps(&mut self, vid: Vid) {
+        let _ = self.ask_home(vid, move |worker| worker.remove_taps(vid));
+    }
+
+    /// Changes next hops and then routes of a network. Next hops are the caller's rows, named by index; the table grows
+    /// as needed, and rows never set are "no route". All packets meet the new next hops before the first one meets a
+    /// new route; routes change all at once. A row may be used for something else once an update that leaves no route
+    /// to it has returned.
+    ///
+    /// # Errors
+    /// `Unknown`, `Program` (a next hop is not the network's), `Hop`, `Table`; then nothing has changed.
+    pub fn update(
+        &mut self,
+        vid: Vid,
+        hops: &[(u16, Adjacency)],
+        routes: &[Change<u32>],
+    ) -> Result<(), SubstrateError> {
+        let before = self.check_hops(vid, hops)?;
+        self.set_hops(vid, hops)?;
+        if routes.is_empty() {
+            return Ok(());
+        }
+        self.model.update_routes(vid, routes).inspect_err(|_| {
+            let _ = self.set_hops(vid, &before);
+        })
+    }
+
+    fn set_hops(&mut self, vid: Vid, rows: &[(u16, Adjacency)]) -> Result<(), SubstrateError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if let Some(network) = self.model.network_mut(vid) {
+            network.hops.set(rows);
+        }
+        let rows = rows.to_vec();
+        self.ask_home(vid, move |worker| worker.set_hops(vid, &rows)).map_err(broken)
+    }
+
+    /// Tells which neighbours a network knows, for the ARP guard: all of them, in place of those before. An ARP message
+    /// that claims one of these addresses under another MAC is dropped.
+    pub fn neighbours(&mut self, vid: Vid, known: &[(u16, Ipv4Addr, Mac)]) {
+        let settings = self.settings.entry(vid).or_default();
+        if settings.neighbours == known {
+            return;
+        }
+        let known = known.to_vec();
+        settings.neighbours.clone_from(&known);
+        // Taken up when the network is loaded.
+        let _ = self.ask_home(vid, move |worker| worker.set_neighbours(vid, &known));
+    }
+
+    /// Tells which addresses a network has on its virtual ports, with the lengths of their links: all of them, in place
+    /// of those before. Of broadcasts, a network then gets only what concerns it. Without a call it gets all.
+    pub fn set_addresses(&mut self, vid: Vid, addresses: &[(u16, Ipv4Addr, u8)]) {
+        let settings = self.settings.entry(vid).or_default();
+        if settings.addresses.as_deref() == Some(addresses) {
+            return;
+        }
+        let addresses = addresses.to_vec();
+        settings.addresses = Some(addresses.clone());
+        let _ = self.ask_home(vid, move |worker| worker.set_own(vid, &addresses));
+        let _ = self.steer();
+    }
+
+    /// Limits what a network's control plane gets; 1,000 packets a second and 200 at once without a call. Zeros are
+    /// taken as 1.
+    pub fn set_punt_limit(&mut self, vid: Vid, packets_per_second: u64, burst: u64) {
+        let limit = (packets_per_second, burst);
+        let settings = self.settings.entry(vid).or_default();
+        if settings.punt.replace(limit) == Some(limit) {
+            return; // its bucket stays as it is
+        }
+        let _ = self.ask_home(vid, move |worker| worker.set_punt_limit(vid, limit));
+    }
+
+    /// What a network did.
+    #[must_use]
+    pub fn totals(&self, vid: Vid) -> Option<NetworkTotals> {
+        self.totals.network(vid)
+    }
+
+    /// What a port did.
+    #[must_use]
+    pub fn port_totals(&self, id: PortId) -> Option<PortTotals> {
+        self.totals.port(id)
+    }
+
+    /// What each worker did.
+    #[must_use]
+    pub fn worker_totals(&self) -> Vec<WorkerTotals> {
+        self.totals.workers()
+    }
+
+    /// Reads all counters from any thread.
+    #[must_use]
+    pub fn totals_reader(&self) -> TotalsReader {
+        self.totals.clone()
+    }
+
+    /// Starts to watch frames.
+    pub fn capture(&mut self, filter: CaptureFilter) -> CaptureStream {
+        let (tap, stream) = capture(filter);
+        for worker in 0..self.workers.len() {
+            let tap = tap.clone();
+            let _ = self.ask(worker, move |worker| worker.capture(tap));
+        }
+        stream
+    }
+
+    /// Ports that fail, as they do. The first call gets the events; later ones get a channel that is closed.
+    pub fn port_events(&mut self) -> Receiver<PortEvent> {
+        self.events.take().unwrap_or_else(|| channel().1)
+    }
+
+    /// Table memory of a network.
+    ///
+    /// # Errors
+    /// `Unknown`.
+    pub fn account(&self, vid: Vid) -> Result<Account, SubstrateError> {
+        self.model.account(vid)
+    }
+
+    /// The worker with the fewest of what lives at these.
+    pub(super) fn emptiest(&self, homes: impl Iterator<Item = usize>) -> usize {
+        let mut counts = vec![0u32; self.workers.len()];
+        for home in homes {
+            if let Some(count) = counts.get_mut(home) {
+                *count += 1;
+            }
+        }
+        counts.iter().enumerate().min_by_key(|(_, count)| **count).map_or(0, |(worker, _)| worker)
+    }
+
+    /// Tells all workers where frames go now.
+    pub(super) fn steer(&mut self) -> Result<(), LiveError> {
+        let mut network_homes = vec![NO_HOME; usize::from(Vid::MAX) + 1].into_boxed_slice();
+        for (vid, network) in &self.networks {
+            network_homes[vid.index()] = network.home as u8; // below WORKERS_MAX
+        }
+        let mut port_homes = vec![NO_HOME; PortId::COUNT].into_boxed_slice();
+        for (id, port) in self.ports.iter().filter(|(_, port)| port.open) {
+            port_homes[id.index()] = port.home as u8;
+        }
+        let vports = self.model.engine.networks.iter().flat_map(|network| {
+            let ports = network.shape.ports.iter().zip(0u16..);
+            ports.map(|(port, vport)| (port.port, port.mac, Target { vid: network.vid, vport }))
+        });
+        let demux = self.model.engine.demux.clone();
+        let steering = Steering::new(demux, network_homes, port_homes, vports, self.links());
+        self.steering = Arc::new(steering);
+        for worker in 0..self.workers.len() {
+            let steering = self.steering.clone();
+            self.ask(worker, move |worker| worker.steer(steering))?;
+        }
+        Ok(())
+    }
+
+    fn links(&self) -> impl Iterator<Item = (Vid, VportLinks)> + '_ {
+        self.settings.iter().filter_map(|(vid, settings)| {
+            let addresses = settings.addresses.as_ref()?;
+            let network = self.model.network(*vid)?;
+            let mut links: VportLinks = vec![Vec::new(); network.shape.ports.len()].into_boxed_slice();
+            for (vport, address, len) in addresses {
+                if let Some(links) = links.get_mut(usize::from(*vport)) {
+                    links.push(Link { address: address.to_bits(), len: *len });
+                }
+            }
+            Some((*vid, links))
+        })
+    }
+
+    /// Tells ports what to police, where that changed.
+    pub(super) fn police(&mut self) -> Result<(), LiveError> {
+        let mut changed = Vec::new();
+        for (id, port) in self.ports.iter_mut().filter(|(_, port)| port.open) {
+            let (rules, quotas) = classes::of_port(*id, &self.model.engine.networks);
+            if (&rules, &quotas) != (&port.rules, &port.quotas) {
+                (port.rules, port.quotas) = (rules.clone(), quotas.clone());
+                changed.push((*id, port.home, rules, quotas));
+            }
+        }
+        for (id, home, rules, quotas) in changed {
+            let set = self.ask(home, move |worker| worker.set_classes(id, &rules, &quotas))?;
+            // The port works without it; only a flood would be cut later.
+            if let Err(error) = set
+                && let Some(entry) = self.totals.write().ports.get_mut(&id)
+            {
+                entry.state.error = Some(format!("floods are cut after the ring only: {error}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Its one thread may be another than the one that started it.
+const _: fn() = || {
+    fn send<T: Send>() {}
+    send::<Live>();
+};
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            worker.jobs = None;
+            worker.wake.notify();
+        }
+        for worker in &mut self.workers {
+            if let Some(thread) = worker.thread.take() {
+                let _ = thread.join(); // a worker that panicked has told so itself
+            }
+        }
+    }
+}
+
+/// The rings between each two workers.
+fn peers(wakes: &[Arc<Wake>]) -> Vec<Vec<Option<Peer>>> {
+    let count = wakes.len();
+    let mut outs: BTreeMap<(usize, usize), _> = BTreeMap::new();
+    let mut intos: BTreeMap<(usize, usize), _> = BTreeMap::new();
+    for from in 0..count {
+        for to in (0..count).filter(|to| *to != from) {
+            let (out, into) = handover::ring();
+            outs.insert((from, to), out);
+            intos.insert((from, to), into);
+        }
+    }
+    let mut peer = |own: usize, other: usize| {
+        let (out, into) = (outs.remove(&(own, other))?, intos.remove(&(other, own))?);
+        Some(Peer { out, into, wake: wakes.get(other)?.clone() })
+    };
+    (0..count).map(|own| (0..count).map(|other| peer(own, other)).collect()).collect()
+}
+
+fn start_error(worker: usize, error: &dyn std::fmt::Display) -> LiveError {
+    LiveError::Start { worker, reason: error.to_string() }
+}
+
+/// A worker that has ended, as substrates say it.
+pub(super) fn broken(error: LiveError) -> SubstrateError {
+    match error {
+        LiveError::Unknown(vid) => SubstrateError::Unknown(vid),
+        LiveError::Substrate(error) => error,
+        error => SubstrateError::Broken { substrate: "soft", reason: error.to_string() },
+    }
+}

@@ -1,0 +1,228 @@
+//! Frames from one worker to another: a ring of bytes between each two, one writer and one reader.
+//!
+//! Flow: a frame arrives at the home of its port and is decided at the home of its network; one that leaves by a port
+//! of another home crosses again. Each crossing copies it, so that a worker's packet memory stays its own.
+//! A record is a [`Record`] and the frame's bytes. No network may fill a ring: a network's bytes in it are at most half
+//! of what is left (so one alone takes a third less than all, and two share). Units: bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hue_demux::PortId;
+use hue_ports::{Packet, Pool};
+use hue_tables::Vid;
+use rtrb::{Consumer, Producer, RingBuffer};
+
+/// Bytes of each ring.
+pub(crate) const RING_BYTES: usize = 1 << 20;
+const RECORD_BYTES: usize = 20;
+
+/// What is to be done with a frame at the other worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Crossing {
+    /// It arrived on `port` for the network.
+    Arrived,
+    /// The network sends it on `port`.
+    Leaves,
+}
+
+/// What goes before a frame's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Record {
+    pub crossing: Crossing,
+    pub port: PortId,
+    pub vid: Vid,
+    /// The network's virtual port on `port`.
+    pub vport: u16,
+    pub time_ns: u64,
+    pub len: u32,
+}
+
+impl Record {
+    fn encode(&self) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[0] = u8::from(self.crossing == Crossing::Leaves);
+        bytes[1] = self.port.get();
+        bytes[2..4].copy_from_slice(&self.vid.get().to_ne_bytes());
+        bytes[4..6].copy_from_slice(&self.vport.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.len.to_ne_bytes());
+        bytes[12..20].copy_from_slice(&self.time_ns.to_ne_bytes());
+        bytes
+    }
+
+    fn decode(bytes: [u8; RECORD_BYTES]) -> Option<Self> {
+        let [crossing, port, v0, v1, p0, p1, _, _, l0, l1, l2, l3, time_ns @ ..] = bytes;
+        Some(Self {
+            crossing: if crossing == 0 { Crossing::Arrived } else { Crossing::Leaves },
+            port: PortId::new(port),
+            vid: Vid::new(u16::from_ne_bytes([v0, v1]))?,
+            vport: u16::from_ne_bytes([p0, p1]),
+            len: u32::from_ne_bytes([l0, l1, l2, l3]),
+            time_ns: u64::from_ne_bytes(time_ns),
+        })
+    }
+}
+
+/// Bytes of each network that the reader took, ever, by VID; wraps.
+type Taken = Arc<[AtomicU32]>;
+
+/// The writing end.
+pub(crate) struct Outgoing {
+    ring: Producer<u8>,
+    given: Box<[u32]>,
+    taken: Taken,
+}
+
+/// The reading end.
+pub(crate) struct Incoming {
+    ring: Consumer<u8>,
+    taken: Taken,
+    /// A record whose bytes have not arrived yet.
+    pending: Option<Record>,
+}
+
+/// A ring's two ends.
+pub(crate) fn ring() -> (Outgoing, Incoming) {
+    let (producer, consumer) = RingBuffer::new(RING_BYTES);
+    let networks = usize::from(Vid::MAX) + 1;
+    let taken: Taken = (0..networks).map(|_| AtomicU32::new(0)).collect();
+    let given = vec![0; networks].into_boxed_slice();
+    (
+        Outgoing { ring: producer, given, taken: taken.clone() },
+        Incoming { ring: consumer, taken, pending: None },
+    )
+}
+
+impl Outgoing {
+    /// Copies a frame into the ring; `false` when the network has no room there.
+    pub fn push(&mut self, record: &Record, bytes: &[u8]) -> bool {
+        let cost = RECORD_BYTES + bytes.len();
+        let room = self.ring.slots();
+        let at = record.vid.index();
+        let Some((given, taken)) = self.given.get_mut(at).zip(self.taken.get(at)) else { return false };
+        let held = given.wrapping_sub(taken.load(Ordering::Acquire)) as usize;
+        if cost > room || held + cost > (room / 2).max(cost) {
+            return false;
+        }
+        let record = Record { len: bytes.len() as u32, ..*record };
+        if self.ring.push_entire_slice(&record.encode()).is_err()
+            || self.ring.push_entire_slice(bytes).is_err()
+        {
+            return false; // there was room
+        }
+        *given = given.wrapping_add(cost as u32);
+        true
+    }
+}
+
+impl Incoming {
+    /// Whether something waits.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_none() && self.ring.is_empty()
+    }
+
+    /// Copies the next frame into a slot of `pool`. `Ok(None)` when none waits; a frame for which there is no slot is
+    /// an error, and gone.
+    pub fn pop(&mut self, pool: &mut Pool) -> Result<Option<(Record, Packet)>, Record> {
+        let record = match self.pending.take() {
+            Some(record) => record,
+            None => {
+                let mut bytes = [0; RECORD_BYTES];
+                if self.ring.pop_entire_slice(&mut bytes).is_err() {
+                    return Ok(None);
+                }
+                match Record::decode(bytes) {
+                    Some(record) => record,
+                    None => return Ok(None), // never written
+                }
+            }
+        };
+        let len = record.len as usize;
+        if self.ring.slots() < len {
+            self.pending = Some(record);
+            return Ok(None);
+        }
+        let packet = (record.len <= pool.frame_bytes_max()).then(|| pool.take()).flatten();
+        let result = match packet {
+            None => {
+                if let Ok(chunk) = self.ring.read_chunk(len) {
+                    chunk.commit_all();
+                }
+                Err(record)
+            }
+            Some(slot) => {
+                let start = pool.start(&slot);
+                let packet = Packet { slot, start, len: record.len, time_ns: record.time_ns, class: 0 };
+                let _ = self.ring.pop_entire_slice(packet.bytes_mut(pool));
+                Ok(Some((record, packet)))
+            }
+        };
+        if let Some(taken) = self.taken.get(record.vid.index()) {
+            // The only writer.
+            let sum = taken.load(Ordering::Relaxed).wrapping_add((RECORD_BYTES + len) as u32);
+            taken.store(sum, Ordering::Release);
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(id: u16) -> Record {
+        let (port, vid) = (PortId::new(3), Vid::new(id).unwrap());
+        Record { crossing: Crossing::Leaves, port, vid, vport: 7, time_ns: 1 << 60, len: 0 }
+    }
+
+    #[test]
+    fn frames_cross_whole_and_in_order() {
+        let (mut out, mut into) = ring();
+        let mut pool = Pool::new(8, 2048).unwrap();
+        assert!(into.is_empty() && into.pop(&mut pool).unwrap().is_none());
+        // Far more than the ring holds, so that records lie across its end.
+        for n in 0..5000u32 {
+            let bytes = vec![n as u8; 60 + n as usize % 1400];
+            assert!(out.push(&record(1 + n as u16 % 3), &bytes));
+            let (found, packet) = into.pop(&mut pool).unwrap().unwrap();
+            assert_eq!(found, Record { len: bytes.len() as u32, ..record(1 + n as u16 % 3) });
+            assert_eq!(packet.bytes(&pool), bytes);
+            pool.give(packet.slot);
+        }
+        assert!(into.is_empty());
+    }
+
+    #[test]
+    fn no_network_fills_the_ring() {
+        let (mut out, mut into) = ring();
+        let mut pool = Pool::new(8, 2048).unwrap();
+        let fill =
+            |out: &mut Outgoing, id| (0..1 << 20).take_while(|_| out.push(&record(id), &[0; 1000])).count();
+        let first = fill(&mut out, 1);
+        let second = fill(&mut out, 2);
+        assert!(first > RING_BYTES / 4 / 1020 && first < RING_BYTES / 2 / 1020, "{first}");
+        assert!(second > RING_BYTES / 8 / 1020, "{second}");
+        for _ in 0..first {
+            let (found, packet) = into.pop(&mut pool).unwrap().unwrap();
+            assert_eq!(found.vid.get(), 1);
+            pool.give(packet.slot);
+        }
+        assert!(fill(&mut out, 1) > 0, "what was taken is free again");
+    }
+
+    #[test]
+    fn a_frame_without_a_slot_is_told_and_gone() {
+        let (mut out, mut into) = ring();
+        let mut pool = Pool::new(1, 2048).unwrap();
+        assert!(
+            out.push(&record(1), &[1; 100])
+                && out.push(&record(2), &[2; 3000])
+                && out.push(&record(3), &[3; 60])
+        );
+        let slot = pool.take().unwrap();
+        assert_eq!(into.pop(&mut pool).unwrap_err().vid.get(), 1);
+        pool.give(slot);
+        assert_eq!(into.pop(&mut pool).unwrap_err().vid.get(), 2, "longer than a slot");
+        assert_eq!(into.pop(&mut pool).unwrap().unwrap().0.vid.get(), 3);
+    }
+}

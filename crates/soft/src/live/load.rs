@@ -1,0 +1,226 @@
+//! Loading and unloading networks of a running system, and explaining its frames.
+//!
+//! A network that changes is held at its home: its frames wait in its queue. Then the model takes the new programs (all
+//! or none), the workers take them over, and the network goes on. Frames of other networks never wait. A new network is
+//! installed everywhere before any frame is given to it; one that goes is taken out of design select first.
+
+use std::sync::Arc;
+
+use hue_demux::PortId;
+use hue_planes::{Adjacency, AdjacencyKind, Counters, UnclaimedCounters, Verdict};
+use hue_substrate::{Capacity, Program, ProgramError, Substrate, SubstrateError, VirtualPort};
+use hue_tables::Vid;
+
+use super::control::{Live, NetworkControl, Settings, broken};
+use super::steering::GroupFrame;
+use super::totals::{Ledger, NetworkEntry};
+use super::worker::Installation;
+use crate::explain::{Trace, stage};
+
+/// Why a next hop is not a network's with these virtual ports; `None` when it is.
+fn fault(ports: &[VirtualPort], hop: &Adjacency) -> Option<&'static str> {
+    let mut here = ports.iter().filter(|port| port.port == hop.port());
+    match hop.kind() {
+        AdjacencyKind::None | AdjacencyKind::Local => None,
+        AdjacencyKind::Glean => here.next().is_none().then_some("the network is not on that port"),
+        AdjacencyKind::Forward => {
+            match here.filter(|port| port.mac == hop.src()).map(|port| port.mtu_bytes).max() {
+                None => Some("the network has no such address on that port"),
+                Some(mtu_bytes) if hop.mtu_bytes() > mtu_bytes => Some("the MTU is above the port's"),
+                Some(_) => None,
+            }
+        }
+    }
+}
+
+impl Live {
+    /// Checks next hops of an update; returns the rows that they replace.
+    pub(super) fn check_hops(
+        &self,
+        vid: Vid,
+        hops: &[(u16, Adjacency)],
+    ) -> Result<Vec<(u16, Adjacency)>, SubstrateError> {
+        let network = self.model.network(vid).ok_or(SubstrateError::Unknown(vid))?;
+        let mut before = Vec::with_capacity(hops.len());
+        for (index, hop) in hops {
+            let what = match index {
+                &u16::MAX => Some("no route may name it"),
+                _ => fault(&network.shape.ports, hop),
+            };
+            if let Some(what) = what {
+                let error = ProgramError::NextHop { index: usize::from(*index), hop: *hop, what };
+                return Err(SubstrateError::Program { name: network.shape.name.clone(), error });
+            }
+            let row = network.hops.rows().get(usize::from(*index));
+            before.push((*index, row.copied().unwrap_or(Adjacency::NONE)));
+        }
+        Ok(before)
+    }
+
+    /// Lets networks that change wait, or go on.
+    fn hold(&self, vids: &[Vid], hold: bool) -> Result<(), SubstrateError> {
+        for vid in vids.iter().copied() {
+            self.ask_home(vid, move |worker| if hold { worker.hold(vid) } else { worker.release(vid) })
+                .map_err(broken)?;
+        }
+        Ok(())
+    }
+
+    /// Next hops that a network kept and that its new virtual ports do not allow are for its control plane.
+    fn mend_hops(&mut self, vid: Vid) {
+        let Some(network) = self.model.network_mut(vid) else { return };
+        let ports = &network.shape.ports;
+        let rows = network.hops.rows().iter().zip(0u16..);
+        let wrong: Vec<_> = rows
+            .filter(|(hop, _)| fault(ports, hop).is_some())
+            .map(|(_, index)| (index, Adjacency::local()))
+            .collect();
+        network.hops.set(&wrong);
+    }
+
+    /// Gives all workers what the model has of a network.
+    fn install(&mut self, program: &Program) -> Result<(), SubstrateError> {
+        let vid = program.vid;
+        let home = match self.networks.get(&vid) {
+            Some(network) => network.home,
+            None => self.emptiest(self.networks.values().map(|network| network.home)),
+        };
+        let vports = program.ports.len();
+        let control = self.networks.remove(&vid).filter(|control| control.vports >= vports);
+        let control = control.unwrap_or_else(|| {
+            let blocks = (0..self.workers()).map(|_| Ledger::block(vports)).collect();
+            NetworkControl { home, vports, blocks }
+        });
+        let program = Arc::new(Program {
+            vid,
+            name: program.name.clone(),
+            kind: program.kind,
+            ports: program.ports.clone(),
+            rows: program.rows.clone(),
+            next_hops: Vec::new(),
+            routes: Vec::new(),
+            rate_limit: program.rate_limit,
+            weight: program.weight,
+        });
+        let blocks = control.blocks.clone();
+        self.networks.insert(vid, control);
+        for (worker, block) in blocks.iter().cloned().enumerate() {
+            let home = worker == home;
+            let hops = self.model.network(vid).filter(|_| home).map(|network| network.hops.clone());
+            let installation = Installation { program: program.clone(), hops, home, block };
+            self.ask(worker, move |worker| worker.install(installation)).map_err(broken)?;
+        }
+        let entry = NetworkEntry { name: program.name.clone(), blocks };
+        self.totals.write().networks.insert(vid, entry);
+        Ok(())
+    }
+
+    /// Gives a network's home what control was told before the network was loaded.
+    fn apply_settings(&mut self, vid: Vid) {
+        let Some(Settings { punt, neighbours, addresses }) = self.settings.get(&vid).cloned() else { return };
+        let _ = self.ask_home(vid, move |worker| {
+            if let Some(limit) = punt {
+                worker.set_punt_limit(vid, limit);
+            }
+            worker.set_neighbours(vid, &neighbours);
+            worker.set_own(vid, &addresses.unwrap_or_default());
+        });
+    }
+
+    /// What would become of a frame that arrives on `port` now. Counts nothing and charges no meter.
+    #[must_use]
+    pub fn explain(&self, port: PortId, frame: &[u8], now_ns: u64) -> Trace {
+        let meter = |vid: Vid| self.ask_home(vid, move |worker| worker.meter(vid)).unwrap_or_default();
+        let mut trace = match self.steering.arp_owner(port, frame) {
+            None => self.model.explain_metered(port, now_ns, frame, meter),
+            Some(target) => Trace {
+                stages: vec![
+                    stage("frame", format!("{} bytes on port {port}", frame.len()), None),
+                    stage("demux", "ARP to the MAC of a virtual port".to_owned(), None),
+                ],
+                unclaimed: None,
+                networks: self.model.explain_one(target, now_ns, frame, meter).into_iter().collect(),
+            },
+        };
+        if frame.first().is_some_and(|byte| byte & 1 != 0) {
+            let kind = GroupFrame::of(frame);
+            let mut stages = Vec::new();
+            trace.networks.retain(|network| {
+                let target = hue_demux::Target { vid: network.vid, vport: network.vport };
+                let foreign = self.steering.foreign(target, kind);
+                if let Some(loss) = foreign {
+                    let detail = format!("network '{}': {}", network.name, loss.row().doc);
+                    stages.push(stage("group", detail, Some(loss.name())));
+                }
+                foreign.is_none()
+            });
+            trace.stages.extend(stages);
+        }
+        for network in trace.networks.iter_mut().filter(|network| network.outcome.verdict() == Verdict::Punt)
+        {
+            let detail = "to the network's control plane, within its punt limit".to_owned();
+            network.stages.push(stage("control", detail, Some(network.outcome.name())));
+        }
+        trace
+    }
+}
+
+impl Substrate for Live {
+    fn name(&self) -> &'static str {
+        self.model.name()
+    }
+
+    fn load(&mut self, programs: &[Program]) -> Result<(), SubstrateError> {
+        let loaded = |program: &&Program| self.networks.contains_key(&program.vid);
+        let changed: Vec<Vid> = programs.iter().filter(loaded).map(|program| program.vid).collect();
+        let bare = |program: &&Program| program.routes.is_empty() && program.next_hops.is_empty();
+        let keep: Vec<Vid> = programs.iter().filter(loaded).filter(bare).map(|program| program.vid).collect();
+        self.hold(&changed, true)?;
+        let taken = self.model.load_keeping(programs, &keep);
+        if taken.is_ok() {
+            keep.iter().for_each(|vid| self.mend_hops(*vid));
+            for program in programs {
+                self.install(program)?;
+            }
+            self.steer().map_err(broken)?;
+            for program in programs.iter().filter(|program| !changed.contains(&program.vid)) {
+                self.apply_settings(program.vid);
+            }
+            self.police().map_err(broken)?;
+        }
+        self.hold(&changed, false)?;
+        taken
+    }
+
+    fn unload(&mut self, vids: &[Vid]) -> Result<(), SubstrateError> {
+        if let Some(vid) = vids.iter().find(|vid| !self.networks.contains_key(vid)) {
+            return Err(SubstrateError::Unknown(*vid));
+        }
+        self.hold(vids, true)?;
+        self.model.unload(vids).inspect_err(|_| {
+            let _ = self.hold(vids, false);
+        })?;
+        self.steer().map_err(broken)?;
+        for vid in vids.iter().copied() {
+            for worker in 0..self.workers() {
+                self.ask(worker, move |worker| worker.remove(vid)).map_err(broken)?;
+            }
+            self.networks.remove(&vid);
+            self.settings.remove(&vid);
+            self.totals.write().networks.remove(&vid);
+        }
+        self.police().map_err(broken)
+    }
+
+    fn counters(&self, vid: Vid) -> Option<Counters> {
+        self.totals.network(vid).map(|totals| totals.outcomes)
+    }
+
+    fn unclaimed(&self) -> UnclaimedCounters {
+        self.totals.unclaimed()
+    }
+
+    fn capacity(&self) -> Capacity {
+        self.model.capacity()
+    }
+}

@@ -1,0 +1,220 @@
+//! A network as a worker has it beside its plane: queue, share, limits, TAPs, counters.
+//!
+//! Every worker has every network, so that each can count what it loses of it; only the home worker queues its frames.
+//! Invariants: a network is in the worker's schedule exactly while its queue is not empty and it is not held.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hue_demux::PortId;
+use hue_planes::{Meter, Rate, RateLimit};
+use hue_ports::Packet;
+use hue_substrate::Program;
+use hue_tables::Vid;
+use hue_wire::Mac;
+
+use super::block::Block;
+use super::guard::Guard;
+use super::totals::Ledger;
+
+/// Frames a network's queue holds at most; fewer while packet memory is short.
+pub(crate) const QUEUE_FRAMES_MAX: usize = 1024;
+/// What a network of weight 1 may take in one turn, in the units of [`cost`].
+const QUANTUM: u32 = 4096;
+/// What a frame costs beyond its bytes: about as much work as copying so many.
+const FRAME_COST: u32 = 192;
+/// Punt limit of a network until control sets one: packets a second, packets at once.
+pub(crate) const PUNT_DEFAULT: (u64, u64) = (1_000, 200);
+/// In [`LiveNetwork::taps`]: none.
+pub(crate) const NO_TAP: u32 = u32::MAX;
+
+/// What a frame costs its network of its share.
+#[inline(always)]
+pub(crate) fn cost(len: u32) -> u32 {
+    len + FRAME_COST
+}
+
+/// A frame in a network's queue.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub packet: Packet,
+    /// Port it arrived on; of a control frame, the one it leaves by.
+    pub port: PortId,
+    /// From the network's control plane: it skips the plane.
+    pub control: bool,
+    pub vport: u16,
+}
+
+const _: () = assert!(size_of::<Queued>() <= 40);
+
+/// A virtual port as a worker needs it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Vport {
+    pub name: String,
+    pub port: PortId,
+    pub mac: Mac,
+}
+
+/// See the head of this file.
+pub(crate) struct LiveNetwork {
+    pub vid: Vid,
+    /// Its home is another worker.
+    pub remote: bool,
+    pub queue: VecDeque<Queued>,
+    /// What it may still take in this turn.
+    pub deficit: u32,
+    pub quantum: u32,
+    pub scheduled: bool,
+    /// Its turn has begun.
+    pub served: bool,
+    pub held: bool,
+    pub punt: Meter,
+    pub guard: Guard,
+    pub vports: Vec<Vport>,
+    /// Place in the worker's TAPs, by virtual port.
+    pub taps: Vec<u32>,
+    /// Virtual port by physical port; see [`LiveNetwork::egress`].
+    egress: Box<[u8]>,
+    /// Several virtual ports are on one physical port.
+    ambiguous: bool,
+    pub ledger: Ledger,
+    pub block: Arc<Block>,
+    /// Counted something that is not published.
+    pub dirty: bool,
+}
+
+/// The meter of a punt limit; zeros are taken as 1.
+pub(crate) fn punt_meter((per_second, burst): (u64, u64)) -> Meter {
+    let clamp = |value: u64| value.clamp(1, Rate::MAX);
+    Meter::new(RateLimit { packets: Rate::new(clamp(per_second), clamp(burst)).ok(), bits: None })
+}
+
+impl LiveNetwork {
+    /// A network without frames. Its queue takes memory at its home only.
+    pub fn new(program: &Program, home: bool, block: Arc<Block>) -> Self {
+        let mut network = Self {
+            vid: program.vid,
+            remote: !home,
+            queue: VecDeque::with_capacity(if home { QUEUE_FRAMES_MAX } else { 0 }),
+            deficit: 0,
+            quantum: 0,
+            scheduled: false,
+            served: false,
+            held: false,
+            punt: punt_meter(PUNT_DEFAULT),
+            guard: Guard::default(),
+            vports: Vec::new(),
+            taps: Vec::new(),
+            egress: vec![0; PortId::COUNT].into_boxed_slice(),
+            ambiguous: false,
+            ledger: Ledger::default(),
+            block: block.clone(),
+            dirty: false,
+        };
+        let orphans = network.replace(program, block);
+        debug_assert!(orphans.is_empty());
+        network
+    }
+
+    /// Takes a new program; what runs on is kept. Returns the TAPs whose virtual ports are gone.
+    pub fn replace(&mut self, program: &Program, block: Arc<Block>) -> Vec<u32> {
+        let vport = |port: &hue_substrate::VirtualPort| Vport {
+            name: port.name.clone(),
+            port: port.port,
+            mac: port.mac,
+        };
+        let vports: Vec<Vport> = program.ports.iter().map(vport).collect();
+        let mut taps = vec![NO_TAP; vports.len()];
+        let mut orphans = Vec::new();
+        for (old, tap) in self.vports.iter().zip(&self.taps).filter(|(_, tap)| **tap != NO_TAP) {
+            match vports.iter().position(|new| new.name == old.name) {
+                Some(at) => taps[at] = *tap,
+                None => orphans.push(*tap),
+            }
+        }
+        self.egress.fill(0);
+        self.ambiguous = false;
+        for (at, vport) in vports.iter().enumerate().rev() {
+            self.ambiguous |= vports[at + 1..].iter().any(|other| other.port == vport.port);
+            self.egress[vport.port.index()] = at as u8; // PORTS_MAX is 256
+        }
+        self.quantum = QUANTUM.saturating_mul(u32::from(program.weight.max(1)));
+        self.ledger.reserve_vports(vports.len());
+        (self.vports, self.taps, self.block) = (vports, taps, block);
+        orphans
+    }
+
+    /// The virtual port that a frame under this source MAC leaves by on a physical port.
+    #[inline(always)]
+    pub fn egress(&self, port: PortId, frame: &[u8]) -> u16 {
+        if self.ambiguous {
+            return self.egress_by_mac(port, frame);
+        }
+        u16::from(self.egress.get(port.index()).copied().unwrap_or_default())
+    }
+
+    #[cold]
+    fn egress_by_mac(&self, port: PortId, frame: &[u8]) -> u16 {
+        let source = frame.get(6..12).unwrap_or_default();
+        let on_port = || self.vports.iter().zip(0u16..).filter(|(vport, _)| vport.port == port);
+        let exact = on_port().find(|(vport, _)| vport.mac.0 == source);
+        exact.or_else(|| on_port().next()).map_or(0, |(_, at)| at)
+    }
+
+    /// Whether the queue takes another frame while so many slots are free: half of these at most, so that no network
+    /// takes all packet memory, nor several together.
+    #[inline(always)]
+    pub fn has_room(&self, slots_free: usize) -> bool {
+        self.queue.len() < QUEUE_FRAMES_MAX.min(slots_free / 2)
+    }
+}
+
+const _: () = assert!(hue_substrate::PORTS_MAX <= 256);
+
+#[cfg(test)]
+mod tests {
+    use hue_planes::Kind;
+    use hue_substrate::VirtualPort;
+
+    use super::*;
+
+    fn program(ports: &[(&str, u8, u8)]) -> Program {
+        let ports = ports.iter().map(|(name, port, mac)| VirtualPort {
+            name: (*name).to_owned(),
+            port: PortId::new(*port),
+            mac: Mac([2, 0, 0, 0, 0, *mac]),
+            mtu_bytes: 1500,
+        });
+        Program {
+            vid: Vid::new(1).unwrap(),
+            name: "red".to_owned(),
+            kind: Kind::Ipv4,
+            ports: ports.collect(),
+            rows: Vec::new(),
+            next_hops: Vec::new(),
+            routes: Vec::new(),
+            rate_limit: None,
+            weight: 3,
+        }
+    }
+
+    #[test]
+    fn a_frame_leaves_by_the_virtual_port_of_its_source() {
+        let plain = LiveNetwork::new(&program(&[("a", 4, 1), ("b", 7, 2)]), true, Ledger::block(2));
+        assert_eq!((plain.egress(PortId::new(4), &[]), plain.egress(PortId::new(7), &[])), (0, 1));
+        let shared =
+            LiveNetwork::new(&program(&[("a", 4, 1), ("b", 4, 2), ("c", 7, 2)]), true, Ledger::block(3));
+        let frame = |mac| [0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, mac];
+        let egress = |port, mac| shared.egress(PortId::new(port), &frame(mac));
+        assert_eq!((egress(4, 1), egress(4, 2), egress(4, 9), egress(7, 2)), (0, 1, 0, 2));
+        assert_eq!(shared.quantum, 3 * QUANTUM);
+    }
+
+    #[test]
+    fn taps_follow_their_ports_by_name() {
+        let mut network = LiveNetwork::new(&program(&[("a", 1, 1), ("b", 2, 2)]), true, Ledger::block(2));
+        network.taps = vec![10, 11];
+        let orphans = network.replace(&program(&[("b", 2, 2), ("c", 3, 3)]), Ledger::block(2));
+        assert_eq!((orphans, network.taps), (vec![10], vec![11, NO_TAP]));
+    }
+}

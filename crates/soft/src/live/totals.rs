@@ -1,0 +1,532 @@
+//! Counters of a running system: written by workers, read by anybody, never a lock between them.
+//!
+//! Flow: a worker counts in plain numbers of its own and now and then publishes them into a [`Block`], so that a reader
+//! sees one moment of that worker, whose numbers add up. A network has a block at each worker (its frames arrive at one and are decided at another); readers add
+//! them. The registry of blocks has a lock that only control and readers take. Units: packets, bytes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use hue_demux::PortId;
+use hue_planes::ipv4::Outcome;
+use hue_planes::{Counters, Loss, Losses, Unclaimed, UnclaimedCounters};
+use hue_ports::Driver;
+use hue_tables::Vid;
+
+use super::block::Block;
+
+/// What a network did since it was loaded. The sums it keeps to are in `docs/reference/outcomes.md`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NetworkTotals {
+    /// Packets that the plane decided, by outcome.
+    pub outcomes: Counters,
+    /// Packets lost outside the plane, by reason.
+    pub losses: Losses,
+    /// By virtual port, in the order of the program; longer while ports that a reload took away are remembered.
+    pub ports: Vec<VportTotals>,
+    /// Frames that the control plane sent.
+    pub from_control_packets: u64,
+    /// Their bytes.
+    pub from_control_bytes: u64,
+    /// Those of them that left the queue to be sent on a port.
+    pub control_packets: u64,
+    /// Packets that the control plane got.
+    pub to_control_packets: u64,
+    /// Their bytes.
+    pub to_control_bytes: u64,
+    /// Packets without a route of which the control plane got a copy, to answer the sender.
+    pub unreachable_packets: u64,
+    /// Frames in the network's queue.
+    pub waiting_packets: u64,
+    /// Frames between the network's worker and that of the port they leave by.
+    pub crossing_packets: u64,
+}
+
+/// What a network did at one of its virtual ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VportTotals {
+    /// Frames received there that design select gave to the network.
+    pub received_packets: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Frames sent there, forwarded or from the control plane.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Packets received there and forwarded.
+    pub forwarded: u64,
+    /// Packets received there and punted.
+    pub punted: u64,
+    /// Packets received there and dropped by the plane.
+    pub dropped: u64,
+    /// Frames received there, or from the control plane, lost before the plane.
+    pub lost: u64,
+}
+
+const VPORT_WORDS: usize = 8;
+
+impl VportTotals {
+    fn words(&self) -> [u64; VPORT_WORDS] {
+        [
+            self.received_packets,
+            self.received_bytes,
+            self.sent_packets,
+            self.sent_bytes,
+            self.forwarded,
+            self.punted,
+            self.dropped,
+            self.lost,
+        ]
+    }
+
+    fn add(&mut self, words: &[u64]) {
+        let fields = [
+            &mut self.received_packets,
+            &mut self.received_bytes,
+            &mut self.sent_packets,
+            &mut self.sent_bytes,
+            &mut self.forwarded,
+            &mut self.punted,
+            &mut self.dropped,
+            &mut self.lost,
+        ];
+        fields.into_iter().zip(words).for_each(|(field, word)| *field += word);
+    }
+}
+
+impl NetworkTotals {
+    /// Frames received on the wire, all virtual ports.
+    #[must_use]
+    pub fn received_packets(&self) -> u64 {
+        self.ports.iter().map(|port| port.received_packets).sum()
+    }
+
+    /// Their bytes.
+    #[must_use]
+    pub fn received_bytes(&self) -> u64 {
+        self.ports.iter().map(|port| port.received_bytes).sum()
+    }
+
+    /// Frames sent on the wire, all virtual ports.
+    #[must_use]
+    pub fn sent_packets(&self) -> u64 {
+        self.ports.iter().map(|port| port.sent_packets).sum()
+    }
+
+    /// Their bytes.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        self.ports.iter().map(|port| port.sent_bytes).sum()
+    }
+
+    /// The first sum of `docs/reference/outcomes.md` that does not hold, in words. One worker's numbers hold at any
+    /// moment; with several, those of frames between two workers hold once nothing moves.
+    ///
+    /// # Errors
+    /// That sum.
+    pub fn check(&self) -> Result<(), String> {
+        let lost = |reasons: &[Loss]| -> u64 { reasons.iter().map(|reason| self.losses.get(*reason)).sum() };
+        let sums = [
+            (
+                "received + from control = outcomes + control + queue losses + waiting",
+                self.received_packets() + self.from_control_packets,
+                self.outcomes.received()
+                    + self.control_packets
+                    + self.losses.at("queue")
+                    + self.waiting_packets,
+            ),
+            (
+                "forward + control = sent + port losses + crossing",
+                self.outcomes.forwarded() + self.control_packets,
+                self.sent_packets()
+                    + lost(&[Loss::PortFull, Loss::PortDown, Loss::HandoverSendFull])
+                    + self.crossing_packets,
+            ),
+            (
+                "punts + unreachables = to control + control losses",
+                self.outcomes.punted() + self.unreachable_packets,
+                self.to_control_packets
+                    + lost(&[Loss::ArpForged, Loss::PuntLimited, Loss::ControlFull, Loss::ControlAbsent]),
+            ),
+            (
+                "drops by reason = drops by port",
+                self.outcomes.drops().map(|(_, count)| count).sum(),
+                self.ports.iter().map(|port| port.dropped).sum(),
+            ),
+            (
+                "punts by reason = punts by port",
+                self.outcomes.punted(),
+                self.ports.iter().map(|port| port.punted).sum(),
+            ),
+            (
+                "forwarded = forwarded by port",
+                self.outcomes.forwarded(),
+                self.ports.iter().map(|port| port.forwarded).sum(),
+            ),
+        ];
+        match sums.into_iter().find(|(_, one, other)| one != other) {
+            Some((name, one, other)) => Err(format!("{name}: {one} is not {other}")),
+            None => Ok(()),
+        }
+    }
+
+    fn add(&mut self, words: &[u64]) {
+        let Some((head, vports)) = words.split_at_checked(HEAD_WORDS) else { return };
+        for outcome in Outcome::ALL {
+            self.outcomes.add(outcome, head[usize::from(outcome.code())]);
+        }
+        for loss in Loss::ALL {
+            self.losses.add(loss, head[LOSSES_AT + usize::from(loss.code())]);
+        }
+        let misc = &head[MISC_AT..];
+        self.from_control_packets += misc[0];
+        self.from_control_bytes += misc[1];
+        self.control_packets += misc[2];
+        self.to_control_packets += misc[3];
+        self.to_control_bytes += misc[4];
+        self.unreachable_packets += misc[5];
+        self.waiting_packets += misc[6];
+        // Handed over at one worker, taken at another: read at different moments.
+        self.crossing_packets = self.crossing_packets.wrapping_add(misc[7]).wrapping_sub(misc[8]);
+        let count = vports.len() / VPORT_WORDS;
+        if self.ports.len() < count {
+            self.ports.resize(count, VportTotals::default());
+        }
+        let ports = self.ports.iter_mut().zip(vports.chunks_exact(VPORT_WORDS));
+        ports.for_each(|(port, words)| port.add(words));
+    }
+}
+
+const LOSSES_AT: usize = 16;
+const MISC_AT: usize = 32;
+const MISC_WORDS: usize = 9;
+const HEAD_WORDS: usize = MISC_AT + MISC_WORDS;
+const _: () = assert!(Outcome::COUNT < LOSSES_AT && LOSSES_AT + Loss::COUNT < MISC_AT);
+
+/// What one worker counted of one network; see the head of this file.
+#[derive(Default, Debug)]
+pub(crate) struct Ledger {
+    pub losses: Losses,
+    pub vports: Vec<VportTotals>,
+    pub from_control_packets: u64,
+    pub from_control_bytes: u64,
+    pub control_packets: u64,
+    pub to_control_packets: u64,
+    pub to_control_bytes: u64,
+    pub unreachable_packets: u64,
+    pub handed_packets: u64,
+    pub taken_packets: u64,
+}
+
+impl Ledger {
+    /// The counters of a virtual port; `None` for one that is not there.
+    #[inline(always)]
+    pub fn vport(&mut self, vport: u16) -> Option<&mut VportTotals> {
+        self.vports.get_mut(usize::from(vport))
+    }
+
+    /// Makes room for virtual ports; those that are gone stay.
+    pub fn reserve_vports(&mut self, count: usize) {
+        if self.vports.len() < count {
+            self.vports.resize(count, VportTotals::default());
+        }
+    }
+
+    /// A packet lost before the plane.
+    pub fn lose(&mut self, reason: Loss, vport: u16) {
+        self.losses.add(reason, 1);
+        if let Some(port) = self.vport(vport) {
+            port.lost += 1;
+        }
+    }
+
+    pub fn publish(&self, outcomes: &Counters, waiting_packets: u64, block: &Block) {
+        block.publish(|words| {
+            let put = |at: usize, value: u64| {
+                if let Some(word) = words.get(at) {
+                    word.store(value, Ordering::Relaxed);
+                }
+            };
+            outcomes.iter().for_each(|(outcome, count)| put(usize::from(outcome.code()), count));
+            self.losses.iter().for_each(|(loss, count)| put(LOSSES_AT + usize::from(loss.code()), count));
+            let misc: [u64; MISC_WORDS] = [
+                self.from_control_packets,
+                self.from_control_bytes,
+                self.control_packets,
+                self.to_control_packets,
+                self.to_control_bytes,
+                self.unreachable_packets,
+                waiting_packets,
+                self.handed_packets,
+                self.taken_packets,
+            ];
+            misc.into_iter().zip(MISC_AT..).for_each(|(value, at)| put(at, value));
+            let vports = self.vports.iter().flat_map(VportTotals::words);
+            vports.zip(HEAD_WORDS..).for_each(|(value, at)| put(at, value));
+        });
+    }
+
+    /// A block for so many virtual ports.
+    pub fn block(vports: usize) -> Arc<Block> {
+        Arc::new(Block::new(HEAD_WORDS + vports * VPORT_WORDS))
+    }
+}
+
+/// What a physical port did since the system started, over every time it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PortTotals {
+    /// Frames received.
+    pub received_packets: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Frames sent.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Frames that arrived and found no room.
+    pub receive_dropped: u64,
+    /// Frames that the system did not send.
+    pub transmit_dropped: u64,
+    /// Frames cut before the ring because their network's share of it was used up.
+    pub policed: u64,
+    /// Frames cut before the ring because they are for nobody here.
+    pub nobody: u64,
+}
+
+pub(crate) const PORT_WORDS: usize = 8;
+
+impl PortTotals {
+    pub(crate) fn words(&self) -> [u64; PORT_WORDS] {
+        [
+            self.received_packets,
+            self.received_bytes,
+            self.sent_packets,
+            self.sent_bytes,
+            self.receive_dropped,
+            self.transmit_dropped,
+            self.policed,
+            self.nobody,
+        ]
+    }
+
+    pub(crate) fn from_words(words: &[u64]) -> Self {
+        let word = |at: usize| words.get(at).copied().unwrap_or_default();
+        Self {
+            received_packets: word(0),
+            received_bytes: word(1),
+            sent_packets: word(2),
+            sent_bytes: word(3),
+            receive_dropped: word(4),
+            transmit_dropped: word(5),
+            policed: word(6),
+            nobody: word(7),
+        }
+    }
+}
+
+/// What a worker did since it started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WorkerTotals {
+    /// Rounds of its loop that did something.
+    pub rounds: u64,
+    /// Packets that went through the plane's stages.
+    pub packets: u64,
+    /// Times it went to sleep because there was nothing to do.
+    pub sleeps: u64,
+    /// Frames it handed to other workers.
+    pub handed_over: u64,
+    /// Slots of its packet memory.
+    pub slots: u64,
+    /// Those that are free.
+    pub slots_free: u64,
+    /// Frames that were nobody's.
+    pub unclaimed: UnclaimedCounters,
+}
+
+const WORKER_HEAD: usize = 6;
+pub(crate) const WORKER_WORDS: usize = WORKER_HEAD + Unclaimed::COUNT + 1;
+
+impl WorkerTotals {
+    pub(crate) fn words(&self) -> [u64; WORKER_WORDS] {
+        let mut words = [0; WORKER_WORDS];
+        let head = [self.rounds, self.packets, self.sleeps, self.handed_over, self.slots, self.slots_free];
+        words[..WORKER_HEAD].copy_from_slice(&head);
+        for (reason, count) in self.unclaimed.iter() {
+            words[WORKER_HEAD + usize::from(reason.code())] = count;
+        }
+        words
+    }
+
+    fn from_words(words: &[u64]) -> Self {
+        let word = |at: usize| words.get(at).copied().unwrap_or_default();
+        let mut unclaimed = UnclaimedCounters::default();
+        for reason in Unclaimed::ALL {
+            unclaimed.add(reason, word(WORKER_HEAD + usize::from(reason.code())));
+        }
+        Self {
+            rounds: word(0),
+            packets: word(1),
+            sleeps: word(2),
+            handed_over: word(3),
+            slots: word(4),
+            slots_free: word(5),
+            unclaimed,
+        }
+    }
+}
+
+/// Every block there is.
+#[derive(Default, Debug)]
+pub(crate) struct Registry {
+    pub networks: BTreeMap<Vid, NetworkEntry>,
+    pub ports: BTreeMap<PortId, PortEntry>,
+    pub workers: Vec<Arc<Block>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct NetworkEntry {
+    pub name: String,
+    /// By worker.
+    pub blocks: Vec<Arc<Block>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PortEntry {
+    pub block: Arc<Block>,
+    pub state: PortState,
+}
+
+/// How a physical port is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortState {
+    /// How it reaches its frames.
+    pub driver: Driver,
+    /// Whether it is in use; a port that failed is closed until it is added again.
+    pub up: bool,
+    /// Why it is not up.
+    pub error: Option<String>,
+}
+
+/// Reads the counters of everything from any thread, without asking the control thread or a worker.
+#[derive(Clone, Default, Debug)]
+pub struct TotalsReader {
+    registry: Arc<RwLock<Registry>>,
+}
+
+impl TotalsReader {
+    fn read(&self) -> RwLockReadGuard<'_, Registry> {
+        // A panic elsewhere leaves a registry whose parts are whole.
+        self.registry.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Registry> {
+        self.registry.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Networks that are loaded, with their names.
+    #[must_use]
+    pub fn networks(&self) -> Vec<(Vid, String)> {
+        self.read().networks.iter().map(|(vid, entry)| (*vid, entry.name.clone())).collect()
+    }
+
+    /// What a network did; `None` when it is not loaded.
+    #[must_use]
+    pub fn network(&self, vid: Vid) -> Option<NetworkTotals> {
+        let blocks = self.read().networks.get(&vid)?.blocks.clone();
+        let mut totals = NetworkTotals::default();
+        blocks.iter().for_each(|block| totals.add(&block.read()));
+        // A frame may be counted as taken in a block that was read after the one where it was handed over.
+        if totals.crossing_packets > u64::MAX / 2 {
+            totals.crossing_packets = 0;
+        }
+        Some(totals)
+    }
+
+    /// Ports that were ever added, with their states.
+    #[must_use]
+    pub fn ports(&self) -> Vec<(PortId, PortState)> {
+        self.read().ports.iter().map(|(id, entry)| (*id, entry.state.clone())).collect()
+    }
+
+    /// How a port is; `None` when it was never added.
+    #[must_use]
+    pub fn port_state(&self, id: PortId) -> Option<PortState> {
+        self.read().ports.get(&id).map(|entry| entry.state.clone())
+    }
+
+    /// What a port did; `None` when it was never added.
+    #[must_use]
+    pub fn port(&self, id: PortId) -> Option<PortTotals> {
+        let block = self.read().ports.get(&id)?.block.clone();
+        Some(PortTotals::from_words(&block.read()))
+    }
+
+    /// What each worker did.
+    #[must_use]
+    pub fn workers(&self) -> Vec<WorkerTotals> {
+        let blocks = self.read().workers.clone();
+        blocks.iter().map(|block| WorkerTotals::from_words(&block.read())).collect()
+    }
+
+    /// Frames that were nobody's, at all workers.
+    #[must_use]
+    pub fn unclaimed(&self) -> UnclaimedCounters {
+        let mut sum = UnclaimedCounters::default();
+        for worker in self.workers() {
+            worker.unclaimed.iter().for_each(|(reason, count)| sum.add(reason, count));
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_workers_add_up() {
+        let (mut here, mut there) = (Ledger::default(), Ledger::default());
+        here.reserve_vports(2);
+        there.reserve_vports(2);
+        let mut outcomes = Counters::default();
+        outcomes.add(Outcome::Forward, 7);
+        here.vports[1].received_packets = 9;
+        here.vports[1].forwarded = 7;
+        here.handed_packets = 7;
+        here.lose(Loss::QueueFull, 1);
+        there.taken_packets = 5;
+        there.vports[0].sent_packets = 4;
+        there.losses.add(Loss::PortFull, 1);
+        let blocks = vec![Ledger::block(2), Ledger::block(2)];
+        here.publish(&outcomes, 1, &blocks[0]);
+        there.publish(&Counters::default(), 0, &blocks[1]);
+        let reader = TotalsReader::default();
+        let vid = Vid::new(1).unwrap();
+        reader.write().networks.insert(vid, NetworkEntry { name: "red".to_owned(), blocks });
+        let totals = reader.network(vid).unwrap();
+        assert_eq!((totals.crossing_packets, totals.waiting_packets), (2, 1));
+        assert_eq!((totals.received_packets(), totals.sent_packets()), (9, 4));
+        totals.check().unwrap();
+        let wrong = NetworkTotals { control_packets: 1, ..totals };
+        assert!(wrong.check().unwrap_err().contains("outcomes + control"));
+    }
+
+    #[test]
+    fn words_come_back_as_they_were() {
+        let mut unclaimed = UnclaimedCounters::default();
+        unclaimed.add(Unclaimed::TooLong, 9);
+        let worker = WorkerTotals {
+            rounds: 1,
+            packets: 2,
+            sleeps: 3,
+            handed_over: 4,
+            slots: 5,
+            slots_free: 6,
+            unclaimed,
+        };
+        assert_eq!(WorkerTotals::from_words(&worker.words()), worker);
+        let port = PortTotals { received_packets: 1, nobody: 8, ..PortTotals::default() };
+        assert_eq!(PortTotals::from_words(&port.words()), port);
+    }
+}

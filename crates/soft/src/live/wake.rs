@@ -1,0 +1,178 @@
+//! Sleeping and being woken: a worker with nothing to do waits in the kernel for its descriptors.
+//!
+//! Flow: control, another worker or a device → descriptor → [`Poller::sleep`]. Who leaves work for a worker does so
+//! first and calls [`Wake::notify`] then; the worker announces its sleep first and looks for work once more then. With
+//! a fence between on both sides one of them sees the other, and no wake-up is lost.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+
+/// Events taken from the kernel at once.
+const EVENTS_MAX: usize = 64;
+/// The token of the wake-up itself.
+const WAKE: u64 = u64::MAX;
+
+/// What wakes one worker.
+#[derive(Debug)]
+pub(crate) struct Wake {
+    asleep: AtomicBool,
+    fd: OwnedFd,
+}
+
+impl Wake {
+    pub fn new() -> io::Result<Self> {
+        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Self { asleep: AtomicBool::new(false), fd })
+    }
+
+    /// Wakes the worker if it sleeps; call it after leaving it work.
+    pub fn notify(&self) {
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+            // It can only fail when it is readable as it is.
+            let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+        }
+    }
+
+    fn clear(&self) {
+        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+    }
+}
+
+/// The descriptors one worker waits for, each with a token.
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    /// What was readable in the latest look or sleep; the first so many hold.
+    tokens: [u64; EVENTS_MAX],
+    count: usize,
+}
+
+impl Poller {
+    pub fn new(wake: &Wake) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &wake.fd, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        Ok(Self { epoll, tokens: [0; EVENTS_MAX], count: 0 })
+    }
+
+    /// Watches a descriptor until [`Poller::remove`].
+    pub fn add(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::IN)?)
+    }
+
+    /// Stops watching; nothing happens when the descriptor was not watched.
+    pub fn remove(&self, fd: BorrowedFd<'_>) {
+        let _ = epoll::delete(&self.epoll, fd);
+    }
+
+    /// Looks which descriptors are readable; waits at most `timeout` for one. [`Poller::tokens`] has them.
+    fn wait(&mut self, timeout: Duration) {
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let mut events = [none; EVENTS_MAX];
+        // Interrupted: as if nothing had happened.
+        self.count = epoll::wait(&self.epoll, &mut events[..], Some(&timeout)).unwrap_or(0);
+        for (token, event) in self.tokens.iter_mut().zip(&events) {
+            *token = event.data.u64();
+        }
+    }
+
+    /// Looks which descriptors are readable now.
+    pub fn look(&mut self) {
+        self.wait(Duration::ZERO);
+    }
+
+    /// Sleeps until a descriptor is readable, somebody calls [`Wake::notify`], or `timeout` is over, unless `work`
+    /// finds something to do.
+    pub fn sleep(&mut self, wake: &Wake, timeout: Duration, work: impl FnOnce() -> bool) -> bool {
+        self.count = 0;
+        wake.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if work() {
+            wake.asleep.store(false, Ordering::Relaxed);
+            return false;
+        }
+        self.wait(timeout);
+        wake.asleep.store(false, Ordering::Relaxed);
+        if self.tokens.iter().take(self.count).any(|token| *token == WAKE) {
+            wake.clear();
+        }
+        true
+    }
+
+    /// The `index`-th token of what was readable in the latest look or sleep.
+    pub fn token(&self, index: usize) -> Option<u64> {
+        self.tokens.get(..self.count)?.get(index).copied()
+    }
+}
+
+/// Keeps the calling thread on one of the processors it may use.
+pub(crate) fn pin(index: usize) -> io::Result<()> {
+    let allowed = rustix::thread::sched_getaffinity(None)?;
+    let cpus: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    let Some(cpu) = cpus.get(index % cpus.len().max(1)) else { return Ok(()) };
+    let mut one = rustix::thread::CpuSet::new();
+    one.set(*cpu);
+    Ok(rustix::thread::sched_setaffinity(None, &one)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn no_wake_up_is_lost() {
+        const ROUNDS: u64 = 5_000;
+        let wake = Arc::new(Wake::new().unwrap());
+        let mut poller = Poller::new(&wake).unwrap();
+        let (work, mailbox) = std::sync::mpsc::channel::<u64>();
+        let (back, answers) = std::sync::mpsc::channel::<u64>();
+        let waker = wake.clone();
+        let thread = std::thread::spawn(move || {
+            for round in 0..ROUNDS {
+                work.send(round).unwrap();
+                waker.notify();
+                assert_eq!(answers.recv().unwrap(), round);
+            }
+        });
+        let mut next = None;
+        let mut done = 0;
+        while done < ROUNDS {
+            if let Some(round) = next.take().or_else(|| mailbox.try_recv().ok()) {
+                back.send(round).unwrap();
+                done += 1;
+                continue;
+            }
+            poller.sleep(&wake, Duration::from_secs(60), || {
+                next = mailbox.try_recv().ok();
+                next.is_some()
+            });
+        }
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn tokens_tell_what_is_readable() {
+        let wake = Wake::new().unwrap();
+        let mut poller = Poller::new(&wake).unwrap();
+        let device = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        poller.add(device.as_fd(), 7).unwrap();
+        poller.look();
+        assert_eq!(poller.token(0), None);
+        rustix::io::write(&device, &1u64.to_ne_bytes()).unwrap();
+        poller.look();
+        assert_eq!((poller.token(0), poller.token(1)), (Some(7), None));
+        poller.remove(device.as_fd());
+        poller.look();
+        assert_eq!(poller.token(0), None);
+    }
+}

@@ -1,0 +1,413 @@
+//! The first half of a round: frames from ports, namespaces and other workers to the queues of their networks.
+
+use hue_demux::{By, PortId, Selection, Target};
+use hue_planes::ipv4::Outcome;
+use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Unclaimed};
+use hue_ports::{Packet, Pool};
+use hue_wire::ethernet;
+
+use super::super::capture::{Captured, Direction};
+use super::super::handover::{Crossing, Record};
+use super::super::network::Queued;
+use super::super::steering::GroupFrame;
+use super::{RECEIVE_MAX, Worker};
+use crate::engine::{place, slot_of};
+
+/// Frames from namespaces in one round, all TAPs together: each costs a system call.
+const TAPS_RECEIVE_MAX: usize = 64;
+/// Frames from one TAP in one round.
+const TAP_RECEIVE_MAX: usize = 16;
+/// A network with so many frames waiting sends no more: they stay in its namespace.
+const TAP_BACKLOG_MAX: usize = 256;
+
+/// A second packet with the same bytes.
+fn duplicate(pool: &mut Pool, packet: &Packet) -> Option<Packet> {
+    let slot = pool.take()?;
+    let start = pool.start(&slot);
+    let (from, len) = (packet.start as usize, packet.len as usize);
+    let bytes = pool.bytes_mut();
+    if from + len <= bytes.len() && start as usize + len <= bytes.len() {
+        bytes.copy_within(from..from + len, start as usize);
+    }
+    Some(Packet { slot, start, len: packet.len, time_ns: packet.time_ns, class: 0 })
+}
+
+impl Worker {
+    /// Takes in what has arrived; whether anything had.
+    pub(super) fn receive(&mut self) -> bool {
+        let mut any = false;
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        for at in 0..self.ports.len() {
+            let Some(live) = self.ports.get_mut(at) else { break };
+            if !live.polled && !live.ready {
+                continue;
+            }
+            let (id, limit) = (live.id, live.limit);
+            match live.port.receive(&mut self.pool, self.now_ns, &mut arrivals, limit) {
+                Ok(count) => live.ready = count == limit,
+                Err(error) => self.broken.push((id, error)),
+            }
+            any |= !arrivals.is_empty();
+            for packet in arrivals.drain(..) {
+                self.arrive(at, id, packet);
+            }
+        }
+        if !self.ready_taps.is_empty() {
+            any |= self.receive_control(&mut arrivals);
+        }
+        self.arrivals = arrivals;
+        any | self.receive_crossing()
+    }
+
+    /// A frame from a port. In the common case its destination MAC says whose it is.
+    #[inline(always)]
+    fn arrive(&mut self, at: usize, port: PortId, packet: Packet) {
+        let bytes = packet.bytes(&self.pool);
+        if (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len())
+            && let Some(target) = self.engine.demux.select_mac(port, bytes)
+        {
+            self.claim(at, port, target, packet);
+        } else {
+            self.arrive_rare(at, port, packet);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn arrive_rare(&mut self, at: usize, port: PortId, packet: Packet) {
+        let bytes = packet.bytes(&self.pool);
+        if bytes.len() < FRAME_BYTES_MIN {
+            return self.unclaimed(at, port, Unclaimed::Runt, packet);
+        }
+        if bytes.len() > FRAME_BYTES_MAX {
+            return self.unclaimed(at, port, Unclaimed::TooLong, packet);
+        }
+        if bytes[0] & 1 == 0
+            && bytes[12..14] == ethernet::EtherType::ARP.0.to_be_bytes()
+            && let Some(first) = self.steering.owner(port, bytes, 0)
+        {
+            return match self.steering.owner(port, bytes, 1) {
+                None => self.claim(at, port, first, packet),
+                Some(_) => self.arrive_group(at, port, packet, |worker, bytes, nth| {
+                    worker.steering.owner(port, bytes, nth)
+                }),
+            };
+        }
+        match self.engine.demux.select(port, bytes) {
+            Selection::One(target, By::Mac | By::Inner | By::Port) => self.claim(at, port, target, packet),
+            Selection::One(_, By::Group) | Selection::Several(_) => {
+                self.arrive_group(at, port, packet, |worker, _, nth| {
+                    worker.engine.demux.attached(port).get(nth).copied()
+                });
+            }
+            Selection::Nobody => self.unclaimed(at, port, Unclaimed::NoNetwork, packet),
+        }
+    }
+
+    /// A frame that several virtual ports may get: one copy for each that it concerns.
+    fn arrive_group(
+        &mut self,
+        at: usize,
+        port: PortId,
+        mut packet: Packet,
+        nth_target: impl Fn(&Self, &[u8], usize) -> Option<Target>,
+    ) {
+        self.consumed(at, &mut packet);
+        let kind = GroupFrame::of(packet.bytes(&self.pool));
+        let mut last: Option<Target> = None;
+        for nth in 0.. {
+            let Some(target) = nth_target(self, packet.bytes(&self.pool), nth) else { break };
+            let slot = place(slot_of(&self.engine.slots, target.vid));
+            if slot >= self.networks.len() {
+                continue;
+            }
+            if let Some(loss) = self.steering.foreign(target, kind) {
+                self.lose_arrival(slot, port, target.vport, loss, &packet);
+            } else if kind == GroupFrame::Other {
+                self.drop_ethertype(slot, port, target.vport, &packet);
+            } else if let Some(earlier) = last.replace(target) {
+                match duplicate(&mut self.pool, &packet) {
+                    Some(copy) => self.claim(at, port, earlier, copy),
+                    None => {
+                        let slot = place(slot_of(&self.engine.slots, earlier.vid));
+                        self.lose_arrival(slot, port, earlier.vport, Loss::QueueFull, &packet);
+                    }
+                }
+            }
+        }
+        match last {
+            Some(target) => self.claim(at, port, target, packet),
+            None => {
+                // Of nobody only if nothing was counted for anybody.
+                if nth_target(self, packet.bytes(&self.pool), 0).is_none() {
+                    return self.unclaimed(at, port, Unclaimed::NoNetwork, packet);
+                }
+                self.pool.give(packet.slot);
+            }
+        }
+    }
+
+    /// A frame of a network: queued here, or handed to the network's home.
+    #[inline(always)]
+    fn claim(&mut self, at: usize, port: PortId, Target { vid, vport }: Target, packet: Packet) {
+        let slot = place(slot_of(&self.engine.slots, vid));
+        match self.networks.get(slot) {
+            Some(network) if !network.remote => self.enqueue(Some(at), slot, port, vport, packet),
+            Some(_) => self.hand_arrival_over(at, slot, port, vport, packet),
+            None => self.unclaimed(at, port, Unclaimed::NoNetwork, packet),
+        }
+    }
+
+    /// Counts a frame as received and queues it.
+    #[inline(always)]
+    fn enqueue(&mut self, at: Option<usize>, slot: usize, port: PortId, vport: u16, packet: Packet) {
+        Self::touch(&mut self.networks, &mut self.dirty, slot);
+        let slots_free = self.pool.free();
+        let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
+        if let Some(count) = network.ledger.vport(vport) {
+            count.received_packets += 1;
+            count.received_bytes += u64::from(packet.len);
+        }
+        if !network.has_room(slots_free) {
+            return self.overflow(at, slot, port, vport, packet);
+        }
+        network.queue.push_back(Queued { packet, port, control: false, vport });
+        if !network.scheduled && !network.held {
+            network.scheduled = true;
+            self.schedule.push_back(slot as u16);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn overflow(&mut self, at: Option<usize>, slot: usize, port: PortId, vport: u16, mut packet: Packet) {
+        if let Some(at) = at {
+            self.consumed(at, &mut packet);
+        }
+        self.lose_queued(slot, port, vport, Loss::QueueFull, Direction::In, packet);
+    }
+
+    /// A frame that was counted is lost before the plane.
+    fn lose_queued(
+        &mut self,
+        slot: usize,
+        port: PortId,
+        vport: u16,
+        loss: Loss,
+        direction: Direction,
+        packet: Packet,
+    ) {
+        Self::touch(&mut self.networks, &mut self.dirty, slot);
+        if let Some(network) = self.networks.get_mut(slot) {
+            network.ledger.lose(loss, vport);
+            let (vid, bytes) = (network.vid, packet.bytes(&self.pool));
+            self.watch.see(Some((vid, vport)), port, direction, Captured::Lost(loss), packet.time_ns, bytes);
+        }
+        self.pool.give(packet.slot);
+    }
+
+    /// A copy of a frame that is lost before it is made: received and lost.
+    fn lose_arrival(&mut self, slot: usize, port: PortId, vport: u16, loss: Loss, packet: &Packet) {
+        Self::touch(&mut self.networks, &mut self.dirty, slot);
+        let Some(network) = self.networks.get_mut(slot) else { return };
+        if let Some(count) = network.ledger.vport(vport) {
+            count.received_packets += 1;
+            count.received_bytes += u64::from(packet.len);
+        }
+        network.ledger.lose(loss, vport);
+        let (vid, bytes) = (network.vid, packet.bytes(&self.pool));
+        let fate = Captured::Lost(loss);
+        self.watch.see(Some((vid, vport)), port, Direction::In, fate, packet.time_ns, bytes);
+    }
+
+    /// A copy that the plane would drop at first sight: dropped before it is made, whatever the network's limits.
+    fn drop_ethertype(&mut self, slot: usize, port: PortId, vport: u16, packet: &Packet) {
+        Self::touch(&mut self.networks, &mut self.dirty, slot);
+        let Some((network, plane)) = self.networks.get_mut(slot).zip(self.engine.networks.get_mut(slot))
+        else {
+            return;
+        };
+        if let Some(count) = network.ledger.vport(vport) {
+            count.received_packets += 1;
+            count.received_bytes += u64::from(packet.len);
+            count.dropped += 1;
+        }
+        plane.counters.count(Outcome::Ethertype);
+        let fate = Captured::Outcome(Outcome::Ethertype);
+        let bytes = packet.bytes(&self.pool);
+        self.watch.see(Some((network.vid, vport)), port, Direction::In, fate, packet.time_ns, bytes);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hand_arrival_over(&mut self, at: usize, slot: usize, port: PortId, vport: u16, mut packet: Packet) {
+        self.consumed(at, &mut packet);
+        let Some(network) = self.networks.get(slot) else { return self.pool.give(packet.slot) };
+        let vid = network.vid;
+        let home = usize::from(self.steering.network_home(vid));
+        let record = Record {
+            crossing: Crossing::Arrived,
+            port,
+            vid,
+            vport,
+            time_ns: packet.time_ns,
+            len: packet.len,
+        };
+        if !self.hand_over(home, &record, &packet) {
+            Self::touch(&mut self.networks, &mut self.dirty, slot);
+            if let Some(network) = self.networks.get_mut(slot) {
+                network.ledger.losses.add(Loss::HandoverFull, 1);
+            }
+            let fate = Captured::Lost(Loss::HandoverFull);
+            let bytes = packet.bytes(&self.pool);
+            self.watch.see(Some((vid, vport)), port, Direction::In, fate, packet.time_ns, bytes);
+        }
+        self.pool.give(packet.slot);
+    }
+
+    /// Copies a frame to another worker; `false` when there is no room, or no such worker.
+    pub(super) fn hand_over(&mut self, peer: usize, record: &Record, packet: &Packet) -> bool {
+        let Some(Some(other)) = self.peers.get_mut(peer) else { return false };
+        let given = other.out.push(record, packet.bytes(&self.pool));
+        if given {
+            self.totals.handed_over += 1;
+            self.notify[peer] = true;
+        }
+        given
+    }
+
+    /// Frames that other workers handed over.
+    fn receive_crossing(&mut self) -> bool {
+        let mut any = false;
+        for peer in 0..self.peers.len() {
+            for _ in 0..RECEIVE_MAX {
+                let Some(Some(other)) = self.peers.get_mut(peer) else { break };
+                let popped = other.into.pop(&mut self.pool);
+                match popped {
+                    Ok(None) => break,
+                    Ok(Some((record, packet))) => self.arrive_crossing(&record, packet),
+                    Err(record) => self.lose_crossing(&record),
+                }
+                any = true;
+            }
+        }
+        any
+    }
+
+    fn arrive_crossing(&mut self, record: &Record, packet: Packet) {
+        let Record { crossing, port, vid, vport, .. } = *record;
+        let Some(slot) = self.slot(vid) else { return self.pool.give(packet.slot) };
+        match crossing {
+            Crossing::Arrived => self.enqueue(None, slot, port, vport, packet),
+            Crossing::Leaves => {
+                Self::touch(&mut self.networks, &mut self.dirty, slot);
+                self.networks[slot].ledger.taken_packets += 1;
+                self.send_here(slot, vport, port, packet);
+            }
+        }
+    }
+
+    /// There was no slot for it.
+    fn lose_crossing(&mut self, record: &Record) {
+        let Some(slot) = self.slot(record.vid) else { return };
+        Self::touch(&mut self.networks, &mut self.dirty, slot);
+        let ledger = &mut self.networks[slot].ledger;
+        match record.crossing {
+            Crossing::Arrived => {
+                if let Some(count) = ledger.vport(record.vport) {
+                    count.received_packets += 1;
+                    count.received_bytes += u64::from(record.len);
+                }
+                ledger.lose(Loss::QueueFull, record.vport);
+            }
+            Crossing::Leaves => {
+                ledger.taken_packets += 1;
+                ledger.losses.add(Loss::PortFull, 1);
+            }
+        }
+    }
+
+    /// Frames that namespaces send.
+    fn receive_control(&mut self, arrivals: &mut Vec<Packet>) -> bool {
+        let mut budget = TAPS_RECEIVE_MAX;
+        for _ in 0..self.ready_taps.len() {
+            let Some(at) = self.ready_taps.pop_front() else { break };
+            let Some(Some(live)) = self.taps.get_mut(at as usize) else { continue };
+            let (vid, vport) = (live.vid, live.vport);
+            let slot = place(slot_of(&self.engine.slots, vid));
+            let waiting = self.networks.get(slot).map_or(0, |network| network.queue.len());
+            if budget == 0 || waiting >= TAP_BACKLOG_MAX {
+                self.ready_taps.push_back(at);
+                continue;
+            }
+            let limit = budget.min(TAP_RECEIVE_MAX);
+            match live.port.receive(&mut self.pool, self.now_ns, arrivals, limit) {
+                Ok(count) if count == limit => self.ready_taps.push_back(at),
+                Ok(_) => live.ready = false,
+                Err(_) => {
+                    // The device is gone. Control, which watches the namespace, gives another one.
+                    live.ready = false;
+                    if let Some(fd) = live.port.readiness() {
+                        self.poller.remove(fd);
+                    }
+                }
+            }
+            budget -= arrivals.len().min(budget);
+            for packet in arrivals.drain(..) {
+                self.arrive_control(slot, vport, packet);
+            }
+        }
+        budget < TAPS_RECEIVE_MAX
+    }
+
+    /// A frame that a namespace sends on a virtual port: it may do so under the port's own MAC only.
+    fn arrive_control(&mut self, slot: usize, vport: u16, packet: Packet) {
+        Self::touch(&mut self.networks, &mut self.dirty, slot);
+        let slots_free = self.pool.free();
+        let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
+        let Some(own) = network.vports.get(usize::from(vport)) else { return self.pool.give(packet.slot) };
+        let port = own.port;
+        network.ledger.from_control_packets += 1;
+        network.ledger.from_control_bytes += u64::from(packet.len);
+        let bytes = packet.bytes(&self.pool);
+        if bytes.get(6..12) != Some(&own.mac.0[..]) {
+            return self.lose_queued(slot, port, vport, Loss::ForgedSource, Direction::FromControl, packet);
+        }
+        if !network.has_room(slots_free) {
+            return self.lose_queued(slot, port, vport, Loss::QueueFull, Direction::FromControl, packet);
+        }
+        let vid = network.vid;
+        self.watch.see(
+            Some((vid, vport)),
+            port,
+            Direction::FromControl,
+            Captured::Control,
+            packet.time_ns,
+            bytes,
+        );
+        network.queue.push_back(Queued { packet, port, control: true, vport });
+        if !network.scheduled && !network.held {
+            network.scheduled = true;
+            self.schedule.push_back(slot as u16);
+        }
+    }
+
+    #[cold]
+    fn unclaimed(&mut self, at: usize, port: PortId, reason: Unclaimed, mut packet: Packet) {
+        self.consumed(at, &mut packet);
+        self.engine.unclaimed.count(reason);
+        let bytes = packet.bytes(&self.pool);
+        self.watch.see(None, port, Direction::In, Captured::Unclaimed(reason), packet.time_ns, bytes);
+        self.pool.give(packet.slot);
+    }
+
+    /// A packet leaves, for its port, the part between wire and plane.
+    pub(super) fn consumed(&mut self, at: usize, packet: &mut Packet) {
+        let class = std::mem::take(&mut packet.class);
+        if class != 0
+            && let Some(live) = self.ports.get_mut(at)
+        {
+            live.port.consumed(class, 1);
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! What control changes at a worker, between two rounds. Control waits meanwhile, so errors go straight back.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use hue_demux::PortId;
+use hue_planes::{Adjacency, Loss, Meter};
+use hue_ports::{CLASS_MAX, ClassRule, Driver, Pool, Port, PortError};
+use hue_substrate::Program;
+use hue_tables::Vid;
+use hue_wire::Mac;
+
+use super::super::block::Block;
+use super::super::capture::Tap;
+use super::super::control::PortEvent;
+use super::super::network::{LiveNetwork, NO_TAP, punt_meter};
+use super::super::steering::Steering;
+use super::super::totals::{PortEntry, PortState, PortTotals};
+use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
+use crate::network::{Hops, Network};
+
+/// A network to install: its program without routes and next hops, and these.
+pub(crate) struct Installation {
+    pub program: Arc<Program>,
+    /// At its home only.
+    pub hops: Option<Hops>,
+    pub home: bool,
+    pub block: Arc<Block>,
+}
+
+impl Worker {
+    /// Opens a port and begins to use it.
+    pub fn add_port(
+        &mut self,
+        id: PortId,
+        open: impl FnOnce(&mut Pool) -> Result<Box<dyn Port>, PortError>,
+        block: Arc<Block>,
+    ) -> Result<Driver, PortError> {
+        self.remove_port(id);
+        let mut port = open(&mut self.pool)?;
+        let driver = port.driver();
+        if let Some(fd) = port.readiness()
+            && let Err(source) = self.poller.add(fd, u64::from(id.get()))
+        {
+            port.close(&mut self.pool);
+            let interface = format!("port {id}");
+            return Err(PortError::System { interface, action: "wait for it", source, hint: "" });
+        }
+        let polices = matches!(driver, Driver::AfXdp { .. });
+        let policed = if polices { vec![0; usize::from(CLASS_MAX) + 1] } else { Vec::new() };
+        // All others have rings in memory; a TAP costs a system call each time it is asked.
+        let polled = driver != Driver::Tap || port.readiness().is_none();
+        let limit = if driver == Driver::Packet { RECEIVE_OPEN_MAX } else { RECEIVE_MAX };
+        self.port_at[id.index()] = self.ports.len() as u16; // at most PortId::COUNT
+        let base = PortTotals::from_words(&block.read());
+        let state = PortState { driver, up: true, error: None };
+        self.registry.write().ports.insert(id, PortEntry { block: block.clone(), state });
+        self.ports.push(LivePort {
+            id,
+            port,
+            polled,
+            ready: true,
+            limit,
+            unflushed: false,
+            full: false,
+            base,
+            block,
+            policed,
+        });
+        Ok(driver)
+    }
+
+    /// Closes a port; nothing happens when it is not here.
+    pub fn remove_port(&mut self, id: PortId) {
+        let at = usize::from(self.port_at[id.index()]);
+        if at >= self.ports.len() {
+            return;
+        }
+        self.ask_port(at);
+        let mut live = self.ports.swap_remove(at);
+        if let Some(fd) = live.port.readiness() {
+            self.poller.remove(fd);
+        }
+        live.port.close(&mut self.pool);
+        self.port_at[id.index()] = NO_PORT;
+        if let Some(moved) = self.ports.get(at) {
+            self.port_at[moved.id.index()] = at as u16;
+        }
+        // Packets that wait owe this port nothing any more, and the next one of its id even less.
+        for queued in self.networks.iter_mut().flat_map(|network| &mut network.queue) {
+            if queued.port == id {
+                queued.packet.class = 0;
+            }
+        }
+    }
+
+    /// Closes ports that failed in this round, and tells control.
+    #[cold]
+    pub(super) fn take_down_broken(&mut self) {
+        for (id, error) in std::mem::take(&mut self.broken) {
+            if self.port_at[id.index()] == NO_PORT {
+                continue; // it failed twice
+            }
+            self.remove_port(id);
+            if let Some(entry) = self.registry.write().ports.get_mut(&id) {
+                (entry.state.up, entry.state.error) = (false, Some(error.to_string()));
+            }
+            let event = PortEvent { id, gone: error.is_gone(), error: error.to_string() };
+            let _ = self.failures.send(event); // control is gone: so will be the worker
+        }
+    }
+
+    /// Sets what a port polices.
+    pub fn set_classes(
+        &mut self,
+        id: PortId,
+        rules: &[ClassRule],
+        quotas: &[(u16, u32)],
+    ) -> Result<(), PortError> {
+        match self.ports.get_mut(usize::from(self.port_at[id.index()])) {
+            Some(live) => live.port.set_classes(rules, quotas),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks all ports for their counters.
+    pub(super) fn ask_ports(&mut self) {
+        self.asked_ns = self.now_ns;
+        (0..self.ports.len()).for_each(|at| self.ask_port(at));
+        for slot in std::mem::take(&mut self.dirty) {
+            // What was policed is visible at once.
+            if let Some((network, plane)) =
+                self.networks.get_mut(usize::from(slot)).zip(self.engine.networks.get(usize::from(slot)))
+            {
+                network.dirty = false;
+                network.ledger.publish(&plane.counters, network.queue.len() as u64, &network.block);
+            }
+        }
+    }
+
+    fn ask_port(&mut self, at: usize) {
+        let Some(live) = self.ports.get_mut(at) else { return };
+        let (now, base) = (live.port.counters(), live.base);
+        let totals = PortTotals {
+            received_packets: base.received_packets + now.received_packets,
+            received_bytes: base.received_bytes + now.received_bytes,
+            sent_packets: base.sent_packets + now.sent_packets,
+            sent_bytes: base.sent_bytes + now.sent_bytes,
+            receive_dropped: base.receive_dropped + now.receive_dropped,
+            transmit_dropped: base.transmit_dropped + now.transmit_dropped,
+            policed: base.policed + now.policed,
+            nobody: base.nobody + now.nobody,
+        };
+        live.block.publish_all(&totals.words());
+        if live.policed.is_empty() {
+            return;
+        }
+        for (slot, network) in self.networks.iter_mut().enumerate() {
+            let class = network.vid.get();
+            let Some(seen) = live.policed.get_mut(usize::from(class)) else { continue };
+            let now = live.port.policed(class);
+            let more = now.saturating_sub(*seen);
+            if more > 0 {
+                *seen = now;
+                network.ledger.losses.add(Loss::RingQuota, more);
+                if !std::mem::replace(&mut network.dirty, true) {
+                    self.dirty.push(slot as u16);
+                }
+            }
+        }
+    }
+
+    /// Frames find their networks and ports by this from now on.
+    pub fn steer(&mut self, steering: Arc<Steering>) {
+        self.engine.demux = steering.demux.clone();
+        self.steering = steering;
+    }
+
+    /// Installs a network, or gives one that is here a new program: counters, queue and TAPs stay, and the meter unless
+    /// the limit changed.
+    pub fn install(&mut self, installation: Installation) {
+        let Installation { program, hops, home, block } = installation;
+        self.publish();
+        match self.slot(program.vid) {
+            Some(slot) => {
+                let orphans = self.networks[slot].replace(&program, block);
+                for (vport, tap) in self.networks[slot].taps.iter().zip(0u16..).map(|(tap, at)| (at, *tap)) {
+                    if let Some(Some(live)) = self.taps.get_mut(tap as usize) {
+                        live.vport = vport;
+                    }
+                }
+                orphans.into_iter().for_each(|tap| self.close_tap(tap));
+                let mut plane = Network::new(&program, self.engine.networks.get(slot));
+                if let Some(hops) = hops {
+                    plane.hops = hops;
+                }
+                self.engine.networks[slot] = plane;
+                self.show(slot);
+            }
+            None => {
+                let mut plane = Network::new(&program, None);
+                if let Some(hops) = hops {
+                    plane.hops = hops;
+                }
+                self.networks.push(LiveNetwork::new(&program, home, block));
+                self.engine.networks.push(plane);
+                let count = self.networks.len();
+                self.schedule.reserve(count - self.schedule.len().min(count));
+                self.dirty.reserve(count);
+            }
+        }
+        self.engine.index();
+    }
+
+    /// Publishes the counters of one network.
+    fn show(&mut self, slot: usize) {
+        if let Some((network, plane)) = self.networks.get(slot).zip(self.engine.networks.get(slot)) {
+            network.ledger.publish(&plane.counters, network.queue.len() as u64, &network.block);
+        }
+    }
+
+    /// Forgets a network and the frames it has here.
+    pub fn remove(&mut self, vid: Vid) {
+        let Some(slot) = self.slot(vid) else { return };
+        self.remove_taps(vid);
+        self.publish();
+        let gone = self.networks.swap_remove(slot);
+        self.engine.networks.swap_remove(slot);
+        for queued in gone.queue {
+            let mut packet = queued.packet;
+            self.consumed(usize::from(self.port_at[queued.port.index()]), &mut packet);
+            self.pool.give(packet.slot);
+        }
+        let (slot, moved) = (slot as u16, self.networks.len() as u16);
+        self.schedule.retain(|other| *other != slot);
+        self.schedule.iter_mut().filter(|other| **other == moved).for_each(|other| *other = slot);
+        self.engine.index();
+    }
+
+    /// Lets a network's frames wait; those that do not fit into its queue are lost.
+    pub fn hold(&mut self, vid: Vid) {
+        let Some(slot) = self.slot(vid) else { return };
+        self.networks[slot].held = true;
+        self.networks[slot].scheduled = false;
+        self.networks[slot].served = false;
+        self.schedule.retain(|other| usize::from(*other) != slot);
+    }
+
+    /// Lets them go on.
+    pub fn release(&mut self, vid: Vid) {
+        let Some(slot) = self.slot(vid) else { return };
+        let network = &mut self.networks[slot];
+        network.held = false;
+        if !network.queue.is_empty() && !network.scheduled {
+            network.scheduled = true;
+            self.schedule.push_back(slot as u16);
+        }
+    }
+
+    /// Changes rows of a network's next-hop table.
+    pub fn set_hops(&mut self, vid: Vid, rows: &[(u16, Adjacency)]) {
+        if let Some(slot) = self.slot(vid) {
+            self.engine.networks[slot].hops.set(rows);
+        }
+    }
+
+    /// Replaces what the ARP guard knows of neighbours.
+    pub fn set_neighbours(&mut self, vid: Vid, known: &[(u16, Ipv4Addr, Mac)]) {
+        if let Some(slot) = self.slot(vid) {
+            self.networks[slot].guard.set_neighbours(known);
+        }
+    }
+
+    /// Replaces what the ARP guard knows of the network's own addresses.
+    pub fn set_own(&mut self, vid: Vid, own: &[(u16, Ipv4Addr, u8)]) {
+        if let Some(slot) = self.slot(vid) {
+            self.networks[slot].guard.set_own(own);
+        }
+    }
+
+    /// Replaces a network's punt limit.
+    pub fn set_punt_limit(&mut self, vid: Vid, limit: (u64, u64)) {
+        if let Some(slot) = self.slot(vid) {
+            self.networks[slot].punt = punt_meter(limit);
+        }
+    }
+
+    /// A copy of a network's meter as it is.
+    pub fn meter(&self, vid: Vid) -> Option<Box<Meter>> {
+        self.engine.networks.get(self.slot(vid)?)?.meter.clone()
+    }
+
+    /// Gives a network's control plane its end of a virtual port.
+    pub fn add_tap(&mut self, vid: Vid, vport: u16, port: Box<dyn Port>) -> std::io::Result<()> {
+        let Some(slot) = self.slot(vid) else { return Ok(()) };
+        let Some(old) = self.networks[slot].taps.get(usize::from(vport)).copied() else { return Ok(()) };
+        self.close_tap(old);
+        let at = match self.taps.iter().position(Option::is_none) {
+            Some(free) => free,
+            None => {
+                self.taps.push(None);
+                self.taps.len() - 1
+            }
+        };
+        if let Some(fd) = port.readiness() {
+            self.poller.add(fd, TAP_TOKENS + at as u64)?;
+        }
+        self.taps[at] = Some(LiveTap { vid, vport, port, ready: true });
+        self.networks[slot].taps[usize::from(vport)] = at as u32;
+        self.ready_taps.push_back(at as u32);
+        self.ready_taps.reserve(self.taps.len());
+        Ok(())
+    }
+
+    /// Closes all TAPs of a network.
+    pub fn remove_taps(&mut self, vid: Vid) {
+        let Some(slot) = self.slot(vid) else { return };
+        for vport in 0..self.networks[slot].taps.len() {
+            let tap = std::mem::replace(&mut self.networks[slot].taps[vport], NO_TAP);
+            self.close_tap(tap);
+        }
+    }
+
+    fn close_tap(&mut self, at: u32) {
+        let Some(mut live) = self.taps.get_mut(at as usize).and_then(Option::take) else { return };
+        if let Some(fd) = live.port.readiness() {
+            self.poller.remove(fd);
+        }
+        live.port.close(&mut self.pool);
+        self.ready_taps.retain(|other| *other != at);
+    }
+
+    /// Starts to show frames to a capture.
+    pub fn capture(&mut self, tap: Tap) {
+        self.watch.add(tap);
+    }
+
+    /// Gives everything back that is not the worker's own.
+    pub(super) fn close(&mut self) {
+        self.flush(true);
+        while let Some(id) = self.ports.first().map(|live| live.id) {
+            self.remove_port(id);
+        }
+        (0..self.taps.len()).for_each(|at| self.close_tap(at as u32));
+        self.publish();
+    }
+}

@@ -1,0 +1,198 @@
+//! The last part of a round: what was decided goes to its port, its namespace or another worker, or is let go.
+
+use hue_demux::PortId;
+use hue_planes::ipv4::Outcome;
+use hue_planes::{Loss, Verdict};
+use hue_ports::Packet;
+
+use super::super::capture::{Captured, Direction};
+use super::super::handover::{Crossing, Record};
+use super::super::network::{NO_TAP, Queued};
+use super::super::steering::NO_HOME;
+use super::Worker;
+use crate::frame::{Fate, Frame};
+
+impl Worker {
+    /// Does what the plane decided.
+    #[inline(always)]
+    pub(super) fn depart(&mut self, slot: usize, packet: Packet, frame: &Frame) {
+        let Fate::Network { vport, outcome, egress, .. } = frame.fate else {
+            return self.pool.give(packet.slot); // its network is gone
+        };
+        let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
+        let count = network.ledger.vport(vport);
+        if outcome == Outcome::Forward {
+            if let Some(count) = count {
+                count.forwarded += 1;
+            }
+            let leaves = network.egress(egress, packet.bytes(&self.pool));
+            if self.watch.is_on() {
+                self.watch_out(slot, leaves, egress, Captured::Outcome(outcome), &packet);
+            }
+            self.send(slot, leaves, egress, packet);
+        } else if outcome.verdict() == Verdict::Punt {
+            if let Some(count) = count {
+                count.punted += 1;
+            }
+            self.punt(slot, vport, outcome, packet);
+        } else {
+            if let Some(count) = count {
+                count.dropped += 1;
+            }
+            if outcome == Outcome::NoRoute {
+                self.report_unreachable(slot, vport, packet);
+            } else {
+                self.pool.give(packet.slot);
+            }
+        }
+    }
+
+    /// A frame of the network's control plane has its turn.
+    pub(super) fn depart_control(&mut self, slot: usize, queued: Queued) {
+        let Queued { packet, port, vport, .. } = queued;
+        if let Some(network) = self.networks.get_mut(slot) {
+            network.ledger.control_packets += 1;
+        }
+        if self.watch.is_on() {
+            self.watch_out(slot, vport, port, Captured::Control, &packet);
+        }
+        self.send(slot, vport, port, packet);
+    }
+
+    /// Sends on a port: here, or at its home.
+    #[inline(always)]
+    fn send(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet) {
+        let at = usize::from(self.port_at[port.index()]);
+        let Some(live) = self.ports.get_mut(at) else {
+            return self.send_elsewhere(slot, vport, port, packet);
+        };
+        let len = packet.len;
+        match live.port.send(&mut self.pool, packet) {
+            Ok(()) => {
+                live.unflushed = true;
+                self.count_sent(slot, vport, len);
+            }
+            Err(packet) => self.send_again(slot, vport, at, packet),
+        }
+    }
+
+    #[inline(always)]
+    fn count_sent(&mut self, slot: usize, vport: u16, len: u32) {
+        if let Some(count) = self.networks.get_mut(slot).and_then(|network| network.ledger.vport(vport)) {
+            count.sent_packets += 1;
+            count.sent_bytes += u64::from(len);
+        }
+    }
+
+    /// The transmit ring is full: once a round it may be that the kernel has sent what it holds.
+    #[cold]
+    #[inline(never)]
+    fn send_again(&mut self, slot: usize, vport: u16, at: usize, packet: Packet) {
+        let Some(live) = self.ports.get_mut(at) else { return self.pool.give(packet.slot) };
+        let len = packet.len;
+        let mut refused = Some(packet);
+        if !live.full {
+            live.full = true;
+            if let Err(error) = live.port.flush(&mut self.pool) {
+                self.broken.push((live.id, error));
+            } else if let Some(packet) = refused.take() {
+                match live.port.send(&mut self.pool, packet) {
+                    Ok(()) => {
+                        (live.unflushed, live.full) = (true, false);
+                        return self.count_sent(slot, vport, len);
+                    }
+                    Err(packet) => refused = Some(packet),
+                }
+            }
+        }
+        self.lose(slot, Loss::PortFull, refused);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_elsewhere(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet) {
+        let home = self.steering.port_home(port);
+        if home == NO_HOME || usize::from(home) == self.index {
+            return self.lose(slot, Loss::PortDown, Some(packet));
+        }
+        let Some(network) = self.networks.get(slot) else { return self.pool.give(packet.slot) };
+        let (vid, time_ns, len) = (network.vid, packet.time_ns, packet.len);
+        let record = Record { crossing: Crossing::Leaves, port, vid, vport, time_ns, len };
+        if !self.hand_over(usize::from(home), &record, &packet) {
+            return self.lose(slot, Loss::HandoverSendFull, Some(packet));
+        }
+        if let Some(network) = self.networks.get_mut(slot) {
+            network.ledger.handed_packets += 1;
+        }
+        self.pool.give(packet.slot);
+    }
+
+    /// Sends a frame from another worker on a port of this one, and nowhere else.
+    pub(super) fn send_here(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet) {
+        if self.port_at[port.index()] == super::NO_PORT {
+            return self.lose(slot, Loss::PortDown, Some(packet));
+        }
+        self.send(slot, vport, port, packet);
+    }
+
+    /// A packet is lost on its way out.
+    #[cold]
+    fn lose(&mut self, slot: usize, loss: Loss, packet: Option<Packet>) {
+        if let Some(network) = self.networks.get_mut(slot) {
+            network.ledger.losses.add(loss, 1);
+        }
+        if let Some(packet) = packet {
+            self.pool.give(packet.slot);
+        }
+    }
+
+    /// Hands a packet to the network's control plane, within its limit.
+    #[inline(never)]
+    fn punt(&mut self, slot: usize, vport: u16, outcome: Outcome, packet: Packet) {
+        let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
+        if outcome == Outcome::Arp && network.guard.is_forged(vport, packet.bytes(&self.pool)) {
+            return self.lose(slot, Loss::ArpForged, Some(packet));
+        }
+        if !network.punt.conforms(self.now_ns, packet.len as usize) {
+            return self.lose(slot, Loss::PuntLimited, Some(packet));
+        }
+        self.give_to_control(slot, vport, packet);
+    }
+
+    /// Nobody knows the way of a packet. Dropped is dropped, but the control plane may tell its sender.
+    #[inline(never)]
+    fn report_unreachable(&mut self, slot: usize, vport: u16, packet: Packet) {
+        let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
+        let tap = network.taps.get(usize::from(vport)).is_some_and(|tap| *tap != NO_TAP);
+        if !tap || !network.punt.conforms(self.now_ns, packet.len as usize) {
+            return self.pool.give(packet.slot);
+        }
+        network.ledger.unreachable_packets += 1;
+        self.give_to_control(slot, vport, packet);
+    }
+
+    fn give_to_control(&mut self, slot: usize, vport: u16, packet: Packet) {
+        let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
+        let at = network.taps.get(usize::from(vport)).copied().unwrap_or(NO_TAP);
+        let Some(Some(tap)) = self.taps.get_mut(at as usize) else {
+            return self.lose(slot, Loss::ControlAbsent, Some(packet));
+        };
+        let len = packet.len;
+        match tap.port.send(&mut self.pool, packet) {
+            // A TAP whose device is down takes a frame and tells then.
+            Ok(()) if tap.port.flush(&mut self.pool).is_ok() => {
+                network.ledger.to_control_packets += 1;
+                network.ledger.to_control_bytes += u64::from(len);
+            }
+            Ok(()) => self.lose(slot, Loss::ControlFull, None),
+            Err(packet) => self.lose(slot, Loss::ControlFull, Some(packet)),
+        }
+    }
+
+    #[cold]
+    fn watch_out(&self, slot: usize, vport: u16, port: PortId, fate: Captured, packet: &Packet) {
+        let Some(network) = self.networks.get(slot) else { return };
+        let bytes = packet.bytes(&self.pool);
+        self.watch.see(Some((network.vid, vport)), port, Direction::Out, fate, packet.time_ns, bytes);
+    }
+}

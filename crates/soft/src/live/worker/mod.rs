@@ -1,0 +1,388 @@
+//! One worker: a thread with its ports, its networks and its packet memory, and the loop that moves frames.
+//!
+//! A round of the loop: jobs of control → frames of ports, namespaces and other workers into the queues of their
+//! networks (`arrive`) → a batch from the queues by deficit round robin (`schedule`) → plane → ports, namespaces, other
+//! workers (`depart`) → what was queued at ports goes to the kernel. A worker without work sleeps in the kernel.
+//!
+//! Invariants: nothing here waits for another thread, except asleep; a packet costs no allocation, no lock and no system
+//! call of its own (but for TAPs, which take one frame a call); each slot of the packet memory is in one place.
+//! Times are nanoseconds since the Unix epoch as of the start, and rise.
+
+mod arrive;
+mod change;
+mod depart;
+mod schedule;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant, SystemTime};
+
+use hue_demux::PortId;
+use hue_ports::{Packet, Pool, Port, PortError};
+use hue_tables::{Reader, Vid};
+
+pub(crate) use self::change::Installation;
+use self::watch::Watch;
+use super::block::Block;
+use super::control::PortEvent;
+use super::handover::{Incoming, Outgoing};
+use super::network::LiveNetwork;
+use super::steering::Steering;
+use super::totals::{PortTotals, TotalsReader, WorkerTotals};
+use super::wake::{Poller, Wake};
+use crate::engine::{BATCH_MAX, Claimed, Engine, place, slot_of};
+use crate::frame::Frame;
+
+/// Frames taken in one round from a port or another worker.
+const RECEIVE_MAX: usize = 64;
+/// Frames taken in one round from a port that cannot police its ring: more than the plane takes in a round, so that
+/// under overload frames are lost in the queues, where each network has its own, and not in the ring that all share.
+/// Taking a frame out of the ring costs a tenth of sending it on.
+const RECEIVE_OPEN_MAX: usize = 2 * BATCH_MAX;
+/// How often descriptors that are not asked in every round are looked at while there is work.
+const LOOK_NS: u64 = 25_000;
+/// How long a worker without work looks for some before it sleeps.
+const IDLE_NS: u64 = 10_000;
+/// How often counters are published while there is work.
+const PUBLISH_NS: u64 = 200_000;
+/// How often ports are asked for their counters.
+const PORT_COUNTERS_NS: u64 = 20_000_000;
+/// How long the first sleeps after work last at most; later ones as the last. Between them, ports get back what they
+/// sent and tell their counters.
+const NAPS: [Duration; 4] =
+    [Duration::from_millis(1), Duration::from_millis(25), Duration::from_millis(250), Duration::from_secs(2)];
+/// The same while the system has not taken everything that is to be sent, or a port cannot be waited for.
+const NAP_SHORT: Duration = Duration::from_micros(100);
+/// In [`Worker::port_at`]: not here.
+const NO_PORT: u16 = u16::MAX;
+/// Tokens of TAPs begin here; those of ports are their ids.
+const TAP_TOKENS: u64 = 1 << 32;
+
+/// What control wants done, between two rounds.
+pub(crate) type Job = Box<dyn FnOnce(&mut Worker) + Send>;
+
+/// What a worker is made of.
+pub(crate) struct Parts {
+    pub index: usize,
+    pub pool: Pool,
+    pub reader: Reader<u32>,
+    pub jobs: Receiver<Job>,
+    pub wake: Arc<Wake>,
+    pub poller: Poller,
+    /// By worker; `None` for itself.
+    pub peers: Vec<Option<Peer>>,
+    pub failures: Sender<PortEvent>,
+    pub block: Arc<Block>,
+    pub registry: TotalsReader,
+    pub epoch: (Instant, SystemTime),
+}
+
+/// Another worker, as this one sees it.
+pub(crate) struct Peer {
+    pub out: Outgoing,
+    pub into: Incoming,
+    pub wake: Arc<Wake>,
+}
+
+/// A port at its home.
+struct LivePort {
+    id: PortId,
+    port: Box<dyn Port>,
+    /// Asked in every round; else only when its descriptor is readable.
+    polled: bool,
+    ready: bool,
+    /// Frames taken in one round.
+    limit: usize,
+    /// Something was queued to be sent since the last flush.
+    unflushed: bool,
+    /// A full transmit ring was flushed in this round already.
+    full: bool,
+    /// What earlier ports of this id counted.
+    base: PortTotals,
+    block: Arc<Block>,
+    /// Packets of each network that it policed, as counted so far, by VID; empty when it polices nothing.
+    policed: Vec<u64>,
+}
+
+/// A TAP at the home of its network.
+struct LiveTap {
+    vid: Vid,
+    vport: u16,
+    port: Box<dyn Port>,
+    /// In the list of those to be read.
+    ready: bool,
+}
+
+/// The frames that go through the plane together.
+#[derive(Default)]
+struct Batch {
+    packets: Vec<Packet>,
+    frames: Vec<Frame>,
+    claims: Vec<Claimed>,
+}
+
+/// Time as frames carry it.
+struct Clock {
+    start: Instant,
+    epoch_ns: u64,
+}
+
+impl Clock {
+    fn now(&self) -> u64 {
+        self.epoch_ns.saturating_add(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// See the head of this file.
+pub(crate) struct Worker {
+    index: usize,
+    engine: Engine,
+    pool: Pool,
+    clock: Clock,
+    now_ns: u64,
+    steering: Arc<Steering>,
+    /// Beside [`Engine::networks`], place by place.
+    networks: Vec<LiveNetwork>,
+    /// Places of networks with frames, in the order of their turns.
+    schedule: VecDeque<u16>,
+    /// Places of networks whose counters changed.
+    dirty: Vec<u16>,
+    ports: Vec<LivePort>,
+    /// Place in `ports`, by id.
+    port_at: Box<[u16]>,
+    taps: Vec<Option<LiveTap>>,
+    ready_taps: VecDeque<u32>,
+    peers: Vec<Option<Peer>>,
+    /// Peers that were given work in this round.
+    notify: Vec<bool>,
+    watch: Watch,
+    batch: Batch,
+    arrivals: Vec<Packet>,
+    broken: Vec<(PortId, PortError)>,
+    jobs: Receiver<Job>,
+    wake: Arc<Wake>,
+    poller: Poller,
+    failures: Sender<PortEvent>,
+    totals: WorkerTotals,
+    block: Arc<Block>,
+    /// Where it is told that a port is down.
+    registry: TotalsReader,
+    looked_ns: u64,
+    /// When there was work last.
+    worked_ns: u64,
+    naps: usize,
+    published_ns: u64,
+    asked_ns: u64,
+}
+
+impl Worker {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { index, pool, reader, jobs, wake, poller, peers, failures, block, registry, epoch } =
+            parts;
+        let since_epoch = epoch.1.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let epoch_ns = u64::try_from(since_epoch.as_nanos()).unwrap_or_default();
+        Self {
+            index,
+            engine: Engine::new(reader),
+            pool,
+            clock: Clock { start: epoch.0, epoch_ns },
+            now_ns: epoch_ns,
+            steering: Arc::new(Steering::empty()),
+            networks: Vec::new(),
+            schedule: VecDeque::new(),
+            dirty: Vec::new(),
+            ports: Vec::new(),
+            port_at: vec![NO_PORT; PortId::COUNT].into_boxed_slice(),
+            taps: Vec::new(),
+            ready_taps: VecDeque::new(),
+            notify: vec![false; peers.len()],
+            peers,
+            watch: Watch::default(),
+            batch: Batch {
+                packets: Vec::with_capacity(BATCH_MAX),
+                frames: Vec::with_capacity(BATCH_MAX),
+                claims: Vec::with_capacity(BATCH_MAX),
+            },
+            arrivals: Vec::with_capacity(RECEIVE_OPEN_MAX),
+            broken: Vec::new(),
+            jobs,
+            wake,
+            poller,
+            failures,
+            totals: WorkerTotals::default(),
+            block,
+            registry,
+            looked_ns: 0,
+            worked_ns: 0,
+            naps: 0,
+            published_ns: 0,
+            asked_ns: 0,
+        }
+    }
+
+    /// Works until control lets go of the mailbox, then closes everything.
+    pub fn run(mut self) {
+        while self.work_off_jobs() {
+            if self.round() {
+                (self.worked_ns, self.naps) = (self.now_ns, 0);
+            } else if self.now_ns.saturating_sub(self.worked_ns) < IDLE_NS {
+                std::hint::spin_loop();
+            } else if !self.sleep() {
+                break;
+            }
+        }
+        self.close();
+    }
+
+    /// Does what control wants; `false` when it wants nothing any more.
+    fn work_off_jobs(&mut self) -> bool {
+        loop {
+            match self.jobs.try_recv() {
+                Ok(job) => job(self),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    /// One round; whether there was anything to do.
+    pub fn round(&mut self) -> bool {
+        self.now_ns = self.clock.now();
+        if self.now_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
+            self.poller.look();
+            self.take_tokens();
+        }
+        let arrived = self.receive();
+        let dispatched = self.dispatch();
+        let worked = arrived || dispatched;
+        if worked {
+            self.flush(false);
+            self.totals.rounds += 1;
+        }
+        for (peer, notify) in self.peers.iter().zip(&mut self.notify) {
+            if std::mem::take(notify)
+                && let Some(peer) = peer
+            {
+                peer.wake.notify();
+            }
+        }
+        if !self.broken.is_empty() {
+            self.take_down_broken();
+        }
+        if self.now_ns.saturating_sub(self.published_ns) >= PUBLISH_NS {
+            self.publish();
+        }
+        worked
+    }
+
+    /// Hands what ports hold to the kernel: of those that were given something, or of all.
+    fn flush(&mut self, all: bool) {
+        for live in &mut self.ports {
+            live.full = false;
+            if !all && !std::mem::take(&mut live.unflushed) {
+                continue;
+            }
+            match live.port.flush(&mut self.pool) {
+                Ok(()) => live.unflushed = live.port.pending() > 0,
+                Err(error) => self.broken.push((live.id, error)),
+            }
+        }
+    }
+
+    /// Marks what was readable at the latest look.
+    fn take_tokens(&mut self) {
+        self.looked_ns = self.now_ns;
+        for index in 0.. {
+            let Some(token) = self.poller.token(index) else { return };
+            if let Some(tap) = token.checked_sub(TAP_TOKENS) {
+                if let Some(Some(live)) = usize::try_from(tap).ok().and_then(|tap| self.taps.get_mut(tap))
+                    && !live.ready
+                {
+                    live.ready = true;
+                    self.ready_taps.push_back(tap as u32);
+                }
+            } else if let Ok(id) = u8::try_from(token)
+                && let Some(live) = self.ports.get_mut(usize::from(self.port_at[usize::from(id)]))
+            {
+                live.ready = true;
+            }
+        }
+    }
+
+    /// Sleeps until there is work; `false` when control has let go.
+    fn sleep(&mut self) -> bool {
+        self.flush(true);
+        self.publish();
+        if self.now_ns.saturating_sub(self.asked_ns) >= PORT_COUNTERS_NS {
+            self.ask_ports();
+        }
+        if !self.broken.is_empty() {
+            self.take_down_broken();
+        }
+        let blind = |live: &LivePort| live.port.readiness().is_none() && !live.port.ended();
+        let nap = match self.ports.iter().any(|live| live.unflushed || blind(live)) {
+            true => NAP_SHORT,
+            false => NAPS[self.naps.min(NAPS.len() - 1)],
+        };
+        self.naps += 1;
+        let (mut job, mut gone) = (None, false);
+        let Self { poller, wake, jobs, peers, .. } = self;
+        let slept = poller.sleep(wake, nap, || {
+            match jobs.try_recv() {
+                Ok(found) => job = Some(found),
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => gone = true,
+            }
+            job.is_some() || gone || peers.iter().flatten().any(|peer| !peer.into.is_empty())
+        });
+        if slept {
+            self.totals.sleeps += 1;
+            self.take_tokens();
+        }
+        if let Some(job) = job {
+            job(self);
+        }
+        !gone
+    }
+
+    /// Makes counters visible.
+    fn publish(&mut self) {
+        self.published_ns = self.now_ns;
+        for slot in self.dirty.drain(..) {
+            let slot = usize::from(slot);
+            if let Some((network, plane)) = self.networks.get_mut(slot).zip(self.engine.networks.get(slot)) {
+                network.dirty = false;
+                network.ledger.publish(&plane.counters, network.queue.len() as u64, &network.block);
+            }
+        }
+        self.totals.slots = u64::from(self.pool.slots());
+        self.totals.slots_free = self.pool.free() as u64;
+        self.totals.unclaimed = self.engine.unclaimed;
+        self.block.publish_all(&self.totals.words());
+        self.watch.tidy();
+        if self.now_ns.saturating_sub(self.asked_ns) >= PORT_COUNTERS_NS * 5 {
+            self.ask_ports();
+        }
+    }
+
+    /// Notes that counters of a network are about to change.
+    #[inline(always)]
+    fn touch(networks: &mut [LiveNetwork], dirty: &mut Vec<u16>, slot: usize) {
+        if let Some(network) = networks.get_mut(slot)
+            && !network.dirty
+        {
+            network.dirty = true;
+            dirty.push(slot as u16); // below NETWORKS_MAX
+        }
+    }
+
+    /// Place of a network.
+    fn slot(&self, vid: Vid) -> Option<usize> {
+        let slot = place(slot_of(&self.engine.slots, vid));
+        (slot < self.networks.len()).then_some(slot)
+    }
+}

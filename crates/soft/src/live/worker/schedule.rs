@@ -1,0 +1,115 @@
+//! The middle of a round: which networks' frames come next, and their way through the plane.
+//!
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): networks with frames take turns; a turn allows so many
+//! bytes, in proportion to the weight, and what a frame needs beyond its bytes counts too, because a core's time is
+//! what is shared. A network that has nothing gives up what it saved. A batch may end in the middle of a turn, which
+//! the next batch goes on with.
+
+use super::super::network::{Queued, cost};
+use super::Worker;
+use crate::engine::{BATCH_MAX, Claimed};
+use crate::frame::Frame;
+
+/// Packets of one port and class that left the queues, not told to the port yet.
+#[derive(Default)]
+struct Consumed {
+    at: u16,
+    class: u16,
+    count: u32,
+}
+
+impl Worker {
+    /// Takes a batch from the queues through the plane and on its way; whether there was one.
+    pub(super) fn dispatch(&mut self) -> bool {
+        let controls = self.collect();
+        if self.batch.packets.is_empty() {
+            return controls > 0;
+        }
+        self.totals.packets += self.batch.packets.len() as u64;
+        if self.watch.is_on() {
+            self.watch_before();
+        }
+        self.engine.process_claimed(self.pool.bytes_mut(), &mut self.batch.frames, &self.batch.claims);
+        if self.watch.is_on() {
+            self.watch_after();
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        let decided = batch.frames.iter().zip(&batch.claims);
+        for (packet, (frame, claim)) in batch.packets.drain(..).zip(decided) {
+            self.depart(usize::from(claim.slot), packet, frame);
+        }
+        batch.frames.clear();
+        batch.claims.clear();
+        self.batch = batch;
+        true
+    }
+
+    /// Fills the batch. Frames of control planes are sent at once; returns how many.
+    fn collect(&mut self) -> usize {
+        let mut consumed = Consumed::default();
+        let (mut taken, mut controls) = (0, 0);
+        while taken < BATCH_MAX {
+            let Some(slot) = self.schedule.front().copied() else { break };
+            let Some(network) = self.networks.get_mut(usize::from(slot)) else {
+                self.schedule.pop_front();
+                continue;
+            };
+            if !network.served {
+                network.served = true;
+                network.deficit = network.deficit.saturating_add(network.quantum);
+            }
+            Self::touch(&mut self.networks, &mut self.dirty, usize::from(slot));
+            while taken < BATCH_MAX {
+                let Some(network) = self.networks.get_mut(usize::from(slot)) else { break };
+                let Some(next) = network.queue.front() else {
+                    network.queue.clear(); // begins again at its start, which is in the cache
+                    (network.deficit, network.served, network.scheduled) = (0, false, false);
+                    self.schedule.pop_front();
+                    break;
+                };
+                let cost = cost(next.packet.len);
+                if cost > network.deficit {
+                    network.served = false;
+                    self.schedule.rotate_left(1);
+                    break;
+                }
+                network.deficit -= cost;
+                let Some(queued) = network.queue.pop_front() else { break };
+                taken += 1;
+                if queued.control {
+                    controls += 1;
+                    self.depart_control(usize::from(slot), queued);
+                } else {
+                    self.line_up(slot, queued, &mut consumed);
+                }
+            }
+        }
+        self.tell(&consumed);
+        controls
+    }
+
+    #[inline(always)]
+    fn line_up(&mut self, slot: u16, queued: Queued, consumed: &mut Consumed) {
+        let Queued { mut packet, port, vport, .. } = queued;
+        if packet.class != 0 {
+            let class = std::mem::take(&mut packet.class);
+            let at = self.port_at[port.index()];
+            if (at, class) != (consumed.at, consumed.class) {
+                self.tell(consumed);
+                *consumed = Consumed { at, class, count: 0 };
+            }
+            consumed.count += 1;
+        }
+        self.batch.frames.push(Frame::new(port, packet.time_ns, packet.start, packet.len));
+        self.batch.claims.push(Claimed { slot, vport });
+        self.batch.packets.push(packet);
+    }
+
+    fn tell(&mut self, consumed: &Consumed) {
+        if consumed.count > 0
+            && let Some(live) = self.ports.get_mut(usize::from(consumed.at))
+        {
+            live.port.consumed(consumed.class, consumed.count);
+        }
+    }
+}

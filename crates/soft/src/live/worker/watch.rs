@@ -1,0 +1,97 @@
+//! Captures at a worker: which frames somebody wants to see. Costs one comparison a frame while nobody does.
+
+use hue_demux::PortId;
+use hue_tables::Vid;
+
+use super::super::capture::{Captured, CapturedFrame, Direction, Tap};
+use super::Worker;
+use crate::frame::Fate;
+
+/// The captures that run, and the frames of the current batch that they want, as they arrived.
+#[derive(Default)]
+pub(super) struct Watch {
+    taps: Vec<Tap>,
+    before: Vec<(usize, Vec<u8>)>,
+}
+
+impl Watch {
+    /// Whether anybody watches.
+    #[inline(always)]
+    pub fn is_on(&self) -> bool {
+        !self.taps.is_empty()
+    }
+
+    pub fn add(&mut self, tap: Tap) {
+        self.taps.push(tap);
+    }
+
+    /// Forgets captures that nobody reads.
+    pub fn tidy(&mut self) {
+        if self.is_on() {
+            self.taps.retain(|tap| !tap.stopped());
+        }
+    }
+
+    /// Shows a frame of a network's virtual port, or of nobody, to those that want it.
+    #[inline(always)]
+    pub fn see(
+        &self,
+        whose: Option<(Vid, u16)>,
+        port: PortId,
+        direction: Direction,
+        fate: Captured,
+        time_ns: u64,
+        bytes: &[u8],
+    ) {
+        if self.is_on() {
+            self.show(whose, port, direction, fate, time_ns, bytes);
+        }
+    }
+
+    #[cold]
+    fn show(
+        &self,
+        whose: Option<(Vid, u16)>,
+        port: PortId,
+        direction: Direction,
+        fate: Captured,
+        time_ns: u64,
+        bytes: &[u8],
+    ) {
+        let (vid, vport) = (whose.map(|(vid, _)| vid), whose.map(|(_, vport)| vport));
+        for tap in self.taps.iter().filter(|tap| tap.wants(vid, vport, port)) {
+            let snap = bytes.len().min(tap.filter.snap as usize);
+            let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            let bytes = bytes.get(..snap).unwrap_or_default().to_vec();
+            tap.push(CapturedFrame { time_ns, vid, vport, port, direction, fate, len, bytes });
+        }
+    }
+}
+
+impl Worker {
+    /// Copies what is wanted of the batch before the plane rewrites it.
+    #[cold]
+    pub(super) fn watch_before(&mut self) {
+        let Self { watch, batch, pool, networks, .. } = self;
+        watch.before.clear();
+        for (index, (frame, claim)) in batch.frames.iter().zip(&batch.claims).enumerate() {
+            let vid = networks.get(usize::from(claim.slot)).map(|network| network.vid);
+            if watch.taps.iter().any(|tap| tap.wants(vid, Some(claim.vport), frame.port)) {
+                let bytes = frame.bytes(pool.bytes()).unwrap_or_default();
+                watch.before.push((index, bytes.to_vec()));
+            }
+        }
+    }
+
+    /// Shows those copies, now that it is known what becomes of the frames.
+    #[cold]
+    pub(super) fn watch_after(&mut self) {
+        let Self { watch, batch, .. } = self;
+        for (index, bytes) in std::mem::take(&mut watch.before) {
+            let Some(frame) = batch.frames.get(index) else { continue };
+            let Fate::Network { vid, vport, outcome, .. } = frame.fate else { continue };
+            let fate = Captured::Outcome(outcome);
+            watch.see(Some((vid, vport)), frame.port, Direction::In, fate, frame.time_ns, &bytes);
+        }
+    }
+}

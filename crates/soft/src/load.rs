@@ -1,0 +1,192 @@
+//! Loading and unloading: everything that can fail comes first, then all of it takes effect at once.
+//!
+//! Tables are the exception, since they are changed in place: each network's change is atomic, and when a later one
+//! fails the earlier ones are undone. Undoing needs no more room than doing did.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hue_demux::{Attachment, Demux, DemuxError, Row};
+use hue_planes::{Counters, Kind, UnclaimedCounters};
+use hue_substrate::{Capacity, Program, Substrate, SubstrateError};
+use hue_tables::{Change, TableError, Vid};
+
+use crate::engine::{NETWORKS_MAX, NO_SLOT, Soft, place};
+use crate::network::Network;
+
+const NAME: &str = "soft";
+
+/// How to take back one network's table change.
+enum Undo {
+    Remove(Vid),
+    Apply(Vid, Vec<Change<u32>>),
+}
+
+impl Substrate for Soft {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn load(&mut self, programs: &[Program]) -> Result<(), SubstrateError> {
+        self.load_keeping(programs, &[])
+    }
+
+    fn unload(&mut self, vids: &[Vid]) -> Result<(), SubstrateError> {
+        if let Some(vid) = vids.iter().find(|vid| self.network(**vid).is_none()) {
+            return Err(SubstrateError::Unknown(*vid));
+        }
+        let kept: Vec<&Network> =
+            self.engine.networks.iter().filter(|network| !vids.contains(&network.vid)).collect();
+        self.engine.demux = Arc::new(demux_of(&kept, &[])?);
+        self.engine.networks.retain(|network| !vids.contains(&network.vid));
+        self.engine.index();
+        for vid in vids {
+            // Already gone when the list names it twice.
+            let _ = self.dag.remove_network(*vid);
+        }
+        Ok(())
+    }
+
+    fn counters(&self, vid: Vid) -> Option<Counters> {
+        self.network(vid).map(|network| network.counters)
+    }
+
+    fn unclaimed(&self) -> UnclaimedCounters {
+        self.engine.unclaimed
+    }
+
+    fn capacity(&self) -> Capacity {
+        let limits = self.dag.limits();
+        Capacity {
+            networks: self.engine.networks.len(),
+            networks_max: NETWORKS_MAX.min(limits.networks_max),
+            table_bytes: self.dag.bytes_used(),
+            table_bytes_max: limits.image_bytes_max,
+        }
+    }
+}
+
+impl Soft {
+    /// [`Substrate::load`], but networks of `keep`, which are loaded, keep their routes and next hops.
+    pub(crate) fn load_keeping(&mut self, programs: &[Program], keep: &[Vid]) -> Result<(), SubstrateError> {
+        check_programs(programs)?;
+        let replaced = |vid: Vid| programs.iter().any(|program| program.vid == vid);
+        let kept: Vec<&Network> =
+            self.engine.networks.iter().filter(|network| !replaced(network.vid)).collect();
+        let count = kept.len() + programs.len();
+        let max = NETWORKS_MAX.min(self.dag.limits().networks_max);
+        if count > max {
+            return Err(SubstrateError::Networks { count, max });
+        }
+        let demux = demux_of(&kept, programs)?;
+        self.load_tables(programs, keep)?;
+        self.engine.demux = Arc::new(demux);
+        for program in programs {
+            let before = self.network(program.vid);
+            let mut network = Network::new(program, before);
+            if let Some(before) = before.filter(|_| keep.contains(&program.vid)) {
+                network.hops = before.hops.clone();
+            }
+            match self.engine.slots.get(program.vid.index()).copied() {
+                Some(slot) if slot != NO_SLOT => self.engine.networks[place(slot)] = network,
+                _ => self.engine.networks.push(network),
+            }
+            self.engine.index();
+        }
+        Ok(())
+    }
+
+    fn load_tables(&mut self, programs: &[Program], keep: &[Vid]) -> Result<(), SubstrateError> {
+        let mut undos = Vec::with_capacity(programs.len());
+        for program in programs.iter().filter(|program| !keep.contains(&program.vid)) {
+            if let Err(error) = self.load_table(program, &mut undos) {
+                for undo in undos.into_iter().rev() {
+                    // What was there before fits: see the head of this file.
+                    let undone = match undo {
+                        Undo::Remove(vid) => self.dag.remove_network(vid),
+                        Undo::Apply(vid, changes) => self.dag.apply(vid, &changes),
+                    };
+                    assert!(undone.is_ok(), "a table change could not be undone: {undone:?}");
+                }
+                return Err(SubstrateError::Table { name: program.name.clone(), error });
+            }
+        }
+        Ok(())
+    }
+
+    fn load_table(&mut self, program: &Program, undos: &mut Vec<Undo>) -> Result<(), TableError> {
+        let vid = program.vid;
+        if self.network(vid).is_none() {
+            self.dag.add_network(vid)?;
+            undos.push(Undo::Remove(vid));
+            let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
+            return self.dag.apply(vid, &changes);
+        }
+        let mut before: HashMap<_, _> = self.dag.routes(vid).collect();
+        let (mut changes, mut back) = (Vec::new(), Vec::new());
+        for (prefix, hop) in &program.routes {
+            let old = before.remove(prefix);
+            if old != Some(*hop) {
+                changes.push((*prefix, Some(*hop)));
+                back.push((*prefix, old));
+            }
+        }
+        changes.extend(before.keys().map(|prefix| (*prefix, None)));
+        back.extend(before.iter().map(|(prefix, hop)| (*prefix, Some(*hop))));
+        self.dag.apply(vid, &changes)?;
+        undos.push(Undo::Apply(vid, back));
+        Ok(())
+    }
+}
+
+fn check_programs(programs: &[Program]) -> Result<(), SubstrateError> {
+    let mut vids: HashMap<Vid, &Program> = HashMap::new();
+    for program in programs {
+        if !program.kind.runs_on().contains(&NAME) {
+            let (name, kind) = (program.name.clone(), program.kind);
+            return Err(SubstrateError::Kind { name, kind, substrate: NAME });
+        }
+        match program.kind {
+            Kind::Ipv4 => {}
+        }
+        program.check().map_err(|error| SubstrateError::Program { name: program.name.clone(), error })?;
+        if let Some(first) = vids.insert(program.vid, program) {
+            return Err(same(&first.name, &program.name, "id"));
+        }
+    }
+    Ok(())
+}
+
+fn same(first: &str, second: &str, what: &'static str) -> SubstrateError {
+    SubstrateError::Same { first: first.to_owned(), second: second.to_owned(), what }
+}
+
+/// Design select of the networks that stay and those to come.
+fn demux_of(kept: &[&Network], programs: &[Program]) -> Result<Demux, SubstrateError> {
+    let mut names: HashMap<Vid, &str> = HashMap::new();
+    let mut vids: HashMap<&str, Vid> = HashMap::new();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut attached: Vec<Attachment> = Vec::new();
+    for network in kept {
+        rows.extend(&network.shape.rows);
+        let ports = network.shape.ports.iter().zip(0u16..);
+        attached.extend(ports.map(|(port, vport)| Attachment { port: port.port, vid: network.vid, vport }));
+        names.insert(network.vid, &network.shape.name);
+        vids.insert(&network.shape.name, network.vid);
+    }
+    for program in programs {
+        rows.extend(&program.rows);
+        attached.extend(program.attachments());
+        names.insert(program.vid, &program.name);
+        if vids.insert(&program.name, program.vid).is_some() {
+            return Err(same(&program.name, &program.name, "name"));
+        }
+    }
+    let name = |vid: Vid| names.get(&vid).copied().unwrap_or_default().to_owned();
+    Demux::new(&rows, &attached).map_err(|error| match error {
+        DemuxError::Twice { first, second, .. } => {
+            SubstrateError::Claim { first: name(first), second: name(second), error }
+        }
+        error => SubstrateError::Demux(error),
+    })
+}

@@ -1,0 +1,100 @@
+//! One loaded network: what the fast path touches of it, and what only loading does.
+
+use hue_demux::Row;
+use hue_planes::{Adjacency, Counters, Meter, RateLimit};
+use hue_substrate::{Program, VirtualPort};
+use hue_tables::Vid;
+
+/// Next-hop rows with the row of "no route" behind the last one.
+#[derive(Clone, Debug)]
+pub struct Hops(Box<[Adjacency]>);
+
+impl Hops {
+    pub fn new(rows: &[Adjacency]) -> Self {
+        Self(rows.iter().copied().chain([Adjacency::NONE]).collect())
+    }
+
+    /// The row of a table word; "no route", the largest word, falls on the row behind the last.
+    #[inline(always)]
+    pub fn get(&self, word: u16) -> &Adjacency {
+        let last = self.0.len().saturating_sub(1);
+        self.0.get(usize::from(word).min(last)).unwrap_or(&Adjacency::NONE)
+    }
+
+    /// Changes rows, or adds them; those between are "no route". All but the last row, which no route names.
+    pub fn set(&mut self, rows: &[(u16, Adjacency)]) {
+        let needed = rows.iter().map(|(index, _)| usize::from(*index) + 1).max().unwrap_or_default();
+        if needed > self.count() {
+            let mut grown = std::mem::take(&mut self.0).into_vec();
+            grown.resize(needed + 1, Adjacency::NONE);
+            self.0 = grown.into_boxed_slice();
+        }
+        let count = self.count();
+        for (index, row) in rows {
+            if let Some(place) = self.0.get_mut(..count).and_then(|rows| rows.get_mut(usize::from(*index))) {
+                *place = *row;
+            }
+        }
+    }
+
+    /// The rows that a route may name.
+    pub fn rows(&self) -> &[Adjacency] {
+        self.0.get(..self.count()).unwrap_or_default()
+    }
+
+    /// How many rows a route may name.
+    pub fn count(&self) -> usize {
+        self.0.len().saturating_sub(1)
+    }
+}
+
+/// A loaded network.
+#[derive(Clone, Debug)]
+pub struct Network {
+    pub counters: Counters,
+    pub vid: Vid,
+    pub hops: Hops,
+    pub meter: Option<Box<Meter>>,
+    pub shape: Box<Shape>,
+}
+
+/// What loading other programs must know of a network.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub name: String,
+    pub ports: Vec<VirtualPort>,
+    pub rows: Vec<Row>,
+    pub rate_limit: Option<RateLimit>,
+}
+
+impl Network {
+    /// A network just loaded, or loaded again: what runs on is kept.
+    pub fn new(program: &Program, before: Option<&Self>) -> Self {
+        let kept = before.filter(|before| before.shape.rate_limit == program.rate_limit);
+        let meter = match kept {
+            Some(before) => before.meter.clone(),
+            None => program.rate_limit.map(|limit| Box::new(Meter::new(limit))),
+        };
+        Self {
+            counters: before.map(|before| before.counters).unwrap_or_default(),
+            vid: program.vid,
+            hops: Hops::new(&program.next_hops),
+            meter,
+            shape: Box::new(Shape {
+                name: program.name.clone(),
+                ports: program.ports.clone(),
+                rows: program.rows.clone(),
+                rate_limit: program.rate_limit,
+            }),
+        }
+    }
+
+    /// Charges the meter, if there is one.
+    #[inline(always)]
+    pub fn conforms(&mut self, now_ns: u64, frame_bytes: usize) -> bool {
+        match &mut self.meter {
+            None => true,
+            Some(meter) => meter.conforms(now_ns, frame_bytes),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The contract between control and the places where planes run.
+//!
+//! Flow: intent → control → [`Program`] → **[`Substrate`]** → packets. A program says all there is to know about one
+//! network: how its frames are found, its next hops and routes, what it may take. It names ports by index and next hops
+//! by row, never by pointer, so that any substrate can take it.
+
+mod program;
+
+use hue_demux::DemuxError;
+use hue_planes::{Counters, Kind, UnclaimedCounters};
+use hue_tables::{TableError, Vid};
+use thiserror::Error;
+
+pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort};
+
+/// What a substrate holds and could hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capacity {
+    /// Networks loaded.
+    pub networks: usize,
+    /// Networks at most.
+    pub networks_max: usize,
+    /// Bytes of table memory in use.
+    pub table_bytes: u64,
+    /// Bytes of table memory at most.
+    pub table_bytes_max: u64,
+}
+
+/// Why a substrate refused; what ran before still runs, unchanged.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum SubstrateError {
+    /// A program contradicts itself (the caller's fault).
+    #[error("network '{name}': {error}")]
+    Program {
+        /// Name of the network.
+        name: String,
+        /// What is wrong.
+        error: ProgramError,
+    },
+    /// The substrate does not run this kind of plane.
+    #[error("network '{name}': kind {kind} does not run on {substrate}", kind = kind.name())]
+    Kind {
+        /// Name of the network.
+        name: String,
+        /// Its kind.
+        kind: Kind,
+        /// Name of the substrate.
+        substrate: &'static str,
+    },
+    /// Two networks have the same id, or the same name (the caller's fault).
+    #[error("networks '{first}' and '{second}' have the same {what}")]
+    Same {
+        /// Name of the one.
+        first: String,
+        /// Name of the other.
+        second: String,
+        /// `id` or `name`.
+        what: &'static str,
+    },
+    /// Two networks claim the same frames (the caller's fault).
+    #[error("networks '{first}' and '{second}': {error}")]
+    Claim {
+        /// Name of the one.
+        first: String,
+        /// Name of the other.
+        second: String,
+        /// What they claim.
+        error: DemuxError,
+    },
+    /// Design select takes no more rows, or not this one.
+    #[error(transparent)]
+    Demux(DemuxError),
+    /// More networks than [`Capacity::networks_max`].
+    #[error("{count} networks: at most {max}")]
+    Networks {
+        /// How many there would be.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// The tables have no room, or cannot be had.
+    #[error("network '{name}': {error}")]
+    Table {
+        /// Name of the network whose routes did not fit.
+        name: String,
+        /// What the table said.
+        error: TableError,
+    },
+    /// A route names a next hop that the network does not have (the caller's fault).
+    #[error("network '{name}': route {prefix} names next hop {hop} of {count}")]
+    Hop {
+        /// Name of the network.
+        name: String,
+        /// The route.
+        prefix: String,
+        /// Its next hop.
+        hop: u16,
+        /// How many the network has.
+        count: usize,
+    },
+    /// No such network is loaded (the caller's fault).
+    #[error("network {0} is not loaded")]
+    Unknown(Vid),
+    /// The substrate itself no longer works (a bug of hueplane, or a device that failed).
+    #[error("substrate {substrate}: {reason}")]
+    Broken {
+        /// Name of the substrate.
+        substrate: &'static str,
+        /// What happened, and what to do.
+        reason: String,
+    },
+}
+
+/// A place where planes run.
+pub trait Substrate {
+    /// Its name in `spec/kinds.toml`, intent and output.
+    fn name(&self) -> &'static str;
+
+    /// Loads networks, all of them or none. One that is loaded already takes the new program at once; it keeps its
+    /// counters, and its meter unless the rate limit changed. Other networks are not touched.
+    ///
+    /// # Errors
+    /// Any but `Unknown`; then nothing has changed.
+    fn load(&mut self, programs: &[Program]) -> Result<(), SubstrateError>;
+
+    /// Unloads networks, all of them or none; their frames are nobody's from then on.
+    ///
+    /// # Errors
+    /// `Unknown`; then nothing has changed.
+    fn unload(&mut self, vids: &[Vid]) -> Result<(), SubstrateError>;
+
+    /// Packets of a network since it was loaded, `None` when it is not.
+    fn counters(&self, vid: Vid) -> Option<Counters>;
+
+    /// Frames that were nobody's.
+    fn unclaimed(&self) -> UnclaimedCounters;
+
+    /// What it holds and could hold.
+    fn capacity(&self) -> Capacity;
+}

@@ -1,0 +1,317 @@
+//! The program of one network, and what makes it sound.
+//!
+//! A sound program cannot reach outside its network: its rows select on its own ports, its routes name its own next
+//! hops, and those send on its own ports under its own MAC addresses.
+
+use std::collections::HashMap;
+
+use hue_demux::{Attachment, Match, PortId, Row};
+use hue_planes::{Adjacency, AdjacencyKind, Kind, RateLimit, ipv4};
+use hue_tables::{NextHop, Prefix4, Vid};
+use hue_wire::Mac;
+use thiserror::Error;
+
+/// Virtual ports of a network at most.
+pub const PORTS_MAX: usize = 256;
+/// Longest name of a network or port, bytes.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// A virtual port: where a network touches a physical one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VirtualPort {
+    /// Name, unique in the network.
+    pub name: String,
+    /// Physical port it is on.
+    pub port: PortId,
+    /// The network's own address there.
+    pub mac: Mac,
+    /// Longest IP packet the port takes, bytes.
+    pub mtu_bytes: u16,
+}
+
+/// All there is to know about one network.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// Id on this node.
+    pub vid: Vid,
+    /// Name, unique on this node.
+    pub name: String,
+    /// What happens to its packets.
+    pub kind: Kind,
+    /// Its virtual ports; rows name them by index. Group frames of their physical ports reach the network.
+    pub ports: Vec<VirtualPort>,
+    /// How its frames are found; `vid` of each is the program's.
+    pub rows: Vec<Row>,
+    /// Its next hops; routes name them by index.
+    pub next_hops: Vec<Adjacency>,
+    /// Its routes, no prefix twice, in any order.
+    pub routes: Vec<(Prefix4, NextHop)>,
+    /// What it may take at most.
+    pub rate_limit: Option<RateLimit>,
+    /// Its share where networks compete, relative to others; at least 1.
+    pub weight: u16,
+}
+
+/// What is wrong with a program; its maker's fault.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ProgramError {
+    /// A name is empty or too long.
+    #[error("name '{0}': expected 1 to {NAME_BYTES_MAX} bytes")]
+    Name(String),
+    /// More virtual ports than [`PORTS_MAX`].
+    #[error("{0} ports: at most {PORTS_MAX}")]
+    Ports(usize),
+    /// Two virtual ports have the same name.
+    #[error("two ports are named '{0}'")]
+    PortTwice(String),
+    /// A virtual port's MAC address is a group address or zero.
+    #[error("port '{port}': MAC {mac} is not a unicast address")]
+    PortMac {
+        /// Name of the virtual port.
+        port: String,
+        /// Its address.
+        mac: Mac,
+    },
+    /// A virtual port's MTU is out of range.
+    #[error("port '{port}': MTU {mtu_bytes}: expected {} to {}", ipv4::MTU_BYTES_MIN, ipv4::MTU_BYTES_MAX)]
+    PortMtu {
+        /// Name of the virtual port.
+        port: String,
+        /// Its MTU.
+        mtu_bytes: u16,
+    },
+    /// A row is of another network, names no virtual port, or selects on a physical port that its virtual port is not
+    /// on.
+    #[error("row for {claim}: {what}")]
+    Row {
+        /// What the row selects.
+        claim: Match,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// More next hops than a network may have.
+    #[error("{0} next hops: at most {max}", max = ipv4::NEXT_HOPS_MAX)]
+    NextHops(usize),
+    /// A next hop sends on a port that is not the network's, under an address that is not its own there, or more than
+    /// the port takes.
+    #[error("next hop {index} ({hop}): {what}")]
+    NextHop {
+        /// Its row.
+        index: usize,
+        /// The next hop.
+        hop: Adjacency,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A route names a next hop that is not there.
+    #[error("route {prefix} names next hop {hop} of {count}")]
+    RouteHop {
+        /// The route.
+        prefix: Prefix4,
+        /// Its next hop.
+        hop: u16,
+        /// How many there are.
+        count: usize,
+    },
+    /// Two routes have the same prefix.
+    #[error("two routes to {0}")]
+    RouteTwice(Prefix4),
+    /// The weight is 0.
+    #[error("weight 0: expected at least 1")]
+    Weight,
+}
+
+impl Program {
+    /// Where group frames reach the network.
+    pub fn attachments(&self) -> impl Iterator<Item = Attachment> + '_ {
+        let ports = self.ports.iter().zip(0u16..);
+        ports.map(|(port, vport)| Attachment { port: port.port, vid: self.vid, vport })
+    }
+
+    /// Whether the program is sound in itself; clashes with other programs are the substrate's to find.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), ProgramError> {
+        check_name(&self.name)?;
+        if self.weight == 0 {
+            return Err(ProgramError::Weight);
+        }
+        self.check_ports()?;
+        for row in &self.rows {
+            self.check_row(row).map_err(|what| ProgramError::Row { claim: row.select, what })?;
+        }
+        if self.next_hops.len() > ipv4::NEXT_HOPS_MAX {
+            return Err(ProgramError::NextHops(self.next_hops.len()));
+        }
+        let mut sends = HashMap::new();
+        for port in &self.ports {
+            let mtu_bytes = sends.entry((port.port, port.mac)).or_insert(0);
+            *mtu_bytes = port.mtu_bytes.max(*mtu_bytes);
+        }
+        for (index, hop) in self.next_hops.iter().enumerate() {
+            self.check_hop(hop, &sends).map_err(|what| ProgramError::NextHop { index, hop: *hop, what })?;
+        }
+        self.check_routes()
+    }
+
+    fn check_ports(&self) -> Result<(), ProgramError> {
+        if self.ports.len() > PORTS_MAX {
+            return Err(ProgramError::Ports(self.ports.len()));
+        }
+        let mut names: Vec<_> = self.ports.iter().map(|port| &port.name).collect();
+        names.sort_unstable();
+        if let Some([name, _]) = names.array_windows().find(|[one, other]| one == other) {
+            return Err(ProgramError::PortTwice((*name).clone()));
+        }
+        for port in &self.ports {
+            check_name(&port.name)?;
+            if !port.mac.is_unicast() {
+                return Err(ProgramError::PortMac { port: port.name.clone(), mac: port.mac });
+            }
+            if !(ipv4::MTU_BYTES_MIN..=ipv4::MTU_BYTES_MAX).contains(&port.mtu_bytes) {
+                return Err(ProgramError::PortMtu { port: port.name.clone(), mtu_bytes: port.mtu_bytes });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_row(&self, row: &Row) -> Result<(), &'static str> {
+        if row.vid != self.vid {
+            return Err("the row is of another network");
+        }
+        let Some(vport) = self.ports.get(usize::from(row.vport)) else {
+            return Err("the network has no such virtual port");
+        };
+        let port = match row.select {
+            Match::Mac { port, .. } | Match::Port(port) | Match::Inner { port: Some(port), .. } => port,
+            Match::Inner { port: None, .. } => return Ok(()),
+        };
+        if port == vport.port { Ok(()) } else { Err("its virtual port is on another physical port") }
+    }
+
+    fn check_hop(&self, hop: &Adjacency, sends: &HashMap<(PortId, Mac), u16>) -> Result<(), &'static str> {
+        match hop.kind() {
+            AdjacencyKind::None => Err("no route may name it"),
+            AdjacencyKind::Local => Ok(()),
+            AdjacencyKind::Glean => match self.ports.iter().any(|port| port.port == hop.port()) {
+                true => Ok(()),
+                false => Err("the network is not on that port"),
+            },
+            AdjacencyKind::Forward => match sends.get(&(hop.port(), hop.src())) {
+                None => Err("the network has no such address on that port"),
+                Some(mtu_bytes) if hop.mtu_bytes() > *mtu_bytes => Err("the MTU is above the port's"),
+                Some(_) => Ok(()),
+            },
+        }
+    }
+
+    fn check_routes(&self) -> Result<(), ProgramError> {
+        let count = self.next_hops.len();
+        for (prefix, hop) in &self.routes {
+            if usize::from(hop.get()) >= count {
+                return Err(ProgramError::RouteHop { prefix: *prefix, hop: hop.get(), count });
+            }
+        }
+        let mut prefixes: Vec<_> = self.routes.iter().map(|(prefix, _)| *prefix).collect();
+        prefixes.sort_unstable();
+        match prefixes.array_windows().find(|[one, other]| one == other) {
+            Some([prefix, _]) => Err(ProgramError::RouteTwice(*prefix)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ProgramError> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return Err(ProgramError::Name(name.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P0: PortId = PortId::new(0);
+    const P1: PortId = PortId::new(1);
+    const OWN: Mac = Mac([2, 0, 0, 0, 0, 1]);
+    const OTHER: Mac = Mac([2, 0, 0, 0, 0, 9]);
+
+    /// Makes a sound program unsound.
+    type Plant = fn(&mut Program);
+
+    fn sound() -> Program {
+        let vid = Vid::new(1).unwrap();
+        let hop = |index| NextHop::new(index).unwrap();
+        Program {
+            vid,
+            name: "red".to_owned(),
+            kind: Kind::Ipv4,
+            ports: vec![VirtualPort { name: "left".to_owned(), port: P0, mac: OWN, mtu_bytes: 1500 }],
+            rows: vec![
+                Row { vid, vport: 0, select: Match::Mac { port: P0, mac: OWN } },
+                Row {
+                    vid,
+                    vport: 0,
+                    select: Match::Inner { port: None, prefix: "10.0.0.0/8".parse().unwrap() },
+                },
+            ],
+            next_hops: vec![
+                Adjacency::local(),
+                Adjacency::glean(P0),
+                Adjacency::forward(P0, OWN, OTHER, 1500),
+            ],
+            routes: vec![("10.0.0.0/8".parse().unwrap(), hop(2)), ("10.0.0.1/32".parse().unwrap(), hop(0))],
+            rate_limit: None,
+            weight: 1,
+        }
+    }
+
+    #[test]
+    fn a_sound_program_passes() {
+        assert_eq!(sound().check(), Ok(()));
+        let attachment = Attachment { port: P0, vid: sound().vid, vport: 0 };
+        assert_eq!(sound().attachments().collect::<Vec<_>>(), [attachment]);
+    }
+
+    #[test]
+    fn each_fault_is_named() {
+        let faults: [(&str, Plant); 18] = [
+            ("name ''", |p| p.name.clear()),
+            ("expected 1 to 255 bytes", |p| p.name = "x".repeat(NAME_BYTES_MAX + 1)),
+            ("weight 0", |p| p.weight = 0),
+            ("257 ports", |p| p.ports = vec![p.ports[0].clone(); PORTS_MAX + 1]),
+            ("two ports are named 'left'", |p| p.ports.push(p.ports[0].clone())),
+            ("MAC ff:ff:ff:ff:ff:ff is not a unicast", |p| p.ports[0].mac = Mac::BROADCAST),
+            ("MTU 67", |p| p.ports[0].mtu_bytes = 67),
+            ("MTU 9203", |p| p.ports[0].mtu_bytes = 9203),
+            ("of another network", |p| p.rows[0].vid = Vid::new(2).unwrap()),
+            ("no such virtual port", |p| p.rows[1].vport = 1),
+            ("on another physical port", |p| p.rows[0].select = Match::Port(P1)),
+            ("65536 next hops", |p| p.next_hops = vec![Adjacency::local(); ipv4::NEXT_HOPS_MAX + 1]),
+            ("next hop 1 (none)", |p| p.next_hops[1] = Adjacency::NONE),
+            ("is not on that port", |p| p.next_hops[1] = Adjacency::glean(P1)),
+            ("no such address", |p| p.next_hops[2] = Adjacency::forward(P0, OTHER, OTHER, 1500)),
+            ("MTU is above", |p| p.next_hops[2] = Adjacency::forward(P0, OWN, OTHER, 1501)),
+            ("names next hop 2 of 2", |p| p.next_hops.truncate(2)),
+            ("two routes to 10.0.0.0/8", |p| p.routes.push(p.routes[0])),
+        ];
+        for (text, plant) in faults {
+            let mut program = sound();
+            plant(&mut program);
+            let error = program.check().expect_err(text).to_string();
+            assert!(error.contains(text), "expected '{text}', found '{error}'");
+        }
+    }
+
+    #[test]
+    fn limits_are_reached_exactly() {
+        let mut program = sound();
+        program.next_hops.resize(ipv4::NEXT_HOPS_MAX, Adjacency::local());
+        program.name = "x".repeat(NAME_BYTES_MAX);
+        let port = |n: usize| VirtualPort { name: format!("v{n}"), ..program.ports[0].clone() };
+        program.ports = (0..PORTS_MAX).map(port).collect();
+        assert_eq!(program.check(), Ok(()));
+    }
+}

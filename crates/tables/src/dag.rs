@@ -1,0 +1,581 @@
+//! The updater: one trie of all networks, equal subtrees stored once, changes made by copying a path.
+//!
+//! Flow: routes of a network (control) → `Dag::apply` → `dag64` image words + `Delta`s for other encodings → readers.
+//!
+//! A change rebuilds the nodes on its path bottom-up. Each node is looked up among all nodes of all networks (hash
+//! consing) and written only when it is new; then one root word makes the whole change visible at once. Nodes that
+//! nobody refers to any more are retired, and their words reused once no reader can still be inside (`epoch`).
+//!
+//! Invariants: a node's count is the number of source nodes (of all networks) compiled to it. References between
+//! image nodes need no counting: where an image node stands for a source node, its children stand for that node's
+//! children, which hold them. A failed change leaves routes, image and roots as they were. Source: ADR-0002;
+//! hash-consed prefix DAGs are Rétvári et al., SIGCOMM 2013.
+
+use std::collections::{HashMap, VecDeque};
+use std::marker::PhantomData;
+
+use crate::layout::{
+    GRANULE_BYTES, GRANULES_MAX, Kind, NODE_GRANULES_MAX, Ref, Runs, SLOTS, WIDE_BYTES, encode_wide,
+    for_each_child, granules, surely_wide,
+};
+use crate::limits::{Account, Limits, TableError};
+use crate::mem::Writer;
+use crate::reader::Reader;
+use crate::source::{Child, NodeId, Source, TOP};
+use crate::space::Space;
+use crate::types::{Key, NextHop, Prefix, Vid};
+use hashbrown::HashTable;
+
+/// One route change: `Some(hop)` announces, `None` withdraws.
+pub type Change<K> = (Prefix<K>, Option<NextHop>);
+
+/// What an encoding other than `dag64` must do to follow the store. Nodes arrive before anything that refers to them;
+/// a root arrives after all its nodes, and `Retire` after the roots that dropped the node.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Delta {
+    /// A new node; refs in it name nodes that came before.
+    Node(Ref, Box<Runs>),
+    /// The network's table now begins at this node; `None`: the network is gone.
+    Root(Vid, Option<Ref>),
+    /// Nobody refers to this node; its words may be reused once no lookup in flight can hold them.
+    Retire(Ref),
+}
+
+/// A live node in the hash table: its ref and 32 bits of its content's hash.
+struct Entry {
+    at: Ref,
+    hash: u32,
+}
+
+impl Entry {
+    /// The table wants entropy in the highest bits too.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// The shared table of all networks for keys of one width; see the module documentation.
+///
+/// ```
+/// use hue_tables::{Dag, Limits, NextHop, Vid};
+/// let mut dag = Dag::<u32>::new(Limits::default())?;
+/// let red = Vid::new(1).ok_or("zero")?;
+/// dag.add_network(red)?;
+/// dag.insert(red, "10.0.0.0/8".parse()?, NextHop::new(7).ok_or("reserved")?)?;
+/// let mut reader = dag.reader()?;
+/// assert_eq!(reader.pin().lookup(red, 0x0a01_0203), NextHop::new(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Dag<K: Key> {
+    image: Writer,
+    limits: Limits,
+    networks: HashMap<Vid, Source>,
+    nodes: HashTable<Entry>,
+    hasher: foldhash::fast::FixedState,
+    /// Source nodes compiled to the node that begins at a granule.
+    counts: Vec<u32>,
+    space: Space,
+    retired: VecDeque<(u64, Ref, u8)>,
+    retiring: Vec<(Ref, u8)>,
+    deltas: Option<Vec<Delta>>,
+    key: PhantomData<K>,
+}
+
+impl<K: Key> Dag<K> {
+    /// An empty store.
+    ///
+    /// # Errors
+    /// `NoMemory` when the system has no address space for `limits.image_bytes_max`.
+    pub fn new(limits: Limits) -> Result<Self, TableError> {
+        let margin = 4 * NODE_GRANULES_MAX as u64;
+        let limit = limits.image_bytes_max / GRANULE_BYTES as u64;
+        let granules = limit.saturating_mul(2).saturating_add(margin).min(GRANULES_MAX - INDEX_MARGIN);
+        let image = Writer::reserve(granules as u32).map_err(|error| TableError::NoMemory {
+            bytes: granules * GRANULE_BYTES as u64,
+            reason: error.to_string(),
+        })?;
+        Ok(Self {
+            image,
+            limits,
+            networks: HashMap::new(),
+            nodes: HashTable::new(),
+            hasher: foldhash::fast::FixedState::with_seed(0),
+            counts: Vec::new(),
+            space: Space::new(granules as u32, limit),
+            retired: VecDeque::new(),
+            retiring: Vec::new(),
+            deltas: None,
+            key: PhantomData,
+        })
+    }
+
+    /// Adds a network with no routes.
+    ///
+    /// # Errors
+    /// `DuplicateNetwork`, `TooManyNetworks`, or `Full` when its top node does not fit.
+    pub fn add_network(&mut self, vid: Vid) -> Result<(), TableError> {
+        if self.networks.contains_key(&vid) {
+            return Err(TableError::DuplicateNetwork(vid));
+        }
+        if self.networks.len() >= self.limits.networks_max.min(usize::from(Vid::MAX)) {
+            return Err(TableError::TooManyNetworks { vid, networks_max: self.limits.networks_max });
+        }
+        self.collect();
+        let mut source = Source::new();
+        let slots = source.node(TOP).leaves(NextHop::NONE_WORD);
+        source.compiled = self.intern(&slots, true).map_err(|NoSpace| self.full(vid))?;
+        if self.space.live > self.space.live_max {
+            self.release(source.compiled);
+            self.retire();
+            return Err(self.full(vid));
+        }
+        self.publish(vid, source.compiled);
+        self.networks.insert(vid, source);
+        Ok(())
+    }
+
+    /// Removes a network with all its routes; lookups in it find no route from then on.
+    ///
+    /// # Errors
+    /// `UnknownNetwork`.
+    pub fn remove_network(&mut self, vid: Vid) -> Result<(), TableError> {
+        let source = self.networks.remove(&vid).ok_or(TableError::UnknownNetwork(vid))?;
+        self.image.clear_root(vid);
+        if let Some(deltas) = &mut self.deltas {
+            deltas.push(Delta::Root(vid, None));
+        }
+        for node in source.compiled_refs() {
+            self.release(node);
+        }
+        self.retire();
+        Ok(())
+    }
+
+    /// Announces one route and returns the next hop it replaces.
+    ///
+    /// # Errors
+    /// As [`Dag::apply`].
+    pub fn insert(
+        &mut self,
+        vid: Vid,
+        prefix: Prefix<K>,
+        hop: NextHop,
+    ) -> Result<Option<NextHop>, TableError> {
+        let mut before = None;
+        self.apply_each(vid, &[(prefix, Some(hop))], |_, hop| before = hop)?;
+        Ok(before)
+    }
+
+    /// Withdraws one route and returns its next hop, `None` when there was no such route.
+    ///
+    /// # Errors
+    /// As [`Dag::apply`].
+    pub fn remove(&mut self, vid: Vid, prefix: Prefix<K>) -> Result<Option<NextHop>, TableError> {
+        let mut before = None;
+        self.apply_each(vid, &[(prefix, None)], |_, hop| before = hop)?;
+        Ok(before)
+    }
+
+    /// Applies changes to one network, in order and all at once: readers see all of them or none. Withdrawing an
+    /// absent route changes nothing.
+    ///
+    /// # Errors
+    /// `UnknownNetwork`, or `Full`; then nothing has changed.
+    pub fn apply(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), TableError> {
+        self.apply_each(vid, changes, |_, _| ())
+    }
+
+    /// [`Dag::apply`], which tells for each prefix what its route was.
+    fn apply_each(
+        &mut self,
+        vid: Vid,
+        changes: &[Change<K>],
+        each: impl FnMut(Prefix<K>, Option<NextHop>),
+    ) -> Result<(), TableError> {
+        self.collect();
+        let Some(mut source) = self.networks.remove(&vid) else {
+            return Err(TableError::UnknownNetwork(vid));
+        };
+        let result = self.change(&mut source, changes, each);
+        if result.is_ok() {
+            self.publish(vid, source.compiled);
+        }
+        self.networks.insert(vid, source);
+        match result {
+            Ok(replaced) => {
+                for node in replaced {
+                    self.release(node);
+                }
+                self.retire();
+                Ok(())
+            }
+            Err(NoSpace) => {
+                let error = self.full(vid);
+                self.retire();
+                Err(error)
+            }
+        }
+    }
+
+    /// The next hop of exactly this prefix.
+    #[must_use]
+    pub fn route(&self, vid: Vid, prefix: Prefix<K>) -> Option<NextHop> {
+        self.networks.get(&vid)?.get(prefix).and_then(NextHop::new)
+    }
+
+    /// All routes of a network, in no particular order; empty for an unknown one.
+    pub fn routes(&self, vid: Vid) -> impl Iterator<Item = (Prefix<K>, NextHop)> + '_ {
+        let source = self.networks.get(&vid).into_iter();
+        source.flat_map(Source::iter).filter_map(|(prefix, hop)| Some((prefix, NextHop::new(hop)?)))
+    }
+
+    /// Networks in the store, in no particular order.
+    pub fn networks(&self) -> impl Iterator<Item = Vid> + '_ {
+        self.networks.keys().copied()
+    }
+
+    /// A new reader of this store's image.
+    ///
+    /// # Errors
+    /// `TooManyReaders`.
+    pub fn reader(&self) -> Result<Reader<K>, TableError> {
+        Reader::new(self.image.share()).ok_or(TableError::TooManyReaders)
+    }
+
+    /// Bytes of the image in live nodes, all networks together.
+    #[must_use]
+    pub fn bytes_live(&self) -> u64 {
+        self.space.live * GRANULE_BYTES as u64
+    }
+
+    /// Bytes of the image that are not free: live nodes and retired ones that wait for readers.
+    #[must_use]
+    pub fn bytes_used(&self) -> u64 {
+        (self.space.live + self.space.waiting) * GRANULE_BYTES as u64
+    }
+
+    /// Bytes the updater itself keeps: the routes of all networks, node counts and the hash table.
+    #[must_use]
+    pub fn updater_bytes(&self) -> u64 {
+        let sources: u64 = self.networks.values().map(Source::bytes).sum();
+        let hash = self.nodes.capacity() * (size_of::<Entry>() + 1);
+        sources + (self.counts.capacity() * size_of::<u32>() + hash) as u64
+    }
+
+    /// Live nodes of the image.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The bounds this store was made with.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Memory of one network; walks its nodes.
+    ///
+    /// # Errors
+    /// `UnknownNetwork`.
+    pub fn account(&self, vid: Vid) -> Result<Account, TableError> {
+        self.account_by(vid, |node| (self.granules(node) * GRANULE_BYTES) as u64)
+    }
+
+    /// Memory of one network in the units of `size`, which tells what a node takes in some encoding.
+    ///
+    /// # Errors
+    /// `UnknownNetwork`.
+    pub(crate) fn account_by(&self, vid: Vid, size: impl Fn(Ref) -> u64) -> Result<Account, TableError> {
+        let source = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?;
+        let mut held: HashMap<Ref, u32> = HashMap::new();
+        for node in source.compiled_refs().filter(|node| !node.is_leaf()) {
+            *held.entry(node).or_default() += 1;
+        }
+        let (mut bytes_own, mut bytes_marginal) = (0, 0);
+        for (node, held) in held {
+            let bytes = size(node);
+            bytes_own += bytes;
+            // A node goes with the network when no other network's source nodes are compiled to it.
+            if self.counts[node.index() as usize] == held {
+                bytes_marginal += bytes;
+            }
+        }
+        let bytes_shared = bytes_own - bytes_marginal;
+        Ok(Account { routes: source.routes, bytes_own, bytes_shared, bytes_marginal })
+    }
+
+    /// Live nodes of the image, in no particular order.
+    pub fn nodes(&self) -> impl Iterator<Item = Ref> + '_ {
+        self.nodes.iter().map(|entry| entry.at)
+    }
+
+    /// From now on, keeps the deltas of every change for [`Dag::take_deltas`]; the first of them describe the store
+    /// as it is.
+    pub fn record_deltas(&mut self) {
+        let mut deltas = Vec::new();
+        let mut seen = HashMap::new();
+        let mut roots: Vec<_> = self.networks.iter().map(|(vid, source)| (*vid, source.compiled)).collect();
+        roots.sort_unstable_by_key(|(vid, _)| *vid);
+        for (vid, top) in roots {
+            self.describe(top, &mut seen, &mut deltas);
+            deltas.push(Delta::Root(vid, Some(top)));
+        }
+        self.deltas = Some(deltas);
+    }
+
+    /// The deltas since the last call (or since [`Dag::record_deltas`]), oldest first.
+    pub fn take_deltas(&mut self) -> Vec<Delta> {
+        self.deltas.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The runs of a live node.
+    #[must_use]
+    pub fn runs(&self, node: Ref) -> Runs {
+        crate::layout::decode(node.kind(), self.image.node(node.index(), self.granules(node)))
+    }
+}
+
+/// Granules kept out of reach so that an arena's end never wraps a ref's index.
+const INDEX_MARGIN: u64 = 1 << 16;
+
+/// The arena has no room; which network asked is added at the border.
+struct NoSpace;
+
+/// A child's state before a compile, to undo it, and whose count falls when the compile is kept.
+struct Undo {
+    parent: NodeId,
+    at: usize,
+    before: Child,
+}
+
+impl<K: Key> Dag<K> {
+    /// Edits and compiles a source; returns the refs that lost a source node's reference. On failure everything is
+    /// put back.
+    fn change(
+        &mut self,
+        source: &mut Source,
+        changes: &[Change<K>],
+        mut each: impl FnMut(Prefix<K>, Option<NextHop>),
+    ) -> Result<Vec<Ref>, NoSpace> {
+        let before: Vec<_> = changes
+            .iter()
+            .map(|(prefix, hop)| (*prefix, source.set(*prefix, hop.map(NextHop::get))))
+            .collect();
+        let mut undo = Vec::new();
+        let live_before = self.space.live;
+        let compiled = self.compile(source, TOP, NextHop::NONE_WORD, &mut undo).and_then(|top| {
+            let mut replaced: Vec<Ref> = undo.iter().map(|u: &Undo| u.before.compiled).collect();
+            replaced.push(source.compiled);
+            // A withdrawal is never refused for room: it is what makes room.
+            let announces = changes.iter().any(|(_, hop)| hop.is_some());
+            if announces && !self.fits(&replaced, live_before) {
+                self.release(top);
+                return Err(NoSpace);
+            }
+            Ok((top, replaced))
+        });
+        match compiled {
+            Ok((top, replaced)) => {
+                source.compiled = top;
+                before.iter().for_each(|(prefix, hop)| each(*prefix, hop.and_then(NextHop::new)));
+                for (prefix, hop) in changes {
+                    if hop.is_none() {
+                        source.prune(*prefix);
+                    }
+                }
+                Ok(replaced)
+            }
+            Err(NoSpace) => {
+                for Undo { parent, at, before } in undo.into_iter().rev() {
+                    let child = &mut source.node_mut(parent).children[at];
+                    self.release(std::mem::replace(child, before).compiled);
+                }
+                for (prefix, hop) in before.iter().rev() {
+                    source.set(*prefix, *hop);
+                }
+                for (prefix, _) in changes {
+                    source.prune(*prefix);
+                }
+                Err(NoSpace)
+            }
+        }
+    }
+
+    /// Whether the live nodes are within the limit, or at least no more than before, once `replaced` are released.
+    fn fits(&self, replaced: &[Ref], live_before: u64) -> bool {
+        let allowed = self.space.live_max.max(live_before);
+        if self.space.live <= allowed {
+            return true;
+        }
+        let mut held: HashMap<Ref, u32> = HashMap::new();
+        for node in replaced.iter().filter(|node| !node.is_leaf()) {
+            *held.entry(*node).or_default() += 1;
+        }
+        let freed = held.iter().filter(|(node, held)| self.counts[node.index() as usize] == **held);
+        let freed: usize = freed.map(|(node, _)| self.granules(*node)).sum();
+        self.space.live - freed as u64 <= allowed
+    }
+
+    /// Compiles a source node and, first, those children that changed or inherit something else than before. The
+    /// returned ref carries one count, the source's.
+    fn compile(
+        &mut self,
+        source: &mut Source,
+        id: NodeId,
+        inherited: u16,
+        undo: &mut Vec<Undo>,
+    ) -> Result<Ref, NoSpace> {
+        let node = source.node(id);
+        let mut slots = node.leaves(inherited);
+        // A pass over all children that touches nothing else; most changes concern one of up to 256.
+        let mut stale = Vec::new();
+        for (at, child) in node.children.iter().enumerate() {
+            let slot = &mut slots[usize::from(child.slot)];
+            let inherited = slot.hop_word();
+            *slot = child.compiled;
+            if child.dirty || child.inherited != inherited {
+                stale.push((at, inherited));
+            }
+        }
+        for (at, inherited) in stale {
+            let before = source.node(id).children[at];
+            let compiled = self.compile(source, before.node, inherited, undo)?;
+            slots[usize::from(before.slot)] = compiled;
+            source.node_mut(id).children[at] = Child { dirty: false, inherited, compiled, ..before };
+            undo.push(Undo { parent: id, at, before });
+        }
+        self.intern(&slots, id == TOP)
+    }
+
+    /// Drops one count of a node; one that loses its last leaves the hash table and waits to be retired.
+    fn release(&mut self, node: Ref) {
+        if node.is_leaf() {
+            return;
+        }
+        let count = &mut self.counts[node.index() as usize];
+        *count -= 1;
+        if *count == 0 {
+            let granules = self.granules(node);
+            let hash = self.hash(self.image.node(node.index(), granules));
+            if let Ok(entry) = self.nodes.find_entry(Entry::spread(hash), |entry| entry.at == node) {
+                entry.remove();
+            }
+            self.retiring.push((node, granules as u8));
+        }
+    }
+
+    fn hash(&self, bytes: &[u8]) -> u32 {
+        std::hash::BuildHasher::hash_one(&self.hasher, bytes) as u32
+    }
+
+    /// Ends an epoch for the nodes released since the last one.
+    fn retire(&mut self) {
+        if self.retiring.is_empty() {
+            return;
+        }
+        let epoch = self.image.epochs.advance();
+        for (node, granules) in self.retiring.drain(..) {
+            self.space.live -= u64::from(granules);
+            self.space.waiting += u64::from(granules);
+            self.retired.push_back((epoch, node, granules));
+            if let Some(deltas) = &mut self.deltas {
+                deltas.push(Delta::Retire(node));
+            }
+        }
+    }
+
+    /// Frees retired nodes that no reader can still hold.
+    fn collect(&mut self) {
+        if self.retired.is_empty() {
+            return;
+        }
+        let quiescent = self.image.epochs.quiescent();
+        while let Some(&(epoch, node, granules)) = self.retired.front()
+            && epoch < quiescent
+        {
+            self.retired.pop_front();
+            self.space.waiting -= u64::from(granules);
+            self.space.free(node.index(), usize::from(granules));
+        }
+    }
+
+    fn allocate(&mut self, granules: usize) -> Option<u32> {
+        self.space.allocate(granules).or_else(|| {
+            self.collect();
+            self.space.allocate(granules)
+        })
+    }
+
+    fn publish(&mut self, vid: Vid, top: Ref) {
+        self.image.set_root(vid, top);
+        if let Some(deltas) = &mut self.deltas {
+            deltas.push(Delta::Root(vid, Some(top)));
+        }
+    }
+
+    fn full(&self, vid: Vid) -> TableError {
+        TableError::Full { vid, bytes_used: self.bytes_used(), bytes_max: self.limits.image_bytes_max }
+    }
+
+    fn granules(&self, node: Ref) -> usize {
+        granules(node.kind(), self.image.node(node.index(), 1))
+    }
+
+    fn each_child(&self, node: Ref, each: impl FnMut(Ref)) {
+        for_each_child(node.kind(), self.image.node(node.index(), self.granules(node)), each);
+    }
+
+    /// Appends the nodes below `node` that were not seen yet, children first.
+    fn describe(&self, node: Ref, seen: &mut HashMap<Ref, ()>, deltas: &mut Vec<Delta>) {
+        if node.is_leaf() || seen.insert(node, ()).is_some() {
+            return;
+        }
+        self.each_child(node, |child| self.describe(child, seen, deltas));
+        deltas.push(Delta::Node(node, Box::new(self.runs(node))));
+    }
+
+    /// The one node with this content, with one more count: found among all networks' nodes, or written.
+    fn intern(&mut self, slots: &[Ref; SLOTS], top: bool) -> Result<Ref, NoSpace> {
+        let mut bytes = [0; WIDE_BYTES];
+        let (kind, granules) = if surely_wide(slots, top) {
+            encode_wide(slots, &mut bytes);
+            (Kind::Wide, NODE_GRANULES_MAX)
+        } else {
+            let runs = Runs::of(slots);
+            if let [only] = runs.items()
+                && only.is_leaf()
+            {
+                return Ok(*only);
+            }
+            let kind = runs.kind(top);
+            (kind, runs.encode(kind, &mut bytes))
+        };
+        let bytes = &bytes[..granules * GRANULE_BYTES];
+        let hash = self.hash(bytes);
+        let image = &self.image;
+        let same = |entry: &Entry| {
+            entry.hash == hash
+                && entry.at.kind() == kind
+                && image.node(entry.at.index(), 1) == &bytes[..GRANULE_BYTES]
+                && image.node(entry.at.index(), granules) == bytes
+        };
+        if let Some(entry) = self.nodes.find(Entry::spread(hash), same) {
+            self.counts[entry.at.index() as usize] += 1;
+            return Ok(entry.at);
+        }
+        let index = self.allocate(granules).ok_or(NoSpace)?;
+        // Readers may run: these granules are reachable by none of them until a root says so.
+        self.image.write_node(index, bytes);
+        let node = Ref::node(kind, index);
+        if self.counts.len() <= index as usize {
+            self.counts.resize(index as usize + 1, 0);
+        }
+        self.counts[index as usize] = 1;
+        self.nodes.insert_unique(Entry::spread(hash), Entry { at: node, hash }, |e| Entry::spread(e.hash));
+        if let Some(deltas) = &mut self.deltas {
+            deltas.push(Delta::Node(node, Box::new(Runs::of(slots))));
+        }
+        Ok(node)
+    }
+}

@@ -1,0 +1,400 @@
+//! The `dag36` table image: the same trie in dense 36-bit words, for the card's SRAM banks and block RAMs.
+//!
+//! Flow: `Dag` deltas → `Dag36::apply` → words that the card reads (RTL) and `Dag36::lookup` reads here, as its
+//! specification. This page is the one place that describes the words. Nothing in them is a pointer: an *item* names
+//! a word by its index, 20 bits, which spans the card's two banks of 2^19 words.
+//!
+//! ```text
+//! item, 36 bits    leaf  35 = 0   15..0  next-hop word (65535 = no route)
+//!                  node  35 = 1   34..32 form   19..0  address of its first word
+//! half item, 18 bits             15..0  next-hop word; two in a word, the first in the low half
+//!
+//! form 0 wide      words 0..256   one item a slot                                            1 read
+//! form 1 list1     word  0        31..0 the slots where runs 1 to 4 begin, 8 bits each,
+//!                                 ascending from the low end; 0 = no such run
+//!                  words 1..      half items of the runs                                     2 reads
+//! form 2 list2     words 0..2     the same for runs 1 to 8;  words 2..  half items           3 reads or 2
+//! form 3 map       words 0..10    word w: 27..0 bit s set: slot 28 w + s begins a run;
+//!                                 35..28 number of runs that begin before slot 28 w
+//!                  words 10..     half items                                                 2 reads
+//! form 4, 5, 6     list1, list2, map with items instead of half items: nodes with children   2, 3, 2 reads
+//! ```
+//!
+//! 28 slots and an 8-bit count fill a word exactly, so a map costs one read and no second bitmap. Lists are for nodes
+//! of up to 9 runs, more than half of a full table's (ADR-0002). Roots, an item a network, are registers of the card
+//! and not part of the image. Words of retired nodes are written again only after `reclaim`, which the card's driver
+//! calls when no lookup in flight can hold them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use thiserror::Error;
+
+use crate::dag::{Dag, Delta};
+use crate::layout::{Ref, Runs, SLOTS};
+use crate::limits::{Account, TableError};
+use crate::types::{Key, Vid};
+
+/// Words of the card's two SRAM banks, 2^19 each.
+pub const CARD_WORDS: u32 = 1 << 20;
+/// Bits of a word.
+pub const WORD_BITS: u32 = 36;
+/// Words a map takes before its items.
+pub const MAP_WORDS: usize = 10;
+/// Slots a map word covers.
+pub const MAP_SLOTS: usize = 28;
+/// Runs from which a node with children is written wide: 256 words instead of 10 + runs, one read instead of two.
+pub const WIDE_RUNS_MIN: usize = 192;
+
+const NODE_FLAG: u64 = 1 << 35;
+const FORM_SHIFT: u32 = 32;
+const ADDRESS: u64 = (1 << 20) - 1;
+
+/// How a node is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    Wide,
+    /// Header words; whether items are whole words.
+    List(usize, bool),
+    Map(bool),
+}
+
+impl Form {
+    fn of(runs: &Runs) -> Self {
+        let len = runs.items().len();
+        let children = runs.items().iter().any(|item| !item.is_leaf());
+        match len {
+            WIDE_RUNS_MIN.. if children => Self::Wide,
+            0..=5 => Self::List(1, children),
+            6..=9 => Self::List(2, children),
+            _ => Self::Map(children),
+        }
+    }
+
+    fn code(self) -> u64 {
+        match self {
+            Self::Wide => 0,
+            Self::List(headers, children) => headers as u64 + 3 * u64::from(children),
+            Self::Map(children) => 3 + 3 * u64::from(children),
+        }
+    }
+
+    fn from_code(code: u64) -> Self {
+        match code {
+            0 => Self::Wide,
+            3 | 6 => Self::Map(code == 6),
+            _ => Self::List(if code > 3 { code as usize - 3 } else { code as usize }, code > 3),
+        }
+    }
+
+    fn words(self, runs: usize) -> usize {
+        let items = |children: bool| if children { runs } else { runs.div_ceil(2) };
+        match self {
+            Self::Wide => SLOTS,
+            Self::List(headers, children) => headers + items(children),
+            Self::Map(children) => MAP_WORDS + items(children),
+        }
+    }
+}
+
+/// Words that a node takes in this encoding.
+#[must_use]
+pub fn words_of(runs: &Runs) -> u64 {
+    Form::of(runs).words(runs.items().len()) as u64
+}
+
+/// Words of all live nodes of a store in this encoding.
+#[must_use]
+pub fn words_total<K: Key>(dag: &Dag<K>) -> u64 {
+    dag.nodes().map(|node| words_of(&dag.runs(node))).sum()
+}
+
+/// Memory of one network in this encoding, in words (the account's `bytes_` fields hold words).
+///
+/// # Errors
+/// `UnknownNetwork`.
+pub fn account_words<K: Key>(dag: &Dag<K>, vid: Vid) -> Result<Account, TableError> {
+    dag.account_by(vid, |node| words_of(&dag.runs(node)))
+}
+
+/// Why a delta was refused; the image is as before.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Dag36Error {
+    /// The node fits neither the fresh nor the free words.
+    #[error(
+        "card table full: {words_used} of words_max = {words_max} words are in use and a node needs {words} more"
+    )]
+    Full {
+        /// Words the node needs.
+        words: u64,
+        /// Words in use, retired ones included.
+        words_used: u64,
+        /// The limit.
+        words_max: u32,
+    },
+    /// A delta refers to a node that no delta brought (a bug of the sender).
+    #[error("delta refers to node {0:?}, which is not in the image")]
+    Unknown(Ref),
+}
+
+/// A `dag36` image that follows a store's deltas.
+pub struct Dag36 {
+    words: Vec<u64>,
+    words_max: u32,
+    roots: HashMap<Vid, u64>,
+    /// Item and size of each node of the store.
+    nodes: HashMap<Ref, (u64, usize)>,
+    /// Free blocks by size in words.
+    free: BTreeMap<usize, Vec<u32>>,
+    retired: Vec<(u32, usize)>,
+    used: u64,
+}
+
+impl Dag36 {
+    /// An empty image of at most `words_max` words, which is cut to the 20-bit address space.
+    #[must_use]
+    pub fn new(words_max: u32) -> Self {
+        Self {
+            words: Vec::new(),
+            words_max: words_max.min(CARD_WORDS),
+            roots: HashMap::new(),
+            nodes: HashMap::new(),
+            free: BTreeMap::new(),
+            retired: Vec::new(),
+            used: 0,
+        }
+    }
+
+    /// Follows one change of the store.
+    ///
+    /// # Errors
+    /// `Full` when a node does not fit, `Unknown` when the deltas are out of order.
+    pub fn apply(&mut self, delta: &Delta) -> Result<(), Dag36Error> {
+        match delta {
+            Delta::Node(node, runs) => {
+                let (form, len) = (Form::of(runs), runs.items().len());
+                let mut items = [0; SLOTS];
+                for (item, to) in runs.items().iter().zip(&mut items) {
+                    *to = self.item(*item)?;
+                }
+                let words = form.words(len);
+                let at = self.allocate(words)?;
+                write(form, runs, &items[..len], &mut self.words[at as usize..at as usize + words]);
+                let item = NODE_FLAG | form.code() << FORM_SHIFT | u64::from(at);
+                self.nodes.insert(*node, (item, words));
+            }
+            Delta::Root(vid, Some(top)) => {
+                let item = self.item(*top)?;
+                self.roots.insert(*vid, item);
+            }
+            Delta::Root(vid, None) => {
+                self.roots.remove(vid);
+            }
+            Delta::Retire(node) => {
+                let (item, words) = self.nodes.remove(node).ok_or(Dag36Error::Unknown(*node))?;
+                self.retired.push(((item & ADDRESS) as u32, words));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the words of retired nodes free: no lookup in flight holds them any more.
+    pub fn reclaim(&mut self) {
+        for (at, words) in self.retired.drain(..) {
+            self.used -= words as u64;
+            self.free.entry(words).or_default().push(at);
+        }
+    }
+
+    /// The words written so far, 36 bits each.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Words in live nodes and in retired ones that are not reclaimed.
+    #[must_use]
+    pub fn words_used(&self) -> u64 {
+        self.used
+    }
+
+    /// The root item of a network, as the card's register holds it.
+    #[must_use]
+    pub fn root(&self, vid: Vid) -> Option<u64> {
+        self.roots.get(&vid).copied()
+    }
+
+    /// What the card answers for a key: the next-hop word, and how many words it read. This is the specification of
+    /// the RTL walk.
+    #[must_use]
+    pub fn lookup<K: Key>(&self, vid: Vid, key: K) -> (u16, u32) {
+        let Some(mut item) = self.root(vid) else { return (u16::MAX, 0) };
+        let mut reads = 0;
+        let mut read = |at: usize| {
+            reads += 1;
+            self.words.get(at).copied().unwrap_or(u64::from(u16::MAX))
+        };
+        for depth in (0..K::BITS).step_by(8) {
+            if item & NODE_FLAG == 0 {
+                break;
+            }
+            let (slot, at) = (key.byte_at(depth), (item & ADDRESS) as usize);
+            let (rank, items, children) = match Form::from_code(item >> FORM_SHIFT & 7) {
+                Form::Wide => (usize::from(slot), at, true),
+                Form::List(headers, children) => {
+                    let mut rank = 0;
+                    for header in 0..headers {
+                        let begun = starts_up_to(read(at + header), slot);
+                        rank += begun;
+                        if begun < 4 {
+                            break;
+                        }
+                    }
+                    (rank, at + headers, children)
+                }
+                Form::Map(children) => {
+                    let word = read(at + usize::from(slot) / MAP_SLOTS);
+                    let up_to = word << (63 - usize::from(slot) % MAP_SLOTS);
+                    (((word >> 28) as u32 + up_to.count_ones() - 1) as usize, at + MAP_WORDS, children)
+                }
+            };
+            item = if children {
+                read(items + rank)
+            } else {
+                read(items + rank / 2) >> (18 * (rank % 2)) & 0xffff
+            };
+        }
+        (item as u16, reads)
+    }
+
+    fn item(&self, of: Ref) -> Result<u64, Dag36Error> {
+        if of.is_leaf() {
+            return Ok(u64::from(of.hop_word()));
+        }
+        self.nodes.get(&of).map(|(item, _)| *item).ok_or(Dag36Error::Unknown(of))
+    }
+
+    fn allocate(&mut self, words: usize) -> Result<u32, Dag36Error> {
+        let full = Dag36Error::Full { words: words as u64, words_used: self.used, words_max: self.words_max };
+        let exact = self.free.get_mut(&words).and_then(Vec::pop);
+        let at = if let Some(at) = exact {
+            at
+        } else if self.words.len() + words <= self.words_max as usize {
+            let at = self.words.len() as u32;
+            self.words.resize(self.words.len() + words, 0);
+            at
+        } else {
+            let larger = self.free.range_mut(words..).find(|(_, blocks)| !blocks.is_empty());
+            let (size, at) = larger.and_then(|(size, b)| Some((*size, b.pop()?))).ok_or(full)?;
+            self.free.entry(size - words).or_default().push(at + words as u32);
+            at
+        };
+        self.used += words as u64;
+        Ok(at)
+    }
+}
+
+/// How many of the four starts of a list's header word lie at or before the slot.
+fn starts_up_to(word: u64, slot: u8) -> usize {
+    (0..4).map(|i| (word >> (8 * i)) as u8).filter(|start| *start != 0 && *start <= slot).count()
+}
+
+fn write(form: Form, runs: &Runs, items: &[u64], words: &mut [u64]) {
+    words.fill(0);
+    let (headers, children) = match form {
+        Form::Wide => {
+            let mut ends = runs.iter().map(|(slot, _)| usize::from(slot)).skip(1).chain([SLOTS]);
+            let mut at = 0;
+            for item in items {
+                let end = ends.next().unwrap_or(SLOTS);
+                words[at..end].fill(*item);
+                at = end;
+            }
+            return;
+        }
+        Form::List(headers, children) => {
+            for (i, (start, _)) in runs.iter().skip(1).enumerate() {
+                words[i / 4] |= u64::from(start) << (8 * (i % 4));
+            }
+            (headers, children)
+        }
+        Form::Map(children) => {
+            for (start, _) in runs.iter() {
+                words[usize::from(start) / MAP_SLOTS] |= 1 << (usize::from(start) % MAP_SLOTS);
+            }
+            let mut before = 0;
+            for word in &mut words[..MAP_WORDS] {
+                let begun = u64::from(word.count_ones());
+                *word |= before << 28;
+                before += begun;
+            }
+            (MAP_WORDS, children)
+        }
+    };
+    for (i, item) in items.iter().enumerate() {
+        if children {
+            words[headers + i] = *item;
+        } else {
+            words[headers + i / 2] |= item << (18 * (i % 2));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::oracle::Oracle;
+    use crate::types::{NextHop, Prefix};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn follows_the_store(changes in proptest::collection::vec(
+            (0_u32..4, 0_u32..40, 0_u8..=32, proptest::option::weighted(0.7, 0_u16..300)), 1..200)
+        ) {
+            let vid = Vid::new(3).unwrap();
+            let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 2 }).unwrap();
+            dag.add_network(vid).unwrap();
+            dag.record_deltas();
+            let mut card = Dag36::new(CARD_WORDS);
+            let mut oracle = Oracle::default();
+            for (i, (high, low, len, hop)) in changes.into_iter().enumerate() {
+                let addr = high << 30 | low << 15 | low << 3 | low;
+                let prefix = Prefix::containing(addr, len);
+                match hop.and_then(NextHop::new) {
+                    Some(hop) => { dag.insert(vid, prefix, hop).unwrap(); oracle.insert(prefix, hop); }
+                    None => { dag.remove(vid, prefix).unwrap(); oracle.remove(prefix); }
+                }
+                for delta in dag.take_deltas() {
+                    card.apply(&delta).unwrap();
+                }
+                if i % 3 == 0 {
+                    card.reclaim();
+                }
+                for key in [addr, addr ^ 1, prefix.last(), prefix.last().wrapping_add(1), 0] {
+                    let expected = oracle.lookup(key).map(|(_, hop)| hop);
+                    prop_assert_eq!(NextHop::new(card.lookup(vid, key).0), expected);
+                }
+            }
+            card.reclaim();
+            prop_assert_eq!(card.words_used(), words_total(&dag));
+            prop_assert!(card.words().iter().all(|word| word >> WORD_BITS == 0));
+        }
+    }
+
+    #[test]
+    fn full_is_an_error() {
+        let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
+        let vid = Vid::new(1).unwrap();
+        dag.add_network(vid).unwrap();
+        for i in 0..64_u16 {
+            let prefix = Prefix::containing(u32::from(i) << 26, 26);
+            dag.insert(vid, prefix, NextHop::new(i).unwrap()).unwrap();
+        }
+        dag.record_deltas();
+        let mut card = Dag36::new(40);
+        let failed = dag.take_deltas().iter().find_map(|delta| card.apply(delta).err());
+        assert!(matches!(failed, Some(Dag36Error::Full { words_max: 40, .. })), "{failed:?}");
+        assert!(card.words_used() <= 40);
+    }
+}

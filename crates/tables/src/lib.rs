@@ -1,0 +1,23 @@
+//! Forwarding tables: one logical trie of all networks, flat table images for its readers, and naive oracles.
+//!
+//! Place in the flow: control feeds routes into a [`Dag`]; planes look up in its image through a [`Reader`]. Other
+//! encodings of the same trie (the card's [`dag36`]) follow it by [`Delta`]s. No I/O, threads or clock.
+
+pub mod dag;
+pub mod dag36;
+pub mod epoch;
+pub mod layout;
+mod limits;
+mod mem;
+pub mod oracle;
+mod reader;
+mod source;
+mod space;
+mod types;
+
+pub use dag::{Change, Dag, Delta};
+pub use dag36::Dag36;
+pub use limits::{Account, Limits, TableError};
+pub use oracle::Oracle;
+pub use reader::{Guard, Reader};
+pub use types::{Key, NextHop, Prefix, Prefix4, Prefix6, PrefixError, Vid};

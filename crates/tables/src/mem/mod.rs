@@ -1,0 +1,127 @@
+//! The fence: the only unsafe code of this crate. An arena of granules that one updater writes and many readers
+//! read, and the lookup that runs over it with prefetch.
+//!
+//! Invariants that make the raw reads sound:
+//! - the mapping never moves and is never unmapped while a reader holds the `Image`;
+//! - the updater writes only granules that no root reaches (fresh ones, or retired ones whose epoch has passed), and
+//!   publishes them with a release store of a root word, which readers load with acquire;
+//! - every ref in a reachable node names a granule of the arena that holds a node of the ref's kind: only
+//!   `Image::write_node` puts nodes there, and it takes refs from the updater alone.
+
+#![allow(unsafe_code)]
+
+mod lookup;
+#[cfg(target_arch = "x86_64")]
+mod wide;
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use memmap2::{Advice, MmapOptions, MmapRaw};
+
+use crate::epoch::Epochs;
+use crate::layout::{GRANULE_BYTES, Kind, NODE_GRANULES_MAX, Ref, WIDE_BYTES};
+use crate::types::Vid;
+pub(crate) use lookup::Isa;
+
+const ROOTS: usize = Vid::MAX as usize + 1;
+const HUGE_BYTES: usize = 2 << 20;
+
+/// The memory of a `dag64` image: granules and a root word a network. Readers share it; the one [`Writer`] changes it.
+pub(crate) struct Image {
+    pub(crate) epochs: Epochs,
+    map: MmapRaw,
+    base: usize,
+    granules: u32,
+    roots: Box<[AtomicU32; ROOTS]>,
+}
+
+/// The right to change an image; there is one for each.
+pub(crate) struct Writer(Arc<Image>);
+
+impl Deref for Writer {
+    type Target = Image;
+
+    fn deref(&self) -> &Image {
+        &self.0
+    }
+}
+
+impl Writer {
+    /// Reserves address space for `granules`; pages are taken from the system when they are first written.
+    /// Granule 0 is a wide node of "no route": what every network without a table looks at.
+    pub(crate) fn reserve(granules: u32) -> std::io::Result<Self> {
+        let granules = granules.max(2 * NODE_GRANULES_MAX as u32);
+        let bytes = granules as usize * GRANULE_BYTES;
+        let map = MmapOptions::new().len(bytes + HUGE_BYTES).no_reserve_swap().map_anon()?;
+        let map = MmapRaw::from(map);
+        let base = (map.as_mut_ptr() as usize).next_multiple_of(HUGE_BYTES) - map.as_mut_ptr() as usize;
+        if bytes >= HUGE_BYTES {
+            // Fewer TLB misses; a kernel without huge pages answers with an error that changes nothing.
+            let _ = map.advise(Advice::HugePage);
+        }
+        let roots = (0..ROOTS).map(|_| AtomicU32::new(0)).collect::<Vec<_>>().into_boxed_slice();
+        let Ok(roots) = roots.try_into() else { unreachable!("ROOTS words were made") };
+        let mut image = Self(Arc::new(Image { epochs: Epochs::new(), map, base, granules, roots }));
+        let mut empty = [0; WIDE_BYTES];
+        for word in empty.chunks_exact_mut(4) {
+            word.copy_from_slice(&Ref::NONE.word().to_le_bytes());
+        }
+        image.write_node(0, &empty);
+        Ok(image)
+    }
+
+    /// The image, for a reader.
+    pub(crate) fn share(&self) -> Arc<Image> {
+        Arc::clone(&self.0)
+    }
+
+    /// Copies a whole number of granules to `index`, which no reader can reach.
+    pub(crate) fn write_node(&mut self, index: u32, bytes: &[u8]) {
+        let end = index as usize * GRANULE_BYTES + bytes.len();
+        assert!(end <= self.granules as usize * GRANULE_BYTES, "node beyond the arena");
+        // SAFETY: in bounds by the assertion; `bytes` is not of the arena since the arena is never lent mutably; no
+        // reader reads these granules (the updater allocates them only when unreachable and quiescent).
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                bytes.as_ptr(),
+                self.base().add(index as usize * GRANULE_BYTES),
+                bytes.len(),
+            );
+        }
+    }
+
+    /// Publishes a network's top node (a wide node) to all readers in one store.
+    pub(crate) fn set_root(&mut self, vid: Vid, top: Ref) {
+        assert!(top.kind() == Kind::Wide, "top nodes are wide");
+        self.roots[vid.index()].store(top.index(), Ordering::Release);
+    }
+
+    /// Publishes that a network has no table.
+    pub(crate) fn clear_root(&mut self, vid: Vid) {
+        self.roots[vid.index()].store(0, Ordering::Release);
+    }
+}
+
+impl Image {
+    #[inline(always)]
+    fn base(&self) -> *mut u8 {
+        // SAFETY: `base` is at most HUGE_BYTES, and the mapping is that much longer than the granules.
+        unsafe { self.map.as_mut_ptr().add(self.base) }
+    }
+
+    /// The granules of a node; the caller names a node that it knows to be live.
+    pub(crate) fn node(&self, index: u32, granules: usize) -> &[u8] {
+        let start = index as usize * GRANULE_BYTES;
+        assert!(start + granules * GRANULE_BYTES <= self.granules as usize * GRANULE_BYTES);
+        // SAFETY: in bounds by the assertion; live nodes are not written, and only the updater frees and reuses them,
+        // which needs `&mut` to the owner of this image.
+        unsafe { std::slice::from_raw_parts(self.base().add(start), granules * GRANULE_BYTES) }
+    }
+
+    #[inline(always)]
+    fn root(&self, vid: Vid) -> u32 {
+        self.roots[vid.index() & (ROOTS - 1)].load(Ordering::Acquire)
+    }
+}

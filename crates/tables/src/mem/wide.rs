@@ -1,0 +1,259 @@
+//! The batch lookup of `lookup.rs` with AVX-512: 16 lanes an instruction, no branch that depends on a key.
+//!
+//! Same walk, same reads: gathers read the image as 32-bit words, `vpopcntd` counts runs, and lanes that reached a
+//! leaf are compressed away. Addresses are 32-bit word indices, so it serves images up to 8 GiB.
+
+use std::arch::x86_64::*;
+
+use crate::layout::{GRANULE_BYTES, Ref};
+use crate::mem::{Image, ROOTS};
+use crate::types::{Key, Vid};
+
+/// Lanes that walk together: a multiple of 16.
+const LANES: usize = 256;
+/// Images below this many granules have word indices that fit a signed 32-bit gather index.
+pub(super) const GRANULES_MAX: u32 = (1 << 31) / GRANULE_WORDS;
+const GRANULE_WORDS: u32 = (GRANULE_BYTES / 4) as u32;
+
+#[repr(align(64))]
+struct Lanes([u32; LANES]);
+
+impl Lanes {
+    #[inline(always)]
+    fn vector(&self, v: usize) -> __m512i {
+        // SAFETY: v is below VECTORS at every call (loops over VECTORS or fewer); the array is aligned to 64.
+        unsafe { _mm512_load_si512(self.0.as_ptr().add(16 * v).cast()) }
+    }
+
+    #[inline(always)]
+    fn set_vector(&mut self, v: usize, value: __m512i) {
+        // SAFETY: as in `vector`.
+        unsafe { _mm512_store_si512(self.0.as_mut_ptr().add(16 * v).cast(), value) }
+    }
+}
+
+/// See `Image::lookup_batch`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt,bmi1,bmi2")]
+pub(super) fn lookup_batch<K: Key>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
+    let chunks = vids.chunks(LANES).zip(keys.chunks(LANES)).zip(out.chunks_mut(LANES));
+    for ((vids, keys), out) in chunks {
+        let n = vids.len().min(keys.len()).min(out.len());
+        chunk(image, &vids[..n], &keys[..n], &mut out[..n]);
+    }
+}
+
+/// Mask of the lanes of vector `v` that are below `n`.
+#[inline(always)]
+fn tail(v: usize, n: usize) -> __mmask16 {
+    if n >= 16 * v + 16 { !0 } else { ((1_u32 << (n - 16 * v)) - 1) as u16 }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt,bmi1,bmi2")]
+#[inline]
+fn chunk<K: Key>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
+    let n = vids.len();
+    let mut walk = Walk {
+        nodes: Lanes([0; LANES]),
+        lanes: Lanes([0; LANES]),
+        words: Lanes([0; LANES]),
+        live: 0,
+        fetched: 0,
+    };
+    let mut found = Lanes([0; LANES]);
+    let base = image.base().cast_const().cast::<i32>();
+    let iota = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    for v in 0..n.div_ceil(16) {
+        let mask = tail(v, n);
+        let lane = _mm512_add_epi32(iota, _mm512_set1_epi32(16 * v as i32));
+        let word = key_words(keys, lane, mask, 0);
+        // SAFETY: `Vid` is a transparent 16-bit word below ROOTS; masked lanes are not read. Roots are granules of
+        // wide nodes, 256 words each.
+        let next = unsafe {
+            let ids = _mm256_maskz_loadu_epi16(mask, vids.as_ptr().add(16 * v).cast());
+            let ids = _mm512_and_si512(_mm512_cvtepu16_epi32(ids), _mm512_set1_epi32(ROOTS as i32 - 1));
+            let zero = _mm512_setzero_si512();
+            let roots = _mm512_mask_i32gather_epi32::<4>(zero, mask, ids, image.roots.as_ptr().cast());
+            let at = _mm512_add_epi32(_mm512_slli_epi32::<4>(roots), slot_in(word, 0));
+            _mm512_mask_i32gather_epi32::<4>(zero, mask, at, base)
+        };
+        found.set_vector(v, next);
+        walk.keep::<K>(image, mask, next, lane, word, 8);
+    }
+    let mut depth = 8;
+    while walk.live > 0 && depth < K::BITS {
+        let count = walk.next_level(image, depth);
+        for v in 0..count.div_ceil(16) {
+            let mask = tail(v, count);
+            let (node, lane, word) = (walk.nodes.vector(v), walk.lanes.vector(v), walk.words.vector(v));
+            let next = step(base, node, slot_in(word, depth), mask);
+            // SAFETY: lanes are below LANES.
+            unsafe { _mm512_mask_i32scatter_epi32::<4>(found.0.as_mut_ptr().cast(), mask, lane, next) };
+            let word = if (depth + 8) % 32 == 0 { key_words(keys, lane, mask, depth + 8) } else { word };
+            walk.keep::<K>(image, mask, next, lane, word, depth + 8);
+        }
+        depth += 8;
+    }
+    for (v, out) in out.chunks_mut(16).enumerate() {
+        let words = _mm512_cvtepi32_epi16(found.vector(v));
+        // SAFETY: masked to the length of `out`.
+        unsafe { _mm256_mask_storeu_epi16(out.as_mut_ptr().cast(), tail(0, out.len()), words) };
+    }
+}
+
+/// The 32 bits of each lane's key from `depth`, a multiple of 32, on; zeros beyond the key.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[inline]
+fn key_words<K: Key>(keys: &[K], lane: __m512i, mask: __mmask16, depth: u8) -> __m512i {
+    let words = i32::from(K::BITS / 32);
+    let word = words - 1 - i32::from(depth / 32);
+    let mask = if word < 0 { 0 } else { mask };
+    let at = _mm512_add_epi32(_mm512_mullo_epi32(lane, _mm512_set1_epi32(words)), _mm512_set1_epi32(word));
+    // SAFETY: lanes under the mask are below the number of keys, and a key is `words` little-endian 32-bit words.
+    unsafe { _mm512_mask_i32gather_epi32::<4>(_mm512_setzero_si512(), mask, at, keys.as_ptr().cast()) }
+}
+
+/// The 8 bits at `depth` of keys whose word is given.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn slot_in(word: __m512i, depth: u8) -> __m512i {
+    let shift = _mm_cvtsi32_si128(24 - i32::from(depth % 32));
+    _mm512_and_si512(_mm512_srl_epi32(word, shift), _mm512_set1_epi32(255))
+}
+
+/// The lanes that are at a node, packed to the front.
+struct Walk {
+    nodes: Lanes,
+    lanes: Lanes,
+    /// The 32 bits of their keys that hold the level's 8.
+    words: Lanes,
+    /// How many there are.
+    live: usize,
+    /// How many of them have their next read prefetched.
+    fetched: usize,
+}
+
+impl Walk {
+    /// Appends those of 16 lanes that are at a node. What 16 of them read at `depth` is prefetched at once, between
+    /// the computations of others, so that memory is busy all the time.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
+    #[inline]
+    fn keep<K: Key>(
+        &mut self,
+        image: &Image,
+        mask: __mmask16,
+        next: __m512i,
+        lane: __m512i,
+        word: __m512i,
+        depth: u8,
+    ) {
+        let at_node = _mm512_mask_test_epi32_mask(mask, next, _mm512_set1_epi32(!Ref::INDEX as i32));
+        let node = _mm512_maskz_compress_epi32(at_node, next);
+        let lane = _mm512_maskz_compress_epi32(at_node, lane);
+        let word = _mm512_maskz_compress_epi32(at_node, word);
+        // SAFETY: lanes are kept after a whole vector of 16 was read for them, so `live` is at most LANES - 16 here.
+        unsafe {
+            _mm512_storeu_si512(self.nodes.0.as_mut_ptr().add(self.live).cast(), node);
+            _mm512_storeu_si512(self.lanes.0.as_mut_ptr().add(self.live).cast(), lane);
+            _mm512_storeu_si512(self.words.0.as_mut_ptr().add(self.live).cast(), word);
+        }
+        self.live += at_node.count_ones() as usize;
+        if self.fetched + 16 <= self.live && depth < K::BITS {
+            self.fetch(image, depth);
+        }
+    }
+
+    /// Prefetches what the rest will read, and starts a level anew; returns how many lanes it has.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    #[inline]
+    fn next_level(&mut self, image: &Image, depth: u8) -> usize {
+        let count = self.live;
+        if self.fetched < count {
+            self.fetch(image, depth);
+        }
+        self.live = 0;
+        self.fetched = 0;
+        count
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    #[inline]
+    fn fetch(&mut self, image: &Image, depth: u8) {
+        let v = self.fetched / 16;
+        let (node, word) = (self.nodes.vector(v), self.words.vector(v));
+        let kind = _mm512_srli_epi32::<{ Ref::SHIFT }>(node);
+        let mut words = Lines([0; 16]);
+        let first = first_word(node, kind, slot_in(word, depth));
+        // SAFETY: 16 aligned words.
+        unsafe { _mm512_store_si512(words.0.as_mut_ptr().cast(), first) };
+        let base = image.base().cast_const().cast::<u32>();
+        for word in words.0 {
+            _mm_prefetch::<_MM_HINT_T0>(base.wrapping_add(word as usize).cast());
+        }
+        self.fetched += 16;
+    }
+}
+
+#[repr(align(64))]
+struct Lines([u32; 16]);
+
+/// By kind (`layout::Kind`): a table of 16 words, looked up for 16 lanes at once.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn by_kind(kind: __m512i, table: [i32; 9]) -> __m512i {
+    let [a, b, c, d, e, f, g, h, i] = table;
+    _mm512_permutexvar_epi32(kind, _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, i, h, g, f, e, d, c, b, a))
+}
+
+/// Word index of the part of a node that answers for a slot.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn first_word(node: __m512i, kind: __m512i, slot: __m512i) -> __m512i {
+    let index = _mm512_and_si512(node, _mm512_set1_epi32(Ref::INDEX as i32));
+    let part = _mm512_srlv_epi32(slot, by_kind(kind, [8, 8, 7, 6, 8, 7, 6, 8, 4]));
+    _mm512_slli_epi32::<4>(_mm512_add_epi32(index, part))
+}
+
+/// One level: the refs that `slot` leads to in `node`, for 16 lanes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq")]
+#[inline]
+fn step(base: *const i32, node: __m512i, slot: __m512i, mask: __mmask16) -> __m512i {
+    let zero = _mm512_setzero_si512();
+    let kind = _mm512_srli_epi32::<{ Ref::SHIFT }>(node);
+    let first = first_word(node, kind, slot);
+    let wide = _mm512_cmplt_epi32_mask(node, zero) & mask;
+    let packed = mask & !wide;
+    // SAFETY: gathers read words of live nodes (module invariant of `mem`, fields as in `layout`): of a wide node its
+    // refs; of others the maps, the aligned word that holds the count and the aligned word that holds the item.
+    unsafe {
+        let at = _mm512_add_epi32(first, _mm512_and_si512(slot, _mm512_set1_epi32(15)));
+        let refs = _mm512_mask_i32gather_epi32::<4>(zero, wide, at, base);
+        if packed == 0 {
+            return refs;
+        }
+        let three = _mm512_set1_epi32(3);
+        let map_index = _mm512_srli_epi32::<5>(slot);
+        let map_index = _mm512_and_si512(map_index, by_kind(kind, [7, 7, 3, 1, 7, 3, 1, 7, 7]));
+        let at = _mm512_add_epi32(first, map_index);
+        let map = _mm512_mask_i32gather_epi32::<4>(zero, packed, at, base);
+        let byte = _mm512_add_epi32(map_index, by_kind(kind, [0, 32, 16, 8, 32, 16, 8, 32, 0]));
+        let at = _mm512_add_epi32(first, _mm512_srli_epi32::<2>(byte));
+        let counts = _mm512_mask_i32gather_epi32::<4>(zero, packed, at, base);
+        let shift = _mm512_slli_epi32::<3>(_mm512_and_si512(byte, three));
+        let before = _mm512_and_si512(_mm512_srlv_epi32(counts, shift), _mm512_set1_epi32(255));
+        // map << (31 - slot % 32) keeps the runs that begin at or before the slot.
+        let up_to = _mm512_sllv_epi32(map, _mm512_andnot_si512(slot, _mm512_set1_epi32(31)));
+        let ranks = _mm512_add_epi32(before, _mm512_popcnt_epi32(up_to));
+        let rank = _mm512_sub_epi32(ranks, _mm512_set1_epi32(1));
+        let byte = _mm512_sllv_epi32(rank, by_kind(kind, [0, 0, 0, 0, 1, 1, 1, 2, 2]));
+        let byte = _mm512_add_epi32(byte, by_kind(kind, [0, 40, 20, 10, 40, 20, 10, 40, 0]));
+        let at = _mm512_add_epi32(first, _mm512_srli_epi32::<2>(byte));
+        let word = _mm512_mask_i32gather_epi32::<4>(zero, packed, at, base);
+        let item = _mm512_srlv_epi32(word, _mm512_slli_epi32::<3>(_mm512_and_si512(byte, three)));
+        let used = by_kind(kind, [0, 0xff, 0xff, 0xff, 0xffff, 0xffff, 0xffff, -1, -1]);
+        let item = _mm512_and_si512(item, used);
+        let byte_none = _mm512_cmpeq_epi32_mask(used, _mm512_set1_epi32(0xff))
+            & _mm512_cmpeq_epi32_mask(item, _mm512_set1_epi32(0xff));
+        let item = _mm512_mask_mov_epi32(item, byte_none, _mm512_set1_epi32(Ref::NONE.word() as i32));
+        _mm512_mask_mov_epi32(refs, packed, item)
+    }
+}

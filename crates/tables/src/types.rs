@@ -1,0 +1,242 @@
+//! The small words every table speaks: network ids, keys, prefixes, next-hop indices.
+//!
+//! Flow: routes (control) → `Prefix` + `NextHop` → store → table image. Units: prefix lengths in bits.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// Id of a virtual network on one node, 12 bits, 1 to 4095 (0 means "no network").
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
+pub struct Vid(u16);
+
+impl Vid {
+    /// Largest id: 12 bits.
+    pub const MAX: u16 = 4095;
+
+    /// A network id, or `None` when `id` is 0 or above [`Vid::MAX`].
+    #[must_use]
+    pub const fn new(id: u16) -> Option<Self> {
+        if id == 0 || id > Self::MAX { None } else { Some(Self(id)) }
+    }
+
+    /// The id as a number, 1 to 4095.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+
+    /// The id as an array index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for Vid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Index into a network's next-hop table, 0 to [`NextHop::MAX`]. What it means is the network's affair.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NextHop(u16);
+
+impl NextHop {
+    /// Largest index; the 16-bit word above it stands for "no route" in table images.
+    pub const MAX: u16 = u16::MAX - 1;
+    /// The image word for "no route".
+    pub const NONE_WORD: u16 = u16::MAX;
+
+    /// A next-hop index, or `None` when `index` is the reserved word 65535.
+    #[must_use]
+    pub const fn new(index: u16) -> Option<Self> {
+        if index == Self::NONE_WORD { None } else { Some(Self(index)) }
+    }
+
+    /// The index as a number.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+
+    /// The image word of an optional next hop.
+    #[must_use]
+    pub const fn word(hop: Option<Self>) -> u16 {
+        match hop {
+            Some(hop) => hop.0,
+            None => Self::NONE_WORD,
+        }
+    }
+}
+
+/// A lookup key: an unsigned integer whose most significant bit is the first bit of the address.
+pub trait Key: Copy + Eq + Ord + std::hash::Hash + fmt::Debug + Default + Send + Sync + 'static {
+    /// Width in bits: 32 or 128.
+    const BITS: u8;
+    /// The key shifted so that it starts `depth` bits later, its first 8 bits returned.
+    fn byte_at(self, depth: u8) -> u8;
+    /// The key with all bits from `len` on cleared.
+    fn masked(self, len: u8) -> Self;
+    /// The key with bits from `len` on set.
+    fn last(self, len: u8) -> Self;
+    /// The key as an address.
+    fn to_ip(self) -> IpAddr;
+    /// The address as a key, `None` for the other family.
+    fn from_ip(ip: IpAddr) -> Option<Self>;
+    /// The key after this one, `None` after the last.
+    fn next(self) -> Option<Self>;
+    /// The key as 128 bits, its first bit the most significant one (IPv4 fills the upper 32).
+    fn to_bits(self) -> u128;
+    /// The reverse of [`Key::to_bits`].
+    fn from_bits(bits: u128) -> Self;
+}
+
+macro_rules! key {
+    ($int:ty, $addr:ty, $variant:ident, $bits:expr) => {
+        impl Key for $int {
+            const BITS: u8 = $bits;
+            #[inline(always)]
+            fn byte_at(self, depth: u8) -> u8 {
+                (self >> ($bits - 8 - u32::from(depth))) as u8
+            }
+            #[inline]
+            fn masked(self, len: u8) -> Self {
+                if len == 0 { 0 } else { self & (<$int>::MAX << ($bits - u32::from(len))) }
+            }
+            #[inline]
+            fn last(self, len: u8) -> Self {
+                if len == 0 { <$int>::MAX } else { self | !(<$int>::MAX << ($bits - u32::from(len))) }
+            }
+            fn to_ip(self) -> IpAddr {
+                IpAddr::$variant(<$addr>::from_bits(self))
+            }
+            fn from_ip(ip: IpAddr) -> Option<Self> {
+                match ip {
+                    IpAddr::$variant(ip) => Some(ip.to_bits()),
+                    _ => None,
+                }
+            }
+            fn next(self) -> Option<Self> {
+                self.checked_add(1)
+            }
+            fn to_bits(self) -> u128 {
+                u128::from(self) << (128 - $bits)
+            }
+            fn from_bits(bits: u128) -> Self {
+                (bits >> (128 - $bits)) as $int
+            }
+        }
+    };
+}
+key!(u32, Ipv4Addr, V4, 32);
+key!(u128, Ipv6Addr, V6, 128);
+
+/// A route's destination: an address whose bits beyond `len` are zero.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Prefix<K> {
+    addr: K,
+    len: u8,
+}
+
+/// IPv4 prefix.
+pub type Prefix4 = Prefix<u32>;
+/// IPv6 prefix.
+pub type Prefix6 = Prefix<u128>;
+
+/// Why a text or a pair is no prefix; the caller's fault.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum PrefixError {
+    /// The text has no `/`.
+    #[error("'{0}' is not a prefix: expected ADDRESS/LENGTH")]
+    Form(String),
+    /// The address part does not parse, or is of the other family.
+    #[error("'{0}' is not an address of this family")]
+    Address(String),
+    /// The length is not a number from 0 to the width.
+    #[error("prefix length '{0}' is not a number from 0 to {1}")]
+    Length(String, u8),
+    /// Bits are set beyond the length.
+    #[error("{0} has bits set beyond its length: expected {1}")]
+    HostBits(String, String),
+}
+
+impl<K: Key> Prefix<K> {
+    /// A prefix; `addr` must have no bits beyond `len`.
+    ///
+    /// # Errors
+    /// `Length` when `len` exceeds the key width, `HostBits` when bits beyond it are set.
+    pub fn new(addr: K, len: u8) -> Result<Self, PrefixError> {
+        if len > K::BITS {
+            return Err(PrefixError::Length(len.to_string(), K::BITS));
+        }
+        if addr.masked(len) != addr {
+            return Err(PrefixError::HostBits(
+                format!("{}/{len}", addr.to_ip()),
+                Self { addr: addr.masked(len), len }.to_string(),
+            ));
+        }
+        Ok(Self { addr, len })
+    }
+
+    /// The prefix of `len` bits that contains `addr`; `len` is cut to the key width.
+    #[must_use]
+    pub fn containing(addr: K, len: u8) -> Self {
+        let len = len.min(K::BITS);
+        Self { addr: addr.masked(len), len }
+    }
+
+    /// First address.
+    #[must_use]
+    pub const fn addr(self) -> K {
+        self.addr
+    }
+
+    /// Length in bits.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // a prefix is never empty
+    pub const fn len(self) -> u8 {
+        self.len
+    }
+
+    /// Last address.
+    #[must_use]
+    pub fn last(self) -> K {
+        self.addr.last(self.len)
+    }
+
+    /// Whether `key` lies inside.
+    #[must_use]
+    pub fn contains(self, key: K) -> bool {
+        key.masked(self.len) == self.addr
+    }
+}
+
+impl<K: Key> fmt::Display for Prefix<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.addr.to_ip(), self.len)
+    }
+}
+
+impl<K: Key> FromStr for Prefix<K> {
+    type Err = PrefixError;
+
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
+        let (addr, len) = text.split_once('/').ok_or_else(|| PrefixError::Form(text.to_owned()))?;
+        let addr = addr
+            .parse::<IpAddr>()
+            .ok()
+            .and_then(K::from_ip)
+            .ok_or_else(|| PrefixError::Address(addr.to_owned()))?;
+        let bits = len
+            .parse::<u8>()
+            .ok()
+            .filter(|bits| *bits <= K::BITS)
+            .ok_or_else(|| PrefixError::Length(len.to_owned(), K::BITS))?;
+        Self::new(addr, bits)
+    }
+}

@@ -1,0 +1,60 @@
+//! Header views and edits: what the bytes of a frame mean, and how to change them in place.
+//!
+//! Where in the flow: the first stage after a port, `port → wire → demux → plane → port`; every upper crate
+//! reads and edits frames only through this one.
+//!
+//! Invariants: no allocation, no I/O, no clock, no unsafe code. A view is checked once, when it is made, and
+//! its accessors then cannot fail; nothing here panics on any bytes. All multi-byte fields are in network
+//! byte order on the wire and in host order once read. Lengths and offsets are bytes unless the name says
+//! otherwise.
+//!
+//! Names: each protocol is a module with a `Header` (the fixed part, laid over the bytes), a `View` (header
+//! plus what its own length fields delimit) and, where a router edits it, a `ViewMut`.
+//!
+//! ```
+//! use hue_wire::{ethernet, ipv4};
+//! # let mut frame = [0u8; 34];
+//! # frame[12..14].copy_from_slice(&[8, 0]);
+//! # frame[14..18].copy_from_slice(&[0x45, 0, 0, 20]);
+//! # frame[22] = 64;
+//! let eth = ethernet::View::parse(&frame)?;
+//! let ip = ipv4::View::parse(eth.payload())?;
+//! assert_eq!(ip.header().ttl, 64);
+//! # Ok::<(), hue_wire::WireError>(())
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+mod error;
+mod mac;
+
+pub mod arp;
+pub mod checksum;
+pub mod ethernet;
+pub mod icmp;
+pub mod icmpv6;
+pub mod ip;
+pub mod ipip;
+pub mod ipv4;
+pub mod ipv6;
+pub mod ndp;
+pub mod tcp;
+pub mod udp;
+pub mod vxlan;
+pub mod walk;
+
+#[doc(hidden)]
+pub mod exercise;
+
+pub use error::{Layer, MacFault, WireError};
+pub use mac::Mac;
+pub use walk::walk;
+
+/// Larger than any frame this project forwards (a jumbo frame with its Ethernet header, without FCS), in
+/// bytes.
+pub const FRAME_MAX: usize = 9216;
+/// Smallest frame that has an Ethernet header, in bytes.
+pub const FRAME_MIN: usize = 14;

@@ -1,0 +1,206 @@
+//! Neighbour discovery for IPv6 (RFC 4861): who has an address, told as ICMPv6 messages with options.
+//!
+//! Only what a router's neighbour table needs: solicitations, advertisements, and their link-layer address
+//! options.
+
+use core::net::Ipv6Addr;
+
+use zerocopy::byteorder::network_endian::U128;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::error::{Layer, WireError};
+use crate::icmpv6::{self, Type};
+use crate::mac::Mac;
+
+/// Bytes of a solicitation or advertisement before its options, ICMPv6 header included.
+pub const MESSAGE_BYTES: usize = 24;
+/// Flag of an advertisement, first byte after the checksum: the sender is a router (RFC 4861 §4.4).
+pub const FLAG_ROUTER: u8 = 0x80;
+/// Flag of an advertisement: it answers a solicitation.
+pub const FLAG_SOLICITED: u8 = 0x40;
+/// Flag of an advertisement: replace what you know.
+pub const FLAG_OVERRIDE: u8 = 0x20;
+/// Option type: the sender's link-layer address (RFC 4861 §4.6.1).
+pub const OPTION_SOURCE: u8 = 1;
+/// Option type: the target's link-layer address.
+pub const OPTION_TARGET: u8 = 2;
+
+/// A neighbour solicitation or advertisement (RFC 4861 §4.3, §4.4): ICMPv6 header, then the target.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub struct Header {
+    /// Type, code, checksum, flags.
+    pub icmpv6: icmpv6::Header,
+    /// The address asked for or told; see [`Header::target`].
+    pub target: U128,
+}
+
+const _: () = assert!(size_of::<Header>() == MESSAGE_BYTES && align_of::<Header>() == 1);
+
+impl Header {
+    /// The address asked for or told.
+    #[must_use]
+    pub const fn target(&self) -> Ipv6Addr {
+        Ipv6Addr::from_bits(self.target.get())
+    }
+
+    /// The flags byte of an advertisement: [`FLAG_ROUTER`], [`FLAG_SOLICITED`], [`FLAG_OVERRIDE`].
+    #[must_use]
+    pub const fn flags(&self) -> u8 {
+        self.icmpv6.rest[0]
+    }
+}
+
+/// A solicitation or advertisement.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    header: &'a Header,
+    options: &'a [u8],
+}
+
+impl<'a> View<'a> {
+    /// Reads an ICMPv6 message as a neighbour's.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] below 24 bytes, [`WireError::Field`] for other types or a code other than
+    /// zero.
+    pub fn parse(message: &'a [u8]) -> Result<Self, WireError> {
+        let Ok((header, options)) = Header::ref_from_prefix(message) else {
+            return Err(WireError::Truncated {
+                layer: Layer::Ndp,
+                needed: MESSAGE_BYTES,
+                have: message.len(),
+            });
+        };
+        let icmpv6::Header { kind, code, .. } = header.icmpv6;
+        if !matches!(kind, Type::NEIGHBOR_SOLICITATION | Type::NEIGHBOR_ADVERTISEMENT) {
+            return Err(field("type", kind.0, "135 (solicitation) or 136 (advertisement)"));
+        }
+        if code != 0 {
+            return Err(field("code", code, "0"));
+        }
+        Ok(Self { header, options })
+    }
+
+    /// The message up to its options.
+    #[must_use]
+    pub const fn header(&self) -> &'a Header {
+        self.header
+    }
+
+    /// The options, one at a time.
+    #[must_use]
+    pub const fn options(&self) -> Options<'a> {
+        Options { rest: self.options }
+    }
+
+    /// The link-layer address that it tells: the first option of the type that goes with the message.
+    #[must_use]
+    pub fn mac(&self) -> Option<Mac> {
+        let solicitation = self.header.icmpv6.kind == Type::NEIGHBOR_SOLICITATION;
+        let wanted = if solicitation { OPTION_SOURCE } else { OPTION_TARGET };
+        self.options()
+            .map_while(Result::ok)
+            .find(|option| option.kind == wanted)
+            .and_then(|option| option.mac())
+    }
+}
+
+/// One option (RFC 4861 §4.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opt<'a> {
+    /// Its type.
+    pub kind: u8,
+    /// What follows type and length.
+    pub data: &'a [u8],
+}
+
+impl Opt<'_> {
+    /// The MAC address of a link-layer address option over Ethernet (RFC 2464 §6).
+    #[must_use]
+    pub fn mac(&self) -> Option<Mac> {
+        match self.kind {
+            OPTION_SOURCE | OPTION_TARGET => Mac::read_from_bytes(self.data).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// The options of a message, up to the last byte or the first error.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<Opt<'a>, WireError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = core::mem::take(&mut self.rest);
+        let have = rest.len();
+        match rest {
+            [] => None,
+            [kind, eights, body @ ..] => {
+                // A length of zero is an error (RFC 4861 §4.6): it would never end.
+                let found = usize::from(*eights) * 8;
+                let Some((data, rest)) = found.checked_sub(2).and_then(|data| body.split_at_checked(data))
+                else {
+                    return Some(Err(WireError::HeaderLength {
+                        layer: Layer::Ndp,
+                        found,
+                        min: 8,
+                        max: have,
+                    }));
+                };
+                self.rest = rest;
+                Some(Ok(Opt { kind: *kind, data }))
+            }
+            _ => Some(Err(WireError::Truncated { layer: Layer::Ndp, needed: 8, have })),
+        }
+    }
+}
+
+const fn field(field: &'static str, found: u8, expected: &'static str) -> WireError {
+    WireError::Field { layer: Layer::Ndp, field, found: found as u32, expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn message(kind: Type, options: &[u8]) -> Vec<u8> {
+        let mut header = Header { target: U128::new(1), ..Header::default() };
+        header.icmpv6.kind = kind;
+        header.icmpv6.rest[0] = FLAG_ROUTER | FLAG_OVERRIDE;
+        let mut message = header.as_bytes().to_vec();
+        message.extend(options);
+        message
+    }
+
+    #[test]
+    fn tells_the_mac_of_its_kind() {
+        let options = [1, 1, 2, 0, 0, 0, 0, 1, 2, 1, 2, 0, 0, 0, 0, 2];
+        let ask = message(Type::NEIGHBOR_SOLICITATION, &options);
+        let tell = message(Type::NEIGHBOR_ADVERTISEMENT, &options);
+        let mac = |message: &[u8]| View::parse(message).expect("own message").mac();
+        assert_eq!(mac(&ask), Some(Mac([2, 0, 0, 0, 0, 1])));
+        assert_eq!(mac(&tell), Some(Mac([2, 0, 0, 0, 0, 2])));
+        let header = *View::parse(&tell).expect("own message").header();
+        assert_eq!((header.target(), header.flags()), (Ipv6Addr::LOCALHOST, FLAG_ROUTER | FLAG_OVERRIDE));
+    }
+
+    #[test]
+    fn bad_options_end_the_walk() {
+        for (options, good) in [(&[1, 0, 0, 0][..], 0), (&[1], 0), (&[14, 1, 0, 0, 0, 0, 0, 0, 1, 2, 0], 1)] {
+            let message = message(Type::NEIGHBOR_ADVERTISEMENT, options);
+            let seen: Vec<_> = View::parse(&message).expect("own message").options().collect();
+            assert_eq!(seen.len(), good + 1);
+            assert!(seen.last().is_some_and(Result::is_err));
+        }
+        assert!(View::parse(&message(Type::ECHO_REQUEST, &[])).is_err());
+        assert!(View::parse(&[135; 23]).is_err());
+    }
+}

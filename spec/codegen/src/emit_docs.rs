@@ -1,0 +1,155 @@
+//! The reference page of outcomes and metrics from the specification.
+
+use std::fmt::Write;
+
+use crate::spec::{Counts, Kind, Spec, Verdict};
+
+/// The text of `docs/reference/outcomes.md`.
+pub fn emit(spec: &Spec) -> String {
+    let mut out = String::from(HEAD);
+    let limits = &spec.frame_limits;
+    let _ = write!(
+        out,
+        "
+A port takes frames of {} to {} bytes, counted from the destination MAC to the last byte, without preamble and FCS.
+
+## Frames of no network
+
+| reason | code | when | meaning | source |
+| --- | --- | --- | --- | --- |
+",
+        limits.bytes_min, limits.bytes_max
+    );
+    for one in &spec.unclaimed {
+        let _ =
+            writeln!(out, "| `{}` | {} | {} | {} | {} |", one.name, one.code, one.when, one.doc, one.source);
+    }
+    for kind in &spec.kind {
+        plane(&mut out, kind);
+    }
+    losses(&mut out, spec);
+    metrics(&mut out, spec);
+    out
+}
+
+const HEAD: &str = "\
+# What becomes of a frame
+
+<!-- Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`. -->
+
+Outcomes are tried in the order they stand in; the first whose condition holds is the packet's. A condition may take for
+granted that every one above it is false. Each packet of a network is counted once, under its outcome, so
+
+    received = forward + all punts + all drops
+
+Terms: `n` is the frame's length in bytes, `f[i]` its byte *i*, `be16(i)` the number `f[i] * 256 + f[i+1]`, `present` is
+`n - 14`, `version` is `f[14] >> 4`, `ihl` is `4 * (f[14] & 15)`, `total` is `be16(16)`, `ttl` is `f[22]`, `dst` is
+`f[30..34]`, and `hop` is the row of the network's next-hop table that the longest matching prefix of `dst` names.
+";
+
+fn plane(out: &mut String, kind: &Kind) {
+    let limits = &kind.limits;
+    let _ = write!(
+        out,
+        "
+## Kind `{}` (id {})
+
+{} Runs on: {}. Lookup keys have {} bits; a network has at most {} next hops; a port's MTU is {} to {} bytes of IP.
+
+| outcome | code | verdict | stage | when | meaning | source |
+| --- | --- | --- | --- | --- | --- | --- |
+",
+        kind.name,
+        kind.id,
+        kind.doc,
+        kind.runs_on.join(", "),
+        kind.key_bits,
+        limits.next_hops_max,
+        limits.mtu_bytes_min,
+        limits.mtu_bytes_max
+    );
+    for one in &kind.outcome {
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} | {} | {} | {} |",
+            one.name,
+            one.code,
+            one.verdict.word(),
+            one.stage,
+            one.when,
+            one.doc,
+            one.source
+        );
+    }
+}
+
+fn losses(out: &mut String, spec: &Spec) {
+    out.push_str(LOSSES);
+    for one in &spec.loss {
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} | {} |",
+            one.name,
+            one.code,
+            one.stage.word(),
+            one.when,
+            one.doc
+        );
+    }
+}
+
+const LOSSES: &str = "
+## Losses outside the plane
+
+A running system can lose a packet before or after its plane. Stage `arrival` is before the network's worker counts the
+packet as received, `queue` between that and the plane, `departure` after the plane (or the network's control plane, whose
+frames wait in the same queue) said where the packet is to go. So, for each network, with `control` the frames of its
+control plane that left the queue to be sent,
+
+    received + from control  = forward + all punts + all drops + control + queue losses + waiting
+    forward + control        = sent + port_full + port_down + handover_send_full + on the way to another worker
+    all punts + unreachables = to control + arp_forged + punt_limited + control_full + control_absent
+
+where `unreachables` are the packets without a route that also went to the control plane, which answers their senders.
+
+| loss | code | stage | when | meaning |
+| --- | --- | --- | --- | --- |
+";
+
+fn metrics(out: &mut String, spec: &Spec) {
+    out.push_str("\n## Metrics\n\n| metric | values of the last label | meaning |\n| --- | --- | --- |\n");
+    for metric in &spec.metric {
+        let values: Vec<String> = match metric.counts {
+            Counts::Verdict | Counts::PortVerdict => Verdict::ALL.into_iter().map(Verdict::word).collect(),
+            Counts::Drop => names(spec, Verdict::Drop),
+            Counts::Punt => names(spec, Verdict::Punt),
+            Counts::Unclaimed => spec.unclaimed.iter().map(|one| one.name.clone()).collect(),
+            Counts::Loss => spec.loss.iter().map(|one| one.name.clone()).collect(),
+            Counts::NetworkBytes | Counts::PortPackets | Counts::PortBytes => words(&["received", "sent"]),
+            Counts::PortLoss => words(&["receive_dropped", "transmit_dropped", "policed", "nobody"]),
+        };
+        let values: Vec<_> = values.iter().map(|value| format!("`{value}`")).collect();
+        let _ = writeln!(
+            out,
+            "| `{}{{{}}}` | {} | {} |",
+            metric.name,
+            metric.labels.join(","),
+            values.join(" "),
+            metric.doc
+        );
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn names(spec: &Spec, verdict: Verdict) -> Vec<String> {
+    let mut names = Vec::new();
+    for one in spec.kind.iter().flat_map(|kind| &kind.outcome) {
+        if one.verdict == verdict && !names.contains(&one.name) {
+            names.push(one.name.clone());
+        }
+    }
+    names
+}

@@ -1,0 +1,300 @@
+//! Rust from the specification: constants and one enum a table. The text is already as rustfmt leaves it.
+
+use std::fmt::Write;
+
+use crate::spec::{Counts, Kind, Spec, variant};
+
+/// The text of `crates/planes/src/generated/kinds.rs`.
+pub fn emit(spec: &Spec) -> String {
+    let mut out = String::from(HEAD);
+    let limits = &spec.frame_limits;
+    let _ = write!(
+        out,
+        "
+/// Shortest frame a port takes, bytes.
+pub const FRAME_BYTES_MIN: usize = {};
+/// Longest frame a port takes, bytes.
+pub const FRAME_BYTES_MAX: usize = {};
+",
+        limits.bytes_min, limits.bytes_max
+    );
+    metrics(&mut out, spec);
+    kinds(&mut out, spec);
+    let rows: Vec<Row> = spec
+        .unclaimed
+        .iter()
+        .map(|one| Row {
+            name: &one.name,
+            verdict: "Drop".to_owned(),
+            stage: "demux",
+            doc: &one.doc,
+            when: &one.when,
+            source: &one.source,
+        })
+        .collect();
+    out.push_str("\n/// Why a frame is no network's packet, in the order they are tried.");
+    table(&mut out, "", "Unclaimed", &rows);
+    losses(&mut out, spec);
+    for kind in &spec.kind {
+        plane(&mut out, kind);
+    }
+    out
+}
+
+const HEAD: &str = "\
+// Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`.
+use crate::spec::{Metric, OutcomeRow, Verdict};
+";
+
+/// What every table's enum can do; `COUNT` stands for the number of its rows.
+const METHODS: &str = "    ];
+
+    /// Number in counters and in hardware: its place in the order, from 1.
+    #[inline]
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The outcome of a code.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1..=COUNT => Some(Self::ALL[code as usize - 1]),
+            _ => None,
+        }
+    }
+
+    /// Its row of the specification.
+    #[must_use]
+    pub const fn row(self) -> &'static OutcomeRow {
+        &Self::ROWS[self as usize - 1]
+    }
+
+    /// Name in output, metrics and documentation.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What is done with the packet.
+    #[inline]
+    #[must_use]
+    pub const fn verdict(self) -> Verdict {
+        self.row().verdict
+    }
+}
+";
+
+/// As in rustfmt.toml.
+const LINE_CHARS_MAX: usize = 110;
+
+struct Row<'a> {
+    name: &'a str,
+    verdict: String,
+    stage: &'a str,
+    doc: &'a str,
+    when: &'a str,
+    source: &'a str,
+}
+
+fn metrics(out: &mut String, spec: &Spec) {
+    for metric in &spec.metric {
+        let name = match metric.counts {
+            Counts::Verdict => "METRIC_VERDICTS",
+            Counts::Drop => "METRIC_DROPS",
+            Counts::Punt => "METRIC_PUNTS",
+            Counts::Unclaimed => "METRIC_UNCLAIMED",
+            Counts::Loss => "METRIC_LOSSES",
+            Counts::NetworkBytes => "METRIC_NETWORK_BYTES",
+            Counts::PortVerdict => "METRIC_NETWORK_PORT_VERDICTS",
+            Counts::PortPackets => "METRIC_PORT_PACKETS",
+            Counts::PortBytes => "METRIC_PORT_BYTES",
+            Counts::PortLoss => "METRIC_PORT_LOSSES",
+        };
+        let labels: Vec<_> = metric.labels.iter().map(|label| format!("{label:?}")).collect();
+        let _ = write!(
+            out,
+            "
+/// {doc}
+pub const {name}: Metric = Metric {{
+    name: {text:?},
+    labels: &[{labels}],
+    doc: {doc:?},
+}};
+",
+            doc = metric.doc,
+            text = metric.name,
+            labels = labels.join(", ")
+        );
+    }
+}
+
+fn kinds(out: &mut String, spec: &Spec) {
+    out.push_str(
+        "
+/// Kinds of plane.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Kind {
+",
+    );
+    for kind in &spec.kind {
+        let _ = writeln!(out, "    /// {}\n    {} = {},", kind.doc, variant(&kind.name), kind.id);
+    }
+    let all: Vec<_> = spec.kind.iter().map(|kind| format!("Self::{}", variant(&kind.name))).collect();
+    let _ = write!(
+        out,
+        "}}
+
+impl Kind {{
+    /// Every kind.
+    pub const ALL: [Self; {}] = [{}];
+
+    /// Name in kinds.toml, intent and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {{
+        match self {{
+",
+        all.len(),
+        all.join(", ")
+    );
+    for kind in &spec.kind {
+        let _ = writeln!(out, "            Self::{} => {:?},", variant(&kind.name), kind.name);
+    }
+    out.push_str(
+        "        }
+    }
+
+    /// Substrates it runs on.
+    #[must_use]
+    pub const fn runs_on(self) -> &'static [&'static str] {
+        match self {
+",
+    );
+    for kind in &spec.kind {
+        let _ = writeln!(out, "            Self::{} => &{:?},", variant(&kind.name), kind.runs_on);
+    }
+    out.push_str("        }\n    }\n}\n");
+}
+
+fn losses(out: &mut String, spec: &Spec) {
+    let stages: Vec<String> = spec.loss.iter().map(|one| one.stage.word()).collect();
+    let rows: Vec<Row> = spec
+        .loss
+        .iter()
+        .zip(&stages)
+        .map(|(one, stage)| Row {
+            name: &one.name,
+            verdict: "Drop".to_owned(),
+            stage,
+            doc: &one.doc,
+            when: &one.when,
+            source: "hueplane",
+        })
+        .collect();
+    out.push_str("\n/// Where a packet is lost outside its plane.");
+    table(out, "", "Loss", &rows);
+}
+
+fn plane(out: &mut String, kind: &Kind) {
+    let limits = &kind.limits;
+    let _ = write!(
+        out,
+        "
+/// What the `{name}` kind may become and may hold.
+pub mod {name} {{
+    use super::{{OutcomeRow, Verdict}};
+
+    /// Width of a lookup key, bits.
+    pub const KEY_BITS: u32 = {};
+    /// Rows of a network's next-hop table at most.
+    pub const NEXT_HOPS_MAX: usize = {};
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = {};
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = {};
+
+    /// What becomes of a packet, in the order they are tried: the first that holds.",
+        kind.key_bits,
+        limits.next_hops_max,
+        limits.mtu_bytes_min,
+        limits.mtu_bytes_max,
+        name = kind.name,
+    );
+    let rows: Vec<Row> = kind
+        .outcome
+        .iter()
+        .map(|one| Row {
+            name: &one.name,
+            verdict: one.verdict.variant(),
+            stage: &one.stage,
+            doc: &one.doc,
+            when: &one.when,
+            source: &one.source,
+        })
+        .collect();
+    table(out, "    ", "Outcome", &rows);
+    out.push_str("}\n");
+}
+
+/// One line if it fits, as rustfmt would have it.
+fn array_of_all(pad: &str, rows: &[Row]) -> String {
+    let names: Vec<_> = rows.iter().map(|row| format!("Self::{}", variant(row.name))).collect();
+    let head = format!("    pub const ALL: [Self; {}] = [", rows.len());
+    let line = format!("{head}{}];\n", names.join(", "));
+    if pad.len() + line.trim_end().len() <= LINE_CHARS_MAX {
+        return line;
+    }
+    let names: String = names.iter().map(|name| format!("        {name},\n")).collect();
+    format!("{head}\n{names}    ];\n")
+}
+
+fn table(out: &mut String, pad: &str, name: &str, rows: &[Row]) {
+    let mut text = format!(
+        "
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum {name} {{
+"
+    );
+    for (index, row) in rows.iter().enumerate() {
+        let _ = writeln!(text, "    /// {}\n    {} = {},", row.doc, variant(row.name), index + 1);
+    }
+    let _ = write!(
+        text,
+        "}}
+
+impl {name} {{
+    /// How many there are.
+    pub const COUNT: usize = {count};
+
+    /// Every one, in order.
+{all}
+    const ROWS: [OutcomeRow; {count}] = [
+",
+        all = array_of_all(pad, rows),
+        count = rows.len()
+    );
+    for row in rows {
+        let _ = write!(
+            text,
+            "        OutcomeRow {{
+            name: {:?},
+            verdict: Verdict::{},
+            stage: {:?},
+            doc: {:?},
+            when: {:?},
+            source: {:?},
+        }},
+",
+            row.name, row.verdict, row.stage, row.doc, row.when, row.source
+        );
+    }
+    text.push_str(METHODS);
+    let text = text.replace("1..=COUNT", &format!("1..={}", rows.len()));
+    for line in text.lines() {
+        let pad = if line.is_empty() { "" } else { pad };
+        let _ = writeln!(out, "{pad}{line}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Generates what follows from `spec/kinds.toml`: `crates/planes/src/generated/kinds.rs` and
+//! `docs/reference/outcomes.md`.
+//!
+//! `cargo run -p hue-spec-codegen` writes them; with `--check` it writes nothing and fails when one is stale, which is
+//! what `make check` runs. `--root DIR` names the project's root (default: two folders above this crate).
+//! Exit codes: 0 fine, 1 stale, 2 the specification or a file is at fault.
+
+mod emit_docs;
+mod emit_rust;
+mod spec;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+use crate::spec::Spec;
+
+const SPEC: &str = "spec/kinds.toml";
+const RUST: &str = "crates/planes/src/generated/kinds.rs";
+const DOCS: &str = "docs/reference/outcomes.md";
+
+#[derive(Debug, Error)]
+enum Error {
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("{SPEC}: {0}")]
+    Spec(#[from] spec::SpecError),
+    #[error("unknown argument '{0}': expected --check or --root DIR")]
+    Argument(String),
+}
+
+fn outputs(spec: &Spec) -> [(&'static str, String); 2] {
+    [(RUST, emit_rust::emit(spec)), (DOCS, emit_docs::emit(spec))]
+}
+
+/// Writes the outputs, or compares them; returns the stale ones of a comparison.
+fn generate(root: &Path, check: bool) -> Result<Vec<&'static str>, Error> {
+    let spec_path = root.join(SPEC);
+    let text = fs::read_to_string(&spec_path).map_err(|source| Error::File { path: spec_path, source })?;
+    let spec = Spec::parse(&text)?;
+    let mut stale = Vec::new();
+    for (name, wanted) in outputs(&spec) {
+        let path = root.join(name);
+        let fresh = fs::read_to_string(&path).is_ok_and(|found| found == wanted);
+        if fresh {
+            continue;
+        }
+        if check {
+            stale.push(name);
+            continue;
+        }
+        let at = |source| Error::File { path: path.clone(), source };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(at)?;
+        }
+        fs::write(&path, wanted).map_err(at)?;
+        println!("wrote {name}");
+    }
+    Ok(stale)
+}
+
+fn run() -> Result<Vec<&'static str>, Error> {
+    let mut root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let mut check = false;
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--check" => check = true,
+            "--root" => root = args.next().ok_or(Error::Argument(arg))?.into(),
+            _ => return Err(Error::Argument(arg)),
+        }
+    }
+    generate(&root, check)
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(stale) if stale.is_empty() => ExitCode::SUCCESS,
+        Ok(stale) => {
+            for name in stale {
+                eprintln!("{name} is stale: run `cargo run -p hue-spec-codegen`");
+            }
+            ExitCode::from(1)
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> PathBuf {
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+    }
+
+    #[test]
+    fn generated_files_are_fresh() {
+        assert_eq!(generate(&root(), true).unwrap(), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_changed_row_makes_both_files_stale() {
+        let text = fs::read_to_string(root().join(SPEC)).unwrap();
+        let changed = text.replace("name = \"no_route\"", "name = \"no_path\"");
+        assert_ne!(text, changed);
+        let (old, new) = (Spec::parse(&text).unwrap(), Spec::parse(&changed).unwrap());
+        for ((name, old), (_, new)) in outputs(&old).into_iter().zip(outputs(&new)) {
+            assert_ne!(old, new, "{name} does not depend on the outcome's name");
+        }
+    }
+
+    /// A kind is a row of the specification, a module of its name and a folder of golden cases.
+    #[test]
+    fn every_kind_has_a_module_and_cases() {
+        let spec = Spec::parse(&fs::read_to_string(root().join(SPEC)).unwrap()).unwrap();
+        for kind in &spec.kind {
+            let module = format!("crates/planes/src/{}.rs", kind.name);
+            assert!(root().join(&module).is_file(), "{module} is missing");
+            let folder = format!("spec/vectors/{}", kind.name);
+            let cases =
+                fs::read_dir(root().join(&folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+            assert!(cases.count() > 0, "{folder} is empty");
+        }
+    }
+}

@@ -1,0 +1,368 @@
+// The XDP program of a port: whose is this frame, is there room for it in its share of the receive ring, then to the
+// AF_XDP socket of its queue.
+//
+// Flow: driver → here → ring of the socket → worker. Isolation begins here: networks that share a port share its
+// receive ring, so a frame enters the ring only while its class (network) has fewer than its quota of frames between
+// here and the end of the worker's queues: admitted - consumed < quota. What is above it is dropped and counted. A
+// class that is idle takes nothing from the others; a flood fills its own share and no more.
+//
+// The class of a frame, as design select finds it: a group MAC is class 0's index (CLASS_GROUP in user space), then the
+// destination MAC, then the virtual destination address, then the port's default; else the frame is for nobody.
+//
+// Eight bytes of metadata before the frame tell user space the class and its number among the admitted. Numbers that
+// are missing are frames lost after admission (no free slot in the fill ring); user space counts them as consumed. So
+// that this also mends a class whose whole quota was lost, one frame every PROBE_NS passes above the quota.
+//
+// Each queue has its own counters and one CPU at a time, so that nothing here waits. Every counter is an aligned
+// 64-bit word; maps that user space touches for every batch are mapped into it.
+//
+// Kept free of the kernel's and libbpf's headers: what is needed of the stable ABI stands below.
+// Source: Linux Documentation/networking/af_xdp.rst, include/uapi/linux/bpf.h.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long s64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+// Map definitions that the loader reads from the type information.
+#define UINT(name, value) int(*name)[value]
+#define TYPE(name, value) value *name
+
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_LPM_TRIE = 11, BPF_MAP_TYPE_XSKMAP = 17 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1 << 10 };
+enum { XDP_DROP = 1, XDP_PASS = 2 };
+
+struct xdp_md {
+	u32 data;
+	u32 data_end;
+	u32 data_meta;
+	u32 ingress_ifindex;
+	u32 rx_queue_index;
+	u32 egress_ifindex;
+};
+
+static void *(*map_lookup)(void *map, const void *key) = (void *)1;
+static u64 (*ktime_get_ns)(void) = (void *)5;
+static long (*redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
+static long (*adjust_meta)(struct xdp_md *context, int delta) = (void *)54;
+
+#define CLASSES 4096 // classes 1 to 4095 are networks; index 0 stands for frames to group addresses
+#define INDEX_GROUP 0
+#define CLASS_GROUP 0xffff
+#define QUEUES 64
+#define SOURCES 1024 // buckets for the senders of group frames, by a hash of their MAC
+#define PROBE_NS 50000000ull
+#define META_MAGIC 0x4855 // "HU"
+#define MICRO 1000ull	  // tokens of a packet
+
+// What one port is set to.
+struct settings {
+	u64 flags;
+	u64 default_class;
+	u64 source_packets_per_second; // group frames of one sender; 0: no limit
+	u64 source_burst_packets;
+	u64 group_packets_per_second; // group frames of all senders, each queue
+	u64 group_burst_packets;
+};
+enum {
+	FLAG_CLASSES = 1,      // classes are set; without it every frame goes to the socket
+	FLAG_MACS = 2,	       // there are MAC rules
+	FLAG_INNER = 4,	       // there are rules by virtual destination address
+	FLAG_DEFAULT = 8,      // there is a default class
+	FLAG_PASS_UNKNOWN = 16 // frames for nobody go to the kernel
+};
+
+struct prefix {
+	u32 bits;
+	u8 address[4];
+};
+
+struct bucket {
+	u64 tokens; // in 1/MICRO packets
+	u64 time_ns;
+};
+
+struct meta {
+	u16 magic;
+	u16 class;
+	u32 number;
+};
+
+enum { STAT_NOBODY, STAT_PASSED, STAT_NO_META, STAT_COUNT = 8 };
+
+struct {
+	UINT(type, BPF_MAP_TYPE_XSKMAP);
+	UINT(max_entries, QUEUES);
+	TYPE(key, u32);
+	TYPE(value, u32);
+} SOCKETS SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct settings);
+} SETTINGS SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_HASH);
+	UINT(max_entries, 65536);
+	UINT(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, u64); // the MAC's six bytes as they are sent, then two zero bytes
+	TYPE(value, u64);
+} MACS SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_LPM_TRIE);
+	UINT(max_entries, 65536);
+	UINT(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, struct prefix);
+	TYPE(value, u64);
+} INNER SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, CLASSES);
+	UINT(map_flags, BPF_F_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} QUOTAS SEC(".maps");
+
+// The loader sizes these by the interface's queues: queue x CLASSES + class.
+#define PER_QUEUE(name)                            \
+	struct {                                   \
+		UINT(type, BPF_MAP_TYPE_ARRAY);    \
+		UINT(max_entries, CLASSES);        \
+		UINT(map_flags, BPF_F_MMAPABLE);   \
+		TYPE(key, u32);                    \
+		TYPE(value, u64);                  \
+	} name SEC(".maps")
+PER_QUEUE(ADMITTED);
+PER_QUEUE(CONSUMED);
+PER_QUEUE(POLICED);
+PER_QUEUE(PROBED);
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, STAT_COUNT);
+	UINT(map_flags, BPF_F_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} STATS SEC(".maps");
+
+// Bucket SOURCES is the one of all senders.
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, SOURCES + 1);
+	TYPE(key, u32);
+	TYPE(value, struct bucket);
+} BUCKETS SEC(".maps");
+
+INLINE void count(u32 which)
+{
+	u64 *stat = map_lookup(&STATS, &which);
+	if (stat)
+		__sync_fetch_and_add(stat, 1);
+}
+
+// Takes a packet from a bucket; 0 when it is empty. Two CPUs may take the same token: the limit is soft.
+INLINE int take_token(u32 which, u64 now_ns, u64 packets_per_second, u64 burst_packets)
+{
+	struct bucket *bucket = map_lookup(&BUCKETS, &which);
+	if (!bucket || !packets_per_second)
+		return 1;
+	u64 full = burst_packets * MICRO;
+	u64 passed_us = (now_ns - bucket->time_ns) / 1000;
+	u64 tokens = full;
+	if (passed_us < 60000000)
+		tokens = bucket->tokens + passed_us * packets_per_second * MICRO / 1000000;
+	if (tokens > full)
+		tokens = full;
+	// The time moves by whole microseconds, so that no fraction is lost at high rates.
+	bucket->time_ns = bucket->time_ns && passed_us < 60000000 ? bucket->time_ns + passed_us * 1000 : now_ns;
+	if (tokens < MICRO) {
+		bucket->tokens = tokens;
+		return 0;
+	}
+	bucket->tokens = tokens - MICRO;
+	return 1;
+}
+
+// Group frames: the limit of their sender, then that of all.
+INLINE int group_is_within(const struct settings *settings, const u8 *frame)
+{
+	if (!settings->source_packets_per_second && !settings->group_packets_per_second)
+		return 1;
+	u64 now_ns = ktime_get_ns();
+	u32 hash = 2166136261u;
+#pragma unroll
+	for (int i = 6; i < 12; i++)
+		hash = (hash ^ frame[i]) * 16777619u;
+	u32 source = (hash ^ (hash >> 15)) % SOURCES;
+	if (!take_token(source, now_ns, settings->source_packets_per_second, settings->source_burst_packets))
+		return 0;
+	return take_token(SOURCES, now_ns, settings->group_packets_per_second, settings->group_burst_packets);
+}
+
+// Reads the IPv4 header at `packet`: 0 when it ends early or is not version 4. `payload` is 0 when the header's own
+// length cannot be.
+INLINE int ipv4(const u8 *packet, const u8 *end, u32 *destination, u8 *protocol, int *first, const u8 **payload)
+{
+	if (packet + 20 > end || packet[0] >> 4 != 4)
+		return 0;
+	__builtin_memcpy(destination, packet + 16, 4);
+	*protocol = packet[9];
+	*first = (packet[6] & 0x1f) == 0 && packet[7] == 0;
+	u32 words = packet[0] & 15;
+	*payload = words < 5 ? 0 : packet + words * 4;
+	return 1;
+}
+
+// The address that says whose a frame is; 0 when there is none. The rules of crates/demux/src/inner.rs.
+INLINE int inner_destination(const u8 *frame, const u8 *end, u32 *destination)
+{
+	u8 protocol;
+	int first;
+	const u8 *payload;
+	if (frame[12] != 8 || frame[13] != 0)
+		return 0;
+	if (!ipv4(frame + 14, end, destination, &protocol, &first, &payload))
+		return 0;
+	if (protocol == 4) {
+		if (!first || !payload)
+			return 0;
+		return ipv4(payload, end, destination, &protocol, &first, &payload);
+	}
+	if (protocol == 17 && first) {
+		if (!payload || payload + 8 > end)
+			return 0;
+		if (payload[2] != (4789 >> 8) || payload[3] != (4789 & 255))
+			return 1;
+		// VXLAN: the flag that the VNI is valid, then an IPv4 frame.
+		const u8 *vxlan = payload + 8;
+		if (vxlan + 8 + 14 > end || !(vxlan[0] & 8))
+			return 0;
+		const u8 *inner = vxlan + 8;
+		if (inner[12] != 8 || inner[13] != 0)
+			return 0;
+		return ipv4(inner + 14, end, destination, &protocol, &first, &payload);
+	}
+	return 1;
+}
+
+// The class of a unicast frame; 0: nobody's.
+INLINE u32 class_of(const struct settings *settings, const u8 *frame, const u8 *end)
+{
+	if (settings->flags & FLAG_MACS) {
+		u64 mac = 0;
+		__builtin_memcpy(&mac, frame, 6);
+		u64 *class = map_lookup(&MACS, &mac);
+		if (class)
+			return *class;
+	}
+	if (settings->flags & FLAG_INNER) {
+		struct prefix key = {.bits = 32};
+		u32 destination;
+		if (inner_destination(frame, end, &destination)) {
+			__builtin_memcpy(key.address, &destination, 4);
+			u64 *class = map_lookup(&INNER, &key);
+			if (class)
+				return *class;
+		}
+	}
+	return settings->flags & FLAG_DEFAULT ? settings->default_class : 0;
+}
+
+// Puts the metadata before the frame. A driver without room for it has no policing, which is counted.
+INLINE void describe(struct xdp_md *context, u16 class, u32 number)
+{
+	if (adjust_meta(context, -(int)sizeof(struct meta))) {
+		count(STAT_NO_META);
+		return;
+	}
+	struct meta *meta = (void *)(long)context->data_meta;
+	if ((void *)(meta + 1) > (void *)(long)context->data)
+		return;
+	meta->magic = META_MAGIC;
+	meta->class = class;
+	meta->number = number;
+}
+
+// Whether a class above its quota may send one frame all the same (see the head of this file).
+INLINE int is_probe(u32 at)
+{
+	u64 *probed = map_lookup(&PROBED, &at);
+	if (!probed)
+		return 0;
+	u64 now_ns = ktime_get_ns();
+	if (now_ns - *probed < PROBE_NS)
+		return 0;
+	*probed = now_ns;
+	return 1;
+}
+
+SEC("xdp")
+int hueplane(struct xdp_md *context)
+{
+	const u8 *frame = (void *)(long)context->data;
+	const u8 *end = (void *)(long)context->data_end;
+	u32 queue = context->rx_queue_index;
+	u32 zero = 0;
+	const struct settings *settings = map_lookup(&SETTINGS, &zero);
+
+	if (unlikely(!settings || frame + 14 > end))
+		return XDP_DROP;
+	if (!(settings->flags & FLAG_CLASSES))
+		return redirect_map(&SOCKETS, queue, XDP_PASS);
+
+	u32 class, index;
+	if (frame[0] & 1) {
+		class = CLASS_GROUP;
+		index = INDEX_GROUP;
+	} else {
+		class = class_of(settings, frame, end);
+		index = class & (CLASSES - 1);
+		if (!class) {
+			if (settings->flags & FLAG_PASS_UNKNOWN) {
+				count(STAT_PASSED);
+				return XDP_PASS;
+			}
+			count(STAT_NOBODY);
+			return XDP_DROP;
+		}
+	}
+
+	u64 *quota = map_lookup(&QUOTAS, &index);
+	u32 at = queue * CLASSES + index;
+	u64 *policed = map_lookup(&POLICED, &at);
+	if (unlikely(!quota || !policed))
+		return XDP_DROP;
+	if (index == INDEX_GROUP && !group_is_within(settings, frame)) {
+		__sync_fetch_and_add(policed, 1);
+		return XDP_DROP;
+	}
+	if (!*quota) {
+		describe(context, 0, 0);
+		return redirect_map(&SOCKETS, queue, XDP_PASS);
+	}
+	u64 *admitted = map_lookup(&ADMITTED, &at);
+	u64 *consumed = map_lookup(&CONSUMED, &at);
+	if (unlikely(!admitted || !consumed))
+		return XDP_DROP;
+	// Signed: what user space knows may be ahead for a moment.
+	if ((s64)(*(volatile u64 *)admitted - *(volatile u64 *)consumed) >= (s64)*quota && !is_probe(at)) {
+		__sync_fetch_and_add(policed, 1);
+		return XDP_DROP;
+	}
+	u64 number = *admitted + 1;
+	*(volatile u64 *)admitted = number;
+	describe(context, class, number);
+	return redirect_map(&SOCKETS, queue, XDP_PASS);
+}
+
+char licence[] SEC("license") = "Apache-2.0";

@@ -1,0 +1,76 @@
+//! Documents for the daemon: what a test says of its node and networks, as YAML.
+
+use std::fmt::Write;
+
+/// A virtual port of a network.
+#[derive(Clone, Debug)]
+pub struct VirtualPort {
+    /// Its name.
+    pub name: String,
+    /// Its physical port.
+    pub port: String,
+    /// Router MAC address.
+    pub mac: String,
+    /// Router addresses with the length of their link.
+    pub addresses: Vec<String>,
+}
+
+/// A network.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// Its name.
+    pub name: String,
+    /// Its virtual ports.
+    pub ports: Vec<VirtualPort>,
+    /// More fields of `spec`, by name: flow YAML.
+    pub more: Vec<(String, String)>,
+}
+
+impl Document {
+    /// Itself with one more field of `spec`, or another value of it.
+    #[must_use]
+    pub fn with(mut self, field: &str, value: &str) -> Self {
+        self.more.retain(|(name, _)| name != field);
+        self.more.push((field.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The document.
+    #[must_use]
+    pub fn yaml(&self) -> String {
+        let mut out = format!(
+            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: ipv4}}\n  ports:\n",
+            self.name
+        );
+        for port in &self.ports {
+            let addresses = port.addresses.join(", ");
+            let _ = writeln!(
+                out,
+                "    - {{name: {}, port: {}, mac: \"{}\", addresses: [{addresses}]}}",
+                port.name, port.port, port.mac
+            );
+        }
+        for (field, value) in &self.more {
+            let _ = writeln!(out, "  {field}: {value}");
+        }
+        out
+    }
+}
+
+/// The document of a node with ports of these names; `more` is flow YAML added to each, such as `driver: packet`.
+#[must_use]
+pub fn node(name: &str, ports: &[String], more: &str) -> String {
+    let mut out =
+        format!("apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: {name}}}\nspec:\n  ports:\n");
+    let comma = if more.is_empty() { "" } else { ", " };
+    for port in ports {
+        let _ = writeln!(out, "    - {{name: {port}{comma}{more}}}");
+    }
+    out
+}
+
+/// Several documents in one file.
+#[must_use]
+pub fn all(documents: &[String]) -> String {
+    documents.join("---\n")
+}

@@ -1,0 +1,101 @@
+//! FRR, as Debian packages it: zebra and ospfd in a namespace, unmodified.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::shell::{self, Output};
+
+/// Zebra and ospfd of one router.
+#[derive(Debug)]
+pub struct Frr {
+    folder: PathBuf,
+}
+
+impl Frr {
+    /// Starts zebra and ospfd by `run`, which runs a program in the router's namespace. `name` is unique on the machine;
+    /// `config` is what would stand in `frr.conf`.
+    ///
+    /// # Panics
+    /// When a daemon does not start.
+    #[track_caller]
+    #[must_use]
+    pub fn start(parent: &Path, name: &str, config: &str, run: impl Fn(&[&str]) -> Output) -> Self {
+        let folder = parent.join(format!("frr-{name}"));
+        for path in [Path::new("/var/run/frr"), &folder] {
+            let made = std::fs::create_dir_all(path);
+            made.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+        crate::daemon::write(&folder.join("frr.conf"), config);
+        // They give up root; the folder's parents must let them through.
+        let _ = shell::run(shell::command("chmod").arg("0755").arg(parent)).expect_ok();
+        let chown = ["-R", "frr:frr", "/var/run/frr", &folder.to_string_lossy()].map(str::to_owned);
+        let _ = shell::run(shell::command("chown").args(chown)).expect_ok();
+        let router = Self { folder };
+        for daemon in ["zebra", "ospfd"] {
+            let file = |end: &str| router.folder.join(end).to_string_lossy().into_owned();
+            let program = shell::find(daemon).unwrap_or_else(|| PathBuf::from(daemon));
+            let _ = run(&[
+                &program.to_string_lossy(),
+                "-d",
+                "-N",
+                name,
+                "--vty_socket",
+                &router.folder.to_string_lossy(),
+                "-z",
+                &file("zserv.api"),
+                "-i",
+                &file(&format!("{daemon}.pid")),
+                "-f",
+                &file("frr.conf"),
+                "-A",
+                "127.0.0.1",
+            ])
+            .expect_ok();
+        }
+        router
+    }
+
+    /// What `vtysh` shows as JSON.
+    #[track_caller]
+    #[must_use]
+    pub fn show(&self, what: &str) -> Value {
+        let mut command = Command::new("vtysh");
+        command.arg("--vty_socket").arg(&self.folder).args(["-c", what]);
+        let output = shell::run(&mut command);
+        serde_json::from_str(&output.stdout).unwrap_or_default()
+    }
+
+    /// Neighbours with which the databases are equal.
+    #[track_caller]
+    #[must_use]
+    pub fn full_neighbours(&self) -> usize {
+        let json = self.show("show ip ospf neighbor json");
+        let all = json["neighbors"].as_object().into_iter().flatten();
+        let states = all.flat_map(|(_, sessions)| sessions.as_array().cloned().unwrap_or_default());
+        states
+            .filter(|session| session["nbrState"].as_str().is_some_and(|state| state.starts_with("Full")))
+            .count()
+    }
+}
+
+impl Drop for Frr {
+    fn drop(&mut self) {
+        for daemon in ["ospfd", "zebra"] {
+            crate::bird::end(&self.folder.join(format!("{daemon}.pid")));
+        }
+    }
+}
+
+/// A configuration: OSPF in area 0 on these interfaces, with the shortest intervals.
+#[must_use]
+pub fn ospf(router_id: &str, interfaces: &[&str]) -> String {
+    let mut out = String::new();
+    for interface in interfaces {
+        out += &format!(
+            "interface {interface}\n ip ospf area 0\n ip ospf hello-interval 1\n ip ospf dead-interval 4\n!\n"
+        );
+    }
+    out + &format!("router ospf\n ospf router-id {router_id}\n timers throttle spf 0 50 200\n!\n")
+}

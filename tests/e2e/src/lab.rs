@@ -1,0 +1,272 @@
+//! The wires: a node with ports `p0`…, a bridge behind each, and hosts on the bridges.
+//!
+//! The node's ports are in a namespace of its own, the other ends on bridges `br0`… of a switch namespace. Hosts' bridge
+//! ports are isolated: the only way from one host to another is through the node. The bridges know where each host is and do
+//! not learn it, so that a host that sends as another does not fool them: whether it fools us is what is tested.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::document::{self, Document, VirtualPort};
+use crate::shell::Output;
+use crate::space::{self, Space};
+
+static LABS: AtomicU32 = AtomicU32::new(0);
+
+/// A node, its switch, and a folder for files.
+#[derive(Debug)]
+pub struct Lab {
+    id: String,
+    node: Space,
+    switch: Space,
+    ports: Vec<String>,
+    folder: tempfile::TempDir,
+    wires: Mutex<u32>,
+}
+
+impl Lab {
+    /// A node with so many ports, each on a bridge.
+    ///
+    /// # Panics
+    /// When the system refuses.
+    #[must_use]
+    pub fn new(ports: usize) -> Self {
+        space::sweep();
+        let id = LABS.fetch_add(1, Ordering::Relaxed).to_string();
+        let lab = Self {
+            node: Space::new(&id, "node"),
+            switch: Space::new(&id, "switch"),
+            ports: (0..ports).map(|port| format!("p{port}")).collect(),
+            folder: tempfile::tempdir().unwrap_or_else(|error| panic!("a temporary folder: {error}")),
+            wires: Mutex::new(0),
+            id,
+        };
+        lab.switch.inside(|| {
+            // A switch looks at no packet's inside; the kernel's bridges may.
+            for family in ["ip", "ip6", "arp"] {
+                let _ = std::fs::write(format!("/proc/sys/net/bridge/bridge-nf-call-{family}tables"), "0");
+            }
+        });
+        for port in 0..ports {
+            lab.switch.ip(&["link", "add", &format!("br{port}"), "type", "bridge", "mcast_snooping", "0"]);
+            lab.switch.ip(&["link", "set", &format!("br{port}"), "up"]);
+            lab.plug(port);
+        }
+        lab
+    }
+
+    /// Makes port `port` of the node, with its other end on its bridge.
+    ///
+    /// # Panics
+    /// When it is there already.
+    pub fn plug(&self, port: usize) {
+        let name = self.ports.get(port).cloned().unwrap_or_else(|| panic!("no port {port}"));
+        let outer = format!("w{port}");
+        self.switch.ip(&[
+            "link",
+            "add",
+            &outer,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            &name,
+            "netns",
+            self.node.name(),
+        ]);
+        // What hosts send has no checksum yet, and may be larger than the MTU: the switch sends what a wire would carry.
+        let _ = self.switch.run("ethtool", &["-K", &outer, "tx", "off"]);
+        self.switch.ip(&["link", "set", &outer, "master", &format!("br{port}"), "up"]);
+        self.node.ip(&["link", "set", &name, "up"]);
+    }
+
+    /// Deletes port `port` of the node.
+    ///
+    /// # Panics
+    /// When it is not there.
+    pub fn unplug(&self, port: usize) {
+        self.node.ip(&["link", "del", &self.ports[port]]);
+    }
+
+    /// A name for something of this lab that other labs on the machine do not have.
+    #[must_use]
+    pub fn name(&self, name: &str) -> String {
+        format!("e{}-{}-{name}", std::process::id(), self.id)
+    }
+
+    /// Where the daemon runs.
+    #[must_use]
+    pub fn node(&self) -> &Space {
+        &self.node
+    }
+
+    /// Where the bridges are.
+    #[must_use]
+    pub fn switch(&self) -> &Space {
+        &self.switch
+    }
+
+    /// Names of the node's ports.
+    #[must_use]
+    pub fn ports(&self) -> &[String] {
+        &self.ports
+    }
+
+    /// A folder for files, removed with the lab.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The node's document.
+    #[must_use]
+    pub fn node_document(&self, more: &str) -> String {
+        document::node(&self.name("node"), &self.ports, more)
+    }
+
+    /// A host behind port `port`, with an address `10.1.0.2/24` and the router it sends to.
+    ///
+    /// # Panics
+    /// When the system refuses.
+    #[must_use]
+    pub fn host(&self, name: &str, port: usize, mac: [u8; 6], address: &str, router: Ipv4Addr) -> Host {
+        let host = self.bare_host(name, port, mac, address);
+        host.space.ip(&["route", "add", "default", "via", &router.to_string()]);
+        Host { router, ..host }
+    }
+
+    /// A host behind port `port` that knows its link alone.
+    ///
+    /// # Panics
+    /// When the system refuses, or the address is none.
+    #[must_use]
+    pub fn bare_host(&self, name: &str, port: usize, mac: [u8; 6], address: &str) -> Host {
+        let space = Space::new(&self.id, name);
+        let wire = {
+            let mut wires = self.wires.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            *wires += 1;
+            format!("h{wires}")
+        };
+        self.switch.ip_batch(&format!(
+            "link add {wire} type veth peer name eth0 address {mac} netns {host}\n\
+             link set {wire} master br{port} up\n\
+             link set {wire} type bridge_slave isolated on learning off\n",
+            mac = text(mac),
+            host = space.name(),
+        ));
+        let fdb = ["fdb", "add", &text(mac), "dev", &wire, "master", "static"];
+        let _ = self.switch.run("bridge", &fdb).expect_ok();
+        space.ip_batch(&format!("address add {address} dev eth0\nlink set eth0 up\n"));
+        let plain = address.split('/').next().and_then(|plain| plain.parse().ok());
+        let address = plain.unwrap_or_else(|| panic!("{address}: expected an address such as 10.1.0.2/24"));
+        Host { space, port, wire, mac, address, router: Ipv4Addr::UNSPECIFIED }
+    }
+
+    /// A network of two hosts with a router between: left 10.`n`.1.2, right 10.`n`.2.2, the router .1 of both. `tag` tells
+    /// networks apart that have the same `n`.
+    ///
+    /// # Panics
+    /// When the system refuses.
+    #[must_use]
+    pub fn pair(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Pair {
+        let document = self.pair_document(name, n, tag, on);
+        let host = |side: u8| {
+            let router = Ipv4Addr::new(10, n, side + 1, 1);
+            let address = format!("10.{n}.{}.2/24", side + 1);
+            let port = on[usize::from(side)];
+            self.host(&format!("{name}{side}"), port, [2, 0x68, tag, side, n, 2], &address, router)
+        };
+        Pair { left: host(0), right: host(1), document }
+    }
+
+    /// The document of [`Lab::pair`], without hosts.
+    #[must_use]
+    pub fn pair_document(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Document {
+        let port = |side: u8| VirtualPort {
+            name: if side == 0 { "left".into() } else { "right".into() },
+            port: self.ports[on[usize::from(side)]].clone(),
+            mac: text([2, 0x72, tag, side, n, 1]),
+            addresses: vec![format!("10.{n}.{}.1/24", side + 1)],
+        };
+        Document { name: self.name(name), ports: vec![port(0), port(1)], more: Vec::new() }
+    }
+}
+
+/// Two hosts of a network.
+#[derive(Debug)]
+pub struct Pair {
+    /// The one on the network's port `left`.
+    pub left: Host,
+    /// The one on the network's port `right`.
+    pub right: Host,
+    /// The network's document.
+    pub document: Document,
+}
+
+impl Pair {
+    /// The network's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.document.name
+    }
+
+    /// Pings both ways until both answer: neighbours are known afterwards.
+    ///
+    /// # Panics
+    /// When they do not answer within 20 s.
+    #[track_caller]
+    pub fn warm_up(&self) {
+        for (from, to) in [(&self.left, &self.right), (&self.right, &self.left)] {
+            crate::until(&format!("{} reaches {}", from.space.name(), to.address), 20, || {
+                from.ping(to.address, 1) == 1
+            });
+        }
+    }
+}
+
+/// A host: a namespace with the interface `eth0`.
+#[derive(Debug)]
+pub struct Host {
+    /// Its namespace.
+    pub space: Space,
+    /// The node's port it is behind.
+    pub port: usize,
+    /// The other end of its wire, in the switch.
+    pub wire: String,
+    /// Its MAC address.
+    pub mac: [u8; 6],
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Its router.
+    pub router: Ipv4Addr,
+}
+
+impl Host {
+    /// How many of `count` pings are answered, 50 ms apart, each waited for a second.
+    #[track_caller]
+    #[must_use]
+    pub fn ping(&self, to: Ipv4Addr, count: u32) -> u32 {
+        let output = self.ping_with(to, count, &[]);
+        let words = output.stdout.lines().find(|line| line.contains("packets transmitted"));
+        let received = words.and_then(|line| line.split(", ").nth(1)?.split(' ').next()?.parse().ok());
+        received.unwrap_or(0)
+    }
+
+    /// What `ping` says, with more arguments.
+    #[track_caller]
+    pub fn ping_with(&self, to: Ipv4Addr, count: u32, more: &[&str]) -> Output {
+        let (count, to) = (count.to_string(), to.to_string());
+        let mut arguments = vec!["-n", "-i", "0.05", "-W", "1", "-c", &count];
+        arguments.extend_from_slice(more);
+        arguments.push(&to);
+        self.space.run("ping", &arguments)
+    }
+}
+
+/// A MAC address as text.
+#[must_use]
+pub fn text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}

@@ -1,0 +1,358 @@
+//! Traffic between hosts with a sequence number and a time in every packet: loss, duplication, order and one-way latency.
+//!
+//! Flow: sender (a thread in one host) → the network → receiver (a thread in the other) → [`Report`]. Times are of one clock, as
+//! all hosts are on one machine. The sender keeps to its rate; when the machine lets it wait it does not catch up by a burst, so
+//! that what is measured is the network, not the machine.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+use crate::lab::Host;
+
+/// Bytes of a payload that are ours: flow, sequence number, time.
+pub const STAMP_BYTES: usize = 24;
+/// A sender that is this far behind its rate starts anew.
+const LATE: Duration = Duration::from_millis(20);
+/// Silence after which a receiver ends, once the sender has.
+const QUIET: Duration = Duration::from_millis(400);
+
+/// What every packet of a flow carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    /// Which flow.
+    pub flow: u64,
+    /// Its number, from 0.
+    pub sequence: u64,
+    /// When it was sent, nanoseconds of [`now_ns`].
+    pub sent_ns: u64,
+}
+
+impl Stamp {
+    /// Writes it.
+    pub fn write(&self, to: &mut [u8]) {
+        for (place, word) in to.chunks_exact_mut(8).zip([self.flow, self.sequence, self.sent_ns]) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+    }
+
+    /// Reads it.
+    #[must_use]
+    pub fn read(from: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u64::from_be_bytes(from.get(at..at + 8)?.try_into().ok()?));
+        Some(Self { flow: word(0)?, sequence: word(8)?, sent_ns: word(16)? })
+    }
+}
+
+/// Nanoseconds since this process first asked.
+#[must_use]
+pub fn now_ns() -> u64 {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+/// What became of a flow's packets.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Packets sent.
+    pub sent: u64,
+    /// Different packets received.
+    pub received: u64,
+    /// Packets received again.
+    pub duplicated: u64,
+    /// Packets received after one that was sent later.
+    pub reordered: u64,
+    /// Packets received that are of no or another flow.
+    pub foreign: u64,
+    /// Longest run of packets lost one after the other.
+    pub gap: u64,
+    /// One-way latencies, nanoseconds, sorted.
+    pub latencies_ns: Vec<u64>,
+}
+
+impl Report {
+    /// Packets that never arrived.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+
+    /// Share that arrived, 0 to 1.
+    #[must_use]
+    pub fn delivered(&self) -> f64 {
+        if self.sent == 0 { 0.0 } else { self.received as f64 / self.sent as f64 }
+    }
+
+    /// A latency that `share` of the packets did not exceed, microseconds.
+    #[must_use]
+    pub fn latency_us(&self, share: f64) -> f64 {
+        let last = self.latencies_ns.len().saturating_sub(1);
+        self.latencies_ns.get((last as f64 * share) as usize).map_or(0.0, |ns| *ns as f64 / 1000.0)
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} sent, {} received, {} lost (at most {} in a row), {} twice, {} late, {} foreign, p50 {:.0} us, p99 {:.0} us",
+            self.sent,
+            self.received,
+            self.lost(),
+            self.gap,
+            self.duplicated,
+            self.reordered,
+            self.foreign,
+            self.latency_us(0.5),
+            self.latency_us(0.99)
+        )
+    }
+}
+
+/// Makes a report of stamps as they arrive.
+#[derive(Debug, Default)]
+pub struct Counter {
+    flow: u64,
+    seen: Vec<u64>,
+    next: u64,
+    report: Report,
+}
+
+impl Counter {
+    /// For one flow.
+    #[must_use]
+    pub fn new(flow: u64) -> Self {
+        Self { flow, ..Self::default() }
+    }
+
+    /// Counts a packet.
+    pub fn count(&mut self, payload: &[u8], now_ns: u64) {
+        let Some(stamp) = Stamp::read(payload).filter(|stamp| stamp.flow == self.flow) else {
+            self.report.foreign += 1;
+            return;
+        };
+        let (word, bit) = ((stamp.sequence / 64) as usize, 1 << (stamp.sequence % 64));
+        if self.seen.len() <= word {
+            self.seen.resize(word + 1, 0);
+        }
+        if self.seen[word] & bit != 0 {
+            self.report.duplicated += 1;
+            return;
+        }
+        self.seen[word] |= bit;
+        self.report.received += 1;
+        if stamp.sequence < self.next {
+            self.report.reordered += 1;
+        }
+        self.next = self.next.max(stamp.sequence + 1);
+        self.report.latencies_ns.push(now_ns.saturating_sub(stamp.sent_ns));
+    }
+
+    /// Different packets received until now.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.report.received
+    }
+
+    /// The report of a flow of which so many were sent.
+    #[must_use]
+    pub fn finish(mut self, sent: u64) -> Report {
+        self.report.sent = sent;
+        let mut run = 0;
+        for sequence in 0..sent {
+            let there =
+                self.seen.get((sequence / 64) as usize).is_some_and(|word| word >> (sequence % 64) & 1 == 1);
+            run = if there { 0 } else { run + 1 };
+            self.report.gap = self.report.gap.max(run);
+        }
+        self.report.latencies_ns.sort_unstable();
+        self.report
+    }
+}
+
+/// Packets at a constant rate.
+#[derive(Debug)]
+pub struct Pace {
+    rate: f64,
+    start: Instant,
+    done: u64,
+}
+
+impl Pace {
+    /// So many packets a second, from now on.
+    #[must_use]
+    pub fn new(packets_per_second: u32) -> Self {
+        Self { rate: f64::from(packets_per_second), start: Instant::now(), done: 0 }
+    }
+
+    /// How many are to be sent now, after waiting until there is one.
+    pub fn due(&mut self) -> u64 {
+        loop {
+            let elapsed = self.start.elapsed();
+            let due = (elapsed.as_secs_f64() * self.rate) as u64 + 1;
+            if due > self.done {
+                let late = Duration::from_secs_f64((due - self.done) as f64 / self.rate);
+                if late > LATE && due - self.done > 1 {
+                    self.start = Instant::now();
+                    self.done = 1;
+                    return 1;
+                }
+                let count = due - self.done;
+                self.done = due;
+                return count;
+            }
+            let next = Duration::from_secs_f64(self.done as f64 / self.rate);
+            std::thread::sleep(next.saturating_sub(elapsed).max(Duration::from_micros(50)));
+        }
+    }
+}
+
+/// A flow of UDP packets from one host to another, until it is stopped.
+#[derive(Debug)]
+pub struct Flow {
+    stop: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
+    received: Arc<AtomicU64>,
+    sender: JoinHandle<u64>,
+    receiver: JoinHandle<Counter>,
+}
+
+static FLOWS: AtomicU16 = AtomicU16::new(0);
+
+impl Flow {
+    /// Starts one: `bytes` of payload each, [`STAMP_BYTES`] at least.
+    ///
+    /// # Panics
+    /// When a socket cannot be opened.
+    #[must_use]
+    pub fn start(from: &Host, to: &Host, packets_per_second: u32, bytes: usize) -> Self {
+        Self::start_to(from, to, to.address, packets_per_second, bytes)
+    }
+
+    /// The same with another destination address than the receiver's first.
+    ///
+    /// # Panics
+    /// When a socket cannot be opened.
+    #[must_use]
+    pub fn start_to(
+        from: &Host,
+        to: &Host,
+        address: Ipv4Addr,
+        packets_per_second: u32,
+        bytes: usize,
+    ) -> Self {
+        let number = FLOWS.fetch_add(1, Ordering::Relaxed);
+        let flow = u64::from(std::process::id()) << 16 | u64::from(number);
+        let port = 20_000 + number % 20_000;
+        let open = |at: Ipv4Addr, port: u16| {
+            UdpSocket::bind((at, port)).unwrap_or_else(|error| panic!("a socket at {at}:{port}: {error}"))
+        };
+        let input = to.space.inside(|| open(Ipv4Addr::UNSPECIFIED, port));
+        let output = from.space.inside(|| open(from.address, 0));
+        output.connect((address, port)).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
+        // Room for what arrives while this machine does something else; root may.
+        let _ = setsockopt(&input, sockopt::RcvBufForce, &(16 << 20));
+        let stop = Arc::new(AtomicBool::new(false));
+        let ended = Arc::new(AtomicBool::new(false));
+        let received = Arc::new(AtomicU64::new(0));
+        let (stopped, over, live) = (stop.clone(), ended.clone(), received.clone());
+        let receiver = std::thread::spawn(move || receive(&input, flow, &over, &live));
+        let sender = std::thread::spawn(move || send(&output, flow, packets_per_second, bytes, &stopped));
+        Self { stop, ended, received, sender, receiver }
+    }
+
+    /// Different packets received until now.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// Stops it and waits for what is under way.
+    ///
+    /// # Panics
+    /// When one of its threads did.
+    #[must_use]
+    pub fn stop(self) -> Report {
+        self.stop.store(true, Ordering::Relaxed);
+        let sent = self.sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        self.ended.store(true, Ordering::Relaxed);
+        let counter = self.receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        counter.finish(sent)
+    }
+}
+
+fn send(socket: &UdpSocket, flow: u64, packets_per_second: u32, bytes: usize, stop: &AtomicBool) -> u64 {
+    let mut payload = vec![0u8; bytes.max(STAMP_BYTES)];
+    let mut pace = Pace::new(packets_per_second);
+    let mut sequence = 0;
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..pace.due() {
+            Stamp { flow, sequence, sent_ns: now_ns() }.write(&mut payload[..STAMP_BYTES]);
+            // An error is what an ICMP message about an earlier packet says; this one was not sent then.
+            if socket.send(&payload).is_err() {
+                let _ = socket.send(&payload);
+            }
+            sequence += 1;
+        }
+    }
+    sequence
+}
+
+fn receive(socket: &UdpSocket, flow: u64, ended: &AtomicBool, live: &AtomicU64) -> Counter {
+    let mut counter = Counter::new(flow);
+    let mut buffer = vec![0u8; 65_536];
+    let timeout = socket.set_read_timeout(Some(Duration::from_millis(50)));
+    timeout.unwrap_or_else(|error| panic!("a socket's timeout: {error}"));
+    let mut last = Instant::now();
+    loop {
+        match socket.recv(&mut buffer) {
+            Ok(length) => {
+                last = Instant::now();
+                counter.count(&buffer[..length], now_ns());
+                live.store(counter.received(), Ordering::Relaxed);
+            }
+            Err(_) if ended.load(Ordering::Relaxed) && last.elapsed() > QUIET => return counter,
+            Err(_) => {}
+        }
+        if !ended.load(Ordering::Relaxed) {
+            last = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamped(flow: u64, sequence: u64) -> [u8; STAMP_BYTES] {
+        let mut bytes = [0; STAMP_BYTES];
+        Stamp { flow, sequence, sent_ns: 1000 }.write(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn what_arrives_is_told_apart() {
+        let mut counter = Counter::new(7);
+        for sequence in [0, 1, 3, 2, 2, 8] {
+            counter.count(&stamped(7, sequence), 3000);
+        }
+        counter.count(&stamped(8, 0), 3000);
+        counter.count(b"short", 3000);
+        let report = counter.finish(10);
+        assert_eq!((report.received, report.lost(), report.gap), (5, 5, 4), "{report}");
+        assert_eq!((report.duplicated, report.reordered, report.foreign), (1, 1, 2), "{report}");
+        assert!((report.latency_us(0.99) - 2.0).abs() < 1e-9 && (report.delivered() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_late_sender_does_not_burst() {
+        let mut pace = Pace::new(10_000);
+        assert!(pace.due() >= 1);
+        std::thread::sleep(Duration::from_millis(40));
+        assert_eq!(pace.due(), 1);
+    }
+}

@@ -1,0 +1,46 @@
+//! Waiting for something to become true. A deadline is a time after which a test is given up, never what it measures.
+
+use std::time::{Duration, Instant};
+
+/// When to give up: the machine may be busy with other things.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// So many seconds from now.
+    #[must_use]
+    pub fn seconds(seconds: u64) -> Self {
+        Self(Instant::now() + Duration::from_secs(seconds))
+    }
+
+    /// Whether it is over.
+    #[must_use]
+    pub fn over(&self) -> bool {
+        Instant::now() >= self.0
+    }
+}
+
+/// Asks every 50 ms until the answer is `true`.
+///
+/// # Panics
+/// When it is not within so many seconds.
+#[track_caller]
+pub fn until(what: &str, seconds: u64, mut ask: impl FnMut() -> bool) {
+    until_some(what, seconds, || ask().then_some(()));
+}
+
+/// Asks every 50 ms until there is an answer.
+///
+/// # Panics
+/// When there is none within so many seconds.
+#[track_caller]
+pub fn until_some<T>(what: &str, seconds: u64, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Deadline::seconds(seconds);
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(!deadline.over(), "waited {seconds} s in vain: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,307 @@
+//! The daemon's life: killed at any moment, started twice, without rights, with a full disk or a damaged store.
+
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::Duration;
+
+use hue_e2e::document::all;
+use hue_e2e::traffic::Flow;
+use hue_e2e::{Cli, Daemon, Lab, Pair, can_run, daemon, shell, until};
+
+/// A lab with two networks, and their documents with the node's.
+fn lab() -> (Lab, [Pair; 2], String) {
+    let lab = Lab::new(2);
+    let pairs = [lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1])];
+    let documents = all(&[lab.node_document(""), pairs[0].document.yaml(), pairs[1].document.yaml()]);
+    (lab, pairs, documents)
+}
+
+/// Numbers without end from a seed (splitmix64).
+fn random(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % below
+    }
+}
+
+#[test]
+fn killed_at_any_moment_it_comes_back_with_everything() {
+    if !can_run(&[]) {
+        return;
+    }
+    let seed = u64::from(std::process::id());
+    eprintln!("seed {seed}");
+    let mut random = random(seed);
+    let (lab, pairs, documents) = lab();
+    let mut daemon = Daemon::start(&lab, &documents);
+    let cli = daemon.cli.clone();
+    pairs.iter().for_each(Pair::warm_up);
+    let vids = |cli: &Cli| -> Vec<_> {
+        let networks = cli.json(&["get", "networks"]);
+        networks.as_array().into_iter().flatten().map(|n| (n["name"].clone(), n["vid"].clone())).collect()
+    };
+    let before = vids(&cli);
+    let namespace =
+        |cli: &Cli| cli.exec(pairs[0].name(), &["readlink", "/proc/self/ns/net"]).expect_ok().stdout;
+    let inside = namespace(&cli);
+    let mut owner = cli.command(&["exec", pairs[0].name(), "--", "sleep", "600"]).spawn().unwrap();
+
+    let green = lab.pair_document("green", 3, 3, [0, 1]);
+    for round in 0..5 {
+        // A change is under way when it dies: a network comes, changes or goes.
+        let document = match round % 3 {
+            0 => green.yaml(),
+            1 => green.clone().with("weight", "3").yaml(),
+            _ => pairs[1].document.clone().with("routes", "[{to: 10.66.0.0/16, via: 10.2.2.2}]").yaml(),
+        };
+        let file = lab.folder().join("change.yaml");
+        daemon::write(&file, &document);
+        let mut change = cli.command(&["apply", "-f", &file.to_string_lossy()]);
+        let quiet = change.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        let mut change = quiet.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(random(150)));
+        daemon.kill();
+        let _ = change.wait();
+        daemon.replace(&lab);
+        pairs.iter().for_each(Pair::warm_up);
+        let now = vids(&cli);
+        assert!(before.iter().all(|one| now.contains(one)), "round {round}: {before:?} became {now:?}");
+        // All or nothing: what runs is what is stored.
+        let again = cli.json(&["get", "networks"]);
+        let states = again.as_array().into_iter().flatten().all(|network| network["state"] == "running");
+        assert!(states, "round {round}: {again}");
+    }
+    assert_eq!(namespace(&cli), inside, "the namespace is the one that was there");
+    assert!(owner.try_wait().unwrap().is_none(), "what ran in it goes on");
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert!(cli.happened("adopted"), "{:?}", cli.events());
+    // Nothing is left of what is not desired.
+    let _ = cli.run_with(&["apply", "-f", "-", "--prune"], &documents).expect_ok();
+    let mut wanted: Vec<String> = pairs.iter().map(|pair| format!("hue-{}", pair.name())).collect();
+    wanted.sort();
+    assert_eq!(daemon::namespaces(&lab), wanted);
+    daemon.down(&[]);
+    assert_eq!(daemon::namespaces(&lab), Vec::<String>::new());
+    assert_eq!(daemon::cgroups(&lab), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn going_down_removes_everything_or_keeps_it() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, pairs, documents) = lab();
+    let mut first = Daemon::start(&lab, &documents);
+    let cli = first.cli.clone();
+    pairs.iter().for_each(Pair::warm_up);
+    let routes = "ip route add 10.99.0.0/16 via 10.1.2.2".split(' ').collect::<Vec<_>>();
+    let _ = cli.exec(pairs[0].name(), &routes).expect_ok();
+    first.down(&["--keep"]);
+    assert_eq!(daemon::namespaces(&lab).len(), 2);
+    // Its socket is gone: nobody answers, and the command line says what to do.
+    let output = cli.run(&["get", "networks"]).expect_code(5);
+    assert!(output.stderr.contains("hueplane up"), "{output}");
+
+    first.replace(&lab);
+    pairs.iter().for_each(Pair::warm_up);
+    let kept = cli.exec(pairs[0].name(), &["ip", "route"]).expect_ok();
+    assert!(kept.stdout.contains("10.99.0.0/16"), "a route that the owner set is gone: {kept}");
+    // A namespace that is desired no more while nobody runs is cleaned at the next start.
+    first.down(&[]);
+    assert_eq!(daemon::namespaces(&lab), Vec::<String>::new());
+    assert_eq!(daemon::cgroups(&lab), Vec::<std::path::PathBuf>::new());
+
+    // The configuration stays: a third daemon sets all of it up again. Detached, it is its own process.
+    let shown = lab.node().run_command(&mut cli.command(&["up", "--detach"])).expect_ok();
+    assert!(cli.socket().exists(), "{shown}");
+    pairs.iter().for_each(Pair::warm_up);
+    let _ = cli.run(&["down"]).expect_ok();
+    until("nothing is left", 20, || daemon::namespaces(&lab).is_empty());
+    // SIGTERM is as good as `down`.
+    first.replace(&lab);
+    pairs.iter().for_each(Pair::warm_up);
+    first.signal(nix::sys::signal::Signal::SIGTERM);
+    until("it ends by itself", 20, || first.ended() == Some(Some(0)));
+}
+
+#[test]
+fn a_second_daemon_is_refused_and_a_stale_socket_is_not_in_the_way() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, pairs, documents) = lab();
+    let cli = Cli::new(&lab);
+    // What a killed daemon leaves: a socket that nobody listens on, and a lock that nobody holds.
+    std::fs::create_dir_all(&cli.run_dir).unwrap();
+    drop(UnixListener::bind(cli.socket()).unwrap());
+    let output = cli.run(&["get", "networks"]).expect_code(5);
+    assert!(output.stderr.contains("hueplane up"), "{output}");
+    let first = Daemon::start(&lab, &documents);
+    pairs.iter().for_each(Pair::warm_up);
+
+    let flow = Flow::start(&pairs[0].left, &pairs[0].right, 500, 100);
+    let second = lab.node().run_command(&mut cli.command(&["up"])).expect_code(5);
+    assert!(
+        second.stderr.contains(&first.pid().to_string()) || second.stderr.contains("running"),
+        "{second}"
+    );
+    // The same store under another socket is refused as well.
+    let mut other = cli.command(&["up", "--run-dir", &lab.folder().join("other").to_string_lossy()]);
+    let second = lab.node().run_command(&mut other);
+    assert!(!second.ok(), "two daemons with one store: {second}");
+    let report = flow.stop();
+    assert!(report.sent > 0 && report.lost() == 0, "{report}");
+    assert_eq!(cli.json(&["get", "networks"]).as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn without_root_it_says_so() {
+    if !can_run(&["setpriv"]) {
+        return;
+    }
+    let lab = Lab::new(1);
+    let cli = Cli::new(&lab);
+    // Where everybody may read and run it.
+    let binary = lab.folder().join("hueplane");
+    std::fs::copy(daemon::binary(), &binary).unwrap();
+    let _ = shell::run(shell::command("chmod").args(["0755"]).arg(lab.folder()).arg(&binary)).expect_ok();
+    let nobody = |arguments: &[&str]| {
+        let mut command = shell::command("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&binary).args(arguments);
+        command.env("HUEPLANE_RUN_DIR", &cli.run_dir).env("HUEPLANE_STATE_DIR", &cli.state_dir);
+        shell::run(&mut command)
+    };
+    let output = nobody(&["up"]);
+    assert!(!output.ok() && output.stderr.to_lowercase().contains("root"), "{output}");
+    assert!(!cli.run_dir.exists() && !cli.state_dir.exists(), "it left something behind");
+    let output = nobody(&["doctor", "-o", "json"]);
+    assert!(output.json().to_string().to_lowercase().contains("root"), "{output}");
+    // Commands of the offline part need no rights.
+    let document = lab.pair_document("red", 1, 1, [0, 0]).yaml();
+    daemon::write(&lab.folder().join("red.yaml"), &document);
+    let _ = nobody(&["validate", "-f", &lab.folder().join("red.yaml").to_string_lossy()]).expect_ok();
+
+    let _daemon = Daemon::start(&lab, &lab.node_document(""));
+    let output = nobody(&["get", "networks"]);
+    assert!(output.code == 5 && output.stderr.contains("root"), "{output}");
+}
+
+/// A file system of so many KiB in memory, unmounted when dropped.
+struct SmallDisk<'l>(&'l Path);
+
+impl<'l> SmallDisk<'l> {
+    fn mount(at: &'l Path, kib: u32) -> Self {
+        std::fs::create_dir_all(at).unwrap();
+        let size = format!("size={kib}k");
+        let mount = ["-t", "tmpfs", "-o", &size, "tmpfs"];
+        let _ = shell::run(shell::command("mount").args(mount).arg(at)).expect_ok();
+        Self(at)
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = shell::run(shell::command("umount").arg("-l").arg(self.0));
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_changes_and_stops_nothing() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, pairs, documents) = lab();
+    let cli = Cli::new(&lab);
+    let _disk = SmallDisk::mount(&cli.state_dir, 16 * 1024);
+    let mut daemon = Daemon::start(&lab, &documents);
+    pairs.iter().for_each(Pair::warm_up);
+    let flow = Flow::start(&pairs[0].left, &pairs[0].right, 500, 100);
+    // Everything that is free, to the last byte.
+    let filler = cli.state_dir.join("filler");
+    let _ = shell::run(
+        shell::command("dd").args(["if=/dev/zero", "bs=4k"]).arg(format!("of={}", filler.display())),
+    );
+
+    // A document that does not fit into what the store may have kept for itself.
+    let mut refused = None;
+    for n in 0..40 {
+        let neighbours = (2..250)
+            .map(|h| format!("{{port: left, address: 10.3.1.{h}, mac: \"02:00:00:00:{n:02x}:{h:02x}\"}}"));
+        let list = format!("[{}]", neighbours.collect::<Vec<_>>().join(", "));
+        let document = lab.pair_document("green", 3, 3, [0, 1]).with("neighbours", &list);
+        let mut document = document;
+        document.name = lab.name(&format!("green{n}"));
+        for (side, port) in document.ports.iter_mut().enumerate() {
+            port.mac = format!("02:72:03:{side:02x}:{n:02x}:01");
+            port.addresses = vec![format!("10.{}.{side}.1/24", 100 + n)];
+        }
+        let yaml = document.yaml().replace("10.3.1.", &format!("10.{}.0.", 100 + n));
+        let output = cli.run_with(&["apply", "-f", "-"], &yaml);
+        if !output.ok() {
+            refused = Some(output);
+            break;
+        }
+    }
+    let output = refused.expect("a full disk took 40 documents");
+    assert!(output.stderr.to_lowercase().contains("space") || output.stderr.contains("disk"), "{output}");
+    assert!(daemon.ended().is_none());
+    let before = cli.json(&["get", "networks"]);
+    let report = flow.stop();
+    assert!(report.sent > 0 && report.lost() == 0, "{report}");
+
+    // Killed with the disk full, it comes back with what was in force.
+    daemon.kill();
+    daemon.replace(&lab);
+    pairs.iter().for_each(Pair::warm_up);
+    let names = |json: &serde_json::Value| -> Vec<String> {
+        json.as_array().into_iter().flatten().map(|network| network["name"].to_string()).collect()
+    };
+    assert_eq!(names(&cli.json(&["get", "networks"])), names(&before));
+    // With room again, changes are taken.
+    std::fs::remove_file(&filler).unwrap();
+    cli.apply(&pairs[0].document.clone().with("weight", "7").yaml(), &[]);
+}
+
+#[test]
+fn a_damaged_store_is_said_and_the_last_good_state_used() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, pairs, documents) = lab();
+    let mut first = Daemon::start(&lab, &documents);
+    let cli = first.cli.clone();
+    pairs.iter().for_each(Pair::warm_up);
+    // A second change, so that there is a state before the last.
+    cli.apply(&pairs[0].document.clone().with("weight", "3").yaml(), &[]);
+    for (round, damage) in ["zeros", "cut", "nonsense"].iter().enumerate() {
+        first.down(&["--keep"]);
+        let store = store_file(&cli.state_dir);
+        let mut bytes = std::fs::read(&store).unwrap();
+        match *damage {
+            "zeros" => bytes.iter_mut().take(4096).for_each(|byte| *byte = 0),
+            "cut" => bytes.truncate(bytes.len() / 3),
+            _ => bytes.fill(0x5a),
+        }
+        std::fs::write(&store, &bytes).unwrap();
+        first.replace(&lab);
+        pairs.iter().for_each(Pair::warm_up);
+        let networks = cli.json(&["get", "networks"]);
+        assert_eq!(networks.as_array().map(Vec::len), Some(2), "{damage}: {networks}");
+        let said = first.log().to_lowercase().contains("damaged") || cli.happened("trouble");
+        assert!(said, "{damage}: not a word about it:\n{}\n{:?}", first.log(), cli.events());
+        // It can be written again.
+        cli.apply(&pairs[0].document.clone().with("weight", &(4 + round).to_string()).yaml(), &[]);
+    }
+}
+
+/// The largest file of the state directory that is not a copy.
+fn store_file(folder: &Path) -> std::path::PathBuf {
+    let files = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    let store = files.filter(|path| path.extension().is_some_and(|end| end == "redb"));
+    store.max_by_key(|path| path.metadata().unwrap().len()).expect("the store is a .redb file")
+}

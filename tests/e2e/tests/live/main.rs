@@ -1,0 +1,15 @@
+//! The live system from outside: real hosts in namespaces, the built `hueplane`, and its command line. Needs root.
+//!
+//! Each module is a group of the issues' points; a test makes a lab of its own unless it says otherwise. None measures wall time:
+//! what counts is what arrived, and what was counted.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod api;
+mod daemon;
+mod faults;
+mod forwarding;
+mod harness;
+mod hostile;
+mod observe;
+mod reconcile;
+mod routing;
