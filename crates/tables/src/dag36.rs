@@ -45,7 +45,7 @@ pub const MAP_SLOTS: usize = 28;
 /// Runs from which a node with children is written wide: 256 words instead of 10 + runs, one read instead of two.
 pub const WIDE_RUNS_MIN: usize = 192;
 
-const NODE_FLAG: u64 = 1 << 35;
+pub(crate) const NODE_FLAG: u64 = 1 << 35;
 const FORM_SHIFT: u32 = 32;
 const ADDRESS: u64 = (1 << 20) - 1;
 
@@ -131,22 +131,101 @@ pub enum Dag36Error {
         /// The limit.
         words_max: u32,
     },
+    /// A level's memory has no room for a node.
+    #[error(
+        "card table full: level {level} has {words_used} of words_max = {words_max} words in use and a node needs \
+         {words} more"
+    )]
+    LevelFull {
+        /// The level, 0 for the first byte of the key.
+        level: usize,
+        /// Words the node needs.
+        words: u64,
+        /// Words in use there, retired ones included.
+        words_used: u64,
+        /// The limit.
+        words_max: u32,
+    },
     /// A delta refers to a node that no delta brought (a bug of the sender).
     #[error("delta refers to node {0:?}, which is not in the image")]
     Unknown(Ref),
 }
 
-/// A `dag36` image that follows a store's deltas.
-pub struct Dag36 {
+/// Words of one memory, in blocks of any size.
+pub(crate) struct Arena {
     words: Vec<u64>,
     words_max: u32,
+    /// Free blocks by size in words.
+    free: BTreeMap<usize, Vec<u32>>,
+    used: u64,
+}
+
+impl Arena {
+    pub(crate) fn new(words_max: u32) -> Self {
+        Self { words: Vec::new(), words_max: words_max.min(CARD_WORDS), free: BTreeMap::new(), used: 0 }
+    }
+
+    /// A block of so many words; `None` when no room is left.
+    pub(crate) fn allocate(&mut self, words: usize) -> Option<u32> {
+        let exact = self.free.get_mut(&words).and_then(Vec::pop);
+        let at = if let Some(at) = exact {
+            at
+        } else if self.words.len() + words <= self.words_max as usize {
+            let at = self.words.len() as u32;
+            self.words.resize(self.words.len() + words, 0);
+            at
+        } else {
+            let larger = self.free.range_mut(words..).find(|(_, blocks)| !blocks.is_empty());
+            let (size, at) = larger.and_then(|(size, blocks)| Some((*size, blocks.pop()?)))?;
+            self.free.entry(size - words).or_default().push(at + words as u32);
+            at
+        };
+        self.used += words as u64;
+        Some(at)
+    }
+
+    pub(crate) fn free(&mut self, at: u32, words: usize) {
+        self.used -= words as u64;
+        self.free.entry(words).or_default().push(at);
+    }
+
+    pub(crate) fn block(&self, at: u32, words: usize) -> &[u64] {
+        &self.words[at as usize..at as usize + words]
+    }
+
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    pub(crate) fn words_max(&self) -> u32 {
+        self.words_max
+    }
+
+    /// Words in blocks that were given out.
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Writes a node of these runs, whose items are already encoded, into a block of its size.
+    pub(crate) fn write(&mut self, at: u32, runs: &Runs, items: &[u64]) {
+        let form = Form::of(runs);
+        let words = form.words(items.len());
+        write(form, runs, items, &mut self.words[at as usize..at as usize + words]);
+    }
+}
+
+/// The item that names the node of these runs at an address.
+pub(crate) fn node_item(runs: &Runs, at: u32) -> u64 {
+    NODE_FLAG | Form::of(runs).code() << FORM_SHIFT | u64::from(at)
+}
+
+/// A `dag36` image that follows a store's deltas.
+pub struct Dag36 {
+    arena: Arena,
     roots: HashMap<Vid, u64>,
     /// Item and size of each node of the store.
     nodes: HashMap<Ref, (u64, usize)>,
-    /// Free blocks by size in words.
-    free: BTreeMap<usize, Vec<u32>>,
     retired: Vec<(u32, usize)>,
-    used: u64,
 }
 
 impl Dag36 {
@@ -154,13 +233,10 @@ impl Dag36 {
     #[must_use]
     pub fn new(words_max: u32) -> Self {
         Self {
-            words: Vec::new(),
-            words_max: words_max.min(CARD_WORDS),
+            arena: Arena::new(words_max),
             roots: HashMap::new(),
             nodes: HashMap::new(),
-            free: BTreeMap::new(),
             retired: Vec::new(),
-            used: 0,
         }
     }
 
@@ -171,16 +247,14 @@ impl Dag36 {
     pub fn apply(&mut self, delta: &Delta) -> Result<(), Dag36Error> {
         match delta {
             Delta::Node(node, runs) => {
-                let (form, len) = (Form::of(runs), runs.items().len());
                 let mut items = [0; SLOTS];
                 for (item, to) in runs.items().iter().zip(&mut items) {
                     *to = self.item(*item)?;
                 }
-                let words = form.words(len);
-                let at = self.allocate(words)?;
-                write(form, runs, &items[..len], &mut self.words[at as usize..at as usize + words]);
-                let item = NODE_FLAG | form.code() << FORM_SHIFT | u64::from(at);
-                self.nodes.insert(*node, (item, words));
+                let words = words_of(runs) as usize;
+                let at = self.arena.allocate(words).ok_or_else(|| self.full(words))?;
+                self.arena.write(at, runs, &items[..runs.items().len()]);
+                self.nodes.insert(*node, (node_item(runs, at), words));
             }
             Delta::Root(vid, Some(top)) => {
                 let item = self.item(*top)?;
@@ -200,21 +274,20 @@ impl Dag36 {
     /// Makes the words of retired nodes free: no lookup in flight holds them any more.
     pub fn reclaim(&mut self) {
         for (at, words) in self.retired.drain(..) {
-            self.used -= words as u64;
-            self.free.entry(words).or_default().push(at);
+            self.arena.free(at, words);
         }
     }
 
     /// The words written so far, 36 bits each.
     #[must_use]
     pub fn words(&self) -> &[u64] {
-        &self.words
+        self.arena.words()
     }
 
     /// Words in live nodes and in retired ones that are not reclaimed.
     #[must_use]
     pub fn words_used(&self) -> u64 {
-        self.used
+        self.arena.used()
     }
 
     /// The root item of a network, as the card's register holds it.
@@ -229,41 +302,21 @@ impl Dag36 {
     pub fn lookup<K: Key>(&self, vid: Vid, key: K) -> (u16, u32) {
         let Some(mut item) = self.root(vid) else { return (u16::MAX, 0) };
         let mut reads = 0;
-        let mut read = |at: usize| {
-            reads += 1;
-            self.words.get(at).copied().unwrap_or(u64::from(u16::MAX))
-        };
         for depth in (0..K::BITS).step_by(8) {
             if item & NODE_FLAG == 0 {
                 break;
             }
-            let (slot, at) = (key.byte_at(depth), (item & ADDRESS) as usize);
-            let (rank, items, children) = match Form::from_code(item >> FORM_SHIFT & 7) {
-                Form::Wide => (usize::from(slot), at, true),
-                Form::List(headers, children) => {
-                    let mut rank = 0;
-                    for header in 0..headers {
-                        let begun = starts_up_to(read(at + header), slot);
-                        rank += begun;
-                        if begun < 4 {
-                            break;
-                        }
-                    }
-                    (rank, at + headers, children)
-                }
-                Form::Map(children) => {
-                    let word = read(at + usize::from(slot) / MAP_SLOTS);
-                    let up_to = word << (63 - usize::from(slot) % MAP_SLOTS);
-                    (((word >> 28) as u32 + up_to.count_ones() - 1) as usize, at + MAP_WORDS, children)
-                }
-            };
-            item = if children {
-                read(items + rank)
-            } else {
-                read(items + rank / 2) >> (18 * (rank % 2)) & 0xffff
-            };
+            item = step(item, key.byte_at(depth), self.arena.words(), &mut reads);
         }
         (item as u16, reads)
+    }
+
+    fn full(&self, words: usize) -> Dag36Error {
+        Dag36Error::Full {
+            words: words as u64,
+            words_used: self.arena.used(),
+            words_max: self.arena.words_max(),
+        }
     }
 
     fn item(&self, of: Ref) -> Result<u64, Dag36Error> {
@@ -272,25 +325,36 @@ impl Dag36 {
         }
         self.nodes.get(&of).map(|(item, _)| *item).ok_or(Dag36Error::Unknown(of))
     }
+}
 
-    fn allocate(&mut self, words: usize) -> Result<u32, Dag36Error> {
-        let full = Dag36Error::Full { words: words as u64, words_used: self.used, words_max: self.words_max };
-        let exact = self.free.get_mut(&words).and_then(Vec::pop);
-        let at = if let Some(at) = exact {
-            at
-        } else if self.words.len() + words <= self.words_max as usize {
-            let at = self.words.len() as u32;
-            self.words.resize(self.words.len() + words, 0);
-            at
-        } else {
-            let larger = self.free.range_mut(words..).find(|(_, blocks)| !blocks.is_empty());
-            let (size, at) = larger.and_then(|(size, b)| Some((*size, b.pop()?))).ok_or(full)?;
-            self.free.entry(size - words).or_default().push(at + words as u32);
-            at
-        };
-        self.used += words as u64;
-        Ok(at)
-    }
+/// From a node's item to what a slot of the node holds, in the memory that the item's address is of; counts the words
+/// read. What lies beyond the memory is "no route".
+pub(crate) fn step(item: u64, slot: u8, words: &[u64], reads: &mut u32) -> u64 {
+    let at = (item & ADDRESS) as usize;
+    let mut read = |at: usize| {
+        *reads += 1;
+        words.get(at).copied().unwrap_or(u64::from(u16::MAX))
+    };
+    let (rank, items, children) = match Form::from_code(item >> FORM_SHIFT & 7) {
+        Form::Wide => (usize::from(slot), at, true),
+        Form::List(headers, children) => {
+            let mut rank = 0;
+            for header in 0..headers {
+                let begun = starts_up_to(read(at + header), slot);
+                rank += begun;
+                if begun < 4 {
+                    break;
+                }
+            }
+            (rank, at + headers, children)
+        }
+        Form::Map(children) => {
+            let word = read(at + usize::from(slot) / MAP_SLOTS);
+            let up_to = word << (63 - usize::from(slot) % MAP_SLOTS);
+            (((word >> 28) as u32 + up_to.count_ones() - 1) as usize, at + MAP_WORDS, children)
+        }
+    };
+    if children { read(items + rank) } else { read(items + rank / 2) >> (18 * (rank % 2)) & 0xffff }
 }
 
 /// How many of the four starts of a list's header word lie at or before the slot.

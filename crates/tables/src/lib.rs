@@ -5,6 +5,7 @@
 
 pub mod dag;
 pub mod dag36;
+pub mod dag36_levels;
 pub mod epoch;
 pub mod layout;
 mod limits;
@@ -17,6 +18,7 @@ mod types;
 
 pub use dag::{Change, Dag, Delta};
 pub use dag36::Dag36;
+pub use dag36_levels::Dag36Levels;
 pub use limits::{Account, Limits, TableError};
 pub use oracle::Oracle;
 pub use reader::{Guard, Reader};

@@ -1,0 +1,364 @@
+//! `dag36` with a memory a level: what the card holds in block RAM.
+//!
+//! Flow: `Dag` deltas → [`Dag36Levels::apply`] → [`Write`]s, in the order in which the card must get them →
+//! `rtl/tables/hue_dag36.sv`. Items and nodes are those of [`dag36`](crate::dag36); the address in an item of level `l`
+//! names a word of the memory of level `l`. A node that the store has once may be reached at several depths: it then
+//! stands in the memory of each.
+//!
+//! Invariants: a node stands in a level's memory as long as a root, or a node of the level above, names it there. Its
+//! words are written before whatever names them, and are given out again only by [`Dag36Levels::reclaim`], when every
+//! lookup that entered before has left. A change that does not fit leaves everything as it was.
+
+use std::collections::HashMap;
+
+use crate::dag::Delta;
+use crate::dag36::{Arena, Dag36Error, NODE_FLAG, node_item, step, words_of};
+use crate::layout::{Ref, Runs, SLOTS};
+use crate::types::{Key, Vid};
+
+/// One word or root that the card is to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Write {
+    /// A word of a level's memory, 36 bits.
+    Word {
+        /// The level, 0 for the first byte of the key.
+        level: usize,
+        /// The word's address.
+        index: u32,
+        /// What to write.
+        word: u64,
+    },
+    /// The root item of a network; a lookup that enters after this write sees the new table.
+    Root {
+        /// The network.
+        vid: Vid,
+        /// The item; `None`: the network has no table any more.
+        item: Option<u64>,
+    },
+}
+
+/// Words that nothing names any more but that lookups in flight may still read.
+#[derive(Debug, Default)]
+#[must_use = "words that are not reclaimed are lost to the card"]
+pub struct Retired(Vec<(usize, u32, usize)>);
+
+impl Retired {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A node in a level's memory.
+struct Placed {
+    at: u32,
+    /// How many roots, or items of the level above, name it.
+    named: u32,
+}
+
+struct Level {
+    arena: Arena,
+    placed: HashMap<Ref, Placed>,
+}
+
+/// Images of the levels, following a store's deltas.
+pub struct Dag36Levels {
+    levels: Vec<Level>,
+    /// Nodes of the store, as deltas brought them.
+    nodes: HashMap<Ref, Box<Runs>>,
+    roots: HashMap<Vid, Ref>,
+    retired: Vec<(usize, u32, usize)>,
+}
+
+impl Dag36Levels {
+    /// Empty memories of so many words, one for each byte of the key.
+    #[must_use]
+    pub fn new(words_max: &[u32]) -> Self {
+        let level = |words_max: &u32| Level { arena: Arena::new(*words_max), placed: HashMap::new() };
+        Self {
+            levels: words_max.iter().map(level).collect(),
+            nodes: HashMap::new(),
+            roots: HashMap::new(),
+            retired: Vec::new(),
+        }
+    }
+
+    /// Follows one change of the store; appends what the card must write, in this order.
+    ///
+    /// # Errors
+    /// `LevelFull` when a level's memory has no room, `Unknown` when deltas are out of order. Then nothing is appended
+    /// and the network has the table that it had; the caller takes the change back in the store.
+    pub fn apply(&mut self, delta: &Delta, writes: &mut Vec<Write>) -> Result<(), Dag36Error> {
+        match delta {
+            Delta::Node(node, runs) => {
+                self.nodes.insert(*node, runs.clone());
+            }
+            Delta::Root(vid, Some(top)) => {
+                let before = writes.len();
+                let item = self.name(0, *top, writes).inspect_err(|_| writes.truncate(before))?;
+                writes.push(Write::Root { vid: *vid, item: Some(item) });
+                if let Some(old) = self.roots.insert(*vid, *top) {
+                    self.unname(0, old, true);
+                }
+            }
+            Delta::Root(vid, None) => {
+                if let Some(old) = self.roots.remove(vid) {
+                    writes.push(Write::Root { vid: *vid, item: None });
+                    self.unname(0, old, true);
+                }
+            }
+            Delta::Retire(node) => {
+                self.nodes.remove(node).ok_or(Dag36Error::Unknown(*node))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The words that were freed since the last call. Give them back by [`Self::reclaim`] once every lookup that entered
+    /// the card before the last write has left.
+    pub fn take_retired(&mut self) -> Retired {
+        Retired(std::mem::take(&mut self.retired))
+    }
+
+    /// Makes words free: no lookup in flight holds them any more.
+    pub fn reclaim(&mut self, retired: Retired) {
+        for (level, at, words) in retired.0 {
+            self.levels[level].arena.free(at, words);
+        }
+    }
+
+    /// What a level's memory holds as far as it was ever written, 36 bits a word: to repair or to check the card's.
+    #[must_use]
+    pub fn words(&self, level: usize) -> &[u64] {
+        self.levels.get(level).map_or(&[], |level| level.arena.words())
+    }
+
+    /// Words in use in a level, retired ones that are not reclaimed included.
+    #[must_use]
+    pub fn words_used(&self, level: usize) -> u64 {
+        self.levels.get(level).map_or(0, |level| level.arena.used())
+    }
+
+    /// The root item of a network.
+    #[must_use]
+    pub fn root(&self, vid: Vid) -> Option<u64> {
+        self.roots.get(&vid).map(|top| self.item(0, *top))
+    }
+
+    /// What the card answers for a key: the next-hop word. This is the specification of the RTL walk.
+    #[must_use]
+    pub fn lookup<K: Key>(&self, vid: Vid, key: K) -> u16 {
+        let Some(mut item) = self.root(vid) else { return u16::MAX };
+        let mut reads = 0;
+        for (level, depth) in self.levels.iter().zip((0..K::BITS).step_by(8)) {
+            if item & NODE_FLAG == 0 {
+                break;
+            }
+            item = step(item, key.byte_at(depth), level.arena.words(), &mut reads);
+        }
+        item as u16
+    }
+
+    /// The item of something that is placed, or of a leaf.
+    fn item(&self, level: usize, of: Ref) -> u64 {
+        if of.is_leaf() {
+            return u64::from(of.hop_word());
+        }
+        let place = self.levels.get(level).and_then(|level| level.placed.get(&of)).zip(self.nodes.get(&of));
+        place.map_or(u64::from(u16::MAX), |(place, runs)| node_item(runs, place.at))
+    }
+
+    /// Something names a node at a level: places it there, and what it names below, if it is not there yet. On an error
+    /// nothing has changed.
+    fn name(&mut self, level: usize, of: Ref, writes: &mut Vec<Write>) -> Result<u64, Dag36Error> {
+        if of.is_leaf() {
+            return Ok(u64::from(of.hop_word()));
+        }
+        let Some(memory) = self.levels.get_mut(level) else { return Err(Dag36Error::Unknown(of)) };
+        if let Some(place) = memory.placed.get_mut(&of) {
+            place.named += 1;
+            return Ok(self.item(level, of));
+        }
+        let runs = self.nodes.get(&of).ok_or(Dag36Error::Unknown(of))?.clone();
+        let mut items = [0; SLOTS];
+        for (index, child) in runs.items().iter().enumerate() {
+            match self.name(level + 1, *child, writes) {
+                Ok(item) => items[index] = item,
+                Err(error) => {
+                    self.unname_items(level, &runs, index);
+                    return Err(error);
+                }
+            }
+        }
+        let words = words_of(&runs) as usize;
+        let memory = &mut self.levels[level];
+        let Some(at) = memory.arena.allocate(words) else {
+            let (words_used, words_max) = (memory.arena.used(), memory.arena.words_max());
+            self.unname_items(level, &runs, runs.items().len());
+            return Err(Dag36Error::LevelFull { level, words: words as u64, words_used, words_max });
+        };
+        memory.arena.write(at, &runs, &items[..runs.items().len()]);
+        memory.placed.insert(of, Placed { at, named: 1 });
+        let block = memory.arena.block(at, words).iter().zip(at..);
+        writes.extend(block.map(|(word, index)| Write::Word { level, index, word: *word }));
+        Ok(node_item(&runs, at))
+    }
+
+    /// Takes back that the first `count` items of a node being placed name what is below; no lookup has seen it.
+    fn unname_items(&mut self, level: usize, runs: &Runs, count: usize) {
+        for child in &runs.items()[..count] {
+            self.unname(level + 1, *child, false);
+        }
+    }
+
+    /// One thing less names a node at a level. Words that nothing names any more are retired, or free at once when no
+    /// lookup can have `seen` them.
+    fn unname(&mut self, level: usize, of: Ref, seen: bool) {
+        if of.is_leaf() {
+            return;
+        }
+        let Some(memory) = self.levels.get_mut(level) else { return };
+        let Some(place) = memory.placed.get_mut(&of) else { return };
+        place.named -= 1;
+        if place.named > 0 {
+            return;
+        }
+        let at = place.at;
+        memory.placed.remove(&of);
+        let Some(runs) = self.nodes.get(&of).cloned() else { return };
+        let words = words_of(&runs) as usize;
+        if seen {
+            self.retired.push((level, at, words));
+        } else {
+            memory.arena.free(at, words);
+        }
+        for child in runs.items() {
+            self.unname(level + 1, *child, seen);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dag::Dag;
+    use crate::dag36::{CARD_WORDS, WORD_BITS};
+    use crate::limits::Limits;
+    use crate::oracle::Oracle;
+    use crate::types::{NextHop, Prefix};
+
+    /// The card's memories as the writes leave them, word by word.
+    #[derive(Default)]
+    struct Card {
+        words: [HashMap<u32, u64>; 4],
+        roots: HashMap<Vid, u64>,
+    }
+
+    impl Card {
+        fn take(&mut self, writes: &[Write]) {
+            for write in writes {
+                match *write {
+                    Write::Word { level, index, word } => {
+                        assert_eq!(word >> WORD_BITS, 0, "a word has 36 bits");
+                        self.words[level].insert(index, word);
+                    }
+                    Write::Root { vid, item: Some(item) } => _ = self.roots.insert(vid, item),
+                    Write::Root { vid, item: None } => _ = self.roots.remove(&vid),
+                }
+            }
+        }
+    }
+
+    fn vid(number: u16) -> Vid {
+        Vid::new(number).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn follows_the_store(changes in proptest::collection::vec(
+            (1_u16..4, 0_u32..4, 0_u32..40, 0_u8..=32, proptest::option::weighted(0.7, 0_u16..300)), 1..150)
+        ) {
+            let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
+            dag.record_deltas();
+            (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
+            let mut levels = Dag36Levels::new(&[CARD_WORDS; 4]);
+            let mut card = Card::default();
+            let mut oracles: HashMap<u16, Oracle<u32>> = HashMap::new();
+            let mut held = Retired::default();
+            for (number, high, low, len, hop) in changes {
+                let addr = high << 30 | low << 15 | low << 3 | low;
+                let prefix = Prefix::containing(addr, len);
+                let oracle = oracles.entry(number).or_default();
+                match hop.and_then(NextHop::new) {
+                    Some(hop) => { dag.insert(vid(number), prefix, hop).unwrap(); oracle.insert(prefix, hop); }
+                    None => { dag.remove(vid(number), prefix).unwrap(); oracle.remove(prefix); }
+                }
+                let mut writes = Vec::new();
+                for delta in dag.take_deltas() {
+                    levels.apply(&delta, &mut writes).unwrap();
+                }
+                card.take(&writes);
+                // What was retired a change ago is given back now: lookups of then have left.
+                let retired = levels.take_retired();
+                levels.reclaim(std::mem::replace(&mut held, retired));
+                for (number, oracle) in &oracles {
+                    for key in [addr, addr ^ 1, prefix.last(), prefix.last().wrapping_add(1), 0] {
+                        let expected = oracle.lookup(key).map(|(_, hop)| hop);
+                        prop_assert_eq!(NextHop::new(levels.lookup(vid(*number), key)), expected);
+                    }
+                    prop_assert_eq!(card.roots.get(&vid(*number)).copied(), levels.root(vid(*number)));
+                }
+            }
+            for (level, words) in card.words.iter().enumerate() {
+                for (index, word) in words {
+                    prop_assert_eq!(levels.words(level)[*index as usize], *word, "level {} word {}", level, index);
+                }
+            }
+            (1..4).for_each(|number| dag.remove_network(vid(number)).unwrap());
+            let mut writes = Vec::new();
+            for delta in dag.take_deltas() {
+                levels.apply(&delta, &mut writes).unwrap();
+            }
+            levels.reclaim(held);
+            let last = levels.take_retired();
+            levels.reclaim(last);
+            for level in 0..4 {
+                prop_assert_eq!(levels.words_used(level), 0, "nothing is left at level {}", level);
+            }
+        }
+    }
+
+    #[test]
+    fn full_changes_nothing() {
+        let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
+        dag.record_deltas();
+        dag.add_network(vid(1)).unwrap();
+        let mut levels = Dag36Levels::new(&[600, 40, 20, 12]);
+        let mut refused = 0;
+        for number in 0..64_u32 {
+            let prefix = Prefix::containing(number << 26 | number << 17 | number << 9, 30);
+            let hop = NextHop::new(number as u16).unwrap();
+            dag.insert(vid(1), prefix, hop).unwrap();
+            let (root, used) = (levels.root(vid(1)), [0, 1, 2, 3].map(|level| levels.words_used(level)));
+            let mut writes = vec![Write::Root { vid: vid(9), item: None }];
+            let failed = dag.take_deltas().iter().find_map(|delta| levels.apply(delta, &mut writes).err());
+            if let Some(error) = failed {
+                assert!(matches!(error, Dag36Error::LevelFull { .. }), "{error}");
+                assert_eq!(levels.root(vid(1)), root);
+                assert_eq!([0, 1, 2, 3].map(|level| levels.words_used(level)), used);
+                assert_eq!(writes.len(), 1, "nothing is to be written");
+                refused += 1;
+                break;
+            }
+            let retired = levels.take_retired();
+            levels.reclaim(retired);
+        }
+        assert_eq!(refused, 1, "the memories are small");
+        for level in 0..4 {
+            assert!(levels.words(level).len() <= [600, 40, 20, 12][level]);
+        }
+    }
+}

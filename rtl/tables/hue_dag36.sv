@@ -1,0 +1,103 @@
+// Longest-prefix match over on-chip `dag36`: one trie of all networks, a memory a level, one lookup a clock.
+//
+// Place: rtl/planes/hue_ipv4, between the header's checks and the next-hop table. The encoding: crates/tables/src/
+// dag36.rs; who writes the words: crates/tables/src/dag36_levels.rs through the card's table access.
+// A lookup that entered sees the table of its root: new words are written first, then the root (hue_network's row),
+// and old words are reused only when the lookups that entered before have left. So no lookup sees half of a change.
+//
+// Latency: `Latency` clocks in which `en_i` is 1. Throughput: one lookup a clock. Nothing moves while `en_i` is 0.
+module hue_dag36 #(
+    parameter int unsigned Level0Words = 2048,
+    parameter int unsigned Level1Words = 4096,
+    parameter int unsigned Level2Words = 8192,
+    parameter int unsigned Level3Words = 8192,
+    parameter int unsigned TagBits     = 1
+) (
+    input  logic               clk_i,
+    input  logic               rst_ni,
+    input  logic               en_i,
+    input  logic               valid_i,
+    input  logic [35:0]        item_i,  // root item of the network
+    input  logic [31:0]        key_i,   // destination address
+    input  logic [TagBits-1:0] tag_i,   // comes out with the answer
+    output logic               valid_o,
+    output logic [15:0]        hop_o,   // next-hop word; 65535: no prefix matches
+    output logic [TagBits-1:0] tag_o,
+    // host: one access a clock; `host_data_o` counts one clock after a read
+    input  logic               host_en_i,
+    input  logic               host_write_i,
+    input  logic [1:0]         host_level_i,
+    input  logic [23:0]        host_index_i,  // below the level's words
+    input  logic [35:0]        host_data_i,
+    output logic [35:0]        host_data_o
+);
+  localparam int unsigned Levels = 4;
+  localparam int unsigned LevelLatency = 6;
+  localparam int unsigned Latency = Levels * LevelLatency;
+  localparam int unsigned CarryBits = 32 + TagBits;
+
+  function automatic int unsigned words_of(int unsigned level);
+    case (level)
+      0: return Level0Words;
+      1: return Level1Words;
+      2: return Level2Words;
+      default: return Level3Words;
+    endcase
+  endfunction
+
+  logic [Levels:0] valid;
+  logic [Levels:0][35:0] item;
+  logic [Levels:0][CarryBits-1:0] carry;
+  logic [Levels-1:0][35:0] host_data;
+  logic [1:0] host_level_q;
+
+  assign valid[0] = valid_i;
+  assign item[0]  = item_i;
+  assign carry[0] = {key_i, tag_i};
+
+  for (genvar level = 0; level < Levels; level++) begin : gen_level
+    // The key moves up by a byte a level, so that every level takes the highest.
+    logic [CarryBits-1:0] carry_out;
+    logic unused_byte;
+    assign unused_byte = &{1'b0, carry_out[CarryBits-1-:8]};
+    hue_dag36_level #(
+      .Words  (words_of(level)),
+      .TagBits(CarryBits)
+    ) u_level (
+      .clk_i, .rst_ni, .en_i,
+      .valid_i(valid[level]), .item_i(item[level]), .slot_i(carry[level][CarryBits-1-:8]), .tag_i(carry[level]),
+      .valid_o(valid[level+1]), .item_o(item[level+1]), .tag_o(carry_out),
+      .host_en_i(host_en_i && host_level_i == 2'(level)), .host_write_i, .host_index_i, .host_data_i,
+      .host_data_o(host_data[level])
+    );
+    assign carry[level+1] = {carry_out[CarryBits-9:TagBits], 8'd0, carry_out[TagBits-1:0]};
+  end
+
+  assign valid_o = valid[Levels];
+  // A node below the last level would be a wrong table: no route.
+  assign hop_o   = item[Levels][35] ? 16'hffff : item[Levels][15:0];
+  assign tag_o   = carry[Levels][TagBits-1:0];
+
+  always_ff @(posedge clk_i) begin
+    if (host_en_i) host_level_q <= host_level_i;
+  end
+  assign host_data_o = host_data[host_level_q];
+
+`ifndef SYNTHESIS
+  // What entered leaves after `Latency` enabled clocks, not earlier and not later.
+  logic [Latency-1:0] inside_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      inside_q <= '0;
+    end else begin
+      if (en_i) begin
+        inside_q <= {inside_q[Latency-2:0], valid_i};
+        assert (valid_o == inside_q[Latency-1]) else $error("hue_dag36: latency");
+      end
+      if (host_en_i) begin
+        assert (32'(host_index_i) < words_of(32'(host_level_i))) else $error("hue_dag36: index");
+      end
+    end
+  end
+`endif
+endmodule

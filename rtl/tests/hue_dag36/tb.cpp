@@ -1,0 +1,132 @@
+// Test bench of hue_dag36: writes and lookups of dag36_vectors on standard input, fed with random gaps and stalls, writes
+// while lookups are in flight; every answer is compared, in order.
+//
+// Usage: Vhue_dag36 NAME SEED < vectors; ends with a line `test NAME ... ok|FAILED` and 0 or 1.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+
+#include "Vhue_dag36.h"
+
+namespace {
+struct Expected {
+  uint32_t key;
+  uint16_t hop;
+  uint8_t tag;
+};
+
+uint64_t random_state;
+uint32_t random_below(uint32_t end) {
+  random_state ^= random_state >> 12;
+  random_state ^= random_state << 25;
+  random_state ^= random_state >> 27;
+  return static_cast<uint32_t>((random_state * 0x2545f4914f6cdd1dULL) >> 33) % end;
+}
+
+std::unique_ptr<Vhue_dag36> top;
+std::deque<Expected> inside;
+uint64_t cycles, lookups, wrong;
+unsigned stall_percent;
+
+// One clock; inputs are set. Checks what comes out at its edge.
+void tick() {
+  top->en_i = random_below(100) >= stall_percent;
+  top->eval();
+  if (top->en_i && top->valid_o) {
+    if (inside.empty()) {
+      std::printf("an answer that nobody asked for\n");
+      ++wrong;
+    } else {
+      const Expected want = inside.front();
+      inside.pop_front();
+      if (top->hop_o != want.hop || top->tag_o != want.tag) {
+        if (++wrong < 10)
+          std::printf("key %08x: hop %u tag %u, expected %u tag %u\n", want.key, top->hop_o, top->tag_o, want.hop,
+                      want.tag);
+      }
+    }
+  }
+  top->clk_i = 1;
+  top->eval();
+  top->clk_i = 0;
+  top->eval();
+  ++cycles;
+}
+
+void idle() {
+  top->valid_i = 0;
+  top->host_en_i = 0;
+  tick();
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* name = argc > 1 ? argv[1] : "hue_dag36";
+  random_state = (argc > 2 ? std::strtoull(argv[2], nullptr, 0) : 1) | 1;
+  top = std::make_unique<Vhue_dag36>();
+  top->rst_ni = 0;
+  for (int i = 0; i < 4; ++i) idle();
+  top->rst_ni = 1;
+  char line[128];
+  uint8_t tag = 0;
+  bool bad = false;
+  while (std::fgets(line, sizeof line, stdin)) {
+    unsigned level;
+    unsigned long long a, b, c;
+    if (lookups % 512 == 0) stall_percent = random_below(3) * 30;
+    if (std::sscanf(line, "w %u %llx %llx", &level, &a, &b) == 3) {
+      top->valid_i = 0;
+      top->host_en_i = 1;
+      top->host_write_i = 1;
+      top->host_level_i = level;
+      top->host_index_i = a;
+      top->host_data_i = b;
+      tick();
+      top->host_en_i = 0;
+      // Now and then it is read back.
+      if (random_below(16) == 0) {
+        top->host_en_i = 1;
+        top->host_write_i = 0;
+        tick();
+        if (top->host_data_o != b) {
+          std::printf("level %u word %llx reads %llx, expected %llx\n", level, a,
+                      static_cast<unsigned long long>(top->host_data_o), b);
+          ++wrong;
+        }
+        top->host_en_i = 0;
+      }
+    } else if (std::sscanf(line, "l %llx %llx %llx", &a, &b, &c) == 3) {
+      while (random_below(4) == 0) idle();
+      inside.push_back({static_cast<uint32_t>(b), static_cast<uint16_t>(c), tag});
+      top->valid_i = 1;
+      top->item_i = a;
+      top->key_i = b;
+      top->tag_i = tag++;
+      do tick();
+      while (!top->en_i);
+      top->valid_i = 0;
+      ++lookups;
+    } else if (line[0] == 'f') {
+      while (!inside.empty() && wrong < 10) idle();
+    } else {
+      std::printf("cannot read: %s", line);
+      bad = true;
+      break;
+    }
+    if (wrong >= 10) break;
+  }
+  for (int i = 0; i < 4096 && !inside.empty(); ++i) idle();
+  if (!inside.empty()) {
+    std::printf("%zu answers are missing\n", inside.size());
+    bad = true;
+  }
+  top->final();
+  top.reset();  // before the simulator's own globals go
+  bad = bad || wrong || lookups == 0;
+  std::printf("test %s ... %s (%llu lookups, %llu cycles)\n", name, bad ? "FAILED" : "ok",
+              static_cast<unsigned long long>(lookups), static_cast<unsigned long long>(cycles));
+  return bad;
+}
