@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-offline test test-full build check generate bench fuzz clean
+.PHONY: help demo demo-offline test test-full build images check generate bench fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -25,11 +25,16 @@ build: ## target/release/hueplane
 	@scripts/setup build
 	cargo build --release --locked -j2 -p hueplane
 
+images: ## the card's images as simulated twins, target/images/*.so; NAMES="tcam1 default" makes only these
+	@scripts/setup build
+	@scripts/images $(NAMES)
+
 check: ## format, lints, documentation, generated files, licences, crate order
 	@scripts/setup build
 	@scripts/check
 
 generate: ## writes the generated files anew
+	scripts/regs
 	cargo run -q -p hue-spec-codegen
 	cargo run -q -p hueplane -- schema > target/schema.json && mv target/schema.json docs/reference/schema.json
 	cargo run -q -p hueplane -- reference > target/cli.md && mv target/cli.md docs/reference/cli.md

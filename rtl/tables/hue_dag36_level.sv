@@ -164,7 +164,11 @@ module hue_dag36_level #(
     rank_d = 8'(starts_up_to(first, s1_q.slot));
     if (s1_form.second) rank_d = rank_d + 8'(starts_up_to(second, s1_q.slot));
     if (s1_form.mapped) begin
+`ifdef HUE_PLANT_DAG36_MAP
+      rank_d = 8'd0 + 8'(ones(first[27:0] & ~(28'hffffffe << map_bit(s1_q.slot)))) - 8'd1;
+`else
       rank_d = first[35:28] + 8'(ones(first[27:0] & ~(28'hffffffe << map_bit(s1_q.slot)))) - 8'd1;
+`endif
     end
   end
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use hue_card::CardError;
 use hue_control::CompileError;
 use hue_host::HostError;
 use hue_ports::PortError;
@@ -108,8 +109,25 @@ impl From<CompileError> for Failure {
 impl From<SubstrateError> for Failure {
     fn from(error: SubstrateError) -> Self {
         match error {
-            SubstrateError::Networks { .. } | SubstrateError::Table { .. } => Self::Full(error.to_string()),
+            SubstrateError::Networks { .. } | SubstrateError::Table { .. } | SubstrateError::Room { .. } => {
+                Self::Full(error.to_string())
+            }
             other => Self::Input(other.to_string()),
+        }
+    }
+}
+
+impl From<CardError> for Failure {
+    fn from(error: CardError) -> Self {
+        let text = error.to_string();
+        match error {
+            CardError::Image { .. }
+            | CardError::ImageFile { .. }
+            | CardError::Wave(_)
+            | CardError::Port { .. }
+            | CardError::Bar(_) => Self::Input(text),
+            CardError::Memory(_) => Self::Full(text),
+            _ => Self::Broken(text),
         }
     }
 }

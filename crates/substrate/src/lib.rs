@@ -6,7 +6,7 @@
 
 mod program;
 
-use hue_demux::DemuxError;
+use hue_demux::{DemuxError, PortId};
 use hue_planes::{Counters, Kind, UnclaimedCounters};
 use hue_tables::{TableError, Vid};
 use thiserror::Error;
@@ -96,6 +96,32 @@ pub enum SubstrateError {
         /// Its next hop.
         hop: u16,
         /// How many the network has.
+        count: usize,
+    },
+    /// The substrate has too few rows of something for the network.
+    #[error("network '{name}' needs {needed} {what}: {substrate} has {max}")]
+    Room {
+        /// Name of the network.
+        name: String,
+        /// Name of the substrate, or of the image it runs.
+        substrate: String,
+        /// Rows of what.
+        what: &'static str,
+        /// How many it needs.
+        needed: usize,
+        /// How many there are for it.
+        max: usize,
+    },
+    /// The network is on a port that the substrate does not have (the caller's fault).
+    #[error("network '{name}' is on port {port}: {substrate} has ports 0 to {last}", last = count - 1)]
+    Port {
+        /// Name of the network.
+        name: String,
+        /// Name of the substrate, or of the image it runs.
+        substrate: String,
+        /// The port.
+        port: PortId,
+        /// How many there are.
         count: usize,
     },
     /// No such network is loaded (the caller's fault).

@@ -1,7 +1,7 @@
 // Test bench of hue_dag36: writes and lookups of dag36_vectors on standard input, fed with random gaps and stalls, writes
 // while lookups are in flight; every answer is compared, in order.
 //
-// Usage: Vhue_dag36 NAME SEED < vectors; ends with a line `test NAME ... ok|FAILED` and 0 or 1.
+// Arguments: seed, name of the test. Ends with a line `test NAME ... ok|FAILED` and 0 or 1.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include <deque>
 #include <memory>
 
-#include "Vhue_dag36.h"
+#include "Vtop.h"
 
 namespace {
 struct Expected {
@@ -26,7 +26,7 @@ uint32_t random_below(uint32_t end) {
   return static_cast<uint32_t>((random_state * 0x2545f4914f6cdd1dULL) >> 33) % end;
 }
 
-std::unique_ptr<Vhue_dag36> top;
+std::unique_ptr<Vtop> top;
 std::deque<Expected> inside;
 uint64_t cycles, lookups, wrong;
 unsigned stall_percent;
@@ -64,9 +64,9 @@ void idle() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char* name = argc > 1 ? argv[1] : "hue_dag36";
-  random_state = (argc > 2 ? std::strtoull(argv[2], nullptr, 0) : 1) | 1;
-  top = std::make_unique<Vhue_dag36>();
+  random_state = (argc > 1 ? std::strtoull(argv[1], nullptr, 0) : 1) | 1;
+  const char* name = argc > 2 ? argv[2] : "hue_dag36";
+  top = std::make_unique<Vtop>();
   top->rst_ni = 0;
   for (int i = 0; i < 4; ++i) idle();
   top->rst_ni = 1;
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
   top->final();
   top.reset();  // before the simulator's own globals go
   bad = bad || wrong || lookups == 0;
-  std::printf("test %s ... %s (%llu lookups, %llu cycles)\n", name, bad ? "FAILED" : "ok",
-              static_cast<unsigned long long>(lookups), static_cast<unsigned long long>(cycles));
+  std::printf("%llu lookups, %llu cycles\ntest %s ... %s\n", static_cast<unsigned long long>(lookups),
+              static_cast<unsigned long long>(cycles), name, bad ? "FAILED" : "ok");
   return bad;
 }

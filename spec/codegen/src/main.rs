@@ -1,5 +1,5 @@
-//! Generates what follows from `spec/kinds.toml`: `crates/planes/src/generated/kinds.rs` and
-//! `docs/reference/outcomes.md`.
+//! Generates what follows from `spec/kinds.toml`: `crates/planes/src/generated/kinds.rs`,
+//! `rtl/common/hue_kinds_pkg.sv` and `docs/reference/outcomes.md`.
 //!
 //! `cargo run -p hue-spec-codegen` writes them; with `--check` it writes nothing and fails when one is stale, which is
 //! what `make check` runs. `--root DIR` names the project's root (default: two folders above this crate).
@@ -7,6 +7,7 @@
 
 mod emit_docs;
 mod emit_rust;
+mod emit_sv;
 mod spec;
 
 use std::fs;
@@ -19,6 +20,7 @@ use crate::spec::Spec;
 
 const SPEC: &str = "spec/kinds.toml";
 const RUST: &str = "crates/planes/src/generated/kinds.rs";
+const RTL: &str = "rtl/common/hue_kinds_pkg.sv";
 const DOCS: &str = "docs/reference/outcomes.md";
 
 #[derive(Debug, Error)]
@@ -31,8 +33,8 @@ enum Error {
     Argument(String),
 }
 
-fn outputs(spec: &Spec) -> [(&'static str, String); 2] {
-    [(RUST, emit_rust::emit(spec)), (DOCS, emit_docs::emit(spec))]
+fn outputs(spec: &Spec) -> [(&'static str, String); 3] {
+    [(RUST, emit_rust::emit(spec)), (RTL, emit_sv::emit(spec)), (DOCS, emit_docs::emit(spec))]
 }
 
 /// Writes the outputs, or compares them; returns the stale ones of a comparison.
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_row_makes_both_files_stale() {
+    fn a_changed_row_makes_every_file_stale() {
         let text = fs::read_to_string(root().join(SPEC)).unwrap();
         let changed = text.replace("name = \"no_route\"", "name = \"no_path\"");
         assert_ne!(text, changed);

@@ -201,6 +201,9 @@ fn check_kind(kind: &Kind) -> Result<(), SpecError> {
     }
 }
 
+/// Outcomes have 5 bits in hardware; code 0 is no outcome.
+const CODE_MAX: u8 = 31;
+
 fn check_codes<'a>(table: &str, rows: impl Iterator<Item = (&'a str, u8)>) -> Result<(), SpecError> {
     let mut names = HashSet::new();
     for (index, (name, code)) in rows.enumerate() {
@@ -211,6 +214,13 @@ fn check_codes<'a>(table: &str, rows: impl Iterator<Item = (&'a str, u8)>) -> Re
         }
         if usize::from(code) != index + 1 {
             return Err(row(table, name, &format!("code {code}: expected {}", index + 1)));
+        }
+        if code > CODE_MAX {
+            return Err(row(
+                table,
+                name,
+                &format!("code {code}: at most {CODE_MAX}, which the card's counters end at"),
+            ));
         }
         if !names.insert(name) {
             return Err(row(table, name, "name used twice"));
@@ -247,8 +257,17 @@ mod tests {
         assert!(error_of("name = \"arp\"", "name = \"Arp\"").contains("snake_case"));
         assert!(error_of("name = \"arp\"", "name = \"rate_limited\"").contains("twice"));
         assert!(error_of("verdict = \"punt\"", "verdict = \"forward\"").contains("exactly the last"));
-        assert!(error_of("[\"soft\"]", "[\"moon\"]").contains("'moon'"));
+        assert!(error_of("[\"soft\", \"card\"]", "[\"moon\"]").contains("'moon'"));
         assert!(error_of("stage = \"queue\"", "stage = \"moon\"").contains("moon"));
+        let row = "[[loss]]\nname = \"x\"\ncode = 0\nstage = \"queue\"\ndoc = \"\"\nwhen = \"\"\n\n";
+        let many: String = (1..=32)
+            .map(|code| {
+                row.replace("\"x\"", &format!("\"x{code}\"")).replace("code = 0", &format!("code = {code}"))
+            })
+            .collect();
+        let (before, after) = (TEXT.find("[[loss]]").unwrap(), TEXT.find("[[kind]]").unwrap());
+        let text = format!("{}{many}{}", &TEXT[..before], &TEXT[after..]);
+        assert!(Spec::parse(&text).unwrap_err().to_string().contains("'x32': code 32: at most 31"));
         assert!(error_of("format = 1", "format = 2").contains("expected 1"));
     }
 }

@@ -141,10 +141,16 @@ pub struct Schema {
 ///
 /// Captures are pcap (microseconds or nanoseconds, either byte order) or pcapng, of link type Ethernet. A packet
 /// that its capture cut short is processed as the bytes there are, with a note on standard error.
+///
+/// With --on card the frames go through the card's own logic, simulated cycle by cycle: the same bytes and the same
+/// counters, and how many clock cycles it took. Frames keep their order, full queues hold back, idle cycles are left
+/// out. Images of the card are files NAME.so in the folder `images` beside the binary or above it, or in the folder
+/// that HUEPLANE_IMAGES names (`make images`).
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane run -f red.yaml --in p0=left.pcap --out out
+  hueplane run --on card --image tcam1 -f red.yaml --in p0=left.pcap --out out --wave first.fst --wave-packet 1
   hueplane run -f red.yaml -f blue.yaml --in p0=a.pcap --in p1=b.pcapng --out out -o json")]
 pub struct Run {
     #[command(flatten)]
@@ -158,8 +164,28 @@ pub struct Run {
     /// Where the networks run
     #[arg(long, value_enum, default_value_t = On::Soft)]
     pub on: On,
+    /// Image of the card
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub image: String,
+    /// Write a wave of the card's signals (FST, which GTKWave and Surfer show)
+    #[arg(long, value_name = "FILE")]
+    pub wave: Option<PathBuf>,
+    /// The wave is of these clock cycles after reset; loading the networks is among them
+    #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave", conflicts_with = "wave_packet")]
+    pub wave_cycles: Option<(u64, u64)>,
+    /// The wave is of the life of this packet, counted from 1 over all inputs by time, alone in the card
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "wave")]
+    pub wave_packet: Option<u64>,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// A range of clock cycles, the second one not in it.
+fn cycles(text: &str) -> Result<(u64, u64), String> {
+    let range = text.split_once('-').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+    range
+        .filter(|(from, to)| from < to)
+        .ok_or_else(|| "expected two numbers as FROM-TO, FROM below TO".to_owned())
 }
 
 /// Substrates the command line can drive.
@@ -167,6 +193,8 @@ pub struct Run {
 pub enum On {
     /// The software substrate
     Soft,
+    /// The card, as its simulated twin
+    Card,
 }
 
 /// Explain what happens to a packet

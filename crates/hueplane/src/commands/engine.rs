@@ -1,5 +1,6 @@
 //! Configuration files to a loaded substrate, for the commands that need one.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use anstyle::{RgbColor, Style};
@@ -13,21 +14,42 @@ use super::documents;
 use crate::failure::Failure;
 use crate::print::styled;
 
-/// A substrate with all networks loaded, and what its numbers mean.
-pub struct Engine {
-    pub soft: Soft,
+/// Networks ready to be loaded, and what their numbers mean.
+pub struct Networks {
     pub programs: Vec<Program>,
     pub names: Names,
+}
+
+/// The software substrate with all networks loaded.
+pub struct Engine {
+    pub soft: Soft,
+    pub networks: Networks,
 }
 
 impl Engine {
     /// Reads, checks, compiles and loads.
     pub fn load(files: &[PathBuf]) -> Result<Self, Failure> {
+        let networks = Networks::compile(files)?;
+        let mut soft = Soft::new(Limits::default())?;
+        soft.load(&networks.programs)?;
+        Ok(Self { soft, networks })
+    }
+}
+
+impl Deref for Engine {
+    type Target = Networks;
+
+    fn deref(&self) -> &Networks {
+        &self.networks
+    }
+}
+
+impl Networks {
+    /// Reads, checks and compiles.
+    pub fn compile(files: &[PathBuf]) -> Result<Self, Failure> {
         let intent = documents::load(files)?;
         let compiled = compile(&intent)?;
-        let mut soft = Soft::new(Limits::default())?;
-        soft.load(&compiled.programs)?;
-        Ok(Self { soft, programs: compiled.programs, names: compiled.names })
+        Ok(Self { programs: compiled.programs, names: compiled.names })
     }
 
     /// The port of a name; `what` is the argument that names it.

@@ -6,6 +6,7 @@ mod live;
 mod manual;
 mod packet;
 mod run;
+mod runner;
 mod table;
 mod trace;
 

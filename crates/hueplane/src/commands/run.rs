@@ -1,18 +1,16 @@
 //! `hueplane run`: captures through networks, captures out.
 //!
-//! Flow: captures → merged by time → substrate, in batches → a file a port, and one of punted packets. Everything
+//! Flow: captures → merged by time → runner, in batches → a file a port, and one of punted packets. Everything
 //! that can be known to be wrong (configuration, port names, output directory, captures) is found before any packet
 //! is processed; the files get their names after the last one.
 
-use hue_planes::Verdict;
-use hue_ports::{Frame, MergedCaptures, OutputDir, PortError};
-use hue_soft::{Batch, Fate, Output};
-use hue_substrate::Substrate;
+use hue_ports::{Frame, MergedCaptures, OutputDir};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::engine::Engine;
-use crate::cli::{On, Run};
+use super::engine::Networks;
+use super::runner::{CardReport, Runner};
+use crate::cli::Run;
 use crate::failure::Failure;
 use crate::print::{Align, DIM, columns, grouped, result, styled};
 use crate::progress;
@@ -25,6 +23,8 @@ const BATCH_FRAMES: usize = 1024;
 struct Report<'a> {
     networks: Counts<'a, NetworkReport<'a>>,
     unclaimed: Counts<'a, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    card: Option<CardReport>,
 }
 
 #[derive(Serialize)]
@@ -50,11 +50,11 @@ impl<T: Serialize> Serialize for Counts<'_, T> {
 
 /// Runs the command.
 pub fn run(args: &Run) -> Result<(), Failure> {
-    let On::Soft = args.on;
-    let mut engine = Engine::load(&args.files.files)?;
+    let networks = Networks::compile(&args.files.files)?;
+    let mut runner = Runner::start(args, &networks.programs)?;
     let mut ports = Vec::with_capacity(args.inputs.len());
     for input in &args.inputs {
-        ports.push(engine.port(&format!("--in {}={}", input.name, input.file.display()), &input.name)?);
+        ports.push(networks.port(&format!("--in {}={}", input.name, input.file.display()), &input.name)?);
     }
     let mut out = OutputDir::open(&args.out)?;
     let files: Vec<_> = args.inputs.iter().map(|input| &input.file).collect();
@@ -69,34 +69,35 @@ pub fn run(args: &Run) -> Result<(), Failure> {
             );
         }
     }
-    for port in &engine.names.ports {
+    for port in &networks.names.ports {
         out.add(&format!("{}.pcap", port.name), captures.resolution())?;
     }
     let punt = out.add("punt.pcap", captures.resolution())?;
     let bar = progress::bar("running", captures.packets());
-    let mut batch = Batch::new();
     loop {
         let mut more = true;
-        while more && batch.len() < BATCH_FRAMES {
-            let mut fits = true;
+        while more && runner.held() < BATCH_FRAMES {
+            let mut pushed = Ok(());
             more = captures.next_frame(|merged| {
                 if let Some(port) = ports.get(merged.source) {
-                    fits = batch.push(*port, merged.frame.time_ns, merged.frame.bytes);
+                    pushed = runner.push(*port, merged.frame.time_ns, merged.frame.bytes);
                 }
             })?;
-            if !fits {
-                return Err(Failure::Broken("a batch of frames exceeds 4 GiB".to_owned()));
-            }
+            pushed?;
         }
+        let frames = runner.held() as u64;
         let mut written = Ok(());
-        engine.soft.run(&mut batch, |output| {
-            if written.is_ok() {
-                written = write(&mut out, punt, output);
+        runner.run(|left| {
+            if written.is_err() {
+                return;
             }
-        });
+            let index = left.port.map_or(punt, hue_demux::PortId::index);
+            let wire_len = u32::try_from(left.bytes.len()).unwrap_or(u32::MAX);
+            let frame = Frame { bytes: left.bytes, time_ns: left.time_ns, wire_len };
+            written = out.writer(index).map_or(Ok(()), |writer| writer.write(frame));
+        })?;
         written?;
-        bar.inc(batch.len() as u64);
-        batch.clear();
+        bar.inc(frames);
         if !more {
             break;
         }
@@ -107,9 +108,13 @@ pub fn run(args: &Run) -> Result<(), Failure> {
         sent.push(out.writer(index).map_or(0, |writer| writer.packets()));
     }
     let paths = out.commit()?;
-    let report = report(&engine);
+    let report = report(&networks, &mut runner)?;
     result(args.output.format, &report, || {
-        let mut text = table(&engine, &report);
+        let mut text = table(&networks, &report);
+        if let Some(card) = &report.card {
+            text.push_str(&styled(DIM, card.text()));
+            text.push('\n');
+        }
         for (path, packets) in paths.iter().zip(&sent) {
             text.push_str(&format!("{} {}\n", styled(DIM, path.display()), grouped(*packets)));
         }
@@ -117,33 +122,21 @@ pub fn run(args: &Run) -> Result<(), Failure> {
     })
 }
 
-/// Writes one processed frame to where its fate says.
-fn write(out: &mut OutputDir, punt: usize, output: Output<'_>) -> Result<(), PortError> {
-    let Fate::Network { outcome, egress, .. } = output.fate else { return Ok(()) };
-    let index = match outcome.verdict() {
-        Verdict::Forward => egress.index(),
-        Verdict::Punt => punt,
-        Verdict::Drop => return Ok(()),
-    };
-    let wire_len = u32::try_from(output.bytes.len()).unwrap_or(u32::MAX);
-    let frame = Frame { bytes: output.bytes, time_ns: output.time_ns, wire_len };
-    out.writer(index).map_or(Ok(()), |writer| writer.write(frame))
-}
-
-fn report(engine: &Engine) -> Report<'_> {
-    let networks = engine.programs.iter().filter_map(|program| {
-        let counters = engine.soft.counters(program.vid)?;
+fn report<'a>(networks: &'a Networks, runner: &mut Runner) -> Result<Report<'a>, Failure> {
+    let mut list = Vec::with_capacity(networks.programs.len());
+    for program in &networks.programs {
+        let Some(counters) = runner.counters(program.vid)? else { continue };
         let drop = Counts(counters.drops().map(|(outcome, count)| (outcome.name(), count)).collect());
         let (received, forward, punt) = (counters.received(), counters.forwarded(), counters.punted());
-        Some((program.name.as_str(), NetworkReport { received, forward, punt, drop }))
-    });
-    let unclaimed = engine.soft.unclaimed();
+        list.push((program.name.as_str(), NetworkReport { received, forward, punt, drop }));
+    }
+    let unclaimed = runner.unclaimed()?;
     let unclaimed =
         unclaimed.iter().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.name(), count));
-    Report { networks: Counts(networks.collect()), unclaimed: Counts(unclaimed.collect()) }
+    Ok(Report { networks: Counts(list), unclaimed: Counts(unclaimed.collect()), card: runner.card_report() })
 }
 
-fn table(engine: &Engine, report: &Report<'_>) -> String {
+fn table(networks: &Networks, report: &Report<'_>) -> String {
     let head = [
         ("NETWORK", Align::Left),
         ("RECEIVED", Align::Right),
@@ -157,10 +150,10 @@ fn table(engine: &Engine, report: &Report<'_>) -> String {
             counts.0.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
         (grouped(counts.0.iter().map(|(_, count)| count).sum()), list.join(", "))
     };
-    let rows = engine.programs.iter().zip(&report.networks.0).map(|(program, (_, network))| {
+    let rows = networks.programs.iter().zip(&report.networks.0).map(|(program, (_, network))| {
         let (dropped, why) = reasons(&network.drop);
         let numbers = [network.received, network.forward, network.punt].map(grouped);
-        [engine.painted(program.vid)].into_iter().chain(numbers).chain([dropped, why]).collect()
+        [networks.painted(program.vid)].into_iter().chain(numbers).chain([dropped, why]).collect()
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
     if !report.unclaimed.0.is_empty() {

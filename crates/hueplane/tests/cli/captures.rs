@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::support::Scratch;
 
 /// Two networks that between them take every frame of p0, so that no packet stops at design select.
-const ALL: &str = r#"
+pub const ALL: &str = r#"
 apiVersion: hueplane/v1
 kind: Network
 metadata: {name: everything}
@@ -34,7 +34,7 @@ spec:
   rate_limit: {packets_per_second: 50, burst_packets: 20}
 "#;
 
-fn captures() -> Vec<PathBuf> {
+pub fn captures() -> Vec<PathBuf> {
     let Some(dir) = hue_testdata::path("pcap") else { return Vec::new() };
     let all = fs::read_dir(&dir).unwrap().chain(fs::read_dir(dir.join("ndpi")).unwrap());
     let mut files: Vec<PathBuf> =

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test helper may panic
 
 mod captures;
+mod card;
 mod demo;
 mod documents;
 mod live;

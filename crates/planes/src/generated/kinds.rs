@@ -100,7 +100,7 @@ impl Kind {
     #[must_use]
     pub const fn runs_on(self) -> &'static [&'static str] {
         match self {
-            Self::Ipv4 => &["soft"],
+            Self::Ipv4 => &["soft", "card"],
         }
     }
 }

@@ -82,7 +82,9 @@ impl<K: Key> Store<K> {
         let Some(card) = &mut self.card else { return Ok(()) };
         for delta in self.dag.take_deltas() {
             card.apply(&delta).map_err(|error| match error {
-                Dag36Error::Full { words_max, .. } => Refused::Full(Amount::words(u64::from(words_max))),
+                Dag36Error::Full { words_max, .. } | Dag36Error::LevelFull { words_max, .. } => {
+                    Refused::Full(Amount::words(u64::from(words_max)))
+                }
                 unknown @ Dag36Error::Unknown(_) => Refused::Other(Failure::Broken(unknown.to_string())),
             })?;
         }

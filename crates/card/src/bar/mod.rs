@@ -1,0 +1,86 @@
+//! Registers of a card that is plugged in: a memory region of its PCI function, mapped from the file that the kernel
+//! shows for it (`/sys/bus/pci/devices/…/resourceN`). Any file that can be mapped will do, which is how it is tested.
+//!
+//! A fence: register accesses are volatile reads and writes of mapped memory.
+
+#![allow(unsafe_code)]
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+
+use memmap2::{MmapOptions, MmapRaw};
+use thiserror::Error;
+
+use crate::registers::{AccessError, Registers, SPACE_BYTES, check};
+
+/// Why a file is no register space.
+#[derive(Debug, Error)]
+pub enum BarError {
+    /// It cannot be opened or mapped.
+    #[error("{path}: {source}")]
+    Map {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is too short for the registers of a card.
+    #[error("{path}: {bytes} bytes: expected at least {min}")]
+    Short {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+        /// The least.
+        min: u32,
+    },
+}
+
+/// Shortest space: one page holds all registers.
+pub const BAR_BYTES_MIN: u32 = 4096;
+
+/// A mapped register space.
+pub struct Bar {
+    map: MmapRaw,
+    bytes: u32,
+}
+
+impl Bar {
+    /// Maps a file.
+    ///
+    /// # Errors
+    /// `Map`, `Short`.
+    pub fn open(path: &Path) -> Result<Self, BarError> {
+        let fault = |source| BarError::Map { path: path.to_owned(), source };
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(fault)?;
+        let length = file.metadata().map_err(fault)?.len();
+        if length < u64::from(BAR_BYTES_MIN) {
+            return Err(BarError::Short { path: path.to_owned(), bytes: length, min: BAR_BYTES_MIN });
+        }
+        let bytes = u32::try_from(length).unwrap_or(u32::MAX).min(SPACE_BYTES);
+        let map = MmapOptions::new().len(bytes as usize).map_raw(&file).map_err(fault)?;
+        Ok(Self { map, bytes })
+    }
+
+    fn at(&self, address: u32) -> Result<*mut u32, AccessError> {
+        check(address, self.bytes)?;
+        Ok(self.map.as_mut_ptr().wrapping_add(address as usize).cast())
+    }
+}
+
+impl Registers for Bar {
+    fn read(&mut self, address: u32) -> Result<u32, AccessError> {
+        let at = self.at(address)?;
+        // SAFETY: `at` is a multiple of 4 inside the mapping, which begins at a page and lives as long as `self`.
+        // Others may change what it points at: that is what registers do, so the access is volatile.
+        let value = unsafe { at.read_volatile() };
+        Ok(u32::from_le(value))
+    }
+
+    fn write(&mut self, address: u32, value: u32) -> Result<(), AccessError> {
+        let at = self.at(address)?;
+        // SAFETY: as above; the mapping is writable, as the file was opened for writing.
+        unsafe { at.write_volatile(value.to_le()) };
+        Ok(())
+    }
+}

@@ -1,0 +1,328 @@
+//! A card as its registers show it: what the image is, rows of its tables, its counters.
+//!
+//! Flow: card → rows → **device** → registers. Nothing is believed: what the card says of itself must make sense, a table
+//! access must end, and a row is checked against the image before a register is touched.
+
+use hue_planes::Kind;
+
+use crate::error::CardError;
+use crate::generated as regs;
+use crate::registers::Registers;
+use crate::rows::{ROW_WORDS, Row, Table, Words};
+
+/// Reads of the result of a table access before the card counts as broken; the card itself gives up after 64 clocks.
+const POLLS_MAX: usize = 1000;
+/// Most planes an image can have.
+const PLANES_MAX: u32 = 16;
+/// Most networks an image can have.
+const NETS_MAX: u32 = 64;
+/// Codes of unclaimed frames, and one that none has.
+const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
+/// Most rows a table can have.
+const ROWS_MAX: u32 = 1 << 24;
+
+/// How an image keeps routes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// Ternary rows, each plane its own.
+    Tcam,
+    /// One trie in 36-bit words for all networks.
+    Dag36,
+}
+
+impl Layout {
+    /// Its name in `rtl/images`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcam => "tcam",
+            Self::Dag36 => "dag36",
+        }
+    }
+}
+
+/// What an image is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Description {
+    /// Its name.
+    pub name: String,
+    /// Version of the registers: major, minor.
+    pub version: (u16, u16),
+    /// Clock of the data path, kHz.
+    pub clock_khz: u32,
+    /// Bytes a beat.
+    pub bus_bytes: u32,
+    /// MAC ports; the first are numbered 0 and up.
+    pub mac_ports: u32,
+    /// CPU queues; numbered after the MAC ports.
+    pub cpu_queues: u32,
+    /// Kinds of plane.
+    pub kinds: Vec<Kind>,
+    /// How routes are kept.
+    pub layout: Layout,
+    /// Planes, each with a clock gate.
+    pub planes: u32,
+    /// Networks at most.
+    pub nets: u32,
+    /// Rows of design select.
+    pub select_rows: u32,
+    /// Virtual ports that group frames can reach, all ports together.
+    pub attach_rows: u32,
+    /// Routes of a plane (tcam).
+    pub route_rows: u32,
+    /// Local addresses of a plane (tcam).
+    pub local_rows: u32,
+    /// Next hops: of a plane (tcam), of all networks together (dag36).
+    pub hop_rows: u32,
+    /// Words of each level (dag36).
+    pub level_words: [u32; 4],
+}
+
+impl Description {
+    /// Rows of a table of this image; 0 for one that it does not have.
+    #[must_use]
+    pub fn rows(&self, table: Table) -> u32 {
+        let [level0, level1, level2, level3] = self.level_words;
+        let ports = self.mac_ports + self.cpu_queues;
+        match table {
+            regs::SELECT => self.select_rows,
+            regs::ATTACH => self.attach_rows,
+            regs::ATTACH_HEAD => ports,
+            regs::NETWORK | regs::METER => self.nets,
+            regs::ROUTE => self.planes * self.route_rows,
+            regs::LOCAL => self.planes * self.local_rows,
+            regs::HOP => match self.layout {
+                Layout::Tcam => self.planes * self.hop_rows,
+                Layout::Dag36 => self.hop_rows,
+            },
+            regs::LEVEL0 => level0,
+            regs::LEVEL1 => level1,
+            regs::LEVEL2 => level2,
+            regs::LEVEL3 => level3,
+            regs::COUNT => self.nets * 32,
+            regs::BYTES => self.nets * 2,
+            regs::PORT => ports * 8,
+            regs::UNCLAIMED => UNCLAIMED_ROWS,
+            regs::OUT_DROPS => ports * NETS_MAX,
+            _ => 0,
+        }
+    }
+}
+
+/// A card that was recognised.
+pub struct Device<R> {
+    registers: R,
+    description: Description,
+    /// Table and row that the access unit was last told.
+    told: Option<(u32, u32)>,
+}
+
+impl<R: Registers> Device<R> {
+    /// Looks at what answers.
+    ///
+    /// # Errors
+    /// `Unknown` when it is no card, one of another major version, or contradicts itself; `Access`.
+    pub fn discover(mut registers: R) -> Result<Self, CardError> {
+        let description = describe(&mut registers)?;
+        Ok(Self { registers, description, told: None })
+    }
+
+    /// What the image is.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// The registers themselves.
+    pub fn registers(&mut self) -> &mut R {
+        &mut self.registers
+    }
+
+    /// The registers themselves, to look at.
+    pub fn registers_ref(&self) -> &R {
+        &self.registers
+    }
+
+    /// Reads a register.
+    ///
+    /// # Errors
+    /// `Access`.
+    pub fn read(&mut self, address: u32) -> Result<u32, CardError> {
+        Ok(self.registers.read(address)?)
+    }
+
+    /// Writes a register.
+    ///
+    /// # Errors
+    /// `Access`.
+    pub fn write(&mut self, address: u32, value: u32) -> Result<(), CardError> {
+        Ok(self.registers.write(address, value)?)
+    }
+
+    /// Writes a row; packets meet the old one or the new one.
+    ///
+    /// # Errors
+    /// `Field`, `Table` for a row that the image does not have; then nothing was written. `Access`, `Table`.
+    pub fn write_row<T: Row>(&mut self, row: u32, value: &T) -> Result<(), CardError> {
+        let words = value.pack()?;
+        self.check(T::TABLE, row)?;
+        for (address, word) in regs::TABLE_DATA.into_iter().zip(words).take(T::TABLE.words()) {
+            self.registers.write(address, word)?;
+        }
+        self.command(T::TABLE, row, regs::TABLE_COMMAND_WRITE)
+    }
+
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn read_row<T: Row>(&mut self, row: u32) -> Result<T, CardError> {
+        self.fetch(row, regs::TABLE_COMMAND_READ)
+    }
+
+    /// Reads a counter and sets it to 0.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn take_row<T: Row>(&mut self, row: u32) -> Result<T, CardError> {
+        self.fetch(row, regs::TABLE_COMMAND_CLEAR)
+    }
+
+    fn fetch<T: Row>(&mut self, row: u32, command: u32) -> Result<T, CardError> {
+        self.check(T::TABLE, row)?;
+        self.command(T::TABLE, row, command)?;
+        let mut words: Words = [0; ROW_WORDS];
+        for (address, word) in regs::TABLE_DATA.into_iter().zip(&mut words).take(T::TABLE.words()) {
+            *word = self.registers.read(address)?;
+        }
+        Ok(T::unpack(&words))
+    }
+
+    fn check(&self, table: Table, row: u32) -> Result<(), CardError> {
+        if row >= self.description.rows(table) {
+            let reason = "the image has no such row";
+            return Err(CardError::Table { table: table.name, row, reason });
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, table: Table, row: u32, command: u32) -> Result<(), CardError> {
+        let told = self.told.take();
+        if told.is_none_or(|(id, _)| id != table.id) {
+            self.registers.write(regs::TABLE_ID, table.id)?;
+        }
+        if told.is_none_or(|(_, index)| index != row) {
+            self.registers.write(regs::TABLE_INDEX, row)?;
+        }
+        self.registers.write(regs::TABLE_COMMAND, command)?;
+        let fault = |reason| Err(CardError::Table { table: table.name, row, reason });
+        for _ in 0..POLLS_MAX {
+            let status = self.registers.read(regs::TABLE_STATUS)?;
+            if status & !(regs::TABLE_STATUS_BUSY | regs::TABLE_STATUS_ERROR) != 0 {
+                return fault("the result has bits that mean nothing");
+            }
+            if status & regs::TABLE_STATUS_BUSY != 0 {
+                continue;
+            }
+            self.told = Some((table.id, row));
+            return match status >> regs::TABLE_STATUS_ERROR.trailing_zeros() {
+                regs::TABLE_ERROR_NONE => Ok(()),
+                regs::TABLE_ERROR_NO_TABLE => fault("the card has no such table"),
+                regs::TABLE_ERROR_RANGE => fault("the card has no such row"),
+                _ => fault("the card refused"),
+            };
+        }
+        fault("the access did not end")
+    }
+}
+
+fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
+    let unknown = |what, found: String, expected: &str| CardError::Unknown {
+        what,
+        found,
+        expected: expected.to_owned(),
+    };
+    let ident = registers.read(regs::IDENT)?;
+    if ident != regs::IDENT_RESET {
+        return Err(unknown("the identification", format!("0x{ident:08x}"), "0x48554543"));
+    }
+    let version = registers.read(regs::VERSION)?;
+    let version = ((version >> 16) as u16, version as u16);
+    let major = (regs::VERSION_RESET >> 16) as u16;
+    if version.0 != major {
+        return Err(unknown("the version", format!("{}.{}", version.0, version.1), &format!("{major}.x")));
+    }
+    // What the path to the card does to bits that change.
+    for pattern in [0xffff_ffff, 0x5a5a_0ff1, 0] {
+        registers.write(regs::SCRATCH, pattern)?;
+        let found = registers.read(regs::SCRATCH)?;
+        if found != pattern {
+            let expected = format!("0x{pattern:08x}, which was written");
+            return Err(unknown("the scratch register", format!("0x{found:08x}"), &expected));
+        }
+    }
+    let mut number = |what, address, min, max| {
+        let found = registers.read(address)?;
+        if (min..=max).contains(&found) {
+            return Ok(found);
+        }
+        Err(unknown(what, found.to_string(), &format!("{min} to {max}")))
+    };
+    let clock_khz = number("the clock in kHz", regs::CLOCK, 1, 10_000_000)?;
+    let planes = number("the number of planes", regs::PLANES, 1, PLANES_MAX)?;
+    let nets = number("the number of networks", regs::NETS, 1, NETS_MAX)?;
+    let select_rows = number("rows of design select", regs::SELECT_ROWS, 1, ROWS_MAX)?;
+    let attach_rows = number("rows of ATTACH", regs::ATTACH_ROWS, 1, ROWS_MAX)?;
+    let hop_rows = number("next-hop rows", regs::HOP_ROWS, 1, ROWS_MAX / PLANES_MAX)?;
+    let tcam =
+        number("the layout", regs::LAYOUT, regs::LAYOUT_TCAM, regs::LAYOUT_DAG36)? == regs::LAYOUT_TCAM;
+    let (ternary, words) = if tcam { ((1, ROWS_MAX / PLANES_MAX), (0, 0)) } else { ((0, 0), (1, ROWS_MAX)) };
+    let route_rows = number("route rows", regs::ROUTE_ROWS, ternary.0, ternary.1)?;
+    let local_rows = number("local rows", regs::LOCAL_ROWS, ternary.0, ternary.1)?;
+    let mut level_words = [0; 4];
+    for (address, count) in regs::LEVEL_WORDS.into_iter().zip(&mut level_words) {
+        *count = number("words of a level", address, words.0, words.1)?;
+    }
+    let bus = registers.read(regs::BUS)?;
+    let [bus_bytes, mac_ports, cpu_queues, _] = bus.to_le_bytes().map(u32::from);
+    if ![8, 32, 64].contains(&bus_bytes) || mac_ports + cpu_queues > 8 || mac_ports == 0 || cpu_queues == 0 {
+        return Err(unknown("the bus", format!("0x{bus:08x}"), "8, 32 or 64 bytes and at most 8 streams"));
+    }
+    let bitmap = registers.read(regs::KINDS)?;
+    let kinds: Vec<Kind> =
+        Kind::ALL.into_iter().filter(|kind| bitmap.checked_shr(*kind as u32).unwrap_or(0) & 1 != 0).collect();
+    let layout = if tcam { Layout::Tcam } else { Layout::Dag36 };
+    let name = image_name(registers)?;
+    Ok(Description {
+        name,
+        version,
+        clock_khz,
+        bus_bytes,
+        mac_ports,
+        cpu_queues,
+        kinds,
+        layout,
+        planes,
+        nets,
+        select_rows,
+        attach_rows,
+        route_rows,
+        local_rows,
+        hop_rows,
+        level_words,
+    })
+}
+
+fn image_name(registers: &mut impl Registers) -> Result<String, CardError> {
+    let mut bytes = Vec::with_capacity(4 * regs::IMAGE_NAME.len());
+    for address in regs::IMAGE_NAME {
+        bytes.extend(registers.read(address)?.to_le_bytes());
+    }
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let name = bytes.get(..end).unwrap_or_default();
+    if !name.iter().all(u8::is_ascii_graphic) {
+        let what = "the name of the image";
+        let expected = "printable ASCII".to_owned();
+        return Err(CardError::Unknown { what, found: format!("{name:02x?}"), expected });
+    }
+    Ok(String::from_utf8_lossy(name).into_owned())
+}

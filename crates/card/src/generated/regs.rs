@@ -1,0 +1,689 @@
+// Generated from spec/regs by spec/regs/generate.py: edit those files, then `make generate`.
+use crate::rows::{FieldError, ROW_WORDS, Row, Table, Words, get, put};
+
+/// Identification: The letters HUEC: this is a card of hueplane.
+pub const IDENT: u32 = 0x000;
+/// Its value after reset.
+pub const IDENT_RESET: u32 = 0x48554543;
+
+/// Version: Version of this register layout. A driver refuses another major version.
+pub const VERSION: u32 = 0x004;
+/// Its value after reset.
+pub const VERSION_RESET: u32 = 0x00010000;
+/// Grows when something is added. Mask.
+pub const VERSION_MINOR: u32 = 0x0000ffff;
+/// Grows when something changes its meaning. Mask.
+pub const VERSION_MAJOR: u32 = 0xffff0000;
+
+/// Clock: Clock of the data path.
+pub const CLOCK: u32 = 0x008;
+
+/// Bus: Width of the streams, and how many there are.
+pub const BUS: u32 = 0x00c;
+/// Bytes a beat: 8, 32 or 64. Mask.
+pub const BUS_BYTES: u32 = 0x000000ff;
+/// MAC ports. Mask.
+pub const BUS_MAC_PORTS: u32 = 0x0000ff00;
+/// CPU queues. Mask.
+pub const BUS_CPU_QUEUES: u32 = 0x00ff0000;
+
+/// Kinds: Kinds of plane in the image.
+pub const KINDS: u32 = 0x010;
+
+/// Layout: How routes are kept.
+pub const LAYOUT: u32 = 0x014;
+
+/// Planes: Planes, each with a clock gate.
+pub const PLANES: u32 = 0x018;
+
+/// Networks: Networks the image holds.
+pub const NETS: u32 = 0x01c;
+
+/// Rows of design select: Size of SELECT.
+pub const SELECT_ROWS: u32 = 0x020;
+
+/// Rows of ATTACH: Size of ATTACH.
+pub const ATTACH_ROWS: u32 = 0x024;
+
+/// Route rows: Size of ROUTE for one plane; 0 without tcam.
+pub const ROUTE_ROWS: u32 = 0x028;
+
+/// Local rows: Size of LOCAL for one plane; 0 without tcam.
+pub const LOCAL_ROWS: u32 = 0x02c;
+
+/// Next-hop rows: Size of HOP: of one plane with tcam, in all with dag36.
+pub const HOP_ROWS: u32 = 0x030;
+
+/// Words of the levels: Size of LEVEL0 to LEVEL3; 0 without dag36.
+pub const LEVEL_WORDS: [u32; 4] = [0x034, 0x038, 0x03c, 0x040];
+
+/// Name of the image: Sixteen ASCII characters, the first in the low byte of the first register, then zeros.
+pub const IMAGE_NAME: [u32; 4] = [0x044, 0x048, 0x04c, 0x050];
+
+/// Scratch: Keeps what is written; a driver tests the path to the card with it.
+pub const SCRATCH: u32 = 0x080;
+
+/// Control: How the card behaves.
+pub const CONTROL: u32 = 0x084;
+/// Full queues hold back what feeds them instead of dropping: for captures. Mask.
+pub const CONTROL_OFFLINE: u32 = 0x00000001;
+
+/// Cycles, low: Clock cycles since reset. Reading takes a copy of the high half.
+pub const CYCLES_LOW: u32 = 0x088;
+
+/// Cycles, high: The high half when the low one was last read.
+pub const CYCLES_HIGH: u32 = 0x08c;
+
+/// Clock gates: Planes that stand still; they keep their state.
+pub const GATES: u32 = 0x090;
+
+/// Packets of gated planes: What becomes of them.
+pub const GATED: u32 = 0x094;
+/// 0 dropped and counted, 1 to the CPU queue. Mask.
+pub const GATED_TO_CPU: u32 = 0x00000001;
+
+/// Interrupt status: What happened; writing a 1 clears the bit.
+pub const INTERRUPT_STATUS: u32 = 0x098;
+/// A table access was refused or not answered. Mask.
+pub const INTERRUPT_STATUS_TABLE_ERROR: u32 = 0x00000001;
+/// A register access met no register, or wrote a part of one. Mask.
+pub const INTERRUPT_STATUS_ACCESS_ERROR: u32 = 0x00000002;
+/// A memory word was found wrong. Mask.
+pub const INTERRUPT_STATUS_MEMORY_ERROR: u32 = 0x00000004;
+/// A queue dropped a packet. Mask.
+pub const INTERRUPT_STATUS_QUEUE_DROP: u32 = 0x00000008;
+
+/// Interrupt enable: Which bits of the status raise the interrupt.
+pub const INTERRUPT_ENABLE: u32 = 0x09c;
+
+/// Records accepted: Records that entered the stages, modulo 2^32.
+pub const ACCEPTED: u32 = 0x0a0;
+
+/// Records retired: Records that left the stages, modulo 2^32. What was freed when ACCEPTED was a may be
+/// used again once RETIRED has reached a.
+pub const RETIRED: u32 = 0x0a4;
+
+/// Activity: Whether anything is under way.
+pub const ACTIVITY: u32 = 0x0a8;
+/// No frame waits before or in the stages. Mask.
+pub const ACTIVITY_INGRESS_IDLE: u32 = 0x00000001;
+/// No frame is anywhere in the card. Mask.
+pub const ACTIVITY_IDLE: u32 = 0x00000002;
+
+/// Table: Which table the next command means.
+pub const TABLE_ID: u32 = 0x100;
+
+/// Row: Which row the next command means.
+pub const TABLE_INDEX: u32 = 0x104;
+
+/// Command: Writing starts an access; while one runs it is refused with an error.
+pub const TABLE_COMMAND: u32 = 0x108;
+
+/// Result: Of the latest command.
+pub const TABLE_STATUS: u32 = 0x10c;
+/// The access runs. Mask.
+pub const TABLE_STATUS_BUSY: u32 = 0x00000001;
+/// 0 done, 1 no such table, 2 no such row, 3 not allowed. Mask.
+pub const TABLE_STATUS_ERROR: u32 = 0x00000006;
+
+/// Row data: The row to write, or the row that was read; bits 31 to 0 come first.
+pub const TABLE_DATA: [u32; 8] = [0x120, 0x124, 0x128, 0x12c, 0x130, 0x134, 0x138, 0x13c];
+
+/// Layout: Ternary rows, each plane its own.
+pub const LAYOUT_TCAM: u32 = 1;
+
+/// Layout: One trie in 36-bit words for all networks.
+pub const LAYOUT_DAG36: u32 = 2;
+
+/// TableCommand: Reads a row into the row data.
+pub const TABLE_COMMAND_READ: u32 = 1;
+
+/// TableCommand: Writes the row data.
+pub const TABLE_COMMAND_WRITE: u32 = 2;
+
+/// TableCommand: Reads a counter into the row data and sets it to 0, in one clock.
+pub const TABLE_COMMAND_CLEAR: u32 = 3;
+
+/// TableError: Done.
+pub const TABLE_ERROR_NONE: u32 = 0;
+
+/// TableError: The image has no such table.
+pub const TABLE_ERROR_NO_TABLE: u32 = 1;
+
+/// TableError: The table has no such row.
+pub const TABLE_ERROR_RANGE: u32 = 2;
+
+/// TableError: The table cannot do this.
+pub const TABLE_ERROR_REFUSED: u32 = 3;
+
+/// Design select. Index: row; the lowest that matches wins.
+pub const SELECT: Table = Table { name: "select", id: 1, bits: 133 };
+
+/// Attached virtual ports. Index: position.
+pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 14 };
+
+/// Attached virtual ports of a port. Index: port.
+pub const ATTACH_HEAD: Table = Table { name: "attach_head", id: 3, bits: 32 };
+
+/// Networks. Index: network.
+pub const NETWORK: Table = Table { name: "network", id: 4, bits: 85 };
+
+/// Meters. Index: network.
+pub const METER: Table = Table { name: "meter", id: 5, bits: 162 };
+
+/// Routes (tcam). Index: plane * route rows + row; the lowest that matches wins.
+pub const ROUTE: Table = Table { name: "route", id: 6, bits: 81 };
+
+/// Next hops. Index: hop_base + next hop (dag36); plane * hops + next hop (tcam).
+pub const HOP: Table = Table { name: "hop", id: 7, bits: 117 };
+
+/// Route words, first level (dag36). Index: word.
+pub const LEVEL0: Table = Table { name: "level0", id: 8, bits: 36 };
+
+/// Route words, second level (dag36). Index: word.
+pub const LEVEL1: Table = Table { name: "level1", id: 9, bits: 36 };
+
+/// Route words, third level (dag36). Index: word.
+pub const LEVEL2: Table = Table { name: "level2", id: 10, bits: 36 };
+
+/// Route words, fourth level (dag36). Index: word.
+pub const LEVEL3: Table = Table { name: "level3", id: 11, bits: 36 };
+
+/// Packets of a network. Index: network * 32 + outcome.
+pub const COUNT: Table = Table { name: "count", id: 12, bits: 64 };
+
+/// Bytes of a network. Index: network * 2 + (0 received, 1 sent).
+pub const BYTES: Table = Table { name: "bytes", id: 13, bits: 64 };
+
+/// Port counters. Index: port * 8 + (0 packets in, 1 bytes in, 2 dropped in: queue full, 3 packets out, 4
+/// bytes out, 5 dropped out).
+pub const PORT: Table = Table { name: "port", id: 14, bits: 64 };
+
+/// Unclaimed frames. Index: code.
+pub const UNCLAIMED: Table = Table { name: "unclaimed", id: 15, bits: 64 };
+
+/// Drops of output queues. Index: port * 64 + network.
+pub const OUT_DROPS: Table = Table { name: "out_drops", id: 16, bits: 64 };
+
+/// Local addresses (tcam). Index: plane * local rows + row.
+pub const LOCAL: Table = Table { name: "local", id: 18, bits: 33 };
+
+/// Design select: One way to find the network of a frame. Group frames go by ATTACH instead.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SelectRow {
+    /// The row is in use.
+    pub valid: bool,
+    /// The port must be the given one.
+    pub port_care: bool,
+    /// Port the frame arrives on.
+    pub port: u8,
+    /// The destination MAC address must be the given one.
+    pub mac_care: bool,
+    /// Destination MAC address.
+    pub mac: u64,
+    /// Bits of the inner destination that must agree.
+    pub inner_mask: u32,
+    /// Inner destination.
+    pub inner: u32,
+    /// There must be an inner destination, and it must agree.
+    pub inner_care: bool,
+    /// Network.
+    pub net: u8,
+    /// Its virtual port.
+    pub vport: u8,
+}
+
+impl Row for SelectRow {
+    const TABLE: Table = SELECT;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "select.valid", 0, 1, u64::from(self.valid))?;
+        put(&mut words, "select.port_care", 1, 1, u64::from(self.port_care))?;
+        put(&mut words, "select.port", 2, 3, u64::from(self.port))?;
+        put(&mut words, "select.mac_care", 5, 1, u64::from(self.mac_care))?;
+        put(&mut words, "select.mac", 6, 48, self.mac)?;
+        put(&mut words, "select.inner_mask", 54, 32, u64::from(self.inner_mask))?;
+        put(&mut words, "select.inner", 86, 32, u64::from(self.inner))?;
+        put(&mut words, "select.inner_care", 118, 1, u64::from(self.inner_care))?;
+        put(&mut words, "select.net", 119, 6, u64::from(self.net))?;
+        put(&mut words, "select.vport", 125, 8, u64::from(self.vport))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            valid: get(words, 0, 1) != 0,
+            port_care: get(words, 1, 1) != 0,
+            port: get(words, 2, 3) as u8,
+            mac_care: get(words, 5, 1) != 0,
+            mac: get(words, 6, 48),
+            inner_mask: get(words, 54, 32) as u32,
+            inner: get(words, 86, 32) as u32,
+            inner_care: get(words, 118, 1) != 0,
+            net: get(words, 119, 6) as u8,
+            vport: get(words, 125, 8) as u8,
+        }
+    }
+}
+
+/// Attached virtual ports: Who gets group frames: a run of rows a port, named by ATTACH_HEAD.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct AttachRow {
+    /// Network.
+    pub net: u8,
+    /// Its virtual port.
+    pub vport: u8,
+}
+
+impl Row for AttachRow {
+    const TABLE: Table = ATTACH;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "attach.net", 0, 6, u64::from(self.net))?;
+        put(&mut words, "attach.vport", 6, 8, u64::from(self.vport))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { net: get(words, 0, 6) as u8, vport: get(words, 6, 8) as u8 }
+    }
+}
+
+/// Attached virtual ports of a port: Where the port's run in ATTACH begins and how long it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct AttachHeadRow {
+    /// First position.
+    pub start: u16,
+    /// Positions.
+    pub count: u16,
+}
+
+impl Row for AttachHeadRow {
+    const TABLE: Table = ATTACH_HEAD;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "attach_head.start", 0, 16, u64::from(self.start))?;
+        put(&mut words, "attach_head.count", 16, 16, u64::from(self.count))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { start: get(words, 0, 16) as u16, count: get(words, 16, 16) as u16 }
+    }
+}
+
+/// Networks: What a network is; writing the root switches its routes at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct NetworkRow {
+    /// The network exists.
+    pub valid: bool,
+    /// Its id on this node.
+    pub vid: u16,
+    /// Plane, and clock gate, it belongs to.
+    pub plane: u8,
+    /// Root item of its routes (dag36).
+    pub root: u64,
+    /// First row of its next hops (dag36).
+    pub hop_base: u16,
+    /// Rows of its next hops.
+    pub hop_count: u16,
+}
+
+impl Row for NetworkRow {
+    const TABLE: Table = NETWORK;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "network.valid", 0, 1, u64::from(self.valid))?;
+        put(&mut words, "network.vid", 1, 12, u64::from(self.vid))?;
+        put(&mut words, "network.plane", 13, 4, u64::from(self.plane))?;
+        put(&mut words, "network.root", 17, 36, self.root)?;
+        put(&mut words, "network.hop_base", 53, 16, u64::from(self.hop_base))?;
+        put(&mut words, "network.hop_count", 69, 16, u64::from(self.hop_count))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            valid: get(words, 0, 1) != 0,
+            vid: get(words, 1, 12) as u16,
+            plane: get(words, 13, 4) as u8,
+            root: get(words, 17, 36),
+            hop_base: get(words, 53, 16) as u16,
+            hop_count: get(words, 69, 16) as u16,
+        }
+    }
+}
+
+/// Meters: Rate limit of a network. Writing fills the buckets and sets their time to 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MeterRow {
+    /// Limited in packets.
+    pub packets_on: bool,
+    /// Packets a second.
+    pub packets_rate: u64,
+    /// Packets at once.
+    pub packets_burst: u64,
+    /// Limited in bits.
+    pub bits_on: bool,
+    /// Bits a second.
+    pub bits_rate: u64,
+    /// Bits at once.
+    pub bits_burst: u64,
+}
+
+impl Row for MeterRow {
+    const TABLE: Table = METER;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "meter.packets_on", 0, 1, u64::from(self.packets_on))?;
+        put(&mut words, "meter.packets_rate", 1, 40, self.packets_rate)?;
+        put(&mut words, "meter.packets_burst", 41, 40, self.packets_burst)?;
+        put(&mut words, "meter.bits_on", 81, 1, u64::from(self.bits_on))?;
+        put(&mut words, "meter.bits_rate", 82, 40, self.bits_rate)?;
+        put(&mut words, "meter.bits_burst", 122, 40, self.bits_burst)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            packets_on: get(words, 0, 1) != 0,
+            packets_rate: get(words, 1, 40),
+            packets_burst: get(words, 41, 40),
+            bits_on: get(words, 81, 1) != 0,
+            bits_rate: get(words, 82, 40),
+            bits_burst: get(words, 122, 40),
+        }
+    }
+}
+
+/// Routes (tcam): A route of a plane, longer prefixes in lower rows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RouteRow {
+    /// The row is in use.
+    pub valid: bool,
+    /// Destination.
+    pub value: u32,
+    /// Bits of the destination that must agree.
+    pub mask: u32,
+    /// Next hop.
+    pub hop: u16,
+}
+
+impl Row for RouteRow {
+    const TABLE: Table = ROUTE;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "route.valid", 0, 1, u64::from(self.valid))?;
+        put(&mut words, "route.value", 1, 32, u64::from(self.value))?;
+        put(&mut words, "route.mask", 33, 32, u64::from(self.mask))?;
+        put(&mut words, "route.hop", 65, 16, u64::from(self.hop))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            valid: get(words, 0, 1) != 0,
+            value: get(words, 1, 32) as u32,
+            mask: get(words, 33, 32) as u32,
+            hop: get(words, 65, 16) as u16,
+        }
+    }
+}
+
+/// Next hops: What to do with packets whose route names the row.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct HopRow {
+    /// 0 no route, 1 the router itself, 2 no neighbour yet, 3 forward.
+    pub kind: u8,
+    /// Port to send on.
+    pub port: u8,
+    /// Longest IP packet the port takes, bytes.
+    pub mtu: u16,
+    /// Destination MAC address to write.
+    pub dst: u64,
+    /// Source MAC address to write.
+    pub src: u64,
+}
+
+impl Row for HopRow {
+    const TABLE: Table = HOP;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "hop.kind", 0, 2, u64::from(self.kind))?;
+        put(&mut words, "hop.port", 2, 3, u64::from(self.port))?;
+        put(&mut words, "hop.mtu", 5, 16, u64::from(self.mtu))?;
+        put(&mut words, "hop.dst", 21, 48, self.dst)?;
+        put(&mut words, "hop.src", 69, 48, self.src)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            kind: get(words, 0, 2) as u8,
+            port: get(words, 2, 3) as u8,
+            mtu: get(words, 5, 16) as u16,
+            dst: get(words, 21, 48),
+            src: get(words, 69, 48),
+        }
+    }
+}
+
+/// Route words, first level (dag36): Words of nodes that the first byte of an address meets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Level0Row {
+    /// As crates/tables/src/dag36.rs describes.
+    pub word: u64,
+}
+
+impl Row for Level0Row {
+    const TABLE: Table = LEVEL0;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "level0.word", 0, 36, self.word)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { word: get(words, 0, 36) }
+    }
+}
+
+/// Route words, second level (dag36): Words of nodes that the second byte meets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Level1Row {
+    /// The same.
+    pub word: u64,
+}
+
+impl Row for Level1Row {
+    const TABLE: Table = LEVEL1;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "level1.word", 0, 36, self.word)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { word: get(words, 0, 36) }
+    }
+}
+
+/// Route words, third level (dag36): Words of nodes that the third byte meets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Level2Row {
+    /// The same.
+    pub word: u64,
+}
+
+impl Row for Level2Row {
+    const TABLE: Table = LEVEL2;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "level2.word", 0, 36, self.word)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { word: get(words, 0, 36) }
+    }
+}
+
+/// Route words, fourth level (dag36): Words of nodes that the fourth byte meets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Level3Row {
+    /// The same.
+    pub word: u64,
+}
+
+impl Row for Level3Row {
+    const TABLE: Table = LEVEL3;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "level3.word", 0, 36, self.word)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { word: get(words, 0, 36) }
+    }
+}
+
+/// Packets of a network: By outcome of spec/kinds.toml.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct CountRow {
+    /// Packets.
+    pub value: u64,
+}
+
+impl Row for CountRow {
+    const TABLE: Table = COUNT;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "count.value", 0, 64, self.value)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { value: get(words, 0, 64) }
+    }
+}
+
+/// Bytes of a network: Frame bytes, destination MAC to last byte.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BytesRow {
+    /// Bytes.
+    pub value: u64,
+}
+
+impl Row for BytesRow {
+    const TABLE: Table = BYTES;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "bytes.value", 0, 64, self.value)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { value: get(words, 0, 64) }
+    }
+}
+
+/// Port counters: Frames and bytes at the ports.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PortRow {
+    /// Frames or bytes.
+    pub value: u64,
+}
+
+impl Row for PortRow {
+    const TABLE: Table = PORT;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "port.value", 0, 64, self.value)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { value: get(words, 0, 64) }
+    }
+}
+
+/// Unclaimed frames: Frames that are no network's, by reason of spec/kinds.toml.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct UnclaimedRow {
+    /// Frames.
+    pub value: u64,
+}
+
+impl Row for UnclaimedRow {
+    const TABLE: Table = UNCLAIMED;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "unclaimed.value", 0, 64, self.value)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { value: get(words, 0, 64) }
+    }
+}
+
+/// Drops of output queues: Packets of a network that found its share of a port's output queue full.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct OutDropsRow {
+    /// Packets.
+    pub value: u64,
+}
+
+impl Row for OutDropsRow {
+    const TABLE: Table = OUT_DROPS;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "out_drops.value", 0, 64, self.value)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { value: get(words, 0, 64) }
+    }
+}
+
+/// Local addresses (tcam): Addresses of the router itself, which cost no route row.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct LocalRow {
+    /// The row is in use.
+    pub valid: bool,
+    /// Address.
+    pub addr: u32,
+}
+
+impl Row for LocalRow {
+    const TABLE: Table = LOCAL;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "local.valid", 0, 1, u64::from(self.valid))?;
+        put(&mut words, "local.addr", 1, 32, u64::from(self.addr))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { valid: get(words, 0, 1) != 0, addr: get(words, 1, 32) as u32 }
+    }
+}

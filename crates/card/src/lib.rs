@@ -1,0 +1,28 @@
+//! The card: a substrate of real hardware logic, on an FPGA or as its simulated twin.
+//!
+//! Flow: control → program → **card** (plan → rows → device → registers) → the card's tables; frames go through its
+//! ports. The driver knows a card by its registers alone ([`Registers`]), which the [`Twin`] and a mapped [`Bar`] both
+//! have, so that what works on the twin works on a card. Registers and rows are generated from `spec/regs`.
+
+mod bar;
+mod card;
+mod device;
+mod error;
+pub mod generated;
+mod images;
+mod offline;
+mod plan;
+mod registers;
+mod routes;
+mod rows;
+mod twin;
+
+pub use bar::{BAR_BYTES_MIN, Bar, BarError};
+pub use card::{Card, NAME};
+pub use device::{Description, Device, Layout};
+pub use error::CardError;
+pub use images::Images;
+pub use offline::{Offered, Sent, Way};
+pub use registers::{AccessError, Registers, SPACE_BYTES};
+pub use rows::{FieldError, ROW_WORDS, Row, Table, Words};
+pub use twin::{FRAME_BYTES_MAX, Image, Twin, TwinFrame};

@@ -1,0 +1,213 @@
+//! Captures through the twin: frames in order, what became of each, in the order of the frames.
+//!
+//! Flow: frames → twin's ports → cycles → frames that left → **offline** → captures. Frames meet the meters in the order
+//! in which they are offered, full queues hold back instead of dropping, and cycles in which nothing is under way are not
+//! run. A frame that leaves is known by the tag that it came with; one that a network drops does not leave.
+
+use std::collections::HashMap;
+
+use hue_demux::PortId;
+use hue_planes::ipv4::Outcome;
+use hue_tables::Vid;
+use hue_wire::Mac;
+
+use crate::card::Card;
+use crate::error::CardError;
+use crate::generated as regs;
+use crate::twin::{FRAME_BYTES_MAX, Twin};
+
+/// Bytes in front of a frame on a CPU queue.
+const CPU_HEADER_BYTES: usize = 16;
+/// Cycles that run between two looks at the watchdog.
+const SLICE_CYCLES: u64 = 65_536;
+/// Cycles without any beat moving after which the card counts as broken: more than a frame of 9,216 bytes takes at the
+/// narrowest bus through every queue.
+const STILL_CYCLES_MAX: u64 = 200_000;
+
+/// A frame for the card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offered<'a> {
+    /// Port it arrives on.
+    pub port: PortId,
+    /// When, nanoseconds from any start: meters run on it.
+    pub time_ns: u64,
+    /// Destination MAC to last byte.
+    pub bytes: &'a [u8],
+}
+
+/// Where a frame went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Out by a port.
+    Port(PortId),
+    /// To a network's own control plane.
+    Control {
+        /// The network.
+        vid: Vid,
+        /// Index of the virtual port that it arrived on.
+        vport: u16,
+        /// Why; `None` when the network's plane stands still and its packets go this way.
+        outcome: Option<Outcome>,
+    },
+}
+
+/// A frame that left the card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sent<'a> {
+    /// Which of the offered frames it was.
+    pub frame: usize,
+    /// Where it went.
+    pub way: Way,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Cycle in which its last beat left.
+    pub cycle: u64,
+}
+
+/// One that left, before all are in order.
+struct Left {
+    tag: u32,
+    vid: u16,
+    way: Way,
+    bytes: Vec<u8>,
+    cycle: u64,
+}
+
+impl Card<Twin> {
+    /// Sets the card up for captures: full queues hold back, and frames keep their order.
+    ///
+    /// # Errors
+    /// `Access`.
+    pub fn set_offline(&mut self) -> Result<(), CardError> {
+        self.device().write(regs::CONTROL, regs::CONTROL_OFFLINE)?;
+        self.twin().set_ordered(true);
+        Ok(())
+    }
+
+    /// Sets the card up as it is live: full queues drop, ports do not wait for each other.
+    ///
+    /// # Errors
+    /// `Access`.
+    pub fn set_live(&mut self) -> Result<(), CardError> {
+        self.device().write(regs::CONTROL, 0)?;
+        self.twin().set_ordered(false);
+        Ok(())
+    }
+
+    /// The twin itself: cycles, waves, pauses.
+    pub fn twin(&mut self) -> &mut Twin {
+        self.device().registers()
+    }
+
+    /// Takes frames through the card and hands out what left, in the order of the frames, copies of one by network.
+    /// Bytes beyond what a port takes do not matter: such a frame is too long in any case.
+    ///
+    /// # Errors
+    /// `Stuck`, `Nonsense`, `Assertion`, or `Port` for a port that the card does not have; frames may then be inside.
+    pub fn run(&mut self, frames: &[Offered<'_>], mut each: impl FnMut(Sent<'_>)) -> Result<(), CardError> {
+        let ports = self.description().mac_ports;
+        for (frame, tag) in frames.iter().zip(0u32..) {
+            let bytes = frame.bytes.get(..FRAME_BYTES_MAX).unwrap_or(frame.bytes);
+            let port = frame.port.get();
+            if u32::from(port) >= ports || !self.twin().push(port, frame.time_ns, tag, 0, bytes) {
+                return Err(CardError::Port { port, ports });
+            }
+        }
+        self.finish(frames.len())?;
+        let mut left = self.collect(frames.len())?;
+        // Frames of one network by one port came out in order; only networks overtake each other.
+        left.sort_by_key(|one| (one.tag, one.vid));
+        for one in &left {
+            each(Sent { frame: one.tag as usize, way: one.way, bytes: &one.bytes, cycle: one.cycle });
+        }
+        Ok(())
+    }
+
+    /// Runs until nothing is under way.
+    fn finish(&mut self, frames: usize) -> Result<(), CardError> {
+        let twin = self.twin();
+        while !twin.idle() {
+            twin.run(SLICE_CYCLES);
+            if let Some(failure) = twin.failure() {
+                return Err(CardError::Assertion(failure));
+            }
+            let cycles = twin.still_cycles();
+            if cycles > STILL_CYCLES_MAX && !twin.idle() {
+                return Err(CardError::Stuck { cycles, waiting: frames });
+            }
+        }
+        match twin.failure() {
+            Some(failure) => Err(CardError::Assertion(failure)),
+            None => Ok(()),
+        }
+    }
+
+    fn collect(&mut self, frames: usize) -> Result<Vec<Left>, CardError> {
+        let mut senders: HashMap<(u8, Mac), u16> = HashMap::new();
+        for program in self.programs() {
+            for port in &program.ports {
+                senders.entry((port.port.get(), port.mac)).or_insert(program.vid.get());
+            }
+        }
+        let ports = self.description().mac_ports;
+        let twin = self.twin();
+        let mut all = Vec::with_capacity(frames);
+        while let Some(frame) = twin.pop() {
+            if frame.tag as usize >= frames {
+                return Err(CardError::Nonsense(format!("a frame with tag {}, of {frames}", frame.tag)));
+            }
+            let (tag, cycle) = (frame.tag, frame.last_cycle);
+            if u32::from(frame.port) < ports {
+                let source = frame.bytes.get(6..).and_then(|rest| rest.first_chunk::<6>()).copied();
+                let vid = source.and_then(|source| senders.get(&(frame.port, Mac(source)))).copied();
+                let way = Way::Port(PortId::new(frame.port));
+                all.push(Left { tag, vid: vid.unwrap_or_default(), way, bytes: frame.bytes.to_vec(), cycle });
+            } else {
+                let (way, bytes) = punt(frame.bytes).map_err(CardError::Nonsense)?;
+                let vid = match way {
+                    Way::Control { vid, .. } => vid.get(),
+                    Way::Port(_) => 0,
+                };
+                all.push(Left { tag, vid, way, bytes: bytes.to_vec(), cycle });
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// What a frame on a CPU queue says of itself.
+fn punt(bytes: &[u8]) -> Result<(Way, &[u8]), String> {
+    let Some((header, frame)) = bytes.split_first_chunk::<CPU_HEADER_BYTES>() else {
+        return Err(format!("{} bytes on a CPU queue: expected a header of {CPU_HEADER_BYTES}", bytes.len()));
+    };
+    let [vid_high, vid_low, _, vport, outcome, _, _, _, length_high, length_low, ..] = *header;
+    let length = u16::from_be_bytes([length_high, length_low]);
+    if usize::from(length) != frame.len() {
+        return Err(format!("a CPU header says {length} bytes, {} follow", frame.len()));
+    }
+    let vid = u16::from_be_bytes([vid_high, vid_low]);
+    let vid = Vid::new(vid).ok_or_else(|| format!("a CPU header names network {vid}"))?;
+    if outcome != 0 && Outcome::from_code(outcome).is_none() {
+        return Err(format!("a CPU header names outcome {outcome}"));
+    }
+    let outcome = Outcome::from_code(outcome);
+    Ok((Way::Control { vid, vport: u16::from(vport), outcome }, frame))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_cpu_queues_are_read_or_refused() {
+        let mut bytes = vec![0, 7, 1, 2, 2, 0, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0xa, 0xb, 0xc];
+        let way = Way::Control { vid: Vid::new(7).unwrap(), vport: 2, outcome: Some(Outcome::Arp) };
+        assert_eq!(punt(&bytes), Ok((way, &[0xa, 0xb, 0xc][..])));
+        for (at, value) in [(9, 4), (1, 0), (0, 0xff), (4, 31)] {
+            let before = std::mem::replace(&mut bytes[at], value);
+            assert!(punt(&bytes).is_err(), "byte {at}");
+            bytes[at] = before;
+        }
+        assert!(punt(&bytes[..15]).is_err());
+    }
+}

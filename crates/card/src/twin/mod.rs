@@ -1,0 +1,332 @@
+//! The twin: the card's own RTL, compiled by Verilator into a shared library and run in this process.
+//!
+//! Flow: frames and register accesses → **twin** → cycles of the card → frames. What the library offers is
+//! `rtl/twin/hue_twin.h`; this is the one place with foreign functions.
+//!
+//! A fence. What makes the calls sound: a library is used only if it has every function and speaks [`ABI`]; a twin is
+//! made by its library and given back to it once; every call takes `&mut self` or reads plain numbers, so that one
+//! thread is inside at a time; the library is kept until the last twin has gone.
+
+#![allow(unsafe_code)]
+
+mod seal;
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
+
+use crate::error::CardError;
+use crate::registers::{AccessError, Registers, SPACE_BYTES, check};
+
+/// Version of the library interface.
+const ABI: u32 = 1;
+/// Longest frame the twin takes; the card cuts at less.
+pub const FRAME_BYTES_MAX: usize = 65_535;
+
+const OK: c_int = 0;
+const REFUSED: c_int = 2;
+const NO_ANSWER: c_int = 3;
+
+/// The library's twin; only it knows what is inside.
+#[repr(C)]
+struct Handle {
+    _private: [u8; 0],
+}
+
+#[repr(C)]
+struct RawFrame {
+    bytes: *const u8,
+    len: u32,
+    tag: u32,
+    port: u32,
+    first_cycle: u64,
+    last_cycle: u64,
+}
+
+macro_rules! functions {
+    ($($field:ident = $symbol:literal: $kind:ty;)*) => {
+        struct Functions { $($field: Symbol<$kind>,)* }
+
+        impl Functions {
+            fn find(library: &Library, path: &Path) -> Result<Self, CardError> {
+                // SAFETY: the types are those of rtl/twin/hue_twin.h, whose version is checked before any other call.
+                unsafe {
+                    Ok(Self { $($field: library.get(concat!($symbol, "\0").as_bytes()).map_err(|_| {
+                        CardError::ImageFile { path: path.to_owned(), reason: format!("it has no {}", $symbol) }
+                    })?,)* })
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    abi = "hue_twin_abi": unsafe extern "C" fn() -> u32;
+    image = "hue_twin_image": unsafe extern "C" fn() -> *const c_char;
+    new = "hue_twin_new": unsafe extern "C" fn() -> *mut Handle;
+    free = "hue_twin_free": unsafe extern "C" fn(*mut Handle);
+    push = "hue_twin_push": unsafe extern "C" fn(*mut Handle, u32, u64, u32, u64, *const u8, usize) -> c_int;
+    pop = "hue_twin_pop": unsafe extern "C" fn(*mut Handle, *mut RawFrame) -> c_int;
+    read = "hue_twin_read": unsafe extern "C" fn(*mut Handle, u32, *mut u32) -> c_int;
+    write = "hue_twin_write": unsafe extern "C" fn(*mut Handle, u32, u32) -> c_int;
+    run = "hue_twin_run": unsafe extern "C" fn(*mut Handle, u64) -> u64;
+    run_exactly = "hue_twin_run_exactly": unsafe extern "C" fn(*mut Handle, u64);
+    cycles = "hue_twin_cycles": unsafe extern "C" fn(*const Handle) -> u64;
+    idle = "hue_twin_idle": unsafe extern "C" fn(*const Handle) -> c_int;
+    still_cycles = "hue_twin_still_cycles": unsafe extern "C" fn(*const Handle) -> u64;
+    interrupt = "hue_twin_interrupt": unsafe extern "C" fn(*const Handle) -> c_int;
+    ordered = "hue_twin_ordered": unsafe extern "C" fn(*mut Handle, c_int);
+    stress = "hue_twin_stress": unsafe extern "C" fn(*mut Handle, u64, u32, u32) -> c_int;
+    wave = "hue_twin_wave": unsafe extern "C" fn(*mut Handle, *const c_char, u64, u64) -> c_int;
+    wave_end = "hue_twin_wave_end": unsafe extern "C" fn(*mut Handle);
+    failure = "hue_twin_failure": unsafe extern "C" fn(*const Handle) -> *const c_char;
+}
+
+/// An image file that was loaded.
+#[derive(Clone)]
+pub struct Image {
+    library: Arc<Loaded>,
+}
+
+struct Loaded {
+    functions: Functions,
+    path: PathBuf,
+    // Dropped last: the functions are of it.
+    _library: Library,
+}
+
+/// A frame that left the twin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TwinFrame<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Tag of the frame that it came from.
+    pub tag: u32,
+    /// Port it left by: 0 to 3 MAC ports, 4 to 7 CPU queues.
+    pub port: u8,
+    /// Cycle in which its first beat moved.
+    pub first_cycle: u64,
+    /// Cycle in which its last beat moved.
+    pub last_cycle: u64,
+}
+
+/// A running card of an image.
+pub struct Twin {
+    library: Arc<Loaded>,
+    handle: NonNull<Handle>,
+}
+
+// SAFETY: a twin owns all it touches (the library keeps nothing of its own between calls), and `&self` only reads, so it
+// can be moved to another thread as a whole.
+unsafe impl Send for Twin {}
+
+impl Image {
+    /// Loads an image file.
+    ///
+    /// # Errors
+    /// `ImageFile` when it is no library, no twin, or of another version.
+    pub fn load(path: &Path) -> Result<Self, CardError> {
+        let fault = |reason: String| CardError::ImageFile { path: path.to_owned(), reason };
+        // With a slash in it the system does not look anywhere else.
+        let file = path.canonicalize().map_err(|error| fault(error.to_string()))?;
+        seal::check(&file).map_err(fault)?;
+        // SAFETY: loading runs the initialisers of the library, those of the C++ runtime and Verilator. The file is an
+        // image that the caller names and is whole (a cut one would fault when its pages are touched); that it is a sound
+        // one is as much a matter of trust as a bitstream's.
+        let library = unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) };
+        let library = library.map_err(|error| fault(format!("no shared library: {error}")))?;
+        let functions = Functions::find(&library, path)?;
+        // SAFETY: takes nothing, returns a number, in every version.
+        let abi = unsafe { (functions.abi)() };
+        if abi != ABI {
+            return Err(fault(format!(
+                "version {abi} of the twin interface, expected {ABI}: make the images again"
+            )));
+        }
+        Ok(Self { library: Arc::new(Loaded { functions, path: path.to_owned(), _library: library }) })
+    }
+
+    /// The name that it was built under.
+    #[must_use]
+    pub fn name(&self) -> String {
+        // SAFETY: the function returns a string constant of the library, which `self` keeps loaded.
+        let name = unsafe { CStr::from_ptr((self.library.functions.image)()) };
+        name.to_string_lossy().into_owned()
+    }
+
+    /// A card after reset.
+    ///
+    /// # Errors
+    /// `ImageFile` when there is no memory for it.
+    pub fn start(&self) -> Result<Twin, CardError> {
+        // SAFETY: makes a twin of its own, which `Twin` owns.
+        let handle = unsafe { (self.library.functions.new)() };
+        let handle = NonNull::new(handle).ok_or_else(|| CardError::ImageFile {
+            path: self.library.path.clone(),
+            reason: "no memory for a twin".to_owned(),
+        })?;
+        Ok(Twin { library: Arc::clone(&self.library), handle })
+    }
+}
+
+impl Twin {
+    fn functions(&self) -> &Functions {
+        &self.library.functions
+    }
+
+    /// Queues a frame outside a port, to be offered from cycle `not_before` on. Returns `false`, and does nothing, for a
+    /// port that is not there or a frame above [`FRAME_BYTES_MAX`].
+    pub fn push(&mut self, port: u8, time_ns: u64, tag: u32, not_before: u64, bytes: &[u8]) -> bool {
+        let (handle, length) = (self.handle.as_ptr(), bytes.len());
+        // SAFETY: the handle is live and ours alone; the bytes are copied before the call returns.
+        let result = unsafe {
+            (self.functions().push)(handle, u32::from(port), time_ns, tag, not_before, bytes.as_ptr(), length)
+        };
+        result == OK
+    }
+
+    /// The oldest frame that left and was not taken.
+    pub fn pop(&mut self) -> Option<TwinFrame<'_>> {
+        let mut raw =
+            RawFrame { bytes: std::ptr::null(), len: 0, tag: 0, port: 0, first_cycle: 0, last_cycle: 0 };
+        // SAFETY: the handle is live and ours alone; `raw` is written only inside the call.
+        if unsafe { (self.functions().pop)(self.handle.as_ptr(), &raw mut raw) } != OK {
+            return None;
+        }
+        let bytes = if raw.bytes.is_null() || raw.len == 0 {
+            &[]
+        } else {
+            // SAFETY: the library keeps these bytes until the next pop or its end, both of which need `&mut self`,
+            // which the frame borrows.
+            unsafe { std::slice::from_raw_parts(raw.bytes, raw.len as usize) }
+        };
+        let port = u8::try_from(raw.port).unwrap_or(u8::MAX);
+        Some(TwinFrame {
+            bytes,
+            tag: raw.tag,
+            port,
+            first_cycle: raw.first_cycle,
+            last_cycle: raw.last_cycle,
+        })
+    }
+
+    /// Runs at most so many cycles and ends early when nothing is left to do; returns how many ran.
+    pub fn run(&mut self, cycles: u64) -> u64 {
+        // SAFETY: the handle is live and ours alone.
+        unsafe { (self.functions().run)(self.handle.as_ptr(), cycles) }
+    }
+
+    /// Runs exactly so many cycles.
+    pub fn run_exactly(&mut self, cycles: u64) {
+        // SAFETY: the handle is live and ours alone.
+        unsafe { (self.functions().run_exactly)(self.handle.as_ptr(), cycles) }
+    }
+
+    /// Cycles since reset.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        // SAFETY: the handle is live; the call only reads, and nobody changes it while `self` is borrowed.
+        unsafe { (self.functions().cycles)(self.handle.as_ptr()) }
+    }
+
+    /// Whether no frame waits outside the ports or is inside.
+    #[must_use]
+    pub fn idle(&self) -> bool {
+        // SAFETY: as in `cycles`.
+        unsafe { (self.functions().idle)(self.handle.as_ptr()) != 0 }
+    }
+
+    /// Cycles since a beat last moved on any stream.
+    #[must_use]
+    pub fn still_cycles(&self) -> u64 {
+        // SAFETY: as in `cycles`.
+        unsafe { (self.functions().still_cycles)(self.handle.as_ptr()) }
+    }
+
+    /// Whether the interrupt is raised.
+    #[must_use]
+    pub fn interrupt(&self) -> bool {
+        // SAFETY: as in `cycles`.
+        unsafe { (self.functions().interrupt)(self.handle.as_ptr()) != 0 }
+    }
+
+    /// Ordered mode: frames meet the stages in the order of pushing, whatever their ports. To be switched while idle.
+    pub fn set_ordered(&mut self, on: bool) {
+        // SAFETY: the handle is live and ours alone.
+        unsafe { (self.functions().ordered)(self.handle.as_ptr(), c_int::from(on)) }
+    }
+
+    /// Random pauses from a seed: of 256 cycles, in how many a port has no beat to offer and in how many it takes none;
+    /// 256 is always. Returns `false`, and does nothing, above that.
+    pub fn set_stress(&mut self, seed: u64, idle: u16, stall: u16) -> bool {
+        // SAFETY: the handle is live and ours alone.
+        unsafe {
+            (self.functions().stress)(self.handle.as_ptr(), seed, u32::from(idle), u32::from(stall)) == OK
+        }
+    }
+
+    /// Writes a wave of the cycles `[from, to)`.
+    ///
+    /// # Errors
+    /// `Wave` when the file cannot be written or the image knows no waves.
+    pub fn set_wave(&mut self, path: &Path, from: u64, to: u64) -> Result<(), CardError> {
+        let fault = || CardError::Wave(path.to_owned());
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| fault())?;
+        // SAFETY: the handle is live and ours alone; the name is a terminated string that is read inside the call.
+        let result = unsafe { (self.functions().wave)(self.handle.as_ptr(), name.as_ptr(), from, to) };
+        if result == OK { Ok(()) } else { Err(fault()) }
+    }
+
+    /// Ends the wave before its time.
+    pub fn end_wave(&mut self) {
+        // SAFETY: the handle is live and ours alone.
+        unsafe { (self.functions().wave_end)(self.handle.as_ptr()) }
+    }
+
+    /// The first assertion of the RTL that failed.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        // SAFETY: as in `cycles`; the string lives until the twin does, and is copied here.
+        unsafe {
+            let text = (self.functions().failure)(self.handle.as_ptr());
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+        }
+    }
+}
+
+impl Drop for Twin {
+    fn drop(&mut self) {
+        // SAFETY: given back once; nothing borrows from it any more.
+        unsafe { (self.functions().free)(self.handle.as_ptr()) }
+    }
+}
+
+impl Registers for Twin {
+    fn read(&mut self, address: u32) -> Result<u32, AccessError> {
+        check(address, SPACE_BYTES)?;
+        let mut value = 0;
+        // SAFETY: the handle is live and ours alone; `value` is written only inside the call.
+        let result = unsafe { (self.functions().read)(self.handle.as_ptr(), address, &raw mut value) };
+        answer(result, "read", address).map(|()| value)
+    }
+
+    fn write(&mut self, address: u32, value: u32) -> Result<(), AccessError> {
+        check(address, SPACE_BYTES)?;
+        // SAFETY: the handle is live and ours alone.
+        let result = unsafe { (self.functions().write)(self.handle.as_ptr(), address, value) };
+        answer(result, "write", address)
+    }
+}
+
+fn answer(result: c_int, what: &'static str, address: u32) -> Result<(), AccessError> {
+    match result {
+        OK => Ok(()),
+        REFUSED => Err(AccessError::Refused { what, address }),
+        NO_ANSWER => Err(AccessError::NoAnswer { what, address }),
+        _ => Err(AccessError::Address { address, end: SPACE_BYTES }),
+    }
+}

@@ -1,0 +1,144 @@
+//! The driver over a mapped file: the path of a card that is plugged in, with a plain file in its place.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::fs;
+use std::path::Path;
+
+use hue_card::generated as regs;
+use hue_card::generated::HopRow;
+use hue_card::{BAR_BYTES_MIN, Bar, CardError, Device, Layout, Registers, Row};
+use proptest::prelude::*;
+
+/// A file as a card's registers are after reset.
+fn reset_file() -> Vec<u8> {
+    let mut bytes = vec![0; BAR_BYTES_MIN as usize];
+    let values = [
+        (regs::IDENT, regs::IDENT_RESET),
+        (regs::VERSION, regs::VERSION_RESET),
+        (regs::CLOCK, 62_500),
+        (regs::BUS, 0x0004_0408),
+        (regs::KINDS, 2),
+        (regs::LAYOUT, regs::LAYOUT_TCAM),
+        (regs::PLANES, 1),
+        (regs::NETS, 16),
+        (regs::SELECT_ROWS, 32),
+        (regs::ATTACH_ROWS, 32),
+        (regs::ROUTE_ROWS, 32),
+        (regs::LOCAL_ROWS, 32),
+        (regs::HOP_ROWS, 32),
+        (regs::IMAGE_NAME[0], u32::from_le_bytes(*b"file")),
+    ];
+    for (address, value) in values {
+        set(&mut bytes, address, value);
+    }
+    bytes
+}
+
+fn set(bytes: &mut [u8], address: u32, value: u32) {
+    let at = address as usize;
+    bytes.get_mut(at..at + 4).unwrap().copy_from_slice(&value.to_le_bytes());
+}
+
+fn discover(path: &Path) -> Result<Device<Bar>, CardError> {
+    Device::discover(Bar::open(path)?)
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource0");
+    fs::write(&path, bytes).unwrap();
+    discover(&path).map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_card_in_a_file_is_driven_as_one_in_a_slot() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource0");
+    fs::write(&path, reset_file()).unwrap();
+    let mut device = discover(&path).unwrap();
+    let found = device.description();
+    assert_eq!((found.name.as_str(), found.layout, found.bus_bytes), ("file", Layout::Tcam, 8));
+    // A plain file does nothing by itself: it shows what the driver wrote, and where.
+    let row = HopRow { kind: 3, port: 2, mtu: 1500, dst: 0x0200_0000_0001, src: 0x0200_0000_0002 };
+    device.write_row(31, &row).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let at = |address: u32| {
+        let bytes = bytes.get(address as usize..address as usize + 4).unwrap();
+        u32::from_le_bytes(bytes.try_into().unwrap())
+    };
+    assert_eq!((at(regs::TABLE_ID), at(regs::TABLE_INDEX), at(regs::TABLE_COMMAND)), (7, 31, 2));
+    let words = row.pack().unwrap();
+    for (address, word) in regs::TABLE_DATA.into_iter().zip(words) {
+        assert_eq!(at(address), word);
+    }
+    assert_eq!(device.read_row::<HopRow>(31).unwrap(), row);
+    assert!(device.registers().read(BAR_BYTES_MIN).is_err());
+    assert!(device.registers().write(BAR_BYTES_MIN, 0).is_err());
+    assert!(device.registers().read(2).is_err());
+}
+
+#[test]
+fn what_is_no_card_is_refused_by_name() {
+    let missing = discover(Path::new("/no/such/resource0")).map(|_| ()).unwrap_err().to_string();
+    assert!(missing.starts_with("/no/such/resource0: "), "{missing}");
+    assert!(refusal(&[0; 100]).ends_with("100 bytes: expected at least 4096"));
+    // A slot whose card fell off the bus reads as ones.
+    assert!(refusal(&[0xff; 4096]).contains("the identification is 0xffffffff, expected 0x48554543"));
+    for (address, value, what) in [
+        (regs::VERSION, 0x0002_0000, "the version is 2.0, expected 1.x"),
+        (regs::CLOCK, 0, "the clock in kHz is 0"),
+        (regs::BUS, 0x0004_0407, "the bus"),
+        (regs::BUS, 0x0008_0808, "the bus"),
+        (regs::LAYOUT, 3, "the layout is 3, expected 1 to 2"),
+        (regs::LAYOUT, regs::LAYOUT_DAG36, "route rows is 32, expected 0 to 0"),
+        (regs::PLANES, 17, "planes is 17, expected 1 to 16"),
+        (regs::NETS, 0, "networks is 0, expected 1 to 64"),
+        (regs::ROUTE_ROWS, u32::MAX, "route rows"),
+        (regs::LEVEL_WORDS[2], 1, "words of a level is 1"),
+        (regs::IMAGE_NAME[3], 1, "the name of the image"),
+    ] {
+        let mut bytes = reset_file();
+        set(&mut bytes, address, value);
+        let found = refusal(&bytes);
+        assert!(found.contains(what), "{address:x}: {found}");
+    }
+}
+
+#[test]
+fn nonsense_from_the_access_unit_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource0");
+    for (status, what) in [
+        (regs::TABLE_STATUS_BUSY, "the access did not end"),
+        (u32::MAX, "the result has bits that mean nothing"),
+        (2, "the card has no such table"),
+        (4, "the card has no such row"),
+        (6, "the card refused"),
+    ] {
+        let mut bytes = reset_file();
+        set(&mut bytes, regs::TABLE_STATUS, status);
+        fs::write(&path, bytes).unwrap();
+        let error = discover(&path).unwrap().write_row(0, &HopRow::default()).unwrap_err().to_string();
+        assert_eq!(error, format!("table hop, row 0: {what}"));
+    }
+}
+
+proptest! {
+    /// Whatever stands in the registers: an error or a description within its limits, never a panic.
+    #[test]
+    fn no_content_panics(values in prop::collection::vec((0u32..0x60, any::<u32>()), 0..20)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("resource0");
+        let mut bytes = reset_file();
+        for (register, value) in values {
+            set(&mut bytes, register * 4, value);
+        }
+        fs::write(&path, bytes).unwrap();
+        if let Ok(mut device) = discover(&path) {
+            let rows = device.description().rows(HopRow::TABLE);
+            prop_assert!(rows >= 1 && device.description().nets <= 64);
+            let _ = device.write_row(rows - 1, &HopRow::default());
+            prop_assert!(device.write_row(rows, &HopRow::default()).is_err());
+        }
+    }
+}

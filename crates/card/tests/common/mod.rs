@@ -1,0 +1,30 @@
+//! Images for tests, made when they are missing or stale.
+#![allow(dead_code)] // each test uses some of it
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hue_card::{Images, Twin};
+
+/// Images with the echo card of `rtl/tests/echo` in them, one of each bus width.
+pub const ECHOES: [&str; 3] = ["tcam1", "default", "wide"];
+
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Makes images of the echo card.
+pub fn echoes() -> Images {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("echo");
+    let mut command = Command::new(root().join("scripts/images"));
+    command.arg("--assert").arg("--out").arg(&out);
+    command.arg("--top").arg(root().join("rtl/tests/echo/hue_card.sv")).args(ECHOES);
+    let output = command.output().expect("scripts/images runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Images::in_folders(vec![out])
+}
+
+/// An echo card after reset.
+pub fn echo(name: &str) -> Twin {
+    echoes().load(name).unwrap().start().unwrap()
+}

@@ -1,0 +1,114 @@
+//! `run --on card`: the same bytes and counters as in software, and what can go wrong.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::captures::{ALL, captures};
+use crate::support::{RED, Scratch};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A folder with the images `tcam1` and `default`, made when they are missing or stale.
+fn images() -> &'static str {
+    static FOLDER: OnceLock<String> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
+        let mut command = Command::new(root().join("scripts/images"));
+        let output = command.arg("--out").arg(&folder).args(["tcam1", "default"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        folder.to_str().unwrap().to_owned()
+    })
+}
+
+/// Runs the same in software and on an image of the card; everything must be equal.
+fn both(dir: &Scratch, arguments: &str, image: &str) -> serde_json::Value {
+    let soft = dir.hueplane(&format!("run {arguments} --out soft -o json")).ok().json();
+    let run = format!("run --on card --image {image} {arguments} --out card -o json");
+    let mut card = dir.hueplane_env(&run, &[("HUEPLANE_IMAGES", images())]).ok().json();
+    let simulated = card.as_object_mut().unwrap().remove("card").unwrap();
+    assert_eq!(card, soft);
+    assert_eq!(dir.files("card"), dir.files("soft"));
+    for name in dir.files("soft") {
+        let bytes = |place: &str| std::fs::read(dir.path(&format!("{place}/{name}"))).unwrap();
+        assert!(bytes("card") == bytes("soft"), "{arguments}: {name} differs");
+    }
+    assert_eq!(simulated["image"], image);
+    simulated
+}
+
+#[test]
+fn the_basic_lab_is_the_same_on_the_card() {
+    let dir = Scratch::new();
+    let lab = root().join("labs/basic");
+    let inputs: Vec<String> = ["p0", "p1", "p2", "p3"]
+        .iter()
+        .map(|port| format!("--in {port}={}", lab.join(format!("{port}.pcap")).display()))
+        .collect();
+    let arguments = format!("-f {} {}", lab.join("hueplane.yaml").display(), inputs.join(" "));
+    let simulated = both(&dir, &arguments, "default");
+    let (cycles, time) = (simulated["cycles"].as_u64().unwrap(), simulated["simulated_ns"].as_u64().unwrap());
+    assert!(cycles > 50 && time == cycles * 8, "{simulated}: 8 ns a cycle at 125 MHz");
+}
+
+#[test]
+fn real_captures_are_the_same_on_the_card() {
+    let dir = Scratch::new();
+    dir.write("all.yaml", ALL);
+    for file in captures().iter().filter(|path| !path.ends_with("BGP_redist.pcap")) {
+        both(&dir, &format!("-f all.yaml --in p0={}", file.display()), "default");
+    }
+    // One plane, one network: the first of the two.
+    dir.write("one.yaml", ALL.split("---").next().unwrap());
+    for file in captures().iter().filter(|path| !path.ends_with("BGP_redist.pcap")).take(5) {
+        both(&dir, &format!("-f one.yaml --in p0={}", file.display()), "tcam1");
+    }
+}
+
+#[test]
+fn faults_are_named() {
+    let dir = Scratch::new();
+    dir.write("red.yaml", RED);
+    let lab = root().join("labs/basic/p0.pcap");
+    let run = |more: &str| {
+        let line = format!("run -f red.yaml --in p0={} --out out {more}", lab.display());
+        dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())])
+    };
+    run("--on card --image tcam9").fails(3, "no image 'tcam9' in ");
+    run("--on card --image tcam9").fails(3, "there are default, tcam1");
+    run("--wave w.fst").fails(2, "--wave is of the card: it needs --on card");
+    run("--on card --wave-packet 1").fails(2, "--wave");
+    run("--on card --wave w.fst --wave-cycles 9-3").fails(2, "FROM below TO");
+    run("--on card --wave no/such/folder/w.fst").fails(3, "no/such/folder/w.fst: cannot write a wave");
+    let three = std::fs::read_to_string(root().join("labs/basic/hueplane.yaml")).unwrap();
+    dir.write("three.yaml", three);
+    let line = format!("run --on card --image tcam1 -f three.yaml --in p0={} --out out", lab.display());
+    let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())]);
+    assert!(done.code != 0 && done.stderr.contains("3 networks: at most 1"), "{done:?}");
+    assert!(dir.files("out").is_empty(), "nothing half-written");
+    // A damaged image.
+    let damaged = dir.path("images");
+    std::fs::create_dir(&damaged).unwrap();
+    std::fs::write(damaged.join("default.so"), b"\x7fELF").unwrap();
+    let line = format!("run --on card -f red.yaml --in p0={} --out out", lab.display());
+    let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", damaged.to_str().unwrap())]);
+    done.fails(3, "default.so: no image, or a damaged one");
+}
+
+#[test]
+fn waves_show_what_was_asked_for() {
+    let dir = Scratch::new();
+    dir.write("red.yaml", RED);
+    let lab = root().join("labs/basic/p0.pcap");
+    let mut sizes = Vec::new();
+    for wave in ["--wave-packet 2", "--wave-cycles 0-400", ""] {
+        let line =
+            format!("run --on card -f red.yaml --in p0={} --out out --wave w.fst {wave}", lab.display());
+        dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())]).ok();
+        sizes.push(dir.path("w.fst").metadata().unwrap().len());
+    }
+    assert!(sizes.iter().all(|size| *size > 1000), "{sizes:?}");
+    assert!(sizes[0] < sizes[2], "a packet's life is shorter than the whole run: {sizes:?}");
+}

@@ -1,0 +1,298 @@
+// The card: from a port to a port.
+//
+//   MAC ports ──────────────┐                                                                       ┌─ MAC ports
+//   CPU queues ─ cpu_strip ─┴ input queues ─ arbiter ─ gather ─ stages ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
+//                                                         └── packet buffer ──┘
+//
+// Streams are AXI-Stream without empty beats but one: a frame of no bytes is one beat without any byte kept. The first
+// byte of a frame is the lowest of a beat. Time and tag of a frame count with its first beat; the tag leaves with
+// whatever the frame becomes. Registers and tables: spec/regs.
+//
+// Throughput: a beat a clock through gather and scatter, so a frame of 64 bytes every 8, 2 or 1 clocks at 64, 256 or
+// 512 bits.
+
+module hue_card
+  import hue_pkg::*;
+#(
+  parameter int unsigned ClockKhz = 125000,
+  parameter int unsigned BusBytes = 32,
+  parameter int unsigned Kinds = 2,
+  parameter int unsigned Layout = 2,
+  parameter int unsigned Planes = 1,
+  parameter int unsigned Nets = 64,
+  parameter int unsigned SelectRows = 256,
+  parameter int unsigned AttachRows = 256,
+  parameter int unsigned RouteRows = 0,
+  parameter int unsigned LocalRows = 0,
+  parameter int unsigned HopRows = 4096,
+  parameter int unsigned Level0Words = 4096,
+  parameter int unsigned Level1Words = 4096,
+  parameter int unsigned Level2Words = 4096,
+  parameter int unsigned Level3Words = 4096,
+  parameter logic [127:0] ImageName = '0,
+  // A port's input queue, the packet buffer, all output queues together.
+  parameter int unsigned InputBytes = 16384,
+  parameter int unsigned BufferBytes = 32768,
+  parameter int unsigned OutputBytes = 131072
+) (
+  input  logic        clk_i,
+  input  logic        rst_ni,
+
+  input  logic        s_axil_awvalid_i,
+  output logic        s_axil_awready_o,
+  input  logic [23:0] s_axil_awaddr_i,
+  input  logic        s_axil_wvalid_i,
+  output logic        s_axil_wready_o,
+  input  logic [31:0] s_axil_wdata_i,
+  input  logic [3:0]  s_axil_wstrb_i,
+  output logic        s_axil_bvalid_o,
+  input  logic        s_axil_bready_i,
+  output logic [1:0]  s_axil_bresp_o,
+  input  logic        s_axil_arvalid_i,
+  output logic        s_axil_arready_o,
+  input  logic [23:0] s_axil_araddr_i,
+  output logic        s_axil_rvalid_o,
+  input  logic        s_axil_rready_i,
+  output logic [31:0] s_axil_rdata_o,
+  output logic [1:0]  s_axil_rresp_o,
+
+  input  logic [Ports-1:0]                 s_tvalid_i,
+  output logic [Ports-1:0]                 s_tready_o,
+  input  logic [Ports-1:0][8*BusBytes-1:0] s_tdata_i,
+  input  logic [Ports-1:0][BusBytes-1:0]   s_tkeep_i,
+  input  logic [Ports-1:0]                 s_tlast_i,
+  input  logic [Ports-1:0][63:0]           s_ttime_i,
+  input  logic [Ports-1:0][31:0]           s_ttag_i,
+
+  output logic [Ports-1:0]                 m_tvalid_o,
+  input  logic [Ports-1:0]                 m_tready_i,
+  output logic [Ports-1:0][8*BusBytes-1:0] m_tdata_o,
+  output logic [Ports-1:0][BusBytes-1:0]   m_tkeep_o,
+  output logic [Ports-1:0]                 m_tlast_o,
+  output logic [Ports-1:0][31:0]           m_ttag_o,
+
+  output logic        ingress_idle_o,   // no frame before the stages
+  output logic        idle_o,           // no frame inside
+  output logic        irq_o
+);
+
+  localparam int unsigned ByteBits = $clog2(BusBytes + 1);
+  localparam int unsigned DataBits = 8 * BusBytes;
+  // The shortest frame that fills its queue with descriptors first has 64 bytes.
+  localparam int unsigned InputFrames = InputBytes / 64;
+  localparam int unsigned BufferWords = BufferBytes / BusBytes;
+  localparam int unsigned FilledBits = $clog2(BufferWords) + 1;
+  localparam int unsigned TagDepth = 256;
+
+  // Registers
+  tbl_req_t    tbl_req;
+  tbl_rsp_t    tbl_rsp, stages_rsp, counters_rsp;
+  logic        offline, gated_to_cpu, accepted, retired, memory_error, queue_drop;
+  logic [31:0] gates;
+
+  hue_regs #(
+    .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets),
+    .SelectRows(SelectRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
+    .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
+    .ImageName(ImageName)
+  ) u_regs (
+    .clk_i, .rst_ni,
+    .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
+    .s_axil_wvalid_i, .s_axil_wready_o, .s_axil_wdata_i, .s_axil_wstrb_i,
+    .s_axil_bvalid_o, .s_axil_bready_i, .s_axil_bresp_o,
+    .s_axil_arvalid_i, .s_axil_arready_o, .s_axil_araddr_i,
+    .s_axil_rvalid_o, .s_axil_rready_i, .s_axil_rdata_o, .s_axil_rresp_o,
+    .tbl_req_o(tbl_req), .tbl_rsp_i(tbl_rsp),
+    .offline_o(offline), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu),
+    .accepted_i(accepted), .retired_i(retired), .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),
+    .memory_error_i(memory_error), .queue_drop_i(queue_drop), .irq_o
+  );
+  assign tbl_rsp = stages_rsp | counters_rsp;
+
+  // Frames come in once counters are clear.
+  logic counters_ready, open_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) open_q <= 1'b0;
+    else if (counters_ready) open_q <= 1'b1;
+  end
+
+  // Ports to input queues
+  logic         [Ports-1:0]               q_valid, q_ready, q_last, rx_valid, rx_dropped, queue_idle, strip_idle;
+  logic         [Ports-1:0][DataBits-1:0] q_data;
+  hue_arrival_t [Ports-1:0]               q_arrival;
+  logic         [Ports-1:0][15:0]         rx_bytes;
+
+  for (genvar p = 0; p < Ports; p++) begin : g_in
+    logic                valid, ready, last;
+    logic [DataBits-1:0] data;
+    logic [ByteBits-1:0] s_bytes, bytes;
+    hue_arrival_t        arrival;
+
+    // Kept bytes are the lowest ones.
+    always_comb begin
+      s_bytes = '0;
+      for (int unsigned b = 0; b < BusBytes; b++) if (s_tkeep_i[p][b]) s_bytes = ByteBits'(b + 1);
+    end
+
+    if (p < MacPorts) begin : g_mac
+      assign valid = s_tvalid_i[p] && open_q;
+      assign s_tready_o[p] = ready && open_q;
+      assign data = s_tdata_i[p];
+      assign last = s_tlast_i[p];
+      assign bytes = s_bytes;
+      always_comb begin
+        arrival = '0;
+        arrival.time_ns = s_ttime_i[p];
+        arrival.tag = s_ttag_i[p];
+      end
+      assign strip_idle[p] = 1'b1;
+    end else begin : g_cpu
+      logic strip_ready;
+      assign s_tready_o[p] = strip_ready && open_q;
+      hue_cpu_strip #(.BusBytes(BusBytes)) u_strip (
+        .clk_i, .rst_ni,
+        .s_valid_i(s_tvalid_i[p] && open_q), .s_ready_o(strip_ready), .s_data_i(s_tdata_i[p]), .s_last_i(s_tlast_i[p]),
+        .s_bytes_i(s_bytes), .s_time_i(s_ttime_i[p]), .s_tag_i(s_ttag_i[p]),
+        .m_valid_o(valid), .m_ready_i(ready), .m_data_o(data), .m_last_o(last), .m_bytes_o(bytes),
+        .m_arrival_o(arrival), .idle_o(strip_idle[p])
+      );
+    end
+
+    hue_input_queue #(.BusBytes(BusBytes), .Beats(InputBytes / BusBytes), .Frames(InputFrames)) u_queue (
+      .clk_i, .rst_ni, .offline_i(offline),
+      .s_valid_i(valid), .s_ready_o(ready), .s_data_i(data), .s_bytes_i(bytes), .s_last_i(last), .s_arrival_i(arrival),
+      .m_valid_o(q_valid[p]), .m_ready_i(q_ready[p]), .m_data_o(q_data[p]), .m_last_o(q_last[p]),
+      .m_arrival_o(q_arrival[p]),
+      .taken_o(rx_valid[p]), .taken_bytes_o(rx_bytes[p]), .dropped_o(rx_dropped[p]), .idle_o(queue_idle[p])
+    );
+  end
+
+  // Arbiter and gather
+  logic                a_valid, a_ready, a_first, a_last, arbiter_idle, gather_idle;
+  logic [DataBits-1:0] a_data;
+  logic [2:0]          a_port;
+  hue_arrival_t        a_arrival;
+  logic                body_valid, body_ready, tag_in_valid, tag_in_ready;
+  logic [DataBits-1:0] body_data;
+  logic [31:0]         tag_in;
+  logic                head_valid, head_ready;
+  hue_head_t           head;
+
+  hue_arbiter #(.BusBytes(BusBytes)) u_arbiter (
+    .clk_i, .rst_ni,
+    .s_valid_i(q_valid), .s_ready_o(q_ready), .s_data_i(q_data), .s_last_i(q_last), .s_arrival_i(q_arrival),
+    .m_valid_o(a_valid), .m_ready_i(a_ready), .m_data_o(a_data), .m_first_o(a_first), .m_last_o(a_last),
+    .m_port_o(a_port), .m_arrival_o(a_arrival), .idle_o(arbiter_idle)
+  );
+
+  hue_gather #(.BusBytes(BusBytes)) u_gather (
+    .clk_i, .rst_ni,
+    .s_valid_i(a_valid), .s_ready_o(a_ready), .s_data_i(a_data), .s_first_i(a_first), .s_last_i(a_last),
+    .s_port_i(a_port), .s_arrival_i(a_arrival),
+    .body_valid_o(body_valid), .body_ready_i(body_ready), .body_data_o(body_data),
+    .tag_valid_o(tag_in_valid), .tag_ready_i(tag_in_ready), .tag_o(tag_in),
+    .m_valid_o(head_valid), .m_ready_i(head_ready), .m_head_o(head), .idle_o(gather_idle)
+  );
+
+  // Bodies and tags
+  logic [FilledBits-1:0] filled;
+  logic                  body_read, body_release, tag_valid, tag_take;
+  logic [10:0]           body_offset, body_beats;
+  logic [DataBits-1:0]   body_rdata;
+  logic [31:0]           tag;
+
+  hue_packet_buffer #(.Words(BufferWords), .Bits(DataBits)) u_buffer (
+    .clk_i, .rst_ni,
+    .write_i(body_valid), .ready_o(body_ready), .data_i(body_data), .filled_o(filled),
+    .read_i(body_read), .offset_i(body_offset), .data_o(body_rdata), .release_i(body_release), .beats_i(body_beats)
+  );
+  logic [$clog2(TagDepth+1)-1:0] unused_room;
+  hue_fifo #(.Depth(TagDepth), .Bits(32)) u_tags (
+    .clk_i, .rst_ni, .valid_i(tag_in_valid), .ready_o(tag_in_ready), .data_i(tag_in),
+    .valid_o(tag_valid), .ready_i(tag_take), .data_o(tag), .room_o(unused_room)
+  );
+
+  // Stages
+  logic         verdict_valid, verdict_ready, stages_idle;
+  hue_verdict_t verdict;
+
+  hue_stages #(
+    .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .AttachRows(AttachRows),
+    .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
+    .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words)
+  ) u_stages (
+    .clk_i, .rst_ni,
+    .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head),
+    .verdict_valid_o(verdict_valid), .verdict_ready_i(verdict_ready), .verdict_o(verdict),
+    .tbl_req_i(tbl_req), .tbl_rsp_o(stages_rsp), .gates_i(gates), .gated_to_cpu_i(gated_to_cpu),
+    .idle_o(stages_idle), .memory_error_o(memory_error)
+  );
+  assign accepted = head_valid && head_ready;
+  assign retired = verdict_valid && verdict_ready && verdict.last;
+
+  // Scatter and CPU header
+  logic                d_valid, d_ready, d_last, d_to_cpu, o_valid, o_ready, o_last, scatter_idle;
+  logic [DataBits-1:0] d_data, o_data;
+  logic [ByteBits-1:0] d_bytes, o_bytes;
+  hue_departure_t      d_departure, o_departure;
+  hue_cpu_header_t     d_header;
+
+  hue_scatter #(.BusBytes(BusBytes), .FilledBits(FilledBits)) u_scatter (
+    .clk_i, .rst_ni,
+    .verdict_valid_i(verdict_valid), .verdict_ready_o(verdict_ready), .verdict_i(verdict),
+    .tag_i(tag), .tag_take_o(tag_take),
+    .filled_i(filled), .read_o(body_read), .offset_o(body_offset), .data_i(body_rdata),
+    .release_o(body_release), .release_beats_o(body_beats),
+    .m_valid_o(d_valid), .m_ready_i(d_ready), .m_data_o(d_data), .m_last_o(d_last), .m_bytes_o(d_bytes),
+    .m_departure_o(d_departure), .m_to_cpu_o(d_to_cpu), .m_header_o(d_header), .idle_o(scatter_idle)
+  );
+
+  hue_cpu_insert #(.BusBytes(BusBytes)) u_insert (
+    .clk_i, .rst_ni,
+    .s_valid_i(d_valid), .s_ready_o(d_ready), .s_data_i(d_data), .s_last_i(d_last), .s_bytes_i(d_bytes),
+    .s_departure_i(d_departure), .s_to_cpu_i(d_to_cpu), .s_header_i(d_header),
+    .m_valid_o(o_valid), .m_ready_i(o_ready), .m_data_o(o_data), .m_last_o(o_last), .m_bytes_o(o_bytes),
+    .m_departure_o(o_departure)
+  );
+
+  // Output queues to ports
+  logic                            out_ready, out_dropped, out_idle;
+  logic [Ports-1:0]                tx_valid;
+  logic [Ports-1:0][13:0]          tx_len, tx_bytes;
+  logic [Ports-1:0][ByteBits-1:0]  m_bytes;
+
+  assign o_ready = out_ready && counters_ready;
+  hue_output_queues #(.BusBytes(BusBytes), .Nets(Nets), .Cells(OutputBytes / 64)) u_queues (
+    .clk_i, .rst_ni, .offline_i(offline),
+    .s_valid_i(o_valid && counters_ready), .s_ready_o(out_ready), .s_data_i(o_data), .s_last_i(o_last),
+    .s_departure_i(o_departure),
+    .m_valid_o(m_tvalid_o), .m_ready_i(m_tready_i), .m_data_o(m_tdata_o), .m_bytes_o(m_bytes), .m_last_o(m_tlast_o),
+    .m_tag_o(m_ttag_o),
+    .dropped_o(out_dropped), .sent_o(tx_valid), .sent_len_o(tx_len), .idle_o(out_idle)
+  );
+  for (genvar p = 0; p < Ports; p++) begin : g_out
+    assign tx_bytes[p] = p < MacPorts ? tx_len[p] : tx_len[p] - 14'(CpuHeaderBytes);
+    always_comb for (int unsigned b = 0; b < BusBytes; b++) m_tkeep_o[p][b] = ByteBits'(b) < m_bytes[p];
+  end
+
+  hue_port_counters u_counters (
+    .clk_i, .rst_ni, .ready_o(counters_ready),
+    .rx_valid_i(rx_valid), .rx_bytes_i(rx_bytes), .rx_dropped_i(rx_dropped),
+    .tx_valid_i(tx_valid), .tx_bytes_i(tx_bytes),
+    .out_dropped_i(out_dropped), .out_dropped_port_i(o_departure.port), .out_dropped_net_i(o_departure.net),
+    .tbl_req_i(tbl_req), .tbl_rsp_o(counters_rsp)
+  );
+  assign queue_drop = out_dropped || rx_dropped != '0;
+
+  assign ingress_idle_o = &queue_idle && &strip_idle && arbiter_idle && gather_idle;
+  assign idle_o = ingress_idle_o && stages_idle && scatter_idle && !tag_valid && out_idle;
+
+  logic unused;
+  assign unused = ^o_bytes;
+
+`ifndef SYNTHESIS
+  a_tag_with_verdict: assert property (@(posedge clk_i) disable iff (!rst_ni) tag_take |-> tag_valid);
+  a_one_answer: assert property (@(posedge clk_i) disable iff (!rst_ni) !(stages_rsp.done && counters_rsp.done));
+`endif
+
+endmodule

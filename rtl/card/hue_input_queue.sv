@@ -1,0 +1,135 @@
+// Input queue of a port: a frame waits until it is whole, then leaves without gaps.
+//
+// Place: port (or hue_cpu_rx) → input queue → arbiter. A frame that finds no room is dropped and counted, or held back
+// when `offline_i`. A frame above FrameBytesMax keeps its first beat only and the length LenTooLong.
+// Latency: 3 clocks from the last beat in to the first beat out. Throughput: a beat a clock each way.
+
+module hue_input_queue
+  import hue_pkg::*;
+#(
+  parameter int unsigned BusBytes = 8,
+  parameter int unsigned Beats = 2048,
+  parameter int unsigned Frames = 256,
+  localparam int unsigned ByteBits = $clog2(BusBytes + 1)
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic                  offline_i,
+
+  input  logic                  s_valid_i,
+  output logic                  s_ready_o,
+  input  logic [8*BusBytes-1:0] s_data_i,
+  input  logic [ByteBits-1:0]   s_bytes_i,    // BusBytes unless last
+  input  logic                  s_last_i,
+  input  hue_arrival_t          s_arrival_i,  // counts with the first beat; its len is not looked at
+
+  output logic                  m_valid_o,
+  input  logic                  m_ready_i,
+  output logic [8*BusBytes-1:0] m_data_o,
+  output logic                  m_last_o,
+  output hue_arrival_t          m_arrival_o,  // stable over the frame
+
+  // A frame was taken, of so many bytes (saturating), or dropped for want of room. Pulses.
+  output logic                  taken_o,
+  output logic [15:0]           taken_bytes_o,
+  output logic                  dropped_o,
+  output logic                  idle_o        // neither a frame nor the beginning of one
+);
+
+  if (Beats * BusBytes <= FrameBytesMax) begin : g_beats
+    $fatal(1, "Beats: expected room for a frame of the greatest length");
+  end
+
+  // Writing
+  logic         inside_q, lost_q, cut_q, lose, cut, store, fire, room, fifo_full, frames_ready;
+  logic [15:0]  bytes_q, bytes;
+  logic [16:0]  bytes_wide;
+  logic         too_long, commit, rewind;
+  hue_arrival_t arrival_q, arrival;
+
+  assign room = !fifo_full && frames_ready;
+  // What is lost anyway needs no room, what is cut none for its words.
+  assign s_ready_o = !offline_i || lost_q || (cut_q ? frames_ready : room);
+  assign fire = s_valid_i && s_ready_o;
+
+  assign bytes_wide = (inside_q ? 17'(bytes_q) : 17'd0) + 17'(s_bytes_i);
+  assign bytes = bytes_wide[16] ? '1 : bytes_wide[15:0];
+  assign too_long = bytes > 16'(FrameBytesMax);
+
+  always_comb begin
+    lose = lost_q;
+    cut = 1'b0;
+    store = 1'b0;
+    if (fire && !lost_q) begin
+      if (cut_q) lose = s_last_i && !frames_ready;
+      else if (!room) lose = 1'b1;
+      else if (too_long) cut = 1'b1;
+      else store = 1'b1;
+    end
+  end
+  assign commit = fire && s_last_i && !lose;
+  assign rewind = fire && s_last_i && lose;
+
+  always_comb begin
+    arrival = inside_q ? arrival_q : s_arrival_i;
+    arrival.len = too_long ? LenTooLong : bytes[13:0];
+  end
+
+  assign taken_o = commit;
+  assign taken_bytes_o = bytes;
+  assign dropped_o = rewind;
+
+  always_ff @(posedge clk_i) begin
+    if (fire && !inside_q) arrival_q <= s_arrival_i;
+    if (fire) bytes_q <= bytes;
+    if (!rst_ni) begin
+      inside_q <= 1'b0;
+      lost_q <= 1'b0;
+      cut_q <= 1'b0;
+    end else begin
+      if (fire) begin
+        inside_q <= !s_last_i;
+        lost_q <= lose && !s_last_i;
+        cut_q <= (cut_q || cut) && !s_last_i;
+      end
+    end
+  end
+
+  // Reading
+  logic         words_valid, words_empty, frame_valid, leave;
+  logic [10:0]  beat_q, beats;
+
+  hue_frame_fifo #(.Words(Beats), .Bits(8 * BusBytes)) u_words (
+    .clk_i, .rst_ni, .write_i(store), .data_i(s_data_i), .commit_i(commit), .rewind_i(rewind), .cut_i(cut),
+    .full_o(fifo_full), .valid_o(words_valid), .ready_i(m_ready_i), .data_o(m_data_o), .empty_o(words_empty)
+  );
+
+  logic [$clog2(Frames+1)-1:0] unused_room;
+  hue_fifo #(.Depth(Frames), .Bits($bits(hue_arrival_t))) u_frames (
+    .clk_i, .rst_ni, .valid_i(taken_o), .ready_o(frames_ready), .data_i(arrival),
+    .valid_o(frame_valid), .ready_i(leave), .data_o(m_arrival_o), .room_o(unused_room)
+  );
+
+  assign beats = beats_of(m_arrival_o.len, BusBytes);
+  assign m_valid_o = words_valid;
+  assign m_last_o = beat_q == beats - 11'd1;
+  assign leave = m_valid_o && m_ready_i && m_last_o;
+  assign idle_o = words_empty && !inside_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) beat_q <= '0;
+    else if (m_valid_o && m_ready_i) beat_q <= m_last_o ? '0 : beat_q + 11'd1;
+  end
+
+`ifndef SYNTHESIS
+  a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (m_valid_o && !m_ready_i) |=> (m_valid_o && $stable(m_data_o) && $stable(m_last_o) && $stable(m_arrival_o)));
+  a_words_have_a_frame: assert property (@(posedge clk_i) disable iff (!rst_ni) words_valid |-> frame_valid);
+  a_descriptor_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) taken_o |-> frames_ready);
+  a_no_gap: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (m_valid_o && m_ready_i && !m_last_o) |=> m_valid_o);
+  a_offline_loses_nothing: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (offline_i && !lost_q) |-> !dropped_o);
+`endif
+
+endmodule

@@ -1,0 +1,82 @@
+// Tables PORT and OUT_DROPS: what ports took, sent and lost, and whose packets found no room in an output queue.
+//
+// Place: beside the data path; read through the access unit, where they cannot be written, only cleared.
+// Latency: an answer at most 20 clocks after the request. Throughput: an event a port and kind a clock.
+
+module hue_port_counters
+  import hue_pkg::*;
+(
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  output logic                   ready_o,           // 0 after reset until counters are zero, and now and then for a clock
+
+  input  logic [Ports-1:0]       rx_valid_i,
+  input  logic [Ports-1:0][15:0] rx_bytes_i,
+  input  logic [Ports-1:0]       rx_dropped_i,
+  input  logic [Ports-1:0]       tx_valid_i,
+  input  logic [Ports-1:0][13:0] tx_bytes_i,
+  input  logic                   out_dropped_i,     // only when ready_o
+  input  logic [2:0]             out_dropped_port_i,
+  input  logic [5:0]             out_dropped_net_i,
+
+  input  tbl_req_t               tbl_req_i,
+  output tbl_rsp_t               tbl_rsp_o
+);
+
+  localparam int unsigned Kinds = 8;  // places of a port in the table, of which the last two stay zero
+  localparam int unsigned PortRows = Ports * Kinds;
+  localparam int unsigned DropRows = Ports * NetsMax;
+
+  logic [Ports-1:0][Kinds-1:0][15:0] add;
+  always_comb begin
+    add = '0;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      add[p][0] = 16'(rx_valid_i[p]);
+      add[p][1] = rx_valid_i[p] ? rx_bytes_i[p] : '0;
+      add[p][2] = 16'(rx_dropped_i[p]);
+      add[p][3] = 16'(tx_valid_i[p]);
+      add[p][4] = tx_valid_i[p] ? 16'(tx_bytes_i[p]) : '0;
+      add[p][5] = 16'(out_dropped_i && out_dropped_port_i == 3'(p));
+    end
+  end
+
+  logic        port_asked, drops_asked, port_fits, drops_fits, port_done, drops_done, refused, beyond;
+  logic [63:0] port_value, drops_value;
+
+  assign port_asked = tbl_req_i.valid && tbl_req_i.id == hue_regs_pkg::TABLE_PORT;
+  assign drops_asked = tbl_req_i.valid && tbl_req_i.id == hue_regs_pkg::TABLE_OUT_DROPS;
+  assign port_fits = tbl_req_i.index < 24'(PortRows);
+  assign drops_fits = tbl_req_i.index < 24'(DropRows);
+  assign refused = (port_asked || drops_asked) && tbl_req_i.write;
+  assign beyond = (port_asked && !port_fits) || (drops_asked && !drops_fits);
+
+  hue_counters #(.Count(PortRows), .AddBits(16), .PendingBits(18)) u_ports (
+    .clk_i, .rst_ni, .add_i(add),
+    .host_valid_i(port_asked && port_fits && !refused), .host_clear_i(tbl_req_i.clear),
+    .host_index_i(tbl_req_i.index[$clog2(PortRows)-1:0]), .host_done_o(port_done), .host_value_o(port_value)
+  );
+
+  hue_counter_ram #(.Words(DropRows)) u_drops (
+    .clk_i, .rst_ni, .ready_o, .valid_i(out_dropped_i), .index_i({out_dropped_port_i, out_dropped_net_i}), .add_i(16'd1),
+    .host_valid_i(drops_asked && drops_fits && !refused), .host_clear_i(tbl_req_i.clear),
+    .host_index_i(tbl_req_i.index[$clog2(DropRows)-1:0]), .host_done_o(drops_done), .host_value_o(drops_value)
+  );
+
+  always_comb begin
+    tbl_rsp_o = '0;
+    if (beyond) begin
+      tbl_rsp_o.done = 1'b1;
+      tbl_rsp_o.error = hue_regs_pkg::TABLE_ERROR_RANGE;
+    end else if (refused) begin
+      tbl_rsp_o.done = 1'b1;
+      tbl_rsp_o.error = hue_regs_pkg::TABLE_ERROR_REFUSED;
+    end else begin
+      tbl_rsp_o.done = port_done || drops_done;
+      tbl_rsp_o.rdata = 256'(port_value) | 256'(drops_value);
+    end
+  end
+
+  logic unused;
+  assign unused = ^tbl_req_i.wdata;
+
+endmodule

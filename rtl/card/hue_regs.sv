@@ -1,0 +1,322 @@
+// Registers of the card, and the access unit of its tables.
+//
+// Flow: driver → AXI-Lite → hue_regs → tables. What each register is: spec/regs/card.rdl. A table access is held at
+// `tbl_req_o` from the clock after the command until its owner answers, or 64 clocks have passed without an answer
+// (no such table); table, row and row data cannot be changed meanwhile.
+//
+// Latency: hue_axil's; a table access takes its owner's time and 2 clocks.
+
+module hue_regs #(
+  parameter int unsigned ClockKhz = 125000,
+  parameter int unsigned BusBytes = 32,
+  parameter int unsigned Kinds = 2,
+  parameter int unsigned Layout = 2,
+  parameter int unsigned Planes = 1,
+  parameter int unsigned Nets = 64,
+  parameter int unsigned SelectRows = 256,
+  parameter int unsigned AttachRows = 256,
+  parameter int unsigned RouteRows = 0,
+  parameter int unsigned LocalRows = 0,
+  parameter int unsigned HopRows = 4096,
+  parameter int unsigned Level0Words = 4096,
+  parameter int unsigned Level1Words = 4096,
+  parameter int unsigned Level2Words = 4096,
+  parameter int unsigned Level3Words = 4096,
+  // Up to 16 ASCII characters, the first in the low byte.
+  parameter logic [127:0] ImageName = '0
+) (
+  input  logic        clk_i,
+  input  logic        rst_ni,
+
+  input  logic        s_axil_awvalid_i,
+  output logic        s_axil_awready_o,
+  input  logic [23:0] s_axil_awaddr_i,
+  input  logic        s_axil_wvalid_i,
+  output logic        s_axil_wready_o,
+  input  logic [31:0] s_axil_wdata_i,
+  input  logic [3:0]  s_axil_wstrb_i,
+  output logic        s_axil_bvalid_o,
+  input  logic        s_axil_bready_i,
+  output logic [1:0]  s_axil_bresp_o,
+  input  logic        s_axil_arvalid_i,
+  output logic        s_axil_arready_o,
+  input  logic [23:0] s_axil_araddr_i,
+  output logic        s_axil_rvalid_o,
+  input  logic        s_axil_rready_i,
+  output logic [31:0] s_axil_rdata_o,
+  output logic [1:0]  s_axil_rresp_o,
+
+  output hue_pkg::tbl_req_t tbl_req_o,
+  input  hue_pkg::tbl_rsp_t tbl_rsp_i,
+
+  output logic        offline_o,
+  output logic [31:0] gates_o,
+  output logic        gated_to_cpu_o,
+  // A record entered the stages; the last verdict of one left them. A pulse each.
+  input  logic        accepted_i,
+  input  logic        retired_i,
+  input  logic        ingress_idle_i,
+  input  logic        idle_i,
+  input  logic        memory_error_i,
+  input  logic        queue_drop_i,
+  output logic        irq_o
+);
+
+  import hue_regs_pkg::*;
+
+  if (BusBytes != 8 && BusBytes != 32 && BusBytes != 64) begin : g_bus_bytes
+    $fatal(1, "BusBytes: expected 8, 32 or 64");
+  end
+  if (Planes < 1 || Planes > 16) begin : g_planes
+    $fatal(1, "Planes: expected 1 to 16");
+  end
+  if (Nets < 1 || Nets > 64) begin : g_nets
+    $fatal(1, "Nets: expected 1 to 64");
+  end
+
+  localparam int unsigned MacPorts = 4;
+  localparam int unsigned CpuQueues = 4;
+  localparam logic [6:0] TableClocksMax = 7'd64;
+  localparam logic [31:0] PlanesMask = 32'((64'd1 << Planes) - 64'd1);
+
+  logic        reg_valid, reg_write, reg_error, reg_bad, wen, ren;
+  logic [23:0] reg_addr;
+  logic [31:0] reg_wdata, reg_rdata;
+
+  hue_axil u_axil (
+    .clk_i, .rst_ni,
+    .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
+    .s_axil_wvalid_i, .s_axil_wready_o, .s_axil_wdata_i, .s_axil_wstrb_i,
+    .s_axil_bvalid_o, .s_axil_bready_i, .s_axil_bresp_o,
+    .s_axil_arvalid_i, .s_axil_arready_o, .s_axil_araddr_i,
+    .s_axil_rvalid_o, .s_axil_rready_i, .s_axil_rdata_o, .s_axil_rresp_o,
+    .reg_valid_o(reg_valid), .reg_write_o(reg_write), .reg_addr_o(reg_addr), .reg_wdata_o(reg_wdata),
+    .reg_rdata_i(reg_rdata), .reg_error_i(reg_error), .reg_bad_o(reg_bad)
+  );
+
+  assign wen = reg_valid && reg_write;
+  assign ren = reg_valid && !reg_write;
+
+  // State
+  logic [31:0]           scratch_q, scratch_d, gates_q, gates_d;
+  reg_control_t          control_q, control_d;
+  reg_gated_t            gated_q, gated_d;
+  reg_interrupt_status_t status_q, status_d, happened, cleared;
+  reg_interrupt_enable_t enable_q, enable_d;
+  reg_table_id_t         id_q, id_d;
+  reg_table_index_t      index_q, index_d;
+  logic [7:0][31:0]      data_q, data_d;
+  logic                  busy_q, busy_d;
+  logic [1:0]            command_q, command_d, error_q, error_d;
+  logic [6:0]            clocks_q, clocks_d;
+  logic [63:0]           cycles_q;
+  logic [31:0]           cycles_high_q, cycles_high_d, accepted_q, retired_q;
+
+  reg_bus_t          bus;
+  reg_table_status_t table_status;
+  reg_activity_t     activity;
+  logic [1:0]        command;
+  logic              table_failed;
+  logic [2:0]        data_word;
+
+  assign command = reg_wdata[1:0];
+  assign data_word = 3'((reg_addr - ADDR_TABLE_DATA) >> 2);
+
+  always_comb begin
+    bus = '0;
+    bus.bytes = 8'(BusBytes);
+    bus.mac_ports = 8'(MacPorts);
+    bus.cpu_queues = 8'(CpuQueues);
+    table_status = '0;
+    table_status.busy = busy_q;
+    table_status.error = error_q;
+    activity = '0;
+    activity.ingress_idle = ingress_idle_i;
+    activity.idle = idle_i;
+  end
+
+  // Reads
+  always_comb begin
+    reg_rdata = '0;
+    reg_error = 1'b0;
+    unique case (reg_addr)
+      ADDR_IDENT:            reg_rdata = RESET_IDENT;
+      ADDR_VERSION:          reg_rdata = RESET_VERSION;
+      ADDR_CLOCK:            reg_rdata = 32'(ClockKhz);
+      ADDR_BUS:              reg_rdata = bus;
+      ADDR_KINDS:            reg_rdata = 32'(Kinds);
+      ADDR_LAYOUT:           reg_rdata = 32'(Layout);
+      ADDR_PLANES:           reg_rdata = 32'(Planes);
+      ADDR_NETS:             reg_rdata = 32'(Nets);
+      ADDR_SELECT_ROWS:      reg_rdata = 32'(SelectRows);
+      ADDR_ATTACH_ROWS:      reg_rdata = 32'(AttachRows);
+      ADDR_ROUTE_ROWS:       reg_rdata = 32'(RouteRows);
+      ADDR_LOCAL_ROWS:       reg_rdata = 32'(LocalRows);
+      ADDR_HOP_ROWS:         reg_rdata = 32'(HopRows);
+      ADDR_LEVEL_WORDS:          reg_rdata = 32'(Level0Words);
+      ADDR_LEVEL_WORDS + 24'd4:  reg_rdata = 32'(Level1Words);
+      ADDR_LEVEL_WORDS + 24'd8:  reg_rdata = 32'(Level2Words);
+      ADDR_LEVEL_WORDS + 24'd12: reg_rdata = 32'(Level3Words);
+      ADDR_IMAGE_NAME:           reg_rdata = ImageName[31:0];
+      ADDR_IMAGE_NAME + 24'd4:   reg_rdata = ImageName[63:32];
+      ADDR_IMAGE_NAME + 24'd8:   reg_rdata = ImageName[95:64];
+      ADDR_IMAGE_NAME + 24'd12:  reg_rdata = ImageName[127:96];
+      ADDR_SCRATCH:          reg_rdata = scratch_q;
+      ADDR_CONTROL:          reg_rdata = control_q;
+      ADDR_CYCLES_LOW:       reg_rdata = cycles_q[31:0];
+      ADDR_CYCLES_HIGH:      reg_rdata = cycles_high_q;
+      ADDR_GATES:            reg_rdata = gates_q;
+      ADDR_GATED:            reg_rdata = gated_q;
+      ADDR_INTERRUPT_STATUS: reg_rdata = status_q;
+      ADDR_INTERRUPT_ENABLE: reg_rdata = enable_q;
+      ADDR_ACCEPTED:         reg_rdata = accepted_q;
+      ADDR_RETIRED:          reg_rdata = retired_q;
+      ADDR_ACTIVITY:         reg_rdata = activity;
+      ADDR_TABLE_ID:         reg_rdata = id_q;
+      ADDR_TABLE_INDEX:      reg_rdata = index_q;
+      ADDR_TABLE_STATUS:     reg_rdata = table_status;
+      ADDR_TABLE_COMMAND:    reg_error = !reg_write;
+      default: begin
+        if (reg_addr >= ADDR_TABLE_DATA && reg_addr < ADDR_TABLE_DATA + 24'(4 * COUNT_TABLE_DATA)) begin
+          reg_rdata = data_q[data_word];
+        end else begin
+          reg_error = 1'b1;
+        end
+      end
+    endcase
+    // Writes that have no place, or come while the access unit is busy.
+    if (reg_write) begin
+      unique case (reg_addr)
+        ADDR_SCRATCH, ADDR_CONTROL, ADDR_GATES, ADDR_GATED, ADDR_INTERRUPT_STATUS, ADDR_INTERRUPT_ENABLE: ;
+        ADDR_TABLE_ID, ADDR_TABLE_INDEX: reg_error = busy_q;
+        ADDR_TABLE_COMMAND: reg_error = busy_q || command == 2'd0;
+        default: reg_error = busy_q || reg_addr < ADDR_TABLE_DATA
+                             || reg_addr >= ADDR_TABLE_DATA + 24'(4 * COUNT_TABLE_DATA);
+      endcase
+    end
+  end
+
+  // Writes, and what happens by itself
+  always_comb begin
+    scratch_d = scratch_q;
+    control_d = control_q;
+    gates_d = gates_q;
+    gated_d = gated_q;
+    enable_d = enable_q;
+    id_d = id_q;
+    index_d = index_q;
+    data_d = data_q;
+    busy_d = busy_q;
+    command_d = command_q;
+    error_d = error_q;
+    clocks_d = clocks_q;
+    cycles_high_d = cycles_high_q;
+    cleared = '0;
+    table_failed = 1'b0;
+
+    if (busy_q) begin
+      clocks_d = clocks_q + 7'd1;
+      if (tbl_rsp_i.done) begin
+        busy_d = 1'b0;
+        error_d = tbl_rsp_i.error;
+        table_failed = tbl_rsp_i.error != TABLE_ERROR_NONE;
+        if (command_q != TABLE_COMMAND_WRITE && tbl_rsp_i.error == TABLE_ERROR_NONE) data_d = tbl_rsp_i.rdata;
+      end else if (clocks_q == TableClocksMax) begin
+        busy_d = 1'b0;
+        error_d = TABLE_ERROR_NO_TABLE;
+        table_failed = 1'b1;
+      end
+    end
+
+    if (ren && reg_addr == ADDR_CYCLES_LOW) cycles_high_d = cycles_q[63:32];
+    if (wen && !reg_error) begin
+      unique case (reg_addr)
+        ADDR_SCRATCH: scratch_d = reg_wdata;
+        ADDR_CONTROL: control_d.offline = reg_wdata[0];
+        ADDR_GATES: gates_d = reg_wdata & PlanesMask;
+        ADDR_GATED: gated_d.to_cpu = reg_wdata[0];
+        ADDR_INTERRUPT_STATUS: cleared = reg_interrupt_status_t'(reg_wdata);
+        ADDR_INTERRUPT_ENABLE: enable_d.mask = reg_wdata[3:0];
+        ADDR_TABLE_ID: id_d.id = reg_wdata[7:0];
+        ADDR_TABLE_INDEX: index_d.index = reg_wdata[23:0];
+        ADDR_TABLE_COMMAND: begin
+          busy_d = 1'b1;
+          command_d = command;
+          clocks_d = '0;
+        end
+        default: data_d[data_word] = reg_wdata;
+      endcase
+    end
+
+    happened = '0;
+    happened.table_error = table_failed;
+    happened.access_error = reg_bad || (reg_valid && reg_error);
+    happened.memory_error = memory_error_i;
+    happened.queue_drop = queue_drop_i;
+    status_d = (status_q & ~cleared) | happened;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      scratch_q <= RESET_SCRATCH;
+      control_q <= RESET_CONTROL;
+      gates_q <= RESET_GATES;
+      gated_q <= RESET_GATED;
+      status_q <= RESET_INTERRUPT_STATUS;
+      enable_q <= RESET_INTERRUPT_ENABLE;
+      id_q <= RESET_TABLE_ID;
+      index_q <= RESET_TABLE_INDEX;
+      data_q <= '0;
+      busy_q <= 1'b0;
+      command_q <= '0;
+      error_q <= TABLE_ERROR_NONE;
+      clocks_q <= '0;
+      cycles_q <= '0;
+      cycles_high_q <= '0;
+      accepted_q <= '0;
+      retired_q <= '0;
+    end else begin
+      scratch_q <= scratch_d;
+      control_q <= control_d;
+      gates_q <= gates_d;
+      gated_q <= gated_d;
+      status_q <= status_d;
+      enable_q <= enable_d;
+      id_q <= id_d;
+      index_q <= index_d;
+      data_q <= data_d;
+      busy_q <= busy_d;
+      command_q <= command_d;
+      error_q <= error_d;
+      clocks_q <= clocks_d;
+      cycles_q <= cycles_q + 64'd1;
+      cycles_high_q <= cycles_high_d;
+      accepted_q <= accepted_q + 32'(accepted_i);
+      retired_q <= retired_q + 32'(retired_i);
+    end
+  end
+
+  always_comb begin
+    tbl_req_o = '0;
+    tbl_req_o.valid = busy_q;
+    tbl_req_o.write = command_q == TABLE_COMMAND_WRITE;
+    tbl_req_o.clear = command_q == TABLE_COMMAND_CLEAR;
+    tbl_req_o.id = id_q.id;
+    tbl_req_o.index = index_q.index;
+    tbl_req_o.wdata = data_q;
+  end
+
+  assign offline_o = control_q.offline;
+  assign gates_o = gates_q;
+  assign gated_to_cpu_o = gated_q.to_cpu;
+  assign irq_o = |(4'(status_q) & enable_q.mask);
+
+`ifndef SYNTHESIS
+  a_request_stays: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (tbl_req_o.valid && !tbl_rsp_i.done && clocks_q != TableClocksMax) |=> $stable(tbl_req_o));
+  a_answer_only_when_asked: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    tbl_rsp_i.done |-> tbl_req_o.valid);
+  a_access_ends: assert property (@(posedge clk_i) disable iff (!rst_ni) clocks_q <= TableClocksMax + 7'd1);
+`endif
+
+endmodule

@@ -1,0 +1,301 @@
+// Generated from spec/regs by spec/regs/generate.py: edit those files, then `make generate`.
+/* verilator lint_off UNUSEDPARAM */
+package hue_regs_pkg;
+  // Byte addresses of registers, and their values after reset.
+  localparam logic [23:0] ADDR_IDENT = 24'h000000;
+  localparam logic [31:0] RESET_IDENT = 32'h48554543;
+  localparam logic [23:0] ADDR_VERSION = 24'h000004;
+  localparam logic [31:0] RESET_VERSION = 32'h00010000;
+  localparam logic [23:0] ADDR_CLOCK = 24'h000008;
+  localparam logic [31:0] RESET_CLOCK = 32'h00000000;
+  localparam logic [23:0] ADDR_BUS = 24'h00000c;
+  localparam logic [31:0] RESET_BUS = 32'h00000000;
+  localparam logic [23:0] ADDR_KINDS = 24'h000010;
+  localparam logic [31:0] RESET_KINDS = 32'h00000000;
+  localparam logic [23:0] ADDR_LAYOUT = 24'h000014;
+  localparam logic [31:0] RESET_LAYOUT = 32'h00000000;
+  localparam logic [23:0] ADDR_PLANES = 24'h000018;
+  localparam logic [31:0] RESET_PLANES = 32'h00000000;
+  localparam logic [23:0] ADDR_NETS = 24'h00001c;
+  localparam logic [31:0] RESET_NETS = 32'h00000000;
+  localparam logic [23:0] ADDR_SELECT_ROWS = 24'h000020;
+  localparam logic [31:0] RESET_SELECT_ROWS = 32'h00000000;
+  localparam logic [23:0] ADDR_ATTACH_ROWS = 24'h000024;
+  localparam logic [31:0] RESET_ATTACH_ROWS = 32'h00000000;
+  localparam logic [23:0] ADDR_ROUTE_ROWS = 24'h000028;
+  localparam logic [31:0] RESET_ROUTE_ROWS = 32'h00000000;
+  localparam logic [23:0] ADDR_LOCAL_ROWS = 24'h00002c;
+  localparam logic [31:0] RESET_LOCAL_ROWS = 32'h00000000;
+  localparam logic [23:0] ADDR_HOP_ROWS = 24'h000030;
+  localparam logic [31:0] RESET_HOP_ROWS = 32'h00000000;
+  localparam logic [23:0] ADDR_LEVEL_WORDS = 24'h000034;
+  localparam int unsigned COUNT_LEVEL_WORDS = 4;
+  localparam logic [31:0] RESET_LEVEL_WORDS = 32'h00000000;
+  localparam logic [23:0] ADDR_IMAGE_NAME = 24'h000044;
+  localparam int unsigned COUNT_IMAGE_NAME = 4;
+  localparam logic [31:0] RESET_IMAGE_NAME = 32'h00000000;
+  localparam logic [23:0] ADDR_SCRATCH = 24'h000080;
+  localparam logic [31:0] RESET_SCRATCH = 32'h00000000;
+  localparam logic [23:0] ADDR_CONTROL = 24'h000084;
+  localparam logic [31:0] RESET_CONTROL = 32'h00000000;
+  localparam logic [23:0] ADDR_CYCLES_LOW = 24'h000088;
+  localparam logic [31:0] RESET_CYCLES_LOW = 32'h00000000;
+  localparam logic [23:0] ADDR_CYCLES_HIGH = 24'h00008c;
+  localparam logic [31:0] RESET_CYCLES_HIGH = 32'h00000000;
+  localparam logic [23:0] ADDR_GATES = 24'h000090;
+  localparam logic [31:0] RESET_GATES = 32'h00000000;
+  localparam logic [23:0] ADDR_GATED = 24'h000094;
+  localparam logic [31:0] RESET_GATED = 32'h00000000;
+  localparam logic [23:0] ADDR_INTERRUPT_STATUS = 24'h000098;
+  localparam logic [31:0] RESET_INTERRUPT_STATUS = 32'h00000000;
+  localparam logic [23:0] ADDR_INTERRUPT_ENABLE = 24'h00009c;
+  localparam logic [31:0] RESET_INTERRUPT_ENABLE = 32'h00000000;
+  localparam logic [23:0] ADDR_ACCEPTED = 24'h0000a0;
+  localparam logic [31:0] RESET_ACCEPTED = 32'h00000000;
+  localparam logic [23:0] ADDR_RETIRED = 24'h0000a4;
+  localparam logic [31:0] RESET_RETIRED = 32'h00000000;
+  localparam logic [23:0] ADDR_ACTIVITY = 24'h0000a8;
+  localparam logic [31:0] RESET_ACTIVITY = 32'h00000000;
+  localparam logic [23:0] ADDR_TABLE_ID = 24'h000100;
+  localparam logic [31:0] RESET_TABLE_ID = 32'h00000000;
+  localparam logic [23:0] ADDR_TABLE_INDEX = 24'h000104;
+  localparam logic [31:0] RESET_TABLE_INDEX = 32'h00000000;
+  localparam logic [23:0] ADDR_TABLE_COMMAND = 24'h000108;
+  localparam logic [31:0] RESET_TABLE_COMMAND = 32'h00000000;
+  localparam logic [23:0] ADDR_TABLE_STATUS = 24'h00010c;
+  localparam logic [31:0] RESET_TABLE_STATUS = 32'h00000000;
+  localparam logic [23:0] ADDR_TABLE_DATA = 24'h000120;
+  localparam int unsigned COUNT_TABLE_DATA = 8;
+  localparam logic [31:0] RESET_TABLE_DATA = 32'h00000000;
+
+  // Layout.
+  localparam logic [7:0] LAYOUT_TCAM = 8'd1;
+  localparam logic [7:0] LAYOUT_DAG36 = 8'd2;
+
+  // TableCommand.
+  localparam logic [1:0] TABLE_COMMAND_READ = 2'd1;
+  localparam logic [1:0] TABLE_COMMAND_WRITE = 2'd2;
+  localparam logic [1:0] TABLE_COMMAND_CLEAR = 2'd3;
+
+  // TableError.
+  localparam logic [1:0] TABLE_ERROR_NONE = 2'd0;
+  localparam logic [1:0] TABLE_ERROR_NO_TABLE = 2'd1;
+  localparam logic [1:0] TABLE_ERROR_RANGE = 2'd2;
+  localparam logic [1:0] TABLE_ERROR_REFUSED = 2'd3;
+
+  // Registers, 32 bits.
+  typedef struct packed {
+    logic [31:0] id;
+  } reg_ident_t;
+  typedef struct packed {
+    logic [15:0] major;
+    logic [15:0] minor;
+  } reg_version_t;
+  typedef struct packed {
+    logic [31:0] khz;
+  } reg_clock_t;
+  typedef struct packed {
+    logic [7:0]  gap24;
+    logic [7:0]  cpu_queues;
+    logic [7:0]  mac_ports;
+    logic [7:0]  bytes;
+  } reg_bus_t;
+  typedef struct packed {
+    logic [31:0] bitmap;
+  } reg_kinds_t;
+  typedef struct packed {
+    logic [23:0] gap8;
+    logic [7:0]  kind;
+  } reg_layout_t;
+  typedef struct packed {
+    logic [23:0] gap8;
+    logic [7:0]  count;
+  } reg_planes_t;
+  typedef struct packed {
+    logic [15:0] gap16;
+    logic [15:0] count;
+  } reg_nets_t;
+  typedef struct packed {
+    logic [31:0] rows;
+  } reg_select_rows_t;
+  typedef struct packed {
+    logic [31:0] rows;
+  } reg_attach_rows_t;
+  typedef struct packed {
+    logic [31:0] rows;
+  } reg_route_rows_t;
+  typedef struct packed {
+    logic [31:0] rows;
+  } reg_local_rows_t;
+  typedef struct packed {
+    logic [31:0] rows;
+  } reg_hop_rows_t;
+  typedef struct packed {
+    logic [31:0] words;
+  } reg_level_words_t;
+  typedef struct packed {
+    logic [31:0] text;
+  } reg_image_name_t;
+  typedef struct packed {
+    logic [31:0] value;
+  } reg_scratch_t;
+  typedef struct packed {
+    logic [30:0] gap1;
+    logic        offline;
+  } reg_control_t;
+  typedef struct packed {
+    logic [31:0] value;
+  } reg_cycles_low_t;
+  typedef struct packed {
+    logic [31:0] value;
+  } reg_cycles_high_t;
+  typedef struct packed {
+    logic [31:0] planes;
+  } reg_gates_t;
+  typedef struct packed {
+    logic [30:0] gap1;
+    logic        to_cpu;
+  } reg_gated_t;
+  typedef struct packed {
+    logic [27:0] gap4;
+    logic        queue_drop;
+    logic        memory_error;
+    logic        access_error;
+    logic        table_error;
+  } reg_interrupt_status_t;
+  typedef struct packed {
+    logic [27:0] gap4;
+    logic [3:0]  mask;
+  } reg_interrupt_enable_t;
+  typedef struct packed {
+    logic [31:0] count;
+  } reg_accepted_t;
+  typedef struct packed {
+    logic [31:0] count;
+  } reg_retired_t;
+  typedef struct packed {
+    logic [29:0] gap2;
+    logic        idle;
+    logic        ingress_idle;
+  } reg_activity_t;
+  typedef struct packed {
+    logic [23:0] gap8;
+    logic [7:0]  id;
+  } reg_table_id_t;
+  typedef struct packed {
+    logic [7:0]  gap24;
+    logic [23:0] index;
+  } reg_table_index_t;
+  typedef struct packed {
+    logic [29:0] gap2;
+    logic [1:0]  command;
+  } reg_table_command_t;
+  typedef struct packed {
+    logic [28:0] gap3;
+    logic [1:0]  error;
+    logic        busy;
+  } reg_table_status_t;
+  typedef struct packed {
+    logic [31:0] value;
+  } reg_table_data_t;
+
+  // Tables behind the access unit: numbers, and rows without the unused bits above them.
+  localparam logic [7:0] TABLE_SELECT = 8'd1;
+  localparam logic [7:0] TABLE_ATTACH = 8'd2;
+  localparam logic [7:0] TABLE_ATTACH_HEAD = 8'd3;
+  localparam logic [7:0] TABLE_NETWORK = 8'd4;
+  localparam logic [7:0] TABLE_METER = 8'd5;
+  localparam logic [7:0] TABLE_ROUTE = 8'd6;
+  localparam logic [7:0] TABLE_HOP = 8'd7;
+  localparam logic [7:0] TABLE_LEVEL0 = 8'd8;
+  localparam logic [7:0] TABLE_LEVEL1 = 8'd9;
+  localparam logic [7:0] TABLE_LEVEL2 = 8'd10;
+  localparam logic [7:0] TABLE_LEVEL3 = 8'd11;
+  localparam logic [7:0] TABLE_COUNT = 8'd12;
+  localparam logic [7:0] TABLE_BYTES = 8'd13;
+  localparam logic [7:0] TABLE_PORT = 8'd14;
+  localparam logic [7:0] TABLE_UNCLAIMED = 8'd15;
+  localparam logic [7:0] TABLE_OUT_DROPS = 8'd16;
+  localparam logic [7:0] TABLE_LOCAL = 8'd18;
+  typedef struct packed {
+    logic [7:0]  vport;
+    logic [5:0]  net;
+    logic        inner_care;
+    logic [31:0] inner;
+    logic [31:0] inner_mask;
+    logic [47:0] mac;
+    logic        mac_care;
+    logic [2:0]  port;
+    logic        port_care;
+    logic        valid;
+  } row_select_t;
+  typedef struct packed {
+    logic [7:0]  vport;
+    logic [5:0]  net;
+  } row_attach_t;
+  typedef struct packed {
+    logic [15:0] count;
+    logic [15:0] start;
+  } row_attach_head_t;
+  typedef struct packed {
+    logic [15:0] hop_count;
+    logic [15:0] hop_base;
+    logic [35:0] root;
+    logic [3:0]  plane;
+    logic [11:0] vid;
+    logic        valid;
+  } row_network_t;
+  typedef struct packed {
+    logic [39:0] bits_burst;
+    logic [39:0] bits_rate;
+    logic        bits_on;
+    logic [39:0] packets_burst;
+    logic [39:0] packets_rate;
+    logic        packets_on;
+  } row_meter_t;
+  typedef struct packed {
+    logic [15:0] hop;
+    logic [31:0] mask;
+    logic [31:0] value;
+    logic        valid;
+  } row_route_t;
+  typedef struct packed {
+    logic [47:0] src;
+    logic [47:0] dst;
+    logic [15:0] mtu;
+    logic [2:0]  port;
+    logic [1:0]  kind;
+  } row_hop_t;
+  typedef struct packed {
+    logic [35:0] word;
+  } row_level0_t;
+  typedef struct packed {
+    logic [35:0] word;
+  } row_level1_t;
+  typedef struct packed {
+    logic [35:0] word;
+  } row_level2_t;
+  typedef struct packed {
+    logic [35:0] word;
+  } row_level3_t;
+  typedef struct packed {
+    logic [63:0] value;
+  } row_count_t;
+  typedef struct packed {
+    logic [63:0] value;
+  } row_bytes_t;
+  typedef struct packed {
+    logic [63:0] value;
+  } row_port_t;
+  typedef struct packed {
+    logic [63:0] value;
+  } row_unclaimed_t;
+  typedef struct packed {
+    logic [63:0] value;
+  } row_out_drops_t;
+  typedef struct packed {
+    logic [31:0] addr;
+    logic        valid;
+  } row_local_t;
+endpackage
+/* verilator lint_on UNUSEDPARAM */

@@ -1,0 +1,208 @@
+// Header scatter: carries out the stages' verdicts on the bodies in the packet buffer.
+//
+// Place: stages and packet buffer → scatter → hue_cpu_insert → output queues. A frame with several verdicts is read
+// again for each; the one with `last` releases it. Edits of a forwarded frame: MAC pair, TTL, header checksum.
+// Latency: 3 clocks from `verdict_valid_i` to the first beat out. Throughput: a beat out a clock; a verdict that drops
+// takes 1 clock. So 64-byte frames every 8, 2 or 1 clocks.
+
+module hue_scatter
+  import hue_pkg::*;
+#(
+  parameter int unsigned BusBytes = 8,
+  parameter int unsigned FilledBits = 13,
+  localparam int unsigned ByteBits = $clog2(BusBytes + 1)
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+
+  input  logic                  verdict_valid_i,
+  output logic                  verdict_ready_o,
+  input  hue_verdict_t          verdict_i,
+  // Tags in the order of frames: there when the frame's verdict is.
+  input  logic [31:0]           tag_i,
+  output logic                  tag_take_o,
+
+  input  logic [FilledBits-1:0] filled_i,
+  output logic                  read_o,
+  output logic [10:0]           offset_o,
+  input  logic [8*BusBytes-1:0] data_i,
+  output logic                  release_o,
+  output logic [10:0]           release_beats_o,
+
+  output logic                  m_valid_o,
+  input  logic                  m_ready_i,
+  output logic [8*BusBytes-1:0] m_data_o,
+  output logic                  m_last_o,
+  output logic [ByteBits-1:0]   m_bytes_o,      // BusBytes unless last
+  output hue_departure_t        m_departure_o,  // stable over the frame; len without the CPU header
+  output logic                  m_to_cpu_o,
+  output hue_cpu_header_t       m_header_o,     // to stand in front when m_to_cpu_o
+  output logic                  idle_o
+);
+
+  localparam int unsigned OutDepth = 8;
+  localparam int unsigned RoomBits = $clog2(OutDepth + 1);
+
+  // Verdicts, cut off from the stages' timing.
+  logic         v_valid, done;
+  hue_verdict_t v;
+  hue_skid #(.Bits($bits(hue_verdict_t))) u_verdict (
+    .clk_i, .rst_ni, .valid_i(verdict_valid_i), .ready_o(verdict_ready_o), .data_i(verdict_i),
+    .valid_o(v_valid), .ready_i(done), .data_o(v)
+  );
+
+  // What goes along with a beat while it is read. Edits as they stand in the frame: byte 0 highest.
+  typedef struct packed {
+    logic        last;
+    logic [10:0] index;
+    logic [31:0] tag;
+    logic [1:0]  verdict;
+    logic [4:0]  outcome;
+    logic [5:0]  net;
+    logic [11:0] vid;
+    logic [7:0]  vport;
+    logic [2:0]  port_in;
+    logic [2:0]  port_out;
+    logic [13:0] len;
+    logic        rewrite;
+    logic [95:0] macs;
+    logic [7:0]  ttl;
+    logic [15:0] checksum;
+  } read_t;
+  logic  r_valid_q;
+  read_t r_q;
+
+  // Reading
+  logic                sends, last_beat, out_ready;
+  logic [10:0]         beats, index_q;
+  logic [RoomBits-1:0] room;
+
+  assign beats = beats_of(v.len, BusBytes);
+  assign sends = v.verdict == VerdictForward || v.verdict == VerdictPunt;
+  assign last_beat = index_q == beats - 11'd1;
+  assign read_o = v_valid && sends && 32'(filled_i) > 32'(index_q) && room > RoomBits'(r_valid_q);
+  assign offset_o = index_q;
+  assign done = v_valid && (sends ? read_o && last_beat : !v.last || 32'(filled_i) >= 32'(beats));
+`ifdef HUE_PLANT_SCATTER_REWIND
+  assign release_o = done;  // for scripts/rtl-test: the bench must find this
+`else
+  assign release_o = done && v.last;
+`endif
+  assign release_beats_o = beats;
+  assign tag_take_o = release_o;
+
+  always_ff @(posedge clk_i) begin
+    if (read_o) begin
+      r_q.last <= last_beat;
+      r_q.index <= index_q;
+      r_q.tag <= tag_i;
+      r_q.verdict <= v.verdict;
+      r_q.outcome <= v.outcome;
+      r_q.net <= v.net;
+      r_q.vid <= v.vid;
+      r_q.vport <= v.vport;
+      r_q.port_in <= v.port_in;
+      r_q.port_out <= v.port_out;
+      r_q.len <= v.len;
+      r_q.rewrite <= v.rewrite && v.verdict == VerdictForward;
+      r_q.macs <= {v.dst_mac, v.src_mac};
+      r_q.ttl <= v.ttl;
+      r_q.checksum <= v.checksum;
+    end
+    if (!rst_ni) begin
+      index_q <= '0;
+      r_valid_q <= 1'b0;
+    end else begin
+      r_valid_q <= read_o;
+      if (read_o) index_q <= last_beat ? '0 : index_q + 11'd1;
+    end
+  end
+
+  // Writing the edits in
+  localparam int unsigned MacBytes = 12;
+  localparam int unsigned TtlByte = 22;
+  localparam int unsigned ChecksumByte = 24;
+  localparam int unsigned EditBytes = 26;
+  logic [8*BusBytes-1:0] edited;
+  always_comb begin
+    edited = data_i;
+    for (int unsigned b = 0; b < EditBytes; b++) begin
+      if (r_q.rewrite && r_q.index == 11'(b / BusBytes)) begin
+        if (b < MacBytes) edited[8*(b%BusBytes)+:8] = r_q.macs[8*((2*MacBytes-1-b)%MacBytes)+:8];
+        if (b == TtlByte) edited[8*(b%BusBytes)+:8] = r_q.ttl;
+        if (b == ChecksumByte) edited[8*(b%BusBytes)+:8] = r_q.checksum[15:8];
+        if (b == ChecksumByte + 1) edited[8*(b%BusBytes)+:8] = r_q.checksum[7:0];
+      end
+    end
+  end
+
+  // Bytes of the last beat: 1 .. BusBytes, or 0 of an empty frame.
+  localparam int unsigned LaneBits = $clog2(BusBytes);
+  logic [LaneBits-1:0] rest;
+  assign rest = r_q.len[LaneBits-1:0];
+
+  typedef struct packed {
+    logic [8*BusBytes-1:0] data;
+    logic                  last;
+    logic [ByteBits-1:0]   bytes;
+    logic [31:0]           tag;
+    logic [1:0]            verdict;
+    logic [4:0]            outcome;
+    logic [5:0]            net;
+    logic [11:0]           vid;
+    logic [7:0]            vport;
+    logic [2:0]            port_in;
+    logic [2:0]            port_out;
+    logic [13:0]           len;
+  } out_t;
+  out_t out, sent;
+  always_comb begin
+    out.data = edited;
+    out.last = r_q.last;
+    out.bytes = r_q.last && (rest != '0 || r_q.len == '0) ? ByteBits'(rest) : ByteBits'(BusBytes);
+    out.tag = r_q.tag;
+    out.verdict = r_q.verdict;
+    out.outcome = r_q.outcome;
+    out.net = r_q.net;
+    out.vid = r_q.vid;
+    out.vport = r_q.vport;
+    out.port_in = r_q.port_in;
+    out.port_out = r_q.port_out;
+    out.len = r_q.len;
+  end
+
+  hue_fifo #(.Depth(OutDepth), .Bits($bits(out_t))) u_out (
+    .clk_i, .rst_ni, .valid_i(r_valid_q), .ready_o(out_ready), .data_i(out),
+    .valid_o(m_valid_o), .ready_i(m_ready_i), .data_o(sent), .room_o(room)
+  );
+
+  assign m_data_o = sent.data;
+  assign m_last_o = sent.last;
+  assign m_bytes_o = sent.bytes;
+  assign m_to_cpu_o = m_departure_o.port >= 3'(MacPorts);
+  always_comb begin
+    m_departure_o.port = sent.verdict == VerdictPunt ? 3'(MacPorts) + 3'(sent.net[1:0]) : sent.port_out;
+    m_departure_o.net = sent.net;
+    m_departure_o.tag = sent.tag;
+    m_departure_o.len = sent.len;
+    m_header_o = '0;
+    m_header_o.vid = 16'(sent.vid);
+    m_header_o.net = 8'(sent.net);
+    m_header_o.vport = sent.vport;
+    m_header_o.outcome = 8'(sent.outcome);
+    m_header_o.port_in = 8'(sent.port_in);
+    m_header_o.port_out = 8'(sent.port_out);
+    m_header_o.len = 16'(sent.len);
+  end
+  assign idle_o = !v_valid && !r_valid_q && !m_valid_o;
+
+`ifndef SYNTHESIS
+  a_out_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) r_valid_q |-> out_ready);
+  a_whole_frames_only: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (v_valid && sends) |-> v.len >= 14'(FrameBytesMin) && v.len <= 14'(FrameBytesMax));
+  a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (m_valid_o && !m_ready_i) |=> (m_valid_o && $stable(m_data_o) && $stable(m_last_o) && $stable(m_departure_o)));
+  a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) $past(read_o, 2) |-> m_valid_o || $past(m_valid_o));
+`endif
+
+endmodule

@@ -1,0 +1,104 @@
+// Many 64-bit counters in one memory, one of which may grow each clock.
+//
+// Place: counters by network, where at most one event happens a clock. The host reads one (and clears it) in clocks that
+// have no event, at the latest after HostWaitMax clocks: then `ready_o` is 0 for one clock.
+// After reset all are set to zero, one a clock: `ready_o` is 0 until then, and the host reads zeros.
+// Latency: an event counts 3 clocks later; a host's read sees all events before it. Throughput: an event a clock, also
+// for the same counter.
+
+module hue_counter_ram #(
+  parameter int unsigned Words = 512,
+  localparam int unsigned IndexBits = $clog2(Words)
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+
+  output logic                 ready_o,
+  input  logic                 valid_i,     // only when ready_o
+  input  logic [IndexBits-1:0] index_i,
+  input  logic [15:0]          add_i,
+
+  // Held until done, which comes for one clock with the value.
+  input  logic                 host_valid_i,
+  input  logic                 host_clear_i,
+  input  logic [IndexBits-1:0] host_index_i,
+  output logic                 host_done_o,
+  output logic [63:0]          host_value_o
+);
+
+  localparam int unsigned HostWaitMax = 16;
+  localparam int unsigned WaitBits = $clog2(HostWaitMax + 1);
+
+  // Clock 0: read; clock 1: the word is there, add; clock 2: written. Words on their way are forwarded.
+  logic                 clearing_q, host_busy_q, force_q;
+  logic [IndexBits-1:0] clear_q;
+  logic [WaitBits-1:0]  wait_q;
+  logic                 host_start, read, v1_q, host1_q, clear1_q, v2_q, v3_q;
+  logic [IndexBits-1:0] index, index1_q, index2_q, index3_q;
+  logic [15:0]          add1_q;
+  logic [63:0]          stored, present, next, value2_q, value3_q;
+  logic                 write;
+
+  assign ready_o = !clearing_q && !force_q;
+  assign host_start = host_valid_i && !host_busy_q && !valid_i;
+  assign read = valid_i || host_start;
+  assign index = valid_i ? index_i : host_index_i;
+
+  hue_ram #(.Words(Words), .Bits(64)) u_ram (
+    .clk_i, .write_i(write), .waddr_i(clearing_q ? clear_q : index2_q), .wdata_i(clearing_q ? '0 : value2_q),
+    .read_i(read), .raddr_i(index), .rdata_o(stored)
+  );
+  assign write = clearing_q || v2_q;
+
+  always_comb begin
+    present = stored;
+`ifndef HUE_PLANT_COUNTER_FORWARD  // for scripts/rtl-test: the bench must find this
+    if (v3_q && index3_q == index1_q) present = value3_q;
+`endif
+    if (v2_q && index2_q == index1_q) present = value2_q;
+    if (clearing_q) present = '0;
+    next = host1_q ? (clear1_q ? '0 : present) : present + 64'(add1_q);
+  end
+
+  assign host_done_o = v1_q && host1_q;
+  assign host_value_o = host_done_o ? present : '0;
+
+  always_ff @(posedge clk_i) begin
+    index1_q <= index;
+    add1_q <= add_i;
+    clear1_q <= host_clear_i;
+    index2_q <= index1_q;
+    index3_q <= index2_q;
+    value2_q <= next;
+    value3_q <= value2_q;
+    if (!rst_ni) begin
+      clearing_q <= 1'b1;
+      clear_q <= '0;
+      host_busy_q <= 1'b0;
+      wait_q <= '0;
+      force_q <= 1'b0;
+      v1_q <= 1'b0;
+      host1_q <= 1'b0;
+      v2_q <= 1'b0;
+      v3_q <= 1'b0;
+    end else begin
+      if (clearing_q) begin
+        clear_q <= clear_q + 1'b1;
+        clearing_q <= clear_q != IndexBits'(Words - 1);
+      end
+      host_busy_q <= host_start;
+      wait_q <= host_valid_i && !host_start && !host_busy_q ? wait_q + WaitBits'(wait_q != WaitBits'(HostWaitMax)) : '0;
+      force_q <= wait_q == WaitBits'(HostWaitMax) && !force_q;
+      v1_q <= read;
+      host1_q <= host_start;
+      v2_q <= v1_q && !clearing_q;
+      v3_q <= v2_q;
+    end
+  end
+
+`ifndef SYNTHESIS
+  a_event_when_ready: assert property (@(posedge clk_i) disable iff (!rst_ni) valid_i |-> ready_o);
+  a_host_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) host_start |=> host_done_o);
+`endif
+
+endmodule

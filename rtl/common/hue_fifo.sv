@@ -1,0 +1,61 @@
+// Queue of a few words whose first word shows without asking: distributed memory or registers.
+//
+// Place: records, tags and descriptors beside a path of frames. `room_o` counts free places, for senders that cannot
+// stop at once.
+// Latency: 1 clock from push to `valid_o`. Throughput: a push and a pop a clock. No combinational path crosses it.
+
+module hue_fifo #(
+  parameter int unsigned Depth = 8,
+  parameter int unsigned Bits = 8,
+  localparam int unsigned CountBits = $clog2(Depth + 1)
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  input  logic                 valid_i,
+  output logic                 ready_o,
+  input  logic [Bits-1:0]      data_i,
+  output logic                 valid_o,
+  input  logic                 ready_i,
+  output logic [Bits-1:0]      data_o,
+  output logic [CountBits-1:0] room_o
+);
+
+  if (Depth < 2 || (Depth & (Depth - 1)) != 0) begin : g_depth
+    $fatal(1, "Depth: expected a power of two, at least 2");
+  end
+
+  localparam int unsigned AddrBits = $clog2(Depth);
+
+  logic [Bits-1:0]      words_q [Depth];
+  logic [AddrBits-1:0]  wptr_q, rptr_q;
+  logic [CountBits-1:0] count_q;
+  logic                 push, pop;
+
+  assign valid_o = count_q != '0;
+  assign ready_o = count_q != CountBits'(Depth);
+  assign room_o = CountBits'(Depth) - count_q;
+  assign data_o = words_q[rptr_q];
+  assign push = valid_i && ready_o;
+  assign pop = valid_o && ready_i;
+
+  always_ff @(posedge clk_i) begin
+    if (push) words_q[wptr_q] <= data_i;
+    if (!rst_ni) begin
+      wptr_q <= '0;
+      rptr_q <= '0;
+      count_q <= '0;
+    end else begin
+      if (push) wptr_q <= wptr_q + 1'b1;
+      if (pop) rptr_q <= rptr_q + 1'b1;
+      count_q <= count_q + CountBits'(push) - CountBits'(pop);
+    end
+  end
+
+`ifndef SYNTHESIS
+  a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (valid_o && !ready_i) |=> (valid_o && $stable(data_o)));
+  a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) push |=> valid_o);
+  a_count: assert property (@(posedge clk_i) disable iff (!rst_ni) count_q <= CountBits'(Depth));
+`endif
+
+endmodule

@@ -1,0 +1,48 @@
+// Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`.
+/* verilator lint_off UNUSEDPARAM */
+package hue_kinds_pkg;
+
+  // Frames that a port takes, bytes.
+  localparam int unsigned FRAME_BYTES_MIN = 14;
+  localparam int unsigned FRAME_BYTES_MAX = 9216;
+
+  // What is done with a packet; hue_pkg::verdict_e has the same codes, and one more for frames of no network.
+  localparam logic [1:0] VERDICT_FORWARD = 2'd1;
+  localparam logic [1:0] VERDICT_PUNT = 2'd2;
+  localparam logic [1:0] VERDICT_DROP = 2'd0;
+
+  // Why a frame is no network's packet, in the order they are tried.
+  localparam logic [4:0] UNCLAIMED_RUNT = 5'd1;  // Too short for an Ethernet header.
+  localparam logic [4:0] UNCLAIMED_TOO_LONG = 5'd2;  // Longer than the longest frame a port takes.
+  localparam logic [4:0] UNCLAIMED_NO_NETWORK = 5'd3;  // Design select found no network for the frame.
+  localparam int unsigned UNCLAIMED_COUNT = 3;
+
+  // Kind `ipv4`: what becomes of a packet, in the order they are tried: the first that holds.
+  localparam int unsigned KIND_IPV4 = 1;
+  localparam logic [4:0] IPV4_RATE_LIMITED = 5'd1;  // Above the network's rate limit.
+  localparam logic [4:0] IPV4_ARP = 5'd2;  // ARP, which the network's control plane speaks.
+  localparam logic [4:0] IPV4_ETHERTYPE = 5'd3;  // Neither IPv4 nor ARP; a VLAN tag or an 802.3 length counts as neither.
+  localparam logic [4:0] IPV4_TRUNCATED = 5'd4;  // The frame ends before the fixed part of an IPv4 header does.
+  localparam logic [4:0] IPV4_VERSION = 5'd5;  // The version field is not 4.
+  localparam logic [4:0] IPV4_HEADER_LENGTH = 5'd6;  // The header length is below 20 bytes or reaches beyond the frame.
+  localparam logic [4:0] IPV4_TOTAL_LENGTH = 5'd7;  // The total length is below the header length or reaches beyond the frame.
+  localparam logic [4:0] IPV4_CHECKSUM = 5'd8;  // The header checksum does not hold.
+  localparam logic [4:0] IPV4_LOCAL = 5'd9;  // For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
+  localparam logic [4:0] IPV4_TTL = 5'd10;  // The time to live ends here; the control plane answers time exceeded.
+  localparam logic [4:0] IPV4_OPTIONS = 5'd11;  // Carries IPv4 options, which the control plane looks at.
+  localparam logic [4:0] IPV4_NO_ROUTE = 5'd12;  // No route matches the destination.
+  localparam logic [4:0] IPV4_NO_NEIGHBOUR = 5'd13;  // The next hop's MAC address is not known yet; the control plane asks for it.
+  localparam logic [4:0] IPV4_MTU = 5'd14;  // Larger than the outgoing port's MTU; the control plane fragments or answers fragmentation needed.
+  localparam logic [4:0] IPV4_FORWARD = 5'd15;  // Sent on with the next hop's MAC addresses, TTL one less, checksum updated; all other bytes stay.
+  localparam int unsigned IPV4_COUNT = 15;
+
+  // The verdict of an outcome; that of no outcome is a drop.
+  function automatic logic [1:0] ipv4_verdict(logic [4:0] outcome);
+    case (outcome)
+      IPV4_FORWARD: return VERDICT_FORWARD;
+      IPV4_ARP, IPV4_LOCAL, IPV4_TTL, IPV4_OPTIONS, IPV4_NO_NEIGHBOUR, IPV4_MTU: return VERDICT_PUNT;
+      default: return VERDICT_DROP;
+    endcase
+  endfunction
+endpackage
+/* verilator lint_on UNUSEDPARAM */

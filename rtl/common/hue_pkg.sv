@@ -1,0 +1,134 @@
+// Types and sizes that the modules of the card's data path share.
+//
+// Place: everywhere between a port and a port. `hue_head_t` is what gather tells the stages of a frame, `hue_verdict_t`
+// what the stages answer, `tbl_req_t`/`tbl_rsp_t` the way from the access unit (hue_regs) to a table and back.
+// Units: lengths in bytes from the destination MAC to the last byte, times in nanoseconds.
+// Source: spec/kinds.toml (frame limits, order of outcomes), docs/reference/outcomes.md.
+/* verilator lint_off UNUSEDPARAM */
+package hue_pkg;
+
+  // Ports 0..3 are MACs, 4..7 CPU queues.
+  localparam int unsigned Ports = 8;
+  localparam int unsigned MacPorts = 4;
+  localparam int unsigned NetsMax = 64;
+
+  localparam int unsigned FrameBytesMin = 14;
+  localparam int unsigned FrameBytesMax = 9216;
+  // A length that stands for every frame above FrameBytesMax.
+  localparam logic [13:0] LenTooLong = 14'(FrameBytesMax + 1);
+
+  localparam logic [15:0] EthertypeIpv4 = 16'h0800;
+  localparam logic [7:0]  ProtocolIpip = 8'd4;
+  localparam logic [7:0]  ProtocolUdp = 8'd17;
+  localparam logic [15:0] VxlanPort = 16'd4789;
+
+  // What an input queue knows of a frame, beside its body.
+  typedef struct packed {
+    logic [63:0] time_ns;      // arrival of the first beat
+    logic [31:0] tag;          // leaves with everything the frame becomes; the card does not look at it
+    logic [13:0] len;          // saturates at LenTooLong
+    logic        from_cpu;     // as in hue_head_t
+    logic [5:0]  cpu_net;
+    logic [2:0]  cpu_out;
+  } hue_arrival_t;
+
+  // What gather hands to the stages: one a frame, in the order in which frames were taken.
+  // Fields beyond the frame's end mean nothing.
+  typedef struct packed {
+    logic [63:0] time_ns;      // arrival; meters run on it
+    logic [2:0]  port;         // ingress
+    logic [13:0] len;          // saturates at LenTooLong
+    logic [47:0] dst_mac;
+    logic [15:0] ethertype;
+    logic [3:0]  version;
+    logic [3:0]  ihl;          // in words of 4 bytes
+    logic [15:0] total;
+    logic [7:0]  ttl;
+    logic [15:0] checksum;
+    logic [31:0] dst;
+    logic        sum_ok;       // ones' complement sum of the header is 0xffff; counts when 20 <= 4*ihl <= len - 14
+    logic        inner_valid;  // crates/demux/src/inner.rs: there is an address that says whose the frame is
+    logic [31:0] inner;
+    logic        from_cpu;     // a software plane returned it: leaves by cpu_out without a lookup
+    logic [5:0]  cpu_net;
+    logic [2:0]  cpu_out;
+  } hue_head_t;
+
+  typedef enum logic [1:0] {
+    VerdictDrop      = 2'd0,
+    VerdictForward   = 2'd1,
+    VerdictPunt      = 2'd2,  // to CPU queue MacPorts + net mod 4
+    VerdictUnclaimed = 2'd3   // nobody's: dropped
+  } verdict_e;
+
+  // What the stages answer: one a frame, or one for each network a group frame goes to.
+  typedef struct packed {
+    logic [1:0]  verdict;      // verdict_e
+    logic [4:0]  outcome;      // code in spec/kinds.toml
+    logic [5:0]  net;
+    logic [11:0] vid;
+    logic [7:0]  vport;
+    logic [2:0]  port_in;
+    logic [2:0]  port_out;
+    logic [13:0] len;
+    logic        rewrite;
+    logic [47:0] dst_mac;
+    logic [47:0] src_mac;
+    logic [7:0]  ttl;
+    logic [15:0] checksum;
+    logic        last;         // no further copy of this frame follows
+  } hue_verdict_t;
+
+  // In front of a frame on a CPU queue, both ways. Big endian: the highest byte comes first.
+  localparam int unsigned CpuHeaderBytes = 16;
+  typedef struct packed {
+    logic [15:0] vid;
+    logic [7:0]  net;
+    logic [7:0]  vport;
+    logic [7:0]  outcome;
+    logic [7:0]  port_in;
+    logic [7:0]  port_out;     // from the CPU: where the frame is to leave
+    logic [7:0]  flags;        // CpuFlag*
+    logic [15:0] len;          // of the frame, without this header
+    logic [47:0] reserved;
+  } hue_cpu_header_t;
+  localparam logic [7:0] CpuFlagFromPlane = 8'h01;
+
+  // A table access, held from its start until the answer or 64 clocks later. Neither write nor clear: a read.
+  typedef struct packed {
+    logic         valid;
+    logic         write;
+    logic         clear;       // read, then zero
+    logic [7:0]   id;          // hue_regs_pkg::TABLE_*
+    logic [23:0]  index;
+    logic [255:0] wdata;
+  } tbl_req_t;
+  // All zero unless `done`, so that the answers of several owners can be ORed.
+  typedef struct packed {
+    logic         done;        // for one clock
+    logic [1:0]   error;       // hue_regs_pkg::TABLE_ERROR_*
+    logic [255:0] rdata;
+  } tbl_rsp_t;
+
+  // What the output side knows of a frame, beside its body.
+  typedef struct packed {
+    logic [2:0]  port;         // to leave by
+    logic [5:0]  net;          // whose share of the port's queue it takes
+    logic [31:0] tag;
+    logic [13:0] len;          // with the CPU header where there is one
+  } hue_departure_t;
+
+  // Beats that a frame takes in queues and in the packet buffer: at least one; of a frame that is too long, one.
+  function automatic logic [10:0] beats_of(logic [13:0] len, int unsigned bus_bytes);
+    return len == '0 || len == LenTooLong ? 11'd1 : 11'((32'(len) + bus_bytes - 1) >> $clog2(bus_bytes));
+  endfunction
+
+  // Ones' complement sum of 16-bit words (RFC 1071).
+  function automatic logic [15:0] sum16(logic [15:0] a, logic [15:0] b);
+    logic [16:0] wide;
+    wide = {1'b0, a} + {1'b0, b};
+    return wide[15:0] + 16'(wide[16]);
+  endfunction
+
+endpackage
+/* verilator lint_on UNUSEDPARAM */

@@ -1,0 +1,27 @@
+// Memory with one write and one read port, as block RAM has them.
+//
+// Place: queues, packet buffer, tables. Reading and writing one word in the same clock gives the old word.
+// Latency: data one clock after the address. Throughput: a read and a write a clock. Nothing is cleared by reset.
+
+module hue_ram #(
+  parameter int unsigned Words = 16,
+  parameter int unsigned Bits = 8,
+  localparam int unsigned AddrBits = Words > 1 ? $clog2(Words) : 1
+) (
+  input  logic                clk_i,
+  input  logic                write_i,
+  input  logic [AddrBits-1:0] waddr_i,
+  input  logic [Bits-1:0]     wdata_i,
+  input  logic                read_i,   // rdata_o stays when 0
+  input  logic [AddrBits-1:0] raddr_i,
+  output logic [Bits-1:0]     rdata_o
+);
+
+  logic [Bits-1:0] words_q [Words];
+
+  always_ff @(posedge clk_i) begin
+    if (write_i) words_q[waddr_i] <= wdata_i;
+    if (read_i) rdata_o <= words_q[raddr_i];
+  end
+
+endmodule

@@ -1,0 +1,228 @@
+// Design select: which network a frame belongs to; a group frame belongs to every network attached to its port.
+//
+// Place: header gather → **here** → hue_network. Crates: crates/demux/src/select.rs. Rows are ternary over ingress port,
+// destination MAC and inner destination, the lowest that matches wins; the driver puts MACs before inner prefixes, longer
+// prefixes before shorter ones, whole ports last. Group destination MACs go by the port's run of ATTACH instead, one
+// packet a row, in the order of rows.
+//
+// Latency: 4 clocks in which `en_i` is 1, for the first packet of a frame. Throughput: one packet a clock; a frame that
+// goes to n networks takes n. Source: Unnikrishnan §4.2 (design select by virtual destination address).
+module hue_select
+  import hue_pkg::*;
+  import hue_regs_pkg::*;
+  import hue_stages_pkg::*;
+#(
+    parameter int unsigned SelectRows = 32,
+    parameter int unsigned AttachRows = 32
+) (
+    input  logic      clk_i,
+    input  logic      rst_ni,
+    input  tbl_req_t  tbl_req_i,
+    output tbl_rsp_t  tbl_rsp_o,
+    output logic      error_o,
+    input  logic      en_i,
+    input  logic      valid_i,
+    output logic      ready_o,   // only with `en_i`
+    input  hue_head_t head_i,
+    output logic      valid_o,
+    output packet_t   packet_o,
+    output logic [63:0] time_ns_o
+);
+  localparam int unsigned SelectBits = SelectRows > 1 ? $clog2(SelectRows) : 1;
+  localparam int unsigned AttachBits = AttachRows > 1 ? $clog2(AttachRows) : 1;
+
+  // What a row compares.
+  typedef struct packed {
+    logic        inner_valid;
+    logic [2:0]  port;
+    logic [47:0] mac;
+    logic [31:0] inner;
+  } key_t;
+
+  typedef struct packed {
+    packet_t     packet;
+    logic [63:0] time_ns;
+    logic        group;      // to a group MAC, and not decided yet
+  } entry_t;
+
+  logic step;  // the stages before the copies move
+  logic more;
+  assign step    = en_i && !more;
+  assign ready_o = step;
+
+  // ---- 0: what needs no table
+  ipv4_t checked;
+  hue_ipv4_check u_check (.head_i, .ipv4_o(checked));
+
+  entry_t s0;
+  always_comb begin
+    s0 = '0;
+    s0.time_ns          = head_i.time_ns;
+    s0.packet.port_in   = head_i.port;
+    s0.packet.port_out  = head_i.cpu_out;
+    s0.packet.net       = head_i.from_cpu ? head_i.cpu_net : '0;
+    s0.packet.len       = head_i.len;
+    s0.packet.last      = 1'b1;
+    s0.packet.ipv4      = checked;
+    s0.packet.decided   = 1'b1;
+    s0.packet.verdict   = VerdictUnclaimed;
+    if (32'(head_i.len) < FrameBytesMin) begin
+      s0.packet.outcome = hue_kinds_pkg::UNCLAIMED_RUNT;
+    end else if (32'(head_i.len) > FrameBytesMax) begin
+      s0.packet.outcome = hue_kinds_pkg::UNCLAIMED_TOO_LONG;
+    end else if (head_i.from_cpu) begin
+      s0.packet.verdict = VerdictForward;
+      s0.packet.outcome = OutcomeNone;
+    end else begin
+      s0.packet.decided = 1'b0;
+      s0.group          = head_i.dst_mac[40];  // the first byte's lowest bit (IEEE 802 §8.2)
+    end
+  end
+
+  // ---- 1, 2: rows, and the port's run of ATTACH
+  key_t key, row_value, row_mask;
+  row_select_t row, result;
+  logic row_write, hit;
+  logic [SelectBits-1:0] row_addr, hit_addr;
+  tbl_rsp_t select_rsp, attach_rsp, head_rsp;
+  logic select_error, attach_error, head_error;
+
+  assign key = '{inner_valid: head_i.inner_valid, port: head_i.port, mac: head_i.dst_mac, inner: head_i.inner};
+  assign row_value = '{inner_valid: 1'b1, port: row.port, mac: row.mac, inner: row.inner};
+  assign row_mask = '{
+    inner_valid: row.inner_care,
+    port:  {3{row.port_care}},
+    mac:   {48{row.mac_care}},
+    inner: row.inner_mask & {32{row.inner_care}}
+  };
+
+  hue_tcam #(.Rows(SelectRows), .KeyBits($bits(key_t))) u_rows (
+    .clk_i, .rst_ni, .write_i(row_write), .write_addr_i(row_addr), .write_used_i(row.valid),
+    .write_value_i(row_value), .write_mask_i(row_mask),
+    .en_i(step), .valid_i(valid_i && !s0.packet.decided && !s0.group), .key_i(key), .hit_o(hit), .addr_o(hit_addr)
+  );
+
+  // Whose the row is; also what the host reads back.
+  logic unused_result;
+  assign unused_result = &{1'b0, result, row};
+  hue_table #(.Id(TABLE_SELECT), .Rows(SelectRows), .Width($bits(row_select_t))) u_select (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp),
+    .write_o(row_write), .write_addr_o(row_addr), .write_data_o(row),
+    .en_i, .addr_i(hit_addr), .data_o(result), .error_o(select_error)
+  );
+
+  entry_t s1_q, s2_q, s3_q;
+  logic s1_valid_q, s2_valid_q, s3_valid_q;
+  row_attach_head_t run;
+  logic unused_head_write, unused_attach_write;
+  logic [2:0] unused_head_addr;
+  row_attach_head_t unused_head_data;
+  hue_table #(.Id(TABLE_ATTACH_HEAD), .Rows(Ports), .Width($bits(row_attach_head_t))) u_attach_head (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(head_rsp),
+    .write_o(unused_head_write), .write_addr_o(unused_head_addr), .write_data_o(unused_head_data),
+    .en_i(step), .addr_i(s1_q.packet.port_in), .data_o(run), .error_o(head_error)
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      s1_valid_q <= 1'b0;
+      s2_valid_q <= 1'b0;
+    end else if (step) begin
+      s1_valid_q <= valid_i;
+      s2_valid_q <= s1_valid_q;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (step) begin
+      s1_q <= s0;
+      s2_q <= s1_q;
+    end
+  end
+
+  // ---- 3: one packet a network
+  logic [15:0] copy_q, copy_d, next;
+  logic [AttachBits-1:0] attach_addr;
+  row_attach_t attached, unused_attach_data;
+  logic [AttachBits-1:0] unused_attach_addr;
+  logic nobody;
+
+  always_comb begin
+    next   = copy_q + 16'd1;
+`ifdef HUE_PLANT_SELECT_COPIES
+    more   = s2_valid_q && s2_q.group && next + 16'd1 < run.count;
+`else
+    more   = s2_valid_q && s2_q.group && next < run.count;
+`endif
+    copy_d = more ? next : 16'd0;
+    nobody = s2_q.group ? run.count == '0 : !hit;
+  end
+  assign attach_addr = AttachBits'(run.start + copy_q);
+
+  hue_table #(.Id(TABLE_ATTACH), .Rows(AttachRows), .Width($bits(row_attach_t))) u_attach (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(attach_rsp),
+    .write_o(unused_attach_write), .write_addr_o(unused_attach_addr), .write_data_o(unused_attach_data),
+    .en_i, .addr_i(attach_addr), .data_o(attached), .error_o(attach_error)
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      s3_valid_q <= 1'b0;
+      copy_q     <= '0;
+    end else if (en_i) begin
+      s3_valid_q <= s2_valid_q;
+      copy_q     <= copy_d;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (en_i) begin
+      s3_q <= s2_q;
+      s3_q.packet.last <= !more;
+      if (!s2_q.packet.decided && nobody) begin
+        s3_q.packet.decided <= 1'b1;
+        s3_q.packet.verdict <= VerdictUnclaimed;
+        s3_q.packet.outcome <= hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
+      end
+    end
+  end
+
+  // ---- 4: whose it is
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) valid_o <= 1'b0;
+    else if (en_i) valid_o <= s3_valid_q;
+  end
+  always_ff @(posedge clk_i) begin
+    if (en_i) begin
+      packet_o  <= s3_q.packet;
+      time_ns_o <= s3_q.time_ns;
+      if (!s3_q.packet.decided) begin
+        packet_o.net   <= s3_q.group ? attached.net : result.net;
+        packet_o.vport <= s3_q.group ? attached.vport : result.vport;
+      end
+    end
+  end
+
+  assign tbl_rsp_o = select_rsp | attach_rsp | head_rsp;
+  assign error_o   = (en_i && s3_valid_q && (s3_q.group ? attach_error : select_error)) ||
+                     (step && s2_valid_q && head_error);
+
+`ifndef SYNTHESIS
+  // Frames inside: none is lost, doubled or split.
+  logic [2:0] frames_q;
+  logic s3_last, s4_last;
+  assign s3_last = s3_valid_q && s3_q.packet.last;
+  assign s4_last = valid_o && packet_o.last;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      frames_q <= '0;
+    end else begin
+      frames_q <= frames_q + 3'(step && valid_i) - 3'(en_i && s4_last);
+      assert (frames_q == 3'(s1_valid_q) + 3'(s2_valid_q) + 3'(s3_last) + 3'(s4_last))
+      else $error("hue_select: frames lost or doubled");
+      // A run of n rows gives n packets.
+      if (s2_valid_q && s2_q.group && !more) begin
+        assert (copy_q == '0 || copy_q == run.count - 16'd1) else $error("hue_select: copies");
+      end
+    end
+  end
+`endif
+endmodule

@@ -1,0 +1,48 @@
+// A table of counters: hue_counter_ram behind the access unit.
+//
+// Place: at the end of hue_stages. The host reads a counter whole, or reads and clears it without losing a packet. All are
+// zero after reset; `ready_o` is 0 until then, and in the clock that a waiting host gets.
+//
+// Latency: an event counts 3 clocks later, and a host's read sees all before it. Throughput: one a clock.
+module hue_counter_table #(
+    parameter logic [7:0]  Id   = 8'd0,
+    parameter int unsigned Rows = 2,
+    localparam int unsigned AddrBits = $clog2(Rows)
+) (
+    input  logic                clk_i,
+    input  logic                rst_ni,
+    input  hue_pkg::tbl_req_t   tbl_req_i,
+    output hue_pkg::tbl_rsp_t   tbl_rsp_o,
+    output logic                ready_o,
+    input  logic                valid_i,  // only with `ready_o`
+    input  logic [AddrBits-1:0] addr_i,   // below `Rows`
+    input  logic [15:0]         add_i
+);
+  if (Rows < 2) begin : gen_check
+    $fatal(1, "hue_counter_table: Rows is %0d, at least 2", Rows);
+  end
+
+  logic start, wait_q, done;
+  logic [AddrBits-1:0] host_addr;
+  logic [63:0] value;
+
+  hue_table_port #(.Id(Id), .Rows(Rows), .Writable(1'b0), .Clearable(1'b1)) u_port (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o, .start_o(start), .addr_o(host_addr),
+    .done_i(done), .rdata_i(256'(value))
+  );
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) wait_q <= 1'b0;
+    else wait_q <= start || (wait_q && !done && tbl_req_i.valid);
+  end
+  hue_counter_ram #(.Words(Rows)) u_ram (
+    .clk_i, .rst_ni, .ready_o, .valid_i, .index_i(addr_i), .add_i,
+    .host_valid_i(wait_q && !done), .host_clear_i(tbl_req_i.clear), .host_index_i(host_addr),
+    .host_done_o(done), .host_value_o(value)
+  );
+
+`ifndef SYNTHESIS
+  always_ff @(posedge clk_i) begin
+    if (rst_ni && valid_i) assert (32'(addr_i) < Rows) else $error("hue_counter_table: no counter %0d", addr_i);
+  end
+`endif
+endmodule

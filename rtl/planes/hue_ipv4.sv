@@ -1,0 +1,279 @@
+// Kind `ipv4`, second half: longest-prefix match, next hop, last checks, rewrite.
+//
+// Place: hue_meter → **here** → verdict. Crate: `decide` and `finish` in crates/planes/src/ipv4.rs. The outcomes stand in
+// the order of spec/kinds.toml. With layout dag36 all networks share one trie and one table of next hops, of which a
+// network has a run; with layout tcam each plane has tables of its own.
+//
+// Latency: `Latency` clocks in which `en_i` is 1. Throughput: one packet a clock. Source: RFC 1812 §5.2, RFC 1141.
+module hue_ipv4
+  import hue_pkg::*;
+  import hue_regs_pkg::*;
+  import hue_kinds_pkg::*;
+  import hue_stages_pkg::*;
+#(
+    parameter int unsigned Layout      = 1,
+    parameter int unsigned Planes      = 1,
+    parameter int unsigned RouteRows   = 32,
+    parameter int unsigned LocalRows   = 32,
+    parameter int unsigned HopRows     = 32,
+    parameter int unsigned Level0Words = 0,
+    parameter int unsigned Level1Words = 0,
+    parameter int unsigned Level2Words = 0,
+    parameter int unsigned Level3Words = 0
+) (
+    input  logic         clk_i,
+    input  logic         rst_ni,
+    input  tbl_req_t     tbl_req_i,
+    output tbl_rsp_t     tbl_rsp_o,
+    output logic         error_o,
+    input  logic [31:0]  gates_i,
+    input  logic         en_i,
+    input  logic         valid_i,
+    input  packet_t      packet_i,
+    output logic         valid_o,
+    output hue_verdict_t verdict_o
+);
+  localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
+  localparam int unsigned LookupLatency = Tcam ? 4 : 26;
+  localparam int unsigned Latency = LookupLatency + 1;
+  if (!Tcam && Layout != 32'(LAYOUT_DAG36)) begin : gen_check
+    $fatal(1, "hue_ipv4: Layout is %0d, %0d (tcam) or %0d (dag36)", Layout, LAYOUT_TCAM, LAYOUT_DAG36);
+  end
+
+  // What of a packet waits for the lookup.
+  typedef struct packed {
+    logic [2:0]  port_in;
+    logic [13:0] len;
+    logic        last;
+    logic        decided;
+    logic [1:0]  verdict;
+    logic [4:0]  outcome;
+    logic [2:0]  port_out;
+    logic [5:0]  net;
+    logic [7:0]  vport;
+    logic [11:0] vid;
+    logic        group;
+    logic        expires;
+    logic        options;
+    logic [15:0] total;
+    logic [7:0]  ttl;
+    logic [15:0] checksum;
+  } wait_t;
+
+  wait_t in, found;
+  logic  found_valid, lookup;
+  row_hop_t hop;
+  logic unused_packet;
+  assign unused_packet = &{1'b0, packet_i, gates_i};
+
+  always_comb begin
+    in.port_in  = packet_i.port_in;
+    in.len      = packet_i.len;
+    in.last     = packet_i.last;
+    in.decided  = packet_i.decided;
+    in.verdict  = packet_i.verdict;
+    in.outcome  = packet_i.outcome;
+    in.port_out = packet_i.port_out;
+    in.net      = packet_i.net;
+    in.vport    = packet_i.vport;
+    in.vid      = packet_i.vid;
+    in.group    = packet_i.ipv4.group;
+    in.expires  = packet_i.ipv4.expires;
+    in.options  = packet_i.ipv4.options;
+    in.total    = packet_i.ipv4.total;
+    in.ttl      = packet_i.ipv4.ttl;
+    in.checksum = packet_i.ipv4.checksum;
+    if (!packet_i.decided && packet_i.ipv4.outcome != OutcomeNone) begin
+      in.decided = 1'b1;
+      in.verdict = ipv4_verdict(packet_i.ipv4.outcome);
+      in.outcome = packet_i.ipv4.outcome;
+    end
+  end
+  assign lookup = valid_i && !in.decided;
+
+  if (Tcam) begin : gen_tcam
+    row_hop_t [Planes-1:0] hops;
+    tbl_rsp_t [Planes-1:0] rsps;
+    logic [Planes-1:0] errors;
+    for (genvar plane = 0; plane < Planes; plane++) begin : gen_plane
+      hue_tcam_plane #(
+        .Plane(plane), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows)
+      ) u_plane (
+        .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(rsps[plane]), .error_o(errors[plane]), .gate_i(gates_i[plane]),
+        .en_i, .valid_i(lookup && packet_i.plane == 4'(plane)), .key_i(packet_i.ipv4.dst), .hop_o(hops[plane])
+      );
+    end
+    // A plane that has no packet there says zero.
+    always_comb begin
+      hop = '0;
+      tbl_rsp_o = '0;
+      for (int unsigned plane = 0; plane < Planes; plane++) begin
+        hop = hop | hops[plane];
+        tbl_rsp_o = tbl_rsp_o | rsps[plane];
+      end
+    end
+    assign error_o = errors != '0;
+
+    wait_t wait_q[1:LookupLatency];
+    logic [LookupLatency:1] valid_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) valid_q <= '0;
+      else if (en_i) valid_q <= {valid_q[LookupLatency-1:1], valid_i};
+    end
+    always_ff @(posedge clk_i) begin
+      if (en_i) begin
+        wait_q[1] <= in;
+        for (int unsigned i = 2; i <= LookupLatency; i++) wait_q[i] <= wait_q[i-1];
+      end
+    end
+    assign found       = wait_q[LookupLatency];
+    assign found_valid = valid_q[LookupLatency];
+  end else begin : gen_dag36
+    localparam int unsigned HopBits = HopRows > 1 ? $clog2(HopRows) : 1;
+    typedef struct packed {
+      wait_t       packet;
+      logic [15:0] hop_base;
+      logic [15:0] hop_count;
+    } tag_t;
+
+    // ---- the trie
+    tag_t tag;
+    logic tag_valid;
+    logic [15:0] word;
+    logic host_en;
+    logic [3:0] level_start;
+    logic [35:0] level_data;
+    logic level_read_q;
+    tbl_rsp_t [3:0] level_rsp;
+    localparam int unsigned LevelWords[4] = '{Level0Words, Level1Words, Level2Words, Level3Words};
+    for (genvar level = 0; level < 4; level++) begin : gen_level
+      localparam int unsigned Words = LevelWords[level];
+      logic [$clog2(Words)-1:0] unused_addr;
+      hue_table_port #(.Id(TABLE_LEVEL0 + 8'(level)), .Rows(Words)) u_port (
+        .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(level_rsp[level]),
+        .start_o(level_start[level]), .addr_o(unused_addr),
+        .done_i((level_start[level] && tbl_req_i.write) || (level_read_q && tbl_req_i.id == TABLE_LEVEL0 + 8'(level))),
+        .rdata_i(256'(level_data))
+      );
+    end
+    assign host_en = level_start != '0;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) level_read_q <= 1'b0;
+      else level_read_q <= host_en && !tbl_req_i.write;
+    end
+
+    hue_dag36 #(
+      .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
+      .TagBits($bits(tag_t))
+    ) u_dag36 (
+      .clk_i, .rst_ni, .en_i,
+      .valid_i, .item_i(packet_i.root), .key_i(packet_i.ipv4.dst),
+      .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
+      .valid_o(tag_valid), .hop_o(word), .tag_o(tag),
+      .host_en_i(host_en), .host_write_i(tbl_req_i.write), .host_level_i(tbl_req_i.id[1:0]),
+      .host_index_i(tbl_req_i.index), .host_data_i(tbl_req_i.wdata[35:0]), .host_data_o(level_data)
+    );
+
+    // ---- the row of the next hop: a network reaches its own rows only
+    wait_t h1_q, h2_q;
+    logic h1_valid_q, h2_valid_q, h1_known_q, h2_known_q, hop_error;
+    logic [HopBits-1:0] h1_addr_q, unused_write_addr;
+    logic unused_write;
+    row_hop_t row, unused_write_data;
+    tbl_rsp_t hop_rsp;
+    hue_table #(.Id(TABLE_HOP), .Rows(HopRows), .Width($bits(row_hop_t)), .Reset(1'b0)) u_hop (
+      .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
+      .write_o(unused_write), .write_addr_o(unused_write_addr), .write_data_o(unused_write_data),
+      .en_i, .addr_i(h1_addr_q), .data_o(row), .error_o(hop_error)
+    );
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) {h2_valid_q, h1_valid_q} <= '0;
+      else if (en_i) {h2_valid_q, h1_valid_q} <= {h1_valid_q, tag_valid};
+    end
+    logic [16:0] hop_index;
+    assign hop_index = {1'b0, tag.hop_base} + {1'b0, word};
+    always_ff @(posedge clk_i) begin
+      if (en_i) begin
+        h1_q       <= tag.packet;
+        h1_addr_q  <= hop_index[HopBits-1:0];
+        h1_known_q <= word < tag.hop_count && 32'(hop_index) < HopRows;
+        h2_q       <= h1_q;
+        h2_known_q <= h1_known_q;
+      end
+    end
+    assign hop         = h2_known_q ? row : '0;
+    assign found       = h2_q;
+    assign found_valid = h2_valid_q;
+    assign error_o     = en_i && h2_valid_q && !h2_q.decided && h2_known_q && hop_error;
+    assign tbl_rsp_o   = level_rsp[0] | level_rsp[1] | level_rsp[2] | level_rsp[3] | hop_rsp;
+    logic unused_lookup;
+    assign unused_lookup = &{1'b0, lookup};
+  end
+
+  // ---- the decision
+  logic [1:0] verdict;
+  logic [4:0] outcome;
+  logic [16:0] sum;
+  assign sum = {1'b0, found.checksum} + 17'h0100;
+  always_comb begin
+    if (found.group || hop.kind == HopLocal) outcome = IPV4_LOCAL;
+`ifdef HUE_PLANT_IPV4_ORDER
+    else if (found.options) outcome = IPV4_OPTIONS;
+    else if (found.expires) outcome = IPV4_TTL;
+`else
+    else if (found.expires) outcome = IPV4_TTL;
+    else if (found.options) outcome = IPV4_OPTIONS;
+`endif
+    else if (hop.kind == HopNone) outcome = IPV4_NO_ROUTE;
+    else if (hop.kind == HopGlean) outcome = IPV4_NO_NEIGHBOUR;
+    else if (found.total > hop.mtu) outcome = IPV4_MTU;
+    else outcome = IPV4_FORWARD;
+    verdict = ipv4_verdict(outcome);
+    if (found.decided) begin
+      outcome = found.outcome;
+      verdict = found.verdict;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) valid_o <= 1'b0;
+    else if (en_i) valid_o <= found_valid;
+  end
+  always_ff @(posedge clk_i) begin
+    if (en_i) begin
+      verdict_o          <= '0;
+      verdict_o.verdict  <= verdict;
+      verdict_o.outcome  <= outcome;
+      verdict_o.net      <= found.net;
+      verdict_o.vid      <= found.vid;
+      verdict_o.vport    <= found.vport;
+      verdict_o.port_in  <= found.port_in;
+      verdict_o.len      <= found.len;
+      verdict_o.last     <= found.last;
+      // Unless forwarded: back where it came from, which is where nothing is sent.
+      verdict_o.port_out <= found.port_in;
+      if (verdict == VerdictPunt) verdict_o.port_out <= {1'b1, found.net[1:0]};
+      if (verdict == VerdictForward) begin
+        verdict_o.port_out <= found.decided ? found.port_out : hop.port;
+        verdict_o.rewrite  <= !found.decided;
+        verdict_o.dst_mac  <= hop.dst;
+        verdict_o.src_mac  <= hop.src;
+        verdict_o.ttl      <= found.ttl - 8'd1;
+        // RFC 1624 eqn. 3, as hue_wire's `ttl_decremented`.
+        verdict_o.checksum <= sum[15:0] + 16'(sum >= 17'h0ffff);
+      end
+    end
+  end
+
+`ifndef SYNTHESIS
+  logic [Latency-1:0] inside_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      inside_q <= '0;
+    end else if (en_i) begin
+      inside_q <= {inside_q[Latency-2:0], valid_i};
+      assert (inside_q[Latency-1] == valid_o) else $error("hue_ipv4: latency");
+    end
+  end
+`endif
+endmodule

@@ -1,0 +1,45 @@
+// First half of kind `ipv4`: the checks of Ethernet and IPv4 header, which need no table.
+//
+// Place: in front of design select, so that only what the second half needs runs through the stages. Crate: `check` in
+// crates/planes/src/ipv4.rs. Conditions stand in the order of spec/kinds.toml. A frame below 14 bytes has no outcome
+// here that means anything: it is no network's.
+//
+// Latency: none, combinational. Source: RFC 1812 §5.2.2.
+module hue_ipv4_check
+  import hue_pkg::*;
+  import hue_kinds_pkg::*;
+  import hue_stages_pkg::*;
+(
+    /* verilator lint_off UNUSEDSIGNAL */
+    input  hue_head_t head_i,
+    /* verilator lint_on UNUSEDSIGNAL */
+    output ipv4_t     ipv4_o
+);
+  localparam logic [15:0] EthertypeArp = 16'h0806;
+  localparam int unsigned EthernetBytes = 14;
+  localparam int unsigned HeaderBytes = 20;
+
+  logic [13:0] present;
+  logic [5:0]  header_bytes;
+  assign present      = head_i.len - 14'(EthernetBytes);
+  assign header_bytes = {head_i.ihl, 2'd0};
+
+  always_comb begin
+    ipv4_o          = '0;
+    ipv4_o.group    = head_i.dst[31:28] == 4'he || head_i.dst == '1;
+    ipv4_o.expires  = head_i.ttl < 8'd2;
+    ipv4_o.options  = header_bytes > 6'(HeaderBytes);
+    ipv4_o.total    = head_i.total;
+    ipv4_o.ttl      = head_i.ttl;
+    ipv4_o.checksum = head_i.checksum;
+    ipv4_o.dst      = head_i.dst;
+    ipv4_o.outcome  = OutcomeNone;
+    if (head_i.ethertype == EthertypeArp) ipv4_o.outcome = IPV4_ARP;
+    else if (head_i.ethertype != EthertypeIpv4) ipv4_o.outcome = IPV4_ETHERTYPE;
+    else if (present < 14'(HeaderBytes)) ipv4_o.outcome = IPV4_TRUNCATED;
+    else if (head_i.version != 4'd4) ipv4_o.outcome = IPV4_VERSION;
+    else if (header_bytes < 6'(HeaderBytes) || 14'(header_bytes) > present) ipv4_o.outcome = IPV4_HEADER_LENGTH;
+    else if (head_i.total < 16'(header_bytes) || head_i.total > 16'(present)) ipv4_o.outcome = IPV4_TOTAL_LENGTH;
+    else if (!head_i.sum_ok) ipv4_o.outcome = IPV4_CHECKSUM;
+  end
+endmodule

@@ -1,0 +1,156 @@
+// The stages: from the header of a frame to what becomes of it.
+//
+// Place: header gather → **here** → header scatter. Inside: hue_select (which network) → hue_network (what it is) →
+// hue_meter (rate limit) → hue_ipv4 (kind) → counters. The order of frames is kept; a frame gives one verdict, a group
+// frame one for each network attached to its port, the last marked.
+//
+// All stages move together (`en`): they stand still while two verdicts wait to be taken, for one clock when the host reads
+// a counter under load or writes a meter, and after reset until the counters are zero (Nets * 32 clocks).
+//
+// Latency: 20 clocks with layout tcam, 42 with dag36, for the first verdict of a frame when nothing stalls. Throughput:
+// one verdict a clock.
+module hue_stages
+  import hue_pkg::*;
+  import hue_regs_pkg::*;
+  import hue_stages_pkg::*;
+#(
+    parameter int unsigned Layout      = 1,
+    parameter int unsigned Planes      = 1,
+    parameter int unsigned Nets        = 16,
+    parameter int unsigned SelectRows  = 32,
+    parameter int unsigned AttachRows  = 32,
+    parameter int unsigned RouteRows   = 32,
+    parameter int unsigned LocalRows   = 32,
+    parameter int unsigned HopRows     = 32,
+    parameter int unsigned Level0Words = 0,
+    parameter int unsigned Level1Words = 0,
+    parameter int unsigned Level2Words = 0,
+    parameter int unsigned Level3Words = 0
+) (
+    input  logic         clk_i,
+    input  logic         rst_ni,
+    input  logic         head_valid_i,
+    output logic         head_ready_o,
+    input  hue_head_t    head_i,
+    output logic         verdict_valid_o,
+    input  logic         verdict_ready_i,
+    output hue_verdict_t verdict_o,
+    input  tbl_req_t     tbl_req_i,
+    output tbl_rsp_t     tbl_rsp_o,
+    input  logic [31:0]  gates_i,
+    input  logic         gated_to_cpu_i,
+    output logic         idle_o,          // no record inside
+    output logic         memory_error_o
+);
+  localparam int unsigned NetBits = $clog2(Nets);
+  localparam int unsigned UnclaimedRows = hue_kinds_pkg::UNCLAIMED_COUNT + 1;
+  localparam int unsigned UnclaimedBits = $clog2(UnclaimedRows);
+
+  if (hue_kinds_pkg::VERDICT_DROP != VerdictDrop || hue_kinds_pkg::VERDICT_FORWARD != VerdictForward ||
+      hue_kinds_pkg::VERDICT_PUNT != VerdictPunt) begin : gen_check
+    $fatal(1, "hue_stages: hue_pkg and hue_kinds_pkg name verdicts differently");
+  end
+
+  logic en, select_ready;
+  logic select_valid, network_valid, meter_valid, done_valid;
+  packet_t select_packet, network_packet, meter_packet;
+  logic [63:0] select_time, network_time;
+  hue_verdict_t done;
+  tbl_rsp_t select_rsp, network_rsp, meter_rsp, ipv4_rsp, count_rsp, bytes_rsp, unclaimed_rsp;
+  logic select_error, network_error, meter_error, ipv4_error;
+  logic meter_wait, count_ready, bytes_ready, unclaimed_ready;
+  logic [31:0] gates_q;
+  logic gated_to_cpu_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      gates_q        <= '0;
+      gated_to_cpu_q <= 1'b0;
+    end else begin
+      gates_q        <= gates_i;
+      gated_to_cpu_q <= gated_to_cpu_i;
+    end
+  end
+
+  hue_select #(.SelectRows(SelectRows), .AttachRows(AttachRows)) u_select (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp), .error_o(select_error),
+    .en_i(en), .valid_i(head_valid_i), .ready_o(select_ready), .head_i,
+    .valid_o(select_valid), .packet_o(select_packet), .time_ns_o(select_time)
+  );
+  assign head_ready_o = select_ready;
+
+  hue_network #(.Nets(Nets)) u_network (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(network_rsp), .error_o(network_error),
+    .gates_i(gates_q), .gated_to_cpu_i(gated_to_cpu_q),
+    .en_i(en), .valid_i(select_valid), .packet_i(select_packet), .time_ns_i(select_time),
+    .valid_o(network_valid), .packet_o(network_packet), .time_ns_o(network_time)
+  );
+
+  hue_meter #(.Nets(Nets)) u_meter (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(meter_rsp), .error_o(meter_error), .wait_o(meter_wait),
+    .en_i(en), .valid_i(network_valid), .packet_i(network_packet), .time_ns_i(network_time),
+    .valid_o(meter_valid), .packet_o(meter_packet)
+  );
+
+  hue_ipv4 #(
+    .Layout(Layout), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
+    .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words)
+  ) u_ipv4 (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(ipv4_rsp), .error_o(ipv4_error), .gates_i(gates_q),
+    .en_i(en), .valid_i(meter_valid), .packet_i(meter_packet), .valid_o(done_valid), .verdict_o(done)
+  );
+
+  // ---- the way out: two places, so that `en` comes from registers
+  logic out_ready, leaves;
+  assign en     = out_ready && !meter_wait && count_ready && bytes_ready && unclaimed_ready;
+  assign leaves = en && done_valid;
+  hue_skid #(.Bits($bits(hue_verdict_t))) u_out (
+    .clk_i, .rst_ni, .valid_i(leaves), .ready_o(out_ready), .data_i(done),
+    .valid_o(verdict_valid_o), .ready_i(verdict_ready_i), .data_o(verdict_o)
+  );
+
+  // ---- counters
+  logic claimed, returned, sent;
+  assign claimed  = leaves && done.verdict != VerdictUnclaimed;
+  assign sent     = claimed && done.verdict == VerdictForward;
+  assign returned = sent && done.outcome == OutcomeNone;  // by a software plane: received and counted before
+
+  hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32)) u_count (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(count_rsp), .ready_o(count_ready),
+    .valid_i(claimed && !returned), .addr_i({done.net[NetBits-1:0], done.outcome}), .add_i(16'd1)
+  );
+  hue_byte_counters #(.Nets(Nets)) u_bytes (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(bytes_rsp), .ready_o(bytes_ready),
+    .received_i(claimed && !returned), .sent_i(sent), .net_i(done.net[NetBits-1:0]), .len_i(done.len)
+  );
+  hue_counter_table #(.Id(TABLE_UNCLAIMED), .Rows(UnclaimedRows)) u_unclaimed (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(unclaimed_rsp), .ready_o(unclaimed_ready),
+    .valid_i(leaves && !claimed), .addr_i(done.outcome[UnclaimedBits-1:0]), .add_i(16'd1)
+  );
+
+  assign tbl_rsp_o = select_rsp | network_rsp | meter_rsp | ipv4_rsp | count_rsp | bytes_rsp | unclaimed_rsp;
+  assign memory_error_o = select_error || network_error || meter_error || ipv4_error;
+
+  // ---- frames inside: at most one a stage
+  logic [6:0] frames_q;
+  logic enters, out;
+  assign enters = head_valid_i && head_ready_o;
+  assign out    = verdict_valid_o && verdict_ready_i && verdict_o.last;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) frames_q <= '0;
+    else frames_q <= frames_q + 7'(enters) - 7'(out);
+  end
+  assign idle_o = frames_q == '0;
+
+`ifndef SYNTHESIS
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      if (out) assert (frames_q != '0) else $error("hue_stages: a verdict of no frame");
+      if (enters) assert (frames_q < 7'd100) else $error("hue_stages: frames do not leave");
+      if (leaves && (done.verdict == VerdictForward || done.verdict == VerdictPunt)) begin
+        assert (32'(done.len) <= FrameBytesMax) else $error("hue_stages: too long a frame goes on");
+      end
+    end
+  end
+`endif
+endmodule

@@ -1,0 +1,112 @@
+// The tables of one plane in the papers' arrangement: a ternary memory of routes, a filter of the router's own addresses
+// and the next hops with their MAC addresses.
+//
+// Place: hue_ipv4, one instance a plane. A connected prefix costs one route row, a local address none.
+// `gate_i` stops the plane once what is in it has left; its rows can be written all the while.
+//
+// Latency: 4 clocks in which `en_i` is 1. Throughput: one lookup a clock. `hop_o` is zero (no route) without a match.
+// Source: Unnikrishnan §5 (planes of 32 routes).
+module hue_tcam_plane
+  import hue_regs_pkg::*;
+#(
+    parameter int unsigned Plane     = 0,
+    parameter int unsigned Planes    = 1,
+    parameter int unsigned RouteRows = 32,
+    parameter int unsigned LocalRows = 32,
+    parameter int unsigned HopRows   = 32
+) (
+    input  logic              clk_i,
+    input  logic              rst_ni,
+    input  hue_pkg::tbl_req_t tbl_req_i,
+    output hue_pkg::tbl_rsp_t tbl_rsp_o,
+    output logic              error_o,
+    input  logic              gate_i,
+    input  logic              en_i,
+    input  logic              valid_i,
+    input  logic [31:0]       key_i,
+    output row_hop_t          hop_o
+);
+  localparam int unsigned RouteBits = RouteRows > 1 ? $clog2(RouteRows) : 1;
+  localparam int unsigned LocalBits = LocalRows > 1 ? $clog2(LocalRows) : 1;
+  localparam int unsigned HopBits = HopRows > 1 ? $clog2(HopRows) : 1;
+
+  hue_pkg::tbl_rsp_t route_rsp, local_rsp, hop_rsp;
+  row_route_t route_row, route;
+  row_local_t local_row, unused_local_data;
+  row_hop_t unused_hop_data, hop;
+  logic route_write, local_write, unused_hop_write, route_error, hop_error, unused_local_error;
+  logic [RouteBits-1:0] route_addr, route_hit_addr;
+  logic [LocalBits-1:0] local_addr, unused_local_hit_addr;
+  logic [HopBits-1:0] unused_hop_addr;
+  logic route_hit, local_hit, move, unused_route;
+  logic [4:1] valid_q;
+
+  // Gated when empty: what is inside would be lost.
+  assign move = en_i && !(gate_i && valid_q == '0);
+
+  // ---- 1, 2: which rows match
+  hue_tcam #(.Rows(RouteRows), .KeyBits(32)) u_routes (
+    .clk_i, .rst_ni, .write_i(route_write), .write_addr_i(route_addr), .write_used_i(route_row.valid),
+    .write_value_i(route_row.value), .write_mask_i(route_row.mask),
+    .en_i(move), .valid_i, .key_i, .hit_o(route_hit), .addr_o(route_hit_addr)
+  );
+  hue_tcam #(.Rows(LocalRows), .KeyBits(32)) u_locals (
+    .clk_i, .rst_ni, .write_i(local_write), .write_addr_i(local_addr), .write_used_i(local_row.valid),
+    .write_value_i(local_row.addr), .write_mask_i('1),
+    .en_i(move), .valid_i, .key_i, .hit_o(local_hit), .addr_o(unused_local_hit_addr)
+  );
+  // What the host reads back.
+  hue_table #(
+    .Id(TABLE_LOCAL), .First(Plane * LocalRows), .Rows(LocalRows), .Total(Planes * LocalRows), .Width($bits(row_local_t))
+  ) u_local (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(local_rsp),
+    .write_o(local_write), .write_addr_o(local_addr), .write_data_o(local_row),
+    .en_i(1'b0), .addr_i('0), .data_o(unused_local_data), .error_o(unused_local_error)
+  );
+
+  // ---- 3: the route's next hop
+  assign unused_route = &{1'b0, route, route_row};
+  hue_table #(
+    .Id(TABLE_ROUTE), .First(Plane * RouteRows), .Rows(RouteRows), .Total(Planes * RouteRows), .Width($bits(row_route_t))
+  ) u_route (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(route_rsp),
+    .write_o(route_write), .write_addr_o(route_addr), .write_data_o(route_row),
+    .en_i(move), .addr_i(route_hit_addr), .data_o(route), .error_o(route_error)
+  );
+
+  // ---- 4: its row
+  hue_table #(
+    .Id(TABLE_HOP), .First(Plane * HopRows), .Rows(HopRows), .Total(Planes * HopRows), .Width($bits(row_hop_t))
+  ) u_hop (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
+    .write_o(unused_hop_write), .write_addr_o(unused_hop_addr), .write_data_o(unused_hop_data),
+    .en_i(move), .addr_i(route.hop[HopBits-1:0]), .data_o(hop), .error_o(hop_error)
+  );
+
+  logic [4:3] hit_q, local_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) valid_q <= '0;
+    else if (move) valid_q <= {valid_q[3:1], valid_i};
+  end
+  always_ff @(posedge clk_i) begin
+    if (move) begin
+      hit_q   <= {hit_q[3] && 32'(route.hop) < HopRows, route_hit};
+      local_q <= {local_q[3], local_hit};
+    end
+  end
+  always_comb begin
+    hop_o = '0;
+    if (valid_q[4]) begin
+      if (hit_q[4]) hop_o = hop;
+      if (local_q[4]) hop_o.kind = hue_stages_pkg::HopLocal;
+    end
+  end
+  assign tbl_rsp_o = route_rsp | local_rsp | hop_rsp;
+  assign error_o   = move && ((valid_q[3] && hit_q[3] && route_error) || (valid_q[4] && hit_q[4] && hop_error));
+
+`ifndef SYNTHESIS
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) assert (!(en_i && valid_i && !move)) else $error("hue_tcam_plane: a packet for a gated plane");
+  end
+`endif
+endmodule

@@ -1,0 +1,333 @@
+// Bench of hue_gather: random frames, most of them almost right, against a model that looks at whole frames.
+#include <cstring>
+#include <deque>
+#include <memory>
+
+#include "Vtop.h"
+#include "bench.h"
+
+using bench::Bytes;
+
+namespace {
+constexpr unsigned Width = HUE_BUS_BYTES;
+constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 32 + 1 + 1 + 32 + 1 + 6 + 3;
+
+struct Frame {
+  Bytes bytes;
+  uint64_t time;
+  uint32_t tag;
+  unsigned port, cpu_net, cpu_out;
+  bool from_cpu;
+  unsigned len;  // as the input queue says it: above 9216, one beat of `bytes` and 9217
+};
+
+// ---- the model: plain reading of whole frames
+
+unsigned be16(const Bytes& f, size_t at) { return f[at] << 8 | f[at + 1]; }
+uint32_t be32(const Bytes& f, size_t at) { return uint32_t{be16(f, at)} << 16 | be16(f, at + 2); }
+
+// Where the IPv4 packet of an Ethernet frame at `at` begins, or 0.
+size_t ipv4_of_frame(const Bytes& f, size_t at) {
+  if (f.size() < at + 14 + 20 || be16(f, at + 12) != 0x0800 || f[at + 14] >> 4 != 4) return 0;
+  return at + 14;
+}
+
+bool inner_of(const Bytes& f, uint32_t& found) {
+  const size_t ip = ipv4_of_frame(f, 0);
+  if (ip == 0) return false;
+  const unsigned header = 4 * (f[ip] & 15);
+  const bool later_fragment = (be16(f, ip + 6) & 0x1fff) != 0;
+  const size_t payload = header >= 20 && ip + header <= f.size() ? ip + header : 0;
+  size_t from = ip;
+  if (f[ip + 9] == 4) {
+    if (later_fragment || payload == 0 || f.size() < payload + 20 || f[payload] >> 4 != 4) return false;
+    from = payload;
+  } else if (f[ip + 9] == 17 && !later_fragment) {
+    if (payload == 0 || f.size() < payload + 8) return false;
+    if (be16(f, payload + 2) == 4789) {
+      if (f.size() < payload + 16 || (f[payload + 8] & 8) == 0) return false;
+      from = ipv4_of_frame(f, payload + 16);
+      if (from == 0) return false;
+    }
+  }
+  found = be32(f, from + 16);
+  return true;
+}
+
+bool sum_holds(const Bytes& f, unsigned header) {
+  uint32_t sum = 0;
+  for (unsigned i = 0; i < header; i += 2) sum += be16(f, 14 + i);
+  while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
+  return sum == 0xffff;
+}
+
+// ---- frames
+
+void put16(Bytes& f, size_t at, unsigned value) {
+  f[at] = value >> 8;
+  f[at + 1] = value & 255;
+}
+
+void fix_sum(Bytes& f) {
+  const unsigned header = 4 * (f[14] & 15);
+  if (f.size() < 14 + header || header < 20) return;
+  put16(f, 24, 0);
+  uint32_t sum = 0;
+  for (unsigned i = 0; i < header; i += 2) sum += be16(f, 14 + i);
+  while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
+  put16(f, 24, ~sum & 0xffff);
+}
+
+Bytes random_bytes(bench::Random& random, size_t count) {
+  Bytes bytes(count);
+  for (auto& byte : bytes) byte = random.byte();
+  return bytes;
+}
+
+Frame random_frame(bench::Random& random, uint32_t number) {
+  Frame frame{};
+  frame.time = random.next();
+  frame.tag = number;
+  frame.port = random.below(8);
+  frame.from_cpu = random.percent(20);
+  frame.cpu_net = random.below(64);
+  frame.cpu_out = random.below(8);
+  const unsigned sort = random.below(100);
+  unsigned len = sort < 3 ? random.below(15) : sort < 40 ? random.between(14, 150) : sort < 98 ? random.between(60, 300)
+                                                                                              : random.between(1000, 9216);
+  if (random.percent(5)) len = Width * random.between(1, 4);
+  Bytes f = random_bytes(random, len < 200 ? 200 : len);
+  if (!random.percent(10)) {
+    f[12] = 8;
+    f[13] = 0;
+  }
+  const unsigned words = random.percent(10) ? random.below(16) : random.percent(40) ? random.between(5, 15) : 5;
+  f[14] = (random.percent(5) ? random.below(16) : 4) << 4 | words;
+  if (!random.percent(25)) put16(f, 20, random.percent(50) ? 0x4000 : 0);
+  const uint8_t protocols[] = {4, 17, 17, 6};
+  f[23] = protocols[random.below(4)];
+  const size_t behind = 14 + 4 * words;
+  if (f[23] == 4 && !random.percent(15)) f[behind] = 0x45;
+  if (f[23] == 17 && !random.percent(15)) {
+    put16(f, behind + 2, 4789);
+    if (!random.percent(15)) f[behind + 8] |= 8;
+    if (!random.percent(15)) put16(f, behind + 16 + 12, 0x0800);
+    if (!random.percent(15)) f[behind + 16 + 14] = 0x45;
+  }
+  f.resize(len);
+  if (len >= 34 && random.percent(80)) fix_sum(f);
+  if (len >= 34 && random.percent(3)) f[14 + random.below(20)] ^= 1 << random.below(8);
+  frame.bytes = f;
+  frame.len = len;
+  if (sort == 99) {
+    frame.bytes.resize(Width, 0x55);
+    frame.len = 9217;
+  }
+  return frame;
+}
+
+// ---- the bench
+
+std::unique_ptr<Vtop> top;
+uint64_t cycle;
+
+void edge() {
+  top->clk_i = 1;
+  top->eval();
+  top->clk_i = 0;
+  ++cycle;
+}
+
+void reset() {
+  top->rst_ni = 0;
+  top->s_valid_i = 0;
+  top->m_ready_i = 0;
+  top->body_ready_i = 0;
+  top->tag_ready_i = 0;
+  for (int i = 0; i < 3; ++i) {
+    top->eval();
+    edge();
+  }
+  top->rst_ni = 1;
+  top->eval();
+}
+
+void check(bench::Tests& tests, const Frame& frame) {
+  bench::Fields<decltype(top->m_head_o)> head(top->m_head_o, HeadBits);
+  const Bytes& f = frame.bytes;
+  auto expect = [&](const char* name, uint64_t found, uint64_t wanted, bool counts = true) {
+    if (counts && found != wanted)
+      tests.wrong("frame %u of %u bytes: %s is %llx, expected %llx", frame.tag, frame.len, name,
+                  (unsigned long long)found, (unsigned long long)wanted);
+  };
+  const bool whole = frame.len <= 9216;
+  auto has = [&](unsigned end) { return whole && f.size() >= end; };
+  expect("time", head.take(64), frame.time);
+  expect("port", head.take(3), frame.port);
+  expect("len", head.take(14), frame.len);
+  expect("dst_mac", head.take(48), has(6) ? uint64_t{be16(f, 0)} << 32 | be32(f, 2) : 0, has(6));
+  expect("ethertype", head.take(16), has(14) ? be16(f, 12) : 0, has(14));
+  expect("version", head.take(4), has(15) ? f[14] >> 4 : 0, has(15));
+  const unsigned words = has(15) ? f[14] & 15 : 0;
+  expect("ihl", head.take(4), words, has(15));
+  expect("total", head.take(16), has(18) ? be16(f, 16) : 0, has(18));
+  expect("ttl", head.take(8), has(23) ? f[22] : 0, has(23));
+  expect("checksum", head.take(16), has(26) ? be16(f, 24) : 0, has(26));
+  expect("dst", head.take(32), has(34) ? be32(f, 30) : 0, has(34));
+  const bool sums = words >= 5 && has(14 + 4 * words);
+  expect("sum_ok", head.take(1), sums && sum_holds(f, 4 * words), sums);
+  uint32_t inner = 0;
+  const bool valid = whole && inner_of(f, inner);
+  expect("inner_valid", head.take(1), valid);
+  expect("inner", head.take(32), inner, valid);
+  expect("from_cpu", head.take(1), frame.from_cpu);
+  expect("cpu_net", head.take(6), frame.cpu_net, frame.from_cpu);
+  expect("cpu_out", head.take(3), frame.cpu_out, frame.from_cpu);
+  if (!head.at_end()) tests.wrong("the bench's idea of hue_head_t is out of date");
+}
+
+void drive(const Frame& frame, size_t beat, bool last) {
+  for (unsigned b = 0; b < Width; ++b) {
+    const size_t at = beat * Width + b;
+    bench::set_bits(top->s_data_i, 8 * b, 8, at < frame.bytes.size() ? frame.bytes[at] : 0xee);
+  }
+  top->s_first_i = beat == 0;
+  top->s_last_i = last;
+  top->s_port_i = frame.port;
+  // hue_arrival_t: time, tag, len, from_cpu, net, out.
+  unsigned at = 0;
+  auto put = [&](unsigned width, uint64_t value) {
+    bench::set_bits(top->s_arrival_i, at, width, value);
+    at += width;
+  };
+  put(3, frame.cpu_out);
+  put(6, frame.cpu_net);
+  put(1, frame.from_cpu);
+  put(14, frame.len);
+  put(32, frame.tag);
+  put(64, frame.time);
+}
+
+// Sends frames; idle and stall in percent. Returns the cycles between the first and the last record.
+uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frames, unsigned idle, unsigned stall,
+             bool check_bodies = true) {
+  reset();
+  std::deque<Frame> expected;
+  Bytes body, body_wanted;
+  size_t beat = 0;
+  uint64_t first = 0, last = 0, quiet = 0;
+  size_t records = 0, tags = 0, wanted = frames.size();
+  bool offered = false;
+  while ((records < wanted || !frames.empty()) && quiet < 2000) {
+    ++quiet;
+    // What was offered and not taken stays.
+    if (!offered) offered = !frames.empty() && !random.percent(idle);
+    top->s_valid_i = offered;
+    size_t beats = 0;
+    if (offered) {
+      beats = frames.front().bytes.empty() ? 1 : (frames.front().bytes.size() + Width - 1) / Width;
+      drive(frames.front(), beat, beat + 1 == beats);
+    }
+    top->m_ready_i = !random.percent(stall);
+    top->body_ready_i = !random.percent(stall);
+    top->tag_ready_i = !random.percent(stall);
+    top->eval();
+    const bool taken = top->s_valid_i && top->s_ready_o;
+    if (top->body_valid_o != taken) tests.wrong("body and beat differ");
+    if (taken) {
+      quiet = 0;
+      if (beat == 0) {
+        expected.push_back(frames.front());
+        if (!top->tag_valid_o || top->tag_o != frames.front().tag) tests.wrong("tag of frame %u", frames.front().tag);
+        ++tags;
+      } else if (top->tag_valid_o) {
+        tests.wrong("a tag in the middle of a frame");
+      }
+      if (check_bodies) {
+        for (unsigned b = 0; b < Width; ++b) {
+          const size_t at = beat * Width + b;
+          if (at < frames.front().bytes.size() && bench::bits(top->body_data_o, 8 * b, 8) != frames.front().bytes[at])
+            tests.wrong("body of frame %u", frames.front().tag);
+        }
+      }
+      offered = false;
+      if (++beat == beats) {
+        beat = 0;
+        frames.pop_front();
+      }
+    }
+    if (top->m_valid_o && top->m_ready_i) {
+      quiet = 0;
+      if (expected.empty()) {
+        tests.wrong("a record of no frame");
+      } else {
+        check(tests, expected.front());
+        expected.pop_front();
+        if (records == 0) first = cycle;
+        last = cycle;
+        ++records;
+      }
+    }
+    edge();
+  }
+  if (records != wanted) tests.wrong("%zu records of %zu frames", records, wanted);
+  top->s_valid_i = 0;
+  for (int i = 0; i < 8; ++i) {
+    top->eval();
+    edge();
+  }
+  top->eval();
+  if (!top->idle_o) tests.wrong("not idle at the end");
+  return last - first;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t seed = bench::seed_of(argc, argv);
+  bench::Tests tests(seed);
+  bench::Random random(seed);
+  top = std::make_unique<Vtop>();
+  top->clk_i = 0;
+  const std::string width = std::to_string(8 * Width);
+  const unsigned shares[][2] = {{0, 0}, {30, 0}, {0, 30}, {50, 50}, {0, 85}};
+  for (const auto& share : shares) {
+    tests.begin("gather " + width + " bit, idle " + std::to_string(share[0]) + " %, back-pressure " +
+                std::to_string(share[1]) + " %");
+    std::deque<Frame> frames;
+    for (uint32_t i = 0; i < 4000; ++i) frames.push_back(random_frame(random, i));
+    run(tests, random, frames, share[0], share[1]);
+    tests.end();
+  }
+  tests.begin("gather " + width + " bit, every length up to 200 bytes");
+  {
+    std::deque<Frame> frames;
+    for (uint32_t i = 0; i < 200 * 8; ++i) {
+      Frame frame = random_frame(random, i);
+      frame.len = i / 8;
+      frame.bytes.resize(frame.len, 0x31);
+      if (frame.len >= 34) fix_sum(frame.bytes);
+      frames.push_back(frame);
+    }
+    run(tests, random, frames, 0, 10);
+  }
+  tests.end();
+  tests.begin("gather " + width + " bit, 64-byte frames at full rate");
+  {
+    std::deque<Frame> frames;
+    const unsigned count = 2000;
+    for (uint32_t i = 0; i < count; ++i) {
+      Frame frame = random_frame(random, i);
+      frame.len = 64;
+      frame.bytes.resize(64, 0x77);
+      frames.push_back(frame);
+    }
+    const uint64_t clocks = run(tests, random, frames, 0, 0);
+    if (clocks != uint64_t{count - 1} * (64 / Width))
+      tests.wrong("%u frames took %llu clocks", count, (unsigned long long)clocks);
+  }
+  tests.end();
+  top->final();
+  top.reset();
+  return tests.result();
+}

@@ -1,0 +1,443 @@
+// Bench of hue_stages: vectors of crates/soft/examples/stages_vectors.rs on standard input, the records fed with and
+// without gaps, the verdicts taken with and without stalls, the host reading tables meanwhile.
+//
+// Tests: what comes out is what the software makes of the frames; counters add up; accesses are answered in time, at any
+// load; and without gaps and stalls a verdict leaves a clock, the first one after the stated latency.
+#include <algorithm>
+#include <deque>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "Vtop.h"
+#include "bench.h"
+
+namespace {
+constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 32 + 1 + 1 + 32 + 1 + 6 + 3;
+constexpr unsigned ReqBits = 1 + 1 + 1 + 8 + 24 + 256;
+constexpr unsigned RspBits = 1 + 2 + 256;
+constexpr unsigned VerdictBits = 2 + 5 + 6 + 12 + 8 + 3 + 3 + 14 + 1 + 48 + 48 + 8 + 16 + 1;
+constexpr unsigned Latency = HUE_LAYOUT == 1 ? 20 : 42;
+constexpr unsigned AccessClocksMax = 60;
+
+using Words = std::vector<uint32_t>;
+
+// Hexadecimal text, lowest word first.
+Words words_of(const std::string& text, unsigned count) {
+  Words words(count, 0);
+  unsigned at = 0;
+  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, ++at) {
+    const unsigned value = *digit <= '9' ? *digit - '0' : *digit - 'a' + 10;
+    words.at(at / 8) |= value << 4 * (at % 8);
+  }
+  return words;
+}
+
+struct Verdict {
+  uint64_t verdict, outcome, net, vid, vport, in, out, len, rewrite, dst, src, ttl, checksum, last;
+  std::string text() const {
+    std::ostringstream out_text;
+    out_text << std::hex << "verdict " << verdict << " outcome " << outcome << " net " << net << " vid " << vid << " vport "
+             << vport << " in " << in << " out " << out << " len " << len << " rewrite " << rewrite << " dst " << dst
+             << " src " << src << " ttl " << ttl << " sum " << checksum << " last " << last;
+    return out_text.str();
+  }
+  bool operator==(const Verdict& other) const {
+    return verdict == other.verdict && outcome == other.outcome && net == other.net && vid == other.vid &&
+           vport == other.vport && in == other.in && len == other.len && rewrite == other.rewrite && last == other.last &&
+           // Where what is dropped would leave means nothing.
+           (verdict == 0 || verdict == 3 || out == other.out) &&
+           (!rewrite || (dst == other.dst && src == other.src && ttl == other.ttl && checksum == other.checksum));
+  }
+};
+
+struct Access {
+  bool write = false, clear = false, checked = false;
+  unsigned table = 0, row = 0, error = 0;
+  Words data = Words(8, 0);
+  uint64_t asked = 0;
+};
+
+class Bench {
+ public:
+  Bench(uint64_t seed) : random_(seed), tests_(seed), top_(std::make_unique<Vtop>()) {}
+
+  int run() {
+    std::string line;
+    unsigned scenario = 0;
+    while (std::getline(std::cin, line)) {
+      if (line == "R") {
+        if (scenario > 0) end(scenario);
+        ++scenario;
+        begin(scenario);
+      } else if (scenario == 0 || !step(line)) {
+        std::printf("cannot read '%s'\n", line.c_str());
+        return 1;
+      }
+      if (tests_.failed()) break;
+    }
+    if (scenario == 0) return 1;
+    end(scenario);
+    if (HUE_LAYOUT == 2) {
+      tests_.begin("a change of routes is atomic to packets");
+      std::printf("%llu packets met the routes of before a change, %llu those of after\n", (unsigned long long)met_before_,
+                  (unsigned long long)met_after_);
+      if (met_before_ == 0 || met_after_ == 0) tests_.wrong("never tried");
+      tests_.end();
+    }
+    tests_.begin("a verdict a clock, latency as stated");
+    if (fast_ == 0) tests_.wrong("never tried");
+    tests_.end();
+    top_->final();
+    return tests_.result();
+  }
+
+ private:
+  bench::Random random_;
+  bench::Tests tests_;
+  std::unique_ptr<Vtop> top_;
+  uint64_t cycle_ = 0, verdicts_ = 0, fast_ = 0;
+  // What is right after the latest change beside frames and, where that differs, before it.
+  struct Expected {
+    Verdict after, before;
+    bool differ;
+    uint64_t change;
+  };
+  std::deque<Expected> expected_;
+  std::deque<Access> beside_;       // writes still to do beside frames
+  bool collects_ = false;           // the writes that come are for `beside_`
+  uint64_t change_ = 0, seen_ = 0;  // the latest change; the latest that a packet met
+  uint64_t frames_in_ = 0, frames_out_ = 0, epoch_ = 0, met_before_ = 0, met_after_ = 0;
+  std::map<std::pair<unsigned, unsigned>, uint64_t> owed_;  // counters, because packets met the old tables
+  std::deque<Words> heads_;
+  unsigned idle_percent_ = 0, stall_percent_ = 0, read_percent_ = 0;
+  bool meanwhile_ = false;  // the host reads while frames run
+  Access access_;
+  enum { None, Asking, Settling } access_state_ = None;
+  bool head_stands_ = false, blocked_ = false;
+  std::set<unsigned> used_nets_;
+  uint64_t first_in_ = 0, first_out_ = 0, last_out_ = 0, out_ = 0, accesses_ = 0;
+
+  void begin(unsigned scenario) {
+    static const char* const Names[] = {"as fast as can be", "gaps", "stalls", "gaps and stalls", "busy host"};
+    const unsigned mode = (scenario - 1) % 5;
+    std::printf("scenario %u, %s\n", scenario, Names[mode]);
+    if (scenario == 1) tests_.begin("verdicts, counters and accesses");
+    idle_percent_ = mode == 1 || mode == 3 ? 40 : 0;
+    stall_percent_ = mode == 2 || mode == 3 ? 40 : 0;
+    read_percent_ = mode == 0 ? 0 : mode == 4 ? 100 : 5;
+    top_->rst_ni = 0;
+    top_->head_valid_i = 0;
+    top_->verdict_ready_i = 0;
+    top_->gates_i = 0;
+    top_->gated_to_cpu_i = 0;
+    head_stands_ = false;
+    used_nets_.clear();
+    owed_.clear();
+    frames_in_ = frames_out_ = epoch_ = 0;
+    access_state_ = None;
+    set_request(Access{}, false);
+    for (int i = 0; i < 3; ++i) tick(false);
+    top_->rst_ni = 1;
+    if (scenario % 2) settle();
+  }
+
+  void end(unsigned scenario) {
+    drain();
+    if (!top_->idle_o) tests_.wrong("not idle at the end");
+    if (top_->memory_error_o) tests_.wrong("a memory error");
+    static_cast<void>(scenario);
+    if (std::cin.eof() || tests_.failed()) {
+      std::printf("%llu verdicts, %llu accesses, %llu clocks\n", (unsigned long long)verdicts_, (unsigned long long)accesses_,
+                  (unsigned long long)cycle_);
+      tests_.end();
+    }
+  }
+
+  bool step(const std::string& line) {
+    std::istringstream in(line.substr(1));
+    in >> std::hex;
+    std::string data;
+    uint64_t a, b;
+    switch (line[0]) {
+      case 'w':
+      case 'r':
+      case 'c': {
+        Access access;
+        access.write = line[0] == 'w';
+        access.clear = line[0] == 'c';
+        access.checked = true;
+        if (!(in >> access.table >> access.row >> data)) return false;
+        access.data = words_of(data, 8);
+        if (access.table == 4) used_nets_.insert(access.row);
+        if (access.clear && owed_.count({access.table, access.row})) {
+          uint64_t value = access.data[0] | uint64_t{access.data[1]} << 32;
+          value += owed_[{access.table, access.row}];
+          access.data[0] = static_cast<uint32_t>(value);
+          access.data[1] = static_cast<uint32_t>(value >> 32);
+        }
+        if (collects_) beside_.push_back(access);
+        else run_access(access);
+        return true;
+      }
+      case 'e': {
+        Access access;
+        if (!(in >> access.table >> access.row >> a >> access.error)) return false;
+        access.write = a == 1;
+        access.clear = a == 2;
+        access.checked = true;
+        run_access(access);
+        return true;
+      }
+      case 'g':
+        if (!(in >> a >> b)) return false;
+        drain();
+        top_->gates_i = a;
+        top_->gated_to_cpu_i = b;
+        tick(false);
+        tick(false);
+        return true;
+      case 'f':
+        drain();
+        return true;
+      case 'b':
+        // All frames enter, and those that entered before the change before leave; the last ones are still inside.
+        while ((!heads_.empty() || !beside_.empty() || access_state_ != None || frames_out_ < epoch_) && !tests_.failed())
+          tick(true);
+        epoch_ = frames_in_;
+        ++change_;
+        collects_ = true;
+        return true;
+      case '.':
+        collects_ = false;
+        return true;
+      case 'h': {
+        if (!(in >> data >> a)) return false;
+        heads_.push_back(words_of(data, (HeadBits + 31) / 32));
+        for (uint64_t i = 0; i < a; ++i) {
+          std::string text;
+          if (!std::getline(std::cin, text)) return false;
+          std::istringstream verdict(text.substr(1));
+          verdict >> std::hex;
+          Expected one{};
+          if (text[0] != 'v' || !read(verdict, one.after)) return false;
+          std::string bar;
+          one.differ = static_cast<bool>(verdict >> bar);
+          if (one.differ && !read(verdict, one.before)) return false;
+          one.change = change_;
+          expected_.push_back(one);
+        }
+        return a > 0;
+      }
+    }
+    return false;
+  }
+
+  static bool read(std::istringstream& in, Verdict& v) {
+    in >> v.verdict >> v.outcome >> v.net >> v.vid >> v.vport >> v.in >> v.out >> v.len >> v.rewrite >> v.dst >> v.src >>
+        v.ttl >> v.checksum >> v.last;
+    return static_cast<bool>(in);
+  }
+
+  // Everything in, everything out.
+  void drain() {
+    const bool fast = idle_percent_ == 0 && stall_percent_ == 0 && read_percent_ == 0 && expected_.size() > 60 &&
+                      beside_.empty() && access_state_ == None && frames_in_ == frames_out_;
+    const uint64_t wanted = expected_.size();
+    first_in_ = first_out_ = last_out_ = out_ = 0;
+    if (fast) settle();
+    uint64_t waited = 0, before = verdicts_;
+    if (!fast && heads_.size() > 60) block();
+    while ((!heads_.empty() || !expected_.empty() || !beside_.empty() || access_state_ != None) && !tests_.failed()) {
+      tick(true);
+      waited = verdicts_ == before ? waited + 1 : 0;
+      before = verdicts_;
+      if (waited > 10000) tests_.wrong("%zu verdicts never come", expected_.size());
+    }
+    for (int i = 0; i < 200 && !top_->idle_o; ++i) tick(true);
+    if (!top_->idle_o) tests_.wrong("not idle after the last verdict");
+    if (fast && !tests_.failed()) {
+      ++fast_;
+      if (first_out_ - first_in_ != Latency)
+        tests_.wrong("latency %llu clocks, stated %u", (unsigned long long)(first_out_ - first_in_), Latency);
+      if (last_out_ - first_out_ + 1 != wanted)
+        tests_.wrong("%llu verdicts in %llu clocks", (unsigned long long)wanted,
+                     (unsigned long long)(last_out_ - first_out_ + 1));
+    }
+  }
+
+  // Nobody takes a verdict: the stages fill up, and the host is answered as ever.
+  void block() {
+    for (int i = 0; i < 5000 && !top_->head_ready_o; ++i) tick(true);
+    blocked_ = true;
+    for (int i = 0; i < 400 && !tests_.failed(); ++i) {
+      if (access_state_ == None && i % 100 == 50 && used_nets_.size() < HUE_NETS) {
+        Access access;
+        access.write = true;
+        access.table = 5;
+        while (used_nets_.count(access.row)) access.row = random_.below(HUE_NETS);
+        for (uint32_t& word : access.data) word = static_cast<uint32_t>(random_.next());
+        start(access);
+      } else if (access_state_ == None) {
+        read_something();
+      }
+      tick(true);
+    }
+    if (!tests_.failed() && top_->head_ready_o) tests_.wrong("takes frames without end");
+    blocked_ = false;
+  }
+
+  // Until the counters are cleared: the stages take nothing before.
+  void settle() {
+    top_->head_valid_i = 0;
+    for (int i = 0; i < 5000; ++i) {
+      top_->eval();
+      if (top_->head_ready_o) return;
+      tick(false);
+    }
+    tests_.wrong("not ready long after reset");
+  }
+
+  void run_access(Access access) {
+    // What the frames so far become must not depend on it.
+    if (access.write || access.clear) drain();
+    start(access);
+    while (access_state_ != None && !tests_.failed()) tick(true);
+  }
+
+  void start(const Access& access) {
+    access_ = access;
+    access_.asked = cycle_;
+    access_state_ = Asking;
+    ++accesses_;
+  }
+
+  void set_request(const Access& access, bool valid) {
+    unsigned at = 0;
+    for (unsigned i = 0; i < 8; ++i) bench::set_bits(top_->tbl_req_i, 32 * i, 32, access.data[i]);
+    at = 256;
+    bench::set_bits(top_->tbl_req_i, at, 24, access.row);
+    bench::set_bits(top_->tbl_req_i, at + 24, 8, access.table);
+    bench::set_bits(top_->tbl_req_i, at + 32, 1, access.clear);
+    bench::set_bits(top_->tbl_req_i, at + 33, 1, access.write);
+    bench::set_bits(top_->tbl_req_i, at + 34, 1, valid);
+  }
+
+  // Reads of tables that change nothing.
+  void read_something() {
+    static const unsigned Tables[] = {1, 2, 3, 4, 5, 7, 12, 12, 13, 13, 15};
+    Access access;
+    access.table = Tables[random_.below(sizeof Tables / sizeof *Tables)];
+    access.row = random_.below(access.table == 15 ? 4 : access.table == 3 ? 8 : 16);
+    start(access);
+  }
+
+  void check_answer() {
+    uint32_t answer[9];
+    for (unsigned i = 0; i < 9; ++i) answer[i] = static_cast<uint32_t>(bench::bits(top_->tbl_rsp_o, 32 * i, i < 8 ? 32 : 3));
+    const unsigned error = answer[8] & 3;
+    if (error != access_.error)
+      tests_.wrong("table %u row %u: error %u, expected %u", access_.table, access_.row, error, access_.error);
+    if (!access_.checked || access_.error != 0) return;
+    for (unsigned i = 0; i < 8; ++i) {
+      const uint32_t want = access_.write ? 0 : access_.data[i];
+      if (answer[i] != want)
+        tests_.wrong("table %u row %x: word %u is %x, expected %x", access_.table, access_.row, i, answer[i], want);
+    }
+  }
+
+  void check_verdict() {
+    bench::Fields<decltype(top_->verdict_o)> f(top_->verdict_o, VerdictBits);
+    Verdict v{};
+    for (auto [field, width] : std::initializer_list<std::pair<uint64_t*, unsigned>>{
+             {&v.verdict, 2}, {&v.outcome, 5}, {&v.net, 6}, {&v.vid, 12}, {&v.vport, 8}, {&v.in, 3}, {&v.out, 3},
+             {&v.len, 14}, {&v.rewrite, 1}, {&v.dst, 48}, {&v.src, 48}, {&v.ttl, 8}, {&v.checksum, 16}, {&v.last, 1}})
+      *field = f.take(width);
+    ++verdicts_;
+    if (out_++ == 0) first_out_ = cycle_;
+    last_out_ = cycle_;
+    if (expected_.empty()) {
+      tests_.wrong("a verdict too many: %s", v.text().c_str());
+      return;
+    }
+    const Expected one = expected_.front();
+    expected_.pop_front();
+    frames_out_ += v.last;
+    if (v == one.after) {
+      if (one.differ) seen_ = one.change;
+      met_after_ += one.differ;
+    } else if (one.differ && seen_ != one.change && v == one.before) {
+      ++met_before_;
+      owe(one.after, -1);
+      owe(one.before, 1);
+    } else {
+      tests_.wrong("verdict %llu\n    is       %s\n    expected %s%s%s", (unsigned long long)verdicts_, v.text().c_str(),
+                   one.after.text().c_str(), one.differ ? "\n    before   " : "",
+                   one.differ ? one.before.text().c_str() : "");
+    }
+  }
+
+  void owe(const Verdict& v, int64_t packets) {
+    owed_[{12, v.net * 32 + v.outcome}] += packets;
+    if (v.verdict == 1) owed_[{13, v.net * 2 + 1}] += packets * static_cast<int64_t>(v.len);
+  }
+
+  // One clock. `live`: frames go in and verdicts are taken.
+  void tick(bool live) {
+    // So that some of the frames meet the tables of after a change.
+    const bool late = !beside_.empty() && (heads_.size() < 40 || random_.percent(80));
+    if (live && !head_stands_ && !heads_.empty() && !late && !random_.percent(idle_percent_)) {
+      head_stands_ = true;
+      for (unsigned i = 0; i < (HeadBits + 31) / 32; ++i) top_->head_i[i] = heads_.front()[i];
+    }
+    top_->head_valid_i = live && head_stands_;
+    top_->verdict_ready_i = live && !blocked_ && !random_.percent(stall_percent_);
+    // The write that switches waits until the frames of before have left: they know the tables of before only.
+    if (live && access_state_ == None && !beside_.empty() && (beside_.front().table != 4 || frames_out_ >= epoch_)) {
+      if (beside_.front().table == 4) epoch_ = ~uint64_t{0};
+      start(beside_.front());
+      beside_.pop_front();
+    }
+    if (live && access_state_ == None && !heads_.empty() && random_.percent(read_percent_)) read_something();
+    set_request(access_, access_state_ == Asking);
+    top_->eval();
+    if (top_->rst_ni) {
+      if (top_->head_valid_i && top_->head_ready_o) {
+        if (first_in_ == 0) first_in_ = cycle_;
+        ++frames_in_;
+        heads_.pop_front();
+        head_stands_ = false;
+      }
+      if (top_->verdict_valid_o && top_->verdict_ready_i) check_verdict();
+      if (top_->memory_error_o) tests_.wrong("a memory error");
+      const bool done = bench::bits(top_->tbl_rsp_o, 258, 1);
+      if (access_state_ == Settling) {
+        if (done) tests_.wrong("two answers");
+        access_state_ = None;
+      } else if (access_state_ == Asking) {
+        if (done) {
+          check_answer();
+          if (access_.table == 4 && epoch_ == ~uint64_t{0}) epoch_ = frames_in_;
+          access_state_ = Settling;
+        } else if (cycle_ - access_.asked > AccessClocksMax) {
+          tests_.wrong("table %u row %u: no answer", access_.table, access_.row);
+        }
+      } else if (done) {
+        tests_.wrong("an answer to nothing");
+      }
+    }
+    top_->clk_i = 1;
+    top_->eval();
+    top_->clk_i = 0;
+    top_->eval();
+    ++cycle_;
+  }
+};
+}  // namespace
+
+int main(int argc, char** argv) {
+  Verilated::commandArgs(argc, argv);
+  return Bench(bench::seed_of(argc, argv)).run();
+}

@@ -1,0 +1,101 @@
+// Stages for tests of the path around them: what is to become of a frame stands in its destination MAC.
+//
+// Byte 0 bit 7: a forwarded frame is edited (MACs all ones and all twos, TTL 0x33, checksum 0x4454). Byte 1: verdict.
+// Byte 2: port to leave by. Byte 3: network. Byte 4: copies less one; copy number k goes to port (byte 2 + k) mod 8 under
+// network byte 3. Byte 5: outcome. Runts and frames too long are nobody's, frames from the CPU go where they say.
+// A verdict waits `Delay` clocks; records come in at one a clock.
+
+module hue_stages
+  import hue_pkg::*;
+#(
+  parameter int unsigned Layout = 2,
+  parameter int unsigned Planes = 1,
+  parameter int unsigned Nets = 64,
+  parameter int unsigned SelectRows = 256,
+  parameter int unsigned AttachRows = 256,
+  parameter int unsigned RouteRows = 0,
+  parameter int unsigned LocalRows = 0,
+  parameter int unsigned HopRows = 4096,
+  parameter int unsigned Level0Words = 4096,
+  parameter int unsigned Level1Words = 4096,
+  parameter int unsigned Level2Words = 4096,
+  parameter int unsigned Level3Words = 4096
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         head_valid_i,
+  output logic         head_ready_o,
+  input  hue_head_t    head_i,
+  output logic         verdict_valid_o,
+  input  logic         verdict_ready_i,
+  output hue_verdict_t verdict_o,
+  input  tbl_req_t     tbl_req_i,
+  output tbl_rsp_t     tbl_rsp_o,
+  input  logic [31:0]  gates_i,
+  input  logic         gated_to_cpu_i,
+  output logic         idle_o,
+  output logic         memory_error_o
+);
+
+  localparam int unsigned Delay = 40;
+
+  // A pipe that moves as a whole.
+  logic      [Delay-1:0] valid_q;
+  hue_head_t [Delay-1:0] head_q;
+  logic      [7:0]       copy_q;
+  logic                  en, claimed, more;
+  hue_head_t             head;
+
+  assign head = head_q[Delay-1];
+  assign claimed = head.len >= 14'(FrameBytesMin) && head.len != LenTooLong;
+  assign more = claimed && !head.from_cpu && copy_q != head.dst_mac[15:8];
+  assign en = !valid_q[Delay-1] || (verdict_ready_i && !more);
+  assign head_ready_o = en;
+  assign verdict_valid_o = valid_q[Delay-1];
+
+  always_comb begin
+    verdict_o = '0;
+    verdict_o.port_in = head.port;
+    verdict_o.len = head.len;
+    verdict_o.last = !more;
+    if (!claimed) begin
+      verdict_o.verdict = VerdictUnclaimed;
+      verdict_o.outcome = head.len == LenTooLong ? 5'd2 : 5'd1;
+    end else if (head.from_cpu) begin
+      verdict_o.verdict = VerdictForward;
+      verdict_o.net = head.cpu_net;
+      verdict_o.port_out = head.cpu_out;
+    end else begin
+      verdict_o.verdict = head.dst_mac[33:32];
+      verdict_o.outcome = head.dst_mac[4:0];
+      verdict_o.net = head.dst_mac[21:16];
+      verdict_o.vid = 12'h100 + 12'(verdict_o.net);
+      verdict_o.vport = copy_q;
+      verdict_o.port_out = head.dst_mac[26:24] + copy_q[2:0];
+      verdict_o.rewrite = head.dst_mac[47];
+      verdict_o.dst_mac = 48'h111111111111;
+      verdict_o.src_mac = 48'h222222222222;
+      verdict_o.ttl = 8'h33;
+      verdict_o.checksum = 16'h4454;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (en) head_q <= {head_q[Delay-2:0], head_i};
+    if (!rst_ni) begin
+      valid_q <= '0;
+      copy_q <= '0;
+    end else begin
+      if (en) valid_q <= {valid_q[Delay-2:0], head_valid_i};
+      if (verdict_valid_o && verdict_ready_i) copy_q <= more ? copy_q + 8'd1 : '0;
+    end
+  end
+
+  assign idle_o = valid_q == '0;
+  assign memory_error_o = 1'b0;
+  assign tbl_rsp_o = '0;
+  logic unused;
+  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, Layout, Planes, Nets, SelectRows, AttachRows, RouteRows, LocalRows,
+                    HopRows, Level0Words, Level1Words, Level2Words, Level3Words};
+
+endmodule

@@ -1,0 +1,409 @@
+// The twin: frames and register accesses in, cycles of the verilated card, frames out. What it offers: hue_twin.h.
+//
+// A cycle: inputs are set with the clock low, outputs sampled, then the clock rises; whatever moved in the cycle moved
+// at that edge. HUE_BUS_BYTES and HUE_IMAGE come from the image (scripts/images).
+
+#include "hue_twin.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Vtwin.h"
+#include "verilated.h"
+#if VM_TRACE
+#include "verilated_fst_c.h"
+#endif
+
+namespace {
+
+constexpr unsigned kPorts = HUE_TWIN_PORTS;
+constexpr unsigned kBusBytes = HUE_BUS_BYTES;
+constexpr unsigned kResetCycles = 16;
+// A register answers in 2 cycles; this is far beyond.
+constexpr unsigned kAnswerCyclesMax = 4096;
+constexpr uint64_t kPicosecondsPerSecond = 1000000000000;
+constexpr uint64_t kHalfPeriodPs = kPicosecondsPerSecond / (uint64_t{HUE_CLOCK_KHZ} * 1000) / 2;
+constexpr uint64_t kAllKeep = kBusBytes >= 64 ? ~uint64_t{0} : (uint64_t{1} << (kBusBytes % 64)) - 1;
+
+// The memory of a Verilator signal, whatever its width, as bytes: little endian words, bit 0 first.
+template <typename T>
+uint8_t *bytes_of(T &signal) {
+  return reinterpret_cast<uint8_t *>(&signal);
+}
+
+struct Pushed {
+  std::vector<uint8_t> bytes;
+  uint64_t time_ns;
+  uint64_t not_before;
+  uint64_t order;
+  uint32_t tag;
+};
+
+struct Left {
+  std::vector<uint8_t> bytes;
+  uint64_t first_cycle = 0;
+  uint64_t last_cycle = 0;
+  uint32_t tag = 0;
+  uint32_t port = 0;
+};
+
+// xorshift64*, so that a seed means the same everywhere.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 2 + 1) {}
+  uint32_t byte() {
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return static_cast<uint32_t>((state_ * 0x2545F4914F6CDD1DULL) >> 56);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+thread_local hue_twin *current = nullptr;
+
+}  // namespace
+
+struct hue_twin {
+  hue_twin() : context(new VerilatedContext), top(new Vtwin(context.get(), "card")), random(0) {
+    context->traceEverOn(VM_TRACE);
+    for (unsigned i = 0; i < kResetCycles; ++i) cycle();
+    top->rst_ni = 1;
+    cycles = 0;
+    still_since = 0;
+  }
+
+  ~hue_twin() {
+    stop_wave();
+    top->final();
+  }
+
+  void cycle();
+  bool idle() const { return pushed == 0 && !opened && top->idle_o; }
+  void stop_wave();
+  void fail(const char *file, int line, const char *instance) {
+    if (failure.empty()) failure = std::string(file) + ":" + std::to_string(line) + " in " + instance;
+  }
+
+  std::unique_ptr<VerilatedContext> context;
+  std::unique_ptr<Vtwin> top;
+#if VM_TRACE
+  std::unique_ptr<VerilatedFstC> wave;
+#endif
+  std::deque<Pushed> in[kPorts];
+  size_t offset[kPorts] = {};  // Of the beat on offer in the first frame of `in`.
+  bool offering[kPorts] = {};
+  Left out[kPorts];
+  unsigned opened = 0;  // Ports, as bits, whose frame has begun to leave.
+  std::deque<Left> left;
+  Left popped;
+  std::string failure;
+  Random random;
+  uint64_t cycles = 0;
+  uint64_t still_since = 0;
+  uint64_t order_pushed = 0;
+  uint64_t order_done = 0;  // Frames that moved in wholly, in ordered mode.
+  uint64_t pushed = 0;
+  uint64_t wave_from = 0;
+  uint64_t wave_to = 0;
+  uint32_t idle_of_256 = 0;
+  uint32_t stall_of_256 = 0;
+  unsigned order_port = kPorts;
+  bool ordered = false;
+
+ private:
+  void offer();
+  void offer_port(unsigned port);
+  bool may_begin(unsigned port, const Pushed &frame) const;
+  void taken(unsigned moved);
+  void collect(unsigned moved);
+  void evaluate(bool clock);
+};
+
+bool hue_twin::may_begin(unsigned port, const Pushed &frame) const {
+  if (frame.not_before > cycles) return false;
+  if (!ordered) return true;
+  return frame.order == order_done && (port == order_port || top->ingress_idle_o);
+}
+
+void hue_twin::offer_port(unsigned port) {
+  const Pushed &frame = in[port].front();
+  const size_t at = offset[port];
+  const size_t rest = frame.bytes.size() - at;
+  const size_t here = rest < kBusBytes ? rest : kBusBytes;
+  uint8_t *data = bytes_of(top->s_tdata_i) + port * kBusBytes;
+  if (here > 0) std::memcpy(data, frame.bytes.data() + at, here);
+  // What lies beyond the frame is noise, as on a board.
+  if (here < kBusBytes) std::memset(data + here, 0xa5, kBusBytes - here);
+  const uint64_t keep = here == kBusBytes ? kAllKeep : (uint64_t{1} << here) - 1;
+  std::memcpy(bytes_of(top->s_tkeep_i) + port * (kBusBytes / 8), &keep, kBusBytes / 8);
+  std::memcpy(bytes_of(top->s_ttime_i) + port * 8, &frame.time_ns, 8);
+  std::memcpy(bytes_of(top->s_ttag_i) + port * 4, &frame.tag, 4);
+  const unsigned bit = 1U << port;
+  top->s_tlast_i = static_cast<uint8_t>((top->s_tlast_i & ~bit) | (rest <= kBusBytes ? bit : 0));
+  top->s_tvalid_i = static_cast<uint8_t>(top->s_tvalid_i | bit);
+  offering[port] = true;
+}
+
+void hue_twin::offer() {
+  for (unsigned port = 0; port < kPorts; ++port) {
+    if (in[port].empty() || offering[port]) continue;
+    if (idle_of_256 != 0 && random.byte() < idle_of_256) continue;
+    if (offset[port] == 0 && !may_begin(port, in[port].front())) continue;
+    if (offset[port] == 0) order_port = port;
+    offer_port(port);
+  }
+  unsigned ready = 0xff;
+  if (stall_of_256 != 0) {
+    for (unsigned port = 0; port < kPorts; ++port) {
+      if (random.byte() < stall_of_256) ready &= ~(1U << port);
+    }
+  }
+  top->m_tready_i = static_cast<uint8_t>(ready);
+}
+
+void hue_twin::taken(unsigned moved) {
+  top->s_tvalid_i = static_cast<uint8_t>(top->s_tvalid_i & ~moved);
+  for (unsigned port = 0; port < kPorts; ++port) {
+    if ((moved >> port & 1) == 0) continue;
+    offering[port] = false;
+    offset[port] += kBusBytes;
+    if (offset[port] < in[port].front().bytes.size()) continue;
+    in[port].pop_front();
+    offset[port] = 0;
+    --pushed;
+    ++order_done;
+  }
+}
+
+void hue_twin::collect(unsigned moved) {
+  for (unsigned port = 0; port < kPorts; ++port) {
+    if ((moved >> port & 1) == 0) continue;
+    Left &frame = out[port];
+    const unsigned bit = 1U << port;
+    if ((opened & bit) == 0) {
+      opened |= bit;
+      frame = Left();
+      frame.port = port;
+      frame.first_cycle = cycles;
+      std::memcpy(&frame.tag, bytes_of(top->m_ttag_o) + port * 4, 4);
+    }
+    uint64_t keep = 0;
+    std::memcpy(&keep, bytes_of(top->m_tkeep_o) + port * (kBusBytes / 8), kBusBytes / 8);
+    const uint8_t *data = bytes_of(top->m_tdata_o) + port * kBusBytes;
+    const unsigned here = static_cast<unsigned>(__builtin_popcountll(keep));
+    frame.bytes.insert(frame.bytes.end(), data, data + here);
+    const bool last = (top->m_tlast_o & bit) != 0;
+    const bool dense = keep == (here == kBusBytes ? kAllKeep : (uint64_t{1} << here) - 1);
+    if (!dense || (!last && here != kBusBytes)) fail("stream", static_cast<int>(port), "m_tkeep_o has gaps");
+    if (!last) continue;
+    opened &= ~bit;
+    frame.last_cycle = cycles;
+    left.push_back(std::move(frame));
+  }
+}
+
+void hue_twin::evaluate(bool clock) {
+  top->clk_i = clock;
+  top->eval();
+#if VM_TRACE
+  if (wave && cycles >= wave_from && cycles < wave_to) wave->dump((cycles * 2 + clock) * kHalfPeriodPs);
+#endif
+}
+
+void hue_twin::cycle() {
+  current = this;
+  if (top->rst_ni) {
+    offer();
+  } else {
+    top->m_tready_i = 0;
+  }
+  evaluate(false);
+  const unsigned moved_in = top->s_tvalid_i & top->s_tready_o;
+  const unsigned moved_out = top->m_tvalid_o & top->m_tready_i;
+  if (moved_out != 0 && top->rst_ni) collect(moved_out);
+  evaluate(true);
+  if (moved_in != 0) taken(moved_in);
+  ++cycles;
+  if ((moved_in | moved_out) != 0) still_since = cycles;
+#if VM_TRACE
+  if (wave && cycles >= wave_to) stop_wave();
+#endif
+  current = nullptr;
+}
+
+void hue_twin::stop_wave() {
+#if VM_TRACE
+  if (wave) wave->close();
+  wave.reset();
+#endif
+}
+
+// What Verilator calls when an assertion fails, or the card says $error or $fatal: remembered, not fatal.
+void vl_stop(const char *file, int line, const char *instance) {
+  if (current != nullptr) current->fail(file, line, instance);
+}
+
+void vl_fatal(const char *file, int line, const char *instance, const char *) {
+  if (current != nullptr) current->fail(file, line, instance);
+}
+
+void vl_finish(const char *file, int line, const char *instance) {
+  if (current != nullptr) current->fail(file, line, instance);
+}
+
+// What a failing assertion prints; where it failed is in hue_twin_failure.
+extern "C" int hue_twin_print(const char *, ...) { return 0; }
+
+extern "C" {
+
+uint32_t hue_twin_abi(void) { return HUE_TWIN_ABI; }
+
+const char *hue_twin_image(void) { return HUE_IMAGE; }
+
+hue_twin *hue_twin_new(void) {
+  try {
+    return new hue_twin();
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
+}
+
+void hue_twin_free(hue_twin *twin) { delete twin; }
+
+int hue_twin_push(hue_twin *twin, uint32_t port, uint64_t time_ns, uint32_t tag, uint64_t not_before,
+                  const uint8_t *bytes, size_t len) {
+  if (port >= kPorts || len > HUE_TWIN_FRAME_BYTES_MAX) return HUE_TWIN_ARGUMENT;
+  Pushed frame{{}, time_ns, not_before, twin->order_pushed++, tag};
+  if (len > 0) frame.bytes.assign(bytes, bytes + len);
+  twin->in[port].push_back(std::move(frame));
+  ++twin->pushed;
+  return HUE_TWIN_OK;
+}
+
+int hue_twin_pop(hue_twin *twin, hue_twin_frame *frame) {
+  if (twin->left.empty()) return HUE_TWIN_NOTHING;
+  twin->popped = std::move(twin->left.front());
+  twin->left.pop_front();
+  const Left &left = twin->popped;
+  *frame = {left.bytes.data(),  static_cast<uint32_t>(left.bytes.size()), left.tag, left.port,
+            left.first_cycle, left.last_cycle};
+  return HUE_TWIN_OK;
+}
+
+int hue_twin_read(hue_twin *twin, uint32_t address, uint32_t *value) {
+  if (address >> 24 != 0) return HUE_TWIN_ARGUMENT;
+  Vtwin &top = *twin->top;
+  top.s_axil_araddr_i = address;
+  top.s_axil_arvalid_i = 1;
+  top.s_axil_rready_i = 1;
+  int result = HUE_TWIN_NO_ANSWER;
+  for (unsigned i = 0; i < kAnswerCyclesMax; ++i) {
+    // Settled by the latest edge and by the request: neither depends on what the streams offer.
+    top.eval();
+    const bool taken = top.s_axil_arvalid_i && top.s_axil_arready_o;
+    const bool answered = top.s_axil_rvalid_o;
+    if (answered) {
+      *value = top.s_axil_rdata_o;
+      result = top.s_axil_rresp_o == 0 ? HUE_TWIN_OK : HUE_TWIN_REFUSED;
+    }
+    twin->cycle();
+    if (taken) top.s_axil_arvalid_i = 0;
+    if (answered) break;
+  }
+  top.s_axil_arvalid_i = 0;
+  top.s_axil_rready_i = 0;
+  return result;
+}
+
+int hue_twin_write(hue_twin *twin, uint32_t address, uint32_t value) {
+  if (address >> 24 != 0) return HUE_TWIN_ARGUMENT;
+  Vtwin &top = *twin->top;
+  top.s_axil_awaddr_i = address;
+  top.s_axil_wdata_i = value;
+  top.s_axil_wstrb_i = 0xf;
+  top.s_axil_awvalid_i = 1;
+  top.s_axil_wvalid_i = 1;
+  top.s_axil_bready_i = 1;
+  int result = HUE_TWIN_NO_ANSWER;
+  for (unsigned i = 0; i < kAnswerCyclesMax; ++i) {
+    top.eval();
+    const bool address_taken = top.s_axil_awvalid_i && top.s_axil_awready_o;
+    const bool data_taken = top.s_axil_wvalid_i && top.s_axil_wready_o;
+    const bool answered = top.s_axil_bvalid_o;
+    if (answered) result = top.s_axil_bresp_o == 0 ? HUE_TWIN_OK : HUE_TWIN_REFUSED;
+    twin->cycle();
+    if (address_taken) top.s_axil_awvalid_i = 0;
+    if (data_taken) top.s_axil_wvalid_i = 0;
+    if (answered) break;
+  }
+  top.s_axil_awvalid_i = 0;
+  top.s_axil_wvalid_i = 0;
+  top.s_axil_bready_i = 0;
+  return result;
+}
+
+uint64_t hue_twin_run(hue_twin *twin, uint64_t cycles) {
+  uint64_t ran = 0;
+  while (ran < cycles && !twin->idle()) {
+    twin->cycle();
+    ++ran;
+  }
+  return ran;
+}
+
+void hue_twin_run_exactly(hue_twin *twin, uint64_t cycles) {
+  for (uint64_t ran = 0; ran < cycles; ++ran) twin->cycle();
+}
+
+uint64_t hue_twin_cycles(const hue_twin *twin) { return twin->cycles; }
+
+int hue_twin_idle(const hue_twin *twin) { return twin->idle(); }
+
+uint64_t hue_twin_still_cycles(const hue_twin *twin) { return twin->cycles - twin->still_since; }
+
+int hue_twin_interrupt(const hue_twin *twin) { return twin->top->irq_o; }
+
+void hue_twin_ordered(hue_twin *twin, int on) { twin->ordered = on != 0; }
+
+int hue_twin_stress(hue_twin *twin, uint64_t seed, uint32_t idle, uint32_t stall) {
+  if (idle > 256 || stall > 256) return HUE_TWIN_ARGUMENT;
+  twin->random = Random(seed);
+  twin->idle_of_256 = idle;
+  twin->stall_of_256 = stall;
+  return HUE_TWIN_OK;
+}
+
+int hue_twin_wave(hue_twin *twin, const char *path, uint64_t from_cycle, uint64_t to_cycle) {
+#if VM_TRACE
+  twin->stop_wave();
+  FILE *file = std::fopen(path, "wb");
+  if (file == nullptr) return HUE_TWIN_FILE;
+  std::fclose(file);
+  twin->wave.reset(new VerilatedFstC);
+  twin->top->trace(twin->wave.get(), 99);
+  twin->wave->open(path);
+  twin->wave_from = from_cycle;
+  twin->wave_to = to_cycle;
+  return twin->wave->isOpen() ? HUE_TWIN_OK : HUE_TWIN_FILE;
+#else
+  (void)twin;
+  (void)path;
+  (void)from_cycle;
+  (void)to_cycle;
+  return HUE_TWIN_FILE;
+#endif
+}
+
+void hue_twin_wave_end(hue_twin *twin) { twin->stop_wave(); }
+
+const char *hue_twin_failure(const hue_twin *twin) { return twin->failure.empty() ? nullptr : twin->failure.c_str(); }
+
+}  // extern "C"

@@ -1,0 +1,96 @@
+/* C interface of the twin: an image of the card, compiled by Verilator, run cycle by cycle.
+ *
+ * Flow: driver (crates/card/twin) → this → hue_card. It moves whole frames through the card's AXI-Stream ports and
+ * registers through its AXI-Lite port, as a board would; nothing else of the card is reachable. A twin is used by one
+ * thread at a time. Cycles count from the end of reset. Numbers that are out of range are refused, never undefined.
+ */
+#ifndef HUE_TWIN_H
+#define HUE_TWIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HUE_TWIN_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HUE_TWIN_ABI 1
+#define HUE_TWIN_PORTS 8
+/* Longest frame that can be pushed; the card itself cuts at 9,216. */
+#define HUE_TWIN_FRAME_BYTES_MAX 65535
+
+typedef struct hue_twin hue_twin;
+
+/* Results. */
+enum {
+  HUE_TWIN_OK = 0,
+  HUE_TWIN_ARGUMENT = 1,   /* an argument is out of range */
+  HUE_TWIN_REFUSED = 2,    /* the card answered a register access with an error */
+  HUE_TWIN_NO_ANSWER = 3,  /* the card did not answer a register access */
+  HUE_TWIN_NOTHING = 4,    /* no frame has left */
+  HUE_TWIN_FILE = 5,       /* the wave file cannot be written, or the image was built without waves */
+};
+
+/* A frame that left the card. */
+typedef struct {
+  const uint8_t *bytes; /* until the next call that pops */
+  uint32_t len;
+  uint32_t tag; /* of the frame that it came from */
+  uint32_t port;
+  uint64_t first_cycle; /* in which its first beat moved */
+  uint64_t last_cycle;
+} hue_twin_frame;
+
+/* HUE_TWIN_ABI of the library. */
+HUE_TWIN_API uint32_t hue_twin_abi(void);
+/* Name of the image it was built from. */
+HUE_TWIN_API const char *hue_twin_image(void);
+
+/* A card after reset; NULL without memory. */
+HUE_TWIN_API hue_twin *hue_twin_new(void);
+HUE_TWIN_API void hue_twin_free(hue_twin *twin);
+
+/* Queues a frame outside a port. It is offered at the earliest in cycle `not_before`, after the frames pushed to the
+ * port before it, and in ordered mode after all pushed before it. */
+HUE_TWIN_API int hue_twin_push(hue_twin *twin, uint32_t port, uint64_t time_ns, uint32_t tag, uint64_t not_before,
+                  const uint8_t *bytes, size_t len);
+/* The oldest frame that left and was not popped. */
+HUE_TWIN_API int hue_twin_pop(hue_twin *twin, hue_twin_frame *frame);
+
+/* Register accesses; the clock runs meanwhile. */
+HUE_TWIN_API int hue_twin_read(hue_twin *twin, uint32_t address, uint32_t *value);
+HUE_TWIN_API int hue_twin_write(hue_twin *twin, uint32_t address, uint32_t value);
+
+/* Runs at most so many cycles; ends early once nothing is to be done (hue_twin_idle). Returns how many ran. */
+HUE_TWIN_API uint64_t hue_twin_run(hue_twin *twin, uint64_t cycles);
+/* Runs exactly so many cycles. */
+HUE_TWIN_API void hue_twin_run_exactly(hue_twin *twin, uint64_t cycles);
+HUE_TWIN_API uint64_t hue_twin_cycles(const hue_twin *twin);
+/* Whether no frame waits outside the ports or is anywhere in the card. */
+HUE_TWIN_API int hue_twin_idle(const hue_twin *twin);
+/* Cycles since a beat last moved on any stream; a watchdog's measure. */
+HUE_TWIN_API uint64_t hue_twin_still_cycles(const hue_twin *twin);
+/* Whether the interrupt is raised. */
+HUE_TWIN_API int hue_twin_interrupt(const hue_twin *twin);
+
+/* Ordered mode: a frame is offered only when no frame of another port is before or in the stages, so that frames meet
+ * the meters in the order of pushing. */
+HUE_TWIN_API void hue_twin_ordered(hue_twin *twin, int on);
+/* Random pauses: of 256 cycles, how many a port has no beat to offer, and how many one does not take (256: never). The
+ * same seed gives the same pauses. */
+HUE_TWIN_API int hue_twin_stress(hue_twin *twin, uint64_t seed, uint32_t idle, uint32_t stall);
+
+/* Writes a wave of the cycles [from, to) to an FST file. */
+HUE_TWIN_API int hue_twin_wave(hue_twin *twin, const char *path, uint64_t from_cycle, uint64_t to_cycle);
+/* Ends the wave before its time, if there is one. */
+HUE_TWIN_API void hue_twin_wave_end(hue_twin *twin);
+
+/* The first assertion of the card that failed, as FILE:LINE and instance; NULL while all hold. */
+HUE_TWIN_API const char *hue_twin_failure(const hue_twin *twin);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

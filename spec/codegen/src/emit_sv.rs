@@ -1,0 +1,98 @@
+//! The SystemVerilog package of outcomes from the specification: what the card's modules call each code.
+
+use std::fmt::Write;
+
+use crate::spec::{Kind, Spec, Verdict};
+
+/// The text of `rtl/common/hue_kinds_pkg.sv`.
+pub fn emit(spec: &Spec) -> String {
+    let mut out = String::from(HEAD);
+    let limits = &spec.frame_limits;
+    let _ = write!(
+        out,
+        "
+  // Frames that a port takes, bytes.
+  localparam int unsigned FRAME_BYTES_MIN = {};
+  localparam int unsigned FRAME_BYTES_MAX = {};
+
+  // What is done with a packet; hue_pkg::verdict_e has the same codes, and one more for frames of no network.
+",
+        limits.bytes_min, limits.bytes_max
+    );
+    for verdict in Verdict::ALL {
+        let _ = writeln!(out, "  localparam logic [1:0] {} = 2'd{};", constant(verdict), code(verdict));
+    }
+    out.push_str("\n  // Why a frame is no network's packet, in the order they are tried.\n");
+    let unclaimed = spec.unclaimed.iter().map(|one| (one.name.as_str(), one.code, one.doc.as_str()));
+    codes(&mut out, "UNCLAIMED", unclaimed);
+    for kind in &spec.kind {
+        plane(&mut out, kind);
+    }
+    out.push_str("endpackage\n/* verilator lint_on UNUSEDPARAM */\n");
+    out
+}
+
+const HEAD: &str = "\
+// Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`.
+/* verilator lint_off UNUSEDPARAM */
+package hue_kinds_pkg;
+";
+
+const fn code(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Drop => 0,
+        Verdict::Forward => 1,
+        Verdict::Punt => 2,
+    }
+}
+
+fn constant(verdict: Verdict) -> String {
+    format!("VERDICT_{}", verdict.word().to_uppercase())
+}
+
+fn codes<'a>(out: &mut String, prefix: &str, rows: impl Iterator<Item = (&'a str, u8, &'a str)>) {
+    let mut count = 0;
+    for (name, code, doc) in rows {
+        let _ =
+            writeln!(out, "  localparam logic [4:0] {prefix}_{} = 5'd{code};  // {doc}", name.to_uppercase());
+        count += 1;
+    }
+    let _ = writeln!(out, "  localparam int unsigned {prefix}_COUNT = {count};");
+}
+
+fn plane(out: &mut String, kind: &Kind) {
+    let prefix = kind.name.to_uppercase();
+    let _ = write!(
+        out,
+        "
+  // Kind `{}`: what becomes of a packet, in the order they are tried: the first that holds.
+  localparam int unsigned KIND_{prefix} = {};
+",
+        kind.name, kind.id
+    );
+    codes(out, &prefix, kind.outcome.iter().map(|one| (one.name.as_str(), one.code, one.doc.as_str())));
+    let _ = write!(
+        out,
+        "
+  // The verdict of an outcome; that of no outcome is a drop.
+  function automatic logic [1:0] {}_verdict(logic [4:0] outcome);
+    case (outcome)
+",
+        kind.name
+    );
+    for verdict in Verdict::ALL.into_iter().filter(|verdict| *verdict != Verdict::Drop) {
+        let names: Vec<_> = kind.outcome.iter().filter(|one| one.verdict == verdict).collect();
+        let names: Vec<_> = names.iter().map(|one| format!("{prefix}_{}", one.name.to_uppercase())).collect();
+        if !names.is_empty() {
+            let _ = writeln!(out, "      {}: return {};", names.join(", "), constant(verdict));
+        }
+    }
+    let _ = write!(
+        out,
+        "      default: return {};
+    endcase
+  endfunction
+",
+        constant(Verdict::Drop)
+    );
+}

@@ -1,0 +1,224 @@
+//! One experiment: networks and frames through both, and the first difference.
+
+use std::collections::BTreeMap;
+
+use hue_card::generated::PortRow;
+use hue_card::{Card, Image, Offered, Twin, Way};
+use hue_demux::PortId;
+use hue_planes::{Counters, UnclaimedCounters, Verdict};
+use hue_soft::{Batch, Fate, Soft};
+use hue_substrate::{Program, Substrate};
+use hue_tables::{Limits, Vid};
+
+use crate::world::Frame;
+
+/// What differed.
+pub type Difference = String;
+
+/// What an experiment saw: packets by outcome, all networks together, and frames of nobody.
+#[derive(Clone, Default, Debug)]
+pub struct Tally {
+    /// By name of the outcome or reason.
+    pub by_name: BTreeMap<&'static str, u64>,
+    /// Clock cycles it took on the card.
+    pub cycles: u64,
+}
+
+/// Something that left, as both sides can say it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Departed {
+    frame: usize,
+    to: Option<PortId>,
+    /// Of punted ones: network, virtual port, code of the outcome.
+    why: Option<(Vid, u16, u8)>,
+    bytes: Vec<u8>,
+}
+
+/// Frames one way: network, port in, port out (`None`: control).
+type Flow = (Vid, PortId, Option<PortId>);
+
+struct SoftResult {
+    departed: Vec<Departed>,
+    /// Network of each departed one.
+    vids: Vec<Vid>,
+    counters: Vec<Counters>,
+    unclaimed: UnclaimedCounters,
+    /// Bytes received and sent by network.
+    bytes: BTreeMap<Vid, (u64, u64)>,
+}
+
+/// A card of an image, offline, with networks on it.
+#[must_use]
+pub fn card(image: &Image, programs: &[Program]) -> Card<Twin> {
+    let mut card = Card::new(image.start().unwrap()).unwrap();
+    card.set_offline().unwrap();
+    card.load(programs).unwrap();
+    card
+}
+
+/// Runs both from the beginning.
+///
+/// # Errors
+/// The first difference.
+pub fn compare(
+    image: &Image,
+    programs: &[Program],
+    frames: &[Frame],
+    seed: u64,
+) -> Result<Tally, Difference> {
+    let mut card = card(image, programs);
+    let pauses = [(0, 0), (100, 0), (0, 100), (160, 160), (0, 0), (30, 230)];
+    let (idle, stall) = pauses[(seed % pauses.len() as u64) as usize];
+    assert!(card.twin().set_stress(seed, idle, stall));
+    compare_on(&mut card, programs, frames)
+}
+
+/// Runs both, the card being as it is; `programs` are what the software engine runs.
+///
+/// # Errors
+/// The first difference.
+pub fn compare_on(
+    card: &mut Card<Twin>,
+    programs: &[Program],
+    frames: &[Frame],
+) -> Result<Tally, Difference> {
+    let expected = software(programs, frames);
+    let offered: Vec<Offered<'_>> = frames
+        .iter()
+        .map(|frame| Offered { port: frame.port, time_ns: frame.time_ns, bytes: &frame.bytes })
+        .collect();
+    let mut found = Vec::new();
+    let mut cycles = Vec::new();
+    let before = card.twin().cycles();
+    card.run(&offered, |sent| {
+        let (to, why) = match sent.way {
+            Way::Port(port) => (Some(port), None),
+            Way::Control { vid, vport, outcome } => {
+                (None, Some((vid, vport, outcome.map_or(0, |outcome| outcome.code()))))
+            }
+        };
+        found.push(Departed { frame: sent.frame, to, why, bytes: sent.bytes.to_vec() });
+        cycles.push(sent.cycle);
+    })
+    .map_err(|error| error.to_string())?;
+    let taken = card.twin().cycles() - before;
+    departures(&expected, &found, frames)?;
+    order(&expected, &cycles, frames)?;
+    counters(card, programs, &expected)?;
+    ports(card, frames, &found)?;
+    let mut tally = Tally { cycles: taken, ..Tally::default() };
+    for counters in &expected.counters {
+        for (outcome, count) in counters.iter().filter(|(_, count)| *count > 0) {
+            *tally.by_name.entry(outcome.name()).or_default() += count;
+        }
+    }
+    for (reason, count) in expected.unclaimed.iter().filter(|(_, count)| *count > 0) {
+        *tally.by_name.entry(reason.name()).or_default() += count;
+    }
+    Ok(tally)
+}
+
+fn software(programs: &[Program], frames: &[Frame]) -> SoftResult {
+    let limits = Limits { image_bytes_max: 64 << 20, ..Limits::default() };
+    let mut soft = Soft::new(limits).unwrap();
+    soft.load(programs).unwrap();
+    let mut batch = Batch::new();
+    for frame in frames {
+        assert!(batch.push(frame.port, frame.time_ns, &frame.bytes));
+    }
+    let (mut departed, mut vids) = (Vec::new(), Vec::new());
+    let mut bytes: BTreeMap<Vid, (u64, u64)> = BTreeMap::new();
+    soft.run(&mut batch, |output| {
+        let Fate::Network { vid, vport, outcome, egress } = output.fate else { return };
+        let length = output.bytes.len() as u64;
+        let counted = bytes.entry(vid).or_default();
+        counted.0 += length;
+        let (to, why) = match outcome.verdict() {
+            Verdict::Forward => (Some(egress), None),
+            Verdict::Punt => (None, Some((vid, vport, outcome.code()))),
+            Verdict::Drop => return,
+        };
+        counted.1 += if to.is_some() { length } else { 0 };
+        departed.push(Departed { frame: output.frame, to, why, bytes: output.bytes.to_vec() });
+        vids.push(vid);
+    });
+    let counters = programs.iter().map(|program| soft.counters(program.vid).unwrap()).collect();
+    SoftResult { departed, vids, counters, unclaimed: soft.unclaimed(), bytes }
+}
+
+fn departures(expected: &SoftResult, found: &[Departed], frames: &[Frame]) -> Result<(), Difference> {
+    for (index, want) in expected.departed.iter().enumerate() {
+        let Some(have) = found.get(index) else {
+            return Err(format!("frame {}: {want:?} is missing on the card", want.frame));
+        };
+        if want != have {
+            let frame = frames.get(want.frame.min(have.frame));
+            return Err(format!("of {frame:02x?}\nsoftware {want:02x?}\ncard     {have:02x?}"));
+        }
+    }
+    match found.get(expected.departed.len()) {
+        Some(more) => Err(format!("frame {}: the card alone sends {more:02x?}", more.frame)),
+        None => Ok(()),
+    }
+}
+
+/// Frames of one network from one port to another keep their order; `cycles` is when each left.
+fn order(expected: &SoftResult, cycles: &[u64], frames: &[Frame]) -> Result<(), Difference> {
+    let mut last: BTreeMap<Flow, (usize, u64)> = BTreeMap::new();
+    for ((one, vid), cycle) in expected.departed.iter().zip(&expected.vids).zip(cycles) {
+        let flow = (*vid, frames[one.frame].port, one.to);
+        if let Some((frame, before)) = last.insert(flow, (one.frame, *cycle))
+            && before > *cycle
+        {
+            return Err(format!("frame {} overtook frame {frame} of its flow {flow:?}", one.frame));
+        }
+    }
+    Ok(())
+}
+
+fn counters(card: &Card<Twin>, programs: &[Program], expected: &SoftResult) -> Result<(), Difference> {
+    for (program, want) in programs.iter().zip(&expected.counters) {
+        let have = card.read_counters(program.vid).map_err(|error| error.to_string())?;
+        if have.as_ref() != Some(want) {
+            return Err(format!("counters of {}: software {want:?}, card {have:?}", program.name));
+        }
+        let want = expected.bytes.get(&program.vid).copied().unwrap_or_default();
+        let have = card.read_bytes(program.vid).map_err(|error| error.to_string())?;
+        if have != Some(want) {
+            return Err(format!("bytes of {}: software {want:?}, card {have:?}", program.name));
+        }
+    }
+    let (want, have) = (expected.unclaimed, card.read_unclaimed().map_err(|error| error.to_string())?);
+    if want != have {
+        return Err(format!("unclaimed: software {want:?}, card {have:?}"));
+    }
+    Ok(())
+}
+
+/// Packets in and out by port: what came in, what left, nothing dropped by a queue.
+fn ports(card: &mut Card<Twin>, frames: &[Frame], found: &[Departed]) -> Result<(), Difference> {
+    for port in 0..4u8 {
+        let id = PortId::new(port);
+        let mut read = |counter: u32| {
+            let row = card.device().read_row::<PortRow>(u32::from(port) * 8 + counter);
+            row.map(|row| row.value).map_err(|error| error.to_string())
+        };
+        let arrived = frames.iter().filter(|frame| frame.port == id);
+        let left = found.iter().filter(|one| one.to == Some(id));
+        let want = [
+            arrived.clone().count() as u64,
+            arrived.map(|frame| frame.bytes.len() as u64).sum(),
+            0,
+            left.clone().count() as u64,
+            left.map(|one| one.bytes.len() as u64).sum(),
+            0,
+        ];
+        for (counter, want) in (0u32..).zip(want) {
+            let have = read(counter)?;
+            if have != want {
+                return Err(format!("counter {counter} of port {port}: expected {want}, card {have}"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Networks and frames of the golden cases. What must become of them the software engine's own tests check; here both
+//! sides must agree.
+
+use std::fs;
+use std::path::Path;
+
+use hue_demux::{Match, PortId, Row};
+use hue_planes::ipv4::Adjacency;
+use hue_planes::{Kind, Rate, RateLimit};
+use hue_substrate::{Program, VirtualPort};
+use hue_tables::{NextHop, Vid};
+use serde::Deserialize;
+
+use crate::world::Frame;
+
+/// A file of golden cases.
+pub struct Golden {
+    /// Its name.
+    pub name: String,
+    /// Its networks.
+    pub programs: Vec<Program>,
+    /// Its frames.
+    pub frames: Vec<Frame>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    network: Vec<Network>,
+    frame: Vec<Line>,
+}
+
+#[derive(Deserialize)]
+struct Network {
+    vid: u16,
+    name: String,
+    ports: Vec<Port>,
+    #[serde(default)]
+    select: Vec<Select>,
+    next_hops: Vec<Hop>,
+    routes: Vec<(String, u16)>,
+    rate_limit: Option<Limit>,
+}
+
+#[derive(Deserialize)]
+struct Port {
+    name: String,
+    port: u8,
+    mac: String,
+    mtu: u16,
+}
+
+#[derive(Deserialize)]
+struct Select {
+    vport: u16,
+    inner: Option<String>,
+    port: Option<u8>,
+    all: Option<u8>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Hop {
+    Local,
+    Glean { port: u8 },
+    Forward { port: u8, src: String, dst: String, mtu: u16 },
+}
+
+#[derive(Deserialize)]
+struct Limit {
+    packets: Option<Numbers>,
+    bits: Option<Numbers>,
+}
+
+#[derive(Deserialize)]
+struct Numbers {
+    per_second: u64,
+    burst: u64,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    port: u8,
+    #[serde(default)]
+    time_ns: u64,
+    #[serde(rename = "in")]
+    bytes: String,
+    #[serde(default)]
+    zeros: usize,
+}
+
+/// The golden cases of `spec/vectors/ipv4`, by file.
+#[must_use]
+pub fn golden() -> Vec<Golden> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors/ipv4");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    let one = |path: &std::path::PathBuf| {
+        let file: File = toml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        Golden {
+            name: path.file_name().unwrap().to_string_lossy().into_owned(),
+            programs: file.network.iter().map(program).collect(),
+            frames: file.frame.iter().map(frame).collect(),
+        }
+    };
+    files.iter().map(one).collect()
+}
+
+fn frame(line: &Line) -> Frame {
+    let digits: Vec<u8> = line.bytes.bytes().map(|c| (c as char).to_digit(16).unwrap() as u8).collect();
+    let mut bytes: Vec<u8> = digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+    bytes.resize(bytes.len() + line.zeros, 0);
+    Frame { port: PortId::new(line.port), time_ns: line.time_ns, bytes }
+}
+
+fn program(network: &Network) -> Program {
+    let vid = Vid::new(network.vid).unwrap();
+    let ports: Vec<VirtualPort> = network
+        .ports
+        .iter()
+        .map(|port| VirtualPort {
+            name: port.name.clone(),
+            port: PortId::new(port.port),
+            mac: port.mac.parse().unwrap(),
+            mtu_bytes: port.mtu,
+        })
+        .collect();
+    let rows = if network.select.is_empty() {
+        let row = |(port, vport): (&VirtualPort, u16)| Row {
+            vid,
+            vport,
+            select: Match::Mac { port: port.port, mac: port.mac },
+        };
+        ports.iter().zip(0u16..).map(row).collect()
+    } else {
+        network.select.iter().map(|select| row(vid, select)).collect()
+    };
+    let hop = |hop: &Hop| match hop {
+        Hop::Local => Adjacency::local(),
+        Hop::Glean { port } => Adjacency::glean(PortId::new(*port)),
+        Hop::Forward { port, src, dst, mtu } => {
+            Adjacency::forward(PortId::new(*port), src.parse().unwrap(), dst.parse().unwrap(), *mtu)
+        }
+    };
+    let rate = |numbers: &Option<Numbers>| {
+        numbers.as_ref().map(|numbers| Rate::new(numbers.per_second, numbers.burst).unwrap())
+    };
+    let limit = |limit: &Limit| RateLimit { packets: rate(&limit.packets), bits: rate(&limit.bits) };
+    Program {
+        vid,
+        name: network.name.clone(),
+        kind: Kind::Ipv4,
+        ports,
+        rows,
+        next_hops: network.next_hops.iter().map(hop).collect(),
+        routes: network
+            .routes
+            .iter()
+            .map(|(prefix, hop)| (prefix.parse().unwrap(), NextHop::new(*hop).unwrap()))
+            .collect(),
+        rate_limit: network.rate_limit.as_ref().map(limit),
+        weight: 1,
+    }
+}
+
+fn row(vid: Vid, select: &Select) -> Row {
+    let claim = match (&select.inner, select.all) {
+        (Some(prefix), None) => {
+            Match::Inner { port: select.port.map(PortId::new), prefix: prefix.parse().unwrap() }
+        }
+        (None, Some(port)) => Match::Port(PortId::new(port)),
+        _ => panic!("select: expected inner or all"),
+    };
+    Row { vid, vport: select.vport, select: claim }
+}

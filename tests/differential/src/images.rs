@@ -1,0 +1,60 @@
+//! Images with their assertions on, made when they are missing or stale; and one with a bug planted in its source.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hue_card::{Image, Images};
+
+/// The images that every run of the tests goes through: ternary tables at 64 bits, the trie at 256 and 512.
+pub const IMAGES: [&str; 3] = ["tcam3", "default", "wide"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Where cargo builds, so that images are beside the other results.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn make(out: &Path, rtl: &Path, name: &str) -> Image {
+    let mut command = Command::new(root().join("scripts/images"));
+    command.arg("--assert").arg("--out").arg(out).arg("--rtl").arg(rtl).arg(name);
+    let output = command.output().expect("scripts/images runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Images::in_folders(vec![out.to_owned()]).load(name).unwrap()
+}
+
+/// An image.
+#[must_use]
+pub fn image(name: &str) -> Image {
+    make(&target().join("tmp/differential"), &root().join("rtl"), name)
+}
+
+/// An image of the RTL with one text of one file replaced by another.
+#[must_use]
+pub fn mutated(name: &str, file: &str, from: &str, to: &str) -> Image {
+    let out = target().join("tmp/mutated");
+    let rtl = out.join("rtl");
+    copy(&root().join("rtl"), &rtl);
+    let path = rtl.join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    let planted = text.replacen(from, to, 1);
+    assert_ne!(text, planted, "'{from}' is not in {file}");
+    fs::write(path, planted).unwrap();
+    make(&out, &rtl, name)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let place = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &place);
+        } else {
+            fs::copy(&path, &place).unwrap();
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The card's logic, simulated cycle by cycle, against the software engine: the same networks, the same frames, and then
+//! the same bytes, verdicts and counters. See `tests/`.
+//!
+//! Everything random comes from a seed that a failure prints.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test may panic: that is how it fails
+
+mod compare;
+mod golden;
+mod images;
+mod random;
+mod world;
+
+pub use compare::{Difference, Tally, card, compare, compare_on};
+pub use golden::{Golden, golden};
+pub use images::{IMAGES, image, mutated};
+pub use random::Random;
+pub use world::{Frame, frames, programs};
