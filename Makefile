@@ -40,9 +40,9 @@ generate: ## writes the generated files anew
 	cargo run -q -p hueplane -- reference > target/cli.md && mv target/cli.md docs/reference/cli.md
 	HUEPLANE_BLESS=1 cargo test -q -p hueplaned --test api_openapi the_published >target/openapi.log || (cat target/openapi.log; false)
 
-bench: ## tables and planes beside DPDK, into bench/results (installs libdpdk-dev)
+bench: ## beside DPDK, Linux, Open vSwitch, into bench/results; ARGS="live-forwarding --quick" and the like, all: an hour and a half (root)
 	@scripts/setup bench
-	cd bench && cargo run --release --locked -j2 -- all
+	cd bench && cargo run --release --locked -j2 -- $(or $(ARGS),all)
 
 fuzz: ## a minute of coverage-guided fuzzing of the header code (needs nightly Rust and cargo-fuzz)
 	@scripts/setup fuzz

@@ -1,6 +1,8 @@
 //! Measures hueplane's tables and planes beside DPDK's in one run, rounds interleaved, and writes what it found to
 //! `results/` as JSON and markdown.
 //!
+//! What begins with `live-` is the package in `live/`, which needs no DPDK and is run from here.
+//!
 //! Flow: real tables (`rib`) → engines (`ours`, `dpdk`) → answers compared → timed rounds (`measure`) → `report`.
 
 mod dpdk;
@@ -19,7 +21,7 @@ mod rib;
 mod rng;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command as Process, ExitCode};
 
 use thiserror::Error;
 
@@ -37,10 +39,13 @@ Commands:
   insert    insertion and removal, one by one and in batches
   memory    what real tables weigh
   planes    whole packets beside a DPDK loop over net_ring
-  all       all of these
+  tables    all of these
+  live-…    the live system: live-forwarding, live-shares, live-scale, live-isolation, live-soak, live-all (root);
+            their options: cargo run --release -p hue-bench-live -- --help
+  all       live-all, then tables
 
-Options:
-  --quick   fewer networks, lookups and rounds
+Options, not of live-…:
+  --quick   fewer networks, lookups and rounds; with `all` also shorter live measurements
   --core N  the core to run on (default: the last)
   --out DIR where results go (default: results beside this package)
 
@@ -64,6 +69,9 @@ enum Failure {
     /// Results could not be written.
     #[error("results: {0}")]
     Write(#[from] std::io::Error),
+    /// The live measurements did not end well; they have said why.
+    #[error("live measurements: {0}")]
+    Live(String),
     /// The command line made no sense.
     #[error("{0}")]
     Usage(String),
@@ -121,7 +129,7 @@ impl Settings {
         match self.command.as_str() {
             "lookup" => lookup,
             "lookup6" => lookup6,
-            "all" => lookup6.max(lookup),
+            "all" | "tables" => lookup6.max(lookup),
             _ => rest,
         }
     }
@@ -138,8 +146,29 @@ const COMMANDS: [(&str, Command); 5] = [
     ("planes", planes::all),
 ];
 
-fn run(settings: &Settings) -> Result<(), Failure> {
-    let known = COMMANDS.iter().any(|(name, _)| *name == settings.command) || settings.command == "all";
+/// Runs the live measurements with these arguments.
+fn live(arguments: &[String]) -> Result<(), Failure> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Process::new(cargo);
+    command.args(["run", "--release", "--locked", "-j2", "-p", "hue-bench-live", "--"]).args(arguments);
+    let status = command.current_dir(env!("CARGO_MANIFEST_DIR")).status()?;
+    if status.success() { Ok(()) } else { Err(Failure::Live(status.to_string())) }
+}
+
+/// All of the live measurements, into the folder of the others.
+fn all_live(settings: &Settings) -> Result<(), Failure> {
+    let out = std::path::absolute(&settings.out)?.to_string_lossy().into_owned();
+    let mut arguments = vec!["live-all".to_owned(), "--out".to_owned(), out];
+    if settings.quick {
+        arguments.push("--quick".to_owned());
+    }
+    live(&arguments)
+}
+
+/// Measures tables and planes.
+fn tables(settings: &Settings) -> Result<(), Failure> {
+    let every = matches!(settings.command.as_str(), "all" | "tables");
+    let known = COMMANDS.iter().any(|(name, _)| *name == settings.command) || every;
     if !known {
         return Err(Failure::Usage(format!("unknown command '{}'", settings.command)));
     }
@@ -154,7 +183,7 @@ fn run(settings: &Settings) -> Result<(), Failure> {
         );
     }
     for (name, command) in COMMANDS {
-        if settings.command == name || settings.command == "all" {
+        if settings.command == name || every {
             let mut report = Report::new(name, machine::facts(cores, dpdk.page_bytes(), settings.quick));
             command(&dpdk, settings, &mut report)?;
             report.finish(&settings.out)?;
@@ -163,7 +192,24 @@ fn run(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
+fn run(settings: &Settings) -> Result<(), Failure> {
+    // Live first: DPDK takes memory, and this process is pinned to one core from then on.
+    let live = if settings.command == "all" { all_live(settings) } else { Ok(()) };
+    tables(settings)?;
+    live
+}
+
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first.starts_with("live-")) {
+        return match live(&arguments) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                eprintln!("hue-bench: {failure}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let settings = match Settings::parse(std::env::args().skip(1)) {
         Ok(settings) if settings.command == "help" => {
             println!("{HELP}");

@@ -1,5 +1,5 @@
-//! Who forwards: hueplane by each of its drivers, Linux, and Open vSwitch in user space. Each has wires of its own and is set up
-//! before anything is measured.
+//! Who forwards: hueplane by each of its drivers, Linux, an XDP program, and Open vSwitch in user space. Each has wires of its
+//! own and is set up before anything is measured.
 
 use std::path::PathBuf;
 
@@ -11,17 +11,20 @@ use hue_e2e::{Cli, Daemon};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::machine::{FORWARDER_CORE, pin_process};
-use crate::wires::{self, GENERATOR, NOBODY, SINK, Wires};
+use crate::bpf::{FastPath, Sink};
+use crate::machine::{self, FORWARDER_CORE, pin_process};
+use crate::wires::{self, GENERATOR, SINK, Wires};
 
 /// A forwarder between its wires.
 pub struct Contestant {
     /// Its name in results.
     pub name: String,
+    /// What runs. Ends before its wires do.
+    pub kind: Kind,
+    /// At the end of its wires.
+    pub sink: Sink,
     /// Its wires.
     pub wires: Wires,
-    /// What runs.
-    pub kind: Kind,
 }
 
 /// What runs.
@@ -32,26 +35,56 @@ pub enum Kind {
     Hueplane(Box<Daemon>),
     /// Open vSwitch's daemons.
     Ovs(Ovs),
-    /// Nothing: a wire from the generator to the sink.
-    Wire,
+    /// An XDP program.
+    FastPath {
+        /// Stays attached as long as this is there.
+        _program: FastPath,
+    },
+    /// Something of the measurement itself.
+    Own,
+}
+
+/// TTL of a frame that was forwarded once.
+const FORWARDED: u8 = 63;
+
+fn networks_of(networks: u16) -> String {
+    format!("{networks} network{}", if networks == 1 { "" } else { "s" })
 }
 
 impl Contestant {
-    /// hueplane with a driver, for the networks of its wires.
+    fn new(name: String, wires: Wires, kind: Kind, ttl: u8) -> Self {
+        crate::bpf::step();
+        // A devmap reaches a wire only where its other end receives by XDP too.
+        let sink = match kind {
+            Kind::FastPath { .. } | Kind::Own => Sink::attach(wires.sink(), wires.sink_interface(), ttl),
+            _ => {
+                wires.receive_as_a_host();
+                Sink::attach_in_stack(wires.sink(), wires.sink_interface(), ttl)
+            }
+        };
+        Self { name, kind, sink, wires }
+    }
+
+    /// hueplane with a driver, for so many networks.
     pub fn hueplane(driver: &str, networks: u16) -> Self {
-        let wires = Wires::new(networks);
+        let wires = if driver == "tap" { Wires::none(networks) } else { Wires::veth(networks) };
         let daemon = hueplane(&wires, driver);
-        let s = if networks == 1 { "" } else { "s" };
-        Self {
-            name: format!("hueplane {driver}, {networks} network{s}"),
-            wires,
-            kind: Kind::Hueplane(Box::new(daemon)),
-        }
+        Self::running(format!("hueplane {driver}, {}", networks_of(networks)), wires, daemon)
+    }
+
+    /// A daemon that runs between these wires.
+    pub fn running(name: String, wires: Wires, daemon: Daemon) -> Self {
+        Self::new(name, wires, Kind::Hueplane(Box::new(daemon)), FORWARDED)
+    }
+
+    /// Something of the measurement's own between wires.
+    pub fn own(name: String, wires: Wires) -> Self {
+        Self::new(name, wires, Kind::Own, FORWARDED)
     }
 
     /// Linux, one table for all networks.
     pub fn linux(networks: u16) -> Self {
-        let wires = Wires::new(networks);
+        let wires = Wires::veth(networks);
         let mut lines = String::new();
         for n in 1..=networks {
             lines += &format!(
@@ -59,75 +92,63 @@ impl Contestant {
                 wires::left(n, 1),
                 wires::right(n, 1)
             );
-            for (address, mac, port) in [
-                (wires::left(n, 2), GENERATOR, "p0"),
-                (wires::right(n, 2), SINK, "p1"),
-                (wires::right(n, 3), NOBODY, "p1"),
-            ] {
+            for (address, mac, port) in
+                [(wires::left(n, 2), GENERATOR, "p0"), (wires::right(n, 2), SINK, "p1")]
+            {
                 lines +=
                     &format!("neighbour replace {address} lladdr {} dev {port} nud permanent\n", text(mac));
             }
         }
-        wires.lab.node().ip_batch(&lines);
-        wires.lab.node().ip(&["link", "set", "p0", "address", &text(wires::router(1, 0))]);
-        wires.lab.node().inside(|| {
-            // A kernel without one of these forwards the same.
-            let _ = std::fs::write("/proc/sys/net/ipv4/ip_forward", "1");
-            let _ = std::fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "0");
+        let node = wires.lab.node();
+        node.ip_batch(&lines);
+        node.ip(&["link", "set", "p0", "address", &text(wires::router(1, 0))]);
+        node.inside(|| {
+            for (name, value) in [("ip_forward", "1"), ("conf/all/rp_filter", "0")] {
+                let file = format!("/proc/sys/net/ipv4/{name}");
+                std::fs::write(&file, value).unwrap_or_else(|error| panic!("{file}: {error}"));
+            }
         });
         // Received packets go to the forwarder's core, so that generator and forwarder have one each, as with the others.
         let mask = format!("echo {:x} > /sys/class/net/p0/queues/rx-0/rps_cpus", 1 << FORWARDER_CORE);
-        let _ = shell::run(shell::command("ip").args([
-            "netns",
-            "exec",
-            wires.lab.node().name(),
-            "sh",
-            "-c",
-            &mask,
-        ]));
+        shell_in(&wires, &mask);
         let s = if networks == 1 { "" } else { "es" };
-        Self { name: format!("Linux forwarding, {networks} prefix{s}"), wires, kind: Kind::Linux }
+        Self::new(format!("Linux forwarding, {networks} prefix{s}"), wires, Kind::Linux, FORWARDED)
+    }
+
+    /// An XDP program that forwards by a devmap, on the forwarder's core.
+    pub fn fast_path(networks: u16) -> Self {
+        let wires = Wires::veth(networks);
+        let routes: Vec<([u8; 4], Mac, Mac)> =
+            (1..=networks).map(|n| (wires::right(n, 2).octets(), SINK, wires::router(n, 1))).collect();
+        let program = FastPath::attach(wires.lab.node(), "p0", "p1", &routes);
+        // The kernel's thread that polls the wire is the forwarder.
+        shell_in(&wires, "echo 1 > /sys/class/net/p0/threaded");
+        machine::pin_kernel_threads("napi/p0-", FORWARDER_CORE);
+        let name = format!("XDP devmap, {}", networks_of(networks));
+        Self::new(name, wires, Kind::FastPath { _program: program }, FORWARDED)
     }
 
     /// Open vSwitch in user space with ports of a type, `afxdp` or `system`; `None` when it is not installed or lacks it.
     pub fn ovs(port_type: &str, networks: u16) -> Option<Self> {
-        let wires = Wires::new(networks);
+        let wires = Wires::veth(networks);
         let ovs = Ovs::start(&wires, port_type)?;
-        Some(Self {
-            name: format!("Open vSwitch user space, {port_type} ports"),
-            wires,
-            kind: Kind::Ovs(ovs),
-        })
+        let name = format!("Open vSwitch user space {port_type}, {}", networks_of(networks));
+        Some(Self::new(name, wires, Kind::Ovs(ovs), FORWARDED))
     }
 
-    /// The generator's wire leads to the sink: what everything but forwarding costs.
+    /// The generator's wire leads to the sink: what the generator can make.
     pub fn wire() -> Self {
-        let wires = Wires::new(1);
-        wires.sink.ip(&["link", "del", "eth0"]);
-        wires.generator.ip(&["link", "del", "eth0"]);
-        wires.sink.ip_batch(&format!(
-            "link add eth0 address {} type veth peer name eth0 address {} netns {}\nlink set eth0 up\naddress add {}/24 dev eth0\n",
-            text(SINK),
-            text(GENERATOR),
-            wires.generator.name(),
-            wires::right(1, 2)
-        ));
-        wires.generator.ip(&["link", "set", "eth0", "up"]);
-        Self { name: "wire (no forwarder)".into(), wires, kind: Kind::Wire }
+        Self::new("wire (no forwarder)".into(), Wires::straight(), Kind::Own, FORWARDED + 1)
     }
 
-    /// Frames of so many bytes, one a network, to host `host`.
-    pub fn frames(&self, host: u8, bytes: usize) -> Vec<Vec<u8>> {
-        (1..=self.wires.networks).map(|n| Wires::frame(n, host, bytes, self.router(n))).collect()
+    /// A frame of so many bytes for network `n`.
+    pub fn frame(&self, n: u16, bytes: usize) -> Vec<u8> {
+        wires::frame(n, bytes, self.router(n))
     }
 
     /// Where the generator sends frames of network `n` to.
-    pub fn router(&self, n: u16) -> Mac {
-        match self.kind {
-            Kind::Linux => wires::router(1, 0),
-            Kind::Wire => SINK,
-            Kind::Hueplane(_) | Kind::Ovs(_) => wires::router(n, 0),
-        }
+    fn router(&self, n: u16) -> Mac {
+        wires::router(if matches!(self.kind, Kind::Linux) { 1 } else { n }, 0)
     }
 
     /// Lets it run, or stops it where it would take processor time while others are measured.
@@ -136,6 +157,19 @@ impl Contestant {
             ovs.signal(if on { Signal::SIGCONT } else { Signal::SIGSTOP });
         }
     }
+
+    /// Runs it, while those that would take processor time are stopped.
+    pub fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.run(true);
+        let result = work();
+        self.run(false);
+        result
+    }
+}
+
+fn shell_in(wires: &Wires, line: &str) {
+    let node = wires.lab.node().name();
+    let _ = shell::run(shell::command("ip").args(["netns", "exec", node, "sh", "-c", line])).expect_ok();
 }
 
 /// A daemon for the networks of wires, all of it on the forwarder's core.
@@ -148,6 +182,11 @@ pub fn hueplane(wires: &Wires, driver: &str) -> Daemon {
     hue_e2e::daemon::write(&file, &all(&documents));
     let arguments = ["-f", &file.to_string_lossy(), "--workers", "1"];
     let daemon = Daemon::start_with(&wires.lab, &Cli::new(&wires.lab), &arguments);
+    hue_e2e::until("all networks run", 120, || {
+        let networks = daemon.cli.json(&["get", "networks"]);
+        let running = networks.as_array().into_iter().flatten().filter(|n| n["state"] == "running");
+        running.count() == usize::from(wires.networks)
+    });
     pin_process(daemon.pid(), FORWARDER_CORE);
     daemon
 }
@@ -212,15 +251,13 @@ impl Ovs {
         }
         let mut flows = String::new();
         for n in 1..=wires.networks {
-            for (host, mac) in [(2, SINK), (3, NOBODY)] {
-                flows += &format!(
-                    "in_port=1,dl_dst={},ip,nw_dst={},actions=mod_dl_src:{},mod_dl_dst:{},dec_ttl,output:2\n",
-                    text(wires::router(n, 0)),
-                    wires::right(n, host),
-                    text(wires::router(n, 1)),
-                    text(mac)
-                );
-            }
+            flows += &format!(
+                "in_port=1,dl_dst={},ip,nw_dst={}/24,actions=mod_dl_src:{},mod_dl_dst:{},dec_ttl,output:2\n",
+                text(wires::router(n, 0)),
+                wires::right(n, 0),
+                text(wires::router(n, 1)),
+                text(SINK)
+            );
         }
         let flow_file = file("flows");
         hue_e2e::daemon::write(&ovs.folder.join("flows"), &flows);

@@ -1,209 +1,204 @@
-//! Load: as many frames as one core can make, or a steady rate with a time in each, and what arrives at the sink.
+//! Load: paced frames over all networks, or as many as one core can make, floods beside them, and what came of it at the
+//! sink.
+//!
+//! Generator and sink are XDP programs (`bpf/load.c`). Frames are made in the kernel and handed to the wire as a driver
+//! hands them over; what arrives is checked (TTL, checksum), counted and dropped before the sink's kernel sees it. The time
+//! in a frame is taken when it is made, and compared when the sink's driver has it: wires and forwarder, nothing else.
 
-use std::io::IoSliceMut;
-use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use hue_e2e::traffic::Pace;
-use hue_e2e::{Raw, Space};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
-
+use crate::bpf::{self, BUCKETS, Generator, NETWORKS, Seen, Settings, TEMPLATE_BYTES};
 use crate::contestant::Contestant;
-use crate::machine::{self, GENERATOR_CORE};
-use crate::wires::{PAYLOAD, PORT};
+use crate::machine::{self, FORWARDER_CORE, GENERATOR_CORE};
 
-/// Frames handed to the system at once.
-const BATCH: usize = 64;
+/// Frames handed over at once when there is no rate to keep.
+const BATCH_FULL: u32 = 64;
+/// The same when there is one: the longer, the more a frame waits for those behind it.
+const BATCH_PACED: u32 = 8;
+/// Until queues are as full as they get.
+const WARM: Duration = Duration::from_millis(300);
+/// What is under way arrives.
+const DRAIN: Duration = Duration::from_millis(300);
 
-/// Sends as much as it can until it is dropped.
-pub struct Generator {
-    stop: Arc<AtomicBool>,
-    sent: Arc<AtomicU64>,
-    thread: Option<JoinHandle<()>>,
+/// What to offer.
+#[derive(Clone)]
+pub struct Offer {
+    /// Bytes of a frame on the wire, check sequence included.
+    pub bytes: usize,
+    /// Networks that get paced frames, from 1.
+    pub networks: u16,
+    /// Packets a second; `None`: as many as one core can make.
+    pub rate: Option<f64>,
+    /// Frames that take the time left over.
+    pub flood: Vec<Vec<u8>>,
+    /// Whether latencies are measured.
+    pub timed: bool,
+    /// How long.
+    pub seconds: f64,
 }
 
-impl Generator {
-    /// Starts on the generator's core, with these frames in turn; at a rate when one is given.
-    pub fn start(contestant: &Contestant, frames: Vec<Vec<u8>>, packets_per_second: Option<u32>) -> Self {
-        let mut raw = Raw::open(&contestant.wires.generator, "eth0");
-        let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (stopped, count) = (stop.clone(), sent.clone());
-        let thread = std::thread::spawn(move || {
-            machine::pin(0, GENERATOR_CORE);
-            let mut pace = packets_per_second.map(Pace::new);
-            let mut turn = frames.iter().cycle();
-            while !stopped.load(Ordering::Relaxed) {
-                let due = pace.as_mut().map_or(BATCH, |pace| pace.due() as usize);
-                count.fetch_add(raw.send(turn.by_ref().take(due).map(Vec::as_slice)), Ordering::Relaxed);
-            }
-        });
-        Self { stop, sent, thread: Some(thread) }
+impl Offer {
+    /// As much as one core can make.
+    pub fn full(bytes: usize, networks: u16, seconds: f64) -> Self {
+        Self { bytes, networks, rate: None, flood: Vec::new(), timed: false, seconds }
     }
 
-    /// Frames that the system took until now.
-    pub fn sent(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Generator {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // Its panic was printed.
-            let _ = thread.join();
-        }
+    /// A steady rate with a time in each frame.
+    pub fn steady(bytes: usize, networks: u16, rate: f64, seconds: f64) -> Self {
+        Self { rate: Some(rate), timed: true, ..Self::full(bytes, networks, seconds) }
     }
 }
 
-/// What one measurement of throughput gives.
-#[derive(Clone, Copy, Debug)]
-pub struct Throughput {
-    /// Packets a second offered.
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Packets a second that were offered, floods apart.
     pub offered: f64,
-    /// Packets a second that arrived.
+    /// Packets a second that arrived as they must be.
     pub arrived: f64,
-    /// Microseconds of all cores that a packet took which arrived.
-    pub core_us: f64,
+    /// Packets a second of the flood.
+    pub flood: f64,
+    /// Share of the paced packets that did not arrive, from the first to the last, 0 to 1.
+    pub loss: f64,
+    /// Packets that were not as they must be.
+    pub wrong: u64,
+    /// Share of time that the forwarder's core was busy, 0 to 1.
+    pub busy: f64,
+    /// Nanoseconds that were watched, for each packet that was.
+    pub watched_ns: f64,
+    latencies: Vec<u64>,
 }
 
-/// Offers frames for so many seconds and counts what the sink gets.
-pub fn throughput(
-    contestant: &Contestant,
-    frames: Vec<Vec<u8>>,
-    rate: Option<u32>,
-    seconds: f64,
-) -> Throughput {
-    let generator = Generator::start(contestant, frames, rate);
-    // Until queues are as full as they get.
-    std::thread::sleep(Duration::from_millis(200));
+impl Outcome {
+    /// A latency that `share` of the packets did not exceed, microseconds: the middle of its bucket.
+    pub fn latency_us(&self, share: f64) -> f64 {
+        quantile_us(&self.latencies, share)
+    }
+}
+
+/// Offers load to a contestant and waits for what comes of it.
+///
+/// # Panics
+/// As [`offer_watched`].
+pub fn offer(contestant: &Contestant, offer: &Offer) -> Outcome {
+    offer_watched(contestant, offer, || (0, 0))
+}
+
+/// The same, watching something that counts packets and nanoseconds, while the load is on.
+///
+/// # Panics
+/// When the kernel refuses to run the generator, or the measurement was told to end.
+pub fn offer_watched(contestant: &Contestant, offer: &Offer, watched: impl Fn() -> (u64, u64)) -> Outcome {
+    bpf::step();
+    let frames: Vec<(u16, Vec<u8>)> =
+        (1..=offer.networks).map(|n| (n, contestant.frame(n, offer.bytes))).collect();
+    let settings = Settings {
+        interface: u64::from(contestant.wires.generator_index()),
+        packets_per_second: offer.rate.map_or(0, |rate| rate.max(1.0) as u64),
+        paced: frames.len() as u64,
+        fillers: offer.flood.len() as u64,
+        stamped: u64::from(offer.timed),
+    };
+    let mut generator = Generator::new(settings, &frames, &offer.flood);
+    let runner = generator.runner(&frames[0].1);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    // With fillers every run makes a frame, so that batches are as without a rate.
+    let batch = if offer.rate.is_some() && offer.flood.is_empty() { BATCH_PACED } else { BATCH_FULL };
+    let thread = contestant.wires.generator().thread(move || {
+        machine::pin(0, GENERATOR_CORE);
+        while !stopped.load(Ordering::Relaxed) {
+            runner.run(batch)?;
+        }
+        Ok::<(), std::io::Error>(())
+    });
+    let first = contestant.sink.seen();
+    std::thread::sleep(WARM);
     let look = || {
-        let arrived = contestant.wires.sink.counter("eth0", "rx_packets");
-        (arrived, generator.sent(), machine::busy_seconds(None), Instant::now())
+        let (seen, sent) = (contestant.sink.seen(), generator.sent());
+        (seen, sent, machine::busy_seconds(Some(FORWARDER_CORE)), Instant::now(), watched())
     };
     let before = look();
-    std::thread::sleep(Duration::from_secs_f64(seconds));
+    std::thread::sleep(Duration::from_secs_f64(offer.seconds));
     let after = look();
+    stop.store(true, Ordering::Relaxed);
+    bpf::interrupt(&thread);
+    let ran = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    ran.unwrap_or_else(|error| panic!("run the generator: {error}"));
+    std::thread::sleep(DRAIN);
+    let (last, sent) = (contestant.sink.seen(), generator.sent());
+
     let elapsed = after.3.duration_since(before.3).as_secs_f64();
-    let arrived = (after.0 - before.0) as f64;
-    Throughput {
-        offered: (after.1 - before.1) as f64 / elapsed,
-        arrived: arrived / elapsed,
-        core_us: (after.2 - before.2) * 1e6 / arrived.max(1.0),
+    let paced = |counts: &[u64]| counts[..NETWORKS].iter().sum::<u64>();
+    let ours = |seen: &Seen| (1..=offer.networks).map(|n| seen.frames[usize::from(n)]).sum::<u64>();
+    let arrived = ours(&last) - ours(&first);
+    Outcome {
+        offered: (paced(&after.1) - paced(&before.1)) as f64 / elapsed,
+        arrived: (ours(&after.0) - ours(&before.0)) as f64 / elapsed,
+        flood: (after.1[NETWORKS] - before.1[NETWORKS]) as f64 / elapsed,
+        loss: 1.0 - arrived as f64 / paced(&sent).max(1) as f64,
+        wrong: last.frames[NETWORKS] - first.frames[NETWORKS],
+        busy: (after.2 - before.2) / elapsed,
+        watched_ns: (after.4.1 - before.4.1) as f64 / (after.4.0 - before.4.0).max(1) as f64,
+        latencies: after.0.latencies.iter().zip(&before.0.latencies).map(|(a, b)| a - b).collect(),
     }
 }
 
-/// Nanoseconds since 1970.
-fn now_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
-}
-
-/// A steady stream of timed packets to the sink's own address in a network.
-pub struct Probe {
-    stop: Arc<AtomicBool>,
-    sender: JoinHandle<u64>,
-    receiver: JoinHandle<Vec<u64>>,
-}
-
-/// What came of a probe.
-#[derive(Clone, Debug, Default)]
-pub struct Latency {
-    /// Packets sent.
-    pub sent: u64,
-    /// One-way latencies of those that arrived, nanoseconds, sorted.
-    pub ns: Vec<u64>,
-}
-
-impl Latency {
-    /// A latency that `share` of the packets did not exceed, microseconds.
-    pub fn us(&self, share: f64) -> f64 {
-        let last = self.ns.len().saturating_sub(1);
-        self.ns.get((last as f64 * share) as usize).map_or(0.0, |ns| *ns as f64 / 1000.0)
+/// The middle of a bucket, nanoseconds: the inverse of `bucket_of` in `bpf/load.c`.
+fn bucket_ns(bucket: usize) -> f64 {
+    if bucket < 64 {
+        return bucket as f64;
     }
-
-    /// Share that was lost, 0 to 1.
-    pub fn loss(&self) -> f64 {
-        if self.sent == 0 { 0.0 } else { 1.0 - self.ns.len() as f64 / self.sent as f64 }
-    }
+    let step = (1u64 << (bucket / 64 - 1)) as f64;
+    (64 + bucket % 64) as f64 * step + step / 2.0
 }
 
-impl Probe {
-    /// Starts one: frames as they are, but for a number and a time at the beginning of their payload.
-    pub fn start(contestant: &Contestant, n: u16, bytes: usize, packets_per_second: u32) -> Self {
-        let address = crate::wires::right(n, 2);
-        let mut frame = crate::wires::Wires::frame(n, 2, bytes, contestant.router(n));
-        let mut raw = Raw::open(&contestant.wires.generator, "eth0");
-        let socket = receiver(&contestant.wires.sink, address);
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, over) = (stop.clone(), stop.clone());
-        let sender = std::thread::spawn(move || {
-            machine::pin(0, GENERATOR_CORE);
-            let mut pace = Pace::new(packets_per_second);
-            let mut sent = 0;
-            while !stopped.load(Ordering::Relaxed) {
-                for _ in 0..pace.due() {
-                    frame[PAYLOAD..PAYLOAD + 8].copy_from_slice(&now_ns().to_be_bytes());
-                    sent += raw.send([frame.as_slice()]);
-                }
-            }
-            sent
-        });
-        let receiver = std::thread::spawn(move || receive(&socket, &over));
-        Self { stop, sender, receiver }
-    }
-
-    /// Ends it.
-    pub fn stop(self) -> Latency {
-        self.stop.store(true, Ordering::Relaxed);
-        let sent = self.sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let mut ns = self.receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        ns.sort_unstable();
-        Latency { sent, ns }
-    }
-}
-
-fn receiver(space: &Space, address: Ipv4Addr) -> UdpSocket {
-    let opened = space.inside(|| UdpSocket::bind((address, PORT)));
-    let socket = opened.unwrap_or_else(|error| panic!("a socket at {address}:{PORT}: {error}"));
-    let set = socket.set_read_timeout(Some(Duration::from_millis(100)));
-    set.unwrap_or_else(|error| panic!("a socket's timeout: {error}"));
-    // Without them the time is that of reading, which is later for all contestants alike.
-    let _ = setsockopt(&socket, sockopt::RcvBufForce, &(16 << 20));
-    let _ = setsockopt(&socket, sockopt::ReceiveTimestampns, &true);
-    socket
-}
-
-/// Receives until a timeout after the end; the times are those of the kernel's receipt.
-fn receive(socket: &UdpSocket, over: &AtomicBool) -> Vec<u64> {
-    let mut latencies = Vec::new();
-    let mut buffer = [0u8; 2048];
-    let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
-    loop {
-        let mut parts = [IoSliceMut::new(&mut buffer)];
-        let got = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty());
-        let Ok(message) = got else {
-            if over.load(Ordering::Relaxed) {
-                return latencies;
-            }
-            continue;
-        };
-        let stamps = message.cmsgs().into_iter().flatten();
-        let at = stamps.filter_map(|stamp| match stamp {
-            ControlMessageOwned::ScmTimestampns(time) => {
-                Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
-            }
-            _ => None,
-        });
-        let at = at.last().unwrap_or_else(now_ns);
-        let length = message.bytes;
-        if let Some(sent) =
-            buffer.get(..length.min(8)).and_then(|bytes| bytes.try_into().ok().map(u64::from_be_bytes))
-        {
-            latencies.push(at.saturating_sub(sent));
+fn quantile_us(counts: &[u64], share: f64) -> f64 {
+    let all: u64 = counts.iter().sum();
+    let wanted = (all as f64 * share).ceil() as u64;
+    let mut passed = 0;
+    for (bucket, count) in counts.iter().enumerate() {
+        passed += count;
+        if *count > 0 && passed >= wanted {
+            return bucket_ns(bucket) / 1000.0;
         }
+    }
+    0.0
+}
+
+/// What a frame of a measurement carries after its headers: a mark, its network, and room for a time.
+pub fn payload(n: u16, bytes: usize) -> Vec<u8> {
+    let mut payload = vec![0; bytes];
+    payload[..2].copy_from_slice(&0x4855u16.to_ne_bytes());
+    payload[2..4].copy_from_slice(&n.to_ne_bytes());
+    payload
+}
+
+const _: () = assert!(TEMPLATE_BYTES == 60 && BUCKETS.is_multiple_of(64));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_narrow_and_in_order() {
+        for bucket in 65..BUCKETS {
+            let (low, high) = (bucket_ns(bucket - 1), bucket_ns(bucket));
+            assert!(high > low && high < low * 1.02, "{bucket}: {low} {high}");
+        }
+        // 1,000 ns is 125 x 8: the fourth power above 64, offset 61.
+        assert_eq!(bucket_ns(4 * 64 + 61), 1004.0);
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_counts() {
+        let mut counts = vec![0; BUCKETS];
+        (counts[10], counts[20], counts[30]) = (50, 49, 1);
+        assert_eq!(quantile_us(&counts, 0.5), 0.010);
+        assert_eq!(quantile_us(&counts, 0.99), 0.020);
+        assert_eq!(quantile_us(&counts, 1.0), 0.030);
+        assert_eq!(quantile_us(&[0; BUCKETS], 0.5), 0.0);
     }
 }

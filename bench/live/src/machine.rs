@@ -47,11 +47,36 @@ pub fn busy_seconds(core: Option<usize>) -> f64 {
     busy / 100.0
 }
 
-/// Memory that is available on the machine, bytes.
-pub fn available_bytes() -> u64 {
-    let memory = line("/proc/meminfo");
-    let field = memory.lines().find(|line| line.starts_with("MemAvailable:"));
-    field.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) << 10
+/// Pins the kernel's threads whose names begin so to a core.
+pub fn pin_kernel_threads(name: &str, core: usize) {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for process in processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+        if line(&format!("/proc/{process}/comm")).starts_with(name) {
+            pin(process, core);
+        }
+    }
+}
+
+/// What the kernel says of its memory, bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// What programs could still get.
+    pub available: u64,
+    /// What the kernel's own objects take: slabs, per-processor areas, its stacks and page tables.
+    pub kernel: u64,
+}
+
+impl Memory {
+    /// As it is now.
+    pub fn now() -> Self {
+        let text = line("/proc/meminfo");
+        let field = |name: &str| {
+            let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            found.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+        };
+        let kernel = ["Slab", "Percpu", "KernelStack", "PageTables", "VmallocUsed"];
+        Self { available: field("MemAvailable"), kernel: kernel.iter().map(|name| field(name)).sum() }
+    }
 }
 
 fn line(path: &str) -> String {
@@ -59,7 +84,7 @@ fn line(path: &str) -> String {
 }
 
 /// The facts a result carries.
-pub fn facts(quick: bool) -> Value {
+pub fn facts(command: &str) -> Value {
     let info = line("/proc/cpuinfo");
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let memory = line("/proc/meminfo");
@@ -70,6 +95,6 @@ pub fn facts(quick: bool) -> Value {
         "memory_gib": total.map(|kib| kib >> 20),
         "kernel": line("/proc/sys/kernel/osrelease"),
         "load_average_before": line("/proc/loadavg").split(' ').next(),
-        "quick": quick,
+        "command": command,
     })
 }

@@ -4,20 +4,24 @@
 //! Flow: [`wires`] (a generator, a node, a sink) → [`contestant`] in the node → [`load`] → a command's rounds → `report`.
 //! Needs root. The binary under test is the one that `HUEPLANE` names, or a release build of this project.
 
+mod bpf;
 mod contestant;
+mod forwarding;
 mod isolation;
 mod load;
 mod machine;
 #[allow(dead_code)] // the other benches use all of it
 #[path = "../../src/measure.rs"]
 mod measure;
-mod ports;
 #[allow(dead_code)] // the other benches use all of it
 #[path = "../../src/report.rs"]
 mod report;
+mod rounds;
 mod scale;
+mod shares;
 mod soak;
 mod wires;
+mod xsk;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,19 +31,22 @@ use crate::report::Report;
 const HELP: &str = "\
 Measures the live system beside Linux and Open vSwitch.
 
-Usage: hue-bench-live COMMAND [--quick] [--peers] [--seconds N] [--out DIR]
+Usage: hue-bench-live COMMAND [--quick] [--seconds N] [--rounds N] [--minutes N] [--only TEXT] [--out DIR]
 
 Commands:
-  ports      veth to veth: throughput, cost and latency, 64 and 1,500 bytes, 1 and 15 networks
-  scale      1, 15, 50 and 200 networks: set-up, memory, a change, throughput
-  isolation  one network floods the ports it shares with 14 others
-  soak       minutes under faults (not among `all`)
-  all        the first three
+  live-forwarding  veth to veth: throughput and latency, 64 and 1,500 bytes, 1 and 15 networks
+  live-shares      decision 0007: shares before one ring, against a socket for each network
+  live-scale       1, 15, 50 and 200 networks: set-up, memory, a change, throughput
+  live-isolation   one network floods the ports it shares with 14 others
+  live-soak        minutes under faults
+  live-all         all of these
 
 Options:
-  --quick      fewer and shorter rounds
-  --peers      ports: the others alone, without hueplane
-  --seconds N  how long soak takes (default: 600)
+  --quick      two rounds of half a second, a soak of two minutes
+  --seconds N  how long one measurement takes (default: 2)
+  --rounds N   interleaved rounds, after one that warms up (default: 7)
+  --minutes N  how long the soak takes (default: 10)
+  --only TEXT  live-forwarding: contestants whose names have one of these texts, split by |
   --out DIR    where results go (default: results in the folder above)
 
 Exit codes: 0 measured, 1 failed, 2 usage. A peer that is not installed is left out and said so.";
@@ -47,30 +54,31 @@ Exit codes: 0 measured, 1 failed, 2 usage. A peer that is not installed is left 
 /// What the command line asked for.
 pub struct Settings {
     command: String,
-    /// Fewer and shorter rounds.
-    pub quick: bool,
-    /// Others are measured alone.
-    pub peers: bool,
-    /// How long the soak takes, seconds.
-    pub seconds: u64,
+    /// Seconds of one measurement.
+    pub seconds: f64,
+    /// Interleaved rounds.
+    pub rounds: usize,
+    /// How long the soak takes, minutes.
+    pub minutes: f64,
+    /// Contestants that are measured, by a part of their names; none: all.
+    pub only: Vec<String>,
     out: PathBuf,
 }
 
 impl Settings {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
         let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results");
-        let mut settings = Self { command: String::new(), quick: false, peers: false, seconds: 600, out };
+        let mut settings =
+            Self { command: String::new(), seconds: 2.0, rounds: 7, minutes: 10.0, only: Vec::new(), out };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             match arg.as_str() {
-                "--quick" => settings.quick = true,
-                "--peers" => settings.peers = true,
+                "--quick" => (settings.seconds, settings.rounds, settings.minutes) = (0.5, 2, 2.0),
+                "--seconds" => settings.seconds = number(&arg, &value()?)?,
+                "--rounds" => settings.rounds = number(&arg, &value()?)?.ceil() as usize,
+                "--minutes" => settings.minutes = number(&arg, &value()?)?,
+                "--only" => settings.only = value()?.split('|').map(str::to_owned).collect(),
                 "--out" => settings.out = value()?.into(),
-                "--seconds" => {
-                    let text = value()?;
-                    settings.seconds =
-                        text.parse().map_err(|_| format!("--seconds: '{text}' is no number"))?;
-                }
                 "--help" | "-h" => settings.command = "help".into(),
                 _ if settings.command.is_empty() && !arg.starts_with('-') => settings.command = arg,
                 _ => return Err(format!("unexpected '{arg}'")),
@@ -79,55 +87,62 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Interleaved rounds.
-    pub fn rounds(&self) -> usize {
-        if self.quick { 3 } else { 7 }
+    /// Whether a contestant is measured.
+    pub fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part))
     }
 
-    /// Seconds of one measurement.
-    pub fn round_seconds(&self) -> f64 {
-        if self.quick { 0.7 } else { 2.0 }
+    /// The command line of one of the commands, for its results.
+    fn line(&self, command: &str) -> String {
+        let more = match command {
+            "live-soak" => format!("--minutes {}", self.minutes),
+            _ => format!("--seconds {} --rounds {}", self.seconds, self.rounds),
+        };
+        let only = match &self.only[..] {
+            [] => String::new(),
+            only => format!(" --only '{}'", only.join("|")),
+        };
+        format!("make bench ARGS=\"{command} {more}{only}\"")
     }
 }
 
-/// One command: fills its report.
-type Run = fn(&Settings, &mut Report);
+/// A number above zero.
+fn number(option: &str, text: &str) -> Result<f64, String> {
+    let parsed = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    parsed.ok_or_else(|| format!("{option}: '{text}' is no number above 0"))
+}
 
-const COMMANDS: [(&str, Run, bool); 4] = [
-    ("ports", ports::run, true),
-    ("scale", scale::run, true),
-    ("isolation", isolation::run, true),
-    ("soak", soak::run, false),
+/// One command: fills its report, and says what is not as it must be.
+type Run = fn(&Settings, &mut Report) -> Result<(), String>;
+
+const COMMANDS: [(&str, Run); 5] = [
+    ("live-forwarding", forwarding::run),
+    ("live-shares", shares::run),
+    ("live-scale", scale::run),
+    ("live-isolation", isolation::run),
+    ("live-soak", soak::run),
 ];
 
 fn run(settings: &Settings) -> Result<(), String> {
-    let chosen = |name: &str, in_all: bool| settings.command == name || settings.command == "all" && in_all;
-    if !COMMANDS.iter().any(|(name, _, in_all)| chosen(name, *in_all)) {
+    let chosen = |name: &str| settings.command == name || settings.command == "live-all";
+    if !COMMANDS.iter().any(|(name, _)| chosen(name)) {
         return Err(format!("unknown command '{}'\n\n{HELP}", settings.command));
     }
     if !hue_e2e::can_run(&[]) {
         return Err("root, iproute2, ethtool and ping are needed".into());
     }
     hue_e2e::daemon::use_release();
-    for (name, command, in_all) in COMMANDS {
-        if chosen(name, in_all) {
-            eprintln!("{name}");
-            let mut report = Report::new(report_name(name), machine::facts(settings.quick));
-            command(settings, &mut report);
-            report.finish(&settings.out).map_err(|error| format!("results: {error}"))?;
+    bpf::take_signals();
+    let mut failures = Vec::new();
+    for (name, command) in COMMANDS.into_iter().filter(|(name, _)| chosen(name)) {
+        eprintln!("{name}");
+        let mut report = Report::new(name, machine::facts(&settings.line(name)));
+        if let Err(wrong) = command(settings, &mut report) {
+            failures.push(format!("{name}: {wrong}"));
         }
+        report.finish(&settings.out).map_err(|error| format!("results: {error}"))?;
     }
-    Ok(())
-}
-
-/// The file a command's results are in.
-fn report_name(command: &str) -> &'static str {
-    match command {
-        "ports" => "live-ports",
-        "scale" => "live-scale",
-        "isolation" => "live-isolation",
-        _ => "live-soak",
-    }
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
 fn main() -> ExitCode {

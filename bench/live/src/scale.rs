@@ -6,81 +6,105 @@ use serde_json::json;
 
 use crate::Settings;
 use crate::contestant::{self, Contestant, Kind};
-use crate::load;
-use crate::machine::{self, FORWARDER_CORE};
-use crate::measure::interleave;
+use crate::load::{self, Offer};
+use crate::machine::{self, FORWARDER_CORE, Memory};
 use crate::report::{Report, Section, mib, round};
+use crate::rounds::{interleave, three};
 use crate::wires::Wires;
 
 const SIZES: [u16; 4] = [1, 15, 50, 200];
 
 /// Measures.
-pub fn run(settings: &Settings, report: &mut Report) {
+pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let mut setup = Section::new(
-        "Set-up, memory, one change",
+        "Set-up and memory, AF_XDP",
         &[
             "networks",
-            "set-up ms a network",
-            "daemon MiB",
-            "daemon KiB a network",
+            "set-up s",
+            "ms a network",
+            "daemon RSS MiB",
+            "KiB a network",
+            "kernel KiB a network",
             "machine KiB a network",
-            "apply of one change ms median",
-            "min",
-            "max",
         ],
     );
     let mut contestants: Vec<Contestant> = Vec::new();
     let mut alone_bytes = 0;
     for networks in SIZES {
-        let wires = Wires::new(networks);
-        let (before, available) = (Instant::now(), machine::available_bytes());
+        eprintln!("  set up: {networks} networks");
+        let wires = Wires::veth(networks);
+        let (start, before) = (Instant::now(), Memory::now());
         let daemon = contestant::hueplane(&wires, "afxdp");
-        let elapsed = before.elapsed().as_secs_f64();
-        let used = available.saturating_sub(machine::available_bytes());
+        let elapsed = start.elapsed().as_secs_f64();
+        let after = Memory::now();
         let memory = daemon.memory_bytes();
         if networks == 1 {
             alone_bytes = memory;
         }
-        let each = |bytes: u64, of: u64| round(bytes as f64 / 1024.0 / of as f64, 1);
-        let more = u64::from(networks - 1).max(1);
-        let changes = interleave(1, settings.rounds(), |_| {
-            // Another weight each time.
-            let weight = 1 + before.elapsed().as_micros() % 900;
-            let document = wires.document(1).with("weight", &weight.to_string()).yaml();
-            let start = Instant::now();
-            daemon.cli.apply(&document, &[]);
-            (start.elapsed().as_secs_f64() * 1e3, 1.0)
-        });
-        machine::pin_process(daemon.pid(), FORWARDER_CORE);
-        let mut row = vec![
+        let each = |bytes: u64, of: u16| round(bytes as f64 / 1024.0 / f64::from(of), 1);
+        setup.row(vec![
             json!(networks),
+            round(elapsed, 2),
             round(elapsed * 1e3 / f64::from(networks), 1),
             mib(memory),
-            each(memory.saturating_sub(alone_bytes), more),
-            each(used, u64::from(networks)),
-        ];
-        row.extend([changes[0].median(), changes[0].min(), changes[0].max()].map(|ms| round(ms, 1)));
-        setup.row(row);
-        let name = format!("{networks} networks");
-        contestants.push(Contestant { name, wires, kind: Kind::Hueplane(Box::new(daemon)) });
+            each(memory.saturating_sub(alone_bytes), (networks - 1).max(1)),
+            each(after.kernel.saturating_sub(before.kernel), networks),
+            each(before.available.saturating_sub(after.available), networks),
+        ]);
+        contestants.push(Contestant::running(format!("{networks} networks"), wires, daemon));
     }
-    setup.note("Set-up: from starting the daemon until all networks run. A change is applied by the command line, its start included.");
-    report.push(setup);
-
-    let mut section = Section::new(
-        "Throughput over all networks in turn, 64-byte frames, AF_XDP",
-        &["contestant", "k packets/s median", "min", "max", "of 1 network"],
+    setup.note(
+        "Set-up: from starting the daemon until all networks run, with the daemon's own start. RSS a network: what the daemon has more \
+         than with one network. Kernel: growth of slabs, per-processor areas, stacks and page tables of the whole machine; machine: of \
+         what is not available any more. Both take in what else happens on the machine meanwhile, and with one network the daemon itself.",
     );
-    let arrived = interleave(contestants.len(), settings.rounds(), |i| {
-        let contestant = &contestants[i];
-        let frames = contestant.frames(3, 64);
-        (load::throughput(contestant, frames, None, settings.round_seconds()).arrived, 1.0)
+    report.push(setup);
+    report.push(changes(settings, &contestants));
+    report.push(throughput(settings, &contestants));
+    Ok(())
+}
+
+fn names(contestants: &[Contestant]) -> Vec<&str> {
+    contestants.iter().map(|contestant| contestant.name.as_str()).collect()
+}
+
+fn changes(settings: &Settings, contestants: &[Contestant]) -> Section {
+    let mut weight = 0;
+    let figures = interleave("one change", &names(contestants), settings.rounds, |i| {
+        let Kind::Hueplane(daemon) = &contestants[i].kind else { return vec![0.0] };
+        weight += 1;
+        let document =
+            contestants[i].wires.document(1).with("weight", &(1 + weight % 900).to_string()).yaml();
+        let start = Instant::now();
+        daemon.cli.apply(&document, &[]);
+        let elapsed = start.elapsed().as_secs_f64();
+        machine::pin_process(daemon.pid(), FORWARDER_CORE);
+        vec![elapsed * 1e3]
     });
-    for (spread, contestant) in arrived.iter().zip(&contestants) {
-        let mut row = vec![json!(contestant.name)];
-        row.extend([spread.median(), spread.min(), spread.max()].map(|value| round(value / 1e3, 1)));
-        row.push(round(spread.median() / arrived[0].median().max(1.0), 2));
+    let mut section = Section::new("One change", &["networks", "apply ms median", "min", "max"]);
+    for (contestant, figures) in contestants.iter().zip(&figures) {
+        let mut row = vec![json!(contestant.wires.networks)];
+        row.extend(three(&figures[0], 1.0, 1));
         section.row(row);
     }
-    report.push(section);
+    section.note("Another weight for one network: `hueplane apply` from its start to its end, which is when the change is in force.");
+    section
+}
+
+fn throughput(settings: &Settings, contestants: &[Contestant]) -> Section {
+    let figures = interleave("throughput", &names(contestants), settings.rounds, |i| {
+        let offer = Offer::full(64, contestants[i].wires.networks, settings.seconds);
+        vec![load::offer(&contestants[i], &offer).arrived]
+    });
+    let mut section = Section::new(
+        "Throughput over all networks in turn, 64-byte frames, AF_XDP",
+        &["networks", "k packets/s median", "min", "max", "of 1 network"],
+    );
+    for (contestant, rates) in contestants.iter().zip(&figures) {
+        let mut row = vec![json!(contestant.wires.networks)];
+        row.extend(three(&rates[0], 1e-3, 1));
+        row.push(round(rates[0].median() / figures[0][0].median().max(1.0), 2));
+        section.row(row);
+    }
+    section
 }

@@ -16,8 +16,8 @@ use crate::report::{Report, Section, mib, round};
 
 /// Packets a second of each flow.
 const RATE: u32 = 1000;
-/// Memory that a daemon may take more at the end than after a minute.
-const GROWTH_MAX: u64 = 24 << 20;
+/// Memory that the daemon may take more at the end than after a fifth of the time: room for an allocator, not for a leak.
+const GROWTH_MAX: u64 = 8 << 20;
 
 struct World {
     lab: Lab,
@@ -28,10 +28,13 @@ struct World {
     daemon: Daemon,
 }
 
-/// Measures; panics when something was lost that should not be.
-pub fn run(settings: &Settings, report: &mut Report) {
+/// Measures.
+///
+/// # Errors
+/// What was lost that should not be, and memory that grew.
+pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let mut world = world();
-    let half = Duration::from_secs(settings.seconds / 2);
+    let half = Duration::from_secs_f64(settings.minutes * 30.0);
     let flows: Vec<(String, Flow)> = flows(&world);
     let mut memory = Vec::new();
     let start = Instant::now();
@@ -39,10 +42,12 @@ pub fn run(settings: &Settings, report: &mut Report) {
     while start.elapsed() < half {
         disturb(&world, rounds);
         rounds += 1;
-        memory.push((start.elapsed().as_secs_f64(), world.daemon.memory_bytes()));
+        let now = (start.elapsed().as_secs_f64(), world.daemon.memory_bytes());
+        eprintln!("  {:.0} s: {rounds} rounds of faults, daemon {} MiB", now.0, mib(now.1));
+        memory.push(now);
     }
     let mut section = Section::new(
-        format!("{} s of faults, {rounds} rounds of them, the daemon running through", settings.seconds / 2),
+        format!("{} s of faults, {rounds} rounds of them, the daemon running through", half.as_secs()),
         &["flow", "sent", "lost", "longest gap", "twice", "late", "p50 us", "p99 us"],
     );
     let mut wrong = Vec::new();
@@ -63,12 +68,17 @@ pub fn run(settings: &Settings, report: &mut Report) {
         mib(end),
         mib(memory.iter().map(|m| m.1).max().unwrap_or(0))
     ));
+    section.note(
+        "Tolerated: what `cut` loses while its interface is gone, and `changed` while its network is deleted, because there is no way \
+         for these packets then. Not tolerated: one packet lost by a quiet flow, any packet twice, a flow that does not arrive at all, \
+         and a daemon that takes 8 MiB more at the end than after a fifth of the time.",
+    );
     if end > settled + GROWTH_MAX {
         wrong.push(format!("memory grew from {settled} to {end} bytes"));
     }
     report.push(section);
     report.push(killed(&mut world, half));
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
 fn world() -> World {
@@ -117,6 +127,7 @@ fn row(name: &str, traffic: &Traffic) -> Vec<serde_json::Value> {
 
 /// One fault after the other; about five seconds.
 fn disturb(world: &World, round: u64) {
+    crate::bpf::step();
     let cli = &world.daemon.cli;
     // An interface goes and comes back.
     world.lab.unplug(2);
@@ -167,6 +178,7 @@ fn killed(world: &mut World, time: Duration) -> Section {
     let (start, mut kills) = (Instant::now(), 0u64);
     while start.elapsed() < time {
         std::thread::sleep(Duration::from_millis(500 + kills * 37 % 400));
+        crate::bpf::step();
         world.daemon.kill();
         world.daemon.replace(&world.lab);
         for pair in [&world.quiet[0], &world.quiet[1], &world.cut, &world.changed, &world.hostile] {

@@ -1,7 +1,7 @@
 //! What every contestant stands between: a generator's wire into the node's `p0`, and from its `p1` a wire to the sink.
 //!
-//! Network *n* (from 1): left link 10.*n*.1.0/24 with the generator's host .2, right link 10.*n*.2.0/24 with two hosts: .2 is
-//! the sink itself, .3 a MAC address that nobody has, so that the sink's kernel only counts what is for it and drops it.
+//! Network *n* (from 1): left link 10.*n*.1.0/24 with the generator's host .2, right link 10.*n*.2.0/24 with the sink's host
+//! .2. With TAP ports there are no wires: the node's kernel is at the other end of each.
 
 use std::net::Ipv4Addr;
 
@@ -9,45 +9,98 @@ use hue_e2e::frame::{self, Ends, Mac};
 use hue_e2e::lab::text;
 use hue_e2e::{Document, Lab, Space, VirtualPort};
 
+use crate::{bpf, load};
+
 /// MAC address of the generator.
 pub const GENERATOR: Mac = [2, 0x67, 0, 0, 0, 1];
 /// MAC address of the sink.
 pub const SINK: Mac = [2, 0x73, 0, 0, 0, 1];
-/// A MAC address that nobody has.
-pub const NOBODY: Mac = [2, 0x6e, 0, 0, 0, 1];
+/// Ethernet, IPv4 and UDP headers and the check sequence, bytes.
+const AROUND_BYTES: usize = 14 + 20 + 8 + 4;
+/// UDP port of all traffic.
+const PORT: u16 = 9;
 
 /// The wires of one contestant.
 pub struct Wires {
-    /// The node, without ports of its own.
+    /// The node, without bridges.
     pub lab: Lab,
-    /// Where traffic comes from, by `eth0`.
-    pub generator: Space,
-    /// Where it goes to, by `eth0`.
-    pub sink: Space,
     /// Networks whose hosts there are.
     pub networks: u16,
+    /// Namespaces of generator and sink; `None`: the node's own.
+    hosts: Option<[Space; 2]>,
 }
 
 impl Wires {
-    /// Wires for so many networks.
-    pub fn new(networks: u16) -> Self {
+    fn new(networks: u16) -> Self {
         let lab = Lab::new(0);
         let id = lab.name("b");
-        let (generator, sink) = (Space::new(&id, "gen"), Space::new(&id, "sink"));
-        for (space, mac, port) in [(&generator, GENERATOR, "p0"), (&sink, SINK, "p1")] {
-            let node = lab.node().name().to_owned();
+        let hosts = [Space::new(&id, "gen"), Space::new(&id, "sink")];
+        Self { lab, networks, hosts: Some(hosts) }
+    }
+
+    /// veth pairs between generator, node and sink, for so many networks.
+    pub fn veth(networks: u16) -> Self {
+        let wires = Self::new(networks);
+        let node = wires.lab.node();
+        for (space, mac, port) in [(wires.generator(), GENERATOR, "p0"), (wires.sink(), SINK, "p1")] {
             space.ip_batch(&format!(
-                "link add eth0 address {} type veth peer name {port} netns {node}\nlink set eth0 up\n",
-                text(mac)
+                "link add eth0 address {} type veth peer name {port} netns {}\nlink set eth0 up\n",
+                text(mac),
+                node.name()
             ));
-            // No card to leave sums to.
-            let _ = space.run("ethtool", &["-K", "eth0", "tx", "off"]);
-            lab.node().ip(&["link", "set", port, "up"]);
-            let _ = lab.node().run("ethtool", &["-K", port, "tx", "off"]);
+            node.ip(&["link", "set", port, "up"]);
+            plain(space, "eth0");
+            plain(node, port);
         }
-        let addresses = (1..=networks).map(|n| format!("address add {}/24 dev eth0\n", right(n, 2)));
-        sink.ip_batch(&addresses.collect::<String>());
-        Self { lab, generator, sink, networks }
+        wires
+    }
+
+    /// A wire from the generator to the sink.
+    pub fn straight() -> Self {
+        let wires = Self::new(1);
+        wires.sink().ip_batch(&format!(
+            "link add eth0 address {} type veth peer name eth0 address {} netns {}\nlink set eth0 up\n",
+            text(SINK),
+            text(GENERATOR),
+            wires.generator().name(),
+        ));
+        wires.generator().ip(&["link", "set", "eth0", "up"]);
+        plain(wires.sink(), "eth0");
+        plain(wires.generator(), "eth0");
+        wires
+    }
+
+    /// No wires: the contestant makes its ports, and the node's kernel is their other end.
+    pub fn none(networks: u16) -> Self {
+        Self { lab: Lab::new(0), networks, hosts: None }
+    }
+
+    /// Where the generator is.
+    pub fn generator(&self) -> &Space {
+        self.hosts.as_ref().map_or(self.lab.node(), |hosts| &hosts[0])
+    }
+
+    /// Where the sink is.
+    pub fn sink(&self) -> &Space {
+        self.hosts.as_ref().map_or(self.lab.node(), |hosts| &hosts[1])
+    }
+
+    /// Number of the generator's interface.
+    pub fn generator_index(&self) -> u32 {
+        bpf::index_of(self.generator(), if self.hosts.is_some() { "eth0" } else { "p0" })
+    }
+
+    /// The sink's interface receives as that of any host does: nothing is gathered before the network stack.
+    pub fn receive_as_a_host(&self) {
+        if self.hosts.is_some() {
+            let arguments = ["-K", self.sink_interface(), "gro", "off"];
+            let _ = self.sink().run("ethtool", &arguments).expect_ok();
+        }
+    }
+
+    /// Name of the sink's interface.
+    pub fn sink_interface(&self) -> &'static str {
+        if self.hosts.is_some() { "eth0" } else { "p1" }
     }
 
     /// The document of network `n`.
@@ -66,26 +119,21 @@ impl Wires {
         let neighbour = |side: &str, address: Ipv4Addr, mac: Mac| {
             format!("{{port: {side}, address: {address}, mac: \"{}\"}}", text(mac))
         };
-        let neighbours = [
-            neighbour("left", left(n, 2), GENERATOR),
-            neighbour("right", right(n, 2), SINK),
-            neighbour("right", right(n, 3), NOBODY),
-        ];
+        let neighbours = [neighbour("left", left(n, 2), GENERATOR), neighbour("right", right(n, 2), SINK)];
         document.with("neighbours", &format!("[{}]", neighbours.join(", ")))
-    }
-
-    /// A frame of so many bytes on the wire (check sequence included) from the generator to host `host` of network `n`.
-    pub fn frame(n: u16, host: u8, bytes: usize, router: Mac) -> Vec<u8> {
-        let ends = Ends { macs: [router, GENERATOR], addresses: [left(n, 2), right(n, host)], ttl: 64 };
-        let headers = 14 + 20 + 8 + 4;
-        frame::udp(ends, [PORT, PORT], &vec![0; bytes.saturating_sub(headers)])
     }
 }
 
-/// UDP port of all traffic.
-pub const PORT: u16 = 9;
-/// Where a frame's payload starts.
-pub const PAYLOAD: usize = 42;
+/// Frames are whole and summed up, as on a real wire, and the kernel polls the interface as it polls a card's.
+fn plain(space: &Space, interface: &str) {
+    let _ = space.run("ethtool", &["-K", interface, "tx", "off", "gro", "on"]).expect_ok();
+}
+
+/// A frame of so many bytes on the wire (check sequence included) from the generator to the sink's host of network `n`.
+pub fn frame(n: u16, bytes: usize, router: Mac) -> Vec<u8> {
+    let ends = Ends { macs: [router, GENERATOR], addresses: [left(n, 2), right(n, 2)], ttl: 64 };
+    frame::udp(ends, [PORT, PORT], &load::payload(n, bytes.saturating_sub(AROUND_BYTES)))
+}
 
 /// The router's MAC address in network `n`.
 pub fn router(n: u16, side: u8) -> Mac {

@@ -108,6 +108,13 @@ fn only_differences_are_corrected() {
     let shown = ip(namespace, "route show");
     assert!(shown.contains("10.9.0.0/16 via 10.77.0.1 dev right proto 72"), "{shown}");
     assert!(ip(namespace, "neigh show").contains("10.2.0.2 dev right lladdr 02:00:00:00:00:09 PERMANENT"));
+    for port in ["left", "right"] {
+        let key = format!("net/ipv4/neigh/{port}/base_reachable_time_ms");
+        assert_eq!(sysctl::get(namespace, &key).unwrap().as_deref(), Some("10000"));
+        assert!(sysctl::set(namespace, &key, "30000").unwrap());
+        let corrected = control.configure(&config()).unwrap();
+        assert_eq!(corrected.words, [format!("{key} set to 10000")]);
+    }
     let ipv6 = ip(namespace, "-6 addr show dev left");
     assert!(ipv6.is_empty(), "{ipv6}");
 

@@ -148,6 +148,27 @@ fn offloads_are_switched() {
 }
 
 #[test]
+fn links_are_deleted_together_and_others_stay() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let here = names.namespace("here");
+    let mut links = Links::inside(&here).unwrap();
+    for pair in [["a0", "a1"], ["b0", "b1"], ["c0", "c1"]] {
+        links.create_veth(pair[0], pair[1], None).unwrap();
+    }
+    links.delete_together(&["a0", "gone", "b1"]).unwrap();
+    let left: Vec<String> = links.list().unwrap().into_iter().map(|link| link.name).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+    assert!(["lo", "c0", "c1"].iter().all(|name| left.iter().any(|link| link == name)), "{left:?}");
+    links.delete_together(&["a0", "gone"]).unwrap();
+    links.delete_together(&[]).unwrap();
+    assert_eq!(links.list().unwrap().len(), 3, "what is gone is gone, and nothing else");
+    assert!(links.delete_together(&["no/name"]).is_err());
+}
+
+#[test]
 fn a_namespace_takes_its_links_with_it() {
     if !root() {
         return;

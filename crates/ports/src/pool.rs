@@ -129,6 +129,12 @@ impl Region {
         self.slot_bytes - HEADROOM_BYTES
     }
 
+    /// Whether it is the same memory as another.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.mapping, &other.mapping)
+    }
+
     pub(crate) fn is_of(&self, pool: &Pool) -> bool {
         Arc::ptr_eq(&self.mapping, &pool.region.mapping)
     }

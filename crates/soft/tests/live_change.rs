@@ -14,11 +14,11 @@ use common::{PORTS, hop, mac, packet, prefix, program, vid};
 use hue_demux::{Match, PortId};
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Loss, Rate, RateLimit};
-use hue_ports::MemoryHandle;
-use hue_soft::live::LiveError;
+use hue_ports::{MemoryHandle, MemoryPort};
+use hue_soft::live::{Live, LiveError};
 use hue_substrate::{Substrate, SubstrateError};
 use hue_wire::Mac;
-use world::{PATIENCE, World, until, wire, world};
+use world::{PATIENCE, World, config, until, wire, world};
 
 /// Sends to network `id` until told to stop, as fast as it is dealt with: fewer frames are on their way than a queue
 /// holds, however long the network is held. Returns how many were sent.
@@ -33,7 +33,9 @@ fn traffic(world: &World, id: u16, port: u8, stop: &Arc<AtomicBool>) -> std::thr
                 fed += 1;
             } else {
                 std::thread::sleep(Duration::from_micros(100));
-                decided = totals.network(vid(id)).unwrap().outcomes.received();
+                // Those between workers are still on their way: the ring there is bounded too.
+                let totals = totals.network(vid(id)).unwrap();
+                decided = totals.outcomes.received().saturating_sub(totals.crossing_packets);
             }
         }
         fed
@@ -243,4 +245,48 @@ fn settings_may_come_before_the_network() {
     (0..5).for_each(|_| world.feed(0, &packet(mac(1, 0), [10, 0, 0, 1])));
     assert_eq!(world.settled(1, 5).losses.get(Loss::PuntLimited), 3);
     assert_eq!(world.totals(1).to_control_packets, 2);
+}
+
+#[test]
+fn a_port_that_is_opened_elsewhere_has_its_place_from_the_start() {
+    let mut live = Live::start(config(2)).unwrap();
+    let open = |name: &str| MemoryPort::pair(name, 16).unwrap();
+    let (p0, p1) = (PortId::new(0), PortId::new(1));
+    // Both are under way at once: each has a worker of its own.
+    let (first, second) = (live.reserve_port(p0).unwrap(), live.reserve_port(p1).unwrap());
+    assert!(!first.is(&second), "two ports, two workers");
+    assert!(live.reserve_port(p0).unwrap().is(&first), "it keeps its place");
+    assert!(live.port_state(p0).is_none(), "it is not open yet");
+    let wrong = live.adopt_port(p0, &second, Box::new(open("p0").0));
+    assert!(matches!(wrong, Err(LiveError::Memory { worker: 0, .. })), "{wrong:?}");
+    live.adopt_port(p0, &first, Box::new(open("p0").0)).unwrap();
+    assert!(live.port_state(p0).unwrap().up);
+    assert!(matches!(live.reserve_port(p0), Err(LiveError::PortOpen(_))));
+    assert!(matches!(live.adopt_port(p0, &first, Box::new(open("p0").0)), Err(LiveError::PortOpen(_))));
+}
+
+#[test]
+fn packet_memory_is_replaced_while_no_port_is_open() {
+    let mut live = Live::start(config(1)).unwrap();
+    let slots = |live: &Live| live.worker_totals()[0].slots;
+    let (p0, frame) = (PortId::new(0), packet(mac(1, 0), [10, 9, 9, 9]));
+    let before = live.reserve_port(p0).unwrap();
+    live.set_memory(16_384, 4096).unwrap();
+    until("the worker has it", || slots(&live) == 16_384);
+    let after = live.reserve_port(p0).unwrap();
+    assert_eq!((after.slots(), after.slot_bytes()), (16_384, 4096));
+    // A port that was opened over the memory before is not taken.
+    let (late, _wire) = MemoryPort::pair("p0", 16).unwrap();
+    assert!(matches!(live.adopt_port(p0, &before, Box::new(late)), Err(LiveError::Memory { .. })));
+    let wires: Vec<_> = (0..PORTS).map(|port| wire(&mut live, port)).collect();
+    live.load(&[program(1)]).unwrap();
+    let refused = live.set_memory(32_768, 4096).unwrap_err();
+    assert!(refused.to_string().contains("a port is open"), "{refused}");
+    for (slots, bytes) in [(1024, 3000), (u32::MAX, 4096)] {
+        assert!(matches!(live.set_memory(slots, bytes), Err(LiveError::Memory { .. })), "{slots} x {bytes}");
+    }
+    assert_eq!(slots(&live), 16_384);
+    let world = World { live, wires };
+    world.feed(0, &frame);
+    assert_eq!(world.settled(1, 1).sent_packets(), 1);
 }

@@ -235,6 +235,12 @@ impl Daemon {
         let json = networks.json();
         let list = json.as_array().or_else(|| json["networks"].as_array()).cloned().unwrap_or_default();
         let there = wanted.is_none_or(|wanted| list.len() >= wanted);
+        // A port is up, or it is known why it is not.
+        let opening = |port: &Value| port["state"] != "up" && port["error"].is_null();
+        let ports = self.cli.run(&["get", "ports", "-o", "json"]);
+        if !ports.ok() || ports.json().as_array().is_some_and(|ports| ports.iter().any(opening)) {
+            return false;
+        }
         there && list.iter().all(|network| network["state"] != "pending")
     }
 

@@ -193,16 +193,18 @@ impl Node {
         }
         self.desired = desired;
         self.compiled = compiled;
-        self.waiters.push(Waiter { names: touched.clone(), results: BTreeMap::new(), reply });
         touched.iter().for_each(|name| self.release(name));
-        self.reconcile_ports();
+        let opening = self.reconcile_ports();
+        self.waiters.push(Waiter { names: touched.clone(), opening, results: BTreeMap::new(), reply });
         touched.iter().for_each(|name| self.advance(name));
         self.changed = true;
         self.settle();
         answer
     }
 
-    fn reconcile_ports(&mut self) {
+    /// Gives the interfaces of new ports that are being opened.
+    fn reconcile_ports(&mut self) -> BTreeSet<String> {
+        let mut new = BTreeSet::new();
         let desired = Arc::clone(&self.desired);
         let ports = &desired.intent.node.spec.ports;
         let gone = self.ports.iter().filter(|(name, port)| {
@@ -213,6 +215,7 @@ impl Node {
             self.close_port(&name, "it is no longer desired, or by another interface or driver");
             self.ports.remove(&name);
         }
+        self.fit_memory();
         for want in ports {
             let name = want.name.as_str();
             let Some(id) = desired.ids.ports.get(name) else { continue };
@@ -221,9 +224,12 @@ impl Node {
                 None => {
                     self.ports.insert(name.to_owned(), PhysicalPort::new(*id, want.clone()));
                     self.tend_port(name);
+                    new.insert(want.interface().to_owned());
                 }
             }
         }
+        new.retain(|interface| self.opening.contains(interface));
+        new
     }
 
     /// Brings stored desired state about, with what an earlier daemon left of these networks: it is taken over, or removed.

@@ -25,6 +25,7 @@ use tokio::sync::oneshot;
 
 use super::Shared;
 use super::jobs::{Done, Jobs};
+use super::memory::Memory;
 use super::networks::Entry;
 use super::ports::PhysicalPort;
 use super::view::View;
@@ -52,9 +53,11 @@ pub enum Message {
     Stop,
 }
 
-/// Somebody who waits until networks are as desired, or are known not to be.
+/// Somebody who waits until networks are as desired, or are known not to be, and ports are open, or are known not to be.
 pub struct Waiter {
     pub(super) names: BTreeSet<String>,
+    /// Interfaces that were being opened.
+    pub(super) opening: BTreeSet<String>,
     pub(super) results: BTreeMap<String, NetworkResult>,
     pub(super) reply: oneshot::Sender<Vec<NetworkResult>>,
 }
@@ -65,13 +68,14 @@ pub struct Node {
     pub(super) live: Live,
     pub(super) monitor: Monitor,
     pub(super) jobs: Jobs,
-    /// Packet slots of each worker.
-    pub(super) slots: u32,
+    pub(super) memory: Memory,
     pub(super) desired: Arc<Desired>,
     pub(super) compiled: Arc<Compiled>,
     pub(super) networks: BTreeMap<String, Entry>,
     pub(super) vids: HashMap<Vid, String>,
     pub(super) ports: BTreeMap<String, PhysicalPort>,
+    /// Interfaces that a job opens or closes now.
+    pub(super) opening: BTreeSet<String>,
     pub(super) links: HashMap<String, Link>,
     pub(super) waiters: Vec<Waiter>,
     /// Networks whose tables are behind what is known, in turn.
@@ -237,7 +241,10 @@ impl Node {
 
     /// Answers whoever waits for nothing more.
     pub(super) fn settle(&mut self) {
-        let done: Vec<Waiter> = self.waiters.extract_if(.., |waiter| waiter.names.is_empty()).collect();
+        let done: Vec<Waiter> = self
+            .waiters
+            .extract_if(.., |waiter| waiter.names.is_empty() && waiter.opening.is_empty())
+            .collect();
         if !done.is_empty() {
             // Who is answered shall see what it is answered.
             self.publish();
@@ -252,6 +259,7 @@ impl Node {
     pub(super) fn started(&mut self) {
         if self.health == Health::Starting
             && self.leftovers.is_empty()
+            && self.opening.is_empty()
             && !self.networks.values().any(Entry::is_pending)
         {
             self.health = Health::Running;

@@ -11,6 +11,7 @@ mod core;
 mod events;
 mod jobs;
 mod lists;
+mod memory;
 mod networks;
 mod ports;
 mod stats;
@@ -36,7 +37,7 @@ use tokio::sync::{oneshot, watch};
 pub use events::{About, EVENTS_MAX, EventLog};
 
 use self::core::{Inbox, Message, Node};
-use self::jobs::{Done, Job, Jobs};
+use self::jobs::{Done, Job, Jobs, PortTag};
 use self::view::View;
 use crate::api::{DownOptions, EventKind, Health, Problem, Timestamp};
 use crate::error::DaemonError;
@@ -175,12 +176,13 @@ pub fn start(config: LiveConfig, owner: Owner, opened: Opened) -> Result<(NodeHa
         live,
         monitor,
         jobs,
-        slots: config.slots,
+        memory: config.into(),
         desired: Arc::default(),
         compiled: Arc::new(Compiled::default()),
         networks: BTreeMap::new(),
         vids: HashMap::new(),
         ports: BTreeMap::new(),
+        opening: BTreeSet::new(),
         links: HashMap::new(),
         waiters: Vec::new(),
         behind: VecDeque::new(),
@@ -265,7 +267,7 @@ impl Node {
     fn end(mut self, inbox: &Inbox, keep: bool) {
         self.health = Health::Stopping;
         self.publish();
-        let Self { live, monitor, jobs, networks, shared, .. } = self;
+        let Self { live, monitor, jobs, networks, shared, mut opening, .. } = self;
         let deadline = Instant::now() + END_MAX;
         let mut under_way: BTreeSet<String> =
             networks.iter().filter(|(_, entry)| entry.is_busy()).map(|(name, _)| name.clone()).collect();
@@ -274,11 +276,11 @@ impl Node {
         drop(networks);
         drop(monitor);
         live.stop();
-        wait(inbox, &mut under_way, deadline, &shared.events);
+        wait(inbox, &mut under_way, &mut opening, deadline, &shared.events);
         if !keep {
             under_way.extend(names.iter().cloned());
             names.into_iter().for_each(|name| jobs.add(Job::Delete(name)));
-            wait(inbox, &mut under_way, deadline, &shared.events);
+            wait(inbox, &mut under_way, &mut opening, deadline, &shared.events);
         }
         for name in under_way {
             let text =
@@ -288,9 +290,15 @@ impl Node {
     }
 }
 
-/// Waits until the jobs of these networks are done.
-fn wait(inbox: &Inbox, under_way: &mut BTreeSet<String>, deadline: Instant, events: &EventLog) {
-    while !under_way.is_empty() {
+/// Waits until the jobs of these networks and interfaces are done.
+fn wait(
+    inbox: &Inbox,
+    under_way: &mut BTreeSet<String>,
+    opening: &mut BTreeSet<String>,
+    deadline: Instant,
+    events: &EventLog,
+) {
+    while !(under_way.is_empty() && opening.is_empty()) {
         let left = deadline.saturating_duration_since(Instant::now());
         let Ok(message) = inbox.messages.recv_timeout(left) else { return };
         let Message::Done(done) = message else { continue };
@@ -301,6 +309,9 @@ fn wait(inbox: &Inbox, under_way: &mut BTreeSet<String>, deadline: Instant, even
                 let text = format!("network {name} cannot be removed: {error}");
                 events.add(EventKind::Trouble, About::Node, text);
             }
+            // A port that was opened meanwhile is closed here.
+            Done::Open(PortTag { want, .. }, _) => drop(opening.remove(want.interface())),
+            Done::Close(interface) => drop(opening.remove(&interface)),
         }
     }
 }

@@ -245,6 +245,8 @@ impl Node {
         match done {
             Done::Setup(name, result) => self.setup_done(&name, result),
             Done::Delete(name, result) => self.delete_done(&name, result),
+            Done::Open(tag, result) => self.port_opened(&tag, result),
+            Done::Close(interface) => self.interface_free(&interface),
         }
         self.started();
     }

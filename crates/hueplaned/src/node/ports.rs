@@ -1,10 +1,11 @@
 //! Physical ports: opened when their interface is there and on, closed when it goes, opened again when it is back.
 //!
-//! Flow: documents and changes of interfaces → **here** → data plane. Invariants: a port that cannot be opened harms no
-//! other; ids of ports stay with their names.
+//! Flow: documents and changes of interfaces → **here** → job that opens → **here** → data plane. Invariants: a port that
+//! cannot be opened harms no other; nobody waits while one is opened, neither the node nor its worker; of an interface one
+//! job is under way at most, so that a socket never meets another of our own; ids of ports stay with their names.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
@@ -12,20 +13,19 @@ use hue_host::ethtool;
 use hue_host::links::{LinkEvent, Links};
 use hue_host::netlink::Link;
 use hue_intent::{NodePort, PortDriver};
-use hue_ports::{OpenOptions, Wanted as Driver};
+use hue_ports::{OpenOptions, Opened, SLOT_BYTES, Wanted as Driver};
 use hue_soft::PortEvent;
 
 use super::About;
 use super::core::Node;
+use super::jobs::{Job, OpenPort, Opening, PortTag};
+use super::memory::{Memory, PortNeed, SLOTS_MAX, mtu_max};
 use super::view::PortView;
 use crate::api::{EventKind, Port, PortState};
 
 /// First and longest pause before a port that could not be opened is tried again.
 const RETRY_MIN: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-
-/// Packets of the smallest ring.
-const RING_MIN: u32 = 64;
 
 /// A physical port.
 pub struct PhysicalPort {
@@ -35,6 +35,8 @@ pub struct PhysicalPort {
     open: Option<u32>,
     driver: Option<String>,
     note: Option<String>,
+    /// Packets of its rings, when they are shorter than they should be.
+    short: Option<u32>,
     error: Option<String>,
     retry: Option<Instant>,
     pause: Duration,
@@ -50,6 +52,7 @@ impl PhysicalPort {
             open: None,
             driver: None,
             note: None,
+            short: None,
             error: None,
             retry: None,
             pause: RETRY_MIN,
@@ -98,7 +101,13 @@ impl PhysicalPort {
             let (takes, says) = (link.mtu, self.want.mtu);
             format!("its interface takes packets of {takes} bytes, the node's document says {says}")
         });
-        let notes: Vec<String> = self.note.iter().cloned().chain(short).collect();
+        let rings = self.short.filter(|_| self.open.is_some()).map(|ring| {
+            format!(
+                "rings of {ring} packets: packet memory is for fewer ports, {SLOTS_MAX} slots of a worker at most; it \
+                 follows the ports when the daemon is started again"
+            )
+        });
+        let notes: Vec<String> = self.note.iter().cloned().chain(short).chain(rings).collect();
         PortView {
             id: self.id,
             api: Port {
@@ -174,61 +183,145 @@ impl Node {
         port.error = Some(why);
     }
 
+    /// Begins to open a port; see [`Node::port_opened`].
     fn open_port(&mut self, name: &str) {
         let Some(port) = self.ports.get(name) else { return };
-        let (id, interface) = (port.id, port.want.interface().to_owned());
-        let mtu = port.is_ours().then_some(u32::from(port.want.mtu));
-        let ring = self.ring(&interface);
-        let options = OpenOptions { driver: driver(port.want.driver), ring, ..OpenOptions::default() };
-        let note = Arc::new(Mutex::new(None));
-        let (slot, named) = (Arc::clone(&note), interface.clone());
-        let opened = self.live.add_port(id, move |pool| {
-            let opened = hue_ports::open(&named, &options, pool)?;
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = opened.note;
-            Ok(opened.port)
-        });
-        let opened = opened.map_err(|error| error.to_string()).and_then(|driver| {
-            let index = interface_on(&interface, mtu).map_err(|error| error.to_string());
-            if index.is_err() {
-                self.live.remove_port(id);
+        let (id, want) = (port.id, port.want.clone());
+        let interface = want.interface().to_owned();
+        if self.opening.contains(&interface) {
+            return; // at its end it goes on
+        }
+        self.fit_memory();
+        let ring =
+            self.memory.ring(queues(&interface), self.ports.len().div_ceil(self.shared.workers.max(1)));
+        let Some(port) = self.ports.get_mut(name) else { return };
+        let make = port.is_ours().then_some(u32::from(want.mtu));
+        let options = OpenOptions { driver: driver(want.driver), ring, ..OpenOptions::default() };
+        port.short = (ring < OpenOptions::default().ring).then_some(ring);
+        match self.live.reserve_port(id) {
+            Ok(region) => {
+                self.opening.insert(interface.clone());
+                let tag = PortTag { name: name.to_owned(), id, want };
+                self.jobs.add(Job::Open(Box::new(Opening { interface, options, make, region, tag })));
             }
-            Ok((driver, index?))
-        });
-        let note = note.lock().unwrap_or_else(PoisonError::into_inner).take();
+            Err(error) => self.port_refused(name, error.to_string()),
+        }
+    }
+
+    /// A port cannot be opened; it is tried again later.
+    fn port_refused(&mut self, name: &str, why: String) {
+        if let Some(port) = self.ports.get_mut(name) {
+            port.try_later();
+        }
+        self.port_is_down(name, why);
+    }
+
+    /// The job that opens a port came to its end. What the port is to be may have changed since.
+    pub(super) fn port_opened(&mut self, tag: &PortTag, result: Result<OpenPort, String>) {
+        let interface = tag.want.interface();
+        let wanted =
+            self.ports.get(&tag.name).is_some_and(|port| port.id == tag.id && port.same_interface(&tag.want));
+        match result {
+            Ok(open) if !wanted => {
+                // The interface is free for its next port when this one has let go of it.
+                return self.jobs.add(Job::Close(interface.to_owned(), open.opened.port));
+            }
+            Ok(open) => self.use_port(&tag.name, open),
+            Err(why) if wanted => {
+                let more = self.memory_hint(&tag.want);
+                self.port_refused(&tag.name, why + more);
+            }
+            Err(_) => {}
+        }
+        self.interface_free(interface);
+    }
+
+    /// No job of an interface is under way any more.
+    pub(super) fn interface_free(&mut self, interface: &str) {
+        self.opening.remove(interface);
+        let on = self.ports.iter().filter(|(_, port)| port.want.interface() == interface);
+        // One that was refused just now has its time to be tried again.
+        let due: Vec<String> =
+            on.filter(|(_, port)| port.retry.is_none()).map(|(name, _)| name.clone()).collect();
+        due.iter().for_each(|name| self.tend_port(name));
+        if !self.opening.contains(interface) {
+            for waiter in &mut self.waiters {
+                waiter.opening.remove(interface);
+            }
+            self.settle();
+        }
+    }
+
+    /// Gives a port that is open to the data plane.
+    fn use_port(&mut self, name: &str, open: OpenPort) {
+        let OpenPort { opened: Opened { port: device, note }, index, region } = open;
+        let Some(id) = self.ports.get(name).map(|port| port.id) else { return };
+        let driver = match self.live.adopt_port(id, &region, device) {
+            Ok(driver) => driver,
+            Err(error) => return self.port_refused(name, error.to_string()),
+        };
         let Some(port) = self.ports.get_mut(name) else { return };
         self.changed = true;
-        match opened {
-            Ok((driver, index)) => {
-                port.open = Some(index);
-                port.driver = Some(driver.name().to_owned());
-                port.error = None;
-                port.pause = RETRY_MIN;
-                port.told_up = Some(true);
-                let text = format!("interface {interface} is driven by {driver}");
-                self.shared.events.add(EventKind::PortUp, About::Port(name), text);
-                if let Some(note) = &note {
-                    self.shared.events.add(EventKind::PortFallback, About::Port(name), note.clone());
-                }
-                port.note = note;
-                self.wire_changed(name);
-            }
-            Err(why) => {
-                port.try_later();
-                self.port_is_down(name, why);
+        port.open = Some(index);
+        port.driver = Some(driver.name().to_owned());
+        port.error = None;
+        port.retry = None;
+        port.pause = RETRY_MIN;
+        port.told_up = Some(true);
+        let text = format!("interface {} is driven by {driver}", port.want.interface());
+        self.shared.events.add(EventKind::PortUp, About::Port(name), text);
+        if let Some(note) = &note {
+            self.shared.events.add(EventKind::PortFallback, About::Port(name), note.clone());
+        }
+        port.note = note;
+        let interface = port.want.interface();
+        if !port.is_ours() && self.links.get(interface).is_none_or(|link| link.index != index) {
+            // What is known is older than the port, or newer: it is looked at before the port is judged by it.
+            self.list_links();
+        }
+        self.wire_changed(name);
+    }
+
+    /// Gives the workers as much packet memory as the desired ports need. That is possible only while none of them is open.
+    pub(super) fn fit_memory(&mut self) {
+        if !self.opening.is_empty() || self.ports.values().any(|port| port.open.is_some()) {
+            return;
+        }
+        let desired = Arc::clone(&self.desired);
+        let needs: Vec<PortNeed> =
+            desired.intent.node.spec.ports.iter().map(|want| self.need(want)).collect();
+        let wanted = Memory::for_ports(&needs, self.shared.workers, self.memory);
+        if self.memory.holds(wanted) {
+            return;
+        }
+        match self.live.set_memory(wanted.slots, wanted.slot_bytes) {
+            Ok(()) => self.memory = wanted,
+            // Ports have shorter rings, or are refused and say why.
+            Err(error) => {
+                let text = format!("packet memory does not follow the ports: {error}");
+                tracing::warn!("{text}");
+                self.shared.events.add(EventKind::Trouble, About::Node, text);
             }
         }
     }
 
-    /// Packets of each ring of a port: all ports of a worker together leave half of its slots to packets under way.
-    fn ring(&self, interface: &str) -> u32 {
-        let queues = ethtool::channels(interface).map_or(1, |channels| channels.receiving().max(1));
-        let ports = self.ports.len().div_ceil(self.shared.workers.max(1));
-        let rings = u32::try_from(ports).unwrap_or(u32::MAX).saturating_mul(queues);
-        let mut ring = OpenOptions::default().ring;
-        while ring > RING_MIN && ring.saturating_mul(rings) > self.slots / 2 {
-            ring /= 2;
+    /// What helps a port that cannot be opened because of the packet memory there is.
+    fn memory_hint(&self, want: &NodePort) -> &'static str {
+        let have = mtu_max(self.memory.slot_bytes);
+        if (have + 1..=mtu_max(SLOT_BYTES[1])).contains(&self.need(want).mtu) {
+            "; packet memory follows the ports when the daemon is started again"
+        } else {
+            ""
         }
-        ring
+    }
+
+    /// What a port needs of packet memory.
+    fn need(&self, want: &NodePort) -> PortNeed {
+        let interface = want.interface();
+        let there = self.links.get(interface).map_or(0, |link| link.mtu);
+        // Frames longer than any slot are refused when the port is opened.
+        let there = if there > mtu_max(SLOT_BYTES[1]) { 0 } else { there };
+        PortNeed { mtu: u32::from(want.mtu).max(there), queues: queues(interface) }
     }
 
     /// Interfaces of the daemon's namespace changed.
@@ -292,14 +385,9 @@ impl Node {
     }
 }
 
-/// Index of an interface; one of ours gets its MTU and is switched on.
-fn interface_on(name: &str, mtu: Option<u32>) -> Result<u32, hue_host::HostError> {
-    let mut links = Links::here()?;
-    if let Some(mtu) = mtu {
-        links.set_mtu(name, mtu)?;
-        links.set_up(name, true)?;
-    }
-    links.index_of(name)
+/// Receive queues of an interface.
+fn queues(interface: &str) -> u32 {
+    ethtool::channels(interface).map_or(1, |channels| channels.receiving().max(1))
 }
 
 fn driver(driver: PortDriver) -> Driver {

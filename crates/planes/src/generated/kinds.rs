@@ -205,7 +205,7 @@ pub enum Loss {
     ForgedSource = 6,
     /// An ARP message claims an address whose neighbour is known under another MAC address, or an address of the router itself.
     ArpForged = 7,
-    /// Above the network's punt limit.
+    /// Above the network's punt limit, or above the half of it for what is not for the router itself.
     PuntLimited = 8,
     /// The network's namespace did not take the packet.
     ControlFull = 9,
@@ -301,8 +301,8 @@ impl Loss {
             name: "punt_limited",
             verdict: Verdict::Drop,
             stage: "departure",
-            doc: "Above the network's punt limit.",
-            when: "the packet is punted and the punt limit's bucket is empty",
+            doc: "Above the network's punt limit, or above the half of it for what is not for the router itself.",
+            when: "the packet is punted and the punt limit's bucket is empty, or the outcome is neither arp nor local and the bucket of half the limit is empty",
             source: "hueplane",
         },
         OutcomeRow {

@@ -18,7 +18,7 @@ pub struct LiveConfig {
     pub pin: bool,
     /// Packet slots of each worker.
     pub slots: u32,
-    /// Bytes of a slot: 2048 or 4096. Frames are up to 256 bytes shorter: MTUs up to 1,778 or 3,826.
+    /// Bytes of a slot: 2048 or 4096. Frames are up to 256 bytes shorter: MTUs up to 1,774 or 3,822 with a VLAN tag.
     pub slot_bytes: u32,
     /// Limits of the tables.
     pub limits: Limits,
@@ -63,6 +63,18 @@ pub enum LiveError {
         id: PortId,
         /// Why.
         error: PortError,
+    },
+    /// A worker's packet memory cannot be had; the machine's fault, or the caller's when the size is not one of a pool's.
+    #[error("worker {worker} cannot have {slots} packet slots of {slot_bytes} bytes: {reason}")]
+    Memory {
+        /// Which one.
+        worker: usize,
+        /// Slots.
+        slots: u32,
+        /// Bytes of each.
+        slot_bytes: u32,
+        /// Why.
+        reason: String,
     },
     /// No such network is loaded; the caller's fault.
     #[error("network {0} is not loaded")]

@@ -31,7 +31,7 @@ use super::steering::{Link, NO_HOME, Steering, VportLinks};
 use super::totals::{
     NetworkTotals, PORT_WORDS, PortState, PortTotals, TotalsReader, WORKER_WORDS, WorkerTotals,
 };
-use super::wake::{Poller, Wake, pin};
+use super::wake::{Poller, Wake, hurry, pin};
 use super::worker::{Job, Parts, Peer, Worker};
 use crate::engine::Soft;
 
@@ -93,6 +93,14 @@ struct PortControl {
     quotas: Vec<(u16, u32)>,
 }
 
+impl PortControl {
+    /// One that is not open.
+    fn new(home: usize) -> Self {
+        let block = Arc::new(Block::new(PORT_WORDS));
+        Self { home, block, open: false, rules: Vec::new(), quotas: Vec::new() }
+    }
+}
+
 impl Live {
     /// Starts workers; there are no ports and networks yet.
     ///
@@ -146,7 +154,10 @@ impl Live {
             };
             let thread = std::thread::Builder::new()
                 .name(format!("hue-worker-{index}"))
-                .spawn(move || Worker::new(parts).run())
+                .spawn(move || {
+                    hurry();
+                    Worker::new(parts).run();
+                })
                 .map_err(|error| start_error(index, &error))?;
             live.workers.push(Handle { jobs: Some(jobs), wake, region, thread: Some(thread) });
             if config.pin {
@@ -216,10 +227,62 @@ impl Live {
         id: PortId,
         open: impl FnOnce(&Region) -> Result<Box<dyn Port>, PortError>,
     ) -> Result<Driver, LiveError> {
+        let region = self.reserve_port(id)?;
+        let port = open(&region).map_err(|error| LiveError::Port { id, error })?;
+        self.adopt_port(id, &region, port)
+    }
+
+    /// The first half of [`Live::open_port`], for those who open on a thread that does not have the system: chooses
+    /// where the port shall live, for good, and gives the packet memory there. [`Live::adopt_port`] is the second half;
+    /// it need not follow.
+    ///
+    /// # Errors
+    /// `PortOpen`, `Ended`.
+    pub fn reserve_port(&mut self, id: PortId) -> Result<Region, LiveError> {
         let home = self.port_home(id)?;
-        let handle = self.workers.get(home).ok_or(LiveError::Ended { worker: home })?;
-        let port = open(&handle.region).map_err(|error| LiveError::Port { id, error })?;
+        let region = self.workers.get(home).ok_or(LiveError::Ended { worker: home })?.region.clone();
+        self.ports.entry(id).or_insert_with(|| PortControl::new(home));
+        Ok(region)
+    }
+
+    /// Starts to use a port that was opened over `region`, which [`Live::reserve_port`] gave for it.
+    ///
+    /// # Errors
+    /// `PortOpen`, `Port`, `Ended`, and `Memory` when the worker has other memory by now; the port is closed then.
+    pub fn adopt_port(
+        &mut self,
+        id: PortId,
+        region: &Region,
+        port: Box<dyn Port>,
+    ) -> Result<Driver, LiveError> {
+        let home = self.port_home(id)?;
+        let here = &self.workers.get(home).ok_or(LiveError::Ended { worker: home })?.region;
+        if !here.is(region) {
+            let reason = "the port was opened over memory that it has no more; open it again".to_owned();
+            let (slots, slot_bytes) = (region.slots(), region.slot_bytes());
+            return Err(LiveError::Memory { worker: home, slots, slot_bytes, reason });
+        }
         self.add_port_at(home, id, |_| Ok(port))
+    }
+
+    /// Gives each worker other packet memory. Sockets have the old one registered and packets lie in it, so this is done
+    /// while no port is open and no packet is under way. Workers are changed one by one: after an error, those before
+    /// the one it names have the new memory.
+    ///
+    /// # Errors
+    /// `Memory`, `Ended`.
+    pub fn set_memory(&mut self, slots: u32, slot_bytes: u32) -> Result<(), LiveError> {
+        for worker in 0..self.workers.len() {
+            let refuse = |reason| LiveError::Memory { worker, slots, slot_bytes, reason };
+            let pool = Pool::new(slots, slot_bytes).map_err(|error| refuse(error.to_string()))?;
+            let region = pool.region();
+            let set = self.ask(worker, move |worker| worker.set_pool(pool))?;
+            set.map_err(|busy| refuse(busy.to_owned()))?;
+            if let Some(handle) = self.workers.get_mut(worker) {
+                handle.region = region;
+            }
+        }
+        Ok(())
     }
 
     /// The worker that a port shall live at.
@@ -245,8 +308,7 @@ impl Live {
         let driver = self
             .ask(home, move |worker| worker.add_port(id, open, here))?
             .map_err(|error| LiveError::Port { id, error })?;
-        let (rules, quotas) = (Vec::new(), Vec::new());
-        self.ports.insert(id, PortControl { home, block, open: true, rules, quotas });
+        self.ports.insert(id, PortControl { block, open: true, ..PortControl::new(home) });
         self.steer()?;
         self.police()?;
         Ok(driver)
@@ -352,8 +414,8 @@ impl Live {
         let _ = self.steer();
     }
 
-    /// Limits what a network's control plane gets; 1,000 packets a second and 200 at once without a call. Zeros are
-    /// taken as 1.
+    /// Limits what a network's control plane gets; 1,000 packets a second and 200 at once without a call. What is not for
+    /// the router itself gets half of it at most. Zeros are taken as 1.
     pub fn set_punt_limit(&mut self, vid: Vid, packets_per_second: u64, burst: u64) {
         let limit = (packets_per_second, burst);
         let settings = self.settings.entry(vid).or_default();

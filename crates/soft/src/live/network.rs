@@ -68,7 +68,7 @@ pub(crate) struct LiveNetwork {
     /// Its turn has begun.
     pub served: bool,
     pub held: bool,
-    pub punt: Meter,
+    pub punt: PuntLimit,
     pub guard: Guard,
     pub vports: Vec<Vport>,
     /// Place in the worker's TAPs, by virtual port.
@@ -83,10 +83,31 @@ pub(crate) struct LiveNetwork {
     pub dirty: bool,
 }
 
-/// The meter of a punt limit; zeros are taken as 1.
-pub(crate) fn punt_meter((per_second, burst): (u64, u64)) -> Meter {
-    let clamp = |value: u64| value.clamp(1, Rate::MAX);
-    Meter::new(RateLimit { packets: Rate::new(clamp(per_second), clamp(burst)).ok(), bits: None })
+/// What a network's control plane gets at most: a bucket for everything, and one of half its size before it for what is
+/// not for the router itself (TTL, MTU, unknown neighbours, no route). A flood of such packets uses up the small one;
+/// the other half stays for ARP, routing protocols and pings.
+#[derive(Debug)]
+pub(crate) struct PuntLimit {
+    all: Meter,
+    others: Meter,
+}
+
+impl PuntLimit {
+    /// Full buckets of packets a second and packets at once; zeros are taken as 1, and of 1 there is no half.
+    pub fn new((per_second, burst): (u64, u64)) -> Self {
+        let clamp = |value: u64| value.clamp(1, Rate::MAX);
+        let meter = |per_second, burst| {
+            let packets = Rate::new(clamp(per_second), clamp(burst)).ok();
+            Meter::new(RateLimit { packets, bits: None })
+        };
+        Self { all: meter(per_second, burst), others: meter(per_second / 2, burst / 2) }
+    }
+
+    /// Whether a packet may go to the control plane; it is charged if so. `own`: it is for the router itself.
+    #[inline]
+    pub fn conforms(&mut self, own: bool, now_ns: u64, frame_bytes: usize) -> bool {
+        (own || self.others.conforms(now_ns, frame_bytes)) && self.all.conforms(now_ns, frame_bytes)
+    }
 }
 
 impl LiveNetwork {
@@ -101,7 +122,7 @@ impl LiveNetwork {
             scheduled: false,
             served: false,
             held: false,
-            punt: punt_meter(PUNT_DEFAULT),
+            punt: PuntLimit::new(PUNT_DEFAULT),
             guard: Guard::default(),
             vports: Vec::new(),
             taps: Vec::new(),
@@ -208,6 +229,26 @@ mod tests {
         let egress = |port, mac| shared.egress(PortId::new(port), &frame(mac));
         assert_eq!((egress(4, 1), egress(4, 2), egress(4, 9), egress(7, 2)), (0, 1, 0, 2));
         assert_eq!(shared.quantum, 3 * QUANTUM);
+    }
+
+    #[test]
+    fn half_of_the_punt_limit_is_kept_for_the_router_itself() {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let mut limit = PuntLimit::new((100, 10));
+        let mut take = |own, now_ns, of: usize| (0..of).filter(|_| limit.conforms(own, now_ns, 60)).count();
+        assert_eq!((take(false, 0, 1000), take(true, 0, 1000)), (5, 5), "bursts");
+        // A flood of others for ten seconds, and 50 packets a second for the router: all of these come through.
+        let (mut others, mut own) = (0, 0);
+        for millisecond in 1..=10_000 {
+            let now_ns = millisecond * (SECOND_NS / 1000);
+            others += take(false, now_ns, 20);
+            own += take(true, now_ns, usize::from(millisecond % 20 == 0));
+        }
+        assert_eq!((others, own), (500, 500));
+        // And all of the limit when there is nothing else.
+        assert_eq!(take(true, 20 * SECOND_NS, 1000), 10);
+        let mut least = PuntLimit::new((0, 0));
+        assert!(least.conforms(false, 0, 60) && !least.conforms(true, 0, 60));
     }
 
     #[test]

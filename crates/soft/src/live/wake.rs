@@ -3,16 +3,23 @@
 //! Flow: control, another worker or a device → descriptor → [`Poller::sleep`]. Who leaves work for a worker does so
 //! first and calls [`Wake::notify`] then; the worker announces its sleep first and looks for work once more then. With
 //! a fence between on both sides one of them sees the other, and no wake-up is lost.
+//!
+//! Descriptors are of two sorts. Those that are looked at now and then (TAPs, the wake-up) stay registered. Sockets that
+//! are asked in every round anyway are waited for only in a sleep: a registered socket costs a call of its waiter, under
+//! two locks, for every packet that the kernel has received or finished sending.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use hue_demux::PortId;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 
 /// Events taken from the kernel at once.
 const EVENTS_MAX: usize = 64;
+/// Descriptors waited for in a sleep only, at most: one a port.
+const SLEEP_FDS_MAX: usize = PortId::COUNT;
 /// The token of the wake-up itself.
 const WAKE: u64 = u64::MAX;
 
@@ -68,29 +75,26 @@ impl Poller {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Looks which descriptors are readable; waits at most `timeout` for one. [`Poller::tokens`] has them.
-    fn wait(&mut self, timeout: Duration) {
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
+    /// Looks which registered descriptors are readable now. [`Poller::token`] has them.
+    pub fn look(&mut self) {
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [none; EVENTS_MAX];
         // Interrupted: as if nothing had happened.
-        self.count = epoll::wait(&self.epoll, &mut events[..], Some(&timeout)).unwrap_or(0);
+        self.count = epoll::wait(&self.epoll, &mut events[..], Some(&timespec(Duration::ZERO))).unwrap_or(0);
         for (token, event) in self.tokens.iter_mut().zip(&events) {
             *token = event.data.u64();
         }
     }
 
-    /// Looks which descriptors are readable now.
-    pub fn look(&mut self) {
-        self.wait(Duration::ZERO);
-    }
-
-    /// Sleeps until a descriptor is readable, somebody calls [`Wake::notify`], or `timeout` is over, unless `work`
-    /// finds something to do.
-    pub fn sleep(&mut self, wake: &Wake, timeout: Duration, work: impl FnOnce() -> bool) -> bool {
+    /// Sleeps until a registered descriptor or one of `others` is readable, somebody calls [`Wake::notify`], or
+    /// `timeout` is over, unless `work` finds something to do. Whether it slept.
+    pub fn sleep<'f>(
+        &mut self,
+        wake: &Wake,
+        timeout: Duration,
+        others: impl Iterator<Item = BorrowedFd<'f>>,
+        work: impl FnOnce() -> bool,
+    ) -> bool {
         self.count = 0;
         wake.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -98,8 +102,20 @@ impl Poller {
             wake.asleep.store(false, Ordering::Relaxed);
             return false;
         }
-        self.wait(timeout);
+        let mut fds: [PollFd<'_>; SLEEP_FDS_MAX + 1] =
+            std::array::from_fn(|_| PollFd::new(&self.epoll, PollFlags::IN));
+        let mut count = 1;
+        for (fd, to) in others.zip(&mut fds[1..]) {
+            *to = PollFd::from_borrowed_fd(fd, PollFlags::IN);
+            count += 1;
+        }
+        // Interrupted: as if nothing had happened.
+        let _ = poll(&mut fds[..count], Some(&timespec(timeout)));
+        let registered = !fds[0].revents().is_empty();
         wake.asleep.store(false, Ordering::Relaxed);
+        if registered {
+            self.look();
+        }
         if self.tokens.iter().take(self.count).any(|token| *token == WAKE) {
             wake.clear();
         }
@@ -110,6 +126,23 @@ impl Poller {
     pub fn token(&self, index: usize) -> Option<u64> {
         self.tokens.get(..self.count)?.get(index).copied()
     }
+}
+
+fn timespec(timeout: Duration) -> Timespec {
+    Timespec {
+        tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    }
+}
+
+/// How a worker's thread competes with others for its processor, -20 to 19: before ordinary programs, which would make
+/// packets wait for the milliseconds of a turn, and behind what is more urgent.
+const NICE: i32 = -10;
+
+/// Lets the calling thread come before ordinary ones. Without the right to (`CAP_SYS_NICE`) it stays as it is: packets
+/// wait longer on a processor that others use too.
+pub(crate) fn hurry() {
+    let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 /// Keeps the calling thread on one of the processors it may use.
@@ -152,7 +185,7 @@ mod tests {
                 done += 1;
                 continue;
             }
-            poller.sleep(&wake, Duration::from_secs(60), || {
+            poller.sleep(&wake, Duration::from_secs(60), std::iter::empty(), || {
                 next = mailbox.try_recv().ok();
                 next.is_some()
             });
@@ -174,5 +207,17 @@ mod tests {
         poller.remove(device.as_fd());
         poller.look();
         assert_eq!(poller.token(0), None);
+    }
+
+    #[test]
+    fn a_sleep_also_ends_by_a_descriptor_that_is_not_registered() {
+        let wake = Wake::new().unwrap();
+        let mut poller = Poller::new(&wake).unwrap();
+        let device = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        rustix::io::write(&device, &1u64.to_ne_bytes()).unwrap();
+        // Without it the test would not end.
+        assert!(poller.sleep(&wake, Duration::from_secs(3_600), [device.as_fd()].into_iter(), || false));
+        assert_eq!(poller.token(0), None, "it has no token");
+        assert!(!poller.sleep(&wake, Duration::from_secs(3_600), std::iter::empty(), || true));
     }
 }

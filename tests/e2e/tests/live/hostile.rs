@@ -230,3 +230,31 @@ fn a_network_cannot_send_as_another() {
         assert!(flood.stop() > 0);
     });
 }
+
+#[test]
+fn packets_that_expire_do_not_silence_the_router_itself() {
+    if !can_run(&[]) {
+        return;
+    }
+    let world = world();
+    let punts = |what: &str| {
+        let stats = world.daemon.cli.stats(world.bad.name());
+        (stats["losses"][what].as_u64().unwrap_or(0), stats["received"].as_u64().unwrap_or(0))
+    };
+    let router = world.bad.left.router;
+    assert_eq!(world.bad.left.ping(router, 20), 20, "before");
+    let (before, _) = punts("punt_limited");
+    // Ten times the punt limit, and no more than queues and rings take: what is lost is lost to the limit.
+    let expiring = vec![world.udp(world.router(), world.bad.right.address, 1)];
+    let flood = Flood::start(&world.bad.left.space, expiring, 10_000);
+    std::thread::sleep(Duration::from_secs(1));
+    let answered = world.bad.left.ping(router, 40);
+    let sent = flood.stop();
+    let (limited, received) = punts("punt_limited");
+    eprintln!(
+        "{sent} packets that expire, {} above the limit of {received}; {answered} of 40 pings",
+        limited - before
+    );
+    assert!(limited - before > sent / 2, "the flood was not limited: {} of {sent}", limited - before);
+    assert!(answered >= 39, "{answered} of 40 pings to the router were answered");
+}

@@ -10,6 +10,8 @@ mod faults;
 mod forwarding;
 mod harness;
 mod hostile;
+mod memory;
 mod observe;
 mod reconcile;
+mod remote;
 mod routing;

@@ -13,7 +13,7 @@ use hue_wire::Mac;
 use super::super::block::Block;
 use super::super::capture::Tap;
 use super::super::control::PortEvent;
-use super::super::network::{LiveNetwork, NO_TAP, punt_meter};
+use super::super::network::{LiveNetwork, NO_TAP, PuntLimit};
 use super::super::steering::Steering;
 use super::super::totals::{PortEntry, PortState, PortTotals};
 use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
@@ -39,7 +39,10 @@ impl Worker {
         self.remove_port(id);
         let mut port = open(&mut self.pool)?;
         let driver = port.driver();
-        if let Some(fd) = port.readiness()
+        // All others have rings in memory; a TAP costs a system call each time it is asked.
+        let polled = driver != Driver::Tap || port.readiness().is_none();
+        if !polled
+            && let Some(fd) = port.readiness()
             && let Err(source) = self.poller.add(fd, u64::from(id.get()))
         {
             port.close(&mut self.pool);
@@ -48,8 +51,6 @@ impl Worker {
         }
         let polices = matches!(driver, Driver::AfXdp { .. });
         let policed = if polices { vec![0; usize::from(CLASS_MAX) + 1] } else { Vec::new() };
-        // All others have rings in memory; a TAP costs a system call each time it is asked.
-        let polled = driver != Driver::Tap || port.readiness().is_none();
         let limit = if driver == Driver::Packet { RECEIVE_OPEN_MAX } else { RECEIVE_MAX };
         self.port_at[id.index()] = self.ports.len() as u16; // at most PortId::COUNT
         let base = PortTotals::from_words(&block.read());
@@ -108,6 +109,18 @@ impl Worker {
             let event = PortEvent { id, gone: error.is_gone(), error: error.to_string() };
             let _ = self.failures.send(event); // control is gone: so will be the worker
         }
+    }
+
+    /// Replaces the packet memory, of which nothing may be in use.
+    pub fn set_pool(&mut self, pool: Pool) -> Result<(), &'static str> {
+        if !self.ports.is_empty() {
+            return Err("a port is open over the memory there is");
+        }
+        if self.pool.free() < self.pool.slots() as usize {
+            return Err("packets are under way in the memory there is");
+        }
+        self.pool = pool;
+        Ok(())
     }
 
     /// Sets what a port polices.
@@ -281,7 +294,7 @@ impl Worker {
     /// Replaces a network's punt limit.
     pub fn set_punt_limit(&mut self, vid: Vid, limit: (u64, u64)) {
         if let Some(slot) = self.slot(vid) {
-            self.networks[slot].punt = punt_meter(limit);
+            self.networks[slot].punt = PuntLimit::new(limit);
         }
     }
 

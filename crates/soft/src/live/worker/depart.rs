@@ -153,7 +153,8 @@ impl Worker {
         if outcome == Outcome::Arp && network.guard.is_forged(vport, packet.bytes(&self.pool)) {
             return self.lose(slot, Loss::ArpForged, Some(packet));
         }
-        if !network.punt.conforms(self.now_ns, packet.len as usize) {
+        let own = matches!(outcome, Outcome::Arp | Outcome::Local);
+        if !network.punt.conforms(own, self.now_ns, packet.len as usize) {
             return self.lose(slot, Loss::PuntLimited, Some(packet));
         }
         self.give_to_control(slot, vport, packet);
@@ -164,7 +165,7 @@ impl Worker {
     fn report_unreachable(&mut self, slot: usize, vport: u16, packet: Packet) {
         let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
         let tap = network.taps.get(usize::from(vport)).is_some_and(|tap| *tap != NO_TAP);
-        if !tap || !network.punt.conforms(self.now_ns, packet.len as usize) {
+        if !tap || !network.punt.conforms(false, self.now_ns, packet.len as usize) {
             return self.pool.give(packet.slot);
         }
         network.ledger.unreachable_packets += 1;
