@@ -43,7 +43,13 @@ const LICENCES: [&str; 12] = [
 ];
 
 /// Files that may hold unsafe code: the fences.
-const FENCES: [&str; 5] = ["crates/host/", "crates/ports/", "crates/card/src/bar/", "crates/card/src/twin/", "crates/tables/src/mem/"];
+const FENCES: [&str; 5] = [
+    "crates/host/",
+    "crates/ports/",
+    "crates/card/src/bar/",
+    "crates/card/src/twin/",
+    "crates/tables/src/mem/",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
