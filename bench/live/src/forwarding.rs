@@ -132,7 +132,7 @@ fn latency(
         section.row(row);
     }
     section.note(
-        "From where the generator makes a frame to where the driver at the sink has it, every frame timed, within 1.6 %. Frames are \
+        "From where the generator makes a frame to where the sink's network stack has it, every frame timed, within 1.6 %. Frames are \
          paced one by one by the clock; up to eight go together when the generator was held up.",
     );
     report.push(section);
