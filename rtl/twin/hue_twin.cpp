@@ -83,6 +83,10 @@ struct hue_twin {
   ~hue_twin() {
     stop_wave();
     top->final();
+    // The library takes the model's scopes out of the context that this thread used last, which another twin's end may
+    // have freed.
+    Verilated::threadContextp(context.get());
+    top.reset();
   }
 
   void cycle();
