@@ -391,9 +391,10 @@ module hue_output_queues
   count_t           put_cells_q;     // cells of the present frame so far
   queue_t           owner_q [Cells]; // by first cell of a frame
   logic             used_q [Cells];  // counts once a cell was used
-  logic             own, alloc_used, free_used;
+  logic             own, alloc_used, free_used, in_debt;
   logic [Latency-2:0] commits_q;     // of the last clocks, the latest lowest
   assign own = owner_q[sfirst] == squeue;
+  assign in_debt = credit_q[wqueue] <= 0;
   assign alloc_used = !fresh && used_q[alloc_cell];
   assign free_used = used_q[free_cell];
   always_ff @(posedge clk_i) begin
@@ -415,8 +416,9 @@ module hue_output_queues
   a_own_queue: assert property (@(posedge clk_i) disable iff (!rst_ni) takes |-> own);
   a_not_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> !alloc_used);
   a_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) free |-> free_used);
+  // A network that is in debt first waits for its turns.
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    ($past(commit && idle_o, Latency) && commits_q[Latency-2:0] == '0) |-> m_valid_o != '0);
+    ($past(commit && idle_o && !in_debt, Latency) && commits_q[Latency-2:0] == '0) |-> m_valid_o != '0);
 `endif
 
 endmodule

@@ -156,7 +156,7 @@ fn wrong_arguments_and_unwritable_outputs() {
     dir.hueplane("run -f red.yaml --in p7=in.pcap --out out")
         .fails(2, "found the port 'p7', expected one of: p0, p1");
     assert_eq!(dir.hueplane("run -f red.yaml --in in.pcap --out out").code, 2);
-    assert_eq!(dir.hueplane("run -f red.yaml --in p0=in.pcap --out out --on card").code, 2);
+    assert_eq!(dir.hueplane("run -f red.yaml --in p0=in.pcap --out out --on paper").code, 2);
     assert_eq!(dir.hueplane("run -f red.yaml --out out").code, 2);
     dir.hueplane("run -f red.yaml --in p0=in.pcap --out in.pcap").fails(1, "in.pcap: cannot be written");
     dir.hueplane("run -f red.yaml --in p0=in.pcap --out in.pcap/out").fails(1, "cannot be written");
