@@ -218,6 +218,7 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_OUT_DROPS = 8'd16;
   localparam logic [7:0] TABLE_LOCAL = 8'd18;
   typedef struct packed {
+    logic        arp_care;
     logic [7:0]  vport;
     logic [5:0]  net;
     logic        inner_care;
@@ -238,6 +239,7 @@ package hue_regs_pkg;
     logic [15:0] start;
   } row_attach_head_t;
   typedef struct packed {
+    logic        software;
     logic [15:0] hop_count;
     logic [15:0] hop_base;
     logic [35:0] root;

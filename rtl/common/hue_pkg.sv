@@ -18,6 +18,7 @@ package hue_pkg;
   localparam logic [13:0] LenTooLong = 14'(FrameBytesMax + 1);
 
   localparam logic [15:0] EthertypeIpv4 = 16'h0800;
+  localparam logic [15:0] EthertypeArp  = 16'h0806;
   localparam logic [7:0]  ProtocolIpip = 8'd4;
   localparam logic [7:0]  ProtocolUdp = 8'd17;
   localparam logic [15:0] VxlanPort = 16'd4789;

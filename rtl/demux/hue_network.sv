@@ -1,7 +1,8 @@
 // What a network is: its id, its plane, where its routes and next hops lie.
 //
-// Place: hue_select → **here** → hue_meter. A packet of a network that does not exist is nobody's. A packet of a gated
-// plane is decided here, so that nothing of the plane moves: dropped, or handed to the CPU.
+// Place: hue_select → **here** → hue_meter. A packet of a network that does not exist is nobody's. One of a network
+// whose plane runs in software is handed to the CPU. A packet of a gated plane is decided here, so that nothing of the
+// plane moves: dropped, or handed to the CPU.
 //
 // Latency: 1 clock in which `en_i` is 1. Throughput: one packet a clock.
 module hue_network
@@ -71,6 +72,10 @@ module hue_network
       packet_o.decided = 1'b1;
       packet_o.verdict = VerdictUnclaimed;
       packet_o.outcome = hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
+    end else if (row.software) begin
+      packet_o.decided = 1'b1;
+      packet_o.verdict = VerdictPunt;
+      packet_o.outcome = OutcomeNone;
     end else if (gates_i[{1'b0, row.plane}]) begin
       packet_o.decided = 1'b1;
       packet_o.verdict = gated_to_cpu_i ? VerdictPunt : VerdictDrop;

@@ -33,6 +33,7 @@ module hue_select
 
   // What a row compares.
   typedef struct packed {
+    logic        arp;
     logic        inner_valid;
     logic [2:0]  port;
     logic [47:0] mac;
@@ -87,9 +88,16 @@ module hue_select
   tbl_rsp_t select_rsp, attach_rsp, head_rsp;
   logic select_error, attach_error, head_error;
 
-  assign key = '{inner_valid: head_i.inner_valid, port: head_i.port, mac: head_i.dst_mac, inner: head_i.inner};
-  assign row_value = '{inner_valid: 1'b1, port: row.port, mac: row.mac, inner: row.inner};
+  assign key = '{
+    arp: head_i.ethertype == EthertypeArp,
+    inner_valid: head_i.inner_valid,
+    port: head_i.port,
+    mac: head_i.dst_mac,
+    inner: head_i.inner
+  };
+  assign row_value = '{arp: 1'b1, inner_valid: 1'b1, port: row.port, mac: row.mac, inner: row.inner};
   assign row_mask = '{
+    arp: row.arp_care,
     inner_valid: row.inner_care,
     port:  {3{row.port_care}},
     mac:   {48{row.mac_care}},

@@ -15,7 +15,6 @@ module hue_ipv4_check
     /* verilator lint_on UNUSEDSIGNAL */
     output ipv4_t     ipv4_o
 );
-  localparam logic [15:0] EthertypeArp = 16'h0806;
   localparam int unsigned EthernetBytes = 14;
   localparam int unsigned HeaderBytes = 20;
 

@@ -5,7 +5,8 @@
 /* verilator lint_off UNUSEDPARAM */
 package hue_stages_pkg;
 
-  // Outcome code of what no table of outcomes knows: packets of a gated plane, frames that a software plane returned.
+  // Outcome code of what no table of outcomes knows: packets of a gated plane or of one in
+  // software, frames that a software plane returned.
   localparam logic [4:0] OutcomeNone = 5'd0;
 
   // Numbers of spec/regs, table HOP; those of crates/planes/src/adjacency.rs.

@@ -81,6 +81,12 @@ pub enum CardError {
     /// An assertion of the RTL failed.
     #[error("an assertion of the card failed: {0}")]
     Assertion(String),
+    /// The card's thread cannot be started; the machine's fault.
+    #[error("the card's thread cannot start: {reason}")]
+    Start {
+        /// Why.
+        reason: String,
+    },
     /// There is no memory for the driver's own tables.
     #[error(transparent)]
     Memory(TableError),

@@ -6,10 +6,12 @@
 
 mod bar;
 mod card;
+mod cpu;
 mod device;
 mod error;
 pub mod generated;
 mod images;
+mod live;
 mod offline;
 mod plan;
 mod registers;
@@ -22,6 +24,7 @@ pub use card::{Card, NAME};
 pub use device::{Description, Device, Layout};
 pub use error::CardError;
 pub use images::Images;
+pub use live::{CardEvent, CardTotals, Crossings, LiveCard, LivePortTotals, Runner, WAITING_MAX};
 pub use offline::{Offered, Sent, Way};
 pub use registers::{AccessError, Registers, SPACE_BYTES};
 pub use rows::{FieldError, ROW_WORDS, Row, Table, Words};

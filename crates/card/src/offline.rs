@@ -12,12 +12,11 @@ use hue_tables::Vid;
 use hue_wire::Mac;
 
 use crate::card::Card;
+use crate::cpu::ToCpu;
 use crate::error::CardError;
 use crate::generated as regs;
 use crate::twin::{FRAME_BYTES_MAX, Twin};
 
-/// Bytes in front of a frame on a CPU queue.
-const CPU_HEADER_BYTES: usize = 16;
 /// Cycles that run between two looks at the watchdog.
 const SLICE_CYCLES: u64 = 65_536;
 /// Cycles without any beat moving after which the card counts as broken: more than a frame of 9,216 bytes takes at the
@@ -163,51 +162,12 @@ impl Card<Twin> {
                 let way = Way::Port(PortId::new(frame.port));
                 all.push(Left { tag, vid: vid.unwrap_or_default(), way, bytes: frame.bytes.to_vec(), cycle });
             } else {
-                let (way, bytes) = punt(frame.bytes).map_err(CardError::Nonsense)?;
-                let vid = match way {
-                    Way::Control { vid, .. } => vid.get(),
-                    Way::Port(_) => 0,
-                };
-                all.push(Left { tag, vid, way, bytes: bytes.to_vec(), cycle });
+                let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
+                let ToCpu { vid, vport, outcome, .. } = header;
+                let way = Way::Control { vid, vport, outcome };
+                all.push(Left { tag, vid: vid.get(), way, bytes: bytes.to_vec(), cycle });
             }
         }
         Ok(all)
-    }
-}
-
-/// What a frame on a CPU queue says of itself.
-fn punt(bytes: &[u8]) -> Result<(Way, &[u8]), String> {
-    let Some((header, frame)) = bytes.split_first_chunk::<CPU_HEADER_BYTES>() else {
-        return Err(format!("{} bytes on a CPU queue: expected a header of {CPU_HEADER_BYTES}", bytes.len()));
-    };
-    let [vid_high, vid_low, _, vport, outcome, _, _, _, length_high, length_low, ..] = *header;
-    let length = u16::from_be_bytes([length_high, length_low]);
-    if usize::from(length) != frame.len() {
-        return Err(format!("a CPU header says {length} bytes, {} follow", frame.len()));
-    }
-    let vid = u16::from_be_bytes([vid_high, vid_low]);
-    let vid = Vid::new(vid).ok_or_else(|| format!("a CPU header names network {vid}"))?;
-    if outcome != 0 && Outcome::from_code(outcome).is_none() {
-        return Err(format!("a CPU header names outcome {outcome}"));
-    }
-    let outcome = Outcome::from_code(outcome);
-    Ok((Way::Control { vid, vport: u16::from(vport), outcome }, frame))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_of_cpu_queues_are_read_or_refused() {
-        let mut bytes = vec![0, 7, 1, 2, 2, 0, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0xa, 0xb, 0xc];
-        let way = Way::Control { vid: Vid::new(7).unwrap(), vport: 2, outcome: Some(Outcome::Arp) };
-        assert_eq!(punt(&bytes), Ok((way, &[0xa, 0xb, 0xc][..])));
-        for (at, value) in [(9, 4), (1, 0), (0, 0xff), (4, 31)] {
-            let before = std::mem::replace(&mut bytes[at], value);
-            assert!(punt(&bytes).is_err(), "byte {at}");
-            bytes[at] = before;
-        }
-        assert!(punt(&bytes[..15]).is_err());
     }
 }

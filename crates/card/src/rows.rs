@@ -120,11 +120,11 @@ mod tests {
         #[test]
         fn rows_come_back_as_they_were(
             mac in 0u64..1 << 48, mask: u32, inner: u32, net in 0u8..64, vport: u8,
-            care in any::<(bool, bool, bool, bool)>(), port in 0u8..8,
+            care in any::<(bool, bool, bool, bool)>(), valid_arp: bool, port in 0u8..8,
         ) {
             let row = SelectRow {
                 valid: care.0, port_care: care.1, port, mac_care: care.2, mac, inner_mask: mask, inner,
-                inner_care: care.3, net, vport,
+                inner_care: care.3, net, vport, arp_care: valid_arp,
             };
             prop_assert_eq!(SelectRow::unpack(&row.pack().unwrap()), row);
         }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hue_intent::{Intent, Network, NodePort};
+use hue_intent::{Intent, Network, Node, NodePort};
 use serde_json::Value;
 
 /// Fields of one object that a step names at most; a list of routes can differ in a million places.
@@ -50,7 +50,7 @@ pub struct Step {
 /// All steps.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
-    /// The node's own step, when its name or its description differ.
+    /// The node's own step, when its name or its card differ.
     pub node: Option<Step>,
     /// Networks that go; first, as others may need what they held.
     pub deleted: Vec<Step>,
@@ -71,16 +71,11 @@ impl Plan {
 /// What to do to get from `before` to `after`.
 #[must_use]
 pub fn plan(before: &Intent, after: &Intent) -> Plan {
-    let (old, new) = (&before.node.metadata.name, &after.node.metadata.name);
-    let node = (old != new).then(|| Step {
-        verb: Verb::Change,
-        name: new.to_string(),
-        changes: vec![FieldChange {
-            field: "metadata.name".to_owned(),
-            before: Some(old.to_string().into()),
-            after: Some(new.to_string().into()),
-        }],
-    });
+    let own = |node: &Node| serde_json::json!({"metadata": node.metadata, "spec": {"card": node.spec.card}});
+    let mut changes = Vec::new();
+    differences(String::new(), Some(&own(&before.node)), Some(&own(&after.node)), &mut changes);
+    let name = after.node.metadata.name.to_string();
+    let node = (!changes.is_empty()).then_some(Step { verb: Verb::Change, name, changes });
     let ports = objects(
         &before.node.spec.ports,
         &after.node.spec.ports,

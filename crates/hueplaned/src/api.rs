@@ -30,7 +30,7 @@ pub use change::{
 };
 pub use events::{Event, EventKind, EventPage};
 pub use network::{Bucket, ExecInfo, Limits, Network, NetworkState, Resources, Usage, VirtualPort};
-pub use node::{Capacity, Config, Health, Node, Port, PortState, Status, Summary};
+pub use node::{Capacity, CardInfo, Config, Health, Node, Port, PortState, Status, Summary};
 pub use packet::{
     CaptureFilter, CapturedFrame, Change, Direction, InNetwork, NetworkVerdict, Step, Trace, TraceRequest,
 };

@@ -18,7 +18,7 @@ use crate::api::{DownOptions, EventKind};
 use crate::error::DaemonError;
 use crate::http::{Listeners, TlsListener, serve};
 use crate::node::{self, About, NodeHandle, Running};
-use crate::options::{Listen, Options};
+use crate::options::{Listen, Options, images};
 use crate::place::Place;
 use crate::store::Store;
 use crate::tls;
@@ -65,7 +65,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let config = LiveConfig { workers: options.workers, pin: options.pin, ..LiveConfig::default() };
     // Before the node says that it is ready; who connects until it answers waits.
     let unix = place.listen()?;
-    let (handle, running) = node::start(config, options.owner(), opened)?;
+    let (handle, running) = node::start(config, images(), options.owner(), opened)?;
     let ended = runtime.block_on(serving(&handle, &running, unix, tls));
     service::stopping();
     let keep = match &ended {

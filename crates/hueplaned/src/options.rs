@@ -6,6 +6,7 @@ use std::env;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use hue_card::Images;
 use hue_host::control::Owner;
 
 use crate::tls::TlsFiles;
@@ -14,6 +15,8 @@ use crate::tls::TlsFiles;
 pub const RUN_DIR_VARIABLE: &str = "HUEPLANE_RUN_DIR";
 /// Environment variable that names the state directory.
 pub const STATE_DIR_VARIABLE: &str = "HUEPLANE_STATE_DIR";
+/// Environment variable that names a folder with images of the card.
+pub const IMAGES_VARIABLE: &str = "HUEPLANE_IMAGES";
 /// Where socket and lock are unless said otherwise.
 pub const RUN_DIR: &str = "/run/hueplane";
 /// Where desired state is kept unless said otherwise.
@@ -84,6 +87,15 @@ pub fn run_dir(given: Option<&Path>) -> PathBuf {
 #[must_use]
 pub fn state_dir(given: Option<&Path>) -> PathBuf {
     directory(given, STATE_DIR_VARIABLE, STATE_DIR)
+}
+
+/// Where images of the card are: in the folder that the variable names, or beside this program.
+#[must_use]
+pub fn images() -> Images {
+    match env::var_os(IMAGES_VARIABLE).filter(|value| !value.is_empty()) {
+        Some(folder) => Images::in_folders(vec![folder.into()]),
+        None => Images::beside(&env::current_exe().unwrap_or_default()),
+    }
 }
 
 fn directory(given: Option<&Path>, variable: &str, usual: &str) -> PathBuf {

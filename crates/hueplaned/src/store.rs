@@ -117,7 +117,7 @@ pub fn nothing() -> Intent {
         api_version: hue_intent::ApiVersion::V1,
         kind: NodeTag::Node,
         metadata: hue_intent::Metadata { name: name.unwrap_or_else(|_| unreachable!("a letter")) },
-        spec: NodeSpec { ports: Vec::new() },
+        spec: NodeSpec::default(),
     };
     Intent { node, node_given: false, networks: Vec::new() }
 }

@@ -13,6 +13,7 @@ use hue_soft::LiveConfig;
 use hueplaned::api::{ApplyRequest, EventKind, NetworkState, PortState, ProblemKind, SourceText, Verb};
 use hueplaned::backend::Backend;
 use hueplaned::node::{self, NodeHandle, Running};
+use hueplaned::options::images;
 use hueplaned::store::Store;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -76,7 +77,7 @@ impl Lab {
         let config = LiveConfig { workers: 1, ..LiveConfig::default() };
         let opened = Store::open(self.state.path()).unwrap();
         let owner = self.owner();
-        self.node = Some(self.machine.run(|| node::start(config, owner, opened)).unwrap().unwrap());
+        self.node = Some(self.machine.run(|| node::start(config, images(), owner, opened)).unwrap().unwrap());
     }
 
     fn stop(&mut self, keep: bool) {

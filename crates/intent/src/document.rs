@@ -10,13 +10,14 @@ use hue_planes::Kind;
 use hue_tables::{Prefix4, PrefixError, Vid};
 use hue_wire::Mac;
 
+use crate::card::{Card, Placement, Twin};
 use crate::decode::Cursor;
 use crate::error::one_of;
 use crate::limits;
 use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
 use crate::types::{
     ApiVersion, Bucket, Colour, InterfaceAddress, Metadata, Name, Neighbour, NetworkPort, NetworkSpec,
-    NodePort, Plane, RateLimit, Route, Select, Target,
+    NodePort, NodeSpec, Plane, RateLimit, Route, Select, Target,
 };
 
 const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
@@ -55,6 +56,14 @@ pub(crate) struct NodeDraft<'t> {
     pub(crate) at: Cursor<'t>,
     pub(crate) name: Option<Name>,
     pub(crate) ports: Items<'t, NodePort>,
+    pub(crate) card: Option<CardDraft<'t>>,
+}
+
+/// The card of a node.
+pub(crate) struct CardDraft<'t> {
+    /// `None` when it was faulty.
+    pub(crate) twin: Option<Twin>,
+    pub(crate) ports: Items<'t, Name>,
 }
 
 /// A `Network` document.
@@ -66,6 +75,7 @@ pub(crate) struct NetworkDraft<'t> {
     pub(crate) colour: Option<Colour>,
     pub(crate) vid: Option<Vid>,
     pub(crate) plane: Option<Plane>,
+    pub(crate) placement: Option<Placement>,
     pub(crate) select: Option<Select>,
     pub(crate) ports: Items<'t, NetworkPort>,
     pub(crate) routes: Items<'t, Route>,
@@ -83,6 +93,7 @@ impl NetworkDraft<'_> {
             colour: self.colour,
             vid: self.vid,
             plane: self.plane?,
+            placement: self.placement?,
             select: self.select?,
             ports: self.ports.take()?,
             routes: self.routes.take()?,
@@ -98,8 +109,12 @@ impl NetworkDraft<'_> {
 
 impl NodeDraft<'_> {
     /// The typed node; `None` when something was faulty.
-    pub(crate) fn finish(self) -> Option<(Metadata, Vec<NodePort>)> {
-        Some((Metadata { name: self.name? }, self.ports.take()?))
+    pub(crate) fn finish(self) -> Option<(Metadata, NodeSpec)> {
+        let card = match self.card {
+            Some(card) => Some(Card { twin: card.twin?, ports: card.ports.take()? }),
+            None => None,
+        };
+        Some((Metadata { name: self.name? }, NodeSpec { ports: self.ports.take()?, card }))
     }
 }
 
@@ -129,16 +144,26 @@ fn metadata(at: &Cursor<'_>) -> Option<Name> {
 
 fn node(at: Cursor<'_>) -> NodeDraft<'_> {
     let name = metadata(&at);
-    let ports = at.required("spec", "a mapping with ports").and_then(|spec| {
-        spec.mapping(&["ports"])?;
-        Some(items(
-            spec.required("ports", "a list of ports")?,
-            limits::NODE_PORTS_MAX,
-            "a list of ports",
-            node_port,
-        ))
+    let spec = at.required("spec", "a mapping with ports");
+    let spec = spec.filter(|spec| spec.mapping(&["ports", "card"]).is_some());
+    let list = "a list of ports";
+    let ports = spec.as_ref().and_then(|spec| spec.required("ports", list));
+    let ports = ports.map(|at| items(at, limits::NODE_PORTS_MAX, list, node_port));
+    let card = spec.and_then(|spec| spec.field("card")).map(|at| card(&at));
+    NodeDraft { name, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }), card, at }
+}
+
+fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
+    let fields = at.mapping(&["twin", "ports"]);
+    let list = "a list of names of the node's ports";
+    let ports = fields.and_then(|_| at.required("ports", list));
+    let ports = ports.map(|at| items(at, limits::CARD_PORTS_MAX, list, |at| at.parse::<Name>(NAME)));
+    let twin = fields.and_then(|_| at.required("twin", "a mapping with image")).and_then(|twin| {
+        twin.mapping(&["image"])?;
+        let image = twin.required("image", "the name of an image")?.parse::<Name>(NAME)?;
+        Some(Twin { image })
     });
-    NodeDraft { name, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }), at }
+    CardDraft { twin, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }) }
 }
 
 fn node_port(at: &Cursor<'_>) -> Option<NodePort> {
@@ -193,10 +218,11 @@ fn optional<'t, T>(
     }
 }
 
-const NETWORK_FIELDS: [&str; 11] = [
+const NETWORK_FIELDS: [&str; 12] = [
     "colour",
     "vid",
     "plane",
+    "placement",
     "select",
     "ports",
     "routes",
@@ -219,6 +245,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
             colour: None,
             vid: None,
             plane: None,
+            placement: None,
             select: None,
             ports: Items { list: Vec::new(), complete: false },
             routes: Items::EMPTY,
@@ -241,6 +268,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         colour: optional(&spec, "colour", colour).flatten(),
         vid: optional(&spec, "vid", vid).flatten(),
         plane: spec.required("plane", "a mapping with kind").and_then(|at| plane(&at)),
+        placement: optional(&spec, "placement", placement).map(Option::unwrap_or_default),
         select: optional(&spec, "select", select).map(Option::unwrap_or_default),
         ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }),
         routes: routes.unwrap_or(Items::EMPTY),
@@ -277,6 +305,11 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
     Kind::ALL.into_iter().find(|kind| kind.name() == name).map(|kind| Plane { kind })
+}
+
+fn placement(at: &Cursor<'_>) -> Option<Placement> {
+    let name = at.word(&Placement::ALL.map(Placement::name))?;
+    Placement::ALL.into_iter().find(|placement| placement.name() == name)
 }
 
 fn network_port(at: &Cursor<'_>) -> Option<NetworkPort> {

@@ -4,6 +4,7 @@
 //! field, what was found and what was expected.
 //! Source of the format: the types of this crate; `docs/reference/schema.json` is derived from them.
 
+mod card;
 mod decode;
 mod document;
 mod error;
@@ -16,6 +17,7 @@ mod types;
 mod validate;
 mod yaml;
 
+pub use card::{Card, Placement, Twin};
 pub use error::{Error, Errors, Finding, Place};
 pub use links::{Link, Links};
 pub use live::{

@@ -28,6 +28,8 @@ pub const NEIGHBOURS_MAX: usize = 32_768;
 pub const ROUTES_MAX: usize = 2_000_000;
 /// Most prefixes a network selects frames by.
 pub const SELECT_PREFIXES_MAX: usize = 4_096;
+/// Most MAC ports of a card.
+pub const CARD_PORTS_MAX: usize = 4;
 /// Smallest MTU, bytes of IP packet: 68, which every module must forward (RFC 791 §3.2).
 pub const MTU_MIN: u16 = hue_planes::ipv4::MTU_BYTES_MIN;
 /// Largest MTU, bytes of IP packet: 9,202, the longest frame of 9,216 less its Ethernet header of 14.

@@ -135,19 +135,20 @@ fn build(nodes: Vec<NodeDraft<'_>>, drafts: Vec<NetworkDraft<'_>>) -> Option<Int
     networks.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
     let given = nodes.into_iter().next();
     let node_given = given.is_some();
-    let (metadata, mut ports) = match given {
+    let (metadata, mut spec) = match given {
         Some(draft) => draft.finish()?,
         None => implied(&networks)?,
     };
-    ports.sort_by(|one, other| one.name.cmp(&other.name));
-    let node = Node { api_version: ApiVersion::V1, kind: NodeTag::Node, metadata, spec: NodeSpec { ports } };
+    spec.ports.sort_by(|one, other| one.name.cmp(&other.name));
+    let node = Node { api_version: ApiVersion::V1, kind: NodeTag::Node, metadata, spec };
     Some(Intent { node, node_given, networks })
 }
 
 /// The node of networks that come without one: it has the ports they name.
-fn implied(networks: &[Network]) -> Option<(Metadata, Vec<NodePort>)> {
+fn implied(networks: &[Network]) -> Option<(Metadata, NodeSpec)> {
     let names: BTreeSet<&Name> =
         networks.iter().flat_map(|network| &network.spec.ports).map(|port| &port.port).collect();
     let port = |name: &Name| NodePort::new(name.clone());
-    Some((Metadata { name: "node".parse().ok()? }, names.into_iter().map(port).collect()))
+    let spec = NodeSpec { ports: names.into_iter().map(port).collect(), card: None };
+    Some((Metadata { name: "node".parse().ok()? }, spec))
 }

@@ -61,6 +61,10 @@ pub(crate) fn node_ports(generator: &mut SchemaGenerator) -> Schema {
     list_or_null::<NodePort>(generator, limits::NODE_PORTS_MAX)
 }
 
+pub(crate) fn card_ports(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<Name>(generator, limits::CARD_PORTS_MAX)
+}
+
 pub(crate) fn network_ports(generator: &mut SchemaGenerator) -> Schema {
     list_or_null::<NetworkPort>(generator, limits::NETWORK_PORTS_MAX)
 }

@@ -16,6 +16,7 @@ use hue_wire::Mac;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use crate::card::{Card, Placement};
 use crate::limits;
 use crate::live::{InterfaceName, PortDriver, PuntLimit, Resources};
 use crate::schema;
@@ -80,6 +81,10 @@ pub struct NodeSpec {
     /// Physical ports: where frames come from and go to.
     #[schemars(schema_with = "schema::node_ports")]
     pub ports: Vec<NodePort>,
+    /// The card; without one all networks run in software.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<Card>")]
+    pub card: Option<Card>,
 }
 
 /// A physical port of a node.
@@ -152,6 +157,10 @@ pub struct NetworkSpec {
     pub vid: Option<Vid>,
     /// What happens to the network's packets.
     pub plane: Plane,
+    /// Where the network runs on a live node.
+    #[serde(skip_serializing_if = "Placement::is_default")]
+    #[schemars(default)]
+    pub placement: Placement,
     /// How frames find this network.
     #[serde(skip_serializing_if = "Select::is_default")]
     #[schemars(default)]

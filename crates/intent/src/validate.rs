@@ -14,7 +14,7 @@ use crate::document::{Items, NetworkDraft, NodeDraft};
 use crate::error::{did_you_mean, one_of};
 use crate::limits;
 use crate::links::Links;
-use crate::types::{InterfaceAddress, Name, NetworkPort, Select, Target};
+use crate::types::{InterfaceAddress, Name, NetworkPort, NodePort, Select, Target};
 
 /// The first place of each thing that must be there once.
 struct Seen<'t, K>(HashMap<K, Cursor<'t>>);
@@ -51,6 +51,7 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
     }
     for draft in nodes {
         node(draft);
+        card(draft);
     }
     names_and_ids(networks);
     for network in networks {
@@ -83,6 +84,35 @@ fn node(node: &NodeDraft<'_>) {
             twice(&at, first, format!("interface \"{}\"", port.interface()), "another interface");
         }
     }
+}
+
+/// The ports of a card are ports of the node, each once.
+fn card(node: &NodeDraft<'_>) {
+    let Some(card) = &node.card else { return };
+    let mut seen = Seen::new();
+    for (name, at) in present(&card.ports) {
+        if let Some(first) = seen.insert(name.as_str(), at.clone()) {
+            twice(at, first, format!("port \"{name}\""), "another port");
+        }
+        if node.ports.complete {
+            known_port(node, name, at);
+        }
+    }
+}
+
+/// Reports a name that is no port of the node's; else the port.
+fn known_port<'a>(node: &'a NodeDraft<'_>, name: &Name, at: &Cursor<'_>) -> Option<&'a NodePort> {
+    let found = present(&node.ports).map(|(port, _)| port).find(|port| port.name == *name);
+    if found.is_none() {
+        let names: Vec<&str> = present(&node.ports).map(|(port, _)| port.name.as_str()).collect();
+        let hint = did_you_mean(name.as_str(), names.iter().copied());
+        at.fault(
+            format!("the unknown port \"{name}\""),
+            format!("a port of the node: {}", one_of(names)),
+            hint,
+        );
+    }
+    found
 }
 
 /// `hueplane run` writes a capture a port into one folder, and `punt.pcap` next to them.
@@ -311,16 +341,11 @@ fn physical_ports(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
                 mtu_fits(port, limits::MTU_DEFAULT, at);
             }
             Some(node) if !node.ports.complete => {}
-            Some(node) => match present(&node.ports).find(|(physical, _)| physical.name == port.port) {
-                Some((physical, _)) => mtu_fits(port, physical.mtu, at),
-                None => {
-                    let names = present(&node.ports).map(|(port, _)| port.name.as_str());
-                    let names: Vec<&str> = names.collect();
-                    let found = format!("the unknown port \"{}\"", port.port);
-                    let hint = did_you_mean(port.port.as_str(), names.iter().copied());
-                    field.fault(found, format!("a port of the node: {}", one_of(names)), hint);
+            Some(node) => {
+                if let Some(physical) = known_port(node, &port.port, &field) {
+                    mtu_fits(port, physical.mtu, at);
                 }
-            },
+            }
         }
     }
 }

@@ -106,7 +106,7 @@ fn shape_of_a_document() {
 fn unknown_fields_with_a_suggestion() {
     assert_eq!(
         one("  colour:", "  color:"),
-        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, select, ports, routes, neighbours, weight, rate_limit, punt_limit or resources (did you mean \"colour\"?)"
+        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, placement, select, ports, routes, neighbours, weight, rate_limit, punt_limit or resources (did you mean \"colour\"?)"
     );
     assert_eq!(
         one("{name: left,  port:", "{nmae: x, name: left,  port:"),
@@ -632,5 +632,36 @@ fn findings_are_data_too() {
             "file": "a.yaml", "line": 14, "column": 11, "field": "spec.weight",
             "found": "0", "expected": "a whole number from 1 to 1000",
         })
+    );
+}
+
+#[test]
+fn cards_and_placements() {
+    let card = |card: &str| errors(&[&format!("{NODE}  card: {card}\n")]);
+    assert_eq!(card("{twin: {image: default}, ports: [p0, p1]}"), [""; 0]);
+    for (text, expected) in [
+        (
+            "{twin: {image: default}, ports: [p0, p2]}",
+            "a.yaml:6:46: spec.card.ports[1]: found the unknown port \"p2\", expected a port of the node: p0 or p1",
+        ),
+        (
+            "{twin: {image: default}, ports: [p0, p0]}",
+            "a.yaml:6:46: spec.card.ports[1]: found port \"p0\" a second time, expected another port (first in line 6)",
+        ),
+        (
+            "{twin: {}, ports: [p0]}",
+            "a.yaml:6:16: spec.card.twin.image: found nothing, expected the name of an image",
+        ),
+        ("{ports: [p0]}", "a.yaml:6:9: spec.card.twin: found nothing, expected a mapping with image"),
+        (
+            "{twin: {image: ../x}, ports: [p0]}",
+            "a.yaml:6:24: spec.card.twin.image: found \"../x\", expected a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit",
+        ),
+    ] {
+        assert_eq!(card(text), [expected], "{text}");
+    }
+    assert_eq!(
+        one("  weight: 1", "  placement: fpga"),
+        "a.yaml:14:14: spec.placement: found \"fpga\", expected auto, card or soft"
     );
 }

@@ -63,6 +63,15 @@ impl Adjacency {
         Self { macs, mtu_bytes, port, kind: AdjacencyKind::Forward }
     }
 
+    /// The same on another port; of a row that names none, the same.
+    #[must_use]
+    pub const fn on_port(self, port: PortId) -> Self {
+        match self.kind {
+            AdjacencyKind::None | AdjacencyKind::Local => self,
+            AdjacencyKind::Glean | AdjacencyKind::Forward => Self { port, ..self },
+        }
+    }
+
     /// What it is for.
     #[inline(always)]
     #[must_use]

@@ -22,3 +22,4 @@ pub use live::{
     CaptureFilter, CaptureStream, Captured, CapturedFrame, Direction, Live, LiveConfig, LiveError,
     NetworkTotals, PortEvent, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals,
 };
+pub use load::NAME;

@@ -14,7 +14,8 @@ use hue_tables::{Change, TableError, Vid};
 use crate::engine::{NETWORKS_MAX, NO_SLOT, Soft, place};
 use crate::network::Network;
 
-const NAME: &str = "soft";
+/// Name of the substrate in `spec/kinds.toml`, intent and output.
+pub const NAME: &str = "soft";
 
 /// How to take back one network's table change.
 enum Undo {

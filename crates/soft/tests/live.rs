@@ -15,9 +15,11 @@ use common::{PORTS, hop, mac, packet, prefix, program, vid};
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Loss, Unclaimed};
-use hue_ports::{MemoryHandle, MemoryPort};
+use hue_ports::{Driver, MemoryHandle, MemoryPort, Pool};
 use hue_soft::live::{CaptureFilter, Captured, Direction, Live, LiveError};
 use hue_substrate::Substrate;
+use hue_substrate::handover::{Crossing, Record};
+use hue_substrate::wake::Wake;
 use hue_wire::{Mac, arp};
 use proptest::prelude::*;
 use world::{PATIENCE, World, until, wire, world};
@@ -54,6 +56,57 @@ fn frames_reach_their_ports_with_one_worker_and_with_several() {
         let port = PortId::new(0);
         until("port counters", || world.live.port_totals(port).unwrap().received_packets == 100);
         world.live.stop();
+    }
+}
+
+#[test]
+fn a_guest_hands_frames_over_and_has_ports() {
+    for workers in [1, 2] {
+        let mut world = world(workers, &[program(1), program(2)]);
+        let (wake, port) = (Arc::new(Wake::new().unwrap()), PortId::new(2));
+        let mut peers = world.live.invite(&wake).unwrap();
+        assert!(matches!(world.live.lend_port(port, Driver::Memory), Err(LiveError::PortOpen(_))));
+        world.live.remove_port(port);
+        world.live.lend_port(port, Driver::Memory).unwrap();
+        assert!(world.live.port_state(port).unwrap().up);
+
+        // Network 2 sends what it forwards by the guest's port: network 1 forwards to port 1, which a worker has.
+        let mut give = |world: &World, id: u16, bytes: &[u8]| {
+            let peer = &mut peers[world.live.home(vid(id)).unwrap()];
+            let record = Record { crossing: Crossing::Arrived, port, vid: vid(id), vport: 2, time_ns: 0, len: 0 };
+            assert!(peer.out.push(&record, bytes));
+            peer.wake.notify();
+        };
+        let frame = packet(mac(1, 2), [10, 9, 9, 9]);
+        give(&world, 1, &frame);
+        assert!(world.wires[1].wait_sent(1, PATIENCE));
+        give(&world, 2, &packet(mac(2, 2), [10, 9, 9, 9]));
+        let mut pool = Pool::new(8, 2048).unwrap();
+        let mut taken = None;
+        until("a frame for the guest", || {
+            taken = peers.iter_mut().find_map(|peer| peer.into.pop(&mut pool).unwrap());
+            taken.is_some()
+        });
+        let (record, sent) = taken.unwrap();
+        assert_eq!((record.crossing, record.port, record.vid), (Crossing::Leaves, port, vid(2)));
+        assert_eq!(sent.bytes(&pool)[6..12], mac(2, 2).0);
+        pool.give(sent.slot);
+        let totals = world.settled(2, 1);
+        assert_eq!((totals.sent_packets(), totals.crossing_packets), (1, 0), "the guest's to count from there on");
+
+        // A group frame that the guest copied for a network that it does not concern.
+        world.live.set_addresses(vid(1), &[(2, Ipv4Addr::new(10, 1, 0, 1), 24)]);
+        let message = arp::Header::request(mac(9, 9), Ipv4Addr::new(10, 7, 0, 2), Ipv4Addr::new(10, 7, 0, 1));
+        let peer = &mut peers[world.live.home(vid(1)).unwrap()];
+        let record = Record { crossing: Crossing::Arrived, port, vid: vid(1), vport: 2, time_ns: 0, len: 0 };
+        assert!(peer.out.push(&record, &arp_frame(Mac::BROADCAST, message)));
+        peer.wake.notify();
+        until("the foreign frame", || world.totals(1).losses.get(Loss::ArpForeign) == 1);
+
+        world.live.dismiss();
+        assert!(!world.live.port_state(port).unwrap().up);
+        world.feed(0, &packet(mac(2, 0), [10, 9, 9, 9]));
+        until("a frame without a port", || world.totals(2).losses.get(Loss::PortDown) == 1);
     }
 }
 

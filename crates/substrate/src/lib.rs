@@ -2,9 +2,12 @@
 //!
 //! Flow: intent → control → [`Program`] → **[`Substrate`]** → packets. A program says all there is to know about one
 //! network: how its frames are found, its next hops and routes, what it may take. It names ports by index and next hops
-//! by row, never by pointer, so that any substrate can take it.
+//! by row, never by pointer, so that any substrate can take it. Threads of substrates hand each other frames by
+//! [`handover`] and sleep by [`wake`].
 
+pub mod handover;
 mod program;
+pub mod wake;
 
 use hue_demux::{DemuxError, PortId};
 use hue_planes::{Counters, Kind, UnclaimedCounters};

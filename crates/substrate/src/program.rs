@@ -128,6 +128,23 @@ impl Program {
         ports.map(|(port, vport)| Attachment { port: port.port, vid: self.vid, vport })
     }
 
+    /// The same program where its physical ports have other numbers.
+    #[must_use]
+    pub fn renumbered(&self, number: impl Fn(PortId) -> PortId) -> Self {
+        let mut program = self.clone();
+        program.ports.iter_mut().for_each(|port| port.port = number(port.port));
+        program.next_hops.iter_mut().for_each(|hop| *hop = hop.on_port(number(hop.port())));
+        for row in &mut program.rows {
+            match &mut row.select {
+                Match::Mac { port, .. } | Match::Port(port) | Match::Inner { port: Some(port), .. } => {
+                    *port = number(*port);
+                }
+                Match::Inner { port: None, .. } => {}
+            }
+        }
+        program
+    }
+
     /// Whether the program is sound in itself; clashes with other programs are the substrate's to find.
     ///
     /// # Errors

@@ -62,13 +62,15 @@ pub struct Cli {
     pub run_dir: PathBuf,
     /// Directory of the store.
     pub state_dir: PathBuf,
+    /// Folder with images of the card, if there are any.
+    pub images: Option<PathBuf>,
 }
 
 impl Cli {
     /// For a daemon with directories in a lab's folder.
     #[must_use]
     pub fn new(lab: &Lab) -> Self {
-        Self { run_dir: lab.folder().join("run"), state_dir: lab.folder().join("state") }
+        Self { run_dir: lab.folder().join("run"), state_dir: lab.folder().join("state"), images: None }
     }
 
     /// The daemon's socket.
@@ -83,6 +85,9 @@ impl Cli {
         let mut command = Command::new(binary());
         command.args(arguments);
         command.env("HUEPLANE_RUN_DIR", &self.run_dir).env("HUEPLANE_STATE_DIR", &self.state_dir);
+        if let Some(images) = &self.images {
+            command.env("HUEPLANE_IMAGES", images);
+        }
         command
     }
 

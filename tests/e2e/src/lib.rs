@@ -13,6 +13,7 @@ pub mod document;
 pub mod frame;
 pub mod frr;
 pub mod http;
+pub mod images;
 pub mod lab;
 pub mod raw;
 pub mod shell;

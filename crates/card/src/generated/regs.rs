@@ -157,7 +157,7 @@ pub const TABLE_ERROR_RANGE: u32 = 2;
 pub const TABLE_ERROR_REFUSED: u32 = 3;
 
 /// Design select. Index: row; the lowest that matches wins.
-pub const SELECT: Table = Table { name: "select", id: 1, bits: 133 };
+pub const SELECT: Table = Table { name: "select", id: 1, bits: 134 };
 
 /// Attached virtual ports. Index: position.
 pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 14 };
@@ -166,7 +166,7 @@ pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 14 };
 pub const ATTACH_HEAD: Table = Table { name: "attach_head", id: 3, bits: 32 };
 
 /// Networks. Index: network.
-pub const NETWORK: Table = Table { name: "network", id: 4, bits: 85 };
+pub const NETWORK: Table = Table { name: "network", id: 4, bits: 86 };
 
 /// Meters. Index: network.
 pub const METER: Table = Table { name: "meter", id: 5, bits: 162 };
@@ -231,6 +231,8 @@ pub struct SelectRow {
     pub net: u8,
     /// Its virtual port.
     pub vport: u8,
+    /// The frame must be ARP.
+    pub arp_care: bool,
 }
 
 impl Row for SelectRow {
@@ -248,6 +250,7 @@ impl Row for SelectRow {
         put(&mut words, "select.inner_care", 118, 1, u64::from(self.inner_care))?;
         put(&mut words, "select.net", 119, 6, u64::from(self.net))?;
         put(&mut words, "select.vport", 125, 8, u64::from(self.vport))?;
+        put(&mut words, "select.arp_care", 133, 1, u64::from(self.arp_care))?;
         Ok(words)
     }
 
@@ -263,6 +266,7 @@ impl Row for SelectRow {
             inner_care: get(words, 118, 1) != 0,
             net: get(words, 119, 6) as u8,
             vport: get(words, 125, 8) as u8,
+            arp_care: get(words, 133, 1) != 0,
         }
     }
 }
@@ -330,6 +334,8 @@ pub struct NetworkRow {
     pub hop_base: u16,
     /// Rows of its next hops.
     pub hop_count: u16,
+    /// Its plane runs in software: its packets go to the CPU, counted under outcome 0.
+    pub software: bool,
 }
 
 impl Row for NetworkRow {
@@ -343,6 +349,7 @@ impl Row for NetworkRow {
         put(&mut words, "network.root", 17, 36, self.root)?;
         put(&mut words, "network.hop_base", 53, 16, u64::from(self.hop_base))?;
         put(&mut words, "network.hop_count", 69, 16, u64::from(self.hop_count))?;
+        put(&mut words, "network.software", 85, 1, u64::from(self.software))?;
         Ok(words)
     }
 
@@ -354,6 +361,7 @@ impl Row for NetworkRow {
             root: get(words, 17, 36),
             hop_base: get(words, 53, 16) as u16,
             hop_count: get(words, 69, 16) as u16,
+            software: get(words, 85, 1) != 0,
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::error::CardError;
 use crate::registers::{AccessError, Registers, SPACE_BYTES, check};
 
 /// Version of the library interface.
-const ABI: u32 = 1;
+const ABI: u32 = 2;
 /// Longest frame the twin takes; the card cuts at less.
 pub const FRAME_BYTES_MAX: usize = 65_535;
 
@@ -70,6 +70,7 @@ functions! {
     new = "hue_twin_new": unsafe extern "C" fn() -> *mut Handle;
     free = "hue_twin_free": unsafe extern "C" fn(*mut Handle);
     push = "hue_twin_push": unsafe extern "C" fn(*mut Handle, u32, u64, u32, u64, *const u8, usize) -> c_int;
+    waiting = "hue_twin_waiting": unsafe extern "C" fn(*const Handle, u32) -> u32;
     pop = "hue_twin_pop": unsafe extern "C" fn(*mut Handle, *mut RawFrame) -> c_int;
     read = "hue_twin_read": unsafe extern "C" fn(*mut Handle, u32, *mut u32) -> c_int;
     write = "hue_twin_write": unsafe extern "C" fn(*mut Handle, u32, u32) -> c_int;
@@ -187,6 +188,14 @@ impl Twin {
             (self.functions().push)(handle, u32::from(port), time_ns, tag, not_before, bytes.as_ptr(), length)
         };
         result == OK
+    }
+
+    /// How many frames wait outside a port, the one that is moving in included.
+    #[must_use]
+    pub fn waiting(&self, port: u8) -> usize {
+        // SAFETY: the handle is live; the call only reads.
+        let waiting = unsafe { (self.functions().waiting)(self.handle.as_ptr(), u32::from(port)) };
+        waiting as usize
     }
 
     /// The oldest frame that left and was not taken.

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use hue_card::{Card, Images, Offered, Twin, Way};
+use hue_card::{Card, Offered, Twin, Way};
 use hue_demux::PortId;
 use hue_planes::{Counters, UnclaimedCounters, Verdict};
 use hue_soft::{Batch, Fate, Soft};
@@ -15,9 +15,6 @@ use serde::Serialize;
 use crate::cli::{On, Run};
 use crate::failure::Failure;
 use crate::print::grouped;
-
-/// Names a folder with images of the card.
-const IMAGES_VARIABLE: &str = "HUEPLANE_IMAGES";
 
 /// A frame that left.
 pub struct Departed<'a> {
@@ -179,7 +176,7 @@ impl Runner {
 
 impl OnCard {
     fn start(args: &Run, programs: &[Program]) -> Result<Self, Failure> {
-        let image = images()?.load(&args.image)?;
+        let image = hueplaned::options::images().load(&args.image)?;
         let mut twin = image.start()?;
         let mut wave = None;
         match (&args.wave, args.wave_packet) {
@@ -247,12 +244,3 @@ impl OnCard {
     }
 }
 
-/// Where images of the card are.
-fn images() -> Result<Images, Failure> {
-    if let Some(folder) = std::env::var_os(IMAGES_VARIABLE) {
-        return Ok(Images::in_folders(vec![folder.into()]));
-    }
-    let binary = std::env::current_exe();
-    let binary = binary.map_err(|error| Failure::Broken(format!("where this binary is: {error}")))?;
-    Ok(Images::beside(&binary))
-}

@@ -37,6 +37,12 @@ pub enum EventKind {
     PortDown,
     /// A physical port is not driven as desired.
     PortFallback,
+    /// A network moved to the card, or could not stay or go there.
+    Placed,
+    /// The card runs.
+    CardUp,
+    /// The card does not run as desired.
+    CardDown,
     /// The store or another part of the daemon has trouble.
     Trouble,
     /// Events are missing here: they were overwritten before they could be sent. `sequence` is that of the last one
@@ -63,6 +69,9 @@ impl EventKind {
             Self::PortUp => "port_up",
             Self::PortDown => "port_down",
             Self::PortFallback => "port_fallback",
+            Self::Placed => "placed",
+            Self::CardUp => "card_up",
+            Self::CardDown => "card_down",
             Self::Trouble => "trouble",
             Self::Gap => "gap",
         }

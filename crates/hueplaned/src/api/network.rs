@@ -44,6 +44,12 @@ pub struct Network {
     /// Why it is not as desired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Where it runs: `card` or `soft`.
+    #[serde(default)]
+    pub substrate: String,
+    /// Why it does not run on the card, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_soft: Option<String>,
     /// How frames find it: `mac`, `port` or `inner`.
     pub select: String,
     /// Namespace of its control plane.

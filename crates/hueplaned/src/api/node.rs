@@ -13,8 +13,11 @@ pub struct Node {
     pub name: String,
     /// Version of the daemon.
     pub version: String,
-    /// Where its networks run.
+    /// Where its networks run when nothing else is there: `soft`.
     pub substrate: String,
+    /// Its card, while one runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardInfo>,
     /// Worker threads.
     pub workers: usize,
     /// Names of its physical ports.
@@ -24,6 +27,31 @@ pub struct Node {
     /// What it holds and could hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
+}
+
+/// A card that runs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CardInfo {
+    /// The image it runs.
+    pub image: String,
+    /// Bits of its bus.
+    pub bus_bits: u32,
+    /// Clock of its data path, kHz.
+    pub clock_khz: u32,
+    /// How it keeps routes: `tcam` or `dag36`.
+    pub layout: String,
+    /// Networks it can know.
+    pub networks_max: u32,
+    /// Names of the ports that are its own, MAC port 0 first.
+    pub ports: Vec<String>,
+    /// Clock cycles since it started.
+    pub cycles: u64,
+    /// The time that a card takes for them, seconds.
+    pub simulated_seconds: f64,
+    /// The time that this machine took for them, seconds.
+    pub clocking_seconds: f64,
+    /// Seconds since it started.
+    pub wall_seconds: f64,
 }
 
 /// What a substrate holds and could hold.

@@ -63,7 +63,7 @@ pub(super) fn node(caller: &Caller, node: Node, networks: Vec<Network>) -> Node 
     let own = self::networks(caller, networks);
     let ports = node.ports.into_iter().filter(|port| uses(&own, port)).collect();
     let networks = own.into_iter().map(|network| network.name).collect();
-    Node { ports, networks, capacity: None, ..node }
+    Node { ports, networks, capacity: None, card: None, ..node }
 }
 
 pub(super) fn config(caller: &Caller, mut config: Config) -> Config {

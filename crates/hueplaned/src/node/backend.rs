@@ -1,6 +1,6 @@
 //! The API's view of the node: what is asked of whom.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -11,7 +11,8 @@ use tokio::sync::watch;
 
 use super::change::{self, Prepared};
 use super::lists::RoutesAt;
-use super::view::{NetworkView, View};
+use super::stats::OnCard;
+use super::view::{CardView, NetworkView, View};
 use super::{About, NodeHandle, capture, stats};
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
@@ -20,9 +21,6 @@ use crate::api::{
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces};
 use crate::store::{Desired, StoreError};
-
-/// Name of the substrate.
-const SUBSTRATE: &str = "soft";
 
 #[async_trait]
 impl Backend for NodeHandle {
@@ -35,7 +33,8 @@ impl Backend for NodeHandle {
         Ok(Node {
             name: view.node.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            substrate: SUBSTRATE.to_owned(),
+            substrate: hue_soft::NAME.to_owned(),
+            card: view.card.as_ref().map(CardView::info),
             workers: self.shared.workers,
             ports: view.ports.iter().map(|port| port.api.name.clone()).collect(),
             networks: view.networks.iter().map(|network| network.api.name.clone()).collect(),
@@ -97,14 +96,17 @@ impl Backend for NodeHandle {
     }
 
     async fn stats(&self, network: Option<&str>) -> Result<Stats, Problem> {
-        stats::stats(&self.shared.view(), &self.shared.totals, network)
+        let view = self.shared.view();
+        let card = self.on_card(&view, network).await?;
+        stats::stats(&view, &self.shared.totals, &card, network)
             .ok_or_else(|| Problem::no_network(network.unwrap_or_default()))
     }
 
     async fn metrics(&self) -> Result<MetricsSnapshot, Problem> {
         let tables = self.tables().await?;
         let view = self.shared.view();
-        let stats = stats::stats(&view, &self.shared.totals, None).unwrap_or_default();
+        let card = self.on_card(&view, None).await?;
+        let stats = stats::stats(&view, &self.shared.totals, &card, None).unwrap_or_default();
         let (status, ports) = (self.status_of(&view), self.ports_of(&view));
         let networks = aside(move || networks(&view)).await?;
         Ok(MetricsSnapshot { stats, status, networks, ports, tables })
@@ -174,9 +176,24 @@ impl NodeHandle {
         }
     }
 
+    /// What the card counted of everything, or of one network.
+    async fn on_card(&self, view: &View, only: Option<&str>) -> Result<OnCard, Problem> {
+        let Some(card) = &view.card else { return Ok(OnCard::default()) };
+        let vid = only.and_then(|name| view.network(name)).map(|network| network.vid);
+        let counts = match self.ask(move |node| node.ask_card(vid)).await? {
+            // No answer: the card has just ended.
+            Some(answer) => answer.await.unwrap_or_default(),
+            None => BTreeMap::new(),
+        };
+        // After its counters: what they have of crossings is in these.
+        Ok(OnCard { counts, totals: card.totals() })
+    }
+
     fn ports_of(&self, view: &View) -> Vec<Port> {
+        let card =
+            OnCard { totals: view.card.as_ref().map(CardView::totals).unwrap_or_default(), ..OnCard::default() };
         let port = |port: &super::view::PortView| Port {
-            stats: Some(stats::port(&self.shared.totals, port.id, port.api.name.clone())),
+            stats: Some(stats::port(&self.shared.totals, &card, port.id, port.api.name.clone())),
             ..port.api.clone()
         };
         view.ports.iter().map(port).collect()

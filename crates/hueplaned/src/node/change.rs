@@ -194,6 +194,7 @@ impl Node {
         self.desired = desired;
         self.compiled = compiled;
         touched.iter().for_each(|name| self.release(name));
+        self.reconcile_card();
         let opening = self.reconcile_ports();
         self.waiters.push(Waiter { names: touched.clone(), opening, results: BTreeMap::new(), reply });
         touched.iter().for_each(|name| self.advance(name));

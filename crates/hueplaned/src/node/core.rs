@@ -9,9 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use hue_card::Images;
 use hue_control::Compiled;
 use hue_demux::PortId;
 use hue_host::links::LinkEvent;
@@ -24,6 +25,7 @@ use hue_tables::Vid;
 use tokio::sync::oneshot;
 
 use super::Shared;
+use super::card::{CardNews, CardSide};
 use super::jobs::{Done, Jobs};
 use super::memory::Memory;
 use super::networks::Entry;
@@ -47,6 +49,8 @@ pub enum Message {
     Links(Vec<LinkEvent>),
     /// A port failed.
     Port(PortEvent),
+    /// What the card's thread tells.
+    Card(CardNews),
     /// There are routing events.
     Wake,
     /// End.
@@ -66,6 +70,11 @@ pub struct Waiter {
 pub struct Node {
     pub(super) shared: Arc<Shared>,
     pub(super) live: Live,
+    pub(super) card: Option<CardSide>,
+    /// Why there is no card although one is desired.
+    pub(super) card_problem: Option<String>,
+    pub(super) images: Images,
+    pub(super) sender: Sender<Message>,
     pub(super) monitor: Monitor,
     pub(super) jobs: Jobs,
     pub(super) memory: Memory,
@@ -144,6 +153,7 @@ impl Node {
             Message::Done(done) => self.job_done(done),
             Message::Links(events) => self.links_changed(events),
             Message::Port(event) => self.port_failed(&event),
+            Message::Card(news) => self.card_news(news),
             Message::Wake => inbox.woken.store(false, Ordering::SeqCst),
             Message::Stop => {}
         }
@@ -190,6 +200,7 @@ impl Node {
     pub(super) fn publish(&mut self) {
         self.changed = false;
         let mut problems = self.troubles.clone();
+        problems.extend(self.card_problem.clone());
         for (name, port) in &self.ports {
             problems.extend(port.problem().map(|problem| format!("port {name}: {problem}")));
         }
@@ -222,6 +233,7 @@ impl Node {
                 table_bytes_max: capacity.table_bytes_max,
             }),
             ports: ports.collect(),
+            card: self.card.as_ref().map(CardSide::view),
             networks: self.networks.values_mut().filter_map(Entry::view).collect(),
         };
         self.shared.set_view(view);

@@ -6,6 +6,7 @@
 
 mod backend;
 mod capture;
+mod card;
 mod change;
 mod core;
 mod events;
@@ -27,6 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hue_card::Images;
 use hue_control::Compiled;
 use hue_host::control::Owner;
 use hue_host::links::{LinkEvent, Watch};
@@ -132,7 +134,12 @@ pub struct Running {
 ///
 /// # Errors
 /// When the data plane or a thread cannot be had, or the stored desired state does not compile.
-pub fn start(config: LiveConfig, owner: Owner, opened: Opened) -> Result<(NodeHandle, Running), DaemonError> {
+pub fn start(
+    config: LiveConfig,
+    images: Images,
+    owner: Owner,
+    opened: Opened,
+) -> Result<(NodeHandle, Running), DaemonError> {
     let Opened { store, desired, trouble } = opened;
     let mut live = Live::start(config)?;
     let (sender, messages) = mpsc::channel();
@@ -156,7 +163,7 @@ pub fn start(config: LiveConfig, owner: Owner, opened: Opened) -> Result<(NodeHa
     let prepared =
         change::prepare_start(desired, &owner).map_err(|problem| DaemonError::Stored(problem.to_string()))?;
     let shared = Arc::new(Shared {
-        sender,
+        sender: sender.clone(),
         view: RwLock::default(),
         desired: RwLock::new(Arc::clone(&prepared.desired)),
         totals: live.totals_reader(),
@@ -174,6 +181,10 @@ pub fn start(config: LiveConfig, owner: Owner, opened: Opened) -> Result<(NodeHa
     let mut node = Node {
         shared: Arc::clone(&shared),
         live,
+        card: None,
+        card_problem: None,
+        images,
+        sender,
         monitor,
         jobs,
         memory: config.into(),
@@ -267,7 +278,7 @@ impl Node {
     fn end(mut self, inbox: &Inbox, keep: bool) {
         self.health = Health::Stopping;
         self.publish();
-        let Self { live, monitor, jobs, networks, shared, mut opening, .. } = self;
+        let Self { live, card, monitor, jobs, networks, shared, mut opening, .. } = self;
         let deadline = Instant::now() + END_MAX;
         let mut under_way: BTreeSet<String> =
             networks.iter().filter(|(_, entry)| entry.is_busy()).map(|(name, _)| name.clone()).collect();
@@ -275,6 +286,7 @@ impl Node {
         // Sockets and TAPs keep a namespace alive.
         drop(networks);
         drop(monitor);
+        drop(card);
         live.stop();
         wait(inbox, &mut under_way, &mut opening, deadline, &shared.events);
         if !keep {

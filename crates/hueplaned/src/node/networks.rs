@@ -56,6 +56,10 @@ pub struct Entry {
     pub(super) torn: bool,
     pub(super) state: NetworkState,
     pub(super) reason: Option<String>,
+    /// It runs on the card.
+    pub(super) on_card: bool,
+    /// Why it does not, where there is a card.
+    pub(super) why_soft: Option<String>,
     retry: Option<Instant>,
     pause: Duration,
     pub(super) counts: Arc<Counts>,
@@ -85,6 +89,8 @@ impl Entry {
             torn: false,
             state: NetworkState::Pending,
             reason: None,
+            on_card: false,
+            why_soft: None,
             retry: None,
             pause: RETRY_MIN,
             counts: Arc::default(),
@@ -121,6 +127,8 @@ impl Entry {
         let mut api = want.api.clone();
         api.state = self.state;
         api.reason.clone_from(&self.reason);
+        (if self.on_card { hue_card::NAME } else { hue_soft::NAME }).clone_into(&mut api.substrate);
+        api.why_soft.clone_from(&self.why_soft);
         let cgroup = self.control.as_ref().and_then(|control| control.cgroup.clone());
         let same = self.view.as_ref().filter(|view| {
             view.api == api && view.vid == want.program.vid && view.cgroup.is_some() == cgroup.is_some()
@@ -165,13 +173,16 @@ impl Node {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = entry.have.take() else { return };
         let vid = have.program.vid;
-        self.monitor.remove(vid);
         entry.wires.clear();
+        (entry.on_card, entry.why_soft) = (false, None);
+        self.monitor.remove(vid);
+        self.unseat(vid);
         self.live.remove_taps(vid);
         if let Err(error) = self.live.unload(&[vid]) {
             tracing::error!(network = name, %error, "a network that was loaded cannot be unloaded");
         }
         self.vids.remove(&vid);
+        let Some(entry) = self.networks.get_mut(name) else { return };
         entry.taps = false;
         entry.session = None;
         entry.piece = None;
@@ -341,6 +352,7 @@ impl Node {
         for name in names {
             self.loaded(name);
         }
+        self.seat(names);
         Ok(())
     }
 
@@ -450,6 +462,7 @@ impl Node {
             self.changed = true;
         }
         self.leftovers.remove(name);
+        self.place(name);
         let result = self.networks.get(name).map(|entry| entry.result(name));
         self.settled(name, result);
         self.started();

@@ -167,7 +167,9 @@ impl Node {
         if port.open.take().is_some() {
             port.driver = None;
             port.note = None;
-            self.live.remove_port(port.id);
+            let id = port.id;
+            self.take_from_card(name);
+            self.live.remove_port(id);
             self.port_is_down(name, why.to_owned());
             self.wire_changed(name);
         }
@@ -198,7 +200,8 @@ impl Node {
         let make = port.is_ours().then_some(u32::from(want.mtu));
         let options = OpenOptions { driver: driver(want.driver), ring, ..OpenOptions::default() };
         port.short = (ring < OpenOptions::default().ring).then_some(ring);
-        match self.live.reserve_port(id) {
+        let on_card = self.card_port(name).map(|(_, region)| region);
+        match on_card.map_or_else(|| self.live.reserve_port(id), Ok) {
             Ok(region) => {
                 self.opening.insert(interface.clone());
                 let tag = PortTag { name: name.to_owned(), id, want };
@@ -256,9 +259,14 @@ impl Node {
     fn use_port(&mut self, name: &str, open: OpenPort) {
         let OpenPort { opened: Opened { port: device, note }, index, region } = open;
         let Some(id) = self.ports.get(name).map(|port| port.id) else { return };
-        let driver = match self.live.adopt_port(id, &region, device) {
+        let adopted = match self.card_port(name) {
+            None => self.live.adopt_port(id, &region, device).map_err(|error| error.to_string()),
+            Some((number, memory)) if memory.is(&region) => self.give_to_card(number, id, device),
+            Some(_) => Err("the port was opened for another card; it is opened again".to_owned()),
+        };
+        let driver = match adopted {
             Ok(driver) => driver,
-            Err(error) => return self.port_refused(name, error.to_string()),
+            Err(why) => return self.port_refused(name, why),
         };
         let Some(port) = self.ports.get_mut(name) else { return };
         self.changed = true;
@@ -377,9 +385,15 @@ impl Node {
     /// A port failed while it ran.
     pub(super) fn port_failed(&mut self, event: &PortEvent) {
         let found = self.ports.iter().find(|(_, port)| port.id == event.id && port.open.is_some());
-        let Some(name) = found.map(|(name, _)| name.clone()) else { return };
-        self.close_port(&name, &event.error);
-        if let Some(port) = self.ports.get_mut(&name) {
+        if let Some(name) = found.map(|(name, _)| name.clone()) {
+            self.port_broke(&name, &event.error);
+        }
+    }
+
+    /// Closes a port that failed; it is tried again later.
+    pub(super) fn port_broke(&mut self, name: &str, error: &str) {
+        self.close_port(name, error);
+        if let Some(port) = self.ports.get_mut(name) {
             port.try_later();
         }
     }

@@ -2,24 +2,37 @@
 
 use std::collections::BTreeMap;
 
+use hue_card::CardTotals;
 use hue_demux::PortId;
 use hue_planes::{Loss, Verdict};
 use hue_soft::TotalsReader;
+use hue_tables::Vid;
 
+use super::card::CardCounts;
 use super::view::{NetworkView, View};
 use crate::api::{NetworkStats, PortStats, Stats, Timestamp, VirtualPortStats, WorkerStats};
 
+/// What the card counted, at one moment; of nothing when there is none.
+#[derive(Default)]
+pub struct OnCard {
+    /// Of networks that it knows.
+    pub counts: BTreeMap<Vid, CardCounts>,
+    /// Of its thread.
+    pub totals: CardTotals,
+}
+
 /// Counters of everything, or of one network; none when there is no such network.
-pub fn stats(view: &View, totals: &TotalsReader, only: Option<&str>) -> Option<Stats> {
+pub fn stats(view: &View, totals: &TotalsReader, card: &OnCard, only: Option<&str>) -> Option<Stats> {
     let mut stats = Stats { time: Timestamp::now(), ..Stats::default() };
     if let Some(name) = only {
         let found = view.network(name)?;
-        stats.networks.push(network(found, totals));
+        stats.networks.push(network(found, totals, card));
         return Some(stats);
     }
-    stats.networks = view.networks.iter().map(|one| network(one, totals)).collect();
-    stats.ports = view.ports.iter().map(|one| port(totals, one.id, one.api.name.clone())).collect();
+    stats.networks = view.networks.iter().map(|one| network(one, totals, card)).collect();
+    stats.ports = view.ports.iter().map(|one| port(totals, card, one.id, one.api.name.clone())).collect();
     let unclaimed = totals.unclaimed();
+    // Those of the card are the card's drops: it knows only what it was told of.
     let unclaimed = unclaimed.iter().filter(|(_, count)| *count > 0);
     stats.unclaimed = unclaimed.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
     let workers = totals.workers().into_iter().enumerate();
@@ -35,7 +48,7 @@ pub fn stats(view: &View, totals: &TotalsReader, only: Option<&str>) -> Option<S
     Some(stats)
 }
 
-fn network(view: &NetworkView, totals: &TotalsReader) -> NetworkStats {
+fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkStats {
     // One that is not loaded yet counted nothing.
     let totals = totals.network(view.vid).unwrap_or_default();
     let of = |verdict: Verdict| -> BTreeMap<String, u64> {
@@ -44,7 +57,22 @@ fn network(view: &NetworkView, totals: &TotalsReader) -> NetworkStats {
         some.map(|(outcome, count)| (outcome.name().to_owned(), count)).collect()
     };
     let losses = totals.losses.iter().filter(|(_, count)| *count > 0);
-    let drops = of(Verdict::Drop);
+    let mut losses: BTreeMap<String, u64> =
+        losses.map(|(reason, count): (Loss, u64)| (reason.name().to_owned(), count)).collect();
+    let mut drops = of(Verdict::Drop);
+    // What the card punts is decided once more in software, and counted there.
+    let counted = card.counts.get(&view.vid).copied().unwrap_or_default();
+    let crossed = card.totals.crossings.get(&view.vid).copied().unwrap_or_default();
+    for (outcome, count) in counted.outcomes.iter() {
+        if outcome.verdict() == Verdict::Drop && count > 0 {
+            *drops.entry(outcome.name().to_owned()).or_default() += count;
+        }
+    }
+    if crossed.lost > 0 {
+        *losses.entry(Loss::HandoverFull.name().to_owned()).or_default() += crossed.lost;
+    }
+    let forwarded = totals.outcomes.forwarded() + counted.outcomes.forwarded();
+    let (punted, dropped) = (totals.outcomes.punted(), drops.values().sum());
     let ports = view.api.ports.iter().enumerate().map(|(vport, port)| {
         let counted = totals.ports.get(vport).copied().unwrap_or_default();
         VirtualPortStats {
@@ -60,23 +88,38 @@ fn network(view: &NetworkView, totals: &TotalsReader) -> NetworkStats {
     });
     NetworkStats {
         network: view.api.name.clone(),
-        received: totals.outcomes.received(),
-        received_bytes: totals.received_bytes(),
-        forwarded: totals.outcomes.forwarded(),
-        punted: totals.outcomes.punted(),
-        dropped: drops.values().sum(),
-        sent: totals.sent_packets(),
-        sent_bytes: totals.sent_bytes(),
+        received: forwarded + punted + dropped,
+        received_bytes: totals.received_bytes()
+            + counted.received_bytes.saturating_sub(crossed.to_software_bytes),
+        forwarded,
+        punted,
+        dropped,
+        sent: totals.sent_packets() + counted.outcomes.forwarded(),
+        sent_bytes: totals.sent_bytes() + counted.sent_bytes.saturating_sub(crossed.from_software_bytes),
         from_control: totals.from_control_packets,
         punts: of(Verdict::Punt),
         drops,
-        losses: losses.map(|(reason, count): (Loss, u64)| (reason.name().to_owned(), count)).collect(),
+        losses,
         ports: ports.collect(),
     }
 }
 
 /// Counters of a physical port.
-pub fn port(totals: &TotalsReader, id: PortId, port: String) -> PortStats {
+pub fn port(totals: &TotalsReader, card: &OnCard, id: PortId, port: String) -> PortStats {
+    if let Some(wire) = card.totals.ports.values().find(|wire| wire.id == id) {
+        let counters = wire.counters;
+        return PortStats {
+            port,
+            received: counters.received_packets,
+            received_bytes: counters.received_bytes,
+            sent: counters.sent_packets,
+            sent_bytes: counters.sent_bytes,
+            receive_dropped: counters.receive_dropped,
+            transmit_dropped: counters.transmit_dropped,
+            policed: counters.policed,
+            nobody: counters.nobody,
+        };
+    }
     let totals = totals.port(id).unwrap_or_default();
     PortStats {
         port,

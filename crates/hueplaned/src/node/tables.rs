@@ -99,12 +99,14 @@ impl Node {
         let routes = piece.routes.get(piece.done..end).unwrap_or_default();
         match self.live.update(vid, &hops, routes) {
             Ok(()) => {
+                let routes = routes.to_vec();
                 piece.done = end;
                 if end == piece.routes.len() {
                     entry.piece = None;
-                    let routes = entry.rib.counts().routes;
-                    entry.counts.routes.store(routes as u64, Ordering::Relaxed);
+                    let count = entry.rib.counts().routes;
+                    entry.counts.routes.store(count as u64, Ordering::Relaxed);
                 }
+                self.mirror(vid, &hops, &routes);
                 true
             }
             Err(error) => {
@@ -152,7 +154,10 @@ impl Node {
                 entry.counts.neighbours.store(neighbours.len() as u64, Ordering::Relaxed);
                 self.live.set_addresses(vid, &addresses);
                 self.live.neighbours(vid, &neighbours);
-                if entry.have == entry.want {
+                let as_wanted = entry.have == entry.want;
+                // What the card has of it may be of before.
+                self.seat_anew(&[name]);
+                if as_wanted {
                     self.announce(name);
                 }
             }

@@ -3,9 +3,11 @@
 //! Flow: node thread → **[`View`]** → API. The node's thread makes a new one when something has changed; parts that have not
 //! are shared. Counters are not in it: they come from the workers ([`super::stats`]).
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
+use hue_card::CardTotals;
 use hue_demux::PortId;
 use hue_host::Cgroup;
 use hue_tables::Vid;
@@ -27,6 +29,40 @@ pub struct View {
     pub networks: Vec<Arc<NetworkView>>,
     /// Physical ports, in the order of names.
     pub ports: Vec<PortView>,
+    /// The card, while one runs.
+    pub card: Option<CardView>,
+}
+
+/// A running card.
+#[derive(Clone, Debug)]
+pub struct CardView {
+    /// What the API says of it; numbers that change all the time are filled in when asked.
+    pub api: api::CardInfo,
+    /// When it started.
+    pub started: Instant,
+    /// What it does.
+    pub totals: Arc<Mutex<CardTotals>>,
+}
+
+impl CardView {
+    /// What it has done.
+    #[must_use]
+    pub fn totals(&self) -> CardTotals {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// All of it, as it is now.
+    #[must_use]
+    pub fn info(&self) -> api::CardInfo {
+        let totals = self.totals();
+        api::CardInfo {
+            cycles: totals.cycles,
+            simulated_seconds: totals.cycles as f64 / (f64::from(self.api.clock_khz) * 1e3),
+            clocking_seconds: totals.clocking_ns as f64 / 1e9,
+            wall_seconds: self.started.elapsed().as_secs_f64(),
+            ..self.api.clone()
+        }
+    }
 }
 
 impl Default for View {
@@ -38,6 +74,7 @@ impl Default for View {
             capacity: None,
             networks: Vec::new(),
             ports: Vec::new(),
+            card: None,
         }
     }
 }

@@ -128,6 +128,8 @@ fn described(
         colour: compiled.names.network(program.vid).map(|names| names.colour.to_string()),
         state: api::NetworkState::Pending,
         reason: None,
+        substrate: hue_soft::NAME.to_owned(),
+        why_soft: None,
         select: select.to_owned(),
         namespace: owner.namespace(network.name()),
         ports: ports.collect(),

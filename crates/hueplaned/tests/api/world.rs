@@ -146,6 +146,8 @@ fn network(name: &str) -> Network {
         colour: Some("#aa0000".to_owned()),
         state: if is_blue { NetworkState::Degraded } else { NetworkState::Running },
         reason: is_blue.then(|| "blue is unwell".to_owned()),
+        substrate: "soft".to_owned(),
+        why_soft: None,
         select: "mac".to_owned(),
         namespace: format!("hue-{name}"),
         ports: vec![
@@ -240,6 +242,7 @@ impl Backend for World {
             name: "box".to_owned(),
             version: "1.2.3".to_owned(),
             substrate: "soft".to_owned(),
+            card: None,
             workers: 2,
             ports: ["p0", "p1", "p2-blue"].map(str::to_owned).to_vec(),
             networks: ["blue", "red"].map(str::to_owned).to_vec(),

@@ -19,6 +19,8 @@ use hue_demux::{PortId, Target};
 use hue_planes::Adjacency;
 use hue_ports::{ClassRule, Driver, Pool, Port, PortError, Region};
 use hue_substrate::SubstrateError;
+use hue_substrate::handover::Peer;
+use hue_substrate::wake::{Poller, Wake, hurry, pin};
 use hue_tables::{Account, Change, Vid};
 use hue_wire::Mac;
 
@@ -26,13 +28,11 @@ use super::block::Block;
 use super::capture::{CaptureFilter, CaptureStream, capture};
 use super::classes;
 use super::config::{LiveConfig, LiveError, WORKERS_MAX};
-use super::handover;
 use super::steering::{Link, NO_HOME, Steering, VportLinks};
 use super::totals::{
-    NetworkTotals, PORT_WORDS, PortState, PortTotals, TotalsReader, WORKER_WORDS, WorkerTotals,
+    NetworkTotals, PORT_WORDS, PortEntry, PortState, PortTotals, TotalsReader, WORKER_WORDS, WorkerTotals,
 };
-use super::wake::{Poller, Wake, hurry, pin};
-use super::worker::{Job, Parts, Peer, Worker};
+use super::worker::{Job, Parts, Worker};
 use crate::engine::Soft;
 
 /// A port that failed while it ran; it is closed, and down until it is added again.
@@ -291,8 +291,9 @@ impl Live {
             return Err(LiveError::PortOpen(id));
         }
         Ok(match self.ports.get(&id) {
-            Some(port) => port.home,
-            None => self.emptiest(self.ports.values().map(|port| port.home)),
+            // One that was lent chooses anew.
+            Some(port) if port.home < self.workers.len() => port.home,
+            _ => self.emptiest(self.ports.values().map(|port| port.home)),
         })
     }
 
@@ -312,6 +313,56 @@ impl Live {
         self.steer()?;
         self.police()?;
         Ok(driver)
+    }
+
+    /// Lets the thread of another substrate take part: it hands over frames that networks here shall decide, and gets
+    /// those that leave by ports that are lent to it ([`Live::lend_port`]). Gives what it has of each worker, in order.
+    /// There is one guest at a time; an earlier one is forgotten.
+    ///
+    /// # Errors
+    /// `Ended`.
+    pub fn invite(&mut self, guest: &Arc<Wake>) -> Result<Vec<Peer>, LiveError> {
+        let mut peers = Vec::with_capacity(self.workers.len());
+        for (index, worker) in self.workers.iter().enumerate() {
+            let (of_guest, of_worker) = Peer::pair(&worker.wake, guest);
+            self.ask(index, move |worker| worker.set_guest(Some(of_guest)))?;
+            peers.push(of_worker);
+        }
+        Ok(peers)
+    }
+
+    /// Forgets the guest. Its ports are down until they are added or lent again.
+    pub fn dismiss(&mut self) {
+        let guest = self.workers.len();
+        let lent: Vec<PortId> =
+            self.ports.iter().filter(|(_, port)| port.home == guest).map(|(id, _)| *id).collect();
+        lent.into_iter().for_each(|id| self.remove_port(id));
+        for worker in 0..guest {
+            // A worker that has ended knows nobody.
+            let _ = self.ask(worker, |worker| worker.set_guest(None));
+        }
+    }
+
+    /// Has frames for a port handed to the guest, which has the port itself.
+    ///
+    /// # Errors
+    /// `PortOpen`, `Ended`.
+    pub fn lend_port(&mut self, id: PortId, driver: Driver) -> Result<(), LiveError> {
+        if self.port_state(id).is_some_and(|state| state.up) {
+            return Err(LiveError::PortOpen(id));
+        }
+        let mut port = PortControl::new(self.workers.len());
+        port.open = true;
+        let state = PortState { driver, up: true, error: None };
+        self.totals.write().ports.insert(id, PortEntry { block: port.block.clone(), state });
+        self.ports.insert(id, port);
+        self.steer()
+    }
+
+    /// The worker that a network lives at.
+    #[must_use]
+    pub fn home(&self, vid: Vid) -> Option<usize> {
+        self.networks.get(&vid).map(|network| network.home)
     }
 
     /// Closes a port; packets for it are lost as `port_down` from then on. Nothing happens when it is not open.
@@ -524,7 +575,8 @@ impl Live {
     /// Tells ports what to police, where that changed.
     pub(super) fn police(&mut self) -> Result<(), LiveError> {
         let mut changed = Vec::new();
-        for (id, port) in self.ports.iter_mut().filter(|(_, port)| port.open) {
+        let workers = self.workers.len();
+        for (id, port) in self.ports.iter_mut().filter(|(_, port)| port.open && port.home < workers) {
             let (rules, quotas) = classes::of_port(*id, &self.model.engine.networks);
             if (&rules, &quotas) != (&port.rules, &port.quotas) {
                 (port.rules, port.quotas) = (rules.clone(), quotas.clone());
@@ -564,23 +616,17 @@ impl Drop for Live {
     }
 }
 
-/// The rings between each two workers.
+/// What each worker has of the others, and room for a guest.
 fn peers(wakes: &[Arc<Wake>]) -> Vec<Vec<Option<Peer>>> {
-    let count = wakes.len();
-    let mut outs: BTreeMap<(usize, usize), _> = BTreeMap::new();
-    let mut intos: BTreeMap<(usize, usize), _> = BTreeMap::new();
-    for from in 0..count {
-        for to in (0..count).filter(|to| *to != from) {
-            let (out, into) = handover::ring();
-            outs.insert((from, to), out);
-            intos.insert((from, to), into);
+    let mut all: Vec<Vec<Option<Peer>>> =
+        wakes.iter().map(|_| (0..=wakes.len()).map(|_| None).collect()).collect();
+    for (first, wake) in wakes.iter().enumerate() {
+        for (second, other) in wakes.iter().enumerate().skip(first + 1) {
+            let (of_second, of_first) = Peer::pair(wake, other);
+            (all[first][second], all[second][first]) = (Some(of_second), Some(of_first));
         }
     }
-    let mut peer = |own: usize, other: usize| {
-        let (out, into) = (outs.remove(&(own, other))?, intos.remove(&(other, own))?);
-        Some(Peer { out, into, wake: wakes.get(other)?.clone() })
-    };
-    (0..count).map(|own| (0..count).map(|other| peer(own, other)).collect()).collect()
+    all
 }
 
 fn start_error(worker: usize, error: &dyn std::fmt::Display) -> LiveError {

@@ -11,12 +11,10 @@ mod classes;
 mod config;
 mod control;
 mod guard;
-mod handover;
 mod load;
 mod network;
 mod steering;
 mod totals;
-mod wake;
 mod worker;
 
 pub use capture::{CAPTURE_FRAMES_MAX, CaptureFilter, CaptureStream, Captured, CapturedFrame, Direction};

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod api;
+mod card;
 mod daemon;
 mod faults;
 mod forwarding;

@@ -4,10 +4,10 @@ use hue_demux::{By, PortId, Selection, Target};
 use hue_planes::ipv4::Outcome;
 use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Unclaimed};
 use hue_ports::{Packet, Pool};
+use hue_substrate::handover::{Crossing, Record};
 use hue_wire::ethernet;
 
 use super::super::capture::{Captured, Direction};
-use super::super::handover::{Crossing, Record};
 use super::super::network::Queued;
 use super::super::steering::GroupFrame;
 use super::{RECEIVE_MAX, Worker};
@@ -121,11 +121,10 @@ impl Worker {
             if slot >= self.networks.len() {
                 continue;
             }
-            if let Some(loss) = self.steering.foreign(target, kind) {
-                self.lose_arrival(slot, port, target.vport, loss, &packet);
-            } else if kind == GroupFrame::Other {
-                self.drop_ethertype(slot, port, target.vport, &packet);
-            } else if let Some(earlier) = last.replace(target) {
+            if !self.concerns(slot, port, target, kind, &packet) {
+                continue;
+            }
+            if let Some(earlier) = last.replace(target) {
                 match duplicate(&mut self.pool, &packet) {
                     Some(copy) => self.claim(at, port, earlier, copy),
                     None => {
@@ -145,6 +144,25 @@ impl Worker {
                 self.pool.give(packet.slot);
             }
         }
+    }
+
+    /// Whether a group frame is for a virtual port; what is not is counted.
+    fn concerns(
+        &mut self,
+        slot: usize,
+        port: PortId,
+        target: Target,
+        kind: GroupFrame,
+        packet: &Packet,
+    ) -> bool {
+        if let Some(loss) = self.steering.foreign(target, kind) {
+            self.lose_arrival(slot, port, target.vport, loss, packet);
+        } else if kind == GroupFrame::Other {
+            self.drop_ethertype(slot, port, target.vport, packet);
+        } else {
+            return true;
+        }
+        false
     }
 
     /// A frame of a network: queued here, or handed to the network's home.
@@ -276,16 +294,17 @@ impl Worker {
         given
     }
 
-    /// Frames that other workers handed over.
+    /// Frames that other workers and the guest handed over.
     fn receive_crossing(&mut self) -> bool {
         let mut any = false;
         for peer in 0..self.peers.len() {
+            let guest = peer == self.guest();
             for _ in 0..RECEIVE_MAX {
                 let Some(Some(other)) = self.peers.get_mut(peer) else { break };
                 let popped = other.into.pop(&mut self.pool);
                 match popped {
                     Ok(None) => break,
-                    Ok(Some((record, packet))) => self.arrive_crossing(&record, packet),
+                    Ok(Some((record, packet))) => self.arrive_crossing(guest, &record, packet),
                     Err(record) => self.lose_crossing(&record),
                 }
                 any = true;
@@ -294,11 +313,21 @@ impl Worker {
         any
     }
 
-    fn arrive_crossing(&mut self, record: &Record, packet: Packet) {
+    fn arrive_crossing(&mut self, guest: bool, record: &Record, packet: Packet) {
         let Record { crossing, port, vid, vport, .. } = *record;
         let Some(slot) = self.slot(vid) else { return self.pool.give(packet.slot) };
         match crossing {
-            Crossing::Arrived => self.enqueue(None, slot, port, vport, packet),
+            Crossing::Arrived => {
+                // A guest copies group frames for all networks on the port.
+                let bytes = packet.bytes(&self.pool);
+                if guest && bytes.first().is_some_and(|byte| byte & 1 != 0) {
+                    let kind = GroupFrame::of(bytes);
+                    if !self.concerns(slot, port, Target { vid, vport }, kind, &packet) {
+                        return self.pool.give(packet.slot);
+                    }
+                }
+                self.enqueue(None, slot, port, vport, packet);
+            }
             Crossing::Leaves => {
                 Self::touch(&mut self.networks, &mut self.dirty, slot);
                 self.networks[slot].ledger.taken_packets += 1;

@@ -7,6 +7,7 @@ use hue_demux::PortId;
 use hue_planes::{Adjacency, Loss, Meter};
 use hue_ports::{CLASS_MAX, ClassRule, Driver, Pool, Port, PortError};
 use hue_substrate::Program;
+use hue_substrate::handover::Peer;
 use hue_tables::Vid;
 use hue_wire::Mac;
 
@@ -121,6 +122,19 @@ impl Worker {
         }
         self.pool = pool;
         Ok(())
+    }
+
+    /// Place of the guest among the peers.
+    pub(super) fn guest(&self) -> usize {
+        self.peers.len() - 1
+    }
+
+    /// Takes part with a guest, or no more; frames that it had handed over are lost then.
+    pub fn set_guest(&mut self, guest: Option<Peer>) {
+        let at = self.guest();
+        if let Some(place) = self.peers.get_mut(at) {
+            *place = guest;
+        }
     }
 
     /// Sets what a port polices.

@@ -4,9 +4,9 @@ use hue_demux::PortId;
 use hue_planes::ipv4::Outcome;
 use hue_planes::{Loss, Verdict};
 use hue_ports::Packet;
+use hue_substrate::handover::{Crossing, Record};
 
 use super::super::capture::{Captured, Direction};
-use super::super::handover::{Crossing, Record};
 use super::super::network::{NO_TAP, Queued};
 use super::super::steering::NO_HOME;
 use super::Worker;
@@ -121,7 +121,10 @@ impl Worker {
         if !self.hand_over(usize::from(home), &record, &packet) {
             return self.lose(slot, Loss::HandoverSendFull, Some(packet));
         }
-        if let Some(network) = self.networks.get_mut(slot) {
+        if usize::from(home) == self.guest() {
+            // What leaves by a guest's port is the guest's to count from here on.
+            self.count_sent(slot, vport, len);
+        } else if let Some(network) = self.networks.get_mut(slot) {
             network.ledger.handed_packets += 1;
         }
         self.pool.give(packet.slot);

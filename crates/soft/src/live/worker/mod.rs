@@ -23,17 +23,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hue_demux::PortId;
 use hue_ports::{Packet, Pool, Port, PortError};
+use hue_substrate::handover::Peer;
+use hue_substrate::wake::{Poller, Wake};
 use hue_tables::{Reader, Vid};
 
 pub(crate) use self::change::Installation;
 use self::watch::Watch;
 use super::block::Block;
 use super::control::PortEvent;
-use super::handover::{Incoming, Outgoing};
 use super::network::LiveNetwork;
 use super::steering::Steering;
 use super::totals::{PortTotals, TotalsReader, WorkerTotals};
-use super::wake::{Poller, Wake};
 use crate::engine::{BATCH_MAX, Claimed, Engine, place, slot_of};
 use crate::frame::Frame;
 
@@ -73,19 +73,12 @@ pub(crate) struct Parts {
     pub jobs: Receiver<Job>,
     pub wake: Arc<Wake>,
     pub poller: Poller,
-    /// By worker; `None` for itself.
+    /// By worker, `None` for itself; the last is the guest.
     pub peers: Vec<Option<Peer>>,
     pub failures: Sender<PortEvent>,
     pub block: Arc<Block>,
     pub registry: TotalsReader,
     pub epoch: (Instant, SystemTime),
-}
-
-/// Another worker, as this one sees it.
-pub(crate) struct Peer {
-    pub out: Outgoing,
-    pub into: Incoming,
-    pub wake: Arc<Wake>,
 }
 
 /// A port at its home.
@@ -156,6 +149,7 @@ pub(crate) struct Worker {
     port_at: Box<[u16]>,
     taps: Vec<Option<LiveTap>>,
     ready_taps: VecDeque<u32>,
+    /// By worker, `None` for itself; the last is the guest, if there is one.
     peers: Vec<Option<Peer>>,
     /// Peers that were given work in this round.
     notify: Vec<bool>,

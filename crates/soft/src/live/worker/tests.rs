@@ -15,7 +15,7 @@ use super::super::block::Block;
 use super::super::network::QUEUE_FRAMES_MAX;
 use super::super::steering::Steering;
 use super::super::totals::{Ledger, PORT_WORDS, TotalsReader, WORKER_WORDS};
-use super::super::wake::{Poller, Wake};
+use hue_substrate::wake::{Poller, Wake};
 use super::{Installation, Job, Parts, Worker};
 use crate::engine::{BATCH_MAX, Soft};
 
@@ -97,7 +97,7 @@ impl Solo {
             jobs: mailbox,
             poller: Poller::new(&wake).unwrap(),
             wake,
-            peers: vec![None],
+            peers: vec![None, None],
             failures: channel().0,
             block,
             registry: registry.clone(),

@@ -1,4 +1,4 @@
-//! Sleeping and being woken: a worker with nothing to do waits in the kernel for its descriptors.
+//! Sleeping and being woken: a thread of the data plane with nothing to do waits in the kernel for its descriptors.
 //!
 //! Flow: control, another worker or a device → descriptor → [`Poller::sleep`]. Who leaves work for a worker does so
 //! first and calls [`Wake::notify`] then; the worker announces its sleep first and looks for work once more then. With
@@ -25,12 +25,16 @@ const WAKE: u64 = u64::MAX;
 
 /// What wakes one worker.
 #[derive(Debug)]
-pub(crate) struct Wake {
+pub struct Wake {
     asleep: AtomicBool,
     fd: OwnedFd,
 }
 
 impl Wake {
+    /// One that nobody has notified.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
     pub fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self { asleep: AtomicBool::new(false), fd })
@@ -51,7 +55,7 @@ impl Wake {
 }
 
 /// The descriptors one worker waits for, each with a token.
-pub(crate) struct Poller {
+pub struct Poller {
     epoll: OwnedFd,
     /// What was readable in the latest look or sleep; the first so many hold.
     tokens: [u64; EVENTS_MAX],
@@ -59,6 +63,10 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
+    /// Waits for `wake` only.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
     pub fn new(wake: &Wake) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &wake.fd, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
@@ -66,6 +74,9 @@ impl Poller {
     }
 
     /// Watches a descriptor until [`Poller::remove`].
+    ///
+    /// # Errors
+    /// What the kernel says.
     pub fn add(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::IN)?)
     }
@@ -123,6 +134,7 @@ impl Poller {
     }
 
     /// The `index`-th token of what was readable in the latest look or sleep.
+    #[must_use]
     pub fn token(&self, index: usize) -> Option<u64> {
         self.tokens.get(..self.count)?.get(index).copied()
     }
@@ -141,12 +153,15 @@ const NICE: i32 = -10;
 
 /// Lets the calling thread come before ordinary ones. Without the right to (`CAP_SYS_NICE`) it stays as it is: packets
 /// wait longer on a processor that others use too.
-pub(crate) fn hurry() {
+pub fn hurry() {
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 /// Keeps the calling thread on one of the processors it may use.
-pub(crate) fn pin(index: usize) -> io::Result<()> {
+///
+/// # Errors
+/// What the kernel says.
+pub fn pin(index: usize) -> io::Result<()> {
     let allowed = rustix::thread::sched_getaffinity(None)?;
     let cpus: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
     let Some(cpu) = cpus.get(index % cpus.len().max(1)) else { return Ok(()) };

@@ -1,7 +1,8 @@
-//! Frames from one worker to another: a ring of bytes between each two, one writer and one reader.
+//! Frames from one thread of a data plane to another: a ring of bytes between each two, one writer and one reader.
 //!
 //! Flow: a frame arrives at the home of its port and is decided at the home of its network; one that leaves by a port
-//! of another home crosses again. Each crossing copies it, so that a worker's packet memory stays its own.
+//! of another home crosses again. Homes are the workers of the software substrate, and the thread of a card. Each
+//! crossing copies the frame, so that a thread's packet memory stays its own.
 //! A record is a [`Record`] and the frame's bytes. No network may fill a ring: a network's bytes in it are at most half
 //! of what is left (so one alone takes a third less than all, and two share). Units: bytes.
 
@@ -13,14 +14,16 @@ use hue_ports::{Packet, Pool};
 use hue_tables::Vid;
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use crate::wake::Wake;
+
 /// Bytes of each ring.
-pub(crate) const RING_BYTES: usize = 1 << 20;
+pub const RING_BYTES: usize = 1 << 20;
 const RECORD_BYTES: usize = 20;
 
 /// What is to be done with a frame at the other worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Crossing {
-    /// It arrived on `port` for the network.
+pub enum Crossing {
+    /// It arrived on `port` for the network: to be decided.
     Arrived,
     /// The network sends it on `port`.
     Leaves,
@@ -28,13 +31,18 @@ pub(crate) enum Crossing {
 
 /// What goes before a frame's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Record {
+pub struct Record {
+    /// What is to be done.
     pub crossing: Crossing,
+    /// The physical port.
     pub port: PortId,
+    /// Whose it is.
     pub vid: Vid,
     /// The network's virtual port on `port`.
     pub vport: u16,
+    /// When it arrived, nanoseconds.
     pub time_ns: u64,
+    /// Its length, bytes.
     pub len: u32,
 }
 
@@ -67,22 +75,43 @@ impl Record {
 type Taken = Arc<[AtomicU32]>;
 
 /// The writing end.
-pub(crate) struct Outgoing {
+pub struct Outgoing {
     ring: Producer<u8>,
     given: Box<[u32]>,
     taken: Taken,
 }
 
 /// The reading end.
-pub(crate) struct Incoming {
+pub struct Incoming {
     ring: Consumer<u8>,
     taken: Taken,
     /// A record whose bytes have not arrived yet.
     pending: Option<Record>,
 }
 
+/// Another thread of the data plane, as this one sees it.
+pub struct Peer {
+    /// To it.
+    pub out: Outgoing,
+    /// From it.
+    pub into: Incoming,
+    /// Wakes it.
+    pub wake: Arc<Wake>,
+}
+
+impl Peer {
+    /// What two threads that are woken by these have of each other: of the second, and of the first.
+    #[must_use]
+    pub fn pair(first: &Arc<Wake>, second: &Arc<Wake>) -> (Self, Self) {
+        let ((there, from_first), (back, from_second)) = (ring(), ring());
+        let second_of_first = Self { out: there, into: from_second, wake: Arc::clone(second) };
+        (second_of_first, Self { out: back, into: from_first, wake: Arc::clone(first) })
+    }
+}
+
 /// A ring's two ends.
-pub(crate) fn ring() -> (Outgoing, Incoming) {
+#[must_use]
+pub fn ring() -> (Outgoing, Incoming) {
     let (producer, consumer) = RingBuffer::new(RING_BYTES);
     let networks = usize::from(Vid::MAX) + 1;
     let taken: Taken = (0..networks).map(|_| AtomicU32::new(0)).collect();
@@ -95,6 +124,7 @@ pub(crate) fn ring() -> (Outgoing, Incoming) {
 
 impl Outgoing {
     /// Copies a frame into the ring; `false` when the network has no room there.
+    #[must_use]
     pub fn push(&mut self, record: &Record, bytes: &[u8]) -> bool {
         let cost = RECORD_BYTES + bytes.len();
         let room = self.ring.slots();
@@ -116,13 +146,16 @@ impl Outgoing {
 }
 
 impl Incoming {
-    /// Whether something waits.
+    /// Whether nothing waits.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_none() && self.ring.is_empty()
     }
 
-    /// Copies the next frame into a slot of `pool`. `Ok(None)` when none waits; a frame for which there is no slot is
-    /// an error, and gone.
+    /// Copies the next frame into a slot of `pool`. `Ok(None)` when none waits.
+    ///
+    /// # Errors
+    /// The record of a frame for which there is no slot; the frame is gone.
     pub fn pop(&mut self, pool: &mut Pool) -> Result<Option<(Record, Packet)>, Record> {
         let record = match self.pending.take() {
             Some(record) => record,

@@ -1,0 +1,73 @@
+//! The header in front of a frame on a CPU queue, both ways: whose frame it is and where it came from, or is to go.
+//!
+//! Flow: card → CPU queue → **header**, frame → software plane; software plane → **header**, frame → CPU queue → card.
+//! Source: `hue_cpu_header_t` in `rtl/common/hue_pkg.sv`. Big endian; lengths in bytes.
+
+use hue_planes::ipv4::Outcome;
+use hue_tables::Vid;
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 16;
+/// The frame comes from a software plane and leaves without a further look.
+const FROM_PLANE: u8 = 1;
+
+/// Why a frame came to a CPU queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ToCpu {
+    /// Its network.
+    pub vid: Vid,
+    /// Index of the virtual port that it arrived on.
+    pub vport: u16,
+    /// What the plane said; `None` when it has not seen it: it stands still, or runs in software.
+    pub outcome: Option<Outcome>,
+    /// Port that it arrived on.
+    pub port_in: u8,
+}
+
+impl ToCpu {
+    /// Splits what came out of a CPU queue; in words when it makes no sense.
+    pub fn split(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
+        let Some((header, frame)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(format!("{} bytes on a CPU queue: expected a header of {HEADER_BYTES}", bytes.len()));
+        };
+        let [vid_high, vid_low, _, vport, outcome, port_in, _, _, length_high, length_low, ..] = *header;
+        let length = u16::from_be_bytes([length_high, length_low]);
+        if usize::from(length) != frame.len() {
+            return Err(format!("a CPU header says {length} bytes, {} follow", frame.len()));
+        }
+        let vid = u16::from_be_bytes([vid_high, vid_low]);
+        let vid = Vid::new(vid).ok_or_else(|| format!("a CPU header names network {vid}"))?;
+        let known = Outcome::from_code(outcome);
+        if outcome != 0 && known.is_none() {
+            return Err(format!("a CPU header names outcome {outcome}"));
+        }
+        Ok((Self { vid, vport: u16::from(vport), outcome: known, port_in }, frame))
+    }
+}
+
+/// The header of a frame that a software plane sends: the share of the output queue it takes, the port it leaves by.
+#[must_use]
+pub fn from_plane(net: u8, port_out: u8) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    (header[2], header[6], header[7]) = (net, port_out, FROM_PLANE);
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_or_refused() {
+        let mut bytes = vec![0, 7, 1, 2, 2, 3, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0xa, 0xb, 0xc];
+        let header =
+            ToCpu { vid: Vid::new(7).unwrap(), vport: 2, outcome: Some(Outcome::Arp), port_in: 3 };
+        assert_eq!(ToCpu::split(&bytes), Ok((header, &[0xa, 0xb, 0xc][..])));
+        for (at, value) in [(9, 4), (1, 0), (0, 0xff), (4, 31)] {
+            let before = std::mem::replace(&mut bytes[at], value);
+            assert!(ToCpu::split(&bytes).is_err(), "byte {at}");
+            bytes[at] = before;
+        }
+        assert!(ToCpu::split(&bytes[..15]).is_err());
+    }
+}

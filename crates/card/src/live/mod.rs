@@ -1,0 +1,133 @@
+//! The card as it runs: a thread of its own that clocks the twin while there is work and sleeps while there is none.
+//!
+//! Flow: wires → MAC ports of the card → planes → MAC ports → wires; what planes do not decide → CPU queues → workers of
+//! the software substrate, and what these send → CPU queues → MAC ports. Control changes the card by jobs ([`Runner`]),
+//! which the thread does between two rounds. Time stamps of frames are the host's time; simulated time runs as fast as
+//! the twin is clocked, and both are told ([`CardTotals`]).
+//! Invariants: the card is reached through registers and queues alone; frames keep their order on every path; a card
+//! that no longer moves or answers is told ([`CardEvent::Failed`]) and ends its thread, never the process.
+
+mod runner;
+mod totals;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use hue_demux::PortId;
+use hue_ports::{Pool, Region};
+use hue_substrate::handover::Peer;
+use hue_substrate::wake::{Wake, hurry};
+
+pub use self::runner::{Runner, WAITING_MAX};
+pub use self::totals::{CardTotals, Crossings, LivePortTotals};
+use crate::card::Card;
+use crate::device::Description;
+use crate::error::CardError;
+use crate::twin::Twin;
+
+/// What control wants done, between two rounds.
+type Job = Box<dyn FnOnce(&mut Runner) + Send>;
+
+/// What happens to a card by itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CardEvent {
+    /// A port failed and was closed.
+    Port {
+        /// The port.
+        id: PortId,
+        /// What happened.
+        error: String,
+    },
+    /// The card no longer works; its thread has ended.
+    Failed(String),
+}
+
+/// A running card, as control has it. Dropping it stops it and closes its ports.
+pub struct LiveCard {
+    description: Description,
+    jobs: Option<Sender<Job>>,
+    wake: Arc<Wake>,
+    region: Region,
+    totals: Arc<Mutex<CardTotals>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LiveCard {
+    /// Starts a card that has no ports yet. `peers` are the workers, who know the card's thread by `wake`; its packet
+    /// memory has `slots` slots of `slot_bytes` bytes. `events` is called on the card's thread.
+    ///
+    /// # Errors
+    /// `Access`; `Start` when there is no memory or no thread.
+    pub fn start(
+        mut card: Card<Twin>,
+        wake: Arc<Wake>,
+        peers: Vec<Peer>,
+        (slots, slot_bytes): (u32, u32),
+        events: impl Fn(CardEvent) + Send + 'static,
+    ) -> Result<Self, CardError> {
+        let start = |reason: String| CardError::Start { reason };
+        card.set_live()?;
+        let description = card.description().clone();
+        let pool = Pool::new(slots, slot_bytes).map_err(|error| start(error.to_string()))?;
+        let region = pool.region();
+        let (jobs, mailbox) = channel();
+        let totals = Arc::default();
+        let runner = Runner::new(card, pool, peers, Arc::clone(&wake), Arc::clone(&totals));
+        let mut runner = runner.map_err(|error| start(error.to_string()))?;
+        let thread = std::thread::Builder::new().name("hue-card".to_owned()).spawn(move || {
+            hurry();
+            let ended = catch_unwind(AssertUnwindSafe(|| runner.run(&mailbox, &events)));
+            let bug = || Err("a bug of hueplane stopped its thread; see the log, and report it".to_owned());
+            if let Err(reason) = ended.unwrap_or_else(|_| bug()) {
+                events(CardEvent::Failed(reason));
+            }
+        });
+        let thread = Some(thread.map_err(|error| start(error.to_string()))?);
+        Ok(Self { description, jobs: Some(jobs), wake, region, totals, thread })
+    }
+
+    /// What the image is.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// The packet memory that ports of the card are opened over.
+    #[must_use]
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Has the card's thread do something between two rounds; jobs are done in order. `false` when the thread has
+    /// ended.
+    pub fn tell(&self, job: impl FnOnce(&mut Runner) + Send + 'static) -> bool {
+        let Some(jobs) = &self.jobs else { return false };
+        let given = jobs.send(Box::new(job)).is_ok();
+        self.wake.notify();
+        given
+    }
+
+    /// What it did, as last published: while it works some thousand times a second, and before it sleeps.
+    #[must_use]
+    pub fn totals(&self) -> CardTotals {
+        totals::read(&self.totals)
+    }
+
+    /// Reads that from any thread.
+    #[must_use]
+    pub fn totals_reader(&self) -> Arc<Mutex<CardTotals>> {
+        Arc::clone(&self.totals)
+    }
+}
+
+impl Drop for LiveCard {
+    fn drop(&mut self) {
+        self.jobs = None;
+        self.wake.notify();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // one that panicked has told so itself
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! The card's thread: frames in, cycles, frames out.
+//!
+//! A round: a job of control → frames from wires and workers into the twin's queues outside its ports → some cycles →
+//! frames that left, to wires and workers. No more frames wait outside a port than [`WAITING_MAX`]: the others stay where
+//! they are, in the rings of sockets and workers, as they would in front of a card that is not asked for more.
+
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use hue_demux::PortId;
+use hue_ports::{DriverCounters, Packet, Pool, Port};
+use hue_substrate::handover::{Crossing, Peer, Record};
+use hue_substrate::wake::{Poller, Wake};
+use hue_tables::Vid;
+
+use super::totals::{CardTotals, LivePortTotals};
+use super::{CardEvent, Job};
+use crate::card::Card;
+use crate::cpu::{self, HEADER_BYTES, ToCpu};
+use crate::twin::Twin;
+
+/// Frames that wait outside a port of the card at most.
+pub const WAITING_MAX: usize = 64;
+/// CPU queues of a card; a network's frames take the one of its number modulo this.
+const CPU_QUEUES: u8 = 4;
+/// Cycles in one round at most: what leaves waits no longer for its way on.
+const ROUND_CYCLES: u64 = 256;
+/// Cycles without any beat moving after which the card counts as broken; as offline.
+const STILL_CYCLES_MAX: u64 = 200_000;
+/// How long a sleep lasts at most; ports tell their counters between two.
+const NAP: Duration = Duration::from_millis(250);
+/// The same while a wire has not taken everything, or cannot be waited for.
+const NAP_SHORT: Duration = Duration::from_micros(100);
+/// How long the thread looks for work before it sleeps.
+const IDLE_NS: u64 = 20_000;
+/// How often totals are published while there is work.
+const PUBLISH_NS: u64 = 1_000_000;
+/// How often ports are asked for their counters while there is work.
+const ASK_NS: u64 = 100_000_000;
+
+/// A wire of the card.
+struct Wire {
+    id: PortId,
+    port: Box<dyn Port>,
+    unflushed: bool,
+}
+
+/// See the head of this file. Jobs of control get it.
+pub struct Runner {
+    card: Card<Twin>,
+    pool: Pool,
+    peers: Vec<Peer>,
+    /// Peers that were given frames in this round.
+    notify: Vec<bool>,
+    wake: Arc<Wake>,
+    poller: Poller,
+    /// By the card's number.
+    wires: Vec<Option<Wire>>,
+    /// What earlier wires counted, and what was lost on the way to one.
+    bases: Vec<DriverCounters>,
+    /// The worker of each network, by VID.
+    homes: Box<[u8]>,
+    /// The card's number of each port, by id.
+    numbers: Box<[u8]>,
+    arrivals: Vec<Packet>,
+    failed: Vec<(usize, String)>,
+    totals: CardTotals,
+    published: Arc<Mutex<CardTotals>>,
+    clock: (Instant, u64),
+    now_ns: u64,
+    worked_ns: u64,
+    published_ns: u64,
+    asked_ns: u64,
+}
+
+/// In `homes` and `numbers`: none.
+const NONE: u8 = u8::MAX;
+
+impl Runner {
+    pub(super) fn new(
+        mut card: Card<Twin>,
+        pool: Pool,
+        peers: Vec<Peer>,
+        wake: Arc<Wake>,
+        published: Arc<Mutex<CardTotals>>,
+    ) -> std::io::Result<Self> {
+        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let epoch_ns = u64::try_from(epoch.as_nanos()).unwrap_or_default();
+        let ports = card.description().mac_ports as usize;
+        Ok(Self {
+            poller: Poller::new(&wake)?,
+            notify: vec![false; peers.len()],
+            wires: (0..ports).map(|_| None).collect(),
+            bases: vec![DriverCounters::default(); ports],
+            homes: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
+            numbers: vec![NONE; PortId::COUNT].into_boxed_slice(),
+            arrivals: Vec::with_capacity(WAITING_MAX),
+            failed: Vec::new(),
+            totals: CardTotals::default(),
+            clock: (Instant::now(), epoch_ns),
+            now_ns: epoch_ns,
+            worked_ns: 0,
+            published_ns: 0,
+            asked_ns: 0,
+            card,
+            pool,
+            peers,
+            wake,
+            published,
+        })
+    }
+
+    /// The card's driver.
+    pub fn card(&mut self) -> &mut Card<Twin> {
+        &mut self.card
+    }
+
+    /// Connects a port of the card, by its own number, to a wire: networks know it as `id`. One that was there is closed.
+    /// `false`, and the port is closed, when the card has no such number.
+    pub fn set_port(&mut self, number: u8, id: PortId, mut port: Box<dyn Port>) -> bool {
+        self.take_port(number);
+        let Some(place) = self.wires.get_mut(usize::from(number)) else {
+            port.close(&mut self.pool);
+            return false;
+        };
+        let driver = port.driver();
+        *place = Some(Wire { id, port, unflushed: false });
+        if let Some(of_id) = self.numbers.get_mut(id.index()) {
+            *of_id = number;
+        }
+        let counters = self.bases.get(usize::from(number)).copied().unwrap_or_default();
+        self.totals.ports.insert(number, LivePortTotals { id, driver, counters });
+        true
+    }
+
+    /// Closes a port; nothing happens when it is not open.
+    pub fn take_port(&mut self, number: u8) {
+        let Some(mut wire) = self.wires.get_mut(usize::from(number)).and_then(Option::take) else { return };
+        if let Some(base) = self.bases.get_mut(usize::from(number)) {
+            *base = sum(*base, wire.port.counters());
+        }
+        wire.port.close(&mut self.pool);
+        if let Some(of_id) = self.numbers.get_mut(wire.id.index()) {
+            *of_id = NONE;
+        }
+        self.totals.ports.remove(&number);
+    }
+
+    /// Says which worker decides frames of a network that the card does not.
+    pub fn set_home(&mut self, vid: Vid, worker: Option<usize>) {
+        if let Some(home) = self.homes.get_mut(vid.index()) {
+            *home = worker.and_then(|worker| u8::try_from(worker).ok()).unwrap_or(NONE);
+        }
+    }
+
+    /// Works until control lets go of the mailbox. The error says how the card broke.
+    pub(super) fn run(&mut self, jobs: &Receiver<Job>, events: &dyn Fn(CardEvent)) -> Result<(), String> {
+        let result = loop {
+            match jobs.try_recv() {
+                Ok(job) => job(self),
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => break Ok(()),
+            }
+            let worked = match self.round() {
+                Ok(worked) => worked,
+                Err(reason) => break Err(reason),
+            };
+            for (number, error) in std::mem::take(&mut self.failed) {
+                let Some(id) = self.wires.get(number).and_then(Option::as_ref).map(|wire| wire.id) else { continue };
+                self.take_port(number as u8); // below the card's ports
+                events(CardEvent::Port { id, error });
+            }
+            if worked {
+                self.worked_ns = self.now_ns;
+            } else if self.now_ns.saturating_sub(self.worked_ns) < IDLE_NS {
+                std::hint::spin_loop();
+            } else if !self.sleep(jobs) {
+                break Ok(());
+            }
+        };
+        for number in 0..self.wires.len() as u8 {
+            self.take_port(number);
+        }
+        self.publish();
+        result
+    }
+
+    /// One round; whether there was anything to do.
+    fn round(&mut self) -> Result<bool, String> {
+        self.now_ns = self.now();
+        let mut worked = self.receive();
+        worked |= self.receive_from_workers();
+        let twin = self.card.twin();
+        if !twin.idle() {
+            worked = true;
+            let began = Instant::now();
+            let ran = twin.run(ROUND_CYCLES);
+            self.totals.cycles += ran;
+            self.totals.clocking_ns += u64::try_from(began.elapsed().as_nanos()).unwrap_or_default();
+            self.watch_over()?;
+        }
+        worked |= self.deliver();
+        if worked {
+            self.flush();
+        }
+        for (peer, notify) in self.peers.iter().zip(&mut self.notify) {
+            if std::mem::take(notify) {
+                peer.wake.notify();
+            }
+        }
+        if self.now_ns.saturating_sub(self.published_ns) >= PUBLISH_NS {
+            self.publish();
+        }
+        Ok(worked)
+    }
+
+    /// Whether the card still does what it should.
+    fn watch_over(&mut self) -> Result<(), String> {
+        let twin = self.card.twin();
+        if let Some(failure) = twin.failure() {
+            return Err(format!("an assertion of the card failed: {failure}"));
+        }
+        let still = twin.still_cycles();
+        if still > STILL_CYCLES_MAX && !twin.idle() {
+            return Err(format!("nothing has moved in the card for {still} cycles, and it is not empty"));
+        }
+        Ok(())
+    }
+
+    /// Frames from wires.
+    fn receive(&mut self) -> bool {
+        let mut any = false;
+        for (number, place) in self.wires.iter_mut().enumerate() {
+            let Some(wire) = place else { continue };
+            let twin = self.card.twin();
+            let room = WAITING_MAX.saturating_sub(twin.waiting(number as u8));
+            if room == 0 {
+                any = true;
+                continue;
+            }
+            if let Err(error) = wire.port.receive(&mut self.pool, self.now_ns, &mut self.arrivals, room) {
+                self.failed.push((number, error.to_string()));
+            }
+            for packet in self.arrivals.drain(..) {
+                any = true;
+                // The port is one of the card's, and a slot is shorter than the longest frame.
+                let _ = twin.push(number as u8, packet.time_ns, 0, 0, packet.bytes(&self.pool));
+                self.pool.give(packet.slot);
+            }
+        }
+        any
+    }
+
+    /// Frames that networks in software send.
+    fn receive_from_workers(&mut self) -> bool {
+        let mut any = false;
+        let ports = self.wires.len() as u8;
+        for peer in 0..self.peers.len() {
+            for _ in 0..WAITING_MAX {
+                let twin = self.card.twin();
+                if (ports..ports + CPU_QUEUES).any(|queue| twin.waiting(queue) >= WAITING_MAX) {
+                    return true;
+                }
+                let Some(Peer { into, .. }) = self.peers.get_mut(peer) else { break };
+                let (record, packet) = match into.pop(&mut self.pool) {
+                    Ok(None) => break,
+                    Ok(Some(found)) => found,
+                    Err(record) => {
+                        self.totals.crossings.entry(record.vid).or_default().lost += 1;
+                        continue;
+                    }
+                };
+                any = true;
+                let number = self.numbers.get(record.port.index()).copied().unwrap_or(NONE);
+                let net = self.card.net(record.vid).filter(|_| number != NONE);
+                let sent = net.is_some_and(|net| self.send(net, number, &packet));
+                let crossings = self.totals.crossings.entry(record.vid).or_default();
+                if sent {
+                    crossings.from_software += 1;
+                    crossings.from_software_bytes += u64::from(packet.len);
+                } else {
+                    crossings.lost += 1;
+                }
+                self.pool.give(packet.slot);
+            }
+        }
+        any
+    }
+
+    /// Puts a frame of software onto a CPU queue.
+    fn send(&mut self, net: u8, number: u8, packet: &Packet) -> bool {
+        let header = cpu::from_plane(net, number);
+        let start = packet.start as usize;
+        // There is headroom before every frame of a pool.
+        let Some(at) = start.checked_sub(HEADER_BYTES) else { return false };
+        let queue = self.wires.len() as u8 + net % CPU_QUEUES;
+        let bytes = self.pool.bytes_mut();
+        let Some(place) = bytes.get_mut(at..start) else { return false };
+        place.copy_from_slice(&header);
+        let Some(whole) = bytes.get(at..start + packet.len as usize) else { return false };
+        self.card.twin().push(queue, self.now_ns, 0, 0, whole)
+    }
+
+    /// Frames that left the card.
+    fn deliver(&mut self) -> bool {
+        let mut any = false;
+        while let Some(frame) = self.card.twin().pop() {
+            any = true;
+            let number = usize::from(frame.port);
+            if number < self.wires.len() {
+                let Some(Some(wire)) = self.wires.get_mut(number) else { continue }; // nobody is there
+                let sent = match self.pool.copy_in(frame.bytes, self.now_ns) {
+                    None => false,
+                    Some(packet) => match wire.port.send(&mut self.pool, packet) {
+                        Ok(()) => true,
+                        Err(packet) => {
+                            self.pool.give(packet.slot);
+                            false
+                        }
+                    },
+                };
+                wire.unflushed |= sent;
+                if !sent && let Some(base) = self.bases.get_mut(number) {
+                    base.transmit_dropped += 1;
+                }
+                continue;
+            }
+            let Ok((header, bytes)) = ToCpu::split(frame.bytes) else {
+                self.totals.nonsense += 1;
+                continue;
+            };
+            let ToCpu { vid, vport, port_in, .. } = header;
+            let port = self.wires.get(usize::from(port_in)).and_then(Option::as_ref).map(|wire| wire.id);
+            let home = usize::from(self.homes.get(vid.index()).copied().unwrap_or(NONE));
+            let given = match (port, self.peers.get_mut(home)) {
+                (Some(port), Some(peer)) => {
+                    let time_ns = self.now_ns;
+                    let record =
+                        Record { crossing: Crossing::Arrived, port, vid, vport, time_ns, len: bytes.len() as u32 };
+                    peer.out.push(&record, bytes)
+                }
+                _ => false,
+            };
+            let crossings = self.totals.crossings.entry(vid).or_default();
+            match self.notify.get_mut(home).filter(|_| given) {
+                Some(notify) => {
+                    *notify = true;
+                    crossings.to_software += 1;
+                    crossings.to_software_bytes += bytes.len() as u64;
+                }
+                None => crossings.lost += 1,
+            }
+        }
+        any
+    }
+
+    /// Hands what wires hold to the kernel.
+    fn flush(&mut self) {
+        for (number, place) in self.wires.iter_mut().enumerate() {
+            let Some(wire) = place else { continue };
+            if !wire.unflushed {
+                continue;
+            }
+            match wire.port.flush(&mut self.pool) {
+                Ok(()) => wire.unflushed = wire.port.pending() > 0,
+                Err(error) => self.failed.push((number, error.to_string())),
+            }
+        }
+    }
+
+    /// Sleeps until there is work; `false` when control has let go.
+    fn sleep(&mut self, jobs: &Receiver<Job>) -> bool {
+        self.wires.iter_mut().flatten().for_each(|wire| wire.unflushed = true);
+        self.flush();
+        self.publish();
+        let blind = |wire: &Wire| wire.port.readiness().is_none();
+        let short = self.wires.iter().flatten().any(|wire| wire.unflushed || blind(wire));
+        let nap = if short { NAP_SHORT } else { NAP };
+        let (mut job, mut gone) = (None, false);
+        let Self { poller, wake, peers, wires, .. } = self;
+        let sockets = wires.iter().flatten().filter_map(|wire| wire.port.readiness());
+        let slept = poller.sleep(wake, nap, sockets, || {
+            match jobs.try_recv() {
+                Ok(found) => job = Some(found),
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => gone = true,
+            }
+            job.is_some() || gone || peers.iter().any(|peer| !peer.into.is_empty())
+        });
+        if slept {
+            self.totals.sleeps += 1;
+        }
+        if let Some(job) = job {
+            job(self);
+        }
+        !gone
+    }
+
+    /// Makes totals visible.
+    fn publish(&mut self) {
+        self.published_ns = self.now_ns;
+        if self.now_ns.saturating_sub(self.asked_ns) >= ASK_NS {
+            self.asked_ns = self.now_ns;
+            for (number, wire) in (0u8..).zip(&self.wires) {
+                let base = self.bases.get(usize::from(number)).copied().unwrap_or_default();
+                if let (Some(wire), Some(totals)) = (wire, self.totals.ports.get_mut(&number)) {
+                    totals.counters = sum(base, wire.port.counters());
+                }
+            }
+        }
+        self.totals.cycles = self.card.twin().cycles();
+        self.published.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.totals);
+    }
+
+    fn now(&self) -> u64 {
+        let (start, epoch_ns) = self.clock;
+        epoch_ns.saturating_add(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+fn sum(one: DriverCounters, other: DriverCounters) -> DriverCounters {
+    DriverCounters {
+        received_packets: one.received_packets + other.received_packets,
+        received_bytes: one.received_bytes + other.received_bytes,
+        sent_packets: one.sent_packets + other.sent_packets,
+        sent_bytes: one.sent_bytes + other.sent_bytes,
+        receive_dropped: one.receive_dropped + other.receive_dropped,
+        transmit_dropped: one.transmit_dropped + other.transmit_dropped,
+        policed: one.policed + other.policed,
+        nobody: one.nobody + other.nobody,
+    }
+}

@@ -1,0 +1,57 @@
+//! What a running card did, beside what its own counters say.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use hue_demux::PortId;
+use hue_ports::{Driver, DriverCounters};
+use hue_tables::Vid;
+
+/// What a running card did.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct CardTotals {
+    /// Clock cycles since it started. At the image's clock they last as long as a card would have taken.
+    pub cycles: u64,
+    /// Nanoseconds that the host took for them: the time in which the twin was clocked.
+    pub clocking_ns: u64,
+    /// Times it went to sleep as there was nothing to do.
+    pub sleeps: u64,
+    /// Its ports that are open, by the card's own numbers.
+    pub ports: BTreeMap<u8, LivePortTotals>,
+    /// What went between the card and software, by network.
+    pub crossings: BTreeMap<Vid, Crossings>,
+    /// Frames on CPU queues that made no sense.
+    pub nonsense: u64,
+}
+
+/// Frames of a network between the card and software.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Crossings {
+    /// Frames for software to decide.
+    pub to_software: u64,
+    /// Bytes of them.
+    pub to_software_bytes: u64,
+    /// Frames that software sends by a port of the card.
+    pub from_software: u64,
+    /// Bytes of them.
+    pub from_software_bytes: u64,
+    /// Frames of both sorts that there was no room for, or no port or network any more.
+    pub lost: u64,
+}
+
+/// A wire of the card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LivePortTotals {
+    /// The port, as networks name it.
+    pub id: PortId,
+    /// How it reaches its wire.
+    pub driver: Driver,
+    /// What it counted, earlier ports of this number included.
+    pub counters: DriverCounters,
+}
+
+/// A copy of what was published last.
+pub fn read(totals: &Mutex<CardTotals>) -> CardTotals {
+    // Published as a whole, so that a panic elsewhere leaves it sound.
+    totals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}

@@ -1,0 +1,500 @@
+//! The card of the node: which networks run on it, and the ports that are its own.
+//!
+//! Flow: documents → **here** → jobs of the card's thread → rows of its tables; what comes of them → messages → here. Every
+//! network is in software too, with the same routes: there the card sends what its planes do not decide, and there a
+//! network goes when the card cannot have it. A network with a port on the card is *seated*: the card knows its frames
+//! and hands them to software. Once its table is complete it is written to the card beside, piece by piece; then one row
+//! says that the card decides. Changes of routes go to both, software first.
+//! Invariants: nobody waits for the card; a network that does not fit, and every one when the card fails, runs in software.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use hue_card::{Card, CardEvent, LiveCard, Runner, Twin};
+use hue_demux::{Match, PortId};
+use hue_intent::Placement;
+use hue_planes::Adjacency;
+use hue_ports::{Driver, Port};
+use hue_substrate::wake::Wake;
+use hue_substrate::{Program, Substrate, SubstrateError};
+use hue_tables::{Change, NextHop, Vid};
+use tokio::sync::oneshot;
+
+use super::About;
+use super::core::{Message, Node};
+use super::networks::Entry;
+use super::view::CardView;
+use crate::api::{CardInfo, EventKind, NetworkState};
+
+/// Routes or next hops that one job of the card's thread writes: frames wait no longer than that takes.
+const PIECE_ROWS: usize = 64;
+/// Packet slots of the card's thread.
+const SLOTS: u32 = 16_384;
+
+/// What stands for ports that are not the card's in programs for it.
+const ELSEWHERE: PortId = PortId::new(u8::MAX);
+
+/// The card and what is on it.
+pub struct CardSide {
+    want: hue_intent::Card,
+    live: LiveCard,
+    started: Instant,
+    /// The card's number of each of its ports.
+    numbers: BTreeMap<PortId, u8>,
+    seats: BTreeMap<Vid, Seat>,
+}
+
+/// A network that the card knows.
+struct Seat {
+    /// What it knows it by.
+    program: Program,
+    stage: Stage,
+    /// Why its table on the card is not right; set by the card's thread, which then does no more of what was told it.
+    broken: Arc<OnceLock<String>>,
+}
+
+/// Where a network runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// In software.
+    Software,
+    /// The same, and its table is being written to the card.
+    Filling,
+    /// On the card.
+    Card,
+}
+
+/// What the card's thread tells.
+pub enum CardNews {
+    /// Something happened by itself.
+    Event(CardEvent),
+    /// Networks cannot be seated.
+    Refused(Vec<Vid>, String),
+    /// A network's table is on the card, and the card decides; or why not.
+    Filled(Vid, Arc<OnceLock<String>>),
+    /// A network's table could not follow: it runs in software.
+    Fell(Vid, Arc<OnceLock<String>>),
+}
+
+/// What the card counted of a network.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CardCounts {
+    /// By outcome, since it was seated.
+    pub outcomes: hue_planes::Counters,
+    /// Bytes of frames received.
+    pub received_bytes: u64,
+    /// Bytes of frames sent, those that software sends by the card among them.
+    pub sent_bytes: u64,
+}
+
+impl Node {
+    /// Brings the card to what is desired. Ports are tended to after that.
+    pub(super) fn reconcile_card(&mut self) {
+        let want = self.desired.intent.node.spec.card.clone();
+        if self.card.as_ref().map(|card| &card.want) == want.as_ref() {
+            return;
+        }
+        let mut moved = self.drop_card("the card is another one now");
+        self.card_problem = None;
+        if let Some(want) = want {
+            let names: Vec<String> = want.ports.iter().map(ToString::to_string).collect();
+            match self.start_card(want) {
+                Ok(card) => {
+                    let description = card.live.description();
+                    let text = format!("the card runs image '{}': {}", description.name, words(description));
+                    self.shared.events.add(EventKind::CardUp, About::Node, text);
+                    self.card = Some(card);
+                }
+                Err(why) => self.card_is_down(why),
+            }
+            for name in &names {
+                self.close_port(name, "it is the card's now");
+            }
+            moved.extend(names);
+            let seated: Vec<String> = self.networks.keys().cloned().collect();
+            self.seat(&seated.iter().map(String::as_str).collect::<Vec<_>>());
+            seated.iter().for_each(|name| self.place(name));
+        }
+        moved.iter().for_each(|name| self.tend_port(name));
+        self.changed = true;
+    }
+
+    fn start_card(&mut self, want: hue_intent::Card) -> Result<CardSide, String> {
+        self.fit_memory();
+        let text = |error: hue_card::CardError| error.to_string();
+        let image = self.images.load(want.twin.image.as_str()).map_err(text)?;
+        let mut card = Card::new(image.start().map_err(text)?).map_err(text)?;
+        let ports = card.description().mac_ports as usize;
+        if want.ports.len() > ports {
+            return Err(format!("{} ports: image '{}' has {ports}", want.ports.len(), want.twin.image));
+        }
+        let ids = &self.desired.ids.ports;
+        let numbers = want.ports.iter().zip(0u8..).filter_map(|(name, number)| Some((*ids.get(name.as_str())?, number)));
+        let numbers = numbers.collect();
+        let wake = Arc::new(Wake::new().map_err(|error| error.to_string())?);
+        let peers = self.live.invite(&wake).map_err(|error| error.to_string())?;
+        let sender = self.sender.clone();
+        // The node ends the card before it ends itself.
+        let events = move |event| drop(sender.send(Message::Card(CardNews::Event(event))));
+        let memory = (SLOTS, self.memory.slot_bytes);
+        let live = LiveCard::start(card, wake, peers, memory, events).map_err(text)?;
+        Ok(CardSide { want, live, started: Instant::now(), numbers, seats: BTreeMap::new() })
+    }
+
+    /// Lets go of the card: its networks run in software. Gives the names of ports that were its own.
+    fn drop_card(&mut self, why: &str) -> Vec<String> {
+        let Some(card) = &self.card else { return Vec::new() };
+        let names: Vec<String> = card.want.ports.iter().map(ToString::to_string).collect();
+        for name in &names {
+            self.close_port(name, why);
+        }
+        // Its thread closes what it has before it ends.
+        let Some(CardSide { live, seats, .. }) = self.card.take() else { return names };
+        drop(live);
+        self.live.dismiss();
+        for vid in seats.into_keys() {
+            if let Some(entry) = self.entry_of(vid) {
+                (entry.on_card, entry.why_soft) = (false, None);
+            }
+        }
+        self.changed = true;
+        names
+    }
+
+    fn card_is_down(&mut self, why: String) {
+        self.shared.events.add(EventKind::CardDown, About::Node, why.clone());
+        self.card_problem = Some(format!("card: {why}"));
+        self.changed = true;
+    }
+
+    fn entry_of(&mut self, vid: Vid) -> Option<&mut Entry> {
+        self.networks.get_mut(self.vids.get(&vid)?)
+    }
+
+    /// The card's number of a port that is the card's, and the memory that the port is opened over.
+    pub(super) fn card_port(&self, name: &str) -> Option<(u8, hue_ports::Region)> {
+        let card = self.card.as_ref()?;
+        let number = card.want.ports.iter().position(|port| port.as_str() == name)?;
+        Some((u8::try_from(number).ok()?, card.live.region().clone()))
+    }
+
+    /// Gives an open port to the card.
+    pub(super) fn give_to_card(&mut self, number: u8, id: PortId, port: Box<dyn Port>) -> Result<Driver, String> {
+        let gone = || "the card's thread has ended".to_owned();
+        let driver = port.driver();
+        let card = self.card.as_ref().ok_or_else(gone)?;
+        if !card.live.tell(move |runner| drop(runner.set_port(number, id, port))) {
+            return Err(gone());
+        }
+        self.live.lend_port(id, driver).map_err(|error| error.to_string())?;
+        Ok(driver)
+    }
+
+    /// Closes a port that the card has.
+    pub(super) fn take_from_card(&self, name: &str) {
+        if let (Some((number, _)), Some(card)) = (self.card_port(name), &self.card) {
+            card.live.tell(move |runner| runner.take_port(number));
+        }
+    }
+
+    /// Tells the card how frames of loaded networks are found; software decides them from then on. Those that it knows as
+    /// they are stay where they are.
+    pub(super) fn seat(&mut self, names: &[&str]) {
+        let Some(card) = &mut self.card else { return };
+        let networks = &self.networks;
+        let known = |name: &&&str| {
+            let have = networks.get(**name).and_then(|entry| entry.have.as_ref());
+            have.is_some_and(|have| {
+                card.seats.get(&have.program.vid).is_some_and(|seat| seat.program == have.program)
+            })
+        };
+        let new: Vec<&str> = names.iter().filter(|name| !known(name)).copied().collect();
+        self.seat_anew(&new);
+    }
+
+    /// The same; what the card has of their tables does not hold any more.
+    pub(super) fn seat_anew(&mut self, names: &[&str]) {
+        let Some(card) = &mut self.card else { return };
+        let mut programs = Vec::new();
+        let mut homes = Vec::new();
+        for name in names {
+            let Some(entry) = self.networks.get_mut(*name) else { continue };
+            let Some(have) = entry.have.clone() else { continue };
+            let vid = have.program.vid;
+            if !have.program.ports.iter().any(|port| card.numbers.contains_key(&port.port)) {
+                continue;
+            }
+            (entry.on_card, entry.why_soft) = (false, None);
+            let program = have.program.clone();
+            let seat = Seat { program, stage: Stage::Software, broken: Arc::default() };
+            // What is under way for the seat before it comes to nothing.
+            if let Some(before) = card.seats.insert(vid, seat) {
+                let _ = before.broken.set("the network has changed".to_owned());
+            }
+            programs.push(card.on_card(&have.program));
+            homes.push((vid, self.live.home(vid)));
+        }
+        if programs.is_empty() {
+            return;
+        }
+        let sender = self.sender.clone();
+        card.live.tell(move |runner| {
+            homes.into_iter().for_each(|(vid, home)| runner.set_home(vid, home));
+            if let Err(error) = runner.card().load_in_software(&programs) {
+                let vids = programs.iter().map(|program| program.vid).collect();
+                let _ = sender.send(Message::Card(CardNews::Refused(vids, error.to_string())));
+            }
+        });
+    }
+
+    /// Takes a network from the card.
+    pub(super) fn unseat(&mut self, vid: Vid) {
+        let Some(card) = &mut self.card else { return };
+        let Some(seat) = card.seats.remove(&vid) else { return };
+        let _ = seat.broken.set("the network is gone".to_owned());
+        card.live.tell(move |runner| {
+            runner.set_home(vid, None);
+            // One that was refused is not there.
+            let _ = runner.card().unload(&[vid]);
+        });
+    }
+
+    /// Lets a network whose table is complete run on the card, if it shall and can.
+    pub(super) fn place(&mut self, name: &str) {
+        let Some(card) = &mut self.card else { return };
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = entry.have.clone() else { return };
+        let program = &have.program;
+        let Some(seat) = card.seats.get_mut(&program.vid).filter(|seat| seat.stage == Stage::Software) else {
+            return;
+        };
+        if entry.state != NetworkState::Running || entry.torn {
+            return;
+        }
+        let elsewhere = program.ports.iter().find(|port| !card.numbers.contains_key(&port.port));
+        let why = match (have.network.spec.placement, elsewhere) {
+            (Placement::Soft, _) => Some("its document says so".to_owned()),
+            (_, Some(port)) => Some(format!("its port '{}' is not one of the card's", port.name)),
+            (_, None) => None,
+        };
+        self.changed = true;
+        if why.is_some() {
+            entry.why_soft = why;
+            return;
+        }
+        entry.why_soft = None;
+        let (hops, routes) = entry.rib.handed_out();
+        seat.stage = Stage::Filling;
+        let (vid, broken) = (program.vid, Arc::clone(&seat.broken));
+        let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
+        let routes: Vec<Change<u32>> = routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
+        card.tell(&broken, |_, _| {}, move |card| card.take_plane(vid));
+        card.write(vid, &broken, &hops, &routes, |_, _| {});
+        let bare = card.on_card(program);
+        let sender = self.sender.clone();
+        card.live.tell(move |runner| {
+            let card = runner.card();
+            if broken.get().is_none()
+                && let Err(error) = card.steer(vid, false)
+            {
+                let _ = broken.set(error.to_string());
+            }
+            if broken.get().is_some() {
+                // What was written of its table is of no use. It was there without one, so that it fits.
+                let _ = card.load_in_software(&[bare]);
+            }
+            let _ = sender.send(Message::Card(CardNews::Filled(vid, broken)));
+        });
+    }
+
+    /// A network's table has changed in software: the card follows.
+    pub(super) fn mirror(&self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
+        let Some(card) = &self.card else { return };
+        let Some(seat) = card.seats.get(&vid).filter(|seat| seat.stage != Stage::Software) else { return };
+        let (sender, broken) = (self.sender.clone(), Arc::clone(&seat.broken));
+        card.write(vid, &seat.broken, hops, routes, move |runner, _| {
+            // Software has it all: the network goes there at once.
+            let _ = runner.card().steer(vid, true);
+            let _ = sender.send(Message::Card(CardNews::Fell(vid, Arc::clone(&broken))));
+        });
+    }
+
+    /// What the card's thread told.
+    pub(super) fn card_news(&mut self, news: CardNews) {
+        match news {
+            CardNews::Event(CardEvent::Port { id, error }) => {
+                let found = self.ports.iter().find(|(_, port)| port.id == id);
+                if let Some(name) = found.map(|(name, _)| name.clone()) {
+                    self.port_broke(&name, &error);
+                }
+            }
+            CardNews::Event(CardEvent::Failed(why)) => {
+                let why = format!("it failed, and its networks run in software: {why}");
+                let moved = self.drop_card(&why);
+                self.card_is_down(why);
+                moved.iter().for_each(|name| self.tend_port(name));
+            }
+            CardNews::Refused(vids, why) => {
+                for vid in vids {
+                    let Some(name) = self.vids.get(&vid).cloned() else { continue };
+                    if let Some(card) = &mut self.card {
+                        card.seats.remove(&vid);
+                    }
+                    self.degrade(&name, format!("the card cannot find its frames: {why}"));
+                }
+            }
+            CardNews::Filled(vid, broken) => self.filled(vid, &broken),
+            CardNews::Fell(vid, broken) => self.fell(vid, &broken),
+        }
+    }
+
+    fn filled(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) {
+        let Some(seat) = self.seat_of(vid, broken) else { return };
+        let why = broken.get().cloned();
+        seat.stage = if why.is_none() { Stage::Card } else { Stage::Software };
+        if why.is_some() {
+            // The next try begins anew.
+            seat.broken = Arc::default();
+        }
+        let Some(name) = self.vids.get(&vid).cloned() else { return };
+        let Some(entry) = self.networks.get_mut(&name) else { return };
+        entry.on_card = why.is_none();
+        let text = match &why {
+            None => "the network runs on the card".to_owned(),
+            Some(why) => format!("the network runs in software: the card cannot have it: {why}"),
+        };
+        if entry.why_soft != why || why.is_none() {
+            self.shared.events.add(EventKind::Placed, About::Network(&name), text);
+        }
+        entry.why_soft = why;
+        self.changed = true;
+    }
+
+    fn fell(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) {
+        if self.seat_of(vid, broken).is_none() {
+            return;
+        }
+        let Some(name) = self.vids.get(&vid).cloned() else { return };
+        let why = broken.get().cloned().unwrap_or_default();
+        self.seat_anew(&[&name]);
+        if let Some(entry) = self.networks.get_mut(&name) {
+            let text = format!("the network runs in software: its routes no longer fit the card: {why}");
+            self.shared.events.add(EventKind::Placed, About::Network(&name), text);
+            entry.why_soft = Some(why);
+        }
+        self.changed = true;
+    }
+
+    /// The seat that is meant, if it is still that one.
+    fn seat_of(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) -> Option<&mut Seat> {
+        let seat = self.card.as_mut()?.seats.get_mut(&vid)?;
+        Arc::ptr_eq(&seat.broken, broken).then_some(seat)
+    }
+
+    /// Asks the card for its counters of networks; the answer comes when its thread has read them.
+    pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<BTreeMap<Vid, CardCounts>>> {
+        let card = self.card.as_ref()?;
+        let vids: Vec<Vid> = card.seats.keys().copied().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
+        let (reply, answer) = oneshot::channel();
+        card.live.tell(move |runner| drop(reply.send(counts(runner, vids))));
+        Some(answer)
+    }
+}
+
+impl CardSide {
+    /// What everybody may see of it.
+    pub(super) fn view(&self) -> CardView {
+        let description = self.live.description();
+        let api = CardInfo {
+            image: description.name.clone(),
+            bus_bits: 8 * description.bus_bytes,
+            clock_khz: description.clock_khz,
+            layout: description.layout.name().to_owned(),
+            networks_max: description.nets,
+            ports: self.want.ports.iter().map(ToString::to_string).collect(),
+            cycles: 0,
+            simulated_seconds: 0.0,
+            clocking_seconds: 0.0,
+            wall_seconds: 0.0,
+        };
+        CardView { api, started: self.started, totals: self.live.totals_reader() }
+    }
+
+    fn number(&self, port: PortId) -> PortId {
+        self.numbers.get(&port).copied().map_or(ELSEWHERE, PortId::new)
+    }
+
+    /// A program in the card's own numbers.
+    fn on_card(&self, program: &Program) -> Program {
+        let mut program = program.renumbered(|port| self.number(port));
+        // Frames of other ports never come here.
+        program.rows.retain(|row| match row.select {
+            Match::Mac { port, .. } | Match::Port(port) | Match::Inner { port: Some(port), .. } => port != ELSEWHERE,
+            Match::Inner { port: None, .. } => true,
+        });
+        program
+    }
+
+    /// Has the card's thread write changes of a table, piece by piece, until one fails; `failed` is called then.
+    fn write(
+        &self,
+        vid: Vid,
+        broken: &Arc<OnceLock<String>>,
+        hops: &[(u16, Adjacency)],
+        routes: &[Change<u32>],
+        failed: impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static,
+    ) {
+        let hops: Vec<(NextHop, Adjacency)> = hops
+            .iter()
+            .filter_map(|(index, hop)| Some((NextHop::new(*index)?, hop.on_port(self.number(hop.port())))))
+            .collect();
+        for piece in hops.chunks(PIECE_ROWS).map(<[_]>::to_vec) {
+            self.tell(broken, failed.clone(), move |card| card.update_hops(vid, &piece));
+        }
+        for piece in routes.chunks(PIECE_ROWS).map(<[_]>::to_vec) {
+            self.tell(broken, failed.clone(), move |card| card.update_routes(vid, &piece));
+        }
+    }
+
+    /// Has the card's thread do one thing, if nothing failed before.
+    fn tell(
+        &self,
+        broken: &Arc<OnceLock<String>>,
+        failed: impl FnOnce(&mut Runner, &SubstrateError) + Send + 'static,
+        work: impl FnOnce(&mut Card<Twin>) -> Result<(), SubstrateError> + Send + 'static,
+    ) {
+        let broken = Arc::clone(broken);
+        self.live.tell(move |runner| {
+            if broken.get().is_some() {
+                return;
+            }
+            if let Err(error) = work(runner.card()) {
+                let _ = broken.set(error.to_string());
+                failed(runner, &error);
+            }
+        });
+    }
+}
+
+/// What a card is, for people.
+fn words(description: &hue_card::Description) -> String {
+    format!(
+        "{} bits at {} MHz, {}, up to {} networks",
+        8 * description.bus_bytes,
+        f64::from(description.clock_khz) / 1000.0,
+        description.layout.name(),
+        description.nets
+    )
+}
+
+/// Reads counters of networks; of one that cannot be read nothing.
+fn counts(runner: &mut Runner, vids: Vec<Vid>) -> BTreeMap<Vid, CardCounts> {
+    let card = runner.card();
+    let one = |vid: Vid| {
+        let outcomes = card.read_counters(vid).ok()??;
+        let (received_bytes, sent_bytes) = card.read_bytes(vid).ok()??;
+        Some((vid, CardCounts { outcomes, received_bytes, sent_bytes }))
+    };
+    vids.into_iter().filter_map(one).collect()
+}

@@ -1,0 +1,185 @@
+//! Networks on the card: its twin carries the traffic of real hosts.
+
+use std::process::Stdio;
+
+use hue_e2e::document::all;
+use hue_e2e::lab::Pair;
+use hue_e2e::traffic::Flow;
+use hue_e2e::{Cli, Daemon, Lab, can_run, images, until};
+use serde_json::Value;
+
+/// The node's document with a card that has all its ports.
+fn node(lab: &Lab, image: &str) -> String {
+    let ports = lab.ports().join(", ");
+    format!("{}  card: {{twin: {{image: {image}}}, ports: [{ports}]}}\n", lab.node_document(""))
+}
+
+fn start(lab: &Lab, names: &[&str], documents: &[String]) -> Daemon {
+    let mut cli = Cli::new(lab);
+    cli.images = Some(images::folder(names));
+    let daemon = Daemon::start_with(lab, &cli, &[]);
+    daemon.cli.apply(&all(documents), &[]);
+    daemon
+}
+
+fn network(daemon: &Daemon, name: &str) -> Value {
+    daemon.cli.json(&["get", "networks", name])
+}
+
+fn runs_on(daemon: &Daemon, name: &str, substrate: &str) {
+    until(&format!("{name} runs on {substrate}"), 20, || network(daemon, name)["substrate"] == substrate);
+}
+
+/// TCP from the left host to the right one and back: bytes that arrived each way.
+fn iperf(pair: &Pair, size: &str) -> [u64; 2] {
+    let mut server = hue_e2e::shell::command("iperf3");
+    let server = pair.right.space.spawn(server.args(["-s", "-1"]).stdout(Stdio::null()));
+    until("iperf3 listens", 10, || {
+        pair.right.space.run("ss", &["-Hltn", "sport = :5201"]).stdout.contains("5201")
+    });
+    let client = ["-c", &pair.right.address.to_string(), "-n", size, "--bidir", "-J"];
+    let json = pair.left.space.run("iperf3", &client).expect_ok().json();
+    drop(server.wait_with_output());
+    ["sum_received", "sum_received_bidir_reverse"].map(|sum| json["end"][sum]["bytes"].as_u64().unwrap_or(0))
+}
+
+#[test]
+fn hosts_reach_each_other_through_the_card() {
+    if !can_run(&["iperf3"]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let red = lab.pair("red", 1, 1, [0, 1]);
+    let blue = lab.pair("blue", 2, 2, [0, 1]);
+    // On the same ports, but its plane is to run in software: the card hands it its frames.
+    let soft = lab.pair("soft", 3, 3, [0, 1]);
+    let in_software = soft.document.clone().with("placement", "soft");
+    let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml(), in_software.yaml()];
+    let daemon = start(&lab, &["default"], &documents);
+    for (pair, substrate) in [(&red, "card"), (&blue, "card"), (&soft, "soft")] {
+        runs_on(&daemon, pair.name(), substrate);
+    }
+    assert!(network(&daemon, soft.name())["why_soft"].as_str().unwrap_or("").contains("document"));
+    let card = &daemon.cli.json(&["get", "nodes"])[0]["card"];
+    assert_eq!((&card["image"], &card["bus_bits"]), (&"default".into(), &256.into()), "{card}");
+
+    for pair in [&red, &blue, &soft] {
+        pair.warm_up();
+        assert_eq!(pair.left.ping(pair.right.address, 20), 20, "{}", pair.name());
+        assert_eq!(pair.right.ping(pair.left.address, 5), 5, "{}", pair.name());
+        // The router itself, on both sides, and one that says that a packet has come too far.
+        assert_eq!(pair.left.ping(pair.left.router, 3), 3, "{}", pair.name());
+        assert_eq!(pair.left.ping(pair.right.router, 3), 3, "{}", pair.name());
+        let expired = pair.left.ping_with(pair.right.address, 1, &["-t", "1"]).stdout;
+        assert!(expired.contains("Time to live exceeded"), "{}: {expired}", pair.name());
+    }
+
+    // What the planes of the card forward never comes to software.
+    let before = daemon.cli.stats(red.name());
+    let flow = Flow::start(&red.left, &red.right, 500, 200);
+    until("a thousand packets", 20, || flow.received() >= 1_000);
+    let report = flow.stop();
+    assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+    let after = daemon.cli.stats(red.name());
+    let grew = |field: &str| after[field].as_u64().unwrap_or(0) - before[field].as_u64().unwrap_or(0);
+    assert!(grew("forwarded") >= report.sent, "{before} {after}");
+    assert!(grew("received_bytes") >= 200 * report.sent && grew("sent_bytes") >= 200 * report.sent);
+    let by_port = |stats: &Value| -> u64 {
+        let ports = stats["ports"].as_array().into_iter().flatten();
+        ports.filter_map(|port| port["forwarded"].as_u64()).sum()
+    };
+    assert_eq!(by_port(&before), by_port(&after), "software forwarded nothing");
+    for field in ["received", "forwarded", "punted", "dropped"] {
+        assert!(after[field].is_u64(), "{after}");
+    }
+    let sum = ["forwarded", "punted", "dropped"].iter().filter_map(|field| after[*field].as_u64()).sum::<u64>();
+    assert_eq!(after["received"].as_u64(), Some(sum), "{after}");
+
+    for pair in [&red, &soft] {
+        let bytes = iperf(pair, "4M");
+        assert!(bytes.iter().all(|bytes| *bytes >= 1_000_000), "{}: {bytes:?}", pair.name());
+    }
+    let card = &daemon.cli.json(&["get", "nodes"])[0]["card"];
+    let number = |field: &str| card[field].as_f64().unwrap_or(0.0);
+    assert!(number("cycles") > 0.0 && number("simulated_seconds") > 0.0 && number("clocking_seconds") > 0.0, "{card}");
+}
+
+#[test]
+fn routes_and_networks_of_the_card_change_while_it_runs() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let red = lab.pair("red", 1, 1, [0, 1]);
+    let blue = lab.pair("blue", 2, 2, [0, 1]);
+    let daemon = start(&lab, &["default"], &[node(&lab, "default"), red.document.yaml()]);
+    runs_on(&daemon, red.name(), "card");
+    red.warm_up();
+    let flow = Flow::start(&red.left, &red.right, 500, 200);
+    // A route more, from the network's own control plane: the card has it, too.
+    red.right.space.ip(&["address", "add", "10.77.0.1/32", "dev", "lo"]);
+    let to = std::net::Ipv4Addr::new(10, 77, 0, 1);
+    assert_eq!(red.left.ping(to, 1), 0);
+    let via = red.right.address.to_string();
+    daemon.cli.exec(red.name(), &["ip", "route", "add", "10.77.0.0/16", "via", &via]).expect_ok();
+    until("the new route works", 10, || red.left.ping(to, 1) == 1);
+    let forwarded = |daemon: &Daemon| daemon.cli.stats(red.name())["ports"][0]["forwarded"].as_u64();
+    let in_software = forwarded(&daemon);
+    assert_eq!(red.left.ping(to, 3), 3);
+    assert_eq!(forwarded(&daemon), in_software, "the card forwards by the new route");
+    daemon.cli.exec(red.name(), &["ip", "route", "del", "10.77.0.0/16"]).expect_ok();
+    until("the route is gone", 10, || red.left.ping(to, 1) == 0);
+
+    // A network comes and goes beside it.
+    daemon.cli.apply(&all(&[node(&lab, "default"), red.document.yaml(), blue.document.yaml()]), &[]);
+    runs_on(&daemon, blue.name(), "card");
+    blue.warm_up();
+    assert_eq!(blue.left.ping(blue.right.address, 5), 5);
+    daemon.cli.run(&["delete", "network", blue.name(), "--yes"]).expect_ok();
+    assert_eq!(blue.left.ping_with(blue.right.address, 1, &["-W", "1"]).ok(), false);
+    let report = flow.stop();
+    assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+
+    // Without a card, the same network runs on in software; with one again, on it.
+    daemon.cli.apply(&all(&[lab.node_document(""), red.document.yaml()]), &[]);
+    runs_on(&daemon, red.name(), "soft");
+    until("hosts reach each other in software", 10, || red.left.ping(red.right.address, 1) == 1);
+    daemon.cli.apply(&all(&[node(&lab, "default"), red.document.yaml()]), &[]);
+    runs_on(&daemon, red.name(), "card");
+    until("hosts reach each other through the card", 10, || red.left.ping(red.right.address, 1) == 1);
+}
+
+#[test]
+fn what_does_not_fit_the_card_runs_in_software() {
+    if !can_run(&[]) {
+        return;
+    }
+    // An image with three planes, four networks; and one of them has more routes than a plane has rows.
+    let lab = Lab::new(2);
+    let pairs: Vec<Pair> = (1..=4).map(|n| lab.pair(&format!("n{n}"), n, n, [0, 1])).collect();
+    let many: Vec<String> = (0..40).map(|n| format!("{{to: 10.200.{n}.0/24, via: 10.1.2.2}}")).collect();
+    let mut documents = vec![node(&lab, "tcam3")];
+    documents.push(pairs[0].document.clone().with("routes", &format!("[{}]", many.join(", "))).yaml());
+    documents.extend(pairs[1..].iter().map(|pair| pair.document.yaml()));
+    let daemon = start(&lab, &["tcam3"], &documents);
+    runs_on(&daemon, pairs[0].name(), "soft");
+    for pair in &pairs[1..] {
+        runs_on(&daemon, pair.name(), "card");
+    }
+    until("it says why", 10, || {
+        network(&daemon, pairs[0].name())["why_soft"].as_str().is_some_and(|why| why.contains("tcam3"))
+    });
+    for pair in &pairs {
+        pair.warm_up();
+        assert_eq!(pair.left.ping(pair.right.address, 5), 5, "{}", pair.name());
+    }
+    // An image that is not there: everything runs in software, and the status says why.
+    documents[0] = node(&lab, "none");
+    daemon.cli.apply(&all(&documents), &[]);
+    for pair in &pairs {
+        runs_on(&daemon, pair.name(), "soft");
+        until("hosts reach each other", 10, || pair.left.ping(pair.right.address, 1) == 1);
+    }
+    let status = daemon.cli.json(&["status"]);
+    assert!(status["problems"].to_string().contains("no image 'none'"), "{status}");
+}
