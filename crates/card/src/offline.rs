@@ -90,6 +90,7 @@ impl Card<Twin> {
     pub fn set_live(&mut self) -> Result<(), CardError> {
         self.device().write(regs::CONTROL, 0)?;
         self.twin().set_ordered(false);
+        self.arp = true;
         Ok(())
     }
 

@@ -73,7 +73,8 @@ fn a_guest_hands_frames_over_and_has_ports() {
         // Network 2 sends what it forwards by the guest's port: network 1 forwards to port 1, which a worker has.
         let mut give = |world: &World, id: u16, bytes: &[u8]| {
             let peer = &mut peers[world.live.home(vid(id)).unwrap()];
-            let record = Record { crossing: Crossing::Arrived, port, vid: vid(id), vport: 2, time_ns: 0, len: 0 };
+            let record =
+                Record { crossing: Crossing::Arrived, port, vid: vid(id), vport: 2, time_ns: 0, len: 0 };
             assert!(peer.out.push(&record, bytes));
             peer.wake.notify();
         };
@@ -92,7 +93,11 @@ fn a_guest_hands_frames_over_and_has_ports() {
         assert_eq!(sent.bytes(&pool)[6..12], mac(2, 2).0);
         pool.give(sent.slot);
         let totals = world.settled(2, 1);
-        assert_eq!((totals.sent_packets(), totals.crossing_packets), (1, 0), "the guest's to count from there on");
+        assert_eq!(
+            (totals.sent_packets(), totals.crossing_packets),
+            (1, 0),
+            "the guest's to count from there on"
+        );
 
         // A group frame that the guest copied for a network that it does not concern.
         world.live.set_addresses(vid(1), &[(2, Ipv4Addr::new(10, 1, 0, 1), 24)]);

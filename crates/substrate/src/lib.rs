@@ -7,6 +7,7 @@
 
 pub mod handover;
 mod program;
+mod together;
 pub mod wake;
 
 use hue_demux::{DemuxError, PortId};
@@ -14,7 +15,8 @@ use hue_planes::{Counters, Kind, UnclaimedCounters};
 use hue_tables::{TableError, Vid};
 use thiserror::Error;
 
-pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort};
+pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort, check_hop};
+pub use together::{Claims, check_programs, demux_of};
 
 /// What a substrate holds and could hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,6 +80,18 @@ pub enum SubstrateError {
     Networks {
         /// How many there would be.
         count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// More networks than the image that the substrate runs can hold.
+    #[error(
+        "{count} networks: image {image} holds {max}; choose an image that holds more, or substrate soft"
+    )]
+    ImageNetworks {
+        /// How many there would be.
+        count: usize,
+        /// Name of the image.
+        image: String,
         /// How many there may be.
         max: usize,
     },

@@ -15,6 +15,6 @@ pub fn folder(names: &[&str]) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let out = target.join("tmp/differential");
     let mut command = Command::new(root.join("scripts/images"));
-    shell::run(command.arg("--assert").arg("--out").arg(&out).args(names)).expect_ok();
+    let _ = shell::run(command.arg("--assert").arg("--out").arg(&out).args(names)).expect_ok();
     out
 }

@@ -167,7 +167,9 @@ impl Runner {
                 Err(reason) => break Err(reason),
             };
             for (number, error) in std::mem::take(&mut self.failed) {
-                let Some(id) = self.wires.get(number).and_then(Option::as_ref).map(|wire| wire.id) else { continue };
+                let Some(id) = self.wires.get(number).and_then(Option::as_ref).map(|wire| wire.id) else {
+                    continue;
+                };
                 self.take_port(number as u8); // below the card's ports
                 events(CardEvent::Port { id, error });
             }
@@ -336,8 +338,14 @@ impl Runner {
             let given = match (port, self.peers.get_mut(home)) {
                 (Some(port), Some(peer)) => {
                     let time_ns = self.now_ns;
-                    let record =
-                        Record { crossing: Crossing::Arrived, port, vid, vport, time_ns, len: bytes.len() as u32 };
+                    let record = Record {
+                        crossing: Crossing::Arrived,
+                        port,
+                        vid,
+                        vport,
+                        time_ns,
+                        len: bytes.len() as u32,
+                    };
                     peer.out.push(&record, bytes)
                 }
                 _ => false,

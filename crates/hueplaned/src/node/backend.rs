@@ -190,8 +190,10 @@ impl NodeHandle {
     }
 
     fn ports_of(&self, view: &View) -> Vec<Port> {
-        let card =
-            OnCard { totals: view.card.as_ref().map(CardView::totals).unwrap_or_default(), ..OnCard::default() };
+        let card = OnCard {
+            totals: view.card.as_ref().map(CardView::totals).unwrap_or_default(),
+            ..OnCard::default()
+        };
         let port = |port: &super::view::PortView| Port {
             stats: Some(stats::port(&self.shared.totals, &card, port.id, port.api.name.clone())),
             ..port.api.clone()

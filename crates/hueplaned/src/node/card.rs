@@ -130,7 +130,11 @@ impl Node {
             return Err(format!("{} ports: image '{}' has {ports}", want.ports.len(), want.twin.image));
         }
         let ids = &self.desired.ids.ports;
-        let numbers = want.ports.iter().zip(0u8..).filter_map(|(name, number)| Some((*ids.get(name.as_str())?, number)));
+        let numbers = want
+            .ports
+            .iter()
+            .zip(0u8..)
+            .filter_map(|(name, number)| Some((*ids.get(name.as_str())?, number)));
         let numbers = numbers.collect();
         let wake = Arc::new(Wake::new().map_err(|error| error.to_string())?);
         let peers = self.live.invite(&wake).map_err(|error| error.to_string())?;
@@ -180,11 +184,20 @@ impl Node {
     }
 
     /// Gives an open port to the card.
-    pub(super) fn give_to_card(&mut self, number: u8, id: PortId, port: Box<dyn Port>) -> Result<Driver, String> {
+    pub(super) fn give_to_card(
+        &mut self,
+        number: u8,
+        id: PortId,
+        port: Box<dyn Port>,
+    ) -> Result<Driver, String> {
         let gone = || "the card's thread has ended".to_owned();
         let driver = port.driver();
         let card = self.card.as_ref().ok_or_else(gone)?;
-        if !card.live.tell(move |runner| drop(runner.set_port(number, id, port))) {
+        let connect = move |runner: &mut Runner| {
+            // The card has this port: that was looked at when it was started.
+            let _ = runner.set_port(number, id, port);
+        };
+        if !card.live.tell(connect) {
             return Err(gone());
         }
         self.live.lend_port(id, driver).map_err(|error| error.to_string())?;
@@ -395,7 +408,8 @@ impl Node {
     /// Asks the card for its counters of networks; the answer comes when its thread has read them.
     pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<BTreeMap<Vid, CardCounts>>> {
         let card = self.card.as_ref()?;
-        let vids: Vec<Vid> = card.seats.keys().copied().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
+        let vids: Vec<Vid> =
+            card.seats.keys().copied().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
         let (reply, answer) = oneshot::channel();
         card.live.tell(move |runner| drop(reply.send(counts(runner, vids))));
         Some(answer)
@@ -430,7 +444,9 @@ impl CardSide {
         let mut program = program.renumbered(|port| self.number(port));
         // Frames of other ports never come here.
         program.rows.retain(|row| match row.select {
-            Match::Mac { port, .. } | Match::Port(port) | Match::Inner { port: Some(port), .. } => port != ELSEWHERE,
+            Match::Mac { port, .. } | Match::Port(port) | Match::Inner { port: Some(port), .. } => {
+                port != ELSEWHERE
+            }
             Match::Inner { port: None, .. } => true,
         });
         program

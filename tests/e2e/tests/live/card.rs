@@ -92,7 +92,8 @@ fn hosts_reach_each_other_through_the_card() {
     for field in ["received", "forwarded", "punted", "dropped"] {
         assert!(after[field].is_u64(), "{after}");
     }
-    let sum = ["forwarded", "punted", "dropped"].iter().filter_map(|field| after[*field].as_u64()).sum::<u64>();
+    let sum =
+        ["forwarded", "punted", "dropped"].iter().filter_map(|field| after[*field].as_u64()).sum::<u64>();
     assert_eq!(after["received"].as_u64(), Some(sum), "{after}");
 
     for pair in [&red, &soft] {
@@ -101,7 +102,10 @@ fn hosts_reach_each_other_through_the_card() {
     }
     let card = &daemon.cli.json(&["get", "nodes"])[0]["card"];
     let number = |field: &str| card[field].as_f64().unwrap_or(0.0);
-    assert!(number("cycles") > 0.0 && number("simulated_seconds") > 0.0 && number("clocking_seconds") > 0.0, "{card}");
+    assert!(
+        number("cycles") > 0.0 && number("simulated_seconds") > 0.0 && number("clocking_seconds") > 0.0,
+        "{card}"
+    );
 }
 
 #[test]
@@ -121,13 +125,13 @@ fn routes_and_networks_of_the_card_change_while_it_runs() {
     let to = std::net::Ipv4Addr::new(10, 77, 0, 1);
     assert_eq!(red.left.ping(to, 1), 0);
     let via = red.right.address.to_string();
-    daemon.cli.exec(red.name(), &["ip", "route", "add", "10.77.0.0/16", "via", &via]).expect_ok();
+    let _ = daemon.cli.exec(red.name(), &["ip", "route", "add", "10.77.0.0/16", "via", &via]).expect_ok();
     until("the new route works", 10, || red.left.ping(to, 1) == 1);
     let forwarded = |daemon: &Daemon| daemon.cli.stats(red.name())["ports"][0]["forwarded"].as_u64();
     let in_software = forwarded(&daemon);
     assert_eq!(red.left.ping(to, 3), 3);
     assert_eq!(forwarded(&daemon), in_software, "the card forwards by the new route");
-    daemon.cli.exec(red.name(), &["ip", "route", "del", "10.77.0.0/16"]).expect_ok();
+    let _ = daemon.cli.exec(red.name(), &["ip", "route", "del", "10.77.0.0/16"]).expect_ok();
     until("the route is gone", 10, || red.left.ping(to, 1) == 0);
 
     // A network comes and goes beside it.
@@ -135,8 +139,8 @@ fn routes_and_networks_of_the_card_change_while_it_runs() {
     runs_on(&daemon, blue.name(), "card");
     blue.warm_up();
     assert_eq!(blue.left.ping(blue.right.address, 5), 5);
-    daemon.cli.run(&["delete", "network", blue.name(), "--yes"]).expect_ok();
-    assert_eq!(blue.left.ping_with(blue.right.address, 1, &["-W", "1"]).ok(), false);
+    let _ = daemon.cli.run(&["delete", "network", blue.name(), "--yes"]).expect_ok();
+    assert_eq!(blue.left.ping(blue.right.address, 1), 0);
     let report = flow.stop();
     assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
 

@@ -35,13 +35,18 @@ pub fn events(args: &Events, connection: &Connection) -> Result<(), Failure> {
 
 fn row(event: &Event, painter: &Painter) -> String {
     let style = match event.kind {
-        EventKind::Refused | EventKind::NetworkDegraded | EventKind::PortDown | EventKind::Trouble => RED,
+        EventKind::Refused
+        | EventKind::NetworkDegraded
+        | EventKind::PortDown
+        | EventKind::CardDown
+        | EventKind::Trouble => RED,
         EventKind::PortFallback | EventKind::Gap | EventKind::Stopping | EventKind::NetworkDeleted => YELLOW,
-        EventKind::NetworkRecovered | EventKind::PortUp | EventKind::Started => GREEN,
+        EventKind::NetworkRecovered | EventKind::PortUp | EventKind::CardUp | EventKind::Started => GREEN,
         EventKind::Applied
         | EventKind::Adopted
         | EventKind::Cleaned
         | EventKind::NetworkCreated
+        | EventKind::Placed
         | EventKind::NetworkChanged => BOLD,
     };
     let network = event.network.as_deref().map(|name| format!("{} ", painter.paint(name)));

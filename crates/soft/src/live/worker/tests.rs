@@ -15,9 +15,9 @@ use super::super::block::Block;
 use super::super::network::QUEUE_FRAMES_MAX;
 use super::super::steering::Steering;
 use super::super::totals::{Ledger, PORT_WORDS, TotalsReader, WORKER_WORDS};
-use hue_substrate::wake::{Poller, Wake};
 use super::{Installation, Job, Parts, Worker};
 use crate::engine::{BATCH_MAX, Soft};
+use hue_substrate::wake::{Poller, Wake};
 
 const P0: PortId = PortId::new(0);
 const P1: PortId = PortId::new(1);
