@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use hue_demux::PortId;
-use hue_ports::{DriverCounters, Packet, Pool, Port};
+use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError};
 use hue_substrate::handover::{Crossing, Peer, Record};
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
@@ -147,6 +147,23 @@ impl Runner {
         self.totals.ports.remove(&number);
     }
 
+    /// Says what a port shall police before its ring, so that networks share what the card can take. The port works
+    /// without it.
+    ///
+    /// # Errors
+    /// As [`Port::set_classes`].
+    pub fn set_classes(
+        &mut self,
+        id: PortId,
+        rules: &[ClassRule],
+        quotas: &[(u16, u32)],
+    ) -> Result<(), PortError> {
+        match self.wires.iter_mut().flatten().find(|wire| wire.id == id) {
+            Some(wire) => wire.port.set_classes(rules, quotas),
+            None => Ok(()),
+        }
+    }
+
     /// Says which worker decides frames of a network that the card does not.
     pub fn set_home(&mut self, vid: Vid, worker: Option<usize>) {
         if let Some(home) = self.homes.get_mut(vid.index()) {
@@ -246,6 +263,10 @@ impl Runner {
             }
             for packet in self.arrivals.drain(..) {
                 any = true;
+                // It has left what the wire's ring is shared by.
+                if packet.class != 0 {
+                    wire.port.consumed(packet.class, 1);
+                }
                 // The port is one of the card's, and a slot is shorter than the longest frame.
                 let _ = twin.push(number as u8, packet.time_ns, 0, 0, packet.bytes(&self.pool));
                 self.pool.give(packet.slot);

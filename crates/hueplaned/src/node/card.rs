@@ -201,7 +201,20 @@ impl Node {
             return Err(gone());
         }
         self.live.lend_port(id, driver).map_err(|error| error.to_string())?;
+        self.police_card();
         Ok(driver)
+    }
+
+    /// Tells ports of the card what to cut before their rings: one network's flood shall not take the card from others.
+    fn police_card(&mut self) {
+        let Some(card) = &self.card else { return };
+        for (id, (rules, quotas)) in self.live.lent_classes() {
+            card.live.tell(move |runner| {
+                if let Err(error) = runner.set_classes(id, &rules, &quotas) {
+                    tracing::warn!(%id, %error, "floods are cut after the ring only");
+                }
+            });
+        }
     }
 
     /// Closes a port that the card has.
@@ -259,6 +272,7 @@ impl Node {
                 let _ = sender.send(Message::Card(CardNews::Refused(vids, error.to_string())));
             }
         });
+        self.police_card();
     }
 
     /// Takes a network from the card.
@@ -271,6 +285,7 @@ impl Node {
             // One that was refused is not there.
             let _ = runner.card().unload(&[vid]);
         });
+        self.police_card();
     }
 
     /// Lets a network whose table is complete run on the card, if it shall and can.

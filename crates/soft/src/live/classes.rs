@@ -20,8 +20,11 @@ const SHARE_GROUP: u32 = 256;
 /// Least share of a network, packets.
 const SHARE_MIN: u32 = 64;
 
+/// What a port shall police: rules, and packets of each class that may be between its wire and the queues.
+pub type Classes = (Vec<ClassRule>, Vec<(u16, u32)>);
+
 /// Rules and shares of a port.
-pub(crate) fn of_port(port: PortId, networks: &[Network]) -> (Vec<ClassRule>, Vec<(u16, u32)>) {
+pub(crate) fn of_port(port: PortId, networks: &[Network]) -> Classes {
     let mut rules = Vec::new();
     let mut classes = Vec::new();
     let (mut inner, mut all) = (false, false);

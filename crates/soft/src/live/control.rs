@@ -17,7 +17,7 @@ use std::time::{Instant, SystemTime};
 
 use hue_demux::{PortId, Target};
 use hue_planes::Adjacency;
-use hue_ports::{ClassRule, Driver, Pool, Port, PortError, Region};
+use hue_ports::{Driver, Pool, Port, PortError, Region};
 use hue_substrate::SubstrateError;
 use hue_substrate::handover::Peer;
 use hue_substrate::wake::{Poller, Wake, hurry, pin};
@@ -26,7 +26,7 @@ use hue_wire::Mac;
 
 use super::block::Block;
 use super::capture::{CaptureFilter, CaptureStream, capture};
-use super::classes;
+use super::classes::{self, Classes};
 use super::config::{LiveConfig, LiveError, WORKERS_MAX};
 use super::steering::{Link, NO_HOME, Steering, VportLinks};
 use super::totals::{
@@ -89,15 +89,14 @@ struct PortControl {
     home: usize,
     block: Arc<Block>,
     open: bool,
-    rules: Vec<ClassRule>,
-    quotas: Vec<(u16, u32)>,
+    classes: Classes,
 }
 
 impl PortControl {
     /// One that is not open.
     fn new(home: usize) -> Self {
         let block = Arc::new(Block::new(PORT_WORDS));
-        Self { home, block, open: false, rules: Vec::new(), quotas: Vec::new() }
+        Self { home, block, open: false, classes: Classes::default() }
     }
 }
 
@@ -572,18 +571,28 @@ impl Live {
         })
     }
 
-    /// Tells ports what to police, where that changed.
-    pub(super) fn police(&mut self) -> Result<(), LiveError> {
+    /// What the guest's ports shall police ([`Port::set_classes`]), where that changed since it was asked last.
+    pub fn lent_classes(&mut self) -> Vec<(PortId, Classes)> {
+        self.changed_classes(true).into_iter().map(|(id, _, classes)| (id, classes)).collect()
+    }
+
+    /// What ports shall police, where that changed: ports of the guest, or of workers.
+    fn changed_classes(&mut self, lent: bool) -> Vec<(PortId, usize, Classes)> {
         let mut changed = Vec::new();
-        let workers = self.workers.len();
-        for (id, port) in self.ports.iter_mut().filter(|(_, port)| port.open && port.home < workers) {
-            let (rules, quotas) = classes::of_port(*id, &self.model.engine.networks);
-            if (&rules, &quotas) != (&port.rules, &port.quotas) {
-                (port.rules, port.quotas) = (rules.clone(), quotas.clone());
-                changed.push((*id, port.home, rules, quotas));
+        let guest = self.workers.len();
+        for (id, port) in self.ports.iter_mut().filter(|(_, port)| port.open && (port.home == guest) == lent) {
+            let classes = classes::of_port(*id, &self.model.engine.networks);
+            if classes != port.classes {
+                port.classes = classes.clone();
+                changed.push((*id, port.home, classes));
             }
         }
-        for (id, home, rules, quotas) in changed {
+        changed
+    }
+
+    /// Tells ports what to police, where that changed.
+    pub(super) fn police(&mut self) -> Result<(), LiveError> {
+        for (id, home, (rules, quotas)) in self.changed_classes(false) {
             let set = self.ask(home, move |worker| worker.set_classes(id, &rules, &quotas))?;
             // The port works without it; only a flood would be cut later.
             if let Err(error) = set

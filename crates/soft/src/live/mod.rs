@@ -18,6 +18,7 @@ mod totals;
 mod worker;
 
 pub use capture::{CAPTURE_FRAMES_MAX, CaptureFilter, CaptureStream, Captured, CapturedFrame, Direction};
+pub use classes::Classes;
 pub use config::{LiveConfig, LiveError, WORKERS_MAX};
 pub use control::{Live, PortEvent};
 pub use totals::{NetworkTotals, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals};
