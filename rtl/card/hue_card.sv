@@ -87,7 +87,7 @@ module hue_card
   // Registers
   tbl_req_t    tbl_req;
   tbl_rsp_t    tbl_rsp, stages_rsp, counters_rsp;
-  logic        offline, gated_to_cpu, accepted, retired, memory_error, queue_drop;
+  logic        offline, gated_to_cpu, hold, accepted, retired, memory_error, queue_drop;
   logic [31:0] gates;
 
   hue_regs #(
@@ -103,7 +103,7 @@ module hue_card
     .s_axil_arvalid_i, .s_axil_arready_o, .s_axil_araddr_i,
     .s_axil_rvalid_o, .s_axil_rready_i, .s_axil_rdata_o, .s_axil_rresp_o,
     .tbl_req_o(tbl_req), .tbl_rsp_i(tbl_rsp),
-    .offline_o(offline), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu),
+    .offline_o(offline), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu), .hold_o(hold),
     .accepted_i(accepted), .retired_i(retired), .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),
     .memory_error_i(memory_error), .queue_drop_i(queue_drop), .irq_o
   );
@@ -213,7 +213,7 @@ module hue_card
   );
 
   // Stages
-  logic         verdict_valid, verdict_ready, stages_idle;
+  logic         verdict_valid, verdict_ready, stages_idle, stages_ready;
   hue_verdict_t verdict;
 
   hue_stages #(
@@ -222,11 +222,12 @@ module hue_card
     .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words)
   ) u_stages (
     .clk_i, .rst_ni,
-    .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head),
+    .head_valid_i(head_valid && !hold), .head_ready_o(stages_ready), .head_i(head),
     .verdict_valid_o(verdict_valid), .verdict_ready_i(verdict_ready), .verdict_o(verdict),
     .tbl_req_i(tbl_req), .tbl_rsp_o(stages_rsp), .gates_i(gates), .gated_to_cpu_i(gated_to_cpu),
     .idle_o(stages_idle), .memory_error_o(memory_error)
   );
+  assign head_ready = stages_ready && !hold;
   assign accepted = head_valid && head_ready;
   assign retired = verdict_valid && verdict_ready && verdict.last;
 

@@ -52,6 +52,7 @@ module hue_regs #(
   output logic        offline_o,
   output logic [31:0] gates_o,
   output logic        gated_to_cpu_o,
+  output logic        hold_o,           // no record may enter the stages
   // A record entered the stages; the last verdict of one left them. A pulse each.
   input  logic        accepted_i,
   input  logic        retired_i,
@@ -101,6 +102,7 @@ module hue_regs #(
   logic [31:0]           scratch_q, scratch_d, gates_q, gates_d;
   reg_control_t          control_q, control_d;
   reg_gated_t            gated_q, gated_d;
+  reg_hold_t             hold_q, hold_d;
   reg_interrupt_status_t status_q, status_d, happened, cleared;
   reg_interrupt_enable_t enable_q, enable_d;
   reg_table_id_t         id_q, id_d;
@@ -172,6 +174,7 @@ module hue_regs #(
       ADDR_ACCEPTED:         reg_rdata = accepted_q;
       ADDR_RETIRED:          reg_rdata = retired_q;
       ADDR_ACTIVITY:         reg_rdata = activity;
+      ADDR_HOLD:             reg_rdata = hold_q;
       ADDR_TABLE_ID:         reg_rdata = id_q;
       ADDR_TABLE_INDEX:      reg_rdata = index_q;
       ADDR_TABLE_STATUS:     reg_rdata = table_status;
@@ -187,7 +190,8 @@ module hue_regs #(
     // Writes that have no place, or come while the access unit is busy.
     if (reg_write) begin
       unique case (reg_addr)
-        ADDR_SCRATCH, ADDR_CONTROL, ADDR_GATES, ADDR_GATED, ADDR_INTERRUPT_STATUS, ADDR_INTERRUPT_ENABLE: ;
+        ADDR_SCRATCH, ADDR_CONTROL, ADDR_GATES, ADDR_GATED, ADDR_HOLD, ADDR_INTERRUPT_STATUS,
+        ADDR_INTERRUPT_ENABLE: ;
         ADDR_TABLE_ID, ADDR_TABLE_INDEX: reg_error = busy_q;
         ADDR_TABLE_COMMAND: reg_error = busy_q || command == 2'd0;
         default: reg_error = busy_q || reg_addr < ADDR_TABLE_DATA
@@ -202,6 +206,8 @@ module hue_regs #(
     control_d = control_q;
     gates_d = gates_q;
     gated_d = gated_q;
+    hold_d = hold_q;
+    if (hold_q.clocks != '0) hold_d.clocks = hold_q.clocks - 1'b1;
     enable_d = enable_q;
     id_d = id_q;
     index_d = index_q;
@@ -235,6 +241,7 @@ module hue_regs #(
         ADDR_CONTROL: control_d.offline = reg_wdata[0];
         ADDR_GATES: gates_d = reg_wdata & PlanesMask;
         ADDR_GATED: gated_d.to_cpu = reg_wdata[0];
+        ADDR_HOLD: hold_d.clocks = reg_wdata[23:0];
         ADDR_INTERRUPT_STATUS: cleared = reg_interrupt_status_t'(reg_wdata);
         ADDR_INTERRUPT_ENABLE: enable_d.mask = reg_wdata[3:0];
         ADDR_TABLE_ID: id_d.id = reg_wdata[7:0];
@@ -262,6 +269,7 @@ module hue_regs #(
       control_q <= RESET_CONTROL;
       gates_q <= RESET_GATES;
       gated_q <= RESET_GATED;
+      hold_q <= RESET_HOLD;
       status_q <= RESET_INTERRUPT_STATUS;
       enable_q <= RESET_INTERRUPT_ENABLE;
       id_q <= RESET_TABLE_ID;
@@ -280,6 +288,7 @@ module hue_regs #(
       control_q <= control_d;
       gates_q <= gates_d;
       gated_q <= gated_d;
+      hold_q <= hold_d;
       status_q <= status_d;
       enable_q <= enable_d;
       id_q <= id_d;
@@ -309,6 +318,10 @@ module hue_regs #(
   assign offline_o = control_q.offline;
   assign gates_o = gates_q;
   assign gated_to_cpu_o = gated_q.to_cpu;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) hold_o <= 1'b0;
+    else hold_o <= hold_d.clocks != '0;
+  end
   assign irq_o = |(4'(status_q) & enable_q.mask);
 
 `ifndef SYNTHESIS

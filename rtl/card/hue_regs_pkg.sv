@@ -56,6 +56,8 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_RETIRED = 32'h00000000;
   localparam logic [23:0] ADDR_ACTIVITY = 24'h0000a8;
   localparam logic [31:0] RESET_ACTIVITY = 32'h00000000;
+  localparam logic [23:0] ADDR_HOLD = 24'h0000ac;
+  localparam logic [31:0] RESET_HOLD = 32'h00000000;
   localparam logic [23:0] ADDR_TABLE_ID = 24'h000100;
   localparam logic [31:0] RESET_TABLE_ID = 32'h00000000;
   localparam logic [23:0] ADDR_TABLE_INDEX = 24'h000104;
@@ -178,6 +180,10 @@ package hue_regs_pkg;
     logic        idle;
     logic        ingress_idle;
   } reg_activity_t;
+  typedef struct packed {
+    logic [7:0]  gap24;
+    logic [23:0] clocks;
+  } reg_hold_t;
   typedef struct packed {
     logic [23:0] gap8;
     logic [7:0]  id;

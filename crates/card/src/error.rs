@@ -75,6 +75,12 @@ pub enum CardError {
         /// How many frames had not left when it was noticed; those that were dropped among them.
         waiting: usize,
     },
+    /// Records do not leave the stages, so that what they may hold cannot be changed; nothing was.
+    #[error("packets do not leave the card's stages: a port takes none, and full queues hold back")]
+    Busy,
+    /// A change took longer than the card can be held.
+    #[error("the card's hold ended while its tables were changed: packets may have met a part of the change")]
+    Late,
     /// A frame that left makes no sense.
     #[error("the card sent nonsense: {0}")]
     Nonsense(String),

@@ -10,12 +10,17 @@ mod device;
 mod error;
 pub mod generated;
 mod images;
+mod load;
+mod network;
 mod offline;
 mod plan;
+mod planes;
+mod records;
 mod registers;
 mod routes;
 mod rows;
 mod twin;
+mod update;
 
 pub use bar::{BAR_BYTES_MIN, Bar, BarError};
 pub use card::{Card, NAME};

@@ -3,6 +3,8 @@
 //! Flow: program → **plan** → rows → device. Priorities that design select has by nature in software are an order of
 //! rows here: destination MAC, then inner prefixes from the longest to the shortest, then whole ports.
 
+use std::collections::HashSet;
+
 use hue_demux::{Match, Row as Claim};
 use hue_planes::{Adjacency, AdjacencyKind, RateLimit};
 use hue_substrate::Program;
@@ -28,14 +30,33 @@ struct Attached {
     net: u8,
 }
 
-/// Rows of design select, the first to match first.
-pub fn select<'a>(networks: impl Iterator<Item = (&'a Program, Place)>) -> Vec<SelectRow> {
-    let mut rows: Vec<_> = networks
+/// Rows of design select, at most `rows`, the first to match first. Rows of one rank never match the same frame; those on
+/// a MAC address, of which most networks have nothing else, stay where they were `before` and fill its gaps, so that
+/// little has to be written. The others stand at the end.
+pub fn select<'a>(
+    before: &[Option<SelectRow>],
+    networks: impl Iterator<Item = (&'a Program, Place)>,
+    rows: usize,
+) -> Vec<Option<SelectRow>> {
+    let mut all: Vec<_> = networks
         .flat_map(|(program, place)| program.rows.iter().map(move |row| (rank(row), select_row(row, place))))
         .collect();
-    // Rows of one rank never match the same frame, so that any order of them will do; this one is always the same.
-    rows.sort_by_key(|(rank, row)| (*rank, row.port, row.mac, row.inner, row.net, row.vport));
-    rows.into_iter().map(|(_, row)| row).collect()
+    all.sort_by_key(|(rank, row)| (*rank, row.port, row.mac, row.inner, row.net, row.vport));
+    let macs = all.partition_point(|(rank, _)| *rank == 0);
+    let others = rows.saturating_sub(all.len() - macs);
+    let mut new: HashSet<SelectRow> = all.iter().take(macs).map(|(_, row)| *row).collect();
+    let mut out = vec![None; rows];
+    for (to, row) in out.iter_mut().zip(before).take(others) {
+        *to = row.filter(|row| new.remove(row));
+    }
+    let mut rest = all.iter().take(macs).map(|(_, row)| *row).filter(|row| new.contains(row));
+    for to in out.iter_mut().take(others).filter(|to| to.is_none()) {
+        *to = rest.next();
+    }
+    for (to, (_, row)) in out.iter_mut().skip(others).zip(all.iter().skip(macs)) {
+        *to = Some(*row);
+    }
+    out
 }
 
 fn rank(row: &Claim) -> u8 {
@@ -93,21 +114,29 @@ pub fn attach<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, ports: u
     runs
 }
 
-/// Where runs are to lie when those of before must stay readable until the heads are changed: unchanged ones stay, the
-/// others go to rows that no run of before takes. `None` when there is not enough room for that.
+/// Where runs are to lie: one that did not change stays where it was, unless there is no room between such.
 pub fn lay_out(
     before: &[(AttachHeadRow, Vec<AttachRow>)],
     runs: &[Vec<AttachRow>],
     rows: u32,
 ) -> Option<Vec<AttachHeadRow>> {
+    lay_out_beside(before, runs, rows).or_else(|| lay_out_beside(&[], runs, rows))
+}
+
+fn lay_out_beside(
+    before: &[(AttachHeadRow, Vec<AttachRow>)],
+    runs: &[Vec<AttachRow>],
+    rows: u32,
+) -> Option<Vec<AttachHeadRow>> {
     let mut taken = vec![false; rows as usize];
-    for (head, _) in before {
+    let stays = |index: usize| before.get(index).filter(|(_, old)| runs.get(index) == Some(old));
+    for (head, _) in (0..runs.len()).filter_map(stays) {
         let first = usize::from(head.start);
         taken.get_mut(first..first + usize::from(head.count))?.fill(true);
     }
     let mut heads = Vec::with_capacity(runs.len());
     for (index, run) in runs.iter().enumerate() {
-        if let Some((head, _)) = before.get(index).filter(|(_, old)| old == run) {
+        if let Some((head, _)) = stays(index) {
             heads.push(*head);
             continue;
         }
@@ -116,18 +145,6 @@ pub fn lay_out(
         taken.get_mut(start..start + run.len())?.fill(true);
         heads
             .push(AttachHeadRow { start: u16::try_from(start).ok()?, count: u16::try_from(run.len()).ok()? });
-    }
-    Some(heads)
-}
-
-/// The same without regard to what was there.
-pub fn lay_out_anew(runs: &[Vec<AttachRow>]) -> Option<Vec<AttachHeadRow>> {
-    let mut start = 0u16;
-    let mut heads = Vec::with_capacity(runs.len());
-    for run in runs {
-        let count = u16::try_from(run.len()).ok()?;
-        heads.push(AttachHeadRow { start, count });
-        start = start.checked_add(count)?;
     }
     Some(heads)
 }
@@ -156,8 +173,19 @@ pub fn meter(limit: Option<RateLimit>) -> MeterRow {
     row
 }
 
-/// Routes as ternary rows, the longest prefix first, and local addresses, which need none.
-pub fn ternary(program: &Program) -> (Vec<RouteRow>, Vec<LocalRow>) {
+/// What a plane's own tables hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlaneRows {
+    /// Next hops, as routes name them.
+    pub hops: Vec<HopRow>,
+    /// Ternary rows, the longest prefix first.
+    pub routes: Vec<RouteRow>,
+    /// Local addresses, which need no route.
+    pub locals: Vec<LocalRow>,
+}
+
+/// A network's rows in a plane of its own.
+pub fn plane(program: &Program) -> PlaneRows {
     let (mut routes, mut locals) = (Vec::new(), Vec::new());
     for (prefix, next) in &program.routes {
         let kind = program.next_hops.get(usize::from(next.get())).map(Adjacency::kind);
@@ -171,29 +199,11 @@ pub fn ternary(program: &Program) -> (Vec<RouteRow>, Vec<LocalRow>) {
     }
     routes.sort_by_key(|(len, row)| (u8::MAX - len, row.value));
     locals.sort_by_key(|row| row.addr);
-    (routes.into_iter().map(|(_, row)| row).collect(), locals)
-}
-
-/// How rows of a list are changed one by one so that every frame meanwhile meets the order of before or of after, where
-/// both lists have their common rows in the same order: first what goes is closed over from the top, then what comes is
-/// made room for from the bottom. A write of `None` empties the row.
-pub fn steps<T: Clone + PartialEq>(before: &[T], after: &[T]) -> Vec<(u32, Option<T>)> {
-    let middle: Vec<T> = before.iter().filter(|row| after.contains(row)).cloned().collect();
-    let mut steps = Vec::new();
-    for (index, row) in (0u32..).zip(&middle) {
-        if before.get(index as usize) != Some(row) {
-            steps.push((index, Some(row.clone())));
-        }
+    PlaneRows {
+        hops: program.next_hops.iter().map(hop).collect(),
+        routes: routes.into_iter().map(|(_, row)| row).collect(),
+        locals,
     }
-    for index in middle.len()..before.len() {
-        steps.push((index as u32, None));
-    }
-    for (index, row) in after.iter().enumerate().rev() {
-        if middle.get(index) != Some(row) {
-            steps.push((index as u32, Some(row.clone())));
-        }
-    }
-    steps
 }
 
 #[cfg(test)]
@@ -202,45 +212,80 @@ mod tests {
 
     use super::*;
 
-    /// What a list of rows answers: the first that matches. Rows are (rank, key); a row matches every key it divides.
-    fn first(rows: &[Option<(u8, u8)>], key: u8) -> Option<(u8, u8)> {
-        rows.iter().flatten().find(|(_, own)| key.is_multiple_of(*own)).copied()
+    fn program(vid: u16, rows: &[Match]) -> Program {
+        let vid = Vid::new(vid).unwrap();
+        Program {
+            vid,
+            name: String::new(),
+            kind: hue_planes::Kind::Ipv4,
+            ports: Vec::new(),
+            rows: rows.iter().map(|select| Claim { vid, vport: 0, select: *select }).collect(),
+            next_hops: Vec::new(),
+            routes: Vec::new(),
+            rate_limit: None,
+            weight: 1,
+        }
+    }
+
+    fn claim(kind: u8, value: u8) -> Match {
+        let port = hue_demux::PortId::new(value % 4);
+        match kind {
+            0..=3 => Match::Mac { port, mac: hue_wire::Mac([2, 0, 0, 0, 0, value]) },
+            4 => Match::Inner {
+                port: None,
+                prefix: hue_tables::Prefix4::containing(u32::from(value) << 24, value % 33),
+            },
+            _ => Match::Port(port),
+        }
     }
 
     proptest! {
-        /// While rows are changed one by one, every key that both lists answer alike is answered so.
+        /// Whatever was there before: every row once, in the order of ranks, and MAC rows that stay have not moved.
         #[test]
-        fn steps_disturb_nobody(
-            before in prop::collection::btree_set((0u8..4, 1u8..12), 0..12),
-            after in prop::collection::btree_set((0u8..4, 1u8..12), 0..12),
+        fn rows_of_select_are_in_order_and_stay(
+            before in prop::collection::btree_set((0u8..6, 0u8..60), 0..30),
+            after in prop::collection::btree_set((0u8..6, 0u8..60), 0..30),
         ) {
-            let (before, after): (Vec<_>, Vec<_>) = (before.into_iter().collect(), after.into_iter().collect());
-            let mut rows = vec![None; 24];
-            let list = |rows: &[(u8, u8)]| rows.iter().copied().map(Some).collect::<Vec<_>>();
-            rows[..before.len()].copy_from_slice(&list(&before));
-            for (index, row) in steps(&before, &after) {
-                rows[index as usize] = row;
-                for key in 0..60u8 {
-                    let (was, will) = (first(&list(&before), key), first(&list(&after), key));
-                    if was == will {
-                        prop_assert_eq!(first(&rows, key), was, "key {}", key);
-                    }
-                }
+            const ROWS: usize = 32;
+            let claims = |set: &std::collections::BTreeSet<(u8, u8)>| {
+                let mut all: Vec<Match> = set.iter().map(|(kind, value)| claim(*kind, *value)).collect();
+                all.sort_by_key(|claim| format!("{claim:?}"));
+                all.dedup();
+                all
+            };
+            let place = Place { net: 3, plane: 0 };
+            let (before, after) = (program(1, &claims(&before)), program(1, &claims(&after)));
+            let was = select(&[], [(&before, place)].into_iter(), ROWS);
+            let is = select(&was, [(&after, place)].into_iter(), ROWS);
+            let mut want: Vec<_> = after.rows.iter().map(|row| (rank(row), select_row(row, place))).collect();
+            let ranks: Vec<u8> = is
+                .iter()
+                .flatten()
+                .map(|row| want.iter().find(|(_, other)| other == row).map(|(rank, _)| *rank).unwrap())
+                .collect();
+            prop_assert!(ranks.is_sorted());
+            let mut found: Vec<_> = ranks.into_iter().zip(is.iter().flatten().copied()).collect();
+            let key = |(rank, row): &(u8, SelectRow)| (*rank, row.port, row.mac, row.inner);
+            found.sort_by_key(key);
+            want.sort_by_key(key);
+            prop_assert_eq!(found, want);
+            let others = after.rows.iter().filter(|row| rank(row) > 0).count();
+            for (index, row) in was.iter().enumerate().take(ROWS - others) {
+                let stays = row.filter(|row| row.mac_care && is.contains(&Some(*row)));
+                prop_assert!(stays.is_none() || is[index] == stays);
             }
-            prop_assert_eq!(&rows[..after.len()], &list(&after)[..]);
-            prop_assert!(rows[after.len()..].iter().all(Option::is_none));
         }
     }
 
     #[test]
-    fn runs_move_only_to_free_rows() {
+    fn runs_stay_unless_they_must_move() {
         let row = |net| AttachRow { net, vport: 0 };
         let head = |start, count| AttachHeadRow { start, count };
         let before = [(head(0, 2), vec![row(1), row(2)]), (head(2, 1), vec![row(1)])];
         let runs = [vec![row(1), row(2), row(3)], vec![row(1)]];
         assert_eq!(lay_out(&before, &runs, 6), Some(vec![head(3, 3), head(2, 1)]));
-        assert_eq!(lay_out(&before, &runs, 5), None);
-        assert_eq!(lay_out_anew(&runs), Some(vec![head(0, 3), head(3, 1)]));
+        assert_eq!(lay_out(&before, &runs, 5), Some(vec![head(0, 3), head(3, 1)]));
+        assert_eq!(lay_out(&before, &runs, 3), None);
         assert_eq!(lay_out(&[], &[vec![], vec![row(1)]], 1), Some(vec![head(0, 0), head(0, 1)]));
     }
 }

@@ -1,24 +1,25 @@
 //! Routes and next hops where an image shares them: the trie in words of its levels (`dag36`), and one table of next hops.
 //!
-//! Flow: program → **routes** → writes → device. A change is computed whole, against models of the card's memories,
-//! before a word is written: a network's new routes become a table of their own beside the old one (equal parts are stored
-//! once, so that only what differs is written), the network's row switches to it, then the old one goes. Words and rows
-//! that go are kept until the card has retired every record that it had accepted by then.
+//! Flow: program, or changes of it → **routes** → writes → device. A change is computed whole, against models of the card's
+//! memories, before a word is written. A network's new program becomes a table of its own beside the old one (equal parts
+//! are stored once, so that only what differs is written); changes of routes become new nodes along their paths. The
+//! network's row then names the new root, in one write. Words and rows that nothing names any more are kept until the
+//! card has retired every record that it had accepted by then.
 
 use std::ops::Range;
 
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::dag36::Dag36Error;
 use hue_tables::dag36_levels::{Retired, Write};
-use hue_tables::{Dag, Dag36Levels, Limits, TableError, Vid};
+use hue_tables::{Change, Dag, Dag36Levels, Limits, TableError, Vid};
+use thiserror::Error;
 
 use crate::device::Device;
 use crate::error::CardError;
-use crate::generated::{self as regs, Level0Row, Level1Row, Level2Row, Level3Row};
+use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row};
+use crate::records::Mark;
 use crate::registers::Registers;
 
-/// Polls of the record counters when room is needed at once; the stages hold a record for some hundred clocks at most.
-const RETIRE_POLLS_MAX: usize = 10_000;
 /// The item of "no route".
 const NO_ROUTE: u64 = 0xffff;
 /// Bytes of the store that the levels follow, beyond what any card's levels hold.
@@ -29,28 +30,68 @@ pub struct Shared {
     dag: Dag<u32>,
     levels: Dag36Levels,
     hops: Rows,
-    /// What waits, with the number of accepted records at which nothing new could meet it.
-    waiting: Vec<(u32, Retired, Vec<Range<u32>>)>,
+    /// What waits, with the moment from which on nothing new could meet it.
+    waiting: Vec<(Mark, Retired, Range<u32>)>,
 }
 
 /// What a network has of the shared tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Held {
     /// Its table in the store, under an id of the store alone.
-    table: Vid,
-    /// Rows of its next hops.
+    pub table: Vid,
+    /// Rows for its next hops; the last may not be in use yet.
     pub hops: Range<u32>,
 }
 
-/// One network's change, computed but not written.
+/// One network's new program, computed but not written.
 #[must_use = "either written and told to `switched`, or given to `undo`"]
 pub struct Switch {
-    writes: Vec<Write>,
-    root: u64,
-    held: Held,
+    /// Route words, to be written first.
+    pub writes: Vec<Write>,
+    /// What the network then has.
+    pub held: Held,
     before: Option<Held>,
     /// Whether the rows of next hops were given out for this change.
-    hops_new: bool,
+    pub hops_new: bool,
+}
+
+/// Why a change of routes was not taken; nothing has changed.
+#[derive(Debug, Error)]
+pub enum Refusal {
+    /// The driver's own store.
+    #[error(transparent)]
+    Store(#[from] TableError),
+    /// The card's memories.
+    #[error(transparent)]
+    Level(#[from] Dag36Error),
+    /// The card does not answer.
+    #[error(transparent)]
+    Card(#[from] CardError),
+}
+
+impl Refusal {
+    /// As a substrate's error about a network of an image.
+    pub fn of(self, name: &str, image: &str) -> SubstrateError {
+        let name = name.to_owned();
+        match self {
+            Self::Store(error) => SubstrateError::Table { name, error },
+            Self::Level(Dag36Error::LevelFull { level, words, words_used, words_max }) => {
+                SubstrateError::Room {
+                    name,
+                    substrate: format!("image {image}"),
+                    what: match level {
+                        0 => "route words in the first level, all networks together,",
+                        1 => "route words in the second level, all networks together,",
+                        2 => "route words in the third level, all networks together,",
+                        _ => "route words in the fourth level, all networks together,",
+                    },
+                    needed: (words_used + words) as usize,
+                    max: words_max as usize,
+                }
+            }
+            error => SubstrateError::Broken { substrate: crate::card::NAME, reason: error.to_string() },
+        }
+    }
 }
 
 /// Rows given out in runs, first fit.
@@ -71,6 +112,15 @@ impl Rows {
         run.start = given.end;
         self.free.retain(|run| !run.is_empty());
         Some(given)
+    }
+
+    /// Makes a run longer where it lies; `None` when what follows it is not free.
+    fn extend(&mut self, rows: &Range<u32>, count: u32) -> Option<Range<u32>> {
+        let end = rows.start.checked_add(count)?;
+        let next = self.free.iter_mut().find(|run| run.start == rows.end && run.end >= end)?;
+        next.start = end;
+        self.free.retain(|run| !run.is_empty());
+        Some(rows.start..end)
     }
 
     fn release(&mut self, rows: Range<u32>) {
@@ -124,17 +174,16 @@ impl Shared {
             None => (self.allocate_hops(program, image)?, true),
         };
         let mut writes = Vec::new();
-        match self.build(program, image, &mut writes) {
+        match self.build(program, &mut writes) {
             Ok(table) => {
-                let root = self.levels.root(table).unwrap_or(NO_ROUTE);
                 let before = before.map(|(_, held)| held.clone());
-                Ok(Switch { writes, root, held: Held { table, hops }, before, hops_new })
+                Ok(Switch { writes, held: Held { table, hops }, before, hops_new })
             }
-            Err(error) => {
+            Err(refusal) => {
                 if hops_new {
                     self.hops.release(hops);
                 }
-                Err(error)
+                Err(refusal.of(&program.name, image))
             }
         }
     }
@@ -142,172 +191,190 @@ impl Shared {
     fn allocate_hops(&mut self, program: &Program, image: &str) -> Result<Range<u32>, SubstrateError> {
         let needed = program.next_hops.len();
         let hops = u32::try_from(needed).ok().and_then(|count| self.hops.allocate(count));
-        hops.ok_or_else(|| SubstrateError::Room {
-            name: program.name.clone(),
+        hops.ok_or_else(|| self.no_hops(&program.name, image, needed))
+    }
+
+    fn no_hops(&self, name: &str, image: &str, needed: usize) -> SubstrateError {
+        SubstrateError::Room {
+            name: name.to_owned(),
             substrate: format!("image {image}"),
             what: "next hops in one run beside the other networks'",
             needed,
             max: self.hops.max as usize,
-        })
+        }
+    }
+
+    /// Rows for more next hops than a run has: the run made longer, or another one, with some to spare.
+    pub fn grow_hops(
+        &mut self,
+        run: &Range<u32>,
+        needed: usize,
+        (name, image): (&str, &str),
+    ) -> Result<Range<u32>, SubstrateError> {
+        let count = u32::try_from(needed).ok();
+        let longer = count.and_then(|count| {
+            let spare = count.saturating_add(count / 2).saturating_add(4);
+            let longer = self.hops.extend(run, spare).or_else(|| self.hops.extend(run, count));
+            longer.or_else(|| self.hops.allocate(spare)).or_else(|| self.hops.allocate(count))
+        });
+        longer.ok_or_else(|| self.no_hops(name, image, needed))
     }
 
     /// A table of the program's routes under an unused id; what the card must write for it is appended.
-    fn build(
-        &mut self,
-        program: &Program,
-        image: &str,
-        writes: &mut Vec<Write>,
-    ) -> Result<Vid, SubstrateError> {
-        let table = |error: TableError| SubstrateError::Table { name: program.name.clone(), error };
+    fn build(&mut self, program: &Program, writes: &mut Vec<Write>) -> Result<Vid, Refusal> {
         let used: Vec<Vid> = self.dag.networks().collect();
         let unused = (1..=Vid::MAX).filter_map(Vid::new).find(|id| !used.contains(id));
-        let id = unused.ok_or_else(|| {
-            table(TableError::TooManyNetworks { vid: program.vid, networks_max: usize::from(Vid::MAX) })
-        })?;
-        self.dag.add_network(id).map_err(table)?;
+        let networks_max = usize::from(Vid::MAX);
+        let id = unused.ok_or(TableError::TooManyNetworks { vid: program.vid, networks_max })?;
+        self.dag.add_network(id)?;
         let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
-        let mut result = self.dag.apply(id, &changes).map_err(table);
-        for delta in self.dag.take_deltas() {
-            let applied = if result.is_ok() { self.levels.apply(&delta, writes) } else { Ok(()) };
-            if let Err(error) = applied {
-                result = Err(self.full(program, image, error));
+        match self.follow(id, &changes, writes) {
+            Ok(()) => {
+                // The empty table that it was at first: nobody has met its words.
+                self.reclaim_unmet();
+                Ok(id)
             }
-        }
-        match result {
-            Ok(()) => Ok(id),
-            Err(error) => {
+            Err(refusal) => {
                 self.drop_table(id);
-                Err(error)
+                Err(refusal)
             }
         }
+    }
+
+    /// Changes a table in the store and the models; what the card must write for it is appended.
+    fn follow(
+        &mut self,
+        table: Vid,
+        changes: &[Change<u32>],
+        writes: &mut Vec<Write>,
+    ) -> Result<(), Refusal> {
+        let levels = &mut self.levels;
+        let result = self.dag.apply_if(table, changes, |deltas| {
+            deltas.iter().try_for_each(|delta| levels.apply(delta, writes)).map_err(Refusal::Level)
+        });
+        // What went, and after a refusal what had been told before it: neither needs room.
+        self.drain_deltas();
+        result
+    }
+
+    fn drain_deltas(&mut self) {
+        let mut writes = Vec::new();
+        for delta in self.dag.take_deltas() {
+            let applied = self.levels.apply(&delta, &mut writes);
+            assert!(applied.is_ok(), "what goes needs no room: {applied:?}");
+        }
+    }
+
+    /// Changes routes of a table that is in use; what the card must write is returned, the network's row excepted.
+    pub fn update<R: Registers>(
+        &mut self,
+        table: Vid,
+        changes: &[Change<u32>],
+        device: &mut Device<R>,
+    ) -> Result<Vec<Write>, Refusal> {
+        let mut writes = Vec::new();
+        self.reclaim(device)?;
+        match self.follow(table, changes, &mut writes) {
+            Err(Refusal::Level(Dag36Error::LevelFull { .. })) if !self.waiting.is_empty() => {
+                self.reclaim_all(device)?;
+                self.follow(table, changes, &mut writes)?;
+            }
+            result => result?,
+        }
+        Ok(writes)
+    }
+
+    /// The root item of a table.
+    pub fn root(&self, table: Vid) -> u64 {
+        self.levels.root(table).unwrap_or(NO_ROUTE)
     }
 
     /// Removes a table from the store and the levels; its words wait in the levels' list of retired ones.
     fn drop_table(&mut self, table: Vid) {
         let dropped = self.dag.remove_network(table);
         assert!(dropped.is_ok(), "a table of this driver is not in its store: {dropped:?}");
-        let mut roots = Vec::new();
-        for delta in self.dag.take_deltas() {
-            let applied = self.levels.apply(&delta, &mut roots);
-            assert!(applied.is_ok(), "removing a table needs no room: {applied:?}");
-        }
+        self.drain_deltas();
     }
 
-    fn full(&self, program: &Program, image: &str, error: Dag36Error) -> SubstrateError {
-        let name = program.name.clone();
-        match error {
-            Dag36Error::LevelFull { level, words, words_used, words_max } => SubstrateError::Room {
-                name,
-                substrate: format!("image {image}"),
-                what: match level {
-                    0 => "route words in the first level, all networks together,",
-                    1 => "route words in the second level, all networks together,",
-                    2 => "route words in the third level, all networks together,",
-                    _ => "route words in the fourth level, all networks together,",
-                },
-                needed: (words_used + words) as usize,
-                max: words_max as usize,
-            },
-            error => SubstrateError::Broken { substrate: crate::card::NAME, reason: error.to_string() },
-        }
-    }
-
-    /// Takes a change back that was not written: the card has met none of its words, so they need not wait.
-    pub fn undo(&mut self, switch: Switch) {
+    /// Removes a table that no record can hold, with its rows of next hops.
+    fn forget(&mut self, table: Vid, hops: Range<u32>) {
         let waiting = self.levels.take_retired();
-        assert!(waiting.is_empty(), "words retired before a change must wait by themselves");
-        self.drop_table(switch.held.table);
+        assert!(waiting.is_empty(), "words that were retired by a change before must wait by themselves");
+        self.drop_table(table);
+        self.reclaim_unmet();
+        self.hops.release(hops);
+    }
+
+    /// Words that the latest change retired and that no record can hold.
+    fn reclaim_unmet(&mut self) {
         let retired = self.levels.take_retired();
         self.levels.reclaim(retired);
-        if switch.hops_new {
-            self.hops.release(switch.held.hops);
-        }
     }
 
-    /// A change was written, its network's row last: what it replaced goes.
-    ///
-    /// # Errors
-    /// `Access`.
-    pub fn switched<R: Registers>(
-        &mut self,
-        switch: Switch,
-        device: &mut Device<R>,
-    ) -> Result<Held, CardError> {
+    /// Takes a change back that the card has not met: its row was not written.
+    pub fn undo(&mut self, switch: Switch) {
+        let hops = if switch.hops_new { switch.held.hops } else { 0..0 };
+        self.forget(switch.held.table, hops);
+    }
+
+    /// A change was written, its network's row in a hold: what it replaced goes.
+    pub fn switched(&mut self, switch: Switch) -> Held {
         if let Some(before) = switch.before {
-            self.drop_table(before.table);
-            let hops = if switch.hops_new { vec![before.hops] } else { Vec::new() };
-            self.wait(hops, device)?;
+            self.forget(before.table, if switch.hops_new { before.hops } else { 0..0 });
         }
-        Ok(switch.held)
+        switch.held
     }
 
-    /// A network's row was emptied: its tables go.
-    ///
-    /// # Errors
-    /// `Access`.
-    pub fn remove<R: Registers>(&mut self, held: Held, device: &mut Device<R>) -> Result<(), CardError> {
-        self.drop_table(held.table);
-        self.wait(vec![held.hops], device)
+    /// A network's row was emptied, in a hold: its tables go.
+    pub fn remove(&mut self, held: Held) {
+        self.forget(held.table, held.hops);
     }
 
-    fn wait<R: Registers>(&mut self, hops: Vec<Range<u32>>, device: &mut Device<R>) -> Result<(), CardError> {
+    /// From `mark` on, nothing new meets words that the levels retired, nor these rows of next hops.
+    pub fn wait(&mut self, mark: Mark, hops: Range<u32>) {
         let retired = self.levels.take_retired();
-        if retired.is_empty() && hops.iter().all(Range::is_empty) {
+        if !retired.is_empty() || !hops.is_empty() {
+            self.waiting.push((mark, retired, hops));
+        }
+    }
+
+    /// Gives back what no record can hold any more.
+    pub fn reclaim<R: Registers>(&mut self, device: &mut Device<R>) -> Result<(), CardError> {
+        if self.waiting.is_empty() {
             return Ok(());
         }
-        let accepted = device.read(regs::ACCEPTED)?;
-        self.waiting.push((accepted, retired, hops));
+        let records = device.records()?;
+        let (passed, waiting) =
+            self.waiting.drain(..).partition::<Vec<_>, _>(|(mark, ..)| records.have_passed(*mark));
+        self.waiting = waiting;
+        for (_, words, hops) in passed {
+            self.levels.reclaim(words);
+            self.hops.release(hops);
+        }
         Ok(())
     }
 
-    /// Gives back what no record can hold any more; waits for records to leave when something is left.
-    pub fn reclaim<R: Registers>(&mut self, device: &mut Device<R>) -> Result<(), CardError> {
-        for _ in 0..RETIRE_POLLS_MAX {
-            if self.waiting.is_empty() {
-                return Ok(());
-            }
-            let left = device.read(regs::RETIRED)?;
-            let mut still = Vec::new();
-            for (accepted, words, hops) in self.waiting.drain(..) {
-                // Modulo 2^32: the counters are never half of that apart.
-                if (left.wrapping_sub(accepted) as i32) < 0 {
-                    still.push((accepted, words, hops));
-                    continue;
-                }
-                self.levels.reclaim(words);
-                hops.into_iter().for_each(|rows| self.hops.release(rows));
-            }
-            self.waiting = still;
+    /// The same for all that waits; records leave meanwhile.
+    pub fn reclaim_all<R: Registers>(&mut self, device: &mut Device<R>) -> Result<(), CardError> {
+        if let Some((latest, ..)) = self.waiting.last() {
+            device.wait_for(*latest)?;
         }
-        // A port that takes nothing holds records back; what waits is used another time.
-        Ok(())
+        self.reclaim(device)
     }
 }
 
-impl Switch {
-    /// Rows of the network's next hops.
-    pub fn hops(&self) -> Range<u32> {
-        self.held.hops.clone()
-    }
-
-    /// The root item of the network.
-    pub fn root(&self) -> u64 {
-        self.root
-    }
-
-    /// Writes route words, in order; roots are the caller's.
-    pub fn write_words<R: Registers>(&self, device: &mut Device<R>) -> Result<(), CardError> {
-        for write in &self.writes {
-            let Write::Word { level, index, word } = *write else { continue };
-            match level {
-                0 => device.write_row(index, &Level0Row { word })?,
-                1 => device.write_row(index, &Level1Row { word })?,
-                2 => device.write_row(index, &Level2Row { word })?,
-                _ => device.write_row(index, &Level3Row { word })?,
-            }
+/// Writes route words, in order; roots are the caller's.
+pub fn write_words<R: Registers>(device: &mut Device<R>, writes: &[Write]) -> Result<(), CardError> {
+    for write in writes {
+        let Write::Word { level, index, word } = *write else { continue };
+        match level {
+            0 => device.write_row(index, &Level0Row { word })?,
+            1 => device.write_row(index, &Level1Row { word })?,
+            2 => device.write_row(index, &Level2Row { word })?,
+            _ => device.write_row(index, &Level3Row { word })?,
         }
-        Ok(())
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -320,9 +387,12 @@ mod tests {
         let (a, b) = (rows.allocate(4).unwrap(), rows.allocate(6).unwrap());
         assert_eq!((a.clone(), b.clone(), rows.allocate(1)), (0..4, 4..10, None));
         rows.release(a);
-        assert_eq!(rows.allocate(5), None);
+        assert_eq!((rows.allocate(5), rows.extend(&(4..10), 7)), (None, None));
         rows.release(b);
         assert_eq!(rows.free.len(), 1);
+        let run = rows.allocate(3).unwrap();
+        assert_eq!((rows.extend(&run, 11), rows.extend(&run, 5)), (None, Some(0..5)));
+        rows.release(0..5);
         assert_eq!(rows.allocate(10), Some(0..10));
     }
 }

@@ -109,9 +109,10 @@ impl From<CompileError> for Failure {
 impl From<SubstrateError> for Failure {
     fn from(error: SubstrateError) -> Self {
         match error {
-            SubstrateError::Networks { .. } | SubstrateError::Table { .. } | SubstrateError::Room { .. } => {
-                Self::Full(error.to_string())
-            }
+            SubstrateError::Networks { .. }
+            | SubstrateError::ImageNetworks { .. }
+            | SubstrateError::Table { .. }
+            | SubstrateError::Room { .. } => Self::Full(error.to_string()),
             other => Self::Input(other.to_string()),
         }
     }

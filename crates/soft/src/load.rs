@@ -6,9 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hue_demux::{Attachment, Demux, DemuxError, Row};
 use hue_planes::{Counters, Kind, UnclaimedCounters};
-use hue_substrate::{Capacity, Program, Substrate, SubstrateError};
+use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_programs, demux_of};
 use hue_tables::{Change, TableError, Vid};
 
 use crate::engine::{NETWORKS_MAX, NO_SLOT, Soft, place};
@@ -37,7 +36,7 @@ impl Substrate for Soft {
         }
         let kept: Vec<&Network> =
             self.engine.networks.iter().filter(|network| !vids.contains(&network.vid)).collect();
-        self.engine.demux = Arc::new(demux_of(&kept, &[])?);
+        self.engine.demux = Arc::new(demux_of(kept.into_iter().map(claims), &[])?);
         self.engine.networks.retain(|network| !vids.contains(&network.vid));
         self.engine.index();
         for vid in vids {
@@ -69,7 +68,11 @@ impl Substrate for Soft {
 impl Soft {
     /// [`Substrate::load`], but networks of `keep`, which are loaded, keep their routes and next hops.
     pub(crate) fn load_keeping(&mut self, programs: &[Program], keep: &[Vid]) -> Result<(), SubstrateError> {
-        check_programs(programs)?;
+        check_programs(programs, NAME)?;
+        // A kind that is new asks for its place in the stages here.
+        programs.iter().for_each(|program| match program.kind {
+            Kind::Ipv4 => {}
+        });
         let replaced = |vid: Vid| programs.iter().any(|program| program.vid == vid);
         let kept: Vec<&Network> =
             self.engine.networks.iter().filter(|network| !replaced(network.vid)).collect();
@@ -78,7 +81,7 @@ impl Soft {
         if count > max {
             return Err(SubstrateError::Networks { count, max });
         }
-        let demux = demux_of(&kept, programs)?;
+        let demux = demux_of(kept.into_iter().map(claims), programs)?;
         self.load_tables(programs, keep)?;
         self.engine.demux = Arc::new(demux);
         for program in programs {
@@ -139,54 +142,7 @@ impl Soft {
     }
 }
 
-fn check_programs(programs: &[Program]) -> Result<(), SubstrateError> {
-    let mut vids: HashMap<Vid, &Program> = HashMap::new();
-    for program in programs {
-        if !program.kind.runs_on().contains(&NAME) {
-            let (name, kind) = (program.name.clone(), program.kind);
-            return Err(SubstrateError::Kind { name, kind, substrate: NAME });
-        }
-        match program.kind {
-            Kind::Ipv4 => {}
-        }
-        program.check().map_err(|error| SubstrateError::Program { name: program.name.clone(), error })?;
-        if let Some(first) = vids.insert(program.vid, program) {
-            return Err(same(&first.name, &program.name, "id"));
-        }
-    }
-    Ok(())
-}
-
-fn same(first: &str, second: &str, what: &'static str) -> SubstrateError {
-    SubstrateError::Same { first: first.to_owned(), second: second.to_owned(), what }
-}
-
-/// Design select of the networks that stay and those to come.
-fn demux_of(kept: &[&Network], programs: &[Program]) -> Result<Demux, SubstrateError> {
-    let mut names: HashMap<Vid, &str> = HashMap::new();
-    let mut vids: HashMap<&str, Vid> = HashMap::new();
-    let mut rows: Vec<Row> = Vec::new();
-    let mut attached: Vec<Attachment> = Vec::new();
-    for network in kept {
-        rows.extend(&network.shape.rows);
-        let ports = network.shape.ports.iter().zip(0u16..);
-        attached.extend(ports.map(|(port, vport)| Attachment { port: port.port, vid: network.vid, vport }));
-        names.insert(network.vid, &network.shape.name);
-        vids.insert(&network.shape.name, network.vid);
-    }
-    for program in programs {
-        rows.extend(&program.rows);
-        attached.extend(program.attachments());
-        names.insert(program.vid, &program.name);
-        if vids.insert(&program.name, program.vid).is_some() {
-            return Err(same(&program.name, &program.name, "name"));
-        }
-    }
-    let name = |vid: Vid| names.get(&vid).copied().unwrap_or_default().to_owned();
-    Demux::new(&rows, &attached).map_err(|error| match error {
-        DemuxError::Twice { first, second, .. } => {
-            SubstrateError::Claim { first: name(first), second: name(second), error }
-        }
-        error => SubstrateError::Demux(error),
-    })
+fn claims(network: &Network) -> Claims<'_> {
+    let shape = &network.shape;
+    Claims { vid: network.vid, name: &shape.name, ports: &shape.ports, rows: &shape.rows }
 }

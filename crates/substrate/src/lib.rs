@@ -5,13 +5,15 @@
 //! by row, never by pointer, so that any substrate can take it.
 
 mod program;
+mod together;
 
 use hue_demux::{DemuxError, PortId};
 use hue_planes::{Counters, Kind, UnclaimedCounters};
 use hue_tables::{TableError, Vid};
 use thiserror::Error;
 
-pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort};
+pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort, check_hop};
+pub use together::{Claims, check_programs, demux_of};
 
 /// What a substrate holds and could hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +77,18 @@ pub enum SubstrateError {
     Networks {
         /// How many there would be.
         count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// More networks than the image that the substrate runs can hold.
+    #[error(
+        "{count} networks: image {image} holds {max}; choose an image that holds more, or substrate soft"
+    )]
+    ImageNetworks {
+        /// How many there would be.
+        count: usize,
+        /// Name of the image.
+        image: String,
         /// How many there may be.
         max: usize,
     },

@@ -3,8 +3,6 @@
 //! A sound program cannot reach outside its network: its rows select on its own ports, its routes name its own next
 //! hops, and those send on its own ports under its own MAC addresses.
 
-use std::collections::HashMap;
-
 use hue_demux::{Attachment, Match, PortId, Row};
 use hue_planes::{Adjacency, AdjacencyKind, Kind, RateLimit, ipv4};
 use hue_tables::{NextHop, Prefix4, Vid};
@@ -144,13 +142,8 @@ impl Program {
         if self.next_hops.len() > ipv4::NEXT_HOPS_MAX {
             return Err(ProgramError::NextHops(self.next_hops.len()));
         }
-        let mut sends = HashMap::new();
-        for port in &self.ports {
-            let mtu_bytes = sends.entry((port.port, port.mac)).or_insert(0);
-            *mtu_bytes = port.mtu_bytes.max(*mtu_bytes);
-        }
         for (index, hop) in self.next_hops.iter().enumerate() {
-            self.check_hop(hop, &sends).map_err(|what| ProgramError::NextHop { index, hop: *hop, what })?;
+            check_hop(&self.ports, hop).map_err(|what| ProgramError::NextHop { index, hop: *hop, what })?;
         }
         self.check_routes()
     }
@@ -190,22 +183,6 @@ impl Program {
         if port == vport.port { Ok(()) } else { Err("its virtual port is on another physical port") }
     }
 
-    fn check_hop(&self, hop: &Adjacency, sends: &HashMap<(PortId, Mac), u16>) -> Result<(), &'static str> {
-        match hop.kind() {
-            AdjacencyKind::None => Err("no route may name it"),
-            AdjacencyKind::Local => Ok(()),
-            AdjacencyKind::Glean => match self.ports.iter().any(|port| port.port == hop.port()) {
-                true => Ok(()),
-                false => Err("the network is not on that port"),
-            },
-            AdjacencyKind::Forward => match sends.get(&(hop.port(), hop.src())) {
-                None => Err("the network has no such address on that port"),
-                Some(mtu_bytes) if hop.mtu_bytes() > *mtu_bytes => Err("the MTU is above the port's"),
-                Some(_) => Ok(()),
-            },
-        }
-    }
-
     fn check_routes(&self) -> Result<(), ProgramError> {
         let count = self.next_hops.len();
         for (prefix, hop) in &self.routes {
@@ -218,6 +195,26 @@ impl Program {
         match prefixes.array_windows().find(|[one, other]| one == other) {
             Some([prefix, _]) => Err(ProgramError::RouteTwice(*prefix)),
             None => Ok(()),
+        }
+    }
+}
+
+/// Whether a next hop is one of a network with these virtual ports, so that a route may name it.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_hop(ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static str> {
+    let mut here = ports.iter().filter(|port| port.port == hop.port());
+    match hop.kind() {
+        AdjacencyKind::None => Err("no route may name it"),
+        AdjacencyKind::Local => Ok(()),
+        AdjacencyKind::Glean => here.next().map(drop).ok_or("the network is not on that port"),
+        AdjacencyKind::Forward => {
+            match here.filter(|port| port.mac == hop.src()).map(|port| port.mtu_bytes).max() {
+                None => Err("the network has no such address on that port"),
+                Some(mtu_bytes) if hop.mtu_bytes() > mtu_bytes => Err("the MTU is above the port's"),
+                Some(_) => Ok(()),
+            }
         }
     }
 }

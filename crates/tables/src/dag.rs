@@ -11,6 +11,8 @@
 //! children, which hold them. A failed change leaves routes, image and roots as they were. Source: ADR-0002;
 //! hash-consed prefix DAGs are Rétvári et al., SIGCOMM 2013.
 
+mod follow;
+
 use std::collections::{HashMap, VecDeque};
 use std::marker::PhantomData;
 
@@ -26,20 +28,10 @@ use crate::space::Space;
 use crate::types::{Key, NextHop, Prefix, Vid};
 use hashbrown::HashTable;
 
+pub use follow::Delta;
+
 /// One route change: `Some(hop)` announces, `None` withdraws.
 pub type Change<K> = (Prefix<K>, Option<NextHop>);
-
-/// What an encoding other than `dag64` must do to follow the store. Nodes arrive before anything that refers to them;
-/// a root arrives after all its nodes, and `Retire` after the roots that dropped the node.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Delta {
-    /// A new node; refs in it name nodes that came before.
-    Node(Ref, Box<Runs>),
-    /// The network's table now begins at this node; `None`: the network is gone.
-    Root(Vid, Option<Ref>),
-    /// Nobody refers to this node; its words may be reused once no lookup in flight can hold them.
-    Retire(Ref),
-}
 
 /// A live node in the hash table: its ref and 32 bits of its content's hash.
 struct Entry {
@@ -192,29 +184,33 @@ impl<K: Key> Dag<K> {
         changes: &[Change<K>],
         each: impl FnMut(Prefix<K>, Option<NextHop>),
     ) -> Result<(), TableError> {
+        let accept = |store: &mut Self, top| {
+            store.publish(vid, top);
+            Ok::<(), TableError>(())
+        };
+        self.apply_checked(vid, changes, each, accept)
+    }
+
+    /// A change that takes effect when `accept` has published its new top.
+    fn apply_checked<E: From<TableError>>(
+        &mut self,
+        vid: Vid,
+        changes: &[Change<K>],
+        each: impl FnMut(Prefix<K>, Option<NextHop>),
+        accept: impl FnOnce(&mut Self, Ref) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.collect();
         let Some(mut source) = self.networks.remove(&vid) else {
-            return Err(TableError::UnknownNetwork(vid));
+            return Err(TableError::UnknownNetwork(vid).into());
         };
-        let result = self.change(&mut source, changes, each);
-        if result.is_ok() {
-            self.publish(vid, source.compiled);
-        }
+        let result = self.change(&mut source, changes, each, accept);
         self.networks.insert(vid, source);
-        match result {
-            Ok(replaced) => {
-                for node in replaced {
-                    self.release(node);
-                }
-                self.retire();
-                Ok(())
-            }
-            Err(NoSpace) => {
-                let error = self.full(vid);
-                self.retire();
-                Err(error)
-            }
+        let result = result.map_err(|refused| refused.unwrap_or_else(|| self.full(vid).into()));
+        for node in result.as_deref().unwrap_or_default() {
+            self.release(*node);
         }
+        self.retire();
+        result.map(drop)
     }
 
     /// The next hop of exactly this prefix.
@@ -310,25 +306,6 @@ impl<K: Key> Dag<K> {
         self.nodes.iter().map(|entry| entry.at)
     }
 
-    /// From now on, keeps the deltas of every change for [`Dag::take_deltas`]; the first of them describe the store
-    /// as it is.
-    pub fn record_deltas(&mut self) {
-        let mut deltas = Vec::new();
-        let mut seen = HashMap::new();
-        let mut roots: Vec<_> = self.networks.iter().map(|(vid, source)| (*vid, source.compiled)).collect();
-        roots.sort_unstable_by_key(|(vid, _)| *vid);
-        for (vid, top) in roots {
-            self.describe(top, &mut seen, &mut deltas);
-            deltas.push(Delta::Root(vid, Some(top)));
-        }
-        self.deltas = Some(deltas);
-    }
-
-    /// The deltas since the last call (or since [`Dag::record_deltas`]), oldest first.
-    pub fn take_deltas(&mut self) -> Vec<Delta> {
-        self.deltas.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
     /// The runs of a live node.
     #[must_use]
     pub fn runs(&self, node: Ref) -> Runs {
@@ -351,29 +328,34 @@ struct Undo {
 
 impl<K: Key> Dag<K> {
     /// Edits and compiles a source; returns the refs that lost a source node's reference. On failure everything is
-    /// put back.
-    fn change(
+    /// put back; the error is `accept`'s, `None` when there is no space.
+    fn change<E>(
         &mut self,
         source: &mut Source,
         changes: &[Change<K>],
         mut each: impl FnMut(Prefix<K>, Option<NextHop>),
-    ) -> Result<Vec<Ref>, NoSpace> {
+        accept: impl FnOnce(&mut Self, Ref) -> Result<(), E>,
+    ) -> Result<Vec<Ref>, Option<E>> {
         let before: Vec<_> = changes
             .iter()
             .map(|(prefix, hop)| (*prefix, source.set(*prefix, hop.map(NextHop::get))))
             .collect();
         let mut undo = Vec::new();
         let live_before = self.space.live;
-        let compiled = self.compile(source, TOP, NextHop::NONE_WORD, &mut undo).and_then(|top| {
+        let compiled = self.compile(source, TOP, NextHop::NONE_WORD, &mut undo).map_err(|NoSpace| None);
+        let compiled = compiled.and_then(|top| {
             let mut replaced: Vec<Ref> = undo.iter().map(|u: &Undo| u.before.compiled).collect();
             replaced.push(source.compiled);
             // A withdrawal is never refused for room: it is what makes room.
             let announces = changes.iter().any(|(_, hop)| hop.is_some());
-            if announces && !self.fits(&replaced, live_before) {
-                self.release(top);
-                return Err(NoSpace);
+            let fits = !announces || self.fits(&replaced, live_before);
+            match if fits { accept(self, top).map_err(Some) } else { Err(None) } {
+                Ok(()) => Ok((top, replaced)),
+                Err(refused) => {
+                    self.release(top);
+                    Err(refused)
+                }
             }
-            Ok((top, replaced))
         });
         match compiled {
             Ok((top, replaced)) => {
@@ -386,7 +368,7 @@ impl<K: Key> Dag<K> {
                 }
                 Ok(replaced)
             }
-            Err(NoSpace) => {
+            Err(refused) => {
                 for Undo { parent, at, before } in undo.into_iter().rev() {
                     let child = &mut source.node_mut(parent).children[at];
                     self.release(std::mem::replace(child, before).compiled);
@@ -397,7 +379,7 @@ impl<K: Key> Dag<K> {
                 for (prefix, _) in changes {
                     source.prune(*prefix);
                 }
-                Err(NoSpace)
+                Err(refused)
             }
         }
     }
@@ -524,15 +506,6 @@ impl<K: Key> Dag<K> {
 
     fn each_child(&self, node: Ref, each: impl FnMut(Ref)) {
         for_each_child(node.kind(), self.image.node(node.index(), self.granules(node)), each);
-    }
-
-    /// Appends the nodes below `node` that were not seen yet, children first.
-    fn describe(&self, node: Ref, seen: &mut HashMap<Ref, ()>, deltas: &mut Vec<Delta>) {
-        if node.is_leaf() || seen.insert(node, ()).is_some() {
-            return;
-        }
-        self.each_child(node, |child| self.describe(child, seen, deltas));
-        deltas.push(Delta::Node(node, Box::new(self.runs(node))));
     }
 
     /// The one node with this content, with one more count: found among all networks' nodes, or written.

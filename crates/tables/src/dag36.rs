@@ -25,7 +25,7 @@
 //! and not part of the image. Words of retired nodes are written again only after `reclaim`, which the card's driver
 //! calls when no lookup in flight can hold them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use thiserror::Error;
 
@@ -151,42 +151,82 @@ pub enum Dag36Error {
     Unknown(Ref),
 }
 
-/// Words of one memory, in blocks of any size.
+/// Words of one memory, in blocks of any size. Free blocks that touch are one, so that room does not crumble.
 pub(crate) struct Arena {
     words: Vec<u64>,
     words_max: u32,
-    /// Free blocks by size in words.
-    free: BTreeMap<usize, Vec<u32>>,
+    /// Free blocks: size by address, and (size, address).
+    free: BTreeMap<u32, usize>,
+    by_size: BTreeSet<(usize, u32)>,
     used: u64,
 }
 
 impl Arena {
     pub(crate) fn new(words_max: u32) -> Self {
-        Self { words: Vec::new(), words_max: words_max.min(CARD_WORDS), free: BTreeMap::new(), used: 0 }
+        Self {
+            words: Vec::new(),
+            words_max: words_max.min(CARD_WORDS),
+            free: BTreeMap::new(),
+            by_size: BTreeSet::new(),
+            used: 0,
+        }
     }
 
-    /// A block of so many words; `None` when no room is left.
+    /// A block of so many words, the smallest that fits; `None` when no room is left.
     pub(crate) fn allocate(&mut self, words: usize) -> Option<u32> {
-        let exact = self.free.get_mut(&words).and_then(Vec::pop);
-        let at = if let Some(at) = exact {
-            at
-        } else if self.words.len() + words <= self.words_max as usize {
-            let at = self.words.len() as u32;
-            self.words.resize(self.words.len() + words, 0);
-            at
-        } else {
-            let larger = self.free.range_mut(words..).find(|(_, blocks)| !blocks.is_empty());
-            let (size, at) = larger.and_then(|(size, blocks)| Some((*size, blocks.pop()?)))?;
-            self.free.entry(size - words).or_default().push(at + words as u32);
-            at
+        let at = match self.by_size.range((words, 0)..).next().copied() {
+            Some((size, at)) => {
+                self.take(at, size);
+                if size > words {
+                    self.give(at + words as u32, size - words);
+                }
+                at
+            }
+            None => self.grow(words)?,
         };
         self.used += words as u64;
         Some(at)
     }
 
-    pub(crate) fn free(&mut self, at: u32, words: usize) {
+    /// A block at the end of what was ever given out; a free one there becomes its beginning.
+    fn grow(&mut self, words: usize) -> Option<u32> {
+        let end = self.words.len();
+        let last = self.free.last_key_value().map(|(at, size)| (*at, *size));
+        let last = last.filter(|(at, size)| *at as usize + size == end);
+        let at = last.map_or(end, |(at, _)| at as usize);
+        if at + words > self.words_max as usize {
+            return None;
+        }
+        if let Some((at, size)) = last {
+            self.take(at, size);
+        }
+        self.words.resize(at + words, 0);
+        Some(at as u32)
+    }
+
+    pub(crate) fn free(&mut self, mut at: u32, mut words: usize) {
         self.used -= words as u64;
-        self.free.entry(words).or_default().push(at);
+        let before = self.free.range(..at).next_back().map(|(at, size)| (*at, *size));
+        if let Some((start, size)) = before.filter(|(start, size)| *start as usize + size == at as usize) {
+            self.take(start, size);
+            (at, words) = (start, words + size);
+        }
+        let next = at + words as u32;
+        if let Some(size) = self.free.get(&next).copied() {
+            self.take(next, size);
+            words += size;
+        }
+        self.give(at, words);
+    }
+
+    fn take(&mut self, at: u32, words: usize) {
+        self.free.remove(&at);
+        self.by_size.remove(&(words, at));
+    }
+
+    fn give(&mut self, at: u32, words: usize) {
+        self.free.insert(at, words);
+        self.by_size.insert((words, at));
     }
 
     pub(crate) fn block(&self, at: u32, words: usize) -> &[u64] {

@@ -119,7 +119,10 @@ fn what_does_not_fit_is_refused_by_name_and_changes_nothing() {
     let mut card = card(&image, &good);
     let text = |result: Result<(), SubstrateError>| result.unwrap_err().to_string();
     let four = programs(&mut random, 4, 20);
-    assert_eq!(text(card.load(&four[3..])), "4 networks: at most 3");
+    assert_eq!(
+        text(card.load(&four[3..])),
+        "4 networks: image tcam3 holds 3; choose an image that holds more, or substrate soft"
+    );
     let with = |change: fn(&mut Program)| {
         let mut program = good[1].clone();
         change(&mut program);

@@ -110,6 +110,11 @@ pub const ACTIVITY_INGRESS_IDLE: u32 = 0x00000001;
 /// No frame is anywhere in the card. Mask.
 pub const ACTIVITY_IDLE: u32 = 0x00000002;
 
+/// Hold: While it is not 0 no record enters the stages; frames wait in the input queues. What takes several
+/// writes is changed so: hold, wait until RETIRED is ACCEPTED, write, write 0. It counts down by itself, so
+/// that a driver that dies does not stop the card.
+pub const HOLD: u32 = 0x0ac;
+
 /// Table: Which table the next command means.
 pub const TABLE_ID: u32 = 0x100;
 

@@ -86,7 +86,7 @@ fn faults_are_named() {
     dir.write("three.yaml", three);
     let line = format!("run --on card --image tcam1 -f three.yaml --in p0={} --out out", lab.display());
     let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())]);
-    assert!(done.code != 0 && done.stderr.contains("3 networks: at most 1"), "{done:?}");
+    assert!(done.code != 0 && done.stderr.contains("3 networks: image tcam1 holds 1; choose"), "{done:?}");
     assert!(dir.files("out").is_empty(), "nothing half-written");
     // A damaged image.
     let damaged = dir.path("images");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hue_demux::PortId;
 use hue_planes::{Adjacency, AdjacencyKind, Counters, UnclaimedCounters, Verdict};
-use hue_substrate::{Capacity, Program, ProgramError, Substrate, SubstrateError, VirtualPort};
+use hue_substrate::{Capacity, Program, ProgramError, Substrate, SubstrateError, VirtualPort, check_hop};
 use hue_tables::Vid;
 
 use super::control::{Live, NetworkControl, Settings, broken};
@@ -17,20 +17,9 @@ use super::totals::{Ledger, NetworkEntry};
 use super::worker::Installation;
 use crate::explain::{Trace, stage};
 
-/// Why a next hop is not a network's with these virtual ports; `None` when it is.
+/// Why a next hop is not a network's with these virtual ports; `None` when it is, or does nothing.
 fn fault(ports: &[VirtualPort], hop: &Adjacency) -> Option<&'static str> {
-    let mut here = ports.iter().filter(|port| port.port == hop.port());
-    match hop.kind() {
-        AdjacencyKind::None | AdjacencyKind::Local => None,
-        AdjacencyKind::Glean => here.next().is_none().then_some("the network is not on that port"),
-        AdjacencyKind::Forward => {
-            match here.filter(|port| port.mac == hop.src()).map(|port| port.mtu_bytes).max() {
-                None => Some("the network has no such address on that port"),
-                Some(mtu_bytes) if hop.mtu_bytes() > mtu_bytes => Some("the MTU is above the port's"),
-                Some(_) => None,
-            }
-        }
-    }
+    if hop.kind() == AdjacencyKind::None { None } else { check_hop(ports, hop).err() }
 }
 
 impl Live {

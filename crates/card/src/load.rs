@@ -1,0 +1,365 @@
+//! Loading and unloading networks: programs in, rows of the card's tables out.
+//!
+//! Flow: control → program → **load** → plan → device. Everything is checked first, against the image and together with
+//! what is loaded, and room is found; then what no frame can meet yet is written (next hops, route words), and in a hold of
+//! the card all that makes frames meet it: frames find the networks of before or those of after.
+
+use std::collections::HashMap;
+
+use hue_planes::{Counters, Kind, UnclaimedCounters};
+use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_programs, demux_of};
+use hue_tables::Vid;
+
+use crate::card::{BYTES_ROWS, COUNT_ROWS, Card, NAME, broken};
+use crate::device::{Description, Device, Layout};
+use crate::error::CardError;
+use crate::generated::{
+    AttachHeadRow, AttachRow, BytesRow, CountRow, NetworkRow, OutDropsRow, RouteRow, SelectRow,
+};
+use crate::network::{Loaded, row};
+use crate::plan::{self, Place, PlaneRows};
+use crate::registers::Registers;
+use crate::routes::{Switch, write_words};
+use crate::rows::Row;
+
+/// OUT_DROPS rows of a port.
+const OUT_DROPS_ROWS: u32 = 64;
+
+/// What is to be written for one program, once everything is known to be sound.
+struct Change {
+    place: Place,
+    before: Option<Place>,
+    program: Program,
+    switch: Option<Switch>,
+}
+
+/// Who gets frames, as rows.
+struct Claimed {
+    select: Vec<Option<SelectRow>>,
+    heads: Vec<AttachHeadRow>,
+    runs: Vec<Vec<AttachRow>>,
+}
+
+impl<R: Registers> Substrate for Card<R> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn load(&mut self, programs: &[Program]) -> Result<(), SubstrateError> {
+        let mut changes = self.prepare(programs)?;
+        let claimed = self.claimed(&changes)?;
+        self.reserve(&mut changes)?;
+        if let Err(error) = self.write_apart(&changes) {
+            self.undo(&mut changes);
+            return Err(broken(error));
+        }
+        self.write(changes, claimed).map_err(broken)
+    }
+
+    fn unload(&mut self, vids: &[Vid]) -> Result<(), SubstrateError> {
+        if let Some(vid) = vids.iter().find(|vid| !self.networks.contains_key(vid)) {
+            return Err(SubstrateError::Unknown(*vid));
+        }
+        self.take_off(vids)
+    }
+
+    fn counters(&self, vid: Vid) -> Option<Counters> {
+        self.read_counters(vid).ok().flatten()
+    }
+
+    fn unclaimed(&self) -> UnclaimedCounters {
+        self.read_unclaimed().unwrap_or_default()
+    }
+
+    fn capacity(&self) -> Capacity {
+        let device = self.device.borrow();
+        let description = device.description();
+        let (table_bytes, table_bytes_max) = match &self.shared {
+            Some(shared) => shared.bytes(description.level_words),
+            None => {
+                let routes = self.networks.values().map(|loaded| loaded.program().routes.len() as u64);
+                let row = RouteRow::TABLE.bits.div_ceil(8) as u64;
+                (routes.sum::<u64>() * row, u64::from(description.planes * description.route_rows) * row)
+            }
+        };
+        Capacity {
+            networks: self.networks.len(),
+            networks_max: networks_max(description),
+            table_bytes,
+            table_bytes_max,
+        }
+    }
+}
+
+impl<R: Registers> Card<R> {
+    /// Checks programs and finds a place for each; nothing is changed.
+    fn prepare(&mut self, programs: &[Program]) -> Result<Vec<Change>, SubstrateError> {
+        let description = self.device.get_mut().description();
+        check_programs(programs, NAME)?;
+        programs.iter().try_for_each(|program| check_image(program, description))?;
+        let kept = |loaded: &&Loaded| !programs.iter().any(|program| program.vid == loaded.program().vid);
+        let others: Vec<&Loaded> = self.networks.values().filter(kept).collect();
+        let count = others.len() + programs.len();
+        let max = networks_max(description);
+        let full = || SubstrateError::ImageNetworks { count, image: description.name.clone(), max };
+        if count > max {
+            return Err(full());
+        }
+        demux_of(others.iter().map(|loaded| Claims::from(loaded.program())), programs)?;
+        let mut nets = vec![false; description.nets as usize];
+        let mut planes = vec![false; description.planes as usize];
+        for loaded in self.networks.values() {
+            take(&mut nets, loaded.place.net);
+            take(&mut planes, loaded.place.plane);
+        }
+        let mut changes = Vec::with_capacity(programs.len());
+        for program in programs {
+            let before = self.networks.get(&program.vid).map(|loaded| loaded.place);
+            let place = before.or_else(|| {
+                let net = free(&mut nets)?;
+                let plane = match description.layout {
+                    Layout::Tcam => free(&mut planes)?,
+                    // Shared tables need none; a network's clock gate is that of its index.
+                    Layout::Dag36 => net % planes.len() as u8,
+                };
+                Some(Place { net, plane })
+            });
+            let place = place.ok_or_else(full)?;
+            changes.push(Change { place, before, program: program.clone(), switch: None });
+        }
+        Ok(changes)
+    }
+
+    /// Who gets frames after a change.
+    fn claimed(&mut self, changes: &[Change]) -> Result<Claimed, SubstrateError> {
+        let description = self.device.get_mut().description().clone();
+        let all = self.with_changes(changes);
+        let name = changes.first().map(|change| change.program.name.as_str()).unwrap_or_default();
+        let rows = all.iter().map(|(program, _)| program.rows.len()).sum();
+        room(&description, name, "rows of design select", rows, description.select_rows)?;
+        let select = plan::select(&self.select, all.iter().copied(), description.select_rows as usize);
+        let runs = plan::attach(all.iter().copied(), self.attach.len());
+        let needed = runs.iter().map(Vec::len).sum();
+        room(&description, name, "rows for group frames", needed, description.attach_rows)?;
+        let heads = plan::lay_out(&self.attach, &runs, description.attach_rows).unwrap_or_default();
+        Ok(Claimed { select, heads, runs })
+    }
+
+    /// What still can be refused: room for routes and next hops of all networks together.
+    fn reserve(&mut self, changes: &mut [Change]) -> Result<(), SubstrateError> {
+        let device = self.device.get_mut();
+        let Some(shared) = &mut self.shared else { return Ok(()) };
+        shared.reclaim_all(device).map_err(broken)?;
+        let mut result = Ok(());
+        for change in changes.iter_mut() {
+            let before = self.networks.get(&change.program.vid);
+            let before = before.and_then(|loaded| Some((loaded.program(), loaded.held.as_ref()?)));
+            match shared.change(&change.program, before, &device.description().name) {
+                Ok(switch) => change.switch = Some(switch),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        if result.is_err() {
+            self.undo(changes);
+        }
+        result
+    }
+
+    /// Gives back what was reserved.
+    fn undo(&mut self, changes: &mut [Change]) {
+        let Some(shared) = &mut self.shared else { return };
+        for switch in changes.iter_mut().rev().filter_map(|change| change.switch.take()) {
+            shared.undo(switch);
+        }
+    }
+
+    /// The networks that will be loaded after a change.
+    fn with_changes<'a>(&'a self, changes: &'a [Change]) -> Vec<(&'a Program, Place)> {
+        let changed: HashMap<Vid, &Change> =
+            changes.iter().map(|change| (change.program.vid, change)).collect();
+        let kept = self.networks.values().filter(|loaded| !changed.contains_key(&loaded.program().vid));
+        let kept = kept.map(|loaded| (loaded.program(), loaded.place));
+        kept.chain(changes.iter().map(|change| (&change.program, change.place))).collect()
+    }
+
+    /// Writes what no frame can meet yet.
+    fn write_apart(&mut self, changes: &[Change]) -> Result<(), CardError> {
+        let device = self.device.get_mut();
+        for change in changes {
+            if change.before.is_none() {
+                forget_counters(device, u32::from(change.place.net))?;
+            }
+            let Some(switch) = &change.switch else { continue };
+            if switch.hops_new {
+                for (index, hop) in switch.held.hops.clone().zip(&change.program.next_hops) {
+                    device.write_row(index, &plan::hop(hop))?;
+                }
+            }
+            write_words(device, &switch.writes)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what makes frames meet the changes, all at once.
+    fn write(&mut self, changes: Vec<Change>, claimed: Claimed) -> Result<(), CardError> {
+        let Self { device, networks, select, attach, shared, planes } = self;
+        device.get_mut().in_hold(|device| {
+            for Change { place, before, program, switch } in changes {
+                let net = u32::from(place.net);
+                let limit = networks.get(&program.vid).map(|loaded| loaded.program().rate_limit);
+                if before.is_none() || limit != Some(program.rate_limit) {
+                    device.write_row(net, &plan::meter(program.rate_limit))?;
+                }
+                let held = match (switch, shared.as_mut()) {
+                    (Some(switch), Some(shared)) => {
+                        let (hops, root) = (switch.held.hops.start, shared.root(switch.held.table));
+                        device.write_row(net, &row(place, &program, hops, root))?;
+                        Some(shared.switched(switch))
+                    }
+                    _ => {
+                        if let Some(plane) = planes.get_mut(usize::from(place.plane)) {
+                            plane.write(device, plan::plane(&program))?;
+                        }
+                        device.write_row(net, &row(place, &program, 0, 0))?;
+                        None
+                    }
+                };
+                networks.insert(program.vid, Loaded::new(place, program, held));
+            }
+            write_claimed(device, select, attach, claimed)
+        })
+    }
+
+    fn take_off(&mut self, vids: &[Vid]) -> Result<(), SubstrateError> {
+        let gone: Vec<Loaded> = vids.iter().filter_map(|vid| self.networks.remove(vid)).collect();
+        let claimed = self.claimed(&[])?;
+        let Self { device, select, attach, shared, .. } = self;
+        let taken = device.get_mut().in_hold(|device| {
+            write_claimed(device, select, attach, claimed)?;
+            for loaded in &gone {
+                device.write_row(u32::from(loaded.place.net), &NetworkRow::default())?;
+            }
+            Ok(())
+        });
+        if let Err(error) = taken {
+            let back = gone.into_iter().map(|loaded| (loaded.program().vid, loaded));
+            self.networks.extend(back);
+            return Err(broken(error));
+        }
+        for held in gone.into_iter().filter_map(|loaded| loaded.held) {
+            if let Some(shared) = shared {
+                shared.remove(held);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the rows that differ from what design select and the runs of ATTACH hold.
+fn write_claimed<R: Registers>(
+    device: &mut Device<R>,
+    select: &mut Vec<Option<SelectRow>>,
+    attach: &mut [(AttachHeadRow, Vec<AttachRow>)],
+    claimed: Claimed,
+) -> Result<(), CardError> {
+    for (index, (before, row)) in (0u32..).zip(select.iter().zip(&claimed.select)) {
+        if before != row {
+            device.write_row(index, &row.unwrap_or_default())?;
+        }
+    }
+    *select = claimed.select;
+    let runs = claimed.heads.into_iter().zip(claimed.runs);
+    for (port, (before, (head, run))) in (0u32..).zip(attach.iter_mut().zip(runs)) {
+        if before.0 == head && before.1 == run {
+            continue;
+        }
+        for (index, row) in (u32::from(head.start)..).zip(&run) {
+            device.write_row(index, row)?;
+        }
+        device.write_row(port, &head)?;
+        *before = (head, run);
+    }
+    Ok(())
+}
+
+/// A network's index was another's before: its counters begin at 0.
+fn forget_counters<R: Registers>(device: &mut Device<R>, net: u32) -> Result<(), CardError> {
+    for row in 0..COUNT_ROWS {
+        device.take_row::<CountRow>(net * COUNT_ROWS + row)?;
+    }
+    for row in 0..BYTES_ROWS {
+        device.take_row::<BytesRow>(net * BYTES_ROWS + row)?;
+    }
+    let ports = device.description().mac_ports + device.description().cpu_queues;
+    for port in 0..ports {
+        device.take_row::<OutDropsRow>(port * OUT_DROPS_ROWS + net)?;
+    }
+    Ok(())
+}
+
+fn networks_max(description: &Description) -> usize {
+    match description.layout {
+        Layout::Tcam => description.nets.min(description.planes) as usize,
+        Layout::Dag36 => description.nets as usize,
+    }
+}
+
+fn take(places: &mut [bool], index: u8) {
+    if let Some(place) = places.get_mut(usize::from(index)) {
+        *place = true;
+    }
+}
+
+fn free(places: &mut [bool]) -> Option<u8> {
+    let index = places.iter().position(|taken| !taken)?;
+    *places.get_mut(index)? = true;
+    u8::try_from(index).ok()
+}
+
+/// Whether the image can hold a program by itself.
+fn check_image(program: &Program, description: &Description) -> Result<(), SubstrateError> {
+    let name = &program.name;
+    if !description.kinds.contains(&program.kind) {
+        return Err(SubstrateError::Kind { name: name.clone(), kind: program.kind, substrate: NAME });
+    }
+    match program.kind {
+        Kind::Ipv4 => {}
+    }
+    if let Some(port) = program.ports.iter().find(|port| u32::from(port.port.get()) >= description.mac_ports)
+    {
+        return Err(SubstrateError::Port {
+            name: name.clone(),
+            substrate: format!("image {}", description.name),
+            port: port.port,
+            count: description.mac_ports as usize,
+        });
+    }
+    match description.layout {
+        Layout::Tcam => check_plane(&plan::plane(program), name, description),
+        Layout::Dag36 => room(description, name, "next hops", program.next_hops.len(), description.hop_rows),
+    }
+}
+
+/// Whether a plane of its own has the rows.
+pub fn check_plane(rows: &PlaneRows, name: &str, description: &Description) -> Result<(), SubstrateError> {
+    room(description, name, "next hops", rows.hops.len(), description.hop_rows)?;
+    room(description, name, "route rows", rows.routes.len(), description.route_rows)?;
+    room(description, name, "local address rows", rows.locals.len(), description.local_rows)
+}
+
+fn room(
+    description: &Description,
+    name: &str,
+    what: &'static str,
+    needed: usize,
+    max: u32,
+) -> Result<(), SubstrateError> {
+    if needed > max as usize {
+        let (name, substrate) = (name.to_owned(), format!("image {}", description.name));
+        return Err(SubstrateError::Room { name, substrate, what, needed, max: max as usize });
+    }
+    Ok(())
+}

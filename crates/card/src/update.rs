@@ -1,0 +1,151 @@
+//! Changes of one network's routes and next hops while it runs, each at the cost of what it changes.
+//!
+//! Flow: live control → **update** → rows → device. Shared tables (`dag36`): new words, then the network's row with the
+//! new root, in one write. A plane's own tables (`tcam`): the rows that differ, in a hold of the card, since rows stand in
+//! order and one route more moves others. A next hop is one row.
+
+use hue_planes::Adjacency;
+use hue_substrate::SubstrateError;
+use hue_tables::{Change, NextHop, Vid};
+
+use crate::card::{Card, broken};
+use crate::device::Device;
+use crate::load::check_plane;
+use crate::network::Loaded;
+use crate::plan;
+use crate::registers::Registers;
+use crate::routes::{Held, Shared, write_words};
+
+impl<R: Registers> Card<R> {
+    /// Changes routes of a network, in order and all at once: a packet meets all of the changes or none. `None` withdraws
+    /// a route, also one that is not there.
+    ///
+    /// # Errors
+    /// `Unknown`, `Hop` for a next hop that the network does not have, `Table`, `Room` when the image is full; then
+    /// nothing has changed. `Broken`.
+    pub fn update_routes(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), SubstrateError> {
+        let loaded = self.networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
+        loaded.check_routes(changes)?;
+        match &mut self.shared {
+            Some(shared) => shared_routes(loaded, changes, shared, self.device.get_mut()),
+            None => {
+                let mut next = loaded.clone();
+                next.set_routes(changes);
+                self.update_plane(next)
+            }
+        }
+    }
+
+    /// Changes next hops of a network, or adds some: they are named by index, and those between that were never set are
+    /// "no route". A packet meets a next hop before or after its change, whole. An index whose last route went in an
+    /// update before may be used for something else.
+    ///
+    /// # Errors
+    /// `Unknown`, `Program` for a next hop that is not the network's, `Room`; then nothing has changed. `Broken`.
+    pub fn update_hops(&mut self, vid: Vid, changes: &[(NextHop, Adjacency)]) -> Result<(), SubstrateError> {
+        let loaded = self.networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
+        let count = loaded.check_hops(changes)?;
+        match &mut self.shared {
+            Some(shared) => shared_hops(loaded, (changes, count), shared, self.device.get_mut()),
+            None => {
+                let mut next = loaded.clone();
+                next.set_hops(changes, count);
+                self.update_plane(next)
+            }
+        }
+    }
+
+    /// A network with tables of its own becomes what `next` says.
+    fn update_plane(&mut self, next: Loaded) -> Result<(), SubstrateError> {
+        let rows = plan::plane(next.program());
+        let device = self.device.get_mut();
+        check_plane(&rows, &next.program().name, device.description())?;
+        let Some(plane) = self.planes.get_mut(usize::from(next.place.plane)) else {
+            return Err(SubstrateError::Unknown(next.program().vid));
+        };
+        let row = (u32::from(next.place.net), next.row(0));
+        let hops_only = plane.differs_in_hops_only(&rows);
+        let write = |device: &mut Device<R>| {
+            plane.write(device, rows)?;
+            device.write_row(row.0, &row.1)
+        };
+        // Next hops alone: a row each, whole at any time.
+        let done = if hops_only { write(device) } else { device.in_hold(write) };
+        done.map_err(broken)?;
+        self.networks.insert(next.program().vid, next);
+        Ok(())
+    }
+}
+
+fn shared_routes<R: Registers>(
+    loaded: &mut Loaded,
+    changes: &[Change<u32>],
+    shared: &mut Shared,
+    device: &mut Device<R>,
+) -> Result<(), SubstrateError> {
+    let Some(table) = loaded.held.as_ref().map(|held| held.table) else { return Ok(()) };
+    let before = shared.root(table);
+    let writes = shared
+        .update(table, changes, device)
+        .map_err(|refusal| refusal.of(&loaded.program().name, &device.description().name))?;
+    loaded.set_routes(changes);
+    let root = shared.root(table);
+    if root == before {
+        return Ok(());
+    }
+    let mut write = || {
+        write_words(device, &writes)?;
+        device.write_row(u32::from(loaded.place.net), &loaded.row(root))?;
+        device.mark()
+    };
+    let mark = write().map_err(broken)?;
+    loaded.changed = Some(mark);
+    shared.wait(mark, 0..0);
+    Ok(())
+}
+
+fn shared_hops<R: Registers>(
+    loaded: &mut Loaded,
+    (changes, count): (&[(NextHop, Adjacency)], usize),
+    shared: &mut Shared,
+    device: &mut Device<R>,
+) -> Result<(), SubstrateError> {
+    let Some(held) = &loaded.held else { return Ok(()) };
+    let (table, before) = (held.table, held.hops.clone());
+    let count_before = loaded.program().next_hops.len();
+    if count > before.len() {
+        shared.reclaim(device).map_err(broken)?;
+        let names = (loaded.program().name.as_str(), device.description().name.as_str());
+        let grown = shared.grow_hops(&before, count, names)?;
+        loaded.held = Some(Held { table, hops: grown });
+    }
+    let run = loaded.held.as_ref().map_or(0..0, |held| held.hops.clone());
+    let moved = run.start != before.start;
+    let known = |(index, _): &(NextHop, Adjacency)| usize::from(index.get()) < count_before;
+    if !moved
+        && changes.iter().any(known)
+        && let Some(mark) = loaded.changed
+    {
+        device.wait_for(mark).map_err(broken)?;
+    }
+    loaded.set_hops(changes, count);
+    let hops = &loaded.program().next_hops;
+    let added = if moved { 0 } else { count_before }..count;
+    let changed =
+        changes.iter().map(|(index, _)| usize::from(index.get())).filter(|index| !added.contains(index));
+    let write = || {
+        for index in changed.chain(added.clone()) {
+            let hop = hops.get(index).copied().unwrap_or(Adjacency::NONE);
+            device.write_row(run.start + index as u32, &plan::hop(&hop))?;
+        }
+        if !added.is_empty() {
+            device.write_row(u32::from(loaded.place.net), &loaded.row(shared.root(table)))?;
+        }
+        device.mark()
+    };
+    let mark = write().map_err(broken)?;
+    if moved {
+        shared.wait(mark, before);
+    }
+    Ok(())
+}

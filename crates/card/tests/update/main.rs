@@ -1,0 +1,341 @@
+//! Changes of networks that run, over a model of a card's memories: at every row that is written, a packet gets what the
+//! table of before says or what the table of after says, and records inside get what they were to get when they entered.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod memory;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hue_card::Card;
+use hue_card::generated as regs;
+use hue_card::generated::{HopRow, NetworkRow};
+use hue_demux::{Match, PortId, Row as Claim};
+use hue_planes::{Adjacency, Kind};
+use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
+use hue_tables::{NextHop, Oracle, Prefix4, Vid};
+use hue_wire::Mac;
+use memory::{Memory, PLANE_ROWS, Rows, get, lookup, match_rows};
+use proptest::prelude::*;
+
+const PORT: PortId = PortId::new(1);
+
+fn vid(number: u16) -> Vid {
+    Vid::new(number).unwrap()
+}
+
+fn own(number: u16) -> Mac {
+    Mac([2, 0, 0, 0, 0, number as u8])
+}
+
+fn hop(number: u16) -> NextHop {
+    NextHop::new(number).unwrap()
+}
+
+/// Mostly a neighbour; the router itself for a few seeds.
+fn neighbour(network: u16, seed: u16) -> Adjacency {
+    if seed >= 35 {
+        return Adjacency::local();
+    }
+    let [high, low] = seed.to_be_bytes();
+    Adjacency::forward(PORT, own(network), Mac([2, 1, network as u8, 0, high, low]), 1500)
+}
+
+fn program(number: u16, hops: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
+    let vid = vid(number);
+    let select = Match::Mac { port: PORT, mac: own(number) };
+    Program {
+        vid,
+        name: format!("net{number}"),
+        kind: Kind::Ipv4,
+        ports: vec![VirtualPort { name: "v".to_owned(), port: PORT, mac: own(number), mtu_bytes: 1500 }],
+        rows: vec![Claim { vid, vport: 0, select }],
+        next_hops: (0..hops).map(|seed| neighbour(number, seed)).collect(),
+        routes,
+        rate_limit: None,
+        weight: 1,
+    }
+}
+
+/// A network as it must be.
+#[derive(Clone, Default)]
+struct Want {
+    routes: Oracle<u32>,
+    hops: Vec<Adjacency>,
+}
+
+impl Want {
+    /// The destination MAC that a packet leaves with, 0 to the router itself; `None`: no route.
+    fn lookup(&self, key: u32) -> Option<u64> {
+        let (_, hop) = self.routes.lookup(key)?;
+        let hop = self.hops.get(usize::from(hop.get()))?;
+        (*hop != Adjacency::NONE).then(|| hop.dst().to_u64())
+    }
+
+    fn program(&self, number: u16) -> Program {
+        let mut program = program(number, 0, self.routes.iter().collect());
+        program.next_hops.clone_from(&self.hops);
+        program
+    }
+}
+
+fn dst(found: memory::Found) -> Option<u64> {
+    found.map(|(_, row)| row).filter(|row| row.kind != 0).map(|row: HopRow| row.dst)
+}
+
+/// A step of a test.
+#[derive(Clone, Debug)]
+enum Step {
+    Routes(u16, Vec<(u32, u8, Option<u16>)>),
+    Hops(u16, Vec<(u16, u16)>),
+    Load(u16),
+    Unload(u16),
+    Enter(u16),
+    Slow(Option<u32>),
+}
+
+fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let change = (0u32..4, 0u32..20, 0u8..=32, prop::option::weighted(0.7, 0u16..9))
+        .prop_map(|(high, low, len, hop)| (high << 30 | low << 15 | low << 3 | low, len, hop));
+    let step = prop_oneof![
+        8 => (1u16..4, prop::collection::vec(change, 1..4)).prop_map(|(n, all)| Step::Routes(n, all)),
+        3 => (1u16..4, prop::collection::vec((0u16..14, 0u16..40), 1..3)).prop_map(|(n, all)| Step::Hops(n, all)),
+        1 => (1u16..4).prop_map(Step::Load),
+        1 => (1u16..4).prop_map(Step::Unload),
+        6 => (1u16..4).prop_map(Step::Enter),
+        1 => prop::option::weighted(0.9, 1u32..4).prop_map(Step::Slow),
+    ];
+    prop::collection::vec(step, 1..most)
+}
+
+/// A record inside: the row that it found, and by key what it may get, as its next hop changed since it entered.
+struct Record {
+    number: u64,
+    network: u16,
+    row: NetworkRow,
+    expect: Vec<(u32, Option<u16>, Vec<Option<u64>>)>,
+}
+
+/// A card of the model, and what must be on it.
+struct World {
+    card: Card<Memory>,
+    want: BTreeMap<u16, Want>,
+    keys: Vec<u32>,
+    records: Vec<Record>,
+    entered: u64,
+    tcam: bool,
+}
+
+impl World {
+    fn new(memory: Memory, tcam: bool) -> Self {
+        let card = Card::new(memory).unwrap();
+        let (want, keys) = (BTreeMap::new(), vec![0, u32::MAX]);
+        Self { card, want, keys, records: Vec::new(), entered: 0, tcam }
+    }
+
+    fn memory(&mut self) -> &mut Memory {
+        self.card.device().registers()
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Routes(number, changes) => self.routes(*number, changes),
+            Step::Hops(number, changes) => self.hops(*number, changes),
+            Step::Load(number) => {
+                let fresh = || Want { hops: program(*number, 4, Vec::new()).next_hops, ..Want::default() };
+                let mut after = self.want.clone();
+                let want = after.entry(*number).or_insert_with(fresh).clone();
+                let _ = self.change(after, false, |card| card.load(&[want.program(*number)]));
+            }
+            Step::Unload(number) => {
+                let mut after = self.want.clone();
+                if after.remove(number).is_some() {
+                    let _ = self.change(after, false, |card| card.unload(&[vid(*number)]));
+                }
+            }
+            Step::Enter(number) => self.enter(*number),
+            Step::Slow(slow) => self.memory().slow = *slow,
+        }
+    }
+
+    fn routes(&mut self, number: u16, changes: &[(u32, u8, Option<u16>)]) {
+        let mut after = self.want.clone();
+        let Some(want) = after.get_mut(&number) else { return };
+        let changes: Vec<_> =
+            changes.iter().map(|(addr, len, to)| (Prefix4::containing(*addr, *len), to.map(hop))).collect();
+        for (prefix, to) in &changes {
+            match to {
+                Some(hop) => want.routes.insert(*prefix, *hop),
+                None => want.routes.remove(*prefix),
+            };
+            self.keys.extend([prefix.addr(), prefix.last(), prefix.last().wrapping_add(1)]);
+        }
+        self.keys.sort_unstable();
+        self.keys.dedup();
+        let known = self.want.get(&number).map_or(0, |want| want.hops.len());
+        let unknown = changes.iter().flat_map(|(_, hop)| hop).any(|hop| usize::from(hop.get()) >= known);
+        let result = self.change(after, false, |card| card.update_routes(vid(number), &changes));
+        assert_eq!(matches!(result, Err(SubstrateError::Hop { .. })), unknown, "{result:?}");
+    }
+
+    fn hops(&mut self, number: u16, changes: &[(u16, u16)]) {
+        let mut after = self.want.clone();
+        let Some(want) = after.get_mut(&number) else { return };
+        let changes: Vec<_> =
+            changes.iter().map(|(index, seed)| (hop(*index), neighbour(number, *seed))).collect();
+        for (index, to) in &changes {
+            let index = usize::from(index.get());
+            want.hops.resize(want.hops.len().max(index + 1), Adjacency::NONE);
+            want.hops[index] = *to;
+        }
+        for record in self.records.iter_mut().filter(|record| record.network == number) {
+            for (_, word, allowed) in &mut record.expect {
+                let to = changes.iter().filter(|(index, _)| Some(index.get()) == *word);
+                allowed.extend(to.map(|(_, hop)| Some(hop.dst().to_u64())));
+            }
+        }
+        let _ = self.change(after, true, |card| card.update_hops(vid(number), &changes));
+    }
+
+    fn enter(&mut self, number: u16) {
+        let Some(net) = self.card.net(vid(number)) else { return };
+        let (want, keys) = (&self.want[&number], &self.keys);
+        let expect = keys.iter().map(|key| {
+            let word = want.routes.lookup(*key).map(|(_, hop)| hop.get());
+            (*key, word, vec![want.lookup(*key)])
+        });
+        let expect = expect.collect();
+        let row = get(self.memory().rows(), u32::from(net));
+        self.records.push(Record { number: self.entered, network: number, row, expect });
+        self.entered += 1;
+        self.memory().enter();
+    }
+
+    /// Makes a change and goes through what was written, row by row.
+    fn change(
+        &mut self,
+        after: BTreeMap<u16, Want>,
+        one_by_one: bool,
+        change: impl FnOnce(&mut Card<Memory>) -> Result<(), SubstrateError>,
+    ) -> Result<(), SubstrateError> {
+        let mut rows = self.memory().rows().clone();
+        let nets: Vec<_> = (1..4).map(|number| (number, self.card.net(vid(number)))).collect();
+        let before = self.want.clone();
+        let result = change(&mut self.card);
+        let after = if result.is_ok() { after } else { before.clone() };
+        for write in self.memory().take_journal() {
+            rows.insert(write.row, write.words);
+            self.records.retain(|record| record.number >= write.left);
+            // Of a plane of its own a record holds nothing, which is why rows change when none is inside.
+            for record in self.records.iter().filter(|_| !self.tcam) {
+                for (key, _, allowed) in &record.expect {
+                    let found = dst(lookup(&rows, &record.row, *key));
+                    assert!(allowed.contains(&found), "a record of net{}: {key:08x}", record.network);
+                }
+            }
+            if write.held {
+                continue;
+            }
+            for (number, net) in nets.iter().filter_map(|(number, net)| Some((number, (*net)?))) {
+                let (Some(was), Some(is)) = (before.get(number), after.get(number)) else { continue };
+                // Next hops change one by one; all else as a whole.
+                let (was, is) = (self.agreeing(&rows, net, was), self.agreeing(&rows, net, is));
+                let each = one_by_one && was.union(&is).count() == self.keys.len();
+                let whole = [was, is].iter().any(|keys| keys.len() == self.keys.len());
+                assert!(each || whole, "net{number}: neither the table of before nor that of after");
+            }
+        }
+        assert_eq!(&rows, self.memory().rows());
+        self.want = after;
+        for (number, want) in &self.want {
+            let net = self.card.net(vid(*number)).unwrap();
+            assert_eq!(self.agreeing(&rows, net, want).len(), self.keys.len(), "net{number} in the end");
+            let mut routes: Vec<_> = want.routes.iter().collect();
+            let program = self.card.programs().find(|program| program.vid == vid(*number)).unwrap();
+            let mut kept = program.routes.clone();
+            (routes.sort_unstable(), kept.sort_unstable());
+            assert_eq!((&kept, &program.next_hops), (&routes, &want.hops));
+        }
+        result
+    }
+
+    /// The keys for which a network's rows say what they should.
+    fn agreeing(&self, rows: &Rows, net: u8, want: &Want) -> BTreeSet<u32> {
+        let row: NetworkRow = get(rows, u32::from(net));
+        let find = if self.tcam { match_rows } else { lookup };
+        self.keys.iter().filter(|key| dst(find(rows, &row, **key)) == want.lookup(**key)).copied().collect()
+    }
+}
+
+fn dag36(level_words: u32, hop_rows: u32) -> Memory {
+    Memory::new(regs::LAYOUT_DAG36, 4, [level_words; 4], hop_rows)
+}
+
+proptest! {
+    #[test]
+    fn packets_meet_the_old_or_the_new_table(steps in steps(60)) {
+        let mut world = World::new(dag36(4096, 64), false);
+        (1..4).for_each(|number| world.step(&Step::Load(number)));
+        steps.iter().for_each(|step| world.step(step));
+    }
+
+    /// So little room that many changes are refused; these change nothing.
+    #[test]
+    fn what_does_not_fit_changes_nothing(steps in steps(60)) {
+        let mut world = World::new(dag36(64, 16), false);
+        (1..4).for_each(|number| world.step(&Step::Load(number)));
+        steps.iter().for_each(|step| world.step(step));
+    }
+
+    #[test]
+    fn planes_of_their_own_meet_it_too(steps in steps(40)) {
+        let mut world = World::new(Memory::new(regs::LAYOUT_TCAM, 3, [0; 4], PLANE_ROWS), true);
+        (1..4).for_each(|number| world.step(&Step::Load(number)));
+        steps.iter().for_each(|step| world.step(step));
+    }
+}
+
+/// So many routes, from /9 to /32, and one more.
+fn table(count: u32) -> (Vec<(Prefix4, NextHop)>, impl Iterator<Item = Prefix4>) {
+    let mut state = 1u32;
+    let mut random = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 8
+    };
+    let mut prefix = move || {
+        let addr = 10 << 24 | random() % (1 << 24);
+        Prefix4::containing(addr, 9 + (random() % 24) as u8)
+    };
+    let mut routes = BTreeMap::new();
+    while routes.len() < count as usize {
+        routes.insert(prefix(), hop(routes.len() as u16 % 4));
+    }
+    (routes.into_iter().collect(), std::iter::from_fn(move || Some(prefix())))
+}
+
+/// Register writes of a change do not grow with the table, but with the nodes on its way.
+#[test]
+fn a_change_costs_what_it_changes() {
+    const CHANGES: u64 = 200;
+    let mut costs = Vec::new();
+    for count in [250, 4000] {
+        let (routes, others) = table(count);
+        let mut card = Card::new(dag36(1 << 16, 64)).unwrap();
+        card.device().registers().writes = 0;
+        card.load(&[program(1, 4, routes)]).unwrap();
+        let load = std::mem::take(&mut card.device().registers().writes);
+        for prefix in others.take(CHANGES as usize) {
+            card.device().registers().take_journal();
+            card.update_routes(vid(1), &[(prefix, Some(hop(3)))]).unwrap();
+            let rows = card.device().registers().take_journal().len();
+            assert!(rows <= 4 * 256 + 1, "{count} routes, {prefix}: {rows} rows");
+        }
+        let change = std::mem::take(&mut card.device().registers().writes) / CHANGES;
+        card.update_hops(vid(1), &[(hop(2), neighbour(1, 9))]).unwrap();
+        let one = card.device().registers().writes;
+        assert!(one <= 8, "a next hop: {one} register writes");
+        costs.push((load, change));
+    }
+    let [(_, small), (load, large)] = costs[..] else { panic!("{costs:?}") };
+    assert!(large < 3 * small, "16 times the routes: {costs:?}");
+    assert!(load > 40 * large, "a whole table against a change: {costs:?}");
+}

@@ -1,0 +1,214 @@
+//! A model of a card's registers and memories: it keeps what is written, says which rows were, and looks destinations up
+//! as the card's stages do, from the words alone. Records are inside for as long as the test wants.
+
+use std::collections::BTreeMap;
+
+use hue_card::generated as regs;
+use hue_card::generated::{HopRow, LocalRow, NetworkRow, RouteRow};
+use hue_card::{AccessError, Registers, Row, Words};
+
+/// Rows by table and index.
+pub type Rows = BTreeMap<(u32, u32), Words>;
+
+/// What a packet gets: the index of its next hop and the row that stands there.
+pub type Found = Option<(u16, HopRow)>;
+
+/// A row that was written.
+pub struct Written {
+    /// Table and index.
+    pub row: (u32, u32),
+    /// What.
+    pub words: Words,
+    /// In a hold: no packet enters.
+    pub held: bool,
+    /// Records that had left by then.
+    pub left: u64,
+}
+
+/// See the head of this file.
+pub struct Memory {
+    registers: BTreeMap<u32, u32>,
+    rows: Rows,
+    data: Words,
+    journal: Vec<Written>,
+    /// Register writes.
+    pub writes: u64,
+    accepted: u32,
+    retired: u32,
+    /// Records inside, and that ever left.
+    inside: u64,
+    left: u64,
+    /// At every such read of RETIRED a record leaves; `None`: none ever does.
+    pub slow: Option<u32>,
+    looks: u32,
+}
+
+impl Memory {
+    /// An image with levels of so many words (dag36), or with so many rows in each table of a plane (tcam).
+    pub fn new(layout: u32, planes: u32, level_words: [u32; 4], hop_rows: u32) -> Self {
+        let tcam = layout == regs::LAYOUT_TCAM;
+        let mut registers = BTreeMap::from([
+            (regs::IDENT, regs::IDENT_RESET),
+            (regs::VERSION, regs::VERSION_RESET),
+            (regs::CLOCK, 125_000),
+            (regs::BUS, 0x0004_0420),
+            (regs::KINDS, 2),
+            (regs::LAYOUT, layout),
+            (regs::PLANES, planes),
+            (regs::NETS, 8),
+            (regs::SELECT_ROWS, 32),
+            (regs::ATTACH_ROWS, 32),
+            (regs::ROUTE_ROWS, if tcam { hop_rows } else { 0 }),
+            (regs::LOCAL_ROWS, if tcam { hop_rows } else { 0 }),
+            (regs::HOP_ROWS, hop_rows),
+            (regs::IMAGE_NAME[0], u32::from_le_bytes(*b"memo")),
+        ]);
+        registers.extend(regs::LEVEL_WORDS.into_iter().zip(level_words));
+        Self {
+            registers,
+            rows: Rows::new(),
+            data: Words::default(),
+            journal: Vec::new(),
+            writes: 0,
+            accepted: u32::MAX - 20, // wraps early
+            retired: u32::MAX - 20,
+            inside: 0,
+            left: 0,
+            slow: Some(1),
+            looks: 0,
+        }
+    }
+
+    /// What stands in the tables.
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// The row writes since the last call.
+    pub fn take_journal(&mut self) -> Vec<Written> {
+        std::mem::take(&mut self.journal)
+    }
+
+    /// A record enters.
+    pub fn enter(&mut self) {
+        self.accepted = self.accepted.wrapping_add(1);
+        self.inside += 1;
+    }
+
+    fn leave(&mut self) {
+        self.looks += 1;
+        if self.inside > 0 && self.slow.is_some_and(|slow| self.looks.is_multiple_of(slow)) {
+            (self.inside, self.left) = (self.inside - 1, self.left + 1);
+            self.retired = self.retired.wrapping_add(1);
+        }
+    }
+
+    fn command(&mut self, command: u32) {
+        let key = (self.register(regs::TABLE_ID), self.register(regs::TABLE_INDEX));
+        if command != regs::TABLE_COMMAND_WRITE {
+            self.data = self.rows.get(&key).copied().unwrap_or_default();
+            return;
+        }
+        let held = self.register(regs::HOLD) > 0;
+        assert!(!held || self.inside == 0, "rows are written in a hold before the stages are empty");
+        self.rows.insert(key, self.data);
+        self.journal.push(Written { row: key, words: self.data, held, left: self.left });
+    }
+
+    fn register(&self, address: u32) -> u32 {
+        self.registers.get(&address).copied().unwrap_or_default()
+    }
+}
+
+impl Registers for Memory {
+    fn read(&mut self, address: u32) -> Result<u32, AccessError> {
+        if let Some(at) = regs::TABLE_DATA.iter().position(|data| *data == address) {
+            return Ok(self.data[at]);
+        }
+        Ok(match address {
+            regs::ACCEPTED => self.accepted,
+            regs::RETIRED => {
+                self.leave();
+                self.retired
+            }
+            address => self.register(address),
+        })
+    }
+
+    fn write(&mut self, address: u32, value: u32) -> Result<(), AccessError> {
+        self.writes += 1;
+        if let Some(at) = regs::TABLE_DATA.iter().position(|data| *data == address) {
+            self.data[at] = value;
+            return Ok(());
+        }
+        if address == regs::TABLE_COMMAND {
+            self.command(value);
+            return Ok(());
+        }
+        self.registers.insert(address, value);
+        Ok(())
+    }
+}
+
+/// A row of a table.
+pub fn get<T: Row>(rows: &Rows, index: u32) -> T {
+    T::unpack(&rows.get(&(T::TABLE.id, index)).copied().unwrap_or_default())
+}
+
+/// What a packet of a network gets that finds this row of it; `None`: no route.
+pub fn lookup(rows: &Rows, network: &NetworkRow, key: u32) -> Found {
+    let word = walk(rows, network.root, key);
+    (word < network.hop_count).then(|| (word, get(rows, u32::from(network.hop_base) + u32::from(word))))
+}
+
+/// Rows of each table of a plane of its own.
+pub const PLANE_ROWS: u32 = 12;
+
+/// The same in a plane of its own.
+pub fn match_rows(rows: &Rows, network: &NetworkRow, key: u32) -> Found {
+    let plane = u32::from(network.plane) * PLANE_ROWS;
+    let mut locals = (plane..plane + PLANE_ROWS).map(|index| get::<LocalRow>(rows, index));
+    if locals.any(|row| row.valid && row.addr == key) {
+        return Some((u16::MAX, HopRow { kind: 1, ..HopRow::default() }));
+    }
+    let route = (plane..plane + PLANE_ROWS)
+        .map(|index| get::<RouteRow>(rows, index))
+        .find(|row| row.valid && (row.value ^ key) & row.mask == 0)?;
+    Some((route.hop, get(rows, plane + u32::from(route.hop))))
+}
+
+/// A lookup by the words of the levels, as crates/tables/src/dag36.rs describes them.
+fn walk(rows: &Rows, root: u64, key: u32) -> u16 {
+    let tables = [regs::LEVEL0.id, regs::LEVEL1.id, regs::LEVEL2.id, regs::LEVEL3.id];
+    let mut item = root;
+    for (table, slot) in tables.into_iter().zip(key.to_be_bytes()) {
+        if item >> 35 == 0 {
+            break;
+        }
+        let at = (item & 0xf_ffff) as u32;
+        let read = |offset: u32| {
+            let words = rows.get(&(table, at + offset)).copied().unwrap_or_default();
+            u64::from(words[1]) << 32 | u64::from(words[0])
+        };
+        let form = (item >> 32 & 7) as u32;
+        let (rank, items) = match form {
+            0 => (u32::from(slot), 0),
+            1 | 2 | 4 | 5 => {
+                let headers = if form == 1 || form == 4 { 1 } else { 2 };
+                let starts = (0..headers).flat_map(|header| (read(header) as u32).to_le_bytes());
+                (starts.filter(|start| *start != 0 && *start <= slot).count() as u32, headers)
+            }
+            _ => {
+                let (word, bit) = (read(u32::from(slot) / 28), u32::from(slot) % 28);
+                let begun = (word as u32 & ((1 << (bit + 1)) - 1)).count_ones();
+                ((word >> 28) as u32 + begun - 1, 10)
+            }
+        };
+        item = if form == 0 || form >= 4 {
+            read(items + rank)
+        } else {
+            read(items + rank / 2) >> (18 * (rank % 2)) & 0xffff
+        };
+    }
+    item as u16
+}

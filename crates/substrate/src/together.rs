@@ -1,0 +1,127 @@
+//! What every substrate asks of programs before it takes them: each sound in itself, and all of them, with the networks
+//! that stay, sound together.
+
+use std::collections::HashMap;
+
+use hue_demux::{Attachment, Demux, DemuxError, Row};
+use hue_tables::Vid;
+
+use crate::{Program, SubstrateError, VirtualPort};
+
+/// What other networks must know of one.
+#[derive(Clone, Copy, Debug)]
+pub struct Claims<'a> {
+    /// Its id.
+    pub vid: Vid,
+    /// Its name.
+    pub name: &'a str,
+    /// Its virtual ports.
+    pub ports: &'a [VirtualPort],
+    /// How its frames are found.
+    pub rows: &'a [Row],
+}
+
+impl<'a> From<&'a Program> for Claims<'a> {
+    fn from(program: &'a Program) -> Self {
+        Self { vid: program.vid, name: &program.name, ports: &program.ports, rows: &program.rows }
+    }
+}
+
+/// Whether each program is sound in itself, of a kind that `substrate` runs, and the only one under its id.
+///
+/// # Errors
+/// `Kind`, `Program`, `Same`.
+pub fn check_programs(programs: &[Program], substrate: &'static str) -> Result<(), SubstrateError> {
+    let mut vids: HashMap<Vid, &Program> = HashMap::new();
+    for program in programs {
+        if !program.kind.runs_on().contains(&substrate) {
+            let (name, kind) = (program.name.clone(), program.kind);
+            return Err(SubstrateError::Kind { name, kind, substrate });
+        }
+        program.check().map_err(|error| SubstrateError::Program { name: program.name.clone(), error })?;
+        if let Some(first) = vids.insert(program.vid, program) {
+            return Err(same(&first.name, &program.name, "id"));
+        }
+    }
+    Ok(())
+}
+
+/// Design select of the networks that stay and of programs to come.
+///
+/// # Errors
+/// `Same` for a name that two have, `Claim` for frames that two claim, `Demux`.
+pub fn demux_of<'a>(
+    kept: impl Iterator<Item = Claims<'a>>,
+    programs: &'a [Program],
+) -> Result<Demux, SubstrateError> {
+    let mut names: HashMap<Vid, &str> = HashMap::new();
+    let mut vids: HashMap<&str, Vid> = HashMap::new();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut attached: Vec<Attachment> = Vec::new();
+    for network in kept.chain(programs.iter().map(Claims::from)) {
+        if vids.insert(network.name, network.vid).is_some() {
+            return Err(same(network.name, network.name, "name"));
+        }
+        names.insert(network.vid, network.name);
+        rows.extend(network.rows);
+        let ports = network.ports.iter().zip(0u16..);
+        attached.extend(ports.map(|(port, vport)| Attachment { port: port.port, vid: network.vid, vport }));
+    }
+    let name = |vid: Vid| names.get(&vid).copied().unwrap_or_default().to_owned();
+    Demux::new(&rows, &attached).map_err(|error| match error {
+        DemuxError::Twice { first, second, .. } => {
+            SubstrateError::Claim { first: name(first), second: name(second), error }
+        }
+        error => SubstrateError::Demux(error),
+    })
+}
+
+fn same(first: &str, second: &str, what: &'static str) -> SubstrateError {
+    SubstrateError::Same { first: first.to_owned(), second: second.to_owned(), what }
+}
+
+#[cfg(test)]
+mod tests {
+    use hue_demux::{Match, PortId};
+    use hue_planes::Kind;
+    use hue_wire::Mac;
+
+    use super::*;
+
+    fn program(vid: u16, name: &str, mac: u8) -> Program {
+        let vid = Vid::new(vid).unwrap();
+        let (port, mac) = (PortId::new(0), Mac([2, 0, 0, 0, 0, mac]));
+        Program {
+            vid,
+            name: name.to_owned(),
+            kind: Kind::Ipv4,
+            ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500 }],
+            rows: vec![Row { vid, vport: 0, select: Match::Mac { port, mac } }],
+            next_hops: Vec::new(),
+            routes: Vec::new(),
+            rate_limit: None,
+            weight: 1,
+        }
+    }
+
+    #[test]
+    fn programs_that_do_not_go_together_are_named() {
+        let red = program(1, "red", 1);
+        let text = |result: Result<(), SubstrateError>| result.unwrap_err().to_string();
+        let together =
+            |kept: &[Program], new: &[Program]| demux_of(kept.iter().map(Claims::from), new).map(|_| ());
+        assert_eq!(check_programs(&[red.clone(), program(2, "blue", 2)], "soft"), Ok(()));
+        let twice = [red.clone(), program(1, "blue", 2)];
+        assert_eq!(text(check_programs(&twice, "soft")), "networks 'red' and 'blue' have the same id");
+        assert_eq!(text(check_programs(&twice, "abacus")), "network 'red': kind ipv4 does not run on abacus");
+        assert_eq!(together(&[red.clone()], &[program(2, "blue", 2)]), Ok(()));
+        for (other, expected) in [
+            (program(2, "red", 2), "networks 'red' and 'red' have the same name"),
+            (program(2, "blue", 1), "networks 'red' and 'blue': "),
+        ] {
+            let found = text(together(&[red.clone()], &[other.clone()]));
+            assert!(found.starts_with(expected), "{found}");
+            assert_eq!(text(together(&[], &[red.clone(), other])), found);
+        }
+    }
+}
