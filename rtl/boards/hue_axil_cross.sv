@@ -5,10 +5,11 @@
 // synchronised, and what they speak for stands still. Reads and writes take turns when both wait. Both sides must be
 // reset together.
 //
-// Latency: an access is offered `Stages` + 1 clocks of the card's side after it was taken, its answer valid `Stages` + 1 clocks
-// of the shell's side after the card's; a clock more of each where the clocks do not go together. Throughput: one access
-// at a time.
-// Source: AMBA AXI and ACE protocol specification, B1; C. E. Cummings, "Clock domain crossing design & verification", 2008, §5.6.
+// Latency: an access is offered `Stages` + 1 clocks of the card's side after it was taken, its answer valid `Stages` + 1
+// clocks of the shell's side after the card's; a clock more of each where the clocks do not go together. Throughput: one
+// access at a time.
+// Source: AMBA AXI and ACE protocol specification, B1; C. E. Cummings, "Clock domain crossing design & verification
+// techniques", 2008, §5.6.
 
 module hue_axil_cross #(
   parameter int unsigned Stages = 2

@@ -1,11 +1,12 @@
 // The card in the 250 MHz user box of OpenNIC shell.
 //
 // Place: the box's wrapper of user plugins; ports as p2p_250mhz has them, the shell's own plugin, but for one register bus.
-// MAC port i of the shell is the card's p<i>. CPU queue q<k> leaves by PCIe function k mod NumPhysFunc; function f enters as
-// q<f>, and as the CPU header of a frame says where it is to leave, any function reaches any port. Frames for a MAC port that the
-// shell has not are thrown away.
-// `tuser_size` is the length, `tuser_src` where the frame came from, in the shell's code (function f is bit f, MAC port i is
-// bit 6 + i), `tuser_dst` where it leaves. From the shell, size and destination are not looked at: the card counts by itself.
+// MAC port i of the shell is the card's p<i>. CPU queue q<k> leaves by PCIe function k mod NumPhysFunc; function f enters
+// as q<f>, and as the CPU header of a frame says where it is to leave, any function reaches any port. Frames for a MAC
+// port that the shell has not are thrown away.
+// `tuser_size` is the length, `tuser_src` where the frame came from, in the shell's code (function f is bit f, MAC port i
+// is bit 6 + i), `tuser_dst` where it leaves. From the shell, size and destination are not looked at: the card counts by
+// itself.
 //
 // Latency: hue_board's; a clock more towards the functions. Throughput: hue_board's.
 // Source: Xilinx/open-nic-shell, README.md "Shell Interface"; src/utility/generic_reset.sv, src/system_config.

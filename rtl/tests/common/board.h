@@ -313,10 +313,11 @@ class Bench {
     } else {
       const Leaving want = found->second.front();
       if (want.bytes != coming)
-        tests_.wrong("stream %u: frame %u: %zu bytes differ from the %zu expected", s, number, coming.size(), want.bytes.size());
+        tests_.wrong("stream %u: frame %u: %zu bytes differ from the %zu expected", s, number, coming.size(),
+                     want.bytes.size());
       if (want.source != beat.source || want.destination != beat.destination)
-        tests_.wrong("stream %u: frame %u is from %x to %x, expected from %x to %x", s, number, beat.source, beat.destination,
-                     want.source, want.destination);
+        tests_.wrong("stream %u: frame %u is from %x to %x, expected from %x to %x", s, number, beat.source,
+                     beat.destination, want.source, want.destination);
       // Frames that came from one place stay in order.
       for (auto before = wanted_[s].begin(); !loose && before != found; ++before) {
         if (before->second.front().source == want.source && same_net(before->second.front().bytes, want.bytes, s)) {
@@ -444,7 +445,8 @@ void all(Shell& shell, const std::string& name, bench::Tests& tests, bench::Rand
   const uint64_t clocks[][3] = {{4000, 8000, 0}, {4000, 4000, 0}, {4000, 11300, 700}, {4000, 2700, 1900}};
 
   for (const auto& clock : clocks) {
-    tests.begin(name + ", registers, a clock of " + std::to_string(clock[1]) + " ps beside one of " + std::to_string(clock[0]));
+    tests.begin(name + ", registers, a clock of " + std::to_string(clock[1]) + " ps beside one of " +
+                std::to_string(clock[0]));
     bench.clocks(clock[0], clock[1], clock[2]);
     bench.reset();
     if (bench.read(Ident) != 0x48554543) tests.wrong("no card");
@@ -454,7 +456,8 @@ void all(Shell& shell, const std::string& name, bench::Tests& tests, bench::Rand
       if (bench.write(Scratch, value) != 0) tests.wrong("a write was refused");
       if (bench.read(Scratch) != value) tests.wrong("what was written is not what is read");
       unsigned response = 0;
-      if (i % 7 == 0 && (bench.read(0x7fc, &response) != 0 || response != 2)) tests.wrong("a read of nothing was answered %u", response);
+      if (i % 7 == 0 && (bench.read(0x7fc, &response) != 0 || response != 2))
+        tests.wrong("a read of nothing was answered %u", response);
       if (i % 11 == 0 && bench.write(Ident, 0) != 2) tests.wrong("a write of nothing was answered");
     }
     tests.end();
@@ -462,7 +465,8 @@ void all(Shell& shell, const std::string& name, bench::Tests& tests, bench::Rand
 
   const Rates mixes[] = {{0, 0}, {50, 0}, {0, 50}, {40, 60}};
   for (const Rates& rates : mixes) {
-    tests.begin(name + ", frames, idle " + std::to_string(rates.idle) + " %, back-pressure " + std::to_string(rates.stall) + " %");
+    tests.begin(name + ", frames, idle " + std::to_string(rates.idle) + " %, back-pressure " +
+                std::to_string(rates.stall) + " %");
     bench.clocks(4000, 8000, 0);
     bench.reset();
     bench.write(Control, 1);  // full queues hold back
