@@ -108,8 +108,16 @@ module hue_board
   hue_board_time #(.ClockKhz(`HUE_IMAGE_CLOCK_KHZ)) u_time (.clk_i, .rst_ni, .time_ns_o(now_ns));
 
   for (genvar p = 0; p < Ports; p++) begin : g_port
+    // A tag counts with a frame's first beat, the source beside it with all of them.
+    logic        inside_q;
+    logic [15:0] source_q;
     assign s_ttag[p] = {16'd0, s_source_i[p]};
-    assign m_source_o[p] = m_ttag[p][15:0];
+    assign m_source_o[p] = inside_q ? source_q : m_ttag[p][15:0];
+    always_ff @(posedge clk_i) begin
+      if (m_tvalid_o[p] && m_tready_i[p]) source_q <= m_source_o[p];
+      if (!rst_ni) inside_q <= 1'b0;
+      else if (m_tvalid_o[p] && m_tready_i[p]) inside_q <= !m_tlast_o[p];
+    end
 
     if (p < MacPorts) begin : g_mac
       logic is_short;  // one beat, as all that are to be padded
@@ -145,12 +153,13 @@ module hue_board
     a_bytes_are_lowest: assert property (@(posedge clk_i) disable iff (!rst_ni) s_tvalid_i[p] |-> contiguous[p]);
     a_beats_are_full: assert property (@(posedge clk_i) disable iff (!rst_ni)
       (s_tvalid_i[p] && !s_tlast_i[p]) |-> &s_tkeep_i[p]);
-    a_size_is_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
-      (m_tvalid_o[p] && !(m_tready_i[p] && m_tlast_o[p])) |=> (!m_tvalid_o[p] || $stable(m_size_o[p])));
+    a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
+      (m_tvalid_o[p] && !(m_tready_i[p] && m_tlast_o[p])) |=>
+      (!m_tvalid_o[p] || ($stable(m_size_o[p]) && $stable(m_source_o[p]))));
   end
 `endif
 
   logic unused;
-  assign unused = ^{m_ttag};
+  assign unused = ^m_ttag;
 
 endmodule

@@ -69,8 +69,8 @@ module hue_card
   output logic [Ports-1:0][8*BusBytes-1:0] m_tdata_o,
   output logic [Ports-1:0][BusBytes-1:0]   m_tkeep_o,
   output logic [Ports-1:0]                 m_tlast_o,
-  output logic [Ports-1:0][13:0]           m_tlen_o,   // of the frame, with its CPU header; stable over it, as is the tag
-  output logic [Ports-1:0][31:0]           m_ttag_o,
+  output logic [Ports-1:0][13:0]           m_tlen_o,   // of the frame, with its CPU header; stable over it
+  output logic [Ports-1:0][31:0]           m_ttag_o,   // counts with the first beat
 
   output logic        ingress_idle_o,   // no frame before the stages
   output logic        idle_o,           // no frame inside
