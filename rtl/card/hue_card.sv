@@ -69,7 +69,8 @@ module hue_card
   output logic [Ports-1:0][8*BusBytes-1:0] m_tdata_o,
   output logic [Ports-1:0][BusBytes-1:0]   m_tkeep_o,
   output logic [Ports-1:0]                 m_tlast_o,
-  output logic [Ports-1:0][31:0]           m_ttag_o,
+  output logic [Ports-1:0][13:0]           m_tlen_o,   // of the frame, with its CPU header; stable over it
+  output logic [Ports-1:0][31:0]           m_ttag_o,   // counts with the first beat
 
   output logic        ingress_idle_o,   // no frame before the stages
   output logic        idle_o,           // no frame inside
@@ -271,6 +272,7 @@ module hue_card
     .m_tag_o(m_ttag_o),
     .dropped_o(out_dropped), .sent_o(tx_valid), .sent_len_o(tx_len), .idle_o(out_idle)
   );
+  assign m_tlen_o = tx_len;
   for (genvar p = 0; p < Ports; p++) begin : g_out
     assign tx_bytes[p] = p < MacPorts ? tx_len[p] : tx_len[p] - 14'(CpuHeaderBytes);
     always_comb for (int unsigned b = 0; b < BusBytes; b++) m_tkeep_o[p][b] = ByteBits'(b) < m_bytes[p];

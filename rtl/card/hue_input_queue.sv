@@ -54,7 +54,11 @@ module hue_input_queue
 
   assign bytes_wide = (inside_q ? 17'(bytes_q) : 17'd0) + 17'(s_bytes_i);
   assign bytes = bytes_wide[16] ? '1 : bytes_wide[15:0];
+`ifdef HUE_PLANT_INPUT_LENGTH
+  assign too_long = bytes >= 16'(FrameBytesMax);  // for scripts/rtl-test: the bench must find this
+`else
   assign too_long = bytes > 16'(FrameBytesMax);
+`endif
 
   always_comb begin
     lose = lost_q;

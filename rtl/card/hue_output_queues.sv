@@ -40,7 +40,7 @@ module hue_output_queues
   output logic [Ports-1:0][8*BusBytes-1:0] m_data_o,
   output logic [Ports-1:0][ByteBits-1:0]   m_bytes_o,
   output logic [Ports-1:0]                 m_last_o,
-  output logic [Ports-1:0][31:0]           m_tag_o,
+  output logic [Ports-1:0][31:0]           m_tag_o,        // counts with the first beat; then its cell may be free
 
   output logic                   dropped_o,      // a frame of s_departure_i, with its first beat
   output logic [Ports-1:0]       sent_o,         // a frame's last beat left

@@ -77,7 +77,7 @@ HUE_TWIN_API uint64_t hue_twin_still_cycles(const hue_twin *twin);
 /* Whether the interrupt is raised. */
 HUE_TWIN_API int hue_twin_interrupt(const hue_twin *twin);
 
-/* Ordered mode: a frame is offered only when no frame of another port is before or in the stages, so that frames meet
+/* Ordered mode: a frame is offered only when no frame of another port is before the stages, so that frames meet
  * the meters in the order of pushing. */
 HUE_TWIN_API void hue_twin_ordered(hue_twin *twin, int on);
 /* Random pauses: of 256 cycles, how many a port has no beat to offer, and how many one does not take (256: never). The

@@ -105,7 +105,7 @@ pub const RETIRED: u32 = 0x0a4;
 
 /// Activity: Whether anything is under way.
 pub const ACTIVITY: u32 = 0x0a8;
-/// No frame waits before or in the stages. Mask.
+/// No frame waits before the stages; some may be in them. Mask.
 pub const ACTIVITY_INGRESS_IDLE: u32 = 0x00000001;
 /// No frame is anywhere in the card. Mask.
 pub const ACTIVITY_IDLE: u32 = 0x00000002;

@@ -1,0 +1,108 @@
+// What benches of a single module share: frames on a stream of `Width` bytes, and the structs that go beside them.
+#ifndef HUE_STREAM_H
+#define HUE_STREAM_H
+
+#include <algorithm>
+
+#include "bench.h"
+
+namespace stream {
+
+using bench::Bytes;
+
+inline unsigned beats_of(size_t bytes, unsigned width) { return bytes == 0 ? 1 : (bytes + width - 1) / width; }
+// Bytes of a beat that count.
+inline unsigned bytes_of(size_t bytes, unsigned width, unsigned beat) {
+  return std::min<size_t>(width, bytes - std::min<size_t>(bytes, size_t{beat} * width));
+}
+
+template <typename Signal>
+void put_beat(Signal& signal, const Bytes& bytes, unsigned width, unsigned beat) {
+  for (unsigned b = 0; b < width; ++b) {
+    const size_t at = size_t{beat} * width + b;
+    bench::set_bits(signal, 8 * b, 8, at < bytes.size() ? bytes[at] : 0xee);
+  }
+}
+template <typename Signal>
+void take_beat(const Signal& signal, Bytes& bytes, unsigned count) {
+  for (unsigned b = 0; b < count; ++b) bytes.push_back(bench::bits(signal, 8 * b, 8));
+}
+
+// A packed struct is written from its lowest field up.
+template <typename Signal>
+class Put {
+ public:
+  explicit Put(Signal& signal) : signal_(signal) {}
+  Put& put(unsigned width, uint64_t value) {
+    bench::set_bits(signal_, at_, width, value);
+    at_ += width;
+    return *this;
+  }
+
+ private:
+  Signal& signal_;
+  unsigned at_ = 0;
+};
+
+// hue_arrival_t
+struct Arrival {
+  uint64_t time = 0;
+  uint32_t tag = 0;
+  unsigned len = 0, from_cpu = 0, net = 0, out = 0;
+  bool operator==(const Arrival& other) const {
+    return time == other.time && tag == other.tag && len == other.len && from_cpu == other.from_cpu && net == other.net &&
+           out == other.out;
+  }
+};
+constexpr unsigned ArrivalBits = 64 + 32 + 14 + 1 + 6 + 3;
+template <typename Signal>
+void put_arrival(Signal& signal, const Arrival& arrival) {
+  Put<Signal>(signal).put(3, arrival.out).put(6, arrival.net).put(1, arrival.from_cpu).put(14, arrival.len)
+      .put(32, arrival.tag).put(64, arrival.time);
+}
+template <typename Signal>
+Arrival arrival_of(const Signal& signal) {
+  bench::Fields<Signal> fields(signal, ArrivalBits);
+  Arrival arrival;
+  arrival.time = fields.take(64);
+  arrival.tag = fields.take(32);
+  arrival.len = fields.take(14);
+  arrival.from_cpu = fields.take(1);
+  arrival.net = fields.take(6);
+  arrival.out = fields.take(3);
+  return arrival;
+}
+inline Arrival random_arrival(bench::Random& random, uint32_t tag) {
+  Arrival arrival;
+  arrival.time = random.next();
+  arrival.tag = tag;
+  arrival.from_cpu = random.below(2);
+  arrival.net = random.below(64);
+  arrival.out = random.below(8);
+  return arrival;
+}
+
+inline Bytes random_bytes(bench::Random& random, size_t count) {
+  Bytes bytes(count);
+  for (auto& byte : bytes) byte = random.byte();
+  return bytes;
+}
+
+// Lengths that matter: around beats, and all others.
+inline unsigned random_length(bench::Random& random, unsigned width, unsigned max) {
+  const unsigned sort = random.below(100);
+  if (sort < 25) return random.between(1, 4) * width + random.below(3) - 1;
+  return sort < 75 ? random.between(0, 130) : random.between(60, max);
+}
+
+struct Rates {
+  unsigned idle, stall;
+};
+constexpr Rates Mixes[] = {{0, 0}, {50, 0}, {0, 50}, {40, 60}, {10, 90}, {90, 10}};
+inline std::string text_of(const Rates& rates) {
+  return "idle " + std::to_string(rates.idle) + " %, back-pressure " + std::to_string(rates.stall) + " %";
+}
+
+}  // namespace stream
+
+#endif

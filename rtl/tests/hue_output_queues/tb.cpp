@@ -1,0 +1,284 @@
+// Bench of hue_output_queues: frames for all ports and networks against a queue each; what may be dropped, and shares.
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "Vtop.h"
+#include "stream.h"
+
+using bench::Bytes;
+
+namespace {
+constexpr unsigned Width = HUE_BUS_BYTES;
+constexpr unsigned Nets = HUE_NETS;
+constexpr unsigned Cells = HUE_CELLS;
+constexpr unsigned Ports = 8;
+constexpr unsigned CellBytes = 64;
+constexpr unsigned Quantum = 2048;
+constexpr unsigned Latency = 5;
+// Frames of a port that are planned, and no longer count as waiting.
+constexpr unsigned Planned = 2;
+
+std::unique_ptr<Vtop> top;
+
+struct Frame {
+  Bytes bytes;
+  unsigned port = 0, net = 0;
+  uint32_t tag = 0;
+  unsigned cells() const { return (bytes.size() + CellBytes - 1) / CellBytes; }
+};
+
+class Bench {
+ public:
+  Bench(bench::Tests& tests, bench::Random& random, bool offline) : tests_(tests), random_(random), offline_(offline) {
+    top->rst_ni = 0;
+    top->s_valid_i = top->m_ready_i = 0;
+    top->offline_i = offline;
+    bench::set_bits(top->s_departure_i, 0, 55, 0);
+    for (int i = 0; i < 3; ++i) top->eval(), edge();
+    top->rst_ni = 1;
+    // The queues are cleared first.
+    unsigned clocks = 0;
+    for (top->eval(); !top->s_ready_o && clocks < 10000; ++clocks) edge(), top->eval();
+    if (clocks > Ports * 64 + 2) tests.wrong("%u clocks until ready", clocks);
+    for (int i = 0; i < 4; ++i) edge(), top->eval();
+  }
+
+  void send(const Frame& frame) { waiting_.push_back(frame); }
+  bool hungry() const { return waiting_.size() < 2; }
+  unsigned cells_of(unsigned port, unsigned net) const { return queued_[port][net]; }
+  uint64_t cycle = 1, last_in = 0, first_in = 0, first_out = 0, last_out = 0;
+  unsigned came = 0;
+  std::map<unsigned, unsigned> dropped;                     // by network
+  std::array<std::array<uint64_t, Nets>, Ports> sent{};     // bytes
+  unsigned blocked = 0;                                     // ports that take nothing
+
+  bool clock(const stream::Rates& rates) {
+    if (!offered_) offered_ = !waiting_.empty() && !random_.percent(rates.idle);
+    top->s_valid_i = offered_;
+    if (offered_) {
+      const Frame& frame = waiting_.front();
+      stream::put_beat(top->s_data_i, frame.bytes, Width, beat_);
+      top->s_last_i = beat_ + 1 == stream::beats_of(frame.bytes.size(), Width);
+      bench::set_bits(top->s_departure_i, 0, 55, uint64_t{frame.port} << 52 | uint64_t{frame.net} << 46 |
+                                                     uint64_t{frame.tag} << 14 | frame.bytes.size());
+    }
+    unsigned ready = 0;
+    for (unsigned p = 0; p < Ports; ++p) ready |= unsigned{!random_.percent(rates.stall)} << p;
+    top->m_ready_i = ready & ~blocked;
+    top->eval();
+    const bool taken = offered_ && top->s_ready_o;
+    if (top->dropped_o && !(taken && beat_ == 0)) tests_.wrong("a drop of no frame");
+    if (taken) put();
+    for (unsigned p = 0; p < Ports; ++p) {
+      const bool moves = (top->m_valid_o & top->m_ready_i) >> p & 1;
+      if (moves) take(p);
+      if ((top->sent_o >> p & 1) != (moves && (top->m_last_o >> p & 1))) tests_.wrong("port %u: sent", p);
+    }
+    const bool moved = taken || (top->m_valid_o & top->m_ready_i) != 0;
+    edge();
+    ++cycle;
+    return moved;
+  }
+
+  void run(const stream::Rates& rates) {
+    for (unsigned quiet = 0; (!waiting_.empty() || in_ != 0) && quiet < 5000; ++quiet) {
+      if (clock(rates)) quiet = 0;
+    }
+    if (!waiting_.empty() || in_ != 0) tests_.wrong("%zu frames do not leave", waiting_.size() + in_);
+    top->s_valid_i = 0;
+    for (int i = 0; i < 3; ++i) top->eval(), edge();
+    top->eval();
+    if (!top->idle_o) tests_.wrong("not idle at the end");
+  }
+
+ private:
+  void edge() {
+    top->clk_i = 1;
+    top->eval();
+    top->clk_i = 0;
+  }
+
+  void put() {
+    const Frame& frame = waiting_.front();
+    offered_ = false;
+    if (beat_ == 0) {
+      if (first_in == 0) first_in = cycle;
+      lost_ = top->dropped_o;
+      if (lost_) {
+        ++dropped[frame.net];
+        if (offline_) tests_.wrong("dropped although held back");
+        // The queue is at most what has not left, the free cells at least what nothing holds.
+        if (queued_[frame.port][frame.net] + frame.cells() <= Cells - held_)
+          tests_.wrong("port %u network %u: %u cells dropped beside %u of its own, %u of %u in use", frame.port, frame.net,
+                       frame.cells(), queued_[frame.port][frame.net], held_, Cells);
+      } else {
+        held_ += frame.cells();
+      }
+    }
+    if (++beat_ < stream::beats_of(frame.bytes.size(), Width)) return;
+    beat_ = 0;
+    last_in = cycle;
+    if (!lost_) {
+      queued_[frame.port][frame.net] += frame.cells();
+      inside_[frame.port][frame.net].push_back(frame);
+      ++in_;
+    }
+    waiting_.pop_front();
+  }
+
+  void take(unsigned p) {
+    const uint32_t tag = bench::bits(top->m_tag_o, 32 * p, 32);
+    const unsigned bits = HUE_BUS_BYTES == 8 ? 4 : HUE_BUS_BYTES == 32 ? 6 : 7;
+    const unsigned count = bench::bits(top->m_bytes_o, bits * p, bits);
+    // The tag counts with the first beat.
+    if (coming_[p].empty()) tag_[p] = tag;
+    for (unsigned b = 0; b < count; ++b) coming_[p].push_back(bench::bits(top->m_data_o, 8 * (Width * p + b), 8));
+    if (first_out == 0) first_out = cycle;
+    last_out = cycle;
+    if (!(top->m_last_o >> p & 1)) {
+      if (count != Width) tests_.wrong("port %u: a beat that is not full is not the last", p);
+      return;
+    }
+    // A network's first frame for the port is the one that comes.
+    unsigned net = Nets;
+    for (unsigned n = 0; n < Nets; ++n) {
+      if (!inside_[p][n].empty() && inside_[p][n].front().tag == tag_[p]) net = n;
+    }
+    if (net == Nets) {
+      tests_.wrong("port %u: frame %u is no network's first", p, tag_[p]);
+    } else {
+      const Frame& frame = inside_[p][net].front();
+      if (frame.bytes != coming_[p]) tests_.wrong("port %u: frame %u of %zu bytes differs", p, frame.tag, frame.bytes.size());
+      if (bench::bits(top->sent_len_o, 14 * p, 14) != frame.bytes.size()) tests_.wrong("port %u: length of frame %u", p, frame.tag);
+      queued_[p][net] -= frame.cells();
+      held_ -= frame.cells();
+      sent[p][net] += frame.bytes.size();
+      inside_[p][net].pop_front();
+      ++came;
+      --in_;
+    }
+    coming_[p].clear();
+  }
+
+  bench::Tests& tests_;
+  bench::Random& random_;
+  bool offline_, offered_ = false, lost_ = false;
+  std::deque<Frame> waiting_;
+  unsigned beat_ = 0, held_ = 0;
+  size_t in_ = 0;
+  std::array<std::array<std::deque<Frame>, Nets>, Ports> inside_;
+  std::array<std::array<unsigned, Nets>, Ports> queued_{};
+  std::array<Bytes, Ports> coming_;
+  std::array<uint32_t, Ports> tag_{};
+};
+
+Frame frame_of(bench::Random& random, uint32_t tag, unsigned port, unsigned net, unsigned len) {
+  return {stream::random_bytes(random, len), port, net, tag};
+}
+
+void shares(bench::Tests& tests, bench::Random& random, unsigned long_frame) {
+  Bench bench(tests, random, true);
+  // Two networks that always wait, one with short frames, for a port that takes a beat every other clock.
+  uint32_t tag = 0;
+  const unsigned lens[2] = {64, long_frame};
+  uint64_t base[2] = {}, worst = 0;
+  for (unsigned clock = 0; clock < 60000; ++clock) {
+    if (bench.hungry()) {
+      const unsigned net = bench.cells_of(3, 1) < bench.cells_of(3, 2) ? 1 : 2;
+      bench.send(frame_of(random, tag++, 3, net, lens[net - 1]));
+    }
+    bench.clock({0, 50});
+    if (clock == 10000) base[0] = bench.sent[3][1], base[1] = bench.sent[3][2];
+    if (clock > 10000) {
+      const uint64_t a = bench.sent[3][1] - base[0], b = bench.sent[3][2] - base[1];
+      worst = std::max(worst, a > b ? a - b : b - a);
+    }
+  }
+  bench.run({0, 0});
+  std::printf("  networks with frames of 64 and %u bytes were at most %llu bytes apart\n", long_frame,
+              (unsigned long long)worst);
+  // Over any time: a quantum and two frames.
+  if (worst > Quantum + 2 * long_frame + 2 * 64) tests.wrong("%llu bytes apart", (unsigned long long)worst);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t seed = bench::seed_of(argc, argv);
+  bench::Tests tests(seed);
+  bench::Random random(seed);
+  top = std::make_unique<Vtop>();
+  top->clk_i = 0;
+  const std::string name = "output queues " + std::to_string(8 * Width) + " bit, ";
+
+  for (const bool offline : {true, false}) {
+    for (const auto& rates : stream::Mixes) {
+      tests.begin(name + (offline ? "held back, " : "dropping, ") + stream::text_of(rates));
+      Bench bench(tests, random, offline);
+      const unsigned count = 2000;
+      for (uint32_t i = 0; i < count; ++i) {
+        // Half of them for one port.
+        const unsigned port = random.percent(50) ? 2 : random.below(Ports);
+        const unsigned usual = std::max(1u, stream::random_length(random, Width, 1600));
+        const unsigned len = random.percent(2) ? random.between(9000, 9232) : usual;
+        bench.send(frame_of(random, i, port, random.below(Nets), len));
+      }
+      bench.run(rates);
+      unsigned dropped = 0;
+      for (const auto& [net, frames] : bench.dropped) dropped += frames;
+      if (bench.came + dropped != count)
+        tests.wrong("%u frames came and %u were dropped, of %u", bench.came, dropped, count);
+      if (!offline && rates.stall == 90 && dropped == 0) tests.wrong("the test is too weak: nothing was dropped");
+      tests.end();
+    }
+  }
+
+  tests.begin(name + "a network that floods fills half of what is free, others lose nothing");
+  {
+    Bench bench(tests, random, false);
+    bench.blocked = 1 << 4;
+    uint32_t tag = 0;
+    while (bench.dropped[1] < 50) {
+      if (bench.hungry()) bench.send(frame_of(random, tag++, 4, 1, 200));
+      bench.clock({0, 0});
+    }
+    const unsigned flooded = bench.cells_of(4, 1);
+    for (unsigned i = 0; i < 20; ++i) bench.send(frame_of(random, tag++, 4, 2, 200));
+    for (unsigned i = 0; i < 2000; ++i) bench.clock({0, 0});
+    if (bench.dropped[2] != 0) tests.wrong("network 2 lost %u frames", bench.dropped[2]);
+    // Half of all cells, but for a frame, and frames that are planned do not count.
+    if (flooded + 4 < Cells / 2 || flooded > Cells / 2 + 4 * (Planned + 1)) tests.wrong("%u of %u cells", flooded, Cells);
+    bench.blocked = 0;
+    bench.run({0, 0});
+  }
+  tests.end();
+
+  for (const unsigned len : {300u, 1500u, 3000u}) {
+    tests.begin(name + "shares by bytes beside frames of " + std::to_string(len));
+    shares(tests, random, len);
+    tests.end();
+  }
+
+  tests.begin(name + "latency " + std::to_string(Latency) + " clocks, a beat a clock");
+  {
+    Bench bench(tests, random, true);
+    bench.send(frame_of(random, 0, 5, 3, 64));
+    bench.run({0, 0});
+    if (bench.first_out - bench.last_in != Latency)
+      tests.wrong("first beat after %llu clocks", (unsigned long long)(bench.first_out - bench.last_in));
+    Bench busy(tests, random, true);
+    const unsigned count = 1000;
+    for (uint32_t i = 0; i < count; ++i) busy.send(frame_of(random, i, i % Ports, i % Nets, 64));
+    busy.run({0, 0});
+    const uint64_t clocks = busy.last_in - busy.first_in + 1, out = busy.last_out - busy.first_out + 1;
+    if (clocks != count * (64 / Width) || out > clocks + 16)
+      tests.wrong("%u frames in within %llu clocks, out within %llu", count, (unsigned long long)clocks,
+                  (unsigned long long)out);
+  }
+  tests.end();
+  top->final();
+  top.reset();
+  return tests.result();
+}
