@@ -22,7 +22,7 @@ pub use card::{Card, NAME};
 pub use device::{Description, Device, Layout};
 pub use error::CardError;
 pub use images::Images;
-pub use offline::{Offered, Sent, Way};
+pub use offline::{Offered, Sent, Way, punted};
 pub use registers::{AccessError, Registers, SPACE_BYTES};
 pub use rows::{FieldError, ROW_WORDS, Row, Table, Words};
 pub use twin::{FRAME_BYTES_MAX, Image, Twin, TwinFrame};

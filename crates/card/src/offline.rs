@@ -163,7 +163,7 @@ impl Card<Twin> {
                 let way = Way::Port(PortId::new(frame.port));
                 all.push(Left { tag, vid: vid.unwrap_or_default(), way, bytes: frame.bytes.to_vec(), cycle });
             } else {
-                let (way, bytes) = punt(frame.bytes).map_err(CardError::Nonsense)?;
+                let (way, bytes) = punted(frame.bytes).map_err(CardError::Nonsense)?;
                 let vid = match way {
                     Way::Control { vid, .. } => vid.get(),
                     Way::Port(_) => 0,
@@ -175,8 +175,11 @@ impl Card<Twin> {
     }
 }
 
-/// What a frame on a CPU queue says of itself.
-fn punt(bytes: &[u8]) -> Result<(Way, &[u8]), String> {
+/// What a frame on a CPU queue says of itself, and the frame without that.
+///
+/// # Errors
+/// What makes no sense.
+pub fn punted(bytes: &[u8]) -> Result<(Way, &[u8]), String> {
     let Some((header, frame)) = bytes.split_first_chunk::<CPU_HEADER_BYTES>() else {
         return Err(format!("{} bytes on a CPU queue: expected a header of {CPU_HEADER_BYTES}", bytes.len()));
     };
@@ -202,12 +205,12 @@ mod tests {
     fn headers_of_cpu_queues_are_read_or_refused() {
         let mut bytes = vec![0, 7, 1, 2, 2, 0, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0xa, 0xb, 0xc];
         let way = Way::Control { vid: Vid::new(7).unwrap(), vport: 2, outcome: Some(Outcome::Arp) };
-        assert_eq!(punt(&bytes), Ok((way, &[0xa, 0xb, 0xc][..])));
+        assert_eq!(punted(&bytes), Ok((way, &[0xa, 0xb, 0xc][..])));
         for (at, value) in [(9, 4), (1, 0), (0, 0xff), (4, 31)] {
             let before = std::mem::replace(&mut bytes[at], value);
-            assert!(punt(&bytes).is_err(), "byte {at}");
+            assert!(punted(&bytes).is_err(), "byte {at}");
             bytes[at] = before;
         }
-        assert!(punt(&bytes[..15]).is_err());
+        assert!(punted(&bytes[..15]).is_err());
     }
 }

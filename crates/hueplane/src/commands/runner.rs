@@ -248,7 +248,7 @@ impl OnCard {
 }
 
 /// Where images of the card are.
-fn images() -> Result<Images, Failure> {
+pub fn images() -> Result<Images, Failure> {
     if let Some(folder) = std::env::var_os(IMAGES_VARIABLE) {
         return Ok(Images::in_folders(vec![folder.into()]));
     }
