@@ -1,7 +1,7 @@
 //! Measures hueplane's tables and planes beside DPDK's in one run, rounds interleaved, and writes what it found to
 //! `results/` as JSON and markdown.
 //!
-//! What begins with `live-` is the package in `live/`, which needs no DPDK and is run from here.
+//! What begins with `live-` is the package in `live/`, and `card` the one in `card/`; they need no DPDK and are run from here.
 //!
 //! Flow: real tables (`rib`) → engines (`ours`, `dpdk`) → answers compared → timed rounds (`measure`) → `report`.
 
@@ -42,9 +42,10 @@ Commands:
   tables    all of these
   live-…    the live system: live-forwarding, live-shares, live-scale, live-isolation, live-soak, live-all (root);
             their options: cargo run --release -p hue-bench-live -- --help
-  all       live-all, then tables
+  card      the card as its simulated twin: cycles a packet, line rates, latency, speed of the twin
+  all       live-all, card, then tables
 
-Options, not of live-…:
+Options, not of live-… and card:
   --quick   fewer networks, lookups and rounds; with `all` also shorter live measurements
   --core N  the core to run on (default: the last)
   --out DIR where results go (default: results beside this package)
@@ -69,9 +70,9 @@ enum Failure {
     /// Results could not be written.
     #[error("results: {0}")]
     Write(#[from] std::io::Error),
-    /// The live measurements did not end well; they have said why.
-    #[error("live measurements: {0}")]
-    Live(String),
+    /// A package of measurements did not end well; it has said why.
+    #[error("{0}: {1}")]
+    Apart(&'static str, String),
     /// The command line made no sense.
     #[error("{0}")]
     Usage(String),
@@ -146,23 +147,36 @@ const COMMANDS: [(&str, Command); 5] = [
     ("planes", planes::all),
 ];
 
-/// Runs the live measurements with these arguments.
-fn live(arguments: &[String]) -> Result<(), Failure> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Process::new(cargo);
-    command.args(["run", "--release", "--locked", "-j2", "-p", "hue-bench-live", "--"]).args(arguments);
-    let status = command.current_dir(env!("CARGO_MANIFEST_DIR")).status()?;
-    if status.success() { Ok(()) } else { Err(Failure::Live(status.to_string())) }
+/// Packages of their own, by the commands that they have.
+const APART: [(&str, &str); 2] = [("live-", "hue-bench-live"), ("card", "hue-bench-card")];
+
+/// The package that a command is of.
+fn package(command: &str) -> Option<&'static str> {
+    APART.into_iter().find(|(begin, _)| command.starts_with(begin)).map(|(_, package)| package)
 }
 
-/// All of the live measurements, into the folder of the others.
-fn all_live(settings: &Settings) -> Result<(), Failure> {
+/// Runs the measurements of a package with these arguments.
+fn apart(package: &'static str, arguments: &[String]) -> Result<(), Failure> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Process::new(cargo);
+    command.args(["run", "--release", "--locked", "-j2", "-p", package, "--"]).args(arguments);
+    let status = command.current_dir(env!("CARGO_MANIFEST_DIR")).status()?;
+    if status.success() { Ok(()) } else { Err(Failure::Apart(package, status.to_string())) }
+}
+
+/// All measurements of the packages, into the folder of the others; the first failure, after all of them.
+fn all_apart(settings: &Settings) -> Result<(), Failure> {
     let out = std::path::absolute(&settings.out)?.to_string_lossy().into_owned();
-    let mut arguments = vec!["live-all".to_owned(), "--out".to_owned(), out];
-    if settings.quick {
-        arguments.push("--quick".to_owned());
+    let mut result = Ok(());
+    for command in ["live-all", "card"] {
+        let Some(package) = package(command) else { continue };
+        let mut arguments = vec![command.to_owned(), "--out".to_owned(), out.clone()];
+        if settings.quick {
+            arguments.push("--quick".to_owned());
+        }
+        result = result.and(apart(package, &arguments));
     }
-    live(&arguments)
+    result
 }
 
 /// Measures tables and planes.
@@ -193,16 +207,16 @@ fn tables(settings: &Settings) -> Result<(), Failure> {
 }
 
 fn run(settings: &Settings) -> Result<(), Failure> {
-    // Live first: DPDK takes memory, and this process is pinned to one core from then on.
-    let live = if settings.command == "all" { all_live(settings) } else { Ok(()) };
+    // These first: DPDK takes memory, and this process is pinned to one core from then on.
+    let apart = if settings.command == "all" { all_apart(settings) } else { Ok(()) };
     tables(settings)?;
-    live
+    apart
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.first().is_some_and(|first| first.starts_with("live-")) {
-        return match live(&arguments) {
+    if let Some(package) = arguments.first().and_then(|first| package(first)) {
+        return match apart(package, &arguments) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {
                 eprintln!("hue-bench: {failure}");

@@ -52,6 +52,22 @@ struct Left {
   uint32_t port = 0;
 };
 
+// The line behind a port. Time is in cycles times `per`, so that fractions of a cycle add up.
+struct Line {
+  uint64_t cycles = 0;  // Of a byte; 0: no line.
+  uint64_t per = 1;
+  unsigned __int128 free = 0;
+
+  bool busy(uint64_t now) const { return free > static_cast<unsigned __int128>(now) * per; }
+  void take(uint64_t first_cycle, size_t frame_bytes) {
+    // What was free within this cycle had begun then.
+    const unsigned __int128 latest = static_cast<unsigned __int128>(first_cycle) * per;
+    if (free + per <= latest) free = latest;
+    const size_t padded = frame_bytes < 60 ? 60 : frame_bytes;
+    free += static_cast<unsigned __int128>(padded + 8 + 4 + 12) * cycles;
+  }
+};
+
 // xorshift64*, so that a seed means the same everywhere.
 class Random {
  public:
@@ -106,6 +122,8 @@ struct hue_twin {
   bool offering[kPorts] = {};
   Left out[kPorts];
   unsigned opened = 0;  // Ports, as bits, whose frame has begun to leave.
+  Line lines[kPorts];
+  unsigned lined = 0;  // Ports, as bits, that have a line.
   std::deque<Left> left;
   Left popped;
   std::string failure;
@@ -170,6 +188,10 @@ void hue_twin::offer() {
       if (random.byte() < stall_of_256) ready &= ~(1U << port);
     }
   }
+  for (unsigned waiting = lined & ~opened; waiting != 0; waiting &= waiting - 1) {
+    const unsigned port = static_cast<unsigned>(__builtin_ctz(waiting));
+    if (lines[port].busy(cycles)) ready &= ~(1U << port);
+  }
   top->m_tready_i = static_cast<uint8_t>(ready);
 }
 
@@ -210,6 +232,7 @@ void hue_twin::collect(unsigned moved) {
     if (!last) continue;
     opened &= ~bit;
     frame.last_cycle = cycles;
+    if ((lined & bit) != 0) lines[port].take(frame.first_cycle, frame.bytes.size());
     left.push_back(std::move(frame));
   }
 }
@@ -303,6 +326,18 @@ int hue_twin_pop(hue_twin *twin, hue_twin_frame *frame) {
   const Left &left = twin->popped;
   *frame = {left.bytes.data(),  static_cast<uint32_t>(left.bytes.size()), left.tag, left.port,
             left.first_cycle, left.last_cycle};
+  return HUE_TWIN_OK;
+}
+
+uint64_t hue_twin_waiting(const hue_twin *twin, uint32_t port) { return port < kPorts ? twin->in[port].size() : 0; }
+
+int hue_twin_line(hue_twin *twin, uint32_t port, uint64_t cycles, uint64_t per) {
+  if (port >= kPorts || per == 0) return HUE_TWIN_ARGUMENT;
+  const unsigned bit = 1U << port;
+  twin->lined = cycles == 0 ? twin->lined & ~bit : twin->lined | bit;
+  twin->lines[port].cycles = cycles;
+  twin->lines[port].per = per;
+  twin->lines[port].free = 0;
   return HUE_TWIN_OK;
 }
 

@@ -61,6 +61,12 @@ HUE_TWIN_API uint32_t hue_twin_waiting(const hue_twin *twin, uint32_t port);
 /* The oldest frame that left and was not popped. */
 HUE_TWIN_API int hue_twin_pop(hue_twin *twin, hue_twin_frame *frame);
 
+/* Frames that wait outside a port; one that moves in is among them. */
+HUE_TWIN_API uint64_t hue_twin_waiting(const hue_twin *twin, uint32_t port);
+/* What a port sends to: a line on which a byte takes `cycles / per` cycles, and a frame what it does on Ethernet (preamble,
+ * 60 bytes at least, check sequence, gap); the next frame begins when the line is free. 0 cycles: a beat a cycle. */
+HUE_TWIN_API int hue_twin_line(hue_twin *twin, uint32_t port, uint64_t cycles, uint64_t per);
+
 /* Register accesses; the clock runs meanwhile. */
 HUE_TWIN_API int hue_twin_read(hue_twin *twin, uint32_t address, uint32_t *value);
 HUE_TWIN_API int hue_twin_write(hue_twin *twin, uint32_t address, uint32_t value);

@@ -50,6 +50,13 @@ pub enum Way {
     },
 }
 
+impl From<ToCpu> for Way {
+    fn from(header: ToCpu) -> Self {
+        let ToCpu { vid, vport, outcome, .. } = header;
+        Self::Control { vid, vport, outcome }
+    }
+}
+
 /// A frame that left the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sent<'a> {
@@ -164,9 +171,8 @@ impl Card<Twin> {
                 all.push(Left { tag, vid: vid.unwrap_or_default(), way, bytes: frame.bytes.to_vec(), cycle });
             } else {
                 let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
-                let ToCpu { vid, vport, outcome, .. } = header;
-                let way = Way::Control { vid, vport, outcome };
-                all.push(Left { tag, vid: vid.get(), way, bytes: bytes.to_vec(), cycle });
+                let (vid, way) = (header.vid.get(), header.into());
+                all.push(Left { tag, vid, way, bytes: bytes.to_vec(), cycle });
             }
         }
         Ok(all)

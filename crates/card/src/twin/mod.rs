@@ -72,6 +72,8 @@ functions! {
     push = "hue_twin_push": unsafe extern "C" fn(*mut Handle, u32, u64, u32, u64, *const u8, usize) -> c_int;
     waiting = "hue_twin_waiting": unsafe extern "C" fn(*const Handle, u32) -> u32;
     pop = "hue_twin_pop": unsafe extern "C" fn(*mut Handle, *mut RawFrame) -> c_int;
+    waiting = "hue_twin_waiting": unsafe extern "C" fn(*const Handle, u32) -> u64;
+    line = "hue_twin_line": unsafe extern "C" fn(*mut Handle, u32, u64, u64) -> c_int;
     read = "hue_twin_read": unsafe extern "C" fn(*mut Handle, u32, *mut u32) -> c_int;
     write = "hue_twin_write": unsafe extern "C" fn(*mut Handle, u32, u32) -> c_int;
     run = "hue_twin_run": unsafe extern "C" fn(*mut Handle, u64) -> u64;
@@ -221,6 +223,21 @@ impl Twin {
             first_cycle: raw.first_cycle,
             last_cycle: raw.last_cycle,
         })
+    }
+
+    /// Frames that wait outside a port; one that moves in is among them.
+    #[must_use]
+    pub fn waiting(&self, port: u8) -> u64 {
+        // SAFETY: as in `cycles`.
+        unsafe { (self.functions().waiting)(self.handle.as_ptr(), u32::from(port)) }
+    }
+
+    /// Puts a port before an Ethernet line on which a byte takes `cycles / per` cycles, preambles and gaps counted; `None`:
+    /// it sends a beat a cycle. Returns `false`, and does nothing, for a port that is not there or `per` 0.
+    pub fn set_line(&mut self, port: u8, byte: Option<(u64, u64)>) -> bool {
+        let (cycles, per) = byte.unwrap_or((0, 1));
+        // SAFETY: the handle is live and ours alone.
+        unsafe { (self.functions().line)(self.handle.as_ptr(), u32::from(port), cycles, per) == OK }
     }
 
     /// Runs at most so many cycles and ends early when nothing is left to do; returns how many ran.

@@ -2,6 +2,7 @@
 //!
 //! Flow: arguments → these types → `commands`. Every command that prints a result takes `-o table|json|yaml`.
 
+mod lab;
 mod live;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::styling};
 use clap_complete::Shell;
 
+pub use lab::*;
 pub use live::*;
 
 use crate::named::{Bytes, NamedFile};
@@ -67,6 +69,7 @@ pub enum Command {
     Validate(Validate),
     Schema(Schema),
     Run(Run),
+    Lab(Lab),
     Table(Table),
     Completions(Completions),
     Man(Man),

@@ -1,7 +1,9 @@
 //! One module a command.
 
+mod counts;
 mod documents;
 mod engine;
+mod lab;
 mod live;
 mod manual;
 mod packet;
@@ -34,6 +36,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Validate(args) => documents::validate(args),
         Command::Schema(args) => documents::schema(args),
         Command::Run(args) => run::run(args),
+        Command::Lab(args) => lab::run(&args.command),
         Command::Table(args) => table::run(&args.command),
         Command::Completions(args) => manual::completions(args),
         Command::Man(args) => manual::man(args),

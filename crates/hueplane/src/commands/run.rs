@@ -5,9 +5,9 @@
 //! is processed; the files get their names after the last one.
 
 use hue_ports::{Frame, MergedCaptures, OutputDir};
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
+use super::counts::Counts;
 use super::engine::Networks;
 use super::runner::{CardReport, Runner};
 use crate::cli::Run;
@@ -33,19 +33,6 @@ struct NetworkReport<'a> {
     forward: u64,
     punt: u64,
     drop: Counts<'a, u64>,
-}
-
-/// A map that keeps its order.
-struct Counts<'a, T>(Vec<(&'a str, T)>);
-
-impl<T: Serialize> Serialize for Counts<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
 }
 
 /// Runs the command.
@@ -148,7 +135,7 @@ fn table(networks: &Networks, report: &Report<'_>) -> String {
     let reasons = |counts: &Counts<'_, u64>| {
         let list: Vec<String> =
             counts.0.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
-        (grouped(counts.0.iter().map(|(_, count)| count).sum()), list.join(", "))
+        (grouped(counts.total()), list.join(", "))
     };
     let rows = networks.programs.iter().zip(&report.networks.0).map(|(program, (_, network))| {
         let (dropped, why) = reasons(&network.drop);

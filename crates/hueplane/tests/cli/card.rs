@@ -12,7 +12,7 @@ fn root() -> PathBuf {
 }
 
 /// A folder with the images `tcam1` and `default`, made when they are missing or stale.
-fn images() -> &'static str {
+pub fn images() -> &'static str {
     static FOLDER: OnceLock<String> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");

@@ -6,6 +6,7 @@ mod captures;
 mod card;
 mod demo;
 mod documents;
+mod lab;
 mod live;
 mod manual;
 mod model;

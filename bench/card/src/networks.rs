@@ -1,0 +1,118 @@
+//! Networks to measure with: each on all four ports, with a neighbour and a route behind each.
+
+use hue_card::{Card, Images, Twin};
+use hue_demux::{Match, PortId, Row};
+use hue_lab::{Experiment, Generator, Measured, Offer, Rate, Sizes, Source, Stream, Synthetic, To, Traffic};
+use hue_planes::{Adjacency, Kind};
+use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_tables::{NextHop, Prefix4, Vid};
+use hue_wire::Mac;
+
+/// Ports of the card.
+pub const PORTS: u8 = 4;
+const MTU_BYTES: u16 = 9202;
+const FLOWS: u32 = 256;
+
+/// A card of an image with so many networks on it.
+pub fn card(images: &Images, image: &str, networks: u16) -> Result<Card<Twin>, String> {
+    let twin = images.load(image).and_then(|image| image.start());
+    let mut card = twin.and_then(Card::new).map_err(|error| format!("{image}: {error}"))?;
+    let programs: Vec<Program> = (1..=networks).map(program).collect::<Option<_>>().ok_or("too many networks")?;
+    card.load(&programs).map_err(|error| format!("{image}: {error}"))?;
+    Ok(card)
+}
+
+/// Network `net`: 10.PORT.0.0/16 is behind each port.
+fn program(net: u16) -> Option<Program> {
+    let vid = Vid::new(net)?;
+    let [high, low] = net.to_be_bytes();
+    let router = |port: u8| Mac([0x02, 0, 0, high, low, port]);
+    let neighbour = |port: u8| Mac([0x02, 0, 1, high, low, port]);
+    let ports = (0..PORTS).map(|port| VirtualPort {
+        name: format!("v{port}"),
+        port: PortId::new(port),
+        mac: router(port),
+        mtu_bytes: MTU_BYTES,
+    });
+    let row = |port: u8| {
+        let select = Match::Mac { port: PortId::new(port), mac: router(port) };
+        Row { vid, vport: u16::from(port), select }
+    };
+    let hop = |port: u8| Adjacency::forward(PortId::new(port), router(port), neighbour(port), MTU_BYTES);
+    let route = |port: u8| {
+        let prefix = Prefix4::containing(10 << 24 | u32::from(port) << 16, 16);
+        Some((prefix, NextHop::new(u16::from(port))?))
+    };
+    Some(Program {
+        vid,
+        name: format!("n{net}"),
+        kind: Kind::Ipv4,
+        ports: ports.collect(),
+        rows: (0..PORTS).map(row).collect(),
+        next_hops: (0..PORTS).map(hop).collect(),
+        routes: (0..PORTS).map(route).collect::<Option<_>>()?,
+        rate_limit: None,
+        weight: 1,
+    })
+}
+
+/// What all four ports are offered, each for the next one.
+pub struct Load {
+    /// Lengths with check sequence.
+    pub sizes: Sizes,
+    /// How fast.
+    pub offer: Offer,
+    /// Lines behind the ports.
+    pub line: Option<Rate>,
+    /// Microseconds.
+    pub duration_us: u64,
+}
+
+impl Load {
+    /// Frames of one length.
+    pub fn of(size: u16, offer: Offer, line: Option<Rate>, duration_us: u64) -> Result<Self, String> {
+        let sizes = Sizes::one(size).ok_or_else(|| format!("no frame has {size} bytes"))?;
+        Ok(Self { sizes, offer, line, duration_us })
+    }
+
+    /// Offers it to so many ports of a card that no frame has met.
+    pub fn run(&self, card: Card<Twin>, ports: u8) -> Result<Measured, String> {
+        let stream = |port: u8| Stream {
+            port: PortId::new(port),
+            traffic: Traffic { offer: self.offer, source: Source::Synthetic(made(&self.sizes, port)) },
+        };
+        let streams = (0..ports).map(stream).collect();
+        let experiment = Experiment { streams, duration_us: Some(self.duration_us), line: self.line };
+        hue_lab::run(card, &names(), &experiment, |_| {}).map_err(|error| error.to_string())
+    }
+}
+
+fn names() -> Vec<String> {
+    (0..PORTS).map(|port| format!("p{port}")).collect()
+}
+
+fn made(sizes: &Sizes, port: u8) -> Synthetic {
+    let to = vec![To::Port(format!("p{}", (port + 1) % PORTS))];
+    Synthetic { sizes: sizes.clone(), networks: Vec::new(), to, flows: FLOWS, seed: 1 }
+}
+
+/// So many frames of network 1, of all ports in turn.
+pub fn frames(size: u16, count: usize) -> Result<Vec<(PortId, Vec<u8>)>, String> {
+    let program = program(1).ok_or("no network")?;
+    let sizes = Sizes::one(size).ok_or_else(|| format!("no frame has {size} bytes"))?;
+    let mut generators = Vec::new();
+    for port in 0..PORTS {
+        let port = PortId::new(port);
+        generators.push((port, Generator::new(&made(&sizes, port.get()), port, &[&program], &names())?));
+    }
+    let ports = generators.len();
+    let mut frames = Vec::with_capacity(count);
+    for index in 0..count {
+        if let Some((port, generator)) = generators.get_mut(index % ports) {
+            let mut frame = Vec::new();
+            generator.next(&mut frame);
+            frames.push((*port, frame));
+        }
+    }
+    Ok(frames)
+}

@@ -1,0 +1,368 @@
+//! `hueplane lab`: traffic through the simulated card, and what it did with it.
+//!
+//! Flow: documents → networks on the twin; traffic → `hue_lab` → what was measured → a report. Output files get their names
+//! after the last frame.
+
+use hue_card::{Card, Images, Way};
+use hue_lab::{Bus, Captured, Experiment, LabError, Latency, Measured, Stream};
+use hue_ports::{Frame, OutputDir, Resolution};
+use hue_substrate::Substrate;
+use serde::Serialize;
+
+use super::counts::Counts;
+use super::engine::Networks;
+use crate::cli::{LabCommand, LabRun};
+use crate::failure::Failure;
+use crate::print::{Align, DIM, columns, grouped, result, styled};
+
+/// The result of `lab run`.
+#[derive(Serialize)]
+struct Report<'a> {
+    image: &'a str,
+    clock_khz: u32,
+    /// For how long frames were offered.
+    offered_cycles: u64,
+    offered_ns: u64,
+    /// From the first frame until the card was empty.
+    cycles: u64,
+    simulated_ns: u64,
+    total: Total,
+    ports: Counts<'a, PortReport<'a>>,
+    networks: Counts<'a, NetworkReport<'a>>,
+    unclaimed: Counts<'a, u64>,
+    latency: Option<LatencyReport>,
+}
+
+/// All ports together. Rates are of the time in which frames were offered; Gbit/s is what the wire carries, preambles and gaps
+/// counted.
+#[derive(Serialize)]
+struct Total {
+    offered: u64,
+    offered_mpps: f64,
+    offered_gbps: f64,
+    received: u64,
+    received_mpps: f64,
+    received_gbps: f64,
+    punted: u64,
+    dropped: u64,
+    cycles_per_packet: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct PortReport<'a> {
+    offered: u64,
+    offered_gbps: f64,
+    taken: u64,
+    sent: u64,
+    sent_gbps: f64,
+    drop: Counts<'a, u64>,
+}
+
+#[derive(Serialize)]
+struct NetworkReport<'a> {
+    received: u64,
+    forward: u64,
+    punt: u64,
+    drop: Counts<'a, u64>,
+}
+
+#[derive(Serialize)]
+struct LatencyReport {
+    frames: u64,
+    first_word: Spread,
+    last_word: Spread,
+}
+
+#[derive(Serialize)]
+struct Spread {
+    cycles: Quantiles<u64>,
+    ns: Quantiles<f64>,
+}
+
+#[derive(Serialize)]
+struct Quantiles<T> {
+    min: T,
+    median: T,
+    p99: T,
+    max: T,
+}
+
+/// Runs the command.
+pub fn run(command: &LabCommand) -> Result<(), Failure> {
+    let LabCommand::Run(args) = command;
+    let networks = Networks::compile(&args.files.files)?;
+    let mut streams = Vec::with_capacity(args.traffic.len());
+    for one in &args.traffic {
+        let port = networks.port("--traffic", &one.port)?;
+        streams.push(Stream { port, traffic: one.traffic.clone() });
+    }
+    let experiment = Experiment { streams, duration_us: args.duration_us, line: args.line };
+    let mut card = Card::new(hueplaned::options::images().load(&args.image)?.start()?)?;
+    card.load(&networks.programs)?;
+    let names: Vec<String> = networks.names.ports.iter().map(|port| port.name.clone()).collect();
+    let mut out = Out::open(args, &names)?;
+    let bus = Bus { clock_khz: card.description().clock_khz, bytes: card.description().bus_bytes };
+    let mut written = Ok(());
+    let measured = hue_lab::run(card, &names, &experiment, |captured| {
+        if let (Some(out), Ok(())) = (&mut out, &written) {
+            written = out.write(captured, bus);
+        }
+    })?;
+    written?;
+    for (name, port) in names.iter().zip(&measured.ports).filter(|(_, port)| port.cut > 0) {
+        let cut = grouped(port.cut);
+        eprintln!("hueplane: {name}: the capture cut {cut} packets short; offered as the bytes there are");
+    }
+    let files = out.map(Out::commit).transpose()?.unwrap_or_default();
+    let report = report(&args.image, &networks, &names, &measured);
+    result(args.output.format, &report, || text(&networks, &report) + &files)
+}
+
+/// Captures being written.
+struct Out {
+    dir: OutputDir,
+    punt: usize,
+}
+
+impl Out {
+    fn open(args: &LabRun, ports: &[String]) -> Result<Option<Self>, Failure> {
+        let Some(folder) = &args.out else { return Ok(None) };
+        let mut dir = OutputDir::open(folder)?;
+        for port in ports {
+            dir.add(&format!("{port}.pcap"), Resolution::Nano)?;
+        }
+        let punt = dir.add("punt.pcap", Resolution::Nano)?;
+        Ok(Some(Self { dir, punt }))
+    }
+
+    fn write(&mut self, captured: Captured<'_>, bus: Bus) -> Result<(), Failure> {
+        let index = match captured.way {
+            Way::Port(port) => port.index(),
+            Way::Control { .. } => self.punt,
+        };
+        let wire_len = u32::try_from(captured.bytes.len()).unwrap_or(u32::MAX);
+        let frame = Frame { bytes: captured.bytes, time_ns: bus.nanoseconds(captured.first_cycle), wire_len };
+        match self.dir.writer(index) {
+            Some(writer) => Ok(writer.write(frame)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Names of the files and how many packets are in each, for people.
+    fn commit(mut self) -> Result<String, Failure> {
+        let packets: Vec<u64> =
+            (0..=self.punt).map(|index| self.dir.writer(index).map_or(0, |writer| writer.packets())).collect();
+        let paths = self.dir.commit()?;
+        let lines = paths.iter().zip(packets);
+        Ok(lines
+            .map(|(path, packets)| format!("{} {}\n", styled(DIM, path.display()), grouped(packets)))
+            .collect())
+    }
+}
+
+fn report<'a>(
+    image: &'a str,
+    networks: &'a Networks,
+    names: &'a [String],
+    measured: &Measured,
+) -> Report<'a> {
+    let bus = measured.bus;
+    let seconds = measured.offered_cycles as f64 / (f64::from(bus.clock_khz) * 1e3);
+    let rate = |count: u64, unit: f64| if seconds > 0.0 { round(count as f64 / seconds / unit) } else { 0.0 };
+    let ports = names.iter().zip(&measured.ports).map(|(name, port)| {
+        let counts = &port.counts;
+        let drop =
+            [("input_queue_full", counts.input_queue_full), ("output_queue_full", counts.output_queue_full)];
+        let report = PortReport {
+            offered: port.offered,
+            offered_gbps: rate(8 * port.offered_wire_bytes, 1e9),
+            taken: counts.received,
+            sent: counts.sent,
+            sent_gbps: rate(8 * port.window_wire_bytes, 1e9),
+            drop: reasons(drop),
+        };
+        (name.as_str(), report)
+    });
+    let by_network = measured.networks.iter().filter_map(|network| {
+        let name = networks.names.network(network.vid)?.name.as_str();
+        let counters = &network.counters;
+        let outcomes = counters.drops().map(|(outcome, count)| (outcome.name(), count));
+        let more = [("gated", network.gated), ("output_queue_full", network.output_queue_full)];
+        let report = NetworkReport {
+            received: counters.received(),
+            forward: counters.forwarded(),
+            punt: counters.punted(),
+            drop: reasons(outcomes.chain(more)),
+        };
+        Some((name, report))
+    });
+    let ports = Counts(ports.collect());
+    let by_network = Counts(by_network.collect::<Vec<_>>());
+    let unclaimed = reasons(measured.unclaimed.iter().map(|(reason, count)| (reason.name(), count)));
+    let (window, window_bytes) = measured.window();
+    let sum = |of: &dyn Fn(&hue_lab::PortMeasured) -> u64| measured.ports.iter().map(of).sum::<u64>();
+    let offered = sum(&|port| port.offered);
+    let lost_in: u64 = sum(&|port| port.counts.input_queue_full);
+    let lost: u64 = by_network.0.iter().map(|(_, network)| network.drop.total()).sum();
+    let total = Total {
+        offered,
+        offered_mpps: rate(offered, 1e6),
+        offered_gbps: rate(8 * sum(&|port| port.offered_wire_bytes), 1e9),
+        received: sum(&|port| port.counts.sent),
+        received_mpps: rate(window, 1e6),
+        received_gbps: rate(8 * window_bytes, 1e9),
+        punted: measured.punted,
+        dropped: lost_in + lost + unclaimed.total(),
+        cycles_per_packet: measured.cycles_a_packet().map(round),
+    };
+    Report {
+        image,
+        clock_khz: bus.clock_khz,
+        offered_cycles: measured.offered_cycles,
+        offered_ns: bus.nanoseconds(measured.offered_cycles),
+        cycles: measured.cycles,
+        simulated_ns: bus.nanoseconds(measured.cycles),
+        total,
+        ports,
+        networks: by_network,
+        unclaimed,
+        latency: latency(measured),
+    }
+}
+
+fn latency(measured: &Measured) -> Option<LatencyReport> {
+    let ns = |cycles: u64| round(cycles as f64 * 1e6 / f64::from(measured.bus.clock_khz));
+    let spread = |latency: &Latency| -> Option<Spread> {
+        let at = |thousandths| latency.quantile(thousandths);
+        let cycles = Quantiles { min: at(0)?, median: at(500)?, p99: at(990)?, max: at(1000)? };
+        let Quantiles { min, median, p99, max } = cycles;
+        let ns = Quantiles { min: ns(min), median: ns(median), p99: ns(p99), max: ns(max) };
+        Some(Spread { cycles, ns })
+    };
+    Some(LatencyReport {
+        frames: measured.first_word.frames(),
+        first_word: spread(&measured.first_word)?,
+        last_word: spread(&measured.last_word)?,
+    })
+}
+
+/// Reasons that counted something.
+fn reasons<'a>(all: impl IntoIterator<Item = (&'a str, u64)>) -> Counts<'a, u64> {
+    Counts(all.into_iter().filter(|(_, count)| *count > 0).collect())
+}
+
+/// Three decimals.
+fn round(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+fn text(networks: &Networks, report: &Report<'_>) -> String {
+    use Align::{Left, Right};
+    let why = |counts: &Counts<'_, u64>| {
+        counts.0.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect::<Vec<_>>().join(", ")
+    };
+    let head = [
+        ("PORT", Left),
+        ("OFFERED", Right),
+        ("GBIT/S", Right),
+        ("TAKEN", Right),
+        ("SENT", Right),
+        ("GBIT/S", Right),
+        ("DROP", Right),
+        ("WHY", Left),
+    ];
+    let rows = report.ports.0.iter().map(|(name, port)| {
+        let rate = |gbps: f64| format!("{gbps:.3}");
+        vec![
+            (*name).to_owned(),
+            grouped(port.offered),
+            rate(port.offered_gbps),
+            grouped(port.taken),
+            grouped(port.sent),
+            rate(port.sent_gbps),
+            grouped(port.drop.total()),
+            why(&port.drop),
+        ]
+    });
+    let mut out = columns(&head, &rows.collect::<Vec<_>>());
+    let head = [
+        ("NETWORK", Left),
+        ("RECEIVED", Right),
+        ("FORWARD", Right),
+        ("PUNT", Right),
+        ("DROP", Right),
+        ("WHY", Left),
+    ];
+    let painted = |name: &str| {
+        let vid = networks.programs.iter().find(|program| program.name == name).map(|program| program.vid);
+        vid.map_or_else(String::new, |vid| networks.painted(vid))
+    };
+    let rows = report.networks.0.iter().map(|(name, network)| {
+        let numbers = [network.received, network.forward, network.punt, network.drop.total()].map(grouped);
+        [painted(name)].into_iter().chain(numbers).chain([why(&network.drop)]).collect()
+    });
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    if !report.unclaimed.0.is_empty() {
+        let count = grouped(report.unclaimed.total());
+        let zero = || "0".to_owned();
+        rows.push(vec![styled(DIM, "(no network)"), count.clone(), zero(), zero(), count, why(&report.unclaimed)]);
+    }
+    out.push('\n');
+    out.push_str(&columns(&head, &rows));
+    out.push('\n');
+    out.push_str(&summary(report));
+    out
+}
+
+/// What it comes to.
+fn summary(report: &Report<'_>) -> String {
+    use Align::{Left, Right};
+    let mut out = String::new();
+    if let Some(latency) = &report.latency {
+        let head = [("LATENCY", Left), ("MIN", Right), ("MEDIAN", Right), ("P99", Right), ("MAX", Right)];
+        let row = |name: &str, values: [String; 4]| [name.to_owned()].into_iter().chain(values).collect();
+        let cycles =
+            |q: &Quantiles<u64>| [q.min, q.median, q.p99, q.max].map(|cycles| grouped(cycles));
+        let ns = |q: &Quantiles<f64>| [q.min, q.median, q.p99, q.max].map(|ns| format!("{ns}"));
+        let rows = [
+            row("first word, cycles", cycles(&latency.first_word.cycles)),
+            row("first word, ns", ns(&latency.first_word.ns)),
+            row("last word, cycles", cycles(&latency.last_word.cycles)),
+            row("last word, ns", ns(&latency.last_word.ns)),
+        ];
+        out.push_str(&columns(&head, &rows));
+        out.push('\n');
+    }
+    let total = &report.total;
+    let line = format!(
+        "offered {} Mpps, {} Gbit/s; received {} Mpps, {} Gbit/s{}; dropped {} of {}",
+        total.offered_mpps,
+        total.offered_gbps,
+        total.received_mpps,
+        total.received_gbps,
+        total.cycles_per_packet.map_or_else(String::new, |cycles| format!(", {cycles} cycles a packet")),
+        grouped(total.dropped),
+        grouped(total.offered),
+    );
+    let card = format!(
+        "image {}: {} cycles, {} us on the card",
+        report.image,
+        grouped(report.cycles),
+        grouped(report.simulated_ns / 1000)
+    );
+    out.push_str(&format!("{line}\n{}\n", styled(DIM, card)));
+    out
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let text = error.to_string();
+        match error {
+            LabError::Card(error) => error.into(),
+            LabError::Capture(error) => error.into(),
+            LabError::Traffic { .. } | LabError::TooFast { .. } | LabError::Plan(_) => Self::Usage(text),
+            LabError::Frames => Self::Full(text),
+            LabError::Unbalanced(_) => Self::Broken(text),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `lab run`: what is offered is offered exactly, what left is counted, and the same twice gives the same.
+
+use serde_json::{Value, json};
+
+use crate::card::images;
+use crate::support::{Done, RED, Scratch, ipv4, pcap};
+
+/// Runs `lab run` on the network of `RED` without its rate limit.
+fn lab(dir: &Scratch, arguments: &str) -> Done {
+    let document = RED.lines().filter(|line| !line.contains("rate_limit")).collect::<Vec<_>>().join("\n");
+    dir.write("red.yaml", document);
+    dir.hueplane_env(&format!("lab run -f red.yaml {arguments}"), &[("HUEPLANE_IMAGES", images())])
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn a_gigabit_of_shortest_frames_passes_and_every_one_is_timed() {
+    let dir = Scratch::new();
+    let line = "--image tcam1 --traffic p0=rate:1G,size:64,flows:5 --duration-us 1000 --line 1G --out out";
+    let done = lab(&dir, &format!("{line} -o json")).ok();
+    let report = done.json();
+    // 84 byte times are 672 ns, 42 cycles of 16 ns: one at 42, 84, … below 62,500.
+    let offered = 62_499 / 42;
+    assert_eq!(report["clock_khz"], 62_500);
+    assert_eq!(report["ports"]["p0"]["offered"], offered);
+    assert_eq!(report["ports"]["p1"]["sent"], offered);
+    assert_eq!(report["networks"]["red"]["forward"], offered);
+    assert_eq!(report["total"]["dropped"], 0);
+    assert!((number(&report["total"]["offered_gbps"]) - 1.0).abs() < 0.001, "{report}");
+    assert!((number(&report["total"]["received_mpps"]) - 1.488).abs() < 0.002, "{report}");
+    let latency = &report["latency"];
+    assert_eq!(latency["frames"], offered);
+    let (cycles, ns) = (&latency["first_word"]["cycles"], &latency["first_word"]["ns"]);
+    assert_eq!(number(&ns["median"]), number(&cycles["median"]) * 16.0);
+    // Alone on the card every frame takes the same time, but that a cycle may be lost to the counters now and then.
+    let (min, max) = (number(&cycles["min"]), number(&cycles["max"]));
+    assert!(min >= 8.0 && max - min <= 2.0, "{latency}");
+    // Captured with the times of the card: 42 cycles apart, and with the TTL of a forwarded packet.
+    let packets = dir.packets("out/p1.pcap");
+    assert_eq!(packets.len(), offered);
+    assert_eq!(packets[0].0, 16 * (42 + min as u64));
+    assert!(packets.iter().all(|(_, bytes)| bytes.len() == 60 && bytes[22] == 63));
+    let apart: Vec<u64> = packets.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!(apart.iter().all(|ns| ns.abs_diff(672) <= 32), "{apart:?}");
+    let again = lab(&dir, &format!("{line} -o json")).ok();
+    assert_eq!(again.stdout, done.stdout);
+    let other = lab(&dir, &format!("{line},seed:2 -o json").replace("--out out,seed:2", "--out other"));
+    assert_eq!(other.ok().json()["total"]["offered"], offered);
+}
+
+#[test]
+fn lines_and_queues_that_are_too_slow_drop_by_reason() {
+    let dir = Scratch::new();
+    // Two gigabits to a line of one, for longer than the output queue lasts.
+    let line = "--traffic p0=rate:2G,size:1518 --duration-us 3000 --line 1G -o json";
+    let report = lab(&dir, line).ok().json();
+    let full = report["ports"]["p1"]["drop"]["output_queue_full"].as_u64().unwrap();
+    assert_eq!(report["networks"]["red"]["drop"], json!({"output_queue_full": full}));
+    assert_eq!(report["total"]["dropped"], full);
+    let (offered, sent) = (&report["total"]["offered"], &report["total"]["received"]);
+    assert_eq!(offered.as_u64().unwrap(), sent.as_u64().unwrap() + full);
+    assert!((number(&report["total"]["received_gbps"]) - 1.0).abs() < 0.01, "the line is full: {report}");
+    // More than the narrow bus carries from two ports: the input queues overflow.
+    let two = "--image tcam1 --traffic p0=rate:3G,size:1518 --traffic p1=rate:3G,size:1518,to:10.1.0.0/24";
+    let report = lab(&dir, &format!("{two} --duration-us 300 -o json")).ok().json();
+    let full = |port: &str| report["ports"][port]["drop"]["input_queue_full"].as_u64().unwrap_or(0);
+    assert!(full("p0") > 0 && full("p1") > 0, "{report}");
+    let punt = report["networks"]["red"]["punt"].as_u64().unwrap();
+    assert!(punt > 0, "no neighbour there: {report}");
+    let text = lab(&dir, &format!("{two} --duration-us 300")).ok().stdout;
+    assert!(text.contains("input_queue_full") && !text.contains("NaN"), "{text}");
+}
+
+#[test]
+fn a_card_that_may_wait_is_as_fast_as_its_bus() {
+    let dir = Scratch::new();
+    for (image, limit) in [("tcam1", 8.0), ("default", 2.0)] {
+        let line = format!("--image {image} --traffic p0=rate:max,size:64 --duration-us 100 -o json");
+        let report = lab(&dir, &line).ok().json();
+        let cycles = number(&report["total"]["cycles_per_packet"]);
+        assert!(cycles >= limit && cycles < limit * 1.05, "{image}: {cycles} cycles a packet");
+        assert_eq!((&report["latency"], &report["total"]["dropped"]), (&Value::Null, &json!(0)));
+    }
+}
+
+#[test]
+fn captures_are_offered_once_or_again_and_again() {
+    let dir = Scratch::new();
+    let frame = |last: u8| (0, ipv4("02:00:00:00:01:01", 9, [10, 1, 0, 9], [10, 9, 0, last]));
+    let stranger = (0, ipv4("02:00:00:00:09:09", 9, [10, 1, 0, 9], [10, 9, 0, 1]));
+    dir.write("left.pcap", pcap(&[frame(1), frame(2), stranger]));
+    let report = lab(&dir, "--traffic p0=left.pcap@100M --out out -o json").ok().json();
+    assert_eq!(report["total"]["offered"], 3);
+    assert_eq!(report["unclaimed"], json!({"no_network": 1}));
+    let packets = dir.packets("out/p1.pcap");
+    assert_eq!(packets.iter().map(|(_, bytes)| bytes[33]).collect::<Vec<_>>(), [1, 2]);
+    // Frames of 42 bytes are padded to 60 on the wire, not in the card: 84 byte times of 80 ns.
+    assert_eq!((packets[1].0 - packets[0].0, packets[0].1.len()), (6720, 42));
+    let report = lab(&dir, "--traffic p0=left.pcap@100M --duration-us 100 -o json").ok().json();
+    assert_eq!(report["total"]["offered"], 99_999 / 6720);
+}
+
+#[test]
+fn rate_limits_run_on_the_clock_of_the_card() {
+    let dir = Scratch::new();
+    dir.write("red.yaml", RED);
+    let line = "lab run -f red.yaml --traffic p0=rate:1G --duration-us 2000 -o json";
+    let report = dir.hueplane_env(line, &[("HUEPLANE_IMAGES", images())]).ok().json();
+    // A burst of 1,000, then 100,000 a second.
+    let forward = report["networks"]["red"]["forward"].as_u64().unwrap();
+    assert!((1199..=1201).contains(&forward), "{report}");
+    let dropped = report["networks"]["red"]["drop"]["rate_limited"].as_u64().unwrap();
+    assert_eq!(Value::from(forward + dropped), report["total"]["offered"]);
+}
+
+#[test]
+fn bad_experiments_are_named() {
+    let dir = Scratch::new();
+    dir.write("empty.pcap", pcap(&[]));
+    dir.write("damaged.pcap", b"no capture");
+    let fails = |arguments: &str, code, text: &str| lab(&dir, arguments).fails(code, text);
+    let us = "--duration-us 10";
+    fails(us, 2, "--traffic");
+    fails(&format!("--traffic p0=rate:1G,size:63 {us}"), 2, "expected bytes with check sequence from 64 to 9220");
+    fails(&format!("--traffic p0=size:64 {us}"), 2, "it has no rate");
+    fails(&format!("--traffic p0 {us}"), 2, "expected PORT=TRAFFIC");
+    fails(&format!("--traffic p9=rate:1G {us}"), 2, "--traffic: found the port 'p9', expected one of: p0, p1");
+    fails(&format!("--traffic p0=rate:1G --traffic p0=rate:1G {us}"), 2, "traffic of p0: it has two");
+    fails(&format!("--traffic p0=rate:1G --traffic p1=rate:max {us}"), 2, "rate:max makes ports wait");
+    fails(&format!("--traffic p1=rate:1G {us}"), 2, "traffic of p1: network 'red' forwards nothing");
+    fails(&format!("--traffic p0=rate:1G,networks:blue {us}"), 2, "found the network 'blue', expected one of: red");
+    fails(&format!("--traffic p0=rate:1G,to:p7 {us}"), 2, "found to:p7, expected a prefix or one of: p0, p1");
+    fails(&format!("--traffic p0=rate:1G,to:p0 {us}"), 2, "'red' forwards nothing by p0 to a known neighbour");
+    fails("--traffic p0=rate:1G", 2, "say for how long");
+    fails("--traffic p0=rate:1G --duration-us 0", 2, "0 is not in 1..=60000000");
+    fails(&format!("--traffic p0=rate:1G --line 0 {us}"), 2, "found the rate '0'");
+    let narrow = "--image tcam1 --duration-us 1000";
+    fails(&format!("--traffic p0=rate:9G {narrow}"), 2, "traffic of p0: 9 Gbit/s is more than the port carries");
+    fails("--traffic p0=absent.pcap@1G", 3, "absent.pcap");
+    fails("--traffic p0=damaged.pcap@1G", 3, "damaged.pcap");
+    fails("--traffic p0=empty.pcap@1G", 2, "traffic of p0: empty.pcap has no packets");
+    fails(&format!("--traffic p0=rate:1G --image tcam9 {us}"), 3, "no image 'tcam9'");
+    fails(&format!("--traffic p0=rate:1G --out red.yaml {us}"), 1, "red.yaml");
+}

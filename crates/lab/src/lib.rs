@@ -1,0 +1,25 @@
+//! Experiments on the card: a packet generator and a capture, exact to a clock cycle.
+//!
+//! Flow: [`Traffic`] → generator → [`Schedule`] → twin's ports → card → capture → [`Measured`]. Time is the card's clock,
+//! so that the same traffic gives the same result on any machine. Rates and lengths are those of the wire ([`wire_bytes`]):
+//! what a port of that speed would do.
+
+mod capture;
+mod counts;
+mod error;
+mod feed;
+mod random;
+mod rate;
+mod run;
+mod schedule;
+mod synthetic;
+mod traffic;
+
+pub use capture::{Captured, Latency};
+pub use counts::{NetworkCounts, PortCounts};
+pub use error::LabError;
+pub use rate::{FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES, Rate, wire_bytes};
+pub use run::{Experiment, FRAMES_MAX, Measured, PortMeasured, Stream, run};
+pub use schedule::{Bus, Schedule, Slot, TooFast};
+pub use synthetic::Generator;
+pub use traffic::{FLOWS_MAX, Offer, SIZE_BYTES_MAX, SIZE_BYTES_MIN, Sizes, Source, Synthetic, To, Traffic};

@@ -1,0 +1,408 @@
+//! An experiment: traffic into the ports of a card, what left it, what it counted.
+//!
+//! Flow: feeds → schedules → twin → capture → counters, which must agree. The card is as it is live: what finds no room is
+//! dropped and counted, unless traffic is offered as fast as the card takes it. Ports begin at once, at cycle 0. Rate limits
+//! run on the same clock.
+
+use hue_card::generated as regs;
+use hue_card::{Card, CardError, FRAME_BYTES_MAX, ToCpu, Twin, TwinFrame, Way};
+use hue_demux::PortId;
+use hue_planes::UnclaimedCounters;
+use hue_substrate::Program;
+
+use crate::capture::{Captured, Latency};
+use crate::counts::{self, NetworkCounts, PortCounts};
+use crate::error::LabError;
+use crate::feed::{Feed, name};
+use crate::rate::{Rate, wire_bytes};
+use crate::schedule::{Bus, Schedule};
+use crate::traffic::{Offer, Source, Traffic};
+
+/// Frames of an experiment at most.
+pub const FRAMES_MAX: usize = 1 << 24;
+/// Cycles for which frames are pushed ahead.
+const SLICE_CYCLES: u64 = 4096;
+/// Frames that wait outside a port when it is offered as many as it takes; a frame has a beat at least.
+const AHEAD_FRAMES: u64 = 64;
+/// Cycles without a beat moving, nothing being due, after which the card counts as broken.
+const STILL_CYCLES_MAX: u64 = 200_000;
+
+/// Traffic of one port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stream {
+    /// The port.
+    pub port: PortId,
+    /// What is offered to it.
+    pub traffic: Traffic,
+}
+
+/// What is to be tried.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Experiment {
+    /// At most one a port.
+    pub streams: Vec<Stream>,
+    /// For how long frames are offered, microseconds of the card's time; `None`: captures once.
+    pub duration_us: Option<u64>,
+    /// Speed of the lines that the ports send to; `None`: a beat a clock.
+    pub line: Option<Rate>,
+}
+
+/// What a port was offered, and what it did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PortMeasured {
+    /// Frames offered.
+    pub offered: u64,
+    /// Their byte times on the wire.
+    pub offered_wire_bytes: u64,
+    /// Frames of a capture that it had cut short, offered as the bytes there are.
+    pub cut: u64,
+    /// What the card counted.
+    pub counts: PortCounts,
+    /// Frames that left by it in the window of throughput.
+    pub window: u64,
+    /// Their byte times on the wire.
+    pub window_wire_bytes: u64,
+}
+
+/// What came of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Measured {
+    /// Clock and width.
+    pub bus: Bus,
+    /// Cycles for which frames were offered. Departures count for throughput in a window as long, from the first one on.
+    pub offered_cycles: u64,
+    /// Cycles from the first frame offered until the card was empty.
+    pub cycles: u64,
+    /// MAC ports, by number.
+    pub ports: Vec<PortMeasured>,
+    /// Networks, by id.
+    pub networks: Vec<NetworkCounts>,
+    /// Frames that were nobody's.
+    pub unclaimed: UnclaimedCounters,
+    /// Frames that went to networks' control planes.
+    pub punted: u64,
+    /// Cycles from a frame's first beat in to its first beat out; empty when ports had to wait.
+    pub first_word: Latency,
+    /// Cycles from a frame's last beat in to its last beat out.
+    pub last_word: Latency,
+}
+
+impl Measured {
+    /// Frames that left by ports in the window of throughput, and their byte times.
+    #[must_use]
+    pub fn window(&self) -> (u64, u64) {
+        self.ports.iter().fold((0, 0), |(frames, bytes), port| {
+            (frames + port.window, bytes + port.window_wire_bytes)
+        })
+    }
+
+    /// Frames lost in full queues.
+    #[must_use]
+    pub fn queue_drops(&self) -> u64 {
+        let networks: u64 = self.networks.iter().map(|network| network.output_queue_full).sum();
+        self.ports.iter().map(|port| port.counts.input_queue_full).sum::<u64>() + networks
+    }
+
+    /// Cycles a frame that left by a port in the window; `None` when none did.
+    #[must_use]
+    pub fn cycles_a_packet(&self) -> Option<f64> {
+        let (frames, _) = self.window();
+        (frames > 0).then(|| self.offered_cycles as f64 / frames as f64)
+    }
+}
+
+/// Makes an experiment on a card that no frame has met. `ports` are the names of its ports; `each` gets every frame that
+/// leaves, in the order of their last beats.
+///
+/// # Errors
+/// Any.
+pub fn run(
+    mut card: Card<Twin>,
+    ports: &[String],
+    experiment: &Experiment,
+    mut each: impl FnMut(Captured<'_>),
+) -> Result<Measured, LabError> {
+    let mut lab = Lab::new(&mut card, ports, experiment)?;
+    while lab.offer(&mut card)? {
+        lab.capture(&mut card, &mut each)?;
+    }
+    lab.finish(&mut card, &mut each)?;
+    lab.measured(&mut card)
+}
+
+/// A port that is offered frames.
+struct Offering {
+    port: PortId,
+    name: String,
+    feed: Feed,
+    /// `None`: as many as it takes.
+    schedule: Option<Schedule>,
+    /// The next frame, and its slot; none at the end.
+    next: Option<(u64, u64)>,
+    frame: Vec<u8>,
+}
+
+struct Lab {
+    bus: Bus,
+    /// Cycle of the card at which the experiment began.
+    start: u64,
+    /// Cycles for which frames are offered; `u64::MAX` until captures end.
+    end: u64,
+    offerings: Vec<Offering>,
+    ports: Vec<PortMeasured>,
+    /// First and last beat in, by tag.
+    arrivals: Vec<(u64, u64)>,
+    mac_ports: u32,
+    /// Cycle of the first departure.
+    departed: Option<u64>,
+    /// Frames captured from each MAC port.
+    captured: Vec<u64>,
+    punted: u64,
+    first_word: Latency,
+    last_word: Latency,
+}
+
+impl Lab {
+    fn new(card: &mut Card<Twin>, ports: &[String], experiment: &Experiment) -> Result<Self, LabError> {
+        let description = card.description().clone();
+        let bus = Bus { clock_khz: description.clock_khz, bytes: description.bus_bytes };
+        let waits = check(experiment, description.mac_ports, ports)?;
+        let programs: Vec<&Program> = card.programs().collect();
+        let mut offerings = Vec::with_capacity(experiment.streams.len());
+        let mut measured = vec![PortMeasured::default(); description.mac_ports as usize];
+        for Stream { port, traffic } in &experiment.streams {
+            let again = experiment.duration_us.is_some();
+            let (feed, cut) = Feed::open(&traffic.source, *port, &programs, ports, again)?;
+            if let Some(measured) = measured.get_mut(port.index()) {
+                measured.cut = cut;
+            }
+            let schedule = match traffic.offer {
+                Offer::Rate(rate) => Some(Schedule::new(rate, bus)),
+                Offer::Max => None,
+            };
+            let (name, frame) = (name(ports, *port), Vec::new());
+            offerings.push(Offering { port: *port, name, feed, schedule, next: None, frame });
+        }
+        let control = if waits { regs::CONTROL_OFFLINE } else { 0 };
+        card.device().write(regs::CONTROL, control)?;
+        let line = experiment.line;
+        for port in 0..description.mac_ports {
+            card.twin().set_line(port as u8, line.map(|rate| (8 * u64::from(bus.clock_khz) * 1000, rate.bits())));
+        }
+        let cycles = |us: u64| (u128::from(us) * u128::from(bus.clock_khz) / 1000) as u64;
+        let mut lab = Self {
+            bus,
+            start: card.twin().cycles(),
+            end: experiment.duration_us.map_or(u64::MAX, cycles),
+            offerings,
+            ports: measured,
+            arrivals: Vec::new(),
+            mac_ports: description.mac_ports,
+            departed: None,
+            captured: vec![0; description.mac_ports as usize],
+            punted: 0,
+            first_word: Latency::default(),
+            last_word: Latency::default(),
+        };
+        for at in 0..lab.offerings.len() {
+            lab.advance(at)?;
+        }
+        Ok(lab)
+    }
+
+    /// Fetches an offering's next frame.
+    fn advance(&mut self, at: usize) -> Result<(), LabError> {
+        let Some(offering) = self.offerings.get_mut(at) else { return Ok(()) };
+        offering.next = None;
+        if !offering.feed.next(&mut offering.frame)? {
+            return Ok(());
+        }
+        // What is beyond does not matter: such a frame is too long in any case.
+        offering.frame.truncate(FRAME_BYTES_MAX);
+        let Some(schedule) = &mut offering.schedule else {
+            offering.next = Some((0, 0));
+            return Ok(());
+        };
+        let slot = schedule.next(offering.frame.len());
+        let slot = slot.map_err(|fault| LabError::TooFast { port: offering.name.clone(), fault })?;
+        if slot.due < self.end {
+            offering.next = Some((slot.begin, slot.begin + slot.beats - 1));
+        }
+        Ok(())
+    }
+
+    /// Offers the frames of a slice of time and runs it; `false` when none is left.
+    fn offer(&mut self, card: &mut Card<Twin>) -> Result<bool, LabError> {
+        let now = card.twin().cycles() - self.start;
+        let mut slice = SLICE_CYCLES;
+        let mut more = false;
+        for at in 0..self.offerings.len() {
+            while let Some(offering) = self.offerings.get(at) {
+                let Some((begin, last)) = offering.next else { break };
+                let waits = offering.schedule.is_none();
+                if waits {
+                    if now >= self.end {
+                        break;
+                    }
+                    slice = AHEAD_FRAMES;
+                    more = true;
+                    if card.twin().waiting(offering.port.get()) >= AHEAD_FRAMES {
+                        break;
+                    }
+                } else {
+                    more = true;
+                    if begin >= now + SLICE_CYCLES {
+                        break;
+                    }
+                }
+                // One that waits has the time at which it was pushed.
+                let (begin, last) = if waits { (now, now) } else { (begin, last) };
+                self.push(card, at, begin, last)?;
+                self.advance(at)?;
+            }
+        }
+        if more {
+            let until = (now + slice).min(self.end.max(now + 1));
+            let ran = card.twin().run(until - now);
+            // Nothing was under way in between: time passes all the same.
+            card.twin().run_exactly(until - now - ran);
+        }
+        Ok(more)
+    }
+
+    fn push(&mut self, card: &mut Card<Twin>, at: usize, begin: u64, last: u64) -> Result<(), LabError> {
+        let Some(offering) = self.offerings.get(at) else { return Ok(()) };
+        if self.arrivals.len() >= FRAMES_MAX {
+            return Err(LabError::Frames);
+        }
+        let tag = self.arrivals.len() as u32;
+        self.arrivals.push((begin, last));
+        let port = offering.port;
+        let time_ns = self.bus.nanoseconds(begin);
+        let pushed = card.twin().push(port.get(), time_ns, tag, self.start + begin, &offering.frame);
+        if !pushed {
+            return Err(CardError::Port { port: port.get(), ports: self.mac_ports }.into());
+        }
+        if let Some(measured) = self.ports.get_mut(port.index()) {
+            measured.offered += 1;
+            measured.offered_wire_bytes += wire_bytes(offering.frame.len());
+        }
+        Ok(())
+    }
+
+    /// Takes what left.
+    fn capture(&mut self, card: &mut Card<Twin>, each: &mut impl FnMut(Captured<'_>)) -> Result<(), LabError> {
+        if let Some(failure) = card.twin().failure() {
+            return Err(CardError::Assertion(failure).into());
+        }
+        while let Some(frame) = card.twin().pop() {
+            each(self.take(frame)?);
+        }
+        Ok(())
+    }
+
+    fn take<'a>(&mut self, frame: TwinFrame<'a>) -> Result<Captured<'a>, LabError> {
+        let (first_cycle, last_cycle) = (frame.first_cycle - self.start, frame.last_cycle - self.start);
+        let Some((first_in, last_in)) = self.arrivals.get(frame.tag as usize).copied() else {
+            let what = format!("a frame with tag {}, of {}", frame.tag, self.arrivals.len());
+            return Err(CardError::Nonsense(what).into());
+        };
+        let port = usize::from(frame.port);
+        let (way, bytes) = if let Some(captured) = self.captured.get_mut(port) {
+            *captured += 1;
+            let window_end = self.departed.get_or_insert(first_cycle).saturating_add(self.end);
+            if let Some(measured) = self.ports.get_mut(port).filter(|_| last_cycle < window_end) {
+                measured.window += 1;
+                measured.window_wire_bytes += wire_bytes(frame.bytes.len());
+            }
+            if self.offerings.iter().all(|offering| offering.schedule.is_some()) {
+                self.first_word.add(first_cycle - first_in);
+                self.last_word.add(last_cycle - last_in);
+            }
+            (Way::Port(PortId::new(frame.port)), frame.bytes)
+        } else {
+            self.punted += 1;
+            let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
+            (header.into(), bytes)
+        };
+        Ok(Captured { way, bytes, first_cycle, last_cycle })
+    }
+
+    /// Runs until the card is empty.
+    fn finish(&mut self, card: &mut Card<Twin>, each: &mut impl FnMut(Captured<'_>)) -> Result<(), LabError> {
+        self.end = self.end.min(card.twin().cycles() - self.start);
+        while !card.twin().idle() {
+            card.twin().run(SLICE_CYCLES);
+            self.capture(card, each)?;
+            let cycles = card.twin().still_cycles();
+            if cycles > STILL_CYCLES_MAX && !card.twin().idle() {
+                return Err(CardError::Stuck { cycles, waiting: self.arrivals.len() }.into());
+            }
+        }
+        self.capture(card, each)
+    }
+
+    fn measured(mut self, card: &mut Card<Twin>) -> Result<Measured, LabError> {
+        let cycles = card.twin().cycles() - self.start;
+        for (measured, port) in self.ports.iter_mut().zip(0..) {
+            measured.counts = counts::port(card, port)?;
+        }
+        let networks = counts::networks(card)?;
+        let measured = Measured {
+            bus: self.bus,
+            offered_cycles: self.end,
+            cycles,
+            ports: self.ports,
+            networks,
+            unclaimed: card.read_unclaimed()?,
+            punted: self.punted,
+            first_word: self.first_word,
+            last_word: self.last_word,
+        };
+        balance(&measured, &self.captured)?;
+        Ok(measured)
+    }
+}
+
+/// What the streams have in common: whether ports wait.
+fn check(experiment: &Experiment, mac_ports: u32, ports: &[String]) -> Result<bool, LabError> {
+    let streams = &experiment.streams;
+    if streams.is_empty() {
+        return Err(LabError::Plan("no port is offered anything"));
+    }
+    for (at, stream) in streams.iter().enumerate() {
+        if u32::from(stream.port.get()) >= mac_ports {
+            return Err(CardError::Port { port: stream.port.get(), ports: mac_ports }.into());
+        }
+        if streams.iter().take(at).any(|other| other.port == stream.port) {
+            let what = "it has two".to_owned();
+            return Err(LabError::Traffic { port: name(ports, stream.port), what });
+        }
+        if experiment.duration_us.is_none() && matches!(stream.traffic.source, Source::Synthetic(_)) {
+            return Err(LabError::Plan("traffic that is made has no end: say for how long"));
+        }
+    }
+    let waiting = streams.iter().filter(|stream| stream.traffic.offer == Offer::Max).count();
+    if waiting != 0 && waiting != streams.len() {
+        return Err(LabError::Plan("rate:max makes ports wait, so no other port can have a rate"));
+    }
+    Ok(waiting != 0)
+}
+
+/// Whether what was counted is what was offered and captured.
+fn balance(measured: &Measured, captured: &[u64]) -> Result<(), LabError> {
+    let fault = |what: String| Err(LabError::Unbalanced(what));
+    for (index, (port, captured)) in measured.ports.iter().zip(captured).enumerate() {
+        let counts = &port.counts;
+        if port.offered != counts.received + counts.input_queue_full {
+            return fault(format!(
+                "port {index} was offered {} frames, received {} and dropped {}",
+                port.offered, counts.received, counts.input_queue_full
+            ));
+        }
+        if *captured != counts.sent {
+            return fault(format!("port {index} sent {} frames, {captured} were captured", counts.sent));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Frames that are made: which networks, which addresses, which lengths; all from a seed.
+//!
+//! Flow: traffic + programs → flows → frames. A flow belongs to one network and has one pair of addresses; each frame is
+//! of a random flow. Its payload begins with its number, where there is room.
+
+use std::net::Ipv4Addr;
+
+use hue_demux::{Match, PortId};
+use hue_planes::AdjacencyKind;
+use hue_substrate::Program;
+use hue_tables::Prefix4;
+use hue_wire::ethernet::{self, EtherType};
+use hue_wire::{Mac, ip, ipv4, udp};
+use zerocopy::IntoBytes;
+
+use crate::random::Random;
+use crate::traffic::{Sizes, Synthetic, To};
+
+/// The benchmarking network, 198.18.0.0/15 (RFC 2544 §C.2.2).
+const SOURCES: (u32, u64) = (0xc612_0000, 1 << 17);
+const TTL: u8 = 64;
+/// Port of the discard service, and the first of those that nobody has registered.
+const UDP_DISCARD: u16 = 9;
+const UDP_EPHEMERAL: u16 = 49_152;
+/// Random addresses that are tried before a route counts as hidden by longer ones.
+const TRIES: usize = 1000;
+
+/// Makes the frames of a port.
+pub struct Generator {
+    sizes: Sizes,
+    flows: Vec<Flow>,
+    random: Random,
+    made: u64,
+}
+
+struct Flow {
+    router: Mac,
+    host: Mac,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    from_port: u16,
+}
+
+/// A network on the port, and where its flows may go.
+struct Site<'a> {
+    program: &'a Program,
+    router: Mac,
+    /// Where an address is drawn from, and whether the network must really forward it by that route.
+    targets: Vec<(Prefix4, bool)>,
+}
+
+impl Generator {
+    /// Draws the flows of a port. `ports` are the names of all ports.
+    ///
+    /// # Errors
+    /// What cannot be had from these networks.
+    pub fn new(
+        spec: &Synthetic,
+        port: PortId,
+        programs: &[&Program],
+        ports: &[String],
+    ) -> Result<Self, String> {
+        let mut random = Random::new(spec.seed ^ u64::from(port.get()) << 56);
+        let sites = sites(spec, port, programs, ports)?;
+        let mut flows = Vec::with_capacity(spec.flows as usize);
+        for index in 0..spec.flows as usize {
+            // Networks in turn: with few flows each still has its share.
+            let site = &sites[index % sites.len()];
+            let [_, _, host @ ..] = random.next().to_be_bytes();
+            let Some([_, rest @ ..]) = host.first_chunk::<6>() else { continue };
+            let [b, c, d, e, f] = *rest;
+            flows.push(Flow {
+                router: site.router,
+                // Locally administered, not a group.
+                host: Mac([0x02, b, c, d, e, f]),
+                source: Ipv4Addr::from_bits(SOURCES.0 + random.below(SOURCES.1) as u32),
+                destination: site.destination(&mut random)?,
+                from_port: UDP_EPHEMERAL + random.below(1 << 14) as u16,
+            });
+        }
+        Ok(Self { sizes: spec.sizes.clone(), flows, random, made: 0 })
+    }
+
+    /// Makes the next frame.
+    pub fn next(&mut self, frame: &mut Vec<u8>) {
+        let bytes = self.sizes.frame_bytes(&mut self.random);
+        let flow = &self.flows[self.random.below(self.flows.len() as u64) as usize];
+        let total = bytes - ethernet::HEADER_BYTES;
+        let datagram = total - ipv4::HEADER_BYTES;
+        let ethernet = ethernet::Header::new(flow.router, flow.host, EtherType::IPV4);
+        let protocol = ip::Protocol::UDP;
+        let ipv4 = ipv4::Header::new(flow.source, flow.destination, protocol, TTL, total as u16);
+        let udp = udp::Header::new(flow.from_port, UDP_DISCARD, datagram as u16);
+        frame.clear();
+        frame.extend_from_slice(ethernet.as_bytes());
+        frame.extend_from_slice(ipv4.as_bytes());
+        frame.extend_from_slice(udp.as_bytes());
+        frame.extend_from_slice(&self.made.to_be_bytes());
+        frame.resize(bytes, 0);
+        self.made += 1;
+    }
+}
+
+impl Site<'_> {
+    fn destination(&self, random: &mut Random) -> Result<Ipv4Addr, String> {
+        for _ in 0..TRIES {
+            let (prefix, routed) = self.targets[random.below(self.targets.len() as u64) as usize];
+            let count = u64::from(prefix.last() - prefix.addr()) + 1;
+            let address = prefix.addr() + random.below(count) as u32;
+            if !routed || longest(self.program, address) == Some(prefix) {
+                return Ok(Ipv4Addr::from_bits(address));
+            }
+        }
+        Err(format!("network '{}': longer routes leave no address of those that lead there", self.program.name))
+    }
+}
+
+/// The longest prefix of the network that holds an address.
+fn longest(program: &Program, address: u32) -> Option<Prefix4> {
+    let prefixes = program.routes.iter().map(|(prefix, _)| *prefix);
+    prefixes.filter(|prefix| prefix.contains(address)).max_by_key(|prefix| prefix.len())
+}
+
+fn sites<'a>(
+    spec: &Synthetic,
+    port: PortId,
+    programs: &[&'a Program],
+    ports: &[String],
+) -> Result<Vec<Site<'a>>, String> {
+    let known = || list(programs.iter().map(|program| program.name.as_str()));
+    for name in &spec.networks {
+        if !programs.iter().any(|program| program.name == *name) {
+            return Err(format!("found the network '{name}', expected one of: {}", known()));
+        }
+    }
+    let is_wanted = |program: &Program| spec.networks.is_empty() || spec.networks.contains(&program.name);
+    let mut sites = Vec::new();
+    for program in programs.iter().filter(|program| is_wanted(program)) {
+        let Some(vport) = program.ports.iter().find(|vport| vport.port == port) else {
+            if spec.networks.is_empty() {
+                continue;
+            }
+            return Err(format!("network '{}' has no virtual port there", program.name));
+        };
+        let by_address = |select: &Match| match select {
+            Match::Mac { port: at, .. } | Match::Port(at) => *at == port,
+            Match::Inner { .. } => false,
+        };
+        if !program.rows.iter().any(|row| by_address(&row.select)) {
+            return Err(format!(
+                "network '{}' knows its frames by what is inside them: take a capture",
+                program.name
+            ));
+        }
+        sites.push(Site { program, router: vport.mac, targets: targets(spec, port, program, ports)? });
+    }
+    if sites.is_empty() { Err("no network is there".to_owned()) } else { Ok(sites) }
+}
+
+/// Where flows of a network may go.
+fn targets(
+    spec: &Synthetic,
+    port: PortId,
+    program: &Program,
+    ports: &[String],
+) -> Result<Vec<(Prefix4, bool)>, String> {
+    let forwarded = |by: &dyn Fn(PortId) -> bool| -> Vec<(Prefix4, bool)> {
+        let hop = |hop: hue_tables::NextHop| program.next_hops.get(usize::from(hop.get()));
+        let is_way = |adjacency: &hue_planes::Adjacency| {
+            adjacency.kind() == AdjacencyKind::Forward && by(adjacency.port())
+        };
+        let routes = program.routes.iter().filter(|(_, index)| hop(*index).is_some_and(is_way));
+        routes.map(|(prefix, _)| (*prefix, true)).collect()
+    };
+    let mut found = Vec::new();
+    for to in &spec.to {
+        match to {
+            To::Prefix(prefix) => found.push((*prefix, false)),
+            To::Port(name) => {
+                let Some(at) = ports.iter().position(|known| known == name) else {
+                    let known = list(ports.iter().map(String::as_str));
+                    return Err(format!("found to:{name}, expected a prefix or one of: {known}"));
+                };
+                let routes = forwarded(&|by| by.index() == at);
+                if routes.is_empty() {
+                    let network = &program.name;
+                    return Err(format!("network '{network}' forwards nothing by {name} to a known neighbour"));
+                }
+                found.extend(routes);
+            }
+        }
+    }
+    if spec.to.is_empty() {
+        found = forwarded(&|by| by != port);
+        if found.is_empty() {
+            found = forwarded(&|_| true);
+        }
+    }
+    if found.is_empty() {
+        return Err(format!("network '{}' forwards nothing to a known neighbour: say to:PREFIX", program.name));
+    }
+    Ok(found)
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { "none at all".to_owned() } else { names.join(", ") }
+}
