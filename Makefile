@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-offline test test-full build images synth synth-timing check generate bench fuzz clean
+.PHONY: help demo demo-offline test test-full build images synth synth-timing formal check generate bench fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -45,6 +45,10 @@ generate: ## writes the generated files anew
 	cargo run -q -p hueplane -- schema > target/schema.json && mv target/schema.json docs/reference/schema.json
 	cargo run -q -p hueplane -- reference > target/cli.md && mv target/cli.md docs/reference/cli.md
 	HUEPLANE_BLESS=1 cargo test -q -p hueplaned --test api_openapi the_published >target/openapi.log || (cat target/openapi.log; false)
+
+formal: ## proofs of the card's logic, and that each of them can fail; NAMES="fifo arbiter" runs only these
+	@scripts/setup build
+	@scripts/formal $(NAMES)
 
 bench: ## beside DPDK, Linux, Open vSwitch, into bench/results; ARGS="live-forwarding --quick" and the like, all: an hour and a half (root)
 	@scripts/setup bench
