@@ -580,7 +580,8 @@ impl Live {
     fn changed_classes(&mut self, lent: bool) -> Vec<(PortId, usize, Classes)> {
         let mut changed = Vec::new();
         let guest = self.workers.len();
-        for (id, port) in self.ports.iter_mut().filter(|(_, port)| port.open && (port.home == guest) == lent) {
+        for (id, port) in self.ports.iter_mut().filter(|(_, port)| port.open && (port.home == guest) == lent)
+        {
             let classes = classes::of_port(*id, &self.model.engine.networks);
             if classes != port.classes {
                 port.classes = classes.clone();
