@@ -315,10 +315,6 @@ int hue_twin_push(hue_twin *twin, uint32_t port, uint64_t time_ns, uint32_t tag,
   return HUE_TWIN_OK;
 }
 
-uint32_t hue_twin_waiting(const hue_twin *twin, uint32_t port) {
-  return port < kPorts ? static_cast<uint32_t>(twin->in[port].size()) : 0;
-}
-
 int hue_twin_pop(hue_twin *twin, hue_twin_frame *frame) {
   if (twin->left.empty()) return HUE_TWIN_NOTHING;
   twin->popped = std::move(twin->left.front());

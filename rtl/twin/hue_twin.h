@@ -56,8 +56,6 @@ HUE_TWIN_API void hue_twin_free(hue_twin *twin);
  * port before it, and in ordered mode after all pushed before it. */
 HUE_TWIN_API int hue_twin_push(hue_twin *twin, uint32_t port, uint64_t time_ns, uint32_t tag, uint64_t not_before,
                   const uint8_t *bytes, size_t len);
-/* Frames that wait outside a port, the one that is moving in included. */
-HUE_TWIN_API uint32_t hue_twin_waiting(const hue_twin *twin, uint32_t port);
 /* The oldest frame that left and was not popped. */
 HUE_TWIN_API int hue_twin_pop(hue_twin *twin, hue_twin_frame *frame);
 

@@ -29,6 +29,19 @@ pub(crate) const BYTES_ROWS: u32 = 2;
 /// PORT rows of a port.
 const PORT_ROWS: u32 = 8;
 
+/// What a card says that happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Events {
+    /// A table access was refused or not answered.
+    pub table_error: bool,
+    /// A register access met no register.
+    pub access_error: bool,
+    /// Packets met a row of a table with a wrong bit: its network should be loaded again.
+    pub memory_error: bool,
+    /// A queue dropped a packet.
+    pub queue_drop: bool,
+}
+
 /// A card with networks on it.
 pub struct Card<R> {
     pub(crate) device: RefCell<Device<R>>,
@@ -112,6 +125,22 @@ impl<R: Registers> Card<R> {
         let device = self.device.get_mut();
         device.write(regs::GATED, u32::from(to_control))?;
         device.write(regs::GATES, planes)
+    }
+
+    /// What happened since the last call.
+    ///
+    /// # Errors
+    /// `Access`.
+    pub fn take_events(&mut self) -> Result<Events, CardError> {
+        let device = self.device.get_mut();
+        let status = device.read(regs::INTERRUPT_STATUS)?;
+        device.write(regs::INTERRUPT_STATUS, status)?;
+        Ok(Events {
+            table_error: status & regs::INTERRUPT_STATUS_TABLE_ERROR != 0,
+            access_error: status & regs::INTERRUPT_STATUS_ACCESS_ERROR != 0,
+            memory_error: status & regs::INTERRUPT_STATUS_MEMORY_ERROR != 0,
+            queue_drop: status & regs::INTERRUPT_STATUS_QUEUE_DROP != 0,
+        })
     }
 
     /// Packets that a network's plane did not see because it stood still; `None` when the network is not loaded.

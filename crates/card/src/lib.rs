@@ -25,7 +25,7 @@ mod twin;
 mod update;
 
 pub use bar::{BAR_BYTES_MIN, Bar, BarError};
-pub use card::{Card, NAME};
+pub use card::{Card, Events, NAME};
 pub use cpu::ToCpu;
 pub use device::{Description, Device, Layout};
 pub use error::CardError;

@@ -111,7 +111,16 @@ impl Card<Twin> {
     ///
     /// # Errors
     /// `Stuck`, `Nonsense`, `Assertion`, or `Port` for a port that the card does not have; frames may then be inside.
-    pub fn run(&mut self, frames: &[Offered<'_>], mut each: impl FnMut(Sent<'_>)) -> Result<(), CardError> {
+    pub fn run(&mut self, frames: &[Offered<'_>], each: impl FnMut(Sent<'_>)) -> Result<(), CardError> {
+        self.offer(frames)?;
+        self.drain(frames.len(), each)
+    }
+
+    /// The first half of [`Card::run`]: frames wait at the ports, and go in as cycles run.
+    ///
+    /// # Errors
+    /// `Port` for a port that the card does not have.
+    pub fn offer(&mut self, frames: &[Offered<'_>]) -> Result<(), CardError> {
         let ports = self.description().mac_ports;
         for (frame, tag) in frames.iter().zip(0u32..) {
             let bytes = frame.bytes.get(..FRAME_BYTES_MAX).unwrap_or(frame.bytes);
@@ -120,8 +129,16 @@ impl Card<Twin> {
                 return Err(CardError::Port { port, ports });
             }
         }
-        self.finish(frames.len())?;
-        let mut left = self.collect(frames.len())?;
+        Ok(())
+    }
+
+    /// The second half: runs until nothing is under way and hands out what left of so many frames offered.
+    ///
+    /// # Errors
+    /// As [`Card::run`].
+    pub fn drain(&mut self, frames: usize, mut each: impl FnMut(Sent<'_>)) -> Result<(), CardError> {
+        self.finish(frames)?;
+        let mut left = self.collect(frames)?;
         // Frames of one network by one port came out in order; only networks overtake each other.
         left.sort_by_key(|one| (one.tag, one.vid));
         for one in &left {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ECHOES, echo, echoes};
+use common::{ECHOES, echo, echoes, mute};
 use hue_card::generated as regs;
 use hue_card::generated::{BytesRow, CountRow, HopRow, SelectRow};
 use hue_card::{AccessError, CardError, Device, Images, Layout, Registers, Row, Twin};
@@ -134,6 +134,22 @@ fn registers_answer_or_refuse() {
     twin.write(regs::GATES, u32::MAX).unwrap();
     assert_eq!(twin.read(regs::GATES), Ok(0b1111));
     assert_eq!(twin.failure(), None);
+}
+
+/// A card that answers no register and takes no frame: errors, in bounded time.
+#[test]
+fn a_card_that_answers_nothing_is_an_error() {
+    let mut twin = mute();
+    assert_eq!(twin.read(regs::IDENT), Err(AccessError::NoAnswer { what: "read", address: 0 }));
+    assert_eq!(
+        twin.write(regs::SCRATCH, 1),
+        Err(AccessError::NoAnswer { what: "write", address: regs::SCRATCH })
+    );
+    assert!(twin.push(0, 0, 0, 0, &[1; 64]));
+    assert_eq!(twin.run(5000), 5000, "what waits outside is not done");
+    assert!(!twin.idle() && twin.still_cycles() >= 5000);
+    let error = Device::discover(mute()).map(drop).unwrap_err().to_string();
+    assert_eq!(error, "the card did not answer a read of register 0x000");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hue_card::generated::PortRow;
-use hue_card::{Card, Image, Offered, Twin, Way};
+use hue_card::{Card, Events, Image, Offered, Twin, Way};
 use hue_demux::PortId;
 use hue_planes::{Counters, UnclaimedCounters, Verdict};
 use hue_soft::{Batch, Fate, Soft};
@@ -26,8 +26,8 @@ pub struct Tally {
 
 /// Something that left, as both sides can say it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Departed {
-    frame: usize,
+pub(crate) struct Departed {
+    pub frame: usize,
     to: Option<PortId>,
     /// Of punted ones: network, virtual port, code of the outcome.
     why: Option<(Vid, u16, u8)>,
@@ -37,8 +37,8 @@ struct Departed {
 /// Frames one way: network, port in, port out (`None`: control).
 type Flow = (Vid, PortId, Option<PortId>);
 
-struct SoftResult {
-    departed: Vec<Departed>,
+pub(crate) struct SoftResult {
+    pub departed: Vec<Departed>,
     /// Network of each departed one.
     vids: Vec<Vid>,
     counters: Vec<Counters>,
@@ -83,29 +83,18 @@ pub fn compare_on(
     frames: &[Frame],
 ) -> Result<Tally, Difference> {
     let expected = software(programs, frames);
-    let offered: Vec<Offered<'_>> = frames
-        .iter()
-        .map(|frame| Offered { port: frame.port, time_ns: frame.time_ns, bytes: &frame.bytes })
-        .collect();
-    let mut found = Vec::new();
-    let mut cycles = Vec::new();
     let before = card.twin().cycles();
-    card.run(&offered, |sent| {
-        let (to, why) = match sent.way {
-            Way::Port(port) => (Some(port), None),
-            Way::Control { vid, vport, outcome } => {
-                (None, Some((vid, vport, outcome.map_or(0, |outcome| outcome.code()))))
-            }
-        };
-        found.push(Departed { frame: sent.frame, to, why, bytes: sent.bytes.to_vec() });
-        cycles.push(sent.cycle);
-    })
-    .map_err(|error| error.to_string())?;
+    card.offer(&offered(frames)).map_err(|error| error.to_string())?;
+    let (found, cycles) = collect(card, frames.len())?;
     let taken = card.twin().cycles() - before;
     departures(&expected, &found, frames)?;
     order(&expected, &cycles, frames)?;
     counters(card, programs, &expected)?;
     ports(card, frames, &found)?;
+    let events = card.take_events().map_err(|error| error.to_string())?;
+    if events != Events::default() {
+        return Err(format!("nothing should have happened: {events:?}"));
+    }
     let mut tally = Tally { cycles: taken, ..Tally::default() };
     for counters in &expected.counters {
         for (outcome, count) in counters.iter().filter(|(_, count)| *count > 0) {
@@ -118,7 +107,37 @@ pub fn compare_on(
     Ok(tally)
 }
 
-fn software(programs: &[Program], frames: &[Frame]) -> SoftResult {
+/// Frames as the card takes them.
+#[must_use]
+pub fn offered(frames: &[Frame]) -> Vec<Offered<'_>> {
+    frames
+        .iter()
+        .map(|frame| Offered { port: frame.port, time_ns: frame.time_ns, bytes: &frame.bytes })
+        .collect()
+}
+
+/// What left, of so many frames, in their order, and in which cycle.
+pub(crate) fn collect(
+    card: &mut Card<Twin>,
+    frames: usize,
+) -> Result<(Vec<Departed>, Vec<u64>), Difference> {
+    let mut found = Vec::new();
+    let mut cycles = Vec::new();
+    card.drain(frames, |sent| {
+        let (to, why) = match sent.way {
+            Way::Port(port) => (Some(port), None),
+            Way::Control { vid, vport, outcome } => {
+                (None, Some((vid, vport, outcome.map_or(0, |outcome| outcome.code()))))
+            }
+        };
+        found.push(Departed { frame: sent.frame, to, why, bytes: sent.bytes.to_vec() });
+        cycles.push(sent.cycle);
+    })
+    .map_err(|error| error.to_string())?;
+    Ok((found, cycles))
+}
+
+pub(crate) fn software(programs: &[Program], frames: &[Frame]) -> SoftResult {
     let limits = Limits { image_bytes_max: 64 << 20, ..Limits::default() };
     let mut soft = Soft::new(limits).unwrap();
     soft.load(programs).unwrap();

@@ -9,6 +9,15 @@ use hue_card::{Image, Images};
 /// The images that every run of the tests goes through: ternary tables at 64 bits, the trie at 256 and 512.
 pub const IMAGES: [&str; 3] = ["tcam3", "default", "wide"];
 
+/// Whether the long tests are asked for (`make test-full`).
+#[must_use]
+pub fn full() -> bool {
+    std::env::var_os("HUEPLANE_FULL").is_some()
+}
+
+/// Every image there is; `make test-full` goes through all of them.
+pub const ALL_IMAGES: [&str; 7] = ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide"];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }

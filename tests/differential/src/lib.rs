@@ -9,10 +9,12 @@ mod compare;
 mod golden;
 mod images;
 mod random;
+mod updates;
 mod world;
 
-pub use compare::{Difference, Tally, card, compare, compare_on};
+pub use compare::{Difference, Tally, card, compare, compare_on, offered};
 pub use golden::{Golden, golden};
-pub use images::{IMAGES, image, mutated};
+pub use images::{ALL_IMAGES, IMAGES, full, image, mutated};
 pub use random::Random;
+pub use updates::{Seen, Update, compare_updates};
 pub use world::{Frame, frames, programs};

@@ -141,7 +141,8 @@ fn fill_routes(program: &mut Program, k: usize, on: &[usize], count: usize, rand
     program.routes = routes.into_iter().collect();
 }
 
-fn destination(random: &mut Random) -> u32 {
+/// An address that routes may be to.
+pub(crate) fn destination(random: &mut Random) -> u32 {
     let host = random.pick(&[0, 1, 2, 3, 50, 51, 60, 77, 128, 200, 255]);
     match random.below(10) {
         0..=3 => ip(10, random.below(PORTS) as u32, 0, host),

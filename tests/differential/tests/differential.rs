@@ -4,20 +4,14 @@
 use std::collections::BTreeMap;
 
 use hue_card::generated::{OutDropsRow, PortRow};
-use hue_card::{Card, Description, Image, Offered, Way};
-use hue_differential::{IMAGES, Random, card, compare, compare_on, frames, golden, image, mutated, programs};
+use hue_card::{Card, Description, Image, Way};
+use hue_differential::{ALL_IMAGES, IMAGES, Random, card, compare, compare_on, frames, full, golden, image, mutated, offered, programs};
 use hue_planes::Unclaimed;
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_substrate::{Program, Substrate, SubstrateError};
 
-/// Every image there is; the tests that go through all of them run in `make test-full`.
-const ALL_IMAGES: [&str; 7] = ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide"];
 /// Frames of an experiment.
 const FRAMES: usize = 400;
-
-fn full() -> bool {
-    std::env::var_os("HUEPLANE_FULL").is_some()
-}
 
 fn description(image: &Image) -> Description {
     Card::new(image.start().unwrap()).unwrap().description().clone()
@@ -159,10 +153,7 @@ fn a_gated_plane_stands_still_alone() {
     let mut random = Random::new(21);
     let programs = programs(&mut random, 3, 25);
     let frames = frames(&mut random, &programs, FRAMES);
-    let offered: Vec<Offered<'_>> = frames
-        .iter()
-        .map(|frame| Offered { port: frame.port, time_ns: frame.time_ns, bytes: &frame.bytes })
-        .collect();
+    let offered = offered(&frames);
     let mut free = card(&image, &programs);
     free.run(&offered, |_| ()).unwrap();
     for to_control in [false, true] {
@@ -198,10 +189,7 @@ fn a_card_that_stands_still_is_noticed() {
     let mut random = Random::new(3);
     let programs = programs(&mut random, 2, 20);
     let frames = frames(&mut random, &programs, FRAMES);
-    let offered: Vec<Offered<'_>> = frames
-        .iter()
-        .map(|frame| Offered { port: frame.port, time_ns: frame.time_ns, bytes: &frame.bytes })
-        .collect();
+    let offered = offered(&frames);
     let mut card = card(&image, &programs);
     assert!(card.twin().set_stress(0, 0, 256));
     let error = card.run(&offered, |_| ()).unwrap_err().to_string();
@@ -276,6 +264,23 @@ fn full_queues_drop_and_count() {
         let unclaimed = card.read_unclaimed().unwrap().total();
         assert!(received + unclaimed >= taken, "{name}: {received} + {unclaimed} of {taken}");
     }
+}
+
+/// Next hops that stand in their memory with a bit turned over: the card says so once packets meet them.
+#[test]
+fn a_wrong_bit_in_a_memory_is_reported() {
+    if !full() {
+        return;
+    }
+    let written = "{^write_data_o, write_data_o}";
+    let image = mutated("tcam3", "tables/hue_table.sv", written, "{^write_data_o, write_data_o ^ Width'(Id == 8'd7)}");
+    let mut random = Random::new(4);
+    let programs = programs(&mut random, 3, 20);
+    let frames = frames(&mut random, &programs, FRAMES);
+    let mut card = card(&image, &programs);
+    assert!(!card.take_events().unwrap().memory_error);
+    assert!(compare_on(&mut card, &programs, &frames).is_err());
+    assert!(card.take_events().unwrap().memory_error);
 }
 
 /// The comparison must see a bug on either side: one in the RTL, one in what the software side was told.

@@ -88,7 +88,8 @@ pub const INTERRUPT_STATUS: u32 = 0x098;
 pub const INTERRUPT_STATUS_TABLE_ERROR: u32 = 0x00000001;
 /// A register access met no register, or wrote a part of one. Mask.
 pub const INTERRUPT_STATUS_ACCESS_ERROR: u32 = 0x00000002;
-/// A memory word was found wrong. Mask.
+/// Packets met a row of a table with wrong parity. Route words of dag36 have no parity, nor have the copies
+/// of rows that ternary tables compare. Mask.
 pub const INTERRUPT_STATUS_MEMORY_ERROR: u32 = 0x00000004;
 /// A queue dropped a packet. Mask.
 pub const INTERRUPT_STATUS_QUEUE_DROP: u32 = 0x00000008;

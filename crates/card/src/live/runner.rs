@@ -253,7 +253,7 @@ impl Runner {
         for (number, place) in self.wires.iter_mut().enumerate() {
             let Some(wire) = place else { continue };
             let twin = self.card.twin();
-            let room = WAITING_MAX.saturating_sub(twin.waiting(number as u8));
+            let room = WAITING_MAX.saturating_sub(twin.waiting(number as u8) as usize);
             if room == 0 {
                 any = true;
                 continue;
@@ -282,7 +282,7 @@ impl Runner {
         for peer in 0..self.peers.len() {
             for _ in 0..WAITING_MAX {
                 let twin = self.card.twin();
-                if (ports..ports + CPU_QUEUES).any(|queue| twin.waiting(queue) >= WAITING_MAX) {
+                if (ports..ports + CPU_QUEUES).any(|queue| twin.waiting(queue) as usize >= WAITING_MAX) {
                     return true;
                 }
                 let Some(Peer { into, .. }) = self.peers.get_mut(peer) else { break };

@@ -70,7 +70,6 @@ functions! {
     new = "hue_twin_new": unsafe extern "C" fn() -> *mut Handle;
     free = "hue_twin_free": unsafe extern "C" fn(*mut Handle);
     push = "hue_twin_push": unsafe extern "C" fn(*mut Handle, u32, u64, u32, u64, *const u8, usize) -> c_int;
-    waiting = "hue_twin_waiting": unsafe extern "C" fn(*const Handle, u32) -> u32;
     pop = "hue_twin_pop": unsafe extern "C" fn(*mut Handle, *mut RawFrame) -> c_int;
     waiting = "hue_twin_waiting": unsafe extern "C" fn(*const Handle, u32) -> u64;
     line = "hue_twin_line": unsafe extern "C" fn(*mut Handle, u32, u64, u64) -> c_int;
@@ -190,14 +189,6 @@ impl Twin {
             (self.functions().push)(handle, u32::from(port), time_ns, tag, not_before, bytes.as_ptr(), length)
         };
         result == OK
-    }
-
-    /// How many frames wait outside a port, the one that is moving in included.
-    #[must_use]
-    pub fn waiting(&self, port: u8) -> usize {
-        // SAFETY: the handle is live; the call only reads.
-        let waiting = unsafe { (self.functions().waiting)(self.handle.as_ptr(), u32::from(port)) };
-        waiting as usize
     }
 
     /// The oldest frame that left and was not taken.

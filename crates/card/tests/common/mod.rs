@@ -1,5 +1,4 @@
 //! Images for tests, made when they are missing or stale.
-#![allow(dead_code)] // each test uses some of it
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,22 +8,32 @@ use hue_card::{Images, Twin};
 /// Images with the echo card of `rtl/tests/echo` in them, one of each bus width.
 pub const ECHOES: [&str; 3] = ["tcam1", "default", "wide"];
 
-pub fn root() -> PathBuf {
+fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Makes images of the echo card.
-pub fn echoes() -> Images {
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("echo");
+/// Makes images of another card than ours: `rtl/tests/TOP`.
+fn make(top: &str, names: &[&str]) -> Images {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(top);
     let mut command = Command::new(root().join("scripts/images"));
     command.arg("--assert").arg("--out").arg(&out);
-    command.arg("--top").arg(root().join("rtl/tests/echo/hue_card.sv")).args(ECHOES);
+    command.arg("--top").arg(root().join("rtl/tests").join(top).join("hue_card.sv")).args(names);
     let output = command.output().expect("scripts/images runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Images::in_folders(vec![out])
 }
 
+/// Images of the echo card.
+pub fn echoes() -> Images {
+    make("echo", &ECHOES)
+}
+
 /// An echo card after reset.
 pub fn echo(name: &str) -> Twin {
     echoes().load(name).unwrap().start().unwrap()
+}
+
+/// A card that answers nothing.
+pub fn mute() -> Twin {
+    make("mute", &["tcam1"]).load("tcam1").unwrap().start().unwrap()
 }

@@ -294,6 +294,69 @@ proptest! {
     }
 }
 
+/// The tests above find a card that holds no packets when it is told to.
+#[test]
+#[should_panic(expected = "neither the table of before nor that of after")]
+fn a_card_that_does_not_hold_is_found() {
+    let mut memory = Memory::new(regs::LAYOUT_TCAM, 3, [0; 4], PLANE_ROWS);
+    memory.deaf = true;
+    let Ok(card) = Card::new(memory) else { panic!("it takes the card over") };
+    let mut world = World { card, ..World::new(Memory::new(regs::LAYOUT_TCAM, 3, [0; 4], PLANE_ROWS), true) };
+    world.step(&Step::Load(1));
+    let route = |len: u8, hop: u16| (1 << 30, len, Some(hop));
+    world.step(&Step::Routes(1, vec![route(8, 1), route(16, 2), route(24, 3)]));
+    world.step(&Step::Routes(1, vec![route(8, 2), route(16, 1), route(24, 0)]));
+}
+
+#[test]
+fn what_a_card_cannot_hold_is_refused_by_name() {
+    let text = |memory: Memory, program: &Program| {
+        let mut card = Card::new(memory).unwrap();
+        let error = card.load(std::slice::from_ref(program)).unwrap_err().to_string();
+        assert_eq!(card.programs().count(), 0);
+        assert!(card.device().registers().take_journal().iter().all(|write| write.words == [0; 8]));
+        error
+    };
+    let sound = program(1, 2, vec![("10.0.0.0/8".parse().unwrap(), hop(1))]);
+    let kinds = dag36(4096, 64).with(regs::KINDS, 0);
+    assert_eq!(text(kinds, &sound), "network 'net1': kind ipv4 does not run on card");
+    let hops = program(1, 65, Vec::new());
+    assert_eq!(text(dag36(4096, 64), &hops), "network 'net1' needs 65 next hops: image memo has 64");
+    let rows = dag36(4096, 64).with(regs::SELECT_ROWS, 1);
+    let mut two = sound.clone();
+    two.rows.push(Claim { vid: vid(1), vport: 0, select: Match::Port(PORT) });
+    assert_eq!(text(rows, &two), "network 'net1' needs 2 rows of design select: image memo has 1");
+    // A route table that does not fit a level names the level.
+    let (routes, _) = table(400);
+    let full = text(dag36(100, 64), &program(1, 4, routes));
+    assert!(full.starts_with("network 'net1' needs ") && full.contains(" route words in the "), "{full}");
+}
+
+#[test]
+fn updates_of_what_is_not_there_change_nothing() {
+    let mut card = Card::new(dag36(4096, 8)).unwrap();
+    card.load(&[program(1, 2, vec![("10.0.0.0/8".parse().unwrap(), hop(1))])]).unwrap();
+    card.device().registers().take_journal();
+    let prefix: Prefix4 = "10.1.0.0/16".parse().unwrap();
+    let text = |result: Result<(), SubstrateError>| result.unwrap_err().to_string();
+    assert_eq!(text(card.update_routes(vid(2), &[])), "network 2 is not loaded");
+    assert_eq!(text(card.update_hops(vid(2), &[])), "network 2 is not loaded");
+    assert_eq!(
+        text(card.update_routes(vid(1), &[(prefix, Some(hop(2)))])),
+        "network 'net1': route 10.1.0.0/16 names next hop 2 of 2"
+    );
+    let far = Adjacency::forward(PORT, own(9), own(3), 1500);
+    let refused = text(card.update_hops(vid(1), &[(hop(0), neighbour(1, 7)), (hop(1), far)]));
+    assert!(refused.ends_with("the network has no such address on that port"), "{refused}");
+    let refused = text(card.update_hops(vid(1), &[(hop(8), neighbour(1, 7))]));
+    assert_eq!(refused, "network 'net1' needs 9 next hops in one run beside the other networks': image memo has 8");
+    card.update_routes(vid(1), &[(prefix, None)]).unwrap();
+    assert!(card.device().registers().take_journal().is_empty());
+    // To the last row; those between were never set.
+    card.update_hops(vid(1), &[(hop(7), neighbour(1, 7))]).unwrap();
+    assert_eq!(card.programs().next().unwrap().next_hops[6], Adjacency::NONE);
+}
+
 /// So many routes, from /9 to /32, and one more.
 fn table(count: u32) -> (Vec<(Prefix4, NextHop)>, impl Iterator<Item = Prefix4>) {
     let mut state = 1u32;

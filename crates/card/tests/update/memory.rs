@@ -38,6 +38,8 @@ pub struct Memory {
     /// Records inside, and that ever left.
     inside: u64,
     left: u64,
+    /// Takes no notice of HOLD: a bug that the tests must find.
+    pub deaf: bool,
     /// At every such read of RETIRED a record leaves; `None`: none ever does.
     pub slow: Option<u32>,
     looks: u32,
@@ -76,7 +78,14 @@ impl Memory {
             left: 0,
             slow: Some(1),
             looks: 0,
+            deaf: false,
         }
+    }
+
+    /// The same with another value in a register.
+    pub fn with(mut self, address: u32, value: u32) -> Self {
+        self.registers.insert(address, value);
+        self
     }
 
     /// What stands in the tables.
@@ -145,7 +154,9 @@ impl Registers for Memory {
             self.command(value);
             return Ok(());
         }
-        self.registers.insert(address, value);
+        if !(self.deaf && address == regs::HOLD) {
+            self.registers.insert(address, value);
+        }
         Ok(())
     }
 }

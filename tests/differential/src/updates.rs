@@ -1,0 +1,178 @@
+//! Changes while frames flow: each frame must come out as the software engine has it before or after a change, and never as
+//! before again once one came out as after.
+
+use std::collections::BTreeMap;
+
+use hue_card::generated as regs;
+use hue_card::{Card, Twin};
+use hue_planes::Adjacency;
+use hue_substrate::{Program, Substrate, SubstrateError};
+use hue_tables::{NextHop, Prefix4, Vid};
+
+use crate::compare::{Departed, Difference, collect, offered, software};
+use crate::random::Random;
+use crate::world::{Frame, destination};
+
+/// Records that the stages hold at most: that many frames before a change may still meet it.
+const INSIDE_MAX: usize = 128;
+
+/// A change of a network that runs.
+#[derive(Clone, Debug)]
+pub enum Update {
+    /// Routes.
+    Routes(Vid, Vec<(Prefix4, Option<NextHop>)>),
+    /// A next hop: several would change one by one.
+    Hop(Vid, NextHop, Adjacency),
+    /// A whole program.
+    Load(Box<Program>),
+}
+
+impl Update {
+    /// A random one of these networks; at most `routes` routes each.
+    #[must_use]
+    pub fn random(random: &mut Random, programs: &[Program], routes: usize) -> Self {
+        let program = &programs[random.below(programs.len())];
+        let vid = program.vid;
+        let hop = |random: &mut Random| NextHop::new(random.below(program.next_hops.len()) as u16).unwrap();
+        match random.below(8) {
+            0 => {
+                let mut program = program.clone();
+                program.routes.reverse();
+                program.routes.truncate(random.below(routes) + 1);
+                program.rows.reverse();
+                Self::Load(Box::new(program))
+            }
+            1 | 2 => {
+                // Now and then one more, of which a tcam plane takes 32.
+                let more = program.next_hops.len() < 32 && random.chance(20);
+                let index = if more { program.next_hops.len() as u16 } else { hop(random).get() };
+                let index = NextHop::new(index).unwrap();
+                // The same port, so that it stays the network's; also from and to the router itself.
+                let last = program.next_hops.len() - 1;
+                let to = match program.next_hops[usize::from(index.get()).min(last)] {
+                    _ if random.chance(15) => Adjacency::local(),
+                    old if old.mtu_bytes() > 0 => {
+                        let dst = hue_wire::Mac([2, 0xbb, 0, 0, 0, random.below(256) as u8]);
+                        Adjacency::forward(old.port(), old.src(), dst, old.mtu_bytes())
+                    }
+                    _ => Adjacency::glean(program.ports[0].port),
+                };
+                Self::Hop(vid, index, to)
+            }
+            _ => {
+                let changes = (0..1 + random.below(4)).map(|_| {
+                    let full = program.routes.len() + 8 > routes;
+                    if random.chance(if full { 90 } else { 40 }) && !program.routes.is_empty() {
+                        (program.routes[random.below(program.routes.len())].0, None)
+                    } else {
+                        let len = random.pick(&[0, 8, 16, 20, 24, 24, 28, 32]);
+                        (Prefix4::containing(destination(random), len), Some(hop(random)))
+                    }
+                });
+                Self::Routes(vid, changes.collect())
+            }
+        }
+    }
+
+    /// Makes it on the card.
+    ///
+    /// # Errors
+    /// As the card says.
+    pub fn apply(&self, card: &mut Card<Twin>) -> Result<(), SubstrateError> {
+        match self {
+            Self::Routes(vid, changes) => card.update_routes(*vid, changes),
+            Self::Hop(vid, index, hop) => card.update_hops(*vid, &[(*index, *hop)]),
+            Self::Load(program) => card.load(std::slice::from_ref(program)),
+        }
+    }
+
+    /// Makes it in the programs.
+    fn follow(&self, programs: &mut [Program]) {
+        let find = |programs: &mut [Program], vid: Vid| programs.iter().position(|program| program.vid == vid);
+        match self {
+            Self::Routes(vid, changes) => {
+                let program = &mut programs[find(programs, *vid).unwrap()];
+                let mut routes: BTreeMap<_, _> = program.routes.iter().copied().collect();
+                for (prefix, hop) in changes {
+                    match hop {
+                        Some(hop) => routes.insert(*prefix, *hop),
+                        None => routes.remove(prefix),
+                    };
+                }
+                program.routes = routes.into_iter().collect();
+            }
+            Self::Hop(vid, index, hop) => {
+                let hops = &mut programs[find(programs, *vid).unwrap()].next_hops;
+                hops.resize(hops.len().max(usize::from(index.get()) + 1), *hop);
+                hops[usize::from(index.get())] = *hop;
+            }
+            Self::Load(new) => programs[find(programs, new.vid).unwrap()] = (**new).clone(),
+        }
+    }
+}
+
+/// What was seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// Changes that were made while frames flowed.
+    pub changes: usize,
+    /// Frames that came out otherwise after them than they would have before the first.
+    pub changed: usize,
+}
+
+/// Makes random changes while frames flow, each as soon as the one before is made.
+///
+/// # Errors
+/// The first difference.
+pub fn compare_updates(
+    card: &mut Card<Twin>,
+    programs: &mut [Program],
+    frames: &[Frame],
+    random: &mut Random,
+    routes: usize,
+) -> Result<Seen, Difference> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let entered = |card: &mut Card<Twin>| card.device().read(regs::ACCEPTED).map_err(|error| text(&error));
+    let mut versions = vec![software(programs, frames)];
+    // Frames that were in the stages when a change was begun, and when it was made.
+    let mut spans = Vec::new();
+    let start = entered(card)?;
+    card.offer(&offered(frames)).map_err(|error| text(&error))?;
+    while !card.twin().idle() {
+        card.twin().run(random.below(600) as u64);
+        let update = Update::random(random, programs, routes);
+        let begun = entered(card)?.wrapping_sub(start) as usize;
+        match update.apply(card) {
+            Err(SubstrateError::Room { .. }) => continue,
+            done => done.map_err(|error| format!("{update:?}: {error}"))?,
+        }
+        spans.push((begun, entered(card)?.wrapping_sub(start) as usize));
+        update.follow(programs);
+        versions.push(software(programs, frames));
+    }
+    let (found, _) = collect(card, frames.len())?;
+    let mut seen = Seen { changes: spans.iter().filter(|(begun, _)| *begun < frames.len()).count(), changed: 0 };
+    let mut found = found.as_slice();
+    let mut version = 0;
+    let of = |all: &[Departed], frame: usize| {
+        let from = all.partition_point(|one| one.frame < frame);
+        all[from..].iter().take_while(|one| one.frame == frame).cloned().collect::<Vec<_>>()
+    };
+    for index in 0..frames.len() {
+        let (here, rest) = found.split_at(found.partition_point(|one| one.frame <= index));
+        found = rest;
+        // What was made before the frame entered it must meet.
+        let least = spans.partition_point(|(_, made)| *made <= index).max(version);
+        let most = spans.partition_point(|(begun, _)| *begun <= index + INSIDE_MAX);
+        let wants = (least..=most.max(least)).map(|version| (version, of(&versions[version].departed, index)));
+        match wants.clone().find(|(_, want)| want == here) {
+            Some((found, _)) => version = found,
+            None => {
+                let (frame, wants) = (&frames[index], wants.collect::<Vec<_>>());
+                return Err(format!("frame {index}, {frame:02x?}\nsoftware {wants:02x?}\ncard     {here:02x?}"));
+            }
+        }
+        seen.changed += usize::from(of(&versions[0].departed, index) != here);
+    }
+    Ok(seen)
+}
