@@ -224,9 +224,9 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_OUT_DROPS = 8'd16;
   localparam logic [7:0] TABLE_LOCAL = 8'd18;
   typedef struct packed {
-    logic        arp_care;
     logic [7:0]  vport;
     logic [5:0]  net;
+    logic        arp_care;
     logic        inner_care;
     logic [31:0] inner;
     logic [31:0] inner_mask;

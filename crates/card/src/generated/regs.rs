@@ -233,12 +233,12 @@ pub struct SelectRow {
     pub inner: u32,
     /// There must be an inner destination, and it must agree.
     pub inner_care: bool,
+    /// The frame must be ARP.
+    pub arp_care: bool,
     /// Network.
     pub net: u8,
     /// Its virtual port.
     pub vport: u8,
-    /// The frame must be ARP.
-    pub arp_care: bool,
 }
 
 impl Row for SelectRow {
@@ -254,9 +254,9 @@ impl Row for SelectRow {
         put(&mut words, "select.inner_mask", 54, 32, u64::from(self.inner_mask))?;
         put(&mut words, "select.inner", 86, 32, u64::from(self.inner))?;
         put(&mut words, "select.inner_care", 118, 1, u64::from(self.inner_care))?;
-        put(&mut words, "select.net", 119, 6, u64::from(self.net))?;
-        put(&mut words, "select.vport", 125, 8, u64::from(self.vport))?;
-        put(&mut words, "select.arp_care", 133, 1, u64::from(self.arp_care))?;
+        put(&mut words, "select.arp_care", 119, 1, u64::from(self.arp_care))?;
+        put(&mut words, "select.net", 120, 6, u64::from(self.net))?;
+        put(&mut words, "select.vport", 126, 8, u64::from(self.vport))?;
         Ok(words)
     }
 
@@ -270,9 +270,9 @@ impl Row for SelectRow {
             inner_mask: get(words, 54, 32) as u32,
             inner: get(words, 86, 32) as u32,
             inner_care: get(words, 118, 1) != 0,
-            net: get(words, 119, 6) as u8,
-            vport: get(words, 125, 8) as u8,
-            arp_care: get(words, 133, 1) != 0,
+            arp_care: get(words, 119, 1) != 0,
+            net: get(words, 120, 6) as u8,
+            vport: get(words, 126, 8) as u8,
         }
     }
 }

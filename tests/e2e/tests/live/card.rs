@@ -1,11 +1,13 @@
 //! Networks on the card: its twin carries the traffic of real hosts.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use hue_e2e::document::all;
+use hue_e2e::frame::{self, Ends};
 use hue_e2e::lab::Pair;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Cli, Daemon, Lab, can_run, images, until};
+use hue_e2e::{Cli, Daemon, Flood, Lab, can_run, images, until};
 use serde_json::Value;
 
 /// The node's document with a card that has all its ports.
@@ -186,4 +188,54 @@ fn what_does_not_fit_the_card_runs_in_software() {
     }
     let status = &daemon.cli.json(&["get", "nodes"])[0]["status"];
     assert!(status["problems"].to_string().contains("no image 'none'"), "{status}");
+}
+
+#[test]
+fn a_flood_through_the_card_costs_its_own_network_only() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let red = lab.pair("red", 1, 1, [0, 1]);
+    let bad = lab.pair("bad", 2, 2, [0, 1]);
+    let limited = lab.pair("limited", 3, 3, [0, 1]);
+    let limit = "{packets_per_second: 200, burst_packets: 50}";
+    let documents = [
+        node(&lab, "default"),
+        red.document.yaml(),
+        bad.document.yaml(),
+        limited.document.clone().with("rate_limit", limit).yaml(),
+    ];
+    let daemon = start(&lab, &["default"], &documents);
+    for pair in [&red, &bad, &limited] {
+        runs_on(&daemon, pair.name(), "card");
+        pair.warm_up();
+    }
+    // More than the card takes, as fast as the host can: valid packets, and such as software must answer.
+    let router = mac(&bad.document.ports[0].mac);
+    for ttl in [64, 1] {
+        let ends =
+            Ends { macs: [router, bad.left.mac], addresses: [bad.left.address, bad.right.address], ttl };
+        let flood = Flood::start(&bad.left.space, vec![frame::udp(ends, [9, 9], &[0; 18])], 1_000_000);
+        let flow = Flow::start(&red.left, &red.right, 200, 200);
+        until("packets beside the flood", 30, || flow.received() >= 400);
+        let (report, sent) = (flow.stop(), flood.stop());
+        eprintln!("TTL {ttl}: a flood of {sent} packets, beside it {report}");
+        assert!(sent > 10_000 && report.duplicated == 0 && report.reordered == 0, "{report}");
+        assert!(report.delivered() >= 0.99, "{report}");
+        assert_eq!(red.left.ping(red.left.router, 5), 5);
+    }
+    // A rate limit runs on the host's time: of a thousand packets a second for two seconds some hundreds pass.
+    let flow = Flow::start(&limited.left, &limited.right, 1_000, 200);
+    std::thread::sleep(Duration::from_secs(2));
+    let report = flow.stop();
+    assert!((50..=1_200).contains(&report.received) && report.lost() > 500, "{report}");
+    let stats = daemon.cli.stats(limited.name());
+    assert!(stats["drops"]["rate_limited"].as_u64().unwrap_or(0) >= report.lost() / 2, "{stats}");
+}
+
+/// A MAC address out of a document.
+fn mac(text: &str) -> [u8; 6] {
+    let mut bytes = text.split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap());
+    std::array::from_fn(|_| bytes.next().unwrap())
 }
