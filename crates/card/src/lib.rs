@@ -26,7 +26,7 @@ mod update;
 
 pub use bar::{BAR_BYTES_MIN, Bar, BarError};
 pub use card::{Card, Events, NAME};
-pub use cpu::ToCpu;
+pub use cpu::{ToCpu, from_plane};
 pub use device::{Description, Device, Layout};
 pub use error::CardError;
 pub use images::Images;
