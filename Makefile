@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-offline test test-full build images check generate formal bench fuzz clean
+.PHONY: help demo demo-offline test test-full build images synth synth-timing check generate formal bench fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -28,6 +28,12 @@ build: ## target/release/hueplane
 images: ## the card's images as simulated twins, target/images/*.so; NAMES="tcam1 default" makes only these
 	@scripts/setup build
 	@scripts/images $(NAMES)
+
+synth: ## what images of the card take in FPGAs, into bench/results; NAMES="tcam1 default" prints these only
+	@scripts/synth $(ARGS) $(NAMES)
+
+synth-timing: ## the clock that blocks of the card reach in an ECP5, into bench/results (an hour)
+	@scripts/synth --timing $(ARGS) $(NAMES)
 
 check: ## format, lints, documentation, generated files, licences, crate order
 	@scripts/setup build

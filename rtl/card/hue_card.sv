@@ -1,8 +1,8 @@
 // The card: from a port to a port.
 //
-//   MAC ports ──────────────┐                                                                       ┌─ MAC ports
-//   CPU queues ─ cpu_strip ─┴ input queues ─ arbiter ─ gather ─ stages ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
-//                                                         └── packet buffer ──┘
+// MAC ports ─────────────┐                                                                       ┌─ MAC ports
+// CPU queues ─ cpu_strip ┴ input queues ─ arbiter ─ gather ─ stages ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
+//                                                      └── packet buffer ──┘
 //
 // Streams are AXI-Stream without empty beats but one: a frame of no bytes is one beat without any byte kept. The first
 // byte of a frame is the lowest of a beat. Time and tag of a frame count with its first beat; the tag leaves with

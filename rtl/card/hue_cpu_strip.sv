@@ -2,8 +2,8 @@
 //
 // Place: CPU port → hue_cpu_strip → input queue. A frame shorter than the header becomes an empty frame, which the
 // stages call a runt.
-// Latency: 0 clocks from the beat that holds a frame's bytes; a beat that ends a frame waits a clock when its bytes take
-// two beats without the header. Throughput: a beat a clock, less these waits.
+// Latency: 0 clocks from the beat that holds a frame's bytes; a beat that ends a frame waits a clock when its bytes
+// take two beats without the header. Throughput: a beat a clock, less these waits.
 
 module hue_cpu_strip
   import hue_pkg::*;

@@ -1,8 +1,8 @@
 // Header gather: reads a frame as it passes, tells the stages what they need of it, and lays its body down.
 //
-// Place: arbiter → gather → stages; body and tag → packet buffer, where scatter takes them in the same order. The record
-// leaves when the last byte that can matter has passed (byte 123: the destination inside VXLAN behind an IPv4 header of
-// 60 bytes), at the latest with the frame's last beat; its body may still be coming then.
+// Place: arbiter → gather → stages; body and tag → packet buffer, where scatter takes them in the same order. The
+// record leaves when the last byte that can matter has passed (byte 123: the destination inside VXLAN behind an IPv4
+// header of 60 bytes), at the latest with the frame's last beat; its body may still be coming then.
 // `inner` is exactly crates/demux/src/inner.rs.
 //
 // Latency: `Latency` clocks from that beat to `m_valid_o`. Throughput: a beat a clock, so a frame of 64 bytes every
@@ -188,7 +188,8 @@ module hue_gather
       logic [6:0] place;
       assign place = 7'({beat1_q, LaneBits'(4 * g + t)});
 `ifdef HUE_PLANT_GATHER_SUM
-      assign term[t] = place >= 7'(EthernetBytes / 2) && place <= 7'(words1_q) ? half1_q[4*g+t] : '0;  // for scripts/rtl-test
+      // For scripts/rtl-test.
+      assign term[t] = place >= 7'(EthernetBytes / 2) && place <= 7'(words1_q) ? half1_q[4*g+t] : '0;
 `else
       assign term[t] = place >= 7'(EthernetBytes / 2) && place < 7'(words1_q) ? half1_q[4*g+t] : '0;
 `endif

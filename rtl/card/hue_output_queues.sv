@@ -1,17 +1,18 @@
 // Output queues: for each port a queue a network, in one memory of cells, emptied in turn by bytes.
 //
 // Place: hue_cpu_insert → output queues → ports. A frame takes as many cells as it needs; frames of one network for one
-// port form a queue and leave in order. A frame is let in when its queue, with it, would hold no more cells than are free
-// (Choudhury and Hahne, dynamic thresholds, alpha 1): so a network that sends more than its port takes fills at most half
-// of what others leave free, and only its own frames are lost. What is not let in is dropped and counted, or held back
-// when `offline_i`.
-// A port serves its networks round robin. A turn lasts while the network's credit is positive; each turn adds QuantumBytes
-// to the credit, each frame takes its bytes (surplus round robin). So over any time two networks that always wait get the
-// same bytes to within QuantumBytes and two frames.
+// port form a queue and leave in order. A frame is let in when its queue, with it, would hold no more cells than are
+// free (Choudhury and Hahne, dynamic thresholds, alpha 1): so a network that sends more than its port takes fills at
+// most half of what others leave free, and only its own frames are lost. What is not let in is dropped and counted,
+// or held back when `offline_i`.
+// A port serves its networks round robin. A turn lasts while the network's credit is positive; each turn adds
+// QuantumBytes to the credit, each frame takes its bytes (surplus round robin). So over any time two networks that
+// always wait get the same bytes to within QuantumBytes and two frames.
 // Cross-network access: a frame leaves by the queue it was put in, which is asserted.
 //
-// Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes. Throughput: a beat a clock in,
-// and a beat a clock out over all ports together; a network that begins its turn in debt costs the port a clock.
+// Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes. Throughput:
+// a beat a clock in, and a beat a clock out over all ports together; a network that begins its turn in debt costs the
+// port a clock.
 // Source: A. K. Choudhury, E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998;
 // H. Adiseshu, G. Parulkar, G. Varghese, "A reliable and scalable striping protocol", 1996.
 
@@ -173,7 +174,7 @@ module hue_output_queues
     end
   end
 
-  // ---- Serving: a step a clock, for one port. A frame of the network whose turn it is is planned, or there is none yet.
+  // ---- Serving: a step a clock, for one port. A frame of the network whose turn it is is planned, or there is none.
   logic [Ports-1:0]                plan_ready, plan_valid, asks, has_q;
   logic [Ports-1:0][NetBits-1:0]   net_q;    // whose turn it is, or was last
   logic                            step, begins, takes, empties, last_of_queue, commit_here, over;

@@ -1,7 +1,7 @@
 // Where the bodies of frames wait while the stages decide: a ring of beats.
 //
-// Place: between gather, which writes, and scatter, which reads any of the oldest frame's beats as often as it likes and
-// releases them.
+// Place: between gather, which writes, and scatter, which reads any of the oldest frame's beats as often as it likes
+// and releases them.
 // Latency: a beat written can be read one clock later; read data comes a clock after its address. Throughput: a beat in
 // and a beat out a clock.
 

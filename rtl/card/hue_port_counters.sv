@@ -8,7 +8,7 @@ module hue_port_counters
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,
-  output logic                   ready_o,           // 0 after reset until counters are zero, and now and then for a clock
+  output logic                   ready_o,  // 0 after reset until counters are zero, and now and then for a clock
 
   input  logic [Ports-1:0]       rx_valid_i,
   input  logic [Ports-1:0][15:0] rx_bytes_i,
@@ -57,7 +57,8 @@ module hue_port_counters
   );
 
   hue_counter_ram #(.Words(DropRows)) u_drops (
-    .clk_i, .rst_ni, .ready_o, .valid_i(out_dropped_i), .index_i({out_dropped_port_i, out_dropped_net_i}), .add_i(16'd1),
+    .clk_i, .rst_ni, .ready_o, .valid_i(out_dropped_i),
+    .index_i({out_dropped_port_i, out_dropped_net_i}), .add_i(16'd1),
     .host_valid_i(drops_asked && drops_fits && !refused), .host_clear_i(tbl_req_i.clear),
     .host_index_i(tbl_req_i.index[$clog2(DropRows)-1:0]), .host_done_o(drops_done), .host_value_o(drops_value)
   );
@@ -72,7 +73,7 @@ module hue_port_counters
       tbl_rsp_o.error = hue_regs_pkg::TABLE_ERROR_REFUSED;
     end else begin
       tbl_rsp_o.done = port_done || drops_done;
-      tbl_rsp_o.rdata = 256'(port_value) | 256'(drops_value);
+      tbl_rsp_o.rdata = 256'(port_value) | (drops_done ? 256'(drops_value) : '0);
     end
   end
 

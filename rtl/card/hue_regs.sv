@@ -1,7 +1,7 @@
 // Registers of the card, and the access unit of its tables.
 //
 // Flow: driver → AXI-Lite → hue_regs → tables. What each register is: spec/regs/card.rdl. A table access is held at
-// `tbl_req_o` from the clock after the command until its owner answers, or 64 clocks have passed without an answer
+// `tbl_req_o` from the clock after the command until its owner answers, or 100 clocks have passed without an answer
 // (no such table); table, row and row data cannot be changed meanwhile.
 //
 // Latency: hue_axil's; a table access takes its owner's time and 2 clocks.
@@ -76,7 +76,7 @@ module hue_regs #(
 
   localparam int unsigned MacPorts = 4;
   localparam int unsigned CpuQueues = 4;
-  localparam logic [6:0] TableClocksMax = 7'd64;
+  localparam logic [6:0] TableClocksMax = 7'd100;
   localparam logic [31:0] PlanesMask = 32'((64'd1 << Planes) - 64'd1);
 
   logic        reg_valid, reg_write, reg_error, reg_bad, wen, ren;

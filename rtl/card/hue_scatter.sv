@@ -202,7 +202,8 @@ module hue_scatter
     (v_valid && sends) |-> v.len >= 14'(FrameBytesMin) && v.len <= 14'(FrameBytesMax));
   a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (m_valid_o && !m_ready_i) |=> (m_valid_o && $stable(m_data_o) && $stable(m_last_o) && $stable(m_departure_o)));
-  a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) $past(read_o, 2) |-> m_valid_o || $past(m_valid_o));
+  a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    $past(read_o, 2) |-> m_valid_o || $past(m_valid_o));
 `endif
 
 endmodule

@@ -1,7 +1,7 @@
 // Many 64-bit counters in one memory, one of which may grow each clock.
 //
-// Place: counters by network, where at most one event happens a clock. The host reads one (and clears it) in clocks that
-// have no event, at the latest after HostWaitMax clocks: then `ready_o` is 0 for one clock.
+// Place: counters by network, where at most one event happens a clock. The host reads one (and clears it) in clocks
+// that have no event, at the latest after HostWaitMax clocks: then `ready_o` is 0 for one clock.
 // After reset all are set to zero, one a clock: `ready_o` is 0 until then, and the host reads zeros.
 // Latency: an event counts 3 clocks later; a host's read sees all events before it. Throughput: an event a clock, also
 // for the same counter.
@@ -18,7 +18,7 @@ module hue_counter_ram #(
   input  logic [IndexBits-1:0] index_i,
   input  logic [15:0]          add_i,
 
-  // Held until done, which comes for one clock with the value.
+  // Held until done, which comes for one clock, with the value.
   input  logic                 host_valid_i,
   input  logic                 host_clear_i,
   input  logic [IndexBits-1:0] host_index_i,
@@ -45,7 +45,7 @@ module hue_counter_ram #(
   assign index = valid_i ? index_i : host_index_i;
 
   hue_ram #(.Words(Words), .Bits(64)) u_ram (
-    .clk_i, .write_i(write), .waddr_i(clearing_q ? clear_q : index2_q), .wdata_i(clearing_q ? '0 : value2_q),
+    .clk_i, .write_i(write), .waddr_i(clearing_q ? clear_q : index2_q), .wdata_i(value2_q),
     .read_i(read), .raddr_i(index), .rdata_o(stored)
   );
   assign write = clearing_q || v2_q;
@@ -56,20 +56,20 @@ module hue_counter_ram #(
     if (v3_q && index3_q == index1_q) present = value3_q;
 `endif
     if (v2_q && index2_q == index1_q) present = value2_q;
-    if (clearing_q) present = '0;
-    next = host1_q ? (clear1_q ? '0 : present) : present + 64'(add1_q);
+    next = present + 64'(add1_q);  // nothing for the host
   end
 
   assign host_done_o = v1_q && host1_q;
-  assign host_value_o = host_done_o ? present : '0;
+  assign host_value_o = clearing_q ? '0 : present;
 
   always_ff @(posedge clk_i) begin
     index1_q <= index;
-    add1_q <= add_i;
+    add1_q <= valid_i ? add_i : '0;
     clear1_q <= host_clear_i;
     index2_q <= index1_q;
     index3_q <= index2_q;
-    value2_q <= next;
+    // Zeros while clearing, and what the host clears: the register's own reset.
+    value2_q <= !rst_ni || clearing_q || (host1_q && clear1_q) ? '0 : next;
     value3_q <= value2_q;
     if (!rst_ni) begin
       clearing_q <= 1'b1;

@@ -3,8 +3,8 @@
 // Place: counters by port. Each counter gathers what happens in a few bits; a visitor goes round, adds them to the
 // counter's word and empties them. The host's reads are visits too, so they see every event before them.
 // After reset the visitor's first round sets all words to zero; what happens meanwhile counts.
-// Latency: a host's read 3 clocks at most after its start. Throughput: an event for each counter a clock, as long as one
-// counter's events sum up to less than 2^PendingBits in 2 * Count + 4 clocks.
+// Latency: a host's read 3 clocks at most after its start. Throughput: an event for each counter a clock, as long as
+// one counter's events sum up to less than 2^PendingBits in 2 * Count + 4 clocks.
 
 module hue_counters #(
   parameter int unsigned Count = 64,

@@ -1,8 +1,8 @@
 // Queue of words in block RAM, filled frame by frame: words show at the other side once their frame is committed.
 //
-// Place: inside the input queues. The writer gives a frame up by `rewind_i`, or all of it but its first word by `cut_i`;
-// `commit_i` counts the word written, or the cut made, in the same clock in. `rewind_i` comes alone, `cut_i` without
-// `write_i` and after at least one word.
+// Place: inside the input queues. The writer gives a frame up by `rewind_i`, or all of it but its first word by
+// `cut_i`; `commit_i` counts the word written, or the cut made, in the same clock in. `rewind_i` comes alone, `cut_i`
+// without `write_i` and after at least one word.
 // Latency: `Latency` clocks from commit to `valid_o` when empty. Throughput: a word in and a word out a clock.
 
 module hue_frame_fifo #(

@@ -94,7 +94,7 @@ package hue_pkg;
   } hue_cpu_header_t;
   localparam logic [7:0] CpuFlagFromPlane = 8'h01;
 
-  // A table access, held from its start until the answer or 64 clocks later. Neither write nor clear: a read.
+  // A table access, held from its start until the answer or 100 clocks later. Neither write nor clear: a read.
   typedef struct packed {
     logic         valid;
     logic         write;

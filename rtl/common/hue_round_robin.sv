@@ -1,7 +1,7 @@
 // Whose turn it is: the first asking position at or after the one that follows the last winner.
 //
-// Place: arbiter over input queues, reader of output queues. Purely combinational but for the memory of the last winner,
-// which moves when `take_i`. So of N that always ask each wins every N-th turn.
+// Place: arbiter over input queues, reader of output queues. Purely combinational but for the memory of the last
+// winner, which moves when `take_i`. So of N that always ask each wins every N-th turn.
 // Latency: 0 clocks.
 
 module hue_round_robin #(

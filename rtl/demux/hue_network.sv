@@ -16,6 +16,7 @@ module hue_network
     input  tbl_req_t    tbl_req_i,
     output tbl_rsp_t    tbl_rsp_o,
     output logic        error_o,
+    output logic        wait_o,          // the host is at the table: `en_i` must be 0
     input  logic [31:0] gates_i,         // a bit a plane: 1 gated
     input  logic        gated_to_cpu_i,  // what becomes of their packets: 1 to the CPU, 0 dropped
     input  logic        en_i,
@@ -39,7 +40,7 @@ module hue_network
   hue_table #(.Id(TABLE_NETWORK), .Rows(Nets), .Width($bits(row_network_t))) u_table (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o,
     .write_o(unused_write), .write_addr_o(unused_addr), .write_data_o(unused_data),
-    .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .error_o(table_error)
+    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .error_o(table_error)
   );
 
   always_ff @(posedge clk_i) begin

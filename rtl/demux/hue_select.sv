@@ -1,9 +1,9 @@
 // Design select: which network a frame belongs to; a group frame belongs to every network attached to its port.
 //
-// Place: header gather → **here** → hue_network. Crates: crates/demux/src/select.rs. Rows are ternary over ingress port,
-// destination MAC and inner destination, the lowest that matches wins; the driver puts MACs before inner prefixes, longer
-// prefixes before shorter ones, whole ports last. Group destination MACs go by the port's run of ATTACH instead, one
-// packet a row, in the order of rows.
+// Place: header gather → **here** → hue_network. Crates: crates/demux/src/select.rs. Rows are ternary over ingress
+// port, destination MAC and inner destination, the lowest that matches wins; the driver puts MACs before inner
+// prefixes, longer prefixes before shorter ones, whole ports last. Group destination MACs go by the port's run of
+// ATTACH instead, one packet a row, in the order of rows.
 //
 // Latency: 4 clocks in which `en_i` is 1, for the first packet of a frame. Throughput: one packet a clock; a frame that
 // goes to n networks takes n. Source: Unnikrishnan §4.2 (design select by virtual destination address).
@@ -20,6 +20,7 @@ module hue_select
     input  tbl_req_t  tbl_req_i,
     output tbl_rsp_t  tbl_rsp_o,
     output logic      error_o,
+    output logic      wait_o,    // the host is at a table: `en_i` must be 0
     input  logic      en_i,
     input  logic      valid_i,
     output logic      ready_o,   // only with `en_i`
@@ -28,7 +29,6 @@ module hue_select
     output packet_t   packet_o,
     output logic [63:0] time_ns_o
 );
-  localparam int unsigned SelectBits = SelectRows > 1 ? $clog2(SelectRows) : 1;
   localparam int unsigned AttachBits = AttachRows > 1 ? $clog2(AttachRows) : 1;
 
   // What a row compares.
@@ -81,11 +81,16 @@ module hue_select
 
   // ---- 1, 2: rows, and the port's run of ATTACH
   key_t key, row_value, row_mask;
-  row_select_t row, result;
-  logic row_write, hit;
-  logic [SelectBits-1:0] row_addr, hit_addr;
+  typedef struct packed {
+    logic [7:0] vport;
+    logic [5:0] net;
+  } whose_t;  // as it stands in row_select_t, highest
+  row_select_t row;
+  whose_t result;
+  logic hit;
   tbl_rsp_t select_rsp, attach_rsp, head_rsp;
-  logic select_error, attach_error, head_error;
+  logic select_error, attach_error, head_error, select_wait, attach_wait, head_wait;
+  assign wait_o = select_wait || attach_wait || head_wait;
 
   assign key = '{inner_valid: head_i.inner_valid, port: head_i.port, mac: head_i.dst_mac, inner: head_i.inner};
   assign row_value = '{inner_valid: 1'b1, port: row.port, mac: row.mac, inner: row.inner};
@@ -96,19 +101,17 @@ module hue_select
     inner: row.inner_mask & {32{row.inner_care}}
   };
 
-  hue_tcam #(.Rows(SelectRows), .KeyBits($bits(key_t))) u_rows (
-    .clk_i, .rst_ni, .write_i(row_write), .write_addr_i(row_addr), .write_used_i(row.valid),
-    .write_value_i(row_value), .write_mask_i(row_mask),
-    .en_i(step), .valid_i(valid_i && !s0.packet.decided && !s0.group), .key_i(key), .hit_o(hit), .addr_o(hit_addr)
-  );
-
-  // Whose the row is; also what the host reads back.
-  logic unused_result;
-  assign unused_result = &{1'b0, result, row};
-  hue_table #(.Id(TABLE_SELECT), .Rows(SelectRows), .Width($bits(row_select_t))) u_select (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp),
-    .write_o(row_write), .write_addr_o(row_addr), .write_data_o(row),
-    .en_i, .addr_i(hit_addr), .data_o(result), .error_o(select_error)
+  // A frame that is not copied leaves stage 2 in the clock of a step, so its result moves with it.
+  logic unused_row;
+  assign unused_row = &{1'b0, row};
+  hue_ternary_table #(
+    .Id(TABLE_SELECT), .Rows(SelectRows), .Width($bits(row_select_t)), .KeyBits($bits(key_t)),
+    .ResultBits($bits(whose_t))
+  ) u_select (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp), .wait_o(select_wait),
+    .row_o(row), .value_i(row_value), .mask_i(row_mask),
+    .en_i(step), .valid_i(valid_i && !s0.packet.decided && !s0.group), .key_i(key),
+    .hit_o(hit), .result_o(result), .error_o(select_error)
   );
 
   entry_t s1_q, s2_q, s3_q;
@@ -120,7 +123,7 @@ module hue_select
   hue_table #(.Id(TABLE_ATTACH_HEAD), .Rows(Ports), .Width($bits(row_attach_head_t))) u_attach_head (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(head_rsp),
     .write_o(unused_head_write), .write_addr_o(unused_head_addr), .write_data_o(unused_head_data),
-    .en_i(step), .addr_i(s1_q.packet.port_in), .data_o(run), .error_o(head_error)
+    .wait_o(head_wait), .en_i(step), .addr_i(s1_q.packet.port_in), .data_o(run), .error_o(head_error)
   );
 
   always_ff @(posedge clk_i) begin
@@ -161,7 +164,7 @@ module hue_select
   hue_table #(.Id(TABLE_ATTACH), .Rows(AttachRows), .Width($bits(row_attach_t))) u_attach (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(attach_rsp),
     .write_o(unused_attach_write), .write_addr_o(unused_attach_addr), .write_data_o(unused_attach_data),
-    .en_i, .addr_i(attach_addr), .data_o(attached), .error_o(attach_error)
+    .wait_o(attach_wait), .en_i, .addr_i(attach_addr), .data_o(attached), .error_o(attach_error)
   );
 
   always_ff @(posedge clk_i) begin
@@ -219,7 +222,7 @@ module hue_select
       assert (frames_q == 3'(s1_valid_q) + 3'(s2_valid_q) + 3'(s3_last) + 3'(s4_last))
       else $error("hue_select: frames lost or doubled");
       // A run of n rows gives n packets.
-      if (s2_valid_q && s2_q.group && !more) begin
+      if (en_i && s2_valid_q && s2_q.group && !more) begin
         assert (copy_q == '0 || copy_q == run.count - 16'd1) else $error("hue_select: copies");
       end
     end

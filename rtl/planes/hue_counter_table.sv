@@ -1,7 +1,7 @@
 // A table of counters: hue_counter_ram behind the access unit.
 //
-// Place: at the end of hue_stages. The host reads a counter whole, or reads and clears it without losing a packet. All are
-// zero after reset; `ready_o` is 0 until then, and in the clock that a waiting host gets.
+// Place: at the end of hue_stages. The host reads a counter whole, or reads and clears it without losing a packet.
+// All are zero after reset; `ready_o` is 0 until then, and in the clock that a waiting host gets.
 //
 // Latency: an event counts 3 clocks later, and a host's read sees all before it. Throughput: one a clock.
 module hue_counter_table #(

@@ -1,8 +1,8 @@
 // Kind `ipv4`, second half: longest-prefix match, next hop, last checks, rewrite.
 //
-// Place: hue_meter → **here** → verdict. Crate: `decide` and `finish` in crates/planes/src/ipv4.rs. The outcomes stand in
-// the order of spec/kinds.toml. With layout dag36 all networks share one trie and one table of next hops, of which a
-// network has a run; with layout tcam each plane has tables of its own.
+// Place: hue_meter → **here** → verdict. Crate: `decide` and `finish` in crates/planes/src/ipv4.rs. The outcomes
+// stand in the order of spec/kinds.toml. With layout dag36 all networks share one trie and one table of next hops, of
+// which a network has a run; with layout tcam each plane has tables of its own.
 //
 // Latency: `Latency` clocks in which `en_i` is 1. Throughput: one packet a clock. Source: RFC 1812 §5.2, RFC 1141.
 module hue_ipv4
@@ -26,6 +26,7 @@ module hue_ipv4
     input  tbl_req_t     tbl_req_i,
     output tbl_rsp_t     tbl_rsp_o,
     output logic         error_o,
+    output logic         wait_o,   // the host is at a table: `en_i` must be 0
     input  logic [31:0]  gates_i,
     input  logic         en_i,
     input  logic         valid_i,
@@ -94,13 +95,14 @@ module hue_ipv4
   if (Tcam) begin : gen_tcam
     row_hop_t [Planes-1:0] hops;
     tbl_rsp_t [Planes-1:0] rsps;
-    logic [Planes-1:0] errors;
+    logic [Planes-1:0] errors, waits;
     for (genvar plane = 0; plane < Planes; plane++) begin : gen_plane
       hue_tcam_plane #(
         .Plane(plane), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows)
       ) u_plane (
-        .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(rsps[plane]), .error_o(errors[plane]), .gate_i(gates_i[plane]),
-        .en_i, .valid_i(lookup && packet_i.plane == 4'(plane)), .key_i(packet_i.ipv4.dst), .hop_o(hops[plane])
+        .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(rsps[plane]), .error_o(errors[plane]), .wait_o(waits[plane]),
+        .gate_i(gates_i[plane]), .en_i, .valid_i(lookup && packet_i.plane == 4'(plane)),
+        .key_i(packet_i.ipv4.dst), .hop_o(hops[plane])
       );
     end
     // A plane that has no packet there says zero.
@@ -113,6 +115,7 @@ module hue_ipv4
       end
     end
     assign error_o = errors != '0;
+    assign wait_o  = waits != '0;
 
     wait_t wait_q[1:LookupLatency];
     logic [LookupLatency:1] valid_q;
@@ -184,7 +187,7 @@ module hue_ipv4
     hue_table #(.Id(TABLE_HOP), .Rows(HopRows), .Width($bits(row_hop_t)), .Reset(1'b0)) u_hop (
       .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
       .write_o(unused_write), .write_addr_o(unused_write_addr), .write_data_o(unused_write_data),
-      .en_i, .addr_i(h1_addr_q), .data_o(row), .error_o(hop_error)
+      .wait_o, .en_i, .addr_i(h1_addr_q), .data_o(row), .error_o(hop_error)
     );
     always_ff @(posedge clk_i) begin
       if (!rst_ni) {h2_valid_q, h1_valid_q} <= '0;

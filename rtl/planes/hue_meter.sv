@@ -1,18 +1,19 @@
 // Token buckets of the networks: a packet above its network's rate limit is dropped.
 //
-// Place: hue_network → **here** → kind. Crate: crates/planes/src/meter.rs, bit for bit: tokens of 10^-9 packets or bits,
-// time in nanoseconds, nothing rounded. Whatever does not depend on the packets before is worked out on the way; two
-// loops of one clock remain, `last` and `level`, whose newest value is handed on to the next packet, so that packets of
-// one network follow each other at one a clock.
+// Place: hue_network → **here** → kind. Crate: crates/planes/src/meter.rs, bit for bit: tokens of 10^-9 packets or
+// bits, time in nanoseconds, nothing rounded. Whatever does not depend on the packets before is worked out on the
+// way; two loops of one clock remain, `last` and `debt`, whose newest value is handed on to the next packet, so that
+// packets of one network follow each other at one a clock.
 //
-//     level' = min(level + earned, cap), and less the cost if both buckets hold it
-// with `earned` already below `cap`, `full` = cap - earned and `enough` = cost - earned known before, is
-//     level >= full:  cap, cap - cost if cap >= cost
-//     else:           level + earned, level + (earned - cost) if level >= enough
-// so each loop is a comparison beside an addition.
+// What is kept of a bucket is not its level but its debt, what it lacks to be full:
+//     debt' = max(debt - earned, 0), and more by the cost if both buckets hold it
+// and with `limit` = capacity - cost + earned and `more` = cost - earned known before, is
+//     debt <  earned:  0, or the cost
+//     else:            debt - earned, or debt + more; the bucket holds the cost if debt <= limit
+// so each loop is a comparison beside additions. What is earned beyond 70 bits (`over`) is more than any debt.
 //
-// A write of a row is answered after some 35 clocks: the capacity is multiplied bit by bit. It takes effect in one clock
-// in which nothing moves (`wait_o`). Packets of the network that are in here then pass and pay nothing.
+// A write of a row is answered after some 25 clocks: the capacity is multiplied bit by bit. It takes effect in one
+// clock in which nothing moves (`wait_o`). Packets of the network that are in here then pass and pay nothing.
 //
 // Latency: 9 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_meter
@@ -38,15 +39,19 @@ module hue_meter
   localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1;
   localparam int unsigned Latency = 9;
   localparam int unsigned Buckets = 2;  // packets, bits
-  localparam logic [29:0] UnitTokens = 30'd1_000_000_000;
+  // Tokens are counted in 10^-9; 10^9 is 2^9 * 5^9, and capacities are kept without their lowest nine zeros.
+  localparam logic [46:0] UnitTokens = 47'd1_000_000_000;
   localparam logic [32:0] ByteTokens = 33'd8_000_000_000;
+  localparam logic [20:0] FiveToNine = 21'd1_953_125;
+  localparam int unsigned Zeros = 9;
 
   typedef logic [39:0] rate_t;
   typedef logic [69:0] tokens_t;
-  // The sum of 70 bits and a product.
-  typedef logic [103:0] wide_t;
+  typedef logic signed [62:0] capacity_t;
 
-  packet_t packet_q[1:Latency];
+  packet_t packet8;
+  logic [NetBits-1:0] net_q[1:Latency];
+  logic [13:0] len_q[1:5];
   logic [Latency:1] valid_q, metered_q, void_q;  // void: its row was written while it was in here
   logic metered, charge;
   packet_t limited;
@@ -57,12 +62,11 @@ module hue_meter
   logic [NetBits-1:0] table_addr;
   tbl_rsp_t table_rsp;
   tbl_req_t table_req;
-  tokens_t cap_d[Buckets];
-  tokens_t cap_q[Buckets];
+  capacity_t cap_q[Buckets];  // of the packets' bucket: less a packet's cost
+  logic signed [41:0] cap_sum[Buckets];
   rate_t burst[Buckets];
   logic [4:0] bit_q;
-  logic busy_q, commit_q, seen_q;
-  tokens_t shifted_q[Buckets];
+  logic busy_q, commit_q;
   logic write_access, unused_write_row;
 
   assign write_access = tbl_req_i.valid && tbl_req_i.write && tbl_req_i.id == TABLE_METER;
@@ -74,29 +78,26 @@ module hue_meter
     table_req = tbl_req_i;
     if (write_access && !commit_q) table_req.valid = 1'b0;
   end
-  assign wait_o = commit_q && !seen_q;
 
+  // burst * 5^9, a bit of 5^9 a clock: what is added stands still, and the sum moves down.
   always_comb begin
     for (int unsigned i = 0; i < Buckets; i++) begin
-      cap_d[i] = cap_q[i];
-      if (UnitTokens[bit_q]) cap_d[i] = cap_q[i] + shifted_q[i];
+      cap_sum[i] = cap_q[i][62:21] + (FiveToNine[bit_q] ? 42'(burst[i]) : '0);
     end
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       busy_q   <= 1'b0;
       commit_q <= 1'b0;
-      seen_q   <= 1'b0;
       bit_q    <= '0;
     end else begin
-      seen_q <= commit_q;
       if (!write_access) begin
         busy_q   <= 1'b0;
         commit_q <= 1'b0;
       end else if (!busy_q) begin
         busy_q <= 1'b1;
         bit_q  <= '0;
-      end else if (bit_q == 5'd29) begin
+      end else if (bit_q == 5'd20) begin
         commit_q <= 1'b1;
       end else begin
         bit_q <= bit_q + 5'd1;
@@ -105,20 +106,15 @@ module hue_meter
   end
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Buckets; i++) begin
-      if (!busy_q) begin
-        cap_q[i]     <= '0;
-        shifted_q[i] <= tokens_t'(burst[i]);
-      end else if (!commit_q) begin
-        cap_q[i]     <= cap_d[i];
-        shifted_q[i] <= shifted_q[i] << 1;
-      end
+      if (!busy_q) cap_q[i] <= {i == 0 ? -42'(FiveToNine) : 42'd0, 21'd0};
+      else if (!commit_q) cap_q[i] <= {cap_sum[i][41], cap_sum[i], cap_q[i][20:1]};
     end
   end
 
   hue_table #(.Id(TABLE_METER), .Rows(Nets), .Width($bits(row_meter_t))) u_table (
     .clk_i, .rst_ni, .tbl_req_i(table_req), .tbl_rsp_o(table_rsp),
     .write_o(table_write), .write_addr_o(table_addr), .write_data_o(unused_write_data),
-    .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .error_o(table_error)
+    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .error_o(table_error)
   );
   assign tbl_rsp_o = table_rsp;
 
@@ -126,11 +122,8 @@ module hue_meter
   assign metered = valid_i && !packet_i.decided;
   assign charge  = metered_q[8] && !void_q[8];
 
-  /* verilator lint_off UNUSEDSIGNAL */
-  function automatic logic [NetBits-1:0] net_of(packet_t packet);
-    return packet.net[NetBits-1:0];
-  endfunction
-  /* verilator lint_on UNUSEDSIGNAL */
+  logic [NetBits-1:0] net;
+  assign net = packet_i.net[NetBits-1:0];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -143,38 +136,60 @@ module hue_meter
       void_q    <= {void_q[Latency-1:1], 1'b0};
     end else if (table_write) begin
       for (int unsigned i = 1; i <= Latency; i++) begin
-        if (net_of(packet_q[i]) == table_addr) void_q[i] <= 1'b1;
+        if (net_q[i] == table_addr) void_q[i] <= 1'b1;
       end
     end
   end
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      packet_q[1] <= packet_i;
-      for (int unsigned i = 2; i < Latency; i++) packet_q[i] <= packet_q[i-1];
-      packet_q[Latency] <= limited;
+      net_q[1] <= net;
+      len_q[1] <= packet_i.len;
+      for (int unsigned i = 2; i <= Latency; i++) net_q[i] <= net_q[i-1];
+      for (int unsigned i = 2; i <= 5; i++) len_q[i] <= len_q[i-1];
+      packet_o <= limited;
     end
   end
+  hue_delay #(.Clocks(Latency - 1), .Bits($bits(packet_t))) u_packet (
+    .clk_i, .rst_ni, .en_i, .data_i(packet_i), .data_o(packet8)
+  );
 
   // ---- 1: elapsed time
   logic [63:0] last_q[Nets];
   logic [63:0] m1_now_q, m1_last_q, last_d, m2_elapsed_q;
-  logic later;
-  assign later  = m1_now_q > m1_last_q;
-  assign last_d = later ? m1_now_q : m1_last_q;
+  logic [64:0] elapsed;
+  assign elapsed = {1'b0, m1_now_q} - {1'b0, m1_last_q};
+  assign last_d  = elapsed[64] ? m1_last_q : m1_now_q;
+  // `last` and debts are zero after a write of the row: a bit a network says so, until a packet writes them.
+  logic [Nets-1:0] last_zero_q, debt_zero_q;
+  logic last_write;
+  assign last_write = en_i && metered_q[1] && !void_q[1];
   always_ff @(posedge clk_i) begin
-    if (table_write) last_q[table_addr] <= '0;
-    else if (en_i && metered_q[1] && !void_q[1]) last_q[net_of(packet_q[1])] <= last_d;
+    if (last_write) last_q[net_q[1]] <= last_d;
+  end
+  always_ff @(posedge clk_i) begin
+    if (table_write) begin
+      last_zero_q[table_addr] <= 1'b1;
+      debt_zero_q[table_addr] <= 1'b1;
+    end else begin
+      if (last_write) last_zero_q[net_q[1]] <= 1'b0;
+      if (en_i && charge) debt_zero_q[net_q[8]] <= 1'b0;
+    end
+  end
+  logic [63:0] last;
+  logic last_same;
+  assign last_same = last_write && net_q[1] == net;
+  always_comb begin
+    last = last_zero_q[net] ? '0 : last_q[net];
+`ifndef HUE_PLANT_METER_LAST
+    if (last_same) last = last_d;
+`endif
   end
   always_ff @(posedge clk_i) begin
     if (en_i && metered) begin
       m1_now_q  <= time_ns_i;
-`ifdef HUE_PLANT_METER_LAST
-      m1_last_q <= last_q[net_of(packet_i)];
-`else
-      m1_last_q <= metered_q[1] && !void_q[1] && net_of(packet_q[1]) == net_of(packet_i) ? last_d : last_q[net_of(packet_i)];
-`endif
+      m1_last_q <= last;
     end
-    if (en_i) m2_elapsed_q <= later ? m1_now_q - m1_last_q : '0;
+    if (en_i) m2_elapsed_q <= elapsed[64] ? '0 : elapsed[63:0];
   end
 
   logic [Buckets-1:0] m1_on, limited_by_d;
@@ -189,106 +204,135 @@ module hue_meter
   // ---- 6: cost of the bits; a packet costs a unit
   logic [46:0] m6_cost_q;
   always_ff @(posedge clk_i) begin
-    if (en_i && metered_q[5]) m6_cost_q <= 47'(packet_q[5].len) * 47'(ByteTokens);
+    if (en_i && metered_q[5]) m6_cost_q <= 47'(len_q[5]) * 47'(ByteTokens);
+  end
+
+  // ---- 8: where the debt is: in the memory, at the packet before, or nowhere
+  logic m8_zero_q, m8_same_q;
+  always_ff @(posedge clk_i) begin
+    if (en_i) begin
+      m8_zero_q <= debt_zero_q[net_q[7]];
+      m8_same_q <= charge && net_q[8] == net_q[7];
+    end
   end
 
   for (genvar i = 0; i < Buckets; i++) begin : gen_bucket
-    // ---- 2 to 4: elapsed times rate, by 16 bits of the time
+    // ---- 2 to 6: elapsed times rate, by digits of 18 bits, up to 70 bits; `over`: more than that
     rate_t m2_rate_q;
-    logic [3:0][55:0] m3_part_q;
-    logic [1:0][72:0] m4_half_q;
-    wide_t m5_earned_q;
+    logic [1:0][57:0] m3_even_q, m4_low_q;  // of time digits 0 and 1: rate digits 0 and 2 side by side
+    logic [1:0][35:0] m3_odd_q;             // and rate digit 1
+    logic [35:0] m3_two_low_q, m3_two_high_q;
+    logic [27:0] m3_three_q;
+    logic m3_over_q, m4_over_q, m5_over_q;
+    logic [53:0] m4_two_q;
+    logic [34:0] m5_high_q;
+    logic [27:0] m4_three_q;
+    logic [75:0] m5_low_q;
+    logic m6_over_q;
+    tokens_t m6_earned_q;
+    logic [35:0] top;
+    assign top = 36'(m5_low_q[69:36]) + 36'(m5_high_q);
     always_ff @(posedge clk_i) begin
       if (en_i && metered_q[1]) m2_rate_q <= m1_rate[i];
       if (en_i && metered_q[2]) begin
-        for (int unsigned j = 0; j < 4; j++) m3_part_q[j] <= 56'(m2_elapsed_q[16*j+:16]) * 56'(m2_rate_q);
+        for (int unsigned j = 0; j < 2; j++) begin
+          m3_even_q[j][35:0]  <= 36'(m2_elapsed_q[18*j+:18]) * 36'(m2_rate_q[17:0]);
+          m3_even_q[j][57:36] <= 22'(m2_elapsed_q[18*j+:18]) * 22'(m2_rate_q[39:36]);
+          m3_odd_q[j]         <= 36'(m2_elapsed_q[18*j+:18]) * 36'(m2_rate_q[35:18]);
+        end
+        m3_two_low_q  <= 36'(m2_elapsed_q[53:36]) * 36'(m2_rate_q[17:0]);
+        m3_two_high_q <= 36'(m2_elapsed_q[53:36]) * 36'(m2_rate_q[35:18]);
+        m3_three_q    <= 28'(m2_elapsed_q[63:54]) * 28'(m2_rate_q[17:0]);
+        m3_over_q     <= (m2_elapsed_q[53:36] != '0 && m2_rate_q[39:36] != '0) ||
+                         (m2_elapsed_q[63:54] != '0 && m2_rate_q[39:18] != '0);
       end
       if (en_i && metered_q[3]) begin
-        for (int unsigned j = 0; j < 2; j++) m4_half_q[j] <= 73'(m3_part_q[2*j]) + {1'b0, m3_part_q[2*j+1], 16'd0};
+        for (int unsigned j = 0; j < 2; j++) m4_low_q[j] <= m3_even_q[j] + {4'd0, m3_odd_q[j], 18'd0};
+        m4_two_q   <= 54'(m3_two_low_q) + {m3_two_high_q, 18'd0};
+        m4_three_q <= m3_three_q;
+        m4_over_q  <= m3_over_q;
       end
-      if (en_i && metered_q[4]) m5_earned_q <= wide_t'(m4_half_q[0]) + {m4_half_q[1][71:0], 32'd0};
+      if (en_i && metered_q[4]) begin
+        m5_low_q  <= 76'(m4_low_q[0]) + {m4_low_q[1], 18'd0};
+        m5_high_q <= 35'(m4_two_q[33:0]) + {1'b0, m4_three_q[15:0], 18'd0};
+        m5_over_q <= m4_over_q || m4_two_q[53:34] != '0 || m4_three_q[27:16] != '0;
+      end
+      if (en_i && metered_q[5]) begin
+        m6_earned_q <= {top[33:0], m5_low_q[35:0]};
+        m6_over_q   <= m5_over_q || m5_low_q[75:70] != '0 || top[35:34] != '0;
+      end
     end
 
-    // ---- 5: no more than the bucket holds
-    tokens_t caps_q[Nets];
-    tokens_t m5_cap_q, m6_cap_q, m6_earned_q;
+    // ---- 7, 8: what the loop compares with and adds
+    capacity_t caps_q[Nets];
+    capacity_t m6_cap_q;
+    tokens_t m7_earned_q, m8_earned_q, m7_more_q, m8_more_q;  // `more` modulo 2^70
+    logic signed [71:0] m7_slack_q;                          // capacity less cost
+    logic [70:0] m8_limit_q;
+    logic m8_never_q, m7_over_q, m8_over_q;
+    logic [46:0] m6_cost, m7_cost_q, m8_cost_q;
+    assign m6_cost = i == 0 ? UnitTokens : m6_cost_q;
     always_ff @(posedge clk_i) begin
       if (table_write) caps_q[table_addr] <= cap_q[i];
     end
     always_ff @(posedge clk_i) begin
-      if (en_i && metered_q[4]) m5_cap_q <= caps_q[net_of(packet_q[4])];
-      if (en_i && metered_q[5]) begin
-        m6_cap_q    <= m5_cap_q;
-        m6_earned_q <= m5_earned_q >= wide_t'(m5_cap_q) ? m5_cap_q : m5_earned_q[69:0];
-      end
-    end
-
-    // ---- 6: what the loop compares with and adds
-    tokens_t m6_cost, m7_full_q, m7_earned_q, m7_cap_q, m7_cap_less_q;
-    logic [70:0] m7_enough_q;  // two's complement
-    tokens_t m7_gain_q;        // modulo 2^70
-    logic m7_cap_holds_q;
-    assign m6_cost = i == 0 ? tokens_t'(UnitTokens) : tokens_t'(m6_cost_q);
-    always_ff @(posedge clk_i) begin
+      if (en_i && metered_q[5]) m6_cap_q <= caps_q[net_q[5]];
       if (en_i && metered_q[6]) begin
-        m7_full_q      <= m6_cap_q - m6_earned_q;
-        m7_enough_q    <= {1'b0, m6_cost} - {1'b0, m6_earned_q};
-        m7_gain_q      <= m6_earned_q - m6_cost;
-        m7_earned_q    <= m6_earned_q;
-        m7_cap_q       <= m6_cap_q;
-        m7_cap_less_q  <= m6_cap_q - m6_cost;
-        m7_cap_holds_q <= m6_cap_q >= m6_cost;
+        m7_slack_q  <= {m6_cap_q, {Zeros{1'b0}}} - (i == 0 ? 72'd0 : 72'(m6_cost));
+        m7_more_q   <= tokens_t'(m6_cost) - m6_earned_q;
+        m7_earned_q <= m6_earned_q;
+        m7_over_q   <= m6_over_q;
+        m7_cost_q   <= m6_cost;
       end
-    end
-
-    // ---- 7: the level, as the packet before left it
-    tokens_t levels_q[Nets];
-    tokens_t m8_level_q, m8_full_q, m8_earned_q, m8_cap_q, m8_cap_less_q, level_d;
-    logic [70:0] m8_enough_q;
-    tokens_t m8_gain_q;
-    logic m8_cap_holds_q;
-    always_ff @(posedge clk_i) begin
-      if (table_write) levels_q[table_addr] <= cap_q[i];
-      else if (en_i && charge) levels_q[net_of(packet_q[8])] <= level_d;
-    end
-    always_ff @(posedge clk_i) begin
       if (en_i && metered_q[7]) begin
-`ifdef HUE_PLANT_METER_LEVEL
-        m8_level_q     <= levels_q[net_of(packet_q[7])];
-`else
-        m8_level_q     <= charge && net_of(packet_q[8]) == net_of(packet_q[7]) ? level_d : levels_q[net_of(packet_q[7])];
-`endif
-        m8_full_q      <= m7_full_q;
-        m8_enough_q    <= m7_enough_q;
-        m8_gain_q      <= m7_gain_q;
-        m8_earned_q    <= m7_earned_q;
-        m8_cap_q       <= m7_cap_q;
-        m8_cap_less_q  <= m7_cap_less_q;
-        m8_cap_holds_q <= m7_cap_holds_q;
+        m8_limit_q  <= m7_slack_q[70:0] + {1'b0, m7_earned_q};
+        m8_never_q  <= m7_slack_q[71];
+        m8_more_q   <= m7_more_q;
+        m8_earned_q <= m7_earned_q;
+        m8_over_q   <= m7_over_q;
+        m8_cost_q   <= m7_cost_q;
       end
     end
 
-    // ---- 8: the decision
-    logic full, holds;
-    assign full  = m8_level_q >= m8_full_q;
-    assign holds = full ? m8_cap_holds_q : m8_enough_q[70] || m8_level_q >= m8_enough_q[69:0];
+    // ---- 8: the debt, as the packet before left it, and the decision
+    tokens_t debts_q[Nets];
+    tokens_t m8_stored_q, m9_debt_q, debt, debt_d, debt_left;
+    logic below, clears, holds;
+    assign {below, debt_left} = {1'b0, debt} - {1'b0, m8_earned_q};
+    assign clears = below || m8_over_q;
+    assign holds  = !m8_never_q && (m8_over_q || {1'b0, debt} <= m8_limit_q);
     assign limited_by_d[i] = on_q[8][i] && !holds;
     always_comb begin
-      if (limited_by_d != '0) level_d = full ? m8_cap_q : m8_level_q + m8_earned_q;
-      else level_d = full ? m8_cap_less_q : m8_level_q + m8_gain_q;
+      if (limited_by_d != '0) debt_d = clears ? '0 : debt_left;
+      else debt_d = clears ? tokens_t'(m8_cost_q) : debt + m8_more_q;
+    end
+    always_ff @(posedge clk_i) begin
+      if (en_i && charge) debts_q[net_q[8]] <= debt_d;
+    end
+    always_comb begin
+      debt = m8_zero_q ? '0 : m8_stored_q;
+`ifndef HUE_PLANT_METER_LEVEL
+      if (m8_same_q) debt = m9_debt_q;
+`endif
+    end
+    always_ff @(posedge clk_i) begin
+      if (en_i && metered_q[7]) m8_stored_q <= debts_q[net_q[7]];
+      if (en_i && charge) m9_debt_q <= debt_d;
     end
 
 `ifndef SYNTHESIS
+    logic [70:0] cap;
+    assign cap = m8_limit_q - {1'b0, m8_earned_q} + 71'(m8_cost_q);
     always_ff @(posedge clk_i) begin
-      if (en_i && charge && on_q[8][i]) begin
-        assert (level_d <= m8_cap_q) else $error("hue_meter: a bucket holds more than it can");
+      if (en_i && charge && on_q[8][i] && !m8_never_q && !m8_over_q) begin
+        assert ({1'b0, debt_d} <= cap) else $error("hue_meter: a bucket lacks more than it can hold");
       end
     end
 `endif
   end
 
   always_comb begin
-    limited = packet_q[8];
+    limited = packet8;
     if (charge && limited_by_d != '0) begin
       limited.decided = 1'b1;
       limited.verdict = VerdictDrop;
@@ -296,8 +340,7 @@ module hue_meter
     end
   end
 
-  assign valid_o  = valid_q[Latency];
-  assign packet_o = packet_q[Latency];
+  assign valid_o = valid_q[Latency];
   assign error_o  = en_i && metered_q[1] && table_error;
 
 `ifndef SYNTHESIS

@@ -4,8 +4,9 @@
 // hue_meter (rate limit) → hue_ipv4 (kind) → counters. The order of frames is kept; a frame gives one verdict, a group
 // frame one for each network attached to its port, the last marked.
 //
-// All stages move together (`en`): they stand still while two verdicts wait to be taken, for one clock when the host reads
-// a counter under load or writes a meter, and after reset until the counters are zero (Nets * 32 clocks).
+// All stages move together (`en`): they stand still while two verdicts wait to be taken, for one clock when the host
+// reads a counter under load or writes a meter, for two when it reads a row, for 65 when it writes a ternary row
+// (hue_tcam), and after reset until the counters are zero (Nets * 32 clocks).
 //
 // Latency: 20 clocks with layout tcam, 42 with dag36, for the first verdict of a frame when nothing stalls. Throughput:
 // one verdict a clock.
@@ -58,7 +59,7 @@ module hue_stages
   hue_verdict_t done;
   tbl_rsp_t select_rsp, network_rsp, meter_rsp, ipv4_rsp, count_rsp, bytes_rsp, unclaimed_rsp;
   logic select_error, network_error, meter_error, ipv4_error;
-  logic meter_wait, count_ready, bytes_ready, unclaimed_ready;
+  logic select_wait, network_wait, meter_wait, ipv4_wait, count_ready, bytes_ready, unclaimed_ready;
   logic [31:0] gates_q;
   logic gated_to_cpu_q;
 
@@ -73,14 +74,14 @@ module hue_stages
   end
 
   hue_select #(.SelectRows(SelectRows), .AttachRows(AttachRows)) u_select (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp), .error_o(select_error),
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp), .error_o(select_error), .wait_o(select_wait),
     .en_i(en), .valid_i(head_valid_i), .ready_o(select_ready), .head_i,
     .valid_o(select_valid), .packet_o(select_packet), .time_ns_o(select_time)
   );
   assign head_ready_o = select_ready;
 
   hue_network #(.Nets(Nets)) u_network (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(network_rsp), .error_o(network_error),
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(network_rsp), .error_o(network_error), .wait_o(network_wait),
     .gates_i(gates_q), .gated_to_cpu_i(gated_to_cpu_q),
     .en_i(en), .valid_i(select_valid), .packet_i(select_packet), .time_ns_i(select_time),
     .valid_o(network_valid), .packet_o(network_packet), .time_ns_o(network_time)
@@ -96,13 +97,14 @@ module hue_stages
     .Layout(Layout), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words)
   ) u_ipv4 (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(ipv4_rsp), .error_o(ipv4_error), .gates_i(gates_q),
-    .en_i(en), .valid_i(meter_valid), .packet_i(meter_packet), .valid_o(done_valid), .verdict_o(done)
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(ipv4_rsp), .error_o(ipv4_error), .wait_o(ipv4_wait),
+    .gates_i(gates_q), .en_i(en), .valid_i(meter_valid), .packet_i(meter_packet), .valid_o(done_valid), .verdict_o(done)
   );
 
   // ---- the way out: two places, so that `en` comes from registers
   logic out_ready, leaves;
-  assign en     = out_ready && !meter_wait && count_ready && bytes_ready && unclaimed_ready;
+  assign en     = out_ready && !select_wait && !network_wait && !meter_wait && !ipv4_wait && count_ready &&
+                  bytes_ready && unclaimed_ready;
   assign leaves = en && done_valid;
   hue_skid #(.Bits($bits(hue_verdict_t))) u_out (
     .clk_i, .rst_ni, .valid_i(leaves), .ready_o(out_ready), .data_i(done),

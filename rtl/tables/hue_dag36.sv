@@ -34,7 +34,6 @@ module hue_dag36 #(
   localparam int unsigned Levels = 4;
   localparam int unsigned LevelLatency = 6;
   localparam int unsigned Latency = Levels * LevelLatency;
-  localparam int unsigned CarryBits = 32 + TagBits;
 
   function automatic int unsigned words_of(int unsigned level);
     case (level)
@@ -47,36 +46,40 @@ module hue_dag36 #(
 
   logic [Levels:0] valid;
   logic [Levels:0][35:0] item;
-  logic [Levels:0][CarryBits-1:0] carry;
   logic [Levels-1:0][35:0] host_data;
   logic [1:0] host_level_q;
 
   assign valid[0] = valid_i;
   assign item[0]  = item_i;
-  assign carry[0] = {key_i, tag_i};
 
   for (genvar level = 0; level < Levels; level++) begin : gen_level
-    // The key moves up by a byte a level, so that every level takes the highest.
-    logic [CarryBits-1:0] carry_out;
-    logic unused_byte;
-    assign unused_byte = &{1'b0, carry_out[CarryBits-1-:8]};
+    // A byte of the key waits for its level, the highest for none.
+    logic [7:0] byte_in, slot;
+    assign byte_in = key_i[8*(Levels-1-level)+:8];
+    if (level == 0) begin : gen_now
+      assign slot = byte_in;
+    end else begin : gen_later
+      hue_delay #(.Clocks(level * LevelLatency), .Bits(8)) u_slot (
+        .clk_i, .rst_ni, .en_i, .data_i(byte_in), .data_o(slot)
+      );
+    end
     hue_dag36_level #(
-      .Words  (words_of(level)),
-      .TagBits(CarryBits)
+      .Words(words_of(level))
     ) u_level (
       .clk_i, .rst_ni, .en_i,
-      .valid_i(valid[level]), .item_i(item[level]), .slot_i(carry[level][CarryBits-1-:8]), .tag_i(carry[level]),
-      .valid_o(valid[level+1]), .item_o(item[level+1]), .tag_o(carry_out),
+      .valid_i(valid[level]), .item_i(item[level]), .slot_i(slot),
+      .valid_o(valid[level+1]), .item_o(item[level+1]),
       .host_en_i(host_en_i && host_level_i == 2'(level)), .host_write_i, .host_index_i, .host_data_i,
       .host_data_o(host_data[level])
     );
-    assign carry[level+1] = {carry_out[CarryBits-9:TagBits], 8'd0, carry_out[TagBits-1:0]};
   end
 
   assign valid_o = valid[Levels];
   // A node below the last level would be a wrong table: no route.
   assign hop_o   = item[Levels][35] ? 16'hffff : item[Levels][15:0];
-  assign tag_o   = carry[Levels][TagBits-1:0];
+  hue_delay #(.Clocks(Latency), .Bits(TagBits)) u_tag (
+    .clk_i, .rst_ni, .en_i, .data_i(tag_i), .data_o(tag_o)
+  );
 
   always_ff @(posedge clk_i) begin
     if (host_en_i) host_level_q <= host_level_i;
@@ -86,7 +89,7 @@ module hue_dag36 #(
 `ifndef SYNTHESIS
   // What entered leaves after `Latency` enabled clocks, not earlier and not later.
   logic [Latency-1:0] inside_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       inside_q <= '0;
     end else begin

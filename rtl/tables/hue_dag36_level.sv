@@ -9,8 +9,7 @@
 // An item that is a leaf passes unchanged. An address beyond the memory wraps: a wrong table gives a wrong next hop
 // index, which the next-hop table bounds to its own network, and never a hang.
 module hue_dag36_level #(
-    parameter int unsigned Words   = 2048,  // even, at least 4
-    parameter int unsigned TagBits = 1
+    parameter int unsigned Words = 2048  // even, at least 4
 ) (
     input  logic               clk_i,
     input  logic               rst_ni,
@@ -18,10 +17,8 @@ module hue_dag36_level #(
     input  logic               valid_i,
     input  logic [35:0]        item_i,
     input  logic [7:0]         slot_i,
-    input  logic [TagBits-1:0] tag_i,
     output logic               valid_o,
     output logic [35:0]        item_o,
-    output logic [TagBits-1:0] tag_o,
     // host: one access a clock, `host_data_o` one clock after `host_en_i` without `host_write_i`
     input  logic               host_en_i,
     input  logic               host_write_i,
@@ -111,14 +108,13 @@ module hue_dag36_level #(
   end
 
   typedef struct packed {
-    item_t              item;
-    logic [7:0]         slot;
-    logic               odd;  // the first header word lies in the odd bank
-    logic [TagBits-1:0] tag;
+    item_t      item;
+    logic [7:0] slot;
+    logic       odd;  // the first header word lies in the odd bank
   } lookup_t;
 
   logic [4:0] valid_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) {valid_o, valid_q} <= '0;
     else if (en_i) {valid_o, valid_q} <= {valid_q, valid_i};
   end
@@ -127,7 +123,7 @@ module hue_dag36_level #(
   logic [BankBits-1:0] even_addr_q, odd_addr_q;
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      s0_q        <= '{item: item, slot: slot_i, odd: header_addr_d[0], tag: tag_i};
+      s0_q        <= '{item: item, slot: slot_i, odd: header_addr_d[0]};
       even_addr_q <= BankBits'((header_addr_d + 1'b1) >> 1);
       odd_addr_q  <= header_addr_d[AddrBits-1:1];
       s1_q        <= s0_q;
@@ -173,7 +169,6 @@ module hue_dag36_level #(
   end
 
   item_t s2_item_q, s3_item_q, s4_item_q;
-  logic [TagBits-1:0] s2_tag_q, s3_tag_q, s4_tag_q;
   logic [35:0] s2_first_q;
   logic [7:0] s2_rank_q;
   assign s2_form = form_of(s2_item_q.form);
@@ -195,12 +190,10 @@ module hue_dag36_level #(
   always_ff @(posedge clk_i) begin
     if (en_i) begin
       s2_item_q  <= s1_q.item;
-      s2_tag_q   <= s1_q.tag;
       s2_first_q <= first;
       s2_rank_q  <= rank_d;
 
       s3_item_q        <= s2_item_q.node && s2_form.wide ? item_t'(s2_first_q) : s2_item_q;
-      s3_tag_q         <= s2_tag_q;
       s3_known_q       <= !s2_item_q.node || s2_form.wide;
       s3_whole_q       <= s2_form.children;
       s3_low_half_q    <= !s2_rank_q[0];
@@ -208,7 +201,6 @@ module hue_dag36_level #(
       item_bank_addr_q <= item_addr_d[AddrBits-1:1];
 
       s4_item_q     <= s3_item_q;
-      s4_tag_q      <= s3_tag_q;
       s4_known_q    <= s3_known_q;
       s4_whole_q    <= s3_whole_q;
       s4_low_half_q <= s3_low_half_q;
@@ -234,7 +226,6 @@ module hue_dag36_level #(
   assign word = s4_odd_q ? odd_item : even_item;
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      tag_o <= s4_tag_q;
       if (s4_known_q) item_o <= s4_item_q;
       else if (s4_whole_q) item_o <= word;
       else item_o <= {20'd0, s4_low_half_q ? word[15:0] : word[33:18]};

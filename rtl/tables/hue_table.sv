@@ -1,10 +1,10 @@
-// A table in a memory: rows written and read back by the host, and read by packets, each through a port of its own.
+// A table in a memory: rows written and read back by the host, and read by packets. The memory does one thing a clock:
+// the host's write takes a clock of `wait_o`, in which `en_i` must be 0, its read two, and `data_o` stays as it was.
 //
 // Place: under each stage that looks something up. With `Reset`, a row reads zero after reset until it is written.
 // Rows carry a parity bit; a row that packets read with wrong parity raises `error_o`.
 //
-// Latency: 1 clock in which `en_i` is 1. Throughput: one read a clock. `data_o` stays while `en_i` is 0. A read in the
-// clock of a write of the same row gives the old row, whole.
+// Latency: 1 clock in which `en_i` is 1. Throughput: one read a clock. `data_o` stays while `en_i` is 0.
 module hue_table #(
     parameter logic [7:0]  Id    = 8'd0,
     parameter int unsigned First = 0,
@@ -22,6 +22,7 @@ module hue_table #(
     output logic                write_o,
     output logic [AddrBits-1:0] write_addr_o,
     output logic [Width-1:0]    write_data_o,
+    output logic                wait_o,   // the host is at a row: `en_i` must be 0
     input  logic                en_i,
     input  logic [AddrBits-1:0] addr_i,
     output logic [Width-1:0]    data_o,
@@ -31,13 +32,14 @@ module hue_table #(
     $fatal(1, "hue_table: Width is %0d, 1 to 256", Width);
   end
 
-  logic [Width:0] rows_q[Rows];
-  logic start, read_q, host_known_q, known_q;
-  logic [Width:0] host_data_q, data_q;  // parity highest
-  logic unused_parity;
-  assign unused_parity = host_data_q[Width];
-  logic [Width-1:0] host_row;
-  assign host_row = host_known_q ? host_data_q[Width-1:0] : '0;
+  // A small table is a block RAM too, when its rows are wide.
+  /* verilator lint_off UNUSEDPARAM */
+  localparam bit Wide = Width >= 64;
+  /* verilator lint_on UNUSEDPARAM */
+  (* ram_style = Wide ? "block" : "auto" *) logic [Width:0] rows_q[Rows];  // parity highest
+  logic start, asked_q, back_q, known_q, move;
+  logic [Width:0] data_q;
+  logic [AddrBits-1:0] addr, last_addr_q;
 
   // Memories of an FPGA hold zeros after configuration.
   initial begin
@@ -46,23 +48,24 @@ module hue_table #(
 
   hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total)) u_port (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o, .start_o(start), .addr_o(write_addr_o),
-    .done_i(read_q || write_o), .rdata_i(256'(host_row))
+    .done_i(back_q || write_o), .rdata_i(256'(data_o))
   );
-  assign write_o      = start && tbl_req_i.write;
+  // The host writes and reads when packets stand still, so the memory never does both at once. It reads where packets
+  // do, and what a packet read is read again.
+  assign write_o      = asked_q && tbl_req_i.write;
   assign write_data_o = tbl_req_i.wdata[Width-1:0];
+  assign wait_o       = asked_q || back_q;
+  assign move         = en_i || wait_o;
+  assign addr         = asked_q ? write_addr_o : back_q ? last_addr_q : addr_i;
 
   always_ff @(posedge clk_i) begin
-    if (start) begin
-      if (tbl_req_i.write) rows_q[write_addr_o] <= {^write_data_o, write_data_o};
-      else host_data_q <= rows_q[write_addr_o];
-    end
+    if (write_o) rows_q[write_addr_o] <= {^write_data_o, write_data_o};
+    else if (move) data_q <= rows_q[addr];
+    if (en_i) last_addr_q <= addr_i;
   end
   always_ff @(posedge clk_i) begin
-    if (en_i) data_q <= rows_q[addr_i];
-  end
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) read_q <= 1'b0;
-    else read_q <= start && !tbl_req_i.write;
+    if (!rst_ni) {back_q, asked_q} <= '0;
+    else {back_q, asked_q} <= {asked_q && !tbl_req_i.write, start};
   end
 
   if (Reset) begin : gen_reset
@@ -72,18 +75,18 @@ module hue_table #(
       else if (write_o) written_q[write_addr_o] <= 1'b1;
     end
     always_ff @(posedge clk_i) begin
-      if (!rst_ni) begin
-        known_q      <= 1'b0;
-        host_known_q <= 1'b0;
-      end else begin
-        if (en_i) known_q <= written_q[addr_i];
-        if (start) host_known_q <= written_q[write_addr_o];
-      end
+      if (!rst_ni) known_q <= 1'b0;
+      else if (move) known_q <= written_q[addr];
     end
   end else begin : gen_keep
-    assign known_q      = 1'b1;
-    assign host_known_q = 1'b1;
+    assign known_q = 1'b1;
   end
   assign data_o  = known_q ? data_q[Width-1:0] : '0;
   assign error_o = known_q && ^data_q;
+
+`ifndef SYNTHESIS
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) assert (!(wait_o && en_i)) else $error("hue_table: moved while the host is at a row");
+  end
+`endif
 endmodule

@@ -66,11 +66,9 @@ module hue_table_port
     error_q <= TABLE_ERROR_NONE;
     if (fresh && beyond) error_q <= TABLE_ERROR_RANGE;
     else if (fresh && refused) error_q <= TABLE_ERROR_REFUSED;
-    rdata_q <= done_i && !tbl_req_i.write ? rdata_i : '0;
+    rdata_q <= tbl_req_i.valid && done_i && !tbl_req_i.write ? rdata_i : '0;
   end
 
-  always_comb begin
-    tbl_rsp_o = '0;
-    if (done_q) tbl_rsp_o = '{done: 1'b1, error: error_q, rdata: rdata_q};
-  end
+  // `rdata_q` is zero unless `done_q`: what gates it is the register's own reset.
+  assign tbl_rsp_o = '{done: done_q, error: done_q ? error_q : TABLE_ERROR_NONE, rdata: rdata_q};
 endmodule

@@ -1,102 +1,119 @@
 // Ternary match: which row, of those that agree with a key in the bits they care about, stands lowest.
 //
-// Place: design select (rtl/demux/hue_select) and the routes and local addresses of a tcam plane (hue_tcam_plane).
-// Rows are registers. A row is written in one clock; a key in that clock meets the old row, whole.
+// Place: hue_ternary_table, which keeps the rows themselves. The key is cut into digits of 4 bits; for each digit a
+// memory of 16 words says which rows agree with which value of it (the transposed rows), and a row matches when all
+// digits do. So a row takes no flip-flops but one, and four rows and a digit are one 16 x 4 memory of an FPGA's LUTs.
+// Such a memory is written by words of four rows: after a write the four rows are looked at again, one a clock, for
+// each value of a digit. Meanwhile `wait_o`: nothing may be asked, so that a key meets either the old row or the new
+// one, whole.
 //
-// Latency: 2 clocks in which `en_i` is 1. Throughput: one key a clock.
+// Latency: 2 clocks in which `en_i` is 1. Throughput: one key a clock. A write: `WriteClocks` clocks of `wait_o`.
+// Source: Jiang, Prasanna, "Scalable ternary content addressable memories implemented on FPGA", 2013 (the
+// transposition).
 module hue_tcam #(
     parameter int unsigned Rows    = 32,
     parameter int unsigned KeyBits = 32,
-    localparam int unsigned AddrBits = Rows > 1 ? $clog2(Rows) : 1
+    localparam int unsigned AddrBits = $clog2(Rows)
 ) (
     input  logic                clk_i,
     input  logic                rst_ni,
-    input  logic                write_i,
+    input  logic                write_i,       // row `write_addr_i` is new: from the next clock on it can be looked at
     input  logic [AddrBits-1:0] write_addr_i,
     input  logic                write_used_i,
-    input  logic [KeyBits-1:0]  write_value_i,
-    input  logic [KeyBits-1:0]  write_mask_i,  // 1: the row cares
-    input  logic                en_i,
+    output logic                wait_o,
+    output logic                look_o,        // which row is looked at; the two below are of the clock before
+    output logic [AddrBits-1:0] look_addr_o,
+    input  logic [KeyBits-1:0]  value_i,
+    input  logic [KeyBits-1:0]  mask_i,        // 1: the row cares
+    input  logic                en_i,          // only without `wait_o`
     input  logic                valid_i,
     input  logic [KeyBits-1:0]  key_i,
-    output logic                hit_o,   // 0 without `valid_i`
-    output logic [AddrBits-1:0] addr_o   // of the hit
+    output logic                hit_o,         // 0 without `valid_i`
+    output logic [AddrBits-1:0] addr_o         // of the hit
 );
-  // Keys are compared in words and rows looked through in groups, so that a simulator needs no wide arithmetic.
-  localparam int unsigned WordBits = 64;
-  localparam int unsigned Words = (KeyBits + WordBits - 1) / WordBits;
-  localparam int unsigned GroupRows = 32;
-  localparam int unsigned Groups = (Rows + GroupRows - 1) / GroupRows;
+  localparam int unsigned DigitBits = 4;
+  localparam int unsigned Digits = (KeyBits + DigitBits - 1) / DigitBits;
+  localparam int unsigned Together = 4;  // rows in a word
+  localparam int unsigned Words = Rows / Together;
+  localparam int unsigned Looks = Together << DigitBits;
+  localparam int unsigned WriteClocks = Looks + 1;
 
-  typedef logic [Groups-1:0][GroupRows-1:0] rows_t;
+  if (Rows < 2 * Together || Rows % Together != 0) begin : gen_check
+    $fatal(1, "hue_tcam: Rows is %0d, a multiple of %0d, at least %0d", Rows, Together, 2 * Together);
+  end
 
-  logic [Words*WordBits-1:0] key, value, mask;
-  rows_t [Words-1:0] agree_q;
-  rows_t used_q, used1_q, match;
+  typedef logic [Words-1:0][Together-1:0] rows_t;
+  typedef logic [Digits-1:0][DigitBits-1:0] digits_t;
+
+  // ---- writing: `at` counts values of a digit, and rows below them
+  logic busy_q, looked_q, store;
+  logic [DigitBits+1:0] at_q, looked_at_q;
+  logic [AddrBits-3:0] word_q;
+  logic [DigitBits-1:0] digit;
+  digits_t value, mask, key;
+  assign value = (Digits * DigitBits)'(value_i);
+  assign mask  = (Digits * DigitBits)'(mask_i);
+  assign key   = (Digits * DigitBits)'(key_i);
+  assign wait_o      = busy_q || looked_q;
+  assign look_o      = busy_q;
+  assign look_addr_o = {word_q, at_q[1:0]};
+  assign digit       = looked_at_q[DigitBits+1:2];
+  assign store       = looked_q && looked_at_q[1:0] == 2'(Together - 1);
+
+  always_ff @(posedge clk_i) begin
+    looked_at_q <= at_q;
+    if (!rst_ni) begin
+      busy_q   <= 1'b0;
+      looked_q <= 1'b0;
+      at_q     <= '0;
+    end else begin
+      looked_q <= busy_q;
+      if (write_i) busy_q <= 1'b1;
+      else if (at_q == '1) busy_q <= 1'b0;
+      if (busy_q) at_q <= at_q + 1'b1;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (write_i) word_q <= write_addr_i[AddrBits-1:2];
+  end
+
+  // ---- 1: rows that agree in all digits
+  rows_t [Digits-1:0] agree;
+  for (genvar d = 0; d < Digits; d++) begin : gen_digit
+    rows_t words_q[1<<DigitBits];
+    logic [Together-2:0] fresh_q;
+    logic fresh;
+    assign fresh = looked_q && ((digit ^ value[d]) & mask[d]) == '0;
+    always_ff @(posedge clk_i) begin
+      if (looked_q) fresh_q <= {fresh, fresh_q[Together-2:1]};
+    end
+    always_ff @(posedge clk_i) begin
+      if (store) words_q[digit][word_q] <= {fresh, fresh_q};
+    end
+    assign agree[d] = words_q[key[d]];
+  end
+
+  rows_t used_q, match, match_q;
   logic valid_q;
-
-  assign key   = (Words * WordBits)'(key_i);
-  assign value = (Words * WordBits)'(write_value_i);
-  assign mask  = (Words * WordBits)'(write_mask_i);
-
-  // ---- 1: rows that agree in a word
-  for (genvar word = 0; word < Words; word++) begin : gen_word
-    logic [WordBits-1:0] value_q[Rows];
-    logic [WordBits-1:0] mask_q[Rows];
-
-    function automatic rows_t agree(logic [WordBits-1:0] sought);
-      rows_t rows;
-      logic [GroupRows-1:0] group;
-      rows = '0;
-      for (int unsigned g = 0; g < Groups; g++) begin
-        group = '0;
-        for (int unsigned i = 0; i < GroupRows; i++) begin
-          if (g * GroupRows + i < Rows) begin
-            group[i] = ((sought ^ value_q[g*GroupRows+i]) & mask_q[g*GroupRows+i]) == '0;
-          end
-        end
-        rows[g] = group;
-      end
-      return rows;
-    endfunction
-
-    always_ff @(posedge clk_i) begin
-      if (write_i) begin
-        value_q[write_addr_i] <= value[word*WordBits+:WordBits];
-        mask_q[write_addr_i]  <= mask[word*WordBits+:WordBits];
-      end
-    end
-    always_ff @(posedge clk_i) begin
-      if (en_i && valid_i) agree_q[word] <= agree(key[word*WordBits+:WordBits]);
-    end
+  always_comb begin
+    match = used_q;
+    for (int unsigned d = 0; d < Digits; d++) match = match & agree[d];
   end
 
   // ---- 2: the lowest of them
-  always_comb begin
-    match = used1_q;
-    for (int unsigned word = 0; word < Words; word++) match = match & agree_q[word];
-  end
-
   function automatic logic [AddrBits-1:0] lowest(rows_t rows);
-    logic [GroupRows-1:0] group;
-    logic [31:0] base, place;
-    group = '0;
-    base  = '0;
+    logic [AddrBits-1:0] place;
     place = '0;
-    for (int unsigned g = 0; g < Groups; g++) begin
-      if (rows[Groups-1-g] != '0) begin
-        group = rows[Groups-1-g];
-        base  = (Groups - 1 - g) * GroupRows;
+    for (int unsigned w = 0; w < Words; w++) begin
+      for (int unsigned r = 0; r < Together; r++) begin
+`ifdef HUE_PLANT_TCAM_ORDER
+        if (rows[w][r]) place = AddrBits'(Together * w + r);
+`else
+        if (rows[Words-1-w][Together-1-r]) place = AddrBits'(Rows - 1 - Together * w - r);
+`endif
       end
     end
-    for (int unsigned i = 0; i < GroupRows; i++) begin
-`ifdef HUE_PLANT_TCAM_ORDER
-      if (group[i]) place = i;
-`else
-      if (group[GroupRows-1-i]) place = GroupRows - 1 - i;
-`endif
-    end
-    return AddrBits'(base + place);
+    return place;
   endfunction
 
   always_ff @(posedge clk_i) begin
@@ -105,15 +122,26 @@ module hue_tcam #(
       valid_q <= 1'b0;
       hit_o   <= 1'b0;
     end else begin
-      if (write_i) used_q[32'(write_addr_i)/GroupRows][32'(write_addr_i)%GroupRows] <= write_used_i;
+      if (write_i) used_q[write_addr_i[AddrBits-1:2]][write_addr_i[1:0]] <= write_used_i;
       if (en_i) begin
         valid_q <= valid_i;
-        hit_o   <= valid_q && match != '0;
+        hit_o   <= valid_q && match_q != '0;
       end
     end
   end
   always_ff @(posedge clk_i) begin
-    if (en_i && valid_i) used1_q <= used_q;
-    if (en_i && valid_q) addr_o <= lowest(match);
+    if (en_i && valid_i) match_q <= match;
+    if (en_i && valid_q) addr_o <= lowest(match_q);
   end
+
+`ifndef SYNTHESIS
+  logic [6:0] waited_q;
+  always_ff @(posedge clk_i) begin
+    waited_q <= wait_o ? waited_q + 7'd1 : '0;
+    if (rst_ni) begin
+      assert (!(wait_o && (en_i || write_i))) else $error("hue_tcam: asked or written while it is written");
+      if (wait_o) assert (32'(waited_q) < WriteClocks) else $error("hue_tcam: clocks of a write");
+    end
+  end
+`endif
 endmodule

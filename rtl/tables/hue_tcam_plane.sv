@@ -1,5 +1,5 @@
-// The tables of one plane in the papers' arrangement: a ternary memory of routes, a filter of the router's own addresses
-// and the next hops with their MAC addresses.
+// The tables of one plane in the papers' arrangement: a ternary memory of routes, a filter of the router's own
+// addresses and the next hops with their MAC addresses.
 //
 // Place: hue_ipv4, one instance a plane. A connected prefix costs one route row, a local address none.
 // `gate_i` stops the plane once what is in it has left; its rows can be written all the while.
@@ -20,58 +20,47 @@ module hue_tcam_plane
     input  hue_pkg::tbl_req_t tbl_req_i,
     output hue_pkg::tbl_rsp_t tbl_rsp_o,
     output logic              error_o,
+    output logic              wait_o,  // the host is at a table: `en_i` must be 0
     input  logic              gate_i,
     input  logic              en_i,
     input  logic              valid_i,
     input  logic [31:0]       key_i,
     output row_hop_t          hop_o
 );
-  localparam int unsigned RouteBits = RouteRows > 1 ? $clog2(RouteRows) : 1;
-  localparam int unsigned LocalBits = LocalRows > 1 ? $clog2(LocalRows) : 1;
   localparam int unsigned HopBits = HopRows > 1 ? $clog2(HopRows) : 1;
 
   hue_pkg::tbl_rsp_t route_rsp, local_rsp, hop_rsp;
-  row_route_t route_row, route;
-  row_local_t local_row, unused_local_data;
+  row_route_t route_row;
+  row_local_t local_row;
   row_hop_t unused_hop_data, hop;
-  logic route_write, local_write, unused_hop_write, route_error, hop_error, unused_local_error;
-  logic [RouteBits-1:0] route_addr, route_hit_addr;
-  logic [LocalBits-1:0] local_addr, unused_local_hit_addr;
+  logic [15:0] route;  // its next hop
+  logic unused_hop_write, route_error, hop_error, unused_local_error, unused_local_result;
+  logic route_wait, local_wait, hop_wait;
   logic [HopBits-1:0] unused_hop_addr;
-  logic route_hit, local_hit, move, unused_route;
+  logic route_hit, local_hit, move, unused_rows;
   logic [4:1] valid_q;
 
   // Gated when empty: what is inside would be lost.
   assign move = en_i && !(gate_i && valid_q == '0);
 
-  // ---- 1, 2: which rows match
-  hue_tcam #(.Rows(RouteRows), .KeyBits(32)) u_routes (
-    .clk_i, .rst_ni, .write_i(route_write), .write_addr_i(route_addr), .write_used_i(route_row.valid),
-    .write_value_i(route_row.value), .write_mask_i(route_row.mask),
-    .en_i(move), .valid_i, .key_i, .hit_o(route_hit), .addr_o(route_hit_addr)
-  );
-  hue_tcam #(.Rows(LocalRows), .KeyBits(32)) u_locals (
-    .clk_i, .rst_ni, .write_i(local_write), .write_addr_i(local_addr), .write_used_i(local_row.valid),
-    .write_value_i(local_row.addr), .write_mask_i('1),
-    .en_i(move), .valid_i, .key_i, .hit_o(local_hit), .addr_o(unused_local_hit_addr)
-  );
-  // What the host reads back.
-  hue_table #(
-    .Id(TABLE_LOCAL), .First(Plane * LocalRows), .Rows(LocalRows), .Total(Planes * LocalRows), .Width($bits(row_local_t))
-  ) u_local (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(local_rsp),
-    .write_o(local_write), .write_addr_o(local_addr), .write_data_o(local_row),
-    .en_i(1'b0), .addr_i('0), .data_o(unused_local_data), .error_o(unused_local_error)
-  );
-
-  // ---- 3: the route's next hop
-  assign unused_route = &{1'b0, route, route_row};
-  hue_table #(
-    .Id(TABLE_ROUTE), .First(Plane * RouteRows), .Rows(RouteRows), .Total(Planes * RouteRows), .Width($bits(row_route_t))
+  // ---- 1 to 3: which rows match, and the route's next hop
+  assign unused_rows = &{1'b0, route_row, local_row};
+  assign wait_o      = route_wait || local_wait || hop_wait;
+  hue_ternary_table #(
+    .Id(TABLE_ROUTE), .First(Plane * RouteRows), .Rows(RouteRows), .Total(Planes * RouteRows),
+    .Width($bits(row_route_t)), .KeyBits(32), .ResultBits(16)
   ) u_route (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(route_rsp),
-    .write_o(route_write), .write_addr_o(route_addr), .write_data_o(route_row),
-    .en_i(move), .addr_i(route_hit_addr), .data_o(route), .error_o(route_error)
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(route_rsp), .wait_o(route_wait),
+    .row_o(route_row), .value_i(route_row.value), .mask_i(route_row.mask),
+    .en_i(move), .valid_i, .key_i, .hit_o(route_hit), .result_o(route), .error_o(route_error)
+  );
+  hue_ternary_table #(
+    .Id(TABLE_LOCAL), .First(Plane * LocalRows), .Rows(LocalRows), .Total(Planes * LocalRows),
+    .Width($bits(row_local_t)), .KeyBits(32), .ResultBits(1)
+  ) u_local (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(local_rsp), .wait_o(local_wait),
+    .row_o(local_row), .value_i(local_row.addr), .mask_i('1),
+    .en_i(move), .valid_i, .key_i, .hit_o(local_hit), .result_o(unused_local_result), .error_o(unused_local_error)
   );
 
   // ---- 4: its row
@@ -80,7 +69,7 @@ module hue_tcam_plane
   ) u_hop (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
     .write_o(unused_hop_write), .write_addr_o(unused_hop_addr), .write_data_o(unused_hop_data),
-    .en_i(move), .addr_i(route.hop[HopBits-1:0]), .data_o(hop), .error_o(hop_error)
+    .wait_o(hop_wait), .en_i(move), .addr_i(route[HopBits-1:0]), .data_o(hop), .error_o(hop_error)
   );
 
   logic [4:3] hit_q, local_q;
@@ -90,7 +79,7 @@ module hue_tcam_plane
   end
   always_ff @(posedge clk_i) begin
     if (move) begin
-      hit_q   <= {hit_q[3] && 32'(route.hop) < HopRows, route_hit};
+      hit_q   <= {hit_q[3] && 32'(route) < HopRows, route_hit};
       local_q <= {local_q[3], local_hit};
     end
   end

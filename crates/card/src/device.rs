@@ -10,7 +10,7 @@ use crate::generated as regs;
 use crate::registers::Registers;
 use crate::rows::{ROW_WORDS, Row, Table, Words};
 
-/// Reads of the result of a table access before the card counts as broken; the card itself gives up after 64 clocks.
+/// Reads of the result of a table access before the card counts as broken; the card itself gives up after 100 clocks.
 const POLLS_MAX: usize = 1000;
 /// Most planes an image can have.
 const PLANES_MAX: u32 = 16;

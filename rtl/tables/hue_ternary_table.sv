@@ -1,0 +1,95 @@
+// A table of ternary rows: the host writes and reads rows, packets ask for the lowest row that matches, and what it
+// says.
+//
+// Place: design select (rtl/demux/hue_select), routes and local addresses of a tcam plane (hue_tcam_plane). The
+// lowest bit of a row says whether it counts; its highest `ResultBits` bits are its result. What it matches is for
+// the instance to say: it gets a row at `row_o` and gives back value and mask in the same clock.
+// After reset no row counts and all read as zero. A result is kept with a parity bit.
+//
+// Latency: 2 clocks in which `en_i` is 1 until `hit_o`, one more until `result_o`. Throughput: a key a clock; a write
+// of a row takes 65 clocks of `wait_o`, in which `en_i` must be 0 and an access to this table is held back.
+module hue_ternary_table #(
+    parameter logic [7:0]  Id         = 8'd0,
+    parameter int unsigned First      = 0,
+    parameter int unsigned Rows       = 32,
+    parameter int unsigned Total      = First + Rows,
+    parameter int unsigned Width      = 33,
+    parameter int unsigned KeyBits    = 32,
+    parameter int unsigned ResultBits = 1
+) (
+    input  logic                  clk_i,
+    input  logic                  rst_ni,
+    input  hue_pkg::tbl_req_t     tbl_req_i,
+    output hue_pkg::tbl_rsp_t     tbl_rsp_o,
+    output logic                  wait_o,
+    output logic [Width-1:0]      row_o,
+    input  logic [KeyBits-1:0]    value_i,
+    input  logic [KeyBits-1:0]    mask_i,
+    input  logic                  en_i,
+    input  logic                  valid_i,
+    input  logic [KeyBits-1:0]    key_i,
+    output logic                  hit_o,
+    output logic [ResultBits-1:0] result_o,  // means something one clock after `hit_o`
+    output logic                  error_o    // of `result_o`
+);
+  localparam int unsigned AddrBits = $clog2(Rows);
+  if (Width < 2 || Width > 256 || ResultBits > Width) begin : gen_check
+    $fatal(1, "hue_ternary_table: Width is %0d, 2 to 256; ResultBits %0d", Width, ResultBits);
+  end
+
+  // ---- the rows, as the host knows them
+  (* ram_style = "block" *) logic [Width-1:0] rows_q[Rows];
+  logic [Rows-1:0] written_q;
+  logic start, write, read_q, known_q, look;
+  logic [AddrBits-1:0] host_addr, look_addr, addr, hit_addr;
+  logic [Width-1:0] data, row_q, host_row;
+  hue_pkg::tbl_req_t req;
+
+  always_comb begin
+    req = tbl_req_i;
+    if (wait_o) req.valid = 1'b0;
+  end
+  hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total)) u_port (
+    .clk_i, .rst_ni, .tbl_req_i(req), .tbl_rsp_o, .start_o(start), .addr_o(host_addr),
+    .done_i(read_q || write), .rdata_i(256'(host_row))
+  );
+  assign write    = start && tbl_req_i.write;
+  assign data     = tbl_req_i.wdata[Width-1:0];
+  assign addr     = look ? look_addr : host_addr;
+  assign host_row = known_q ? row_q : '0;
+  assign row_o    = row_q;
+
+  always_ff @(posedge clk_i) begin
+    if (write) rows_q[addr] <= data;
+    else if (look || start) row_q <= rows_q[addr];
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      written_q <= '0;
+      read_q    <= 1'b0;
+      known_q   <= 1'b0;
+    end else begin
+      if (write) written_q[host_addr] <= 1'b1;
+      read_q <= start && !tbl_req_i.write;
+      if (start) known_q <= written_q[host_addr];
+    end
+  end
+
+  hue_tcam #(.Rows(Rows), .KeyBits(KeyBits)) u_match (
+    .clk_i, .rst_ni, .write_i(write), .write_addr_i(host_addr), .write_used_i(data[0]), .wait_o,
+    .look_o(look), .look_addr_o(look_addr), .value_i, .mask_i,
+    .en_i, .valid_i, .key_i, .hit_o, .addr_o(hit_addr)
+  );
+
+  // ---- what a row says, parity highest
+  logic [ResultBits-1:0] result;
+  logic [ResultBits:0] results_q[Rows];
+  logic [ResultBits:0] result_q;
+  assign result = data[Width-1-:ResultBits];
+  always_ff @(posedge clk_i) begin
+    if (write) results_q[host_addr] <= {^result, result};
+    if (en_i) result_q <= results_q[hit_addr];
+  end
+  assign result_o = result_q[ResultBits-1:0];
+  assign error_o  = ^result_q;
+endmodule
