@@ -1,0 +1,80 @@
+// Proof harness of hue_cpu_insert: what leaves is a stream and as many frames as came in, with a header where there is one.
+//
+// Place: scripts/formal; what comes in obeys the rules of a stream and is stable over a frame where it says so.
+module hue_cpu_insert_formal
+  import hue_pkg::*;
+#(
+  parameter int unsigned BusBytes = 8,
+  localparam int unsigned ByteBits = $clog2(BusBytes + 1)
+) (
+  input logic                  clk_i,
+  input logic                  rst_ni,
+  input logic                  s_valid_i,
+  input logic [8*BusBytes-1:0] s_data_i,
+  input logic                  s_last_i,
+  input logic [ByteBits-1:0]   s_bytes_i,
+  input hue_departure_t        s_departure_i,
+  input logic                  s_to_cpu_i,
+  input hue_cpu_header_t       s_header_i,
+  input logic                  m_ready_i
+);
+  logic                  s_ready_o, m_valid_o, m_last_o;
+  logic [8*BusBytes-1:0] m_data_o;
+  logic [ByteBits-1:0]   m_bytes_o;
+  hue_departure_t        m_departure_o;
+  hue_cpu_insert #(.BusBytes(BusBytes)) u_dut (.*);
+
+  logic begun_q, inside_q, out_inside_q;
+  typedef logic [$bits(hue_departure_t)+$bits(hue_cpu_header_t):0] side_t;
+  side_t side, side_q;
+  assign side = {s_departure_i, s_header_i, s_to_cpu_i};
+  hue_stream_rules #(.Assume(1'b1), .Bits(8 * BusBytes + $bits(side_t)), .BusBytes(BusBytes)) u_in (
+    .clk_i, .rst_ni, .valid_i(s_valid_i), .ready_i(s_ready_o), .last_i(s_last_i), .bytes_i(s_bytes_i),
+    .payload_i({s_data_i, side})
+  );
+  hue_stream_rules #(.Bits(8 * BusBytes + $bits(hue_departure_t)), .BusBytes(BusBytes)) u_out (
+    .clk_i, .rst_ni, .valid_i(m_valid_o), .ready_i(m_ready_i), .last_i(m_last_o), .bytes_i(m_bytes_o),
+    .payload_i({m_data_o, m_departure_o})
+  );
+
+  // Bytes of the present frame, modulo a power of two: those taken from it, its header, those that left.
+  logic [7:0] in_q, in_d, out_q, out_d;
+  logic       s_fire, m_fire;
+  assign s_fire = s_valid_i && s_ready_o;
+  assign m_fire = m_valid_o && m_ready_i;
+  assign in_d = in_q + (s_fire ? 8'(s_bytes_i) : 8'd0);
+  assign out_d = out_q + (m_fire ? 8'(m_bytes_o) : 8'd0);
+
+  initial begun_q = 1'b0;
+  always_ff @(posedge clk_i) begin
+    begun_q <= 1'b1;
+    if (s_valid_i && !inside_q) side_q <= side;
+    if (!rst_ni) begin
+      inside_q <= 1'b0;
+      out_inside_q <= 1'b0;
+      in_q <= '0;
+      out_q <= '0;
+    end else begin
+      if (s_fire) inside_q <= !s_last_i;
+      if (m_fire) out_inside_q <= !m_last_o;
+      in_q <= s_fire && s_last_i ? '0 : in_d;
+      out_q <= m_fire && m_last_o ? '0 : out_d;
+    end
+  end
+
+  always_comb begin
+    if (!begun_q) assume (!rst_ni);
+    if (begun_q && rst_ni && s_valid_i && inside_q) assume (side == side_q);
+    if (begun_q && rst_ni) begin
+      // A frame leaves with the last beat that is taken of it: no frame is lost, split or joined.
+      assert ((s_fire && s_last_i) == (m_fire && m_last_o));
+      if (m_fire && m_last_o) assert (out_d == in_d + (s_to_cpu_i ? 8'(CpuHeaderBytes) : 8'd0));
+      if (m_valid_o) assert (m_departure_o.len == s_departure_i.len + (s_to_cpu_i ? 14'(CpuHeaderBytes) : 14'd0));
+      // The header comes first.
+      if (m_valid_o && !out_inside_q && s_to_cpu_i) begin
+        assert (m_data_o[7:0] == s_header_i[8*CpuHeaderBytes-1-:8]);
+        assert (m_data_o[8*7+:8] == s_header_i[8*(CpuHeaderBytes-8)+:8]);
+      end
+    end
+  end
+endmodule

@@ -1,0 +1,149 @@
+// Proof harness of hue_output_queues: the frames of a network leave by their port in the order in which they were let in,
+// each once, whole and unaltered, whatever other networks send.
+//
+// Place: scripts/formal; inputs are free but that frames are as long as they say. `mark_i` picks any one frame as it is
+// let in. Tags carry the network, so that the harness sees whose a frame is that leaves.
+module hue_output_queues_formal
+  import hue_pkg::*;
+#(
+  parameter int unsigned BusBytes = 2,
+  parameter int unsigned Nets = 2,
+  parameter int unsigned Cells = 4,
+  parameter int unsigned QuantumBytes = 4,
+  localparam int unsigned ByteBits = $clog2(BusBytes + 1)
+) (
+  input logic                          clk_i,
+  input logic                          rst_ni,
+  input logic                          offline_i,  // taken while in reset
+  input logic                          s_valid_i,
+  input logic [8*BusBytes-1:0]         s_data_i,
+  input logic [$clog2(Ports)-1:0]      port_i,
+  input logic                          net_i,
+  input logic                          tag_i,
+  input logic [$clog2(FrameBytesMax):0] len_i,
+  input logic [Ports-1:0]              m_ready_i,
+  input logic                          mark_i
+);
+  localparam int unsigned BeatsMax = FrameBytesMax / BusBytes;
+  localparam int unsigned BeatBits = $clog2(BeatsMax);
+  typedef logic [$clog2(Cells):0] count_t;
+  typedef logic [BeatBits-1:0]    beat_t;
+
+  logic                             offline_q, s_ready, s_last, dropped, idle, begun_q, stalled_q, inside_q, lost_q;
+  hue_departure_t                   departure, departure_q;
+  logic [Ports-1:0]                 m_valid, m_last, sent;
+  logic [Ports-1:0][8*BusBytes-1:0] m_data;
+  logic [Ports-1:0][ByteBits-1:0]   m_bytes;
+  logic [Ports-1:0][31:0]           m_tag;
+  logic [Ports-1:0][13:0]           sent_len;
+  beat_t                            beat_q;
+  logic [8*BusBytes-1:0]            data_q;
+
+  // The frame that is offered: it says what it is with its first beat.
+  always_comb begin
+    departure = departure_q;
+    if (!inside_q) departure = '{port: 3'(port_i), net: 6'(net_i), tag: {30'd0, tag_i, net_i}, len: 14'(len_i)};
+  end
+  assign s_last = (32'(beat_q) + 1) * BusBytes >= 32'(departure.len);
+
+  hue_output_queues #(.BusBytes(BusBytes), .Nets(Nets), .Cells(Cells), .QuantumBytes(QuantumBytes)) u_dut (
+    .clk_i, .rst_ni, .offline_i(offline_q), .s_valid_i, .s_ready_o(s_ready), .s_data_i, .s_last_i(s_last),
+    .s_departure_i(departure), .m_valid_o(m_valid), .m_ready_i, .m_data_o(m_data), .m_bytes_o(m_bytes),
+    .m_last_o(m_last), .m_tag_o(m_tag), .dropped_o(dropped), .sent_o(sent), .sent_len_o(sent_len), .idle_o(idle)
+  );
+  for (genvar p = 0; p < Ports; p++) begin : g_rules
+    hue_stream_rules #(.Bits(8 * BusBytes + 32), .BusBytes(BusBytes)) u_out (
+      .clk_i, .rst_ni, .valid_i(m_valid[p]), .ready_i(m_ready_i[p]), .last_i(m_last[p]), .bytes_i(m_bytes[p]),
+      .payload_i({m_data[p], m_tag[p]})
+    );
+  end
+
+  // Frames inside, by port and network; the marked one, how many of its queue are before it, and what of it left.
+  count_t [Ports-1:0][1:0]              inside_count_q;
+  logic                                 marked_q, coming_q, fire, out, mine;
+  hue_departure_t                       mark_q;
+  count_t                               before_q;
+  logic [BeatsMax-1:0][8*BusBytes-1:0]  words_q;
+  logic [Ports-1:0][BeatBits-1:0]       out_beat_q;
+  logic [8*BusBytes-1:0]                mask;
+  assign fire = s_valid_i && s_ready;
+  // The marked frame is leaving: it is the first of its queue, and its port sends one of its network.
+  assign out = m_valid[mark_q.port] && m_tag[mark_q.port][0] == mark_q.net[0];
+  assign mine = marked_q && out && before_q == '0;
+  always_comb begin
+    for (int unsigned b = 0; b < BusBytes; b++) mask[8*b+:8] = b < 32'(m_bytes[mark_q.port]) ? '1 : '0;
+  end
+
+  // The frame that comes in is the marked one.
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || (fire && s_last)) coming_q <= 1'b0;
+    else if (fire && !inside_q) coming_q <= mark_i && !marked_q && !dropped;
+  end
+
+  initial begun_q = 1'b0;
+  always_ff @(posedge clk_i) begin
+    begun_q <= 1'b1;
+    departure_q <= departure;
+    data_q <= s_data_i;
+    if (!rst_ni) begin
+      offline_q <= offline_i;
+      stalled_q <= 1'b0;
+      inside_q <= 1'b0;
+      lost_q <= 1'b0;
+      beat_q <= '0;
+      marked_q <= 1'b0;
+      inside_count_q <= '0;
+      out_beat_q <= '0;
+    end else begin
+      stalled_q <= s_valid_i && !s_ready;
+      if (fire) begin
+        inside_q <= !s_last;
+        lost_q <= (inside_q ? lost_q : dropped) && !s_last;
+        beat_q <= s_last ? '0 : beat_q + 1'b1;
+      end
+      for (int unsigned p = 0; p < Ports; p++) begin
+        if (m_valid[p] && m_ready_i[p]) out_beat_q[p] <= m_last[p] ? '0 : out_beat_q[p] + 1'b1;
+        for (int unsigned n = 0; n < 2; n++) begin
+          inside_count_q[p][n] <= inside_count_q[p][n]
+            + count_t'(fire && s_last && !(inside_q ? lost_q : dropped) && departure.port == 3'(p) && departure.net == 6'(n))
+            - count_t'(m_valid[p] && m_ready_i[p] && m_last[p] && m_tag[p][0] == 1'(n));
+        end
+      end
+      if (fire && !inside_q && mark_i && !marked_q && !dropped) begin
+        marked_q <= 1'b1;
+        mark_q <= departure;
+        before_q <= inside_count_q[departure.port][departure.net[0]]
+          - count_t'(sent[departure.port] && m_tag[departure.port][0] == departure.net[0]);
+        words_q[0] <= s_data_i;
+      end else if (marked_q) begin
+        // Beats that follow, while its frame is still coming in.
+        if (fire && inside_q && coming_q) words_q[beat_q] <= s_data_i;
+        if (out && m_ready_i[mark_q.port] && m_last[mark_q.port]) begin
+          before_q <= before_q - 1'b1;
+          marked_q <= before_q != '0;
+        end
+      end
+    end
+  end
+  always_comb begin
+    assume (rst_ni == begun_q);
+    assume (32'(port_i) < Ports && len_i != '0 && 32'(len_i) <= FrameBytesMax);
+    if (begun_q && stalled_q) assume (s_valid_i && s_data_i == data_q && departure == departure_q);
+    if (begun_q) begin
+      // Nothing leaves that did not come.
+      for (int unsigned p = 0; p < Ports; p++) begin
+        if (m_valid[p]) assert (inside_count_q[p][m_tag[p][0]] != '0);
+      end
+      // The marked frame leaves in its turn, unaltered.
+      if (mine) begin
+        assert (m_tag[mark_q.port] == mark_q.tag && sent_len[mark_q.port] == mark_q.len);
+        assert (((m_data[mark_q.port] ^ words_q[out_beat_q[mark_q.port]]) & mask) == '0);
+        assert (m_last[mark_q.port] == ((32'(out_beat_q[mark_q.port]) + 1) * BusBytes >= 32'(mark_q.len)));
+        if (m_last[mark_q.port]) assert (14'(32'(out_beat_q[mark_q.port]) * BusBytes) + 14'(m_bytes[mark_q.port]) == mark_q.len);
+      end
+      // Nothing stays behind, and offline nothing is dropped.
+      if (idle) assert (inside_count_q == '0);
+      if (offline_q) assert (!dropped);
+    end
+  end
+endmodule
