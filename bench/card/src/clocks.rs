@@ -4,25 +4,32 @@ use hue_card::Images;
 use hue_lab::{Measured, Offer, Rate};
 use serde_json::{Value, json};
 
+use crate::Settings;
 use crate::networks::{Load, PORTS, card};
 use crate::report::{Section, round};
-use crate::{IMAGES, Settings};
 
 /// Frames without check sequence that the reference router was measured with, and its cycles for each.
 const REFERENCE: [(u16, f64); 3] = [(64, 10.0), (128, 18.0), (1500, 189.0)];
 /// What is aimed at for 64 bytes, image by image.
-const AIMS: [f64; 3] = [8.4, 2.1, 1.1];
+const AIMS: [(&str, f64); 3] = [("tcam1", 8.4), ("default", 2.1), ("wide", 1.1)];
 /// Bytes of a check sequence.
 const FCS_BYTES: u16 = 4;
 const GIGABIT: u64 = 1_000_000_000;
 
 /// Cycles a packet when every port offers all that the card takes.
-pub fn busy(images: &Images) -> Result<Section, String> {
+pub fn busy(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
     let columns = [
-        "contestant", "networks", "bytes in the card", "cycles a packet", "aim, at most", "clock MHz", "Mpps",
+        "contestant",
+        "networks",
+        "bytes in the card",
+        "cycles a packet",
+        "aim, at most",
+        "clock MHz",
+        "Mpps",
     ];
-    let mut section = Section::new("Cycles a packet, all four ports busy", &columns);
-    for (image, aim) in IMAGES.into_iter().zip(AIMS) {
+    let mut section = Section::new(title, &columns);
+    for image in settings.images.iter().copied() {
+        let aim = AIMS.iter().find(|(name, _)| *name == image).map(|(_, aim)| *aim);
         for networks in counts(image) {
             for (bytes, _) in [(60, 0.0)].into_iter().chain(REFERENCE) {
                 let load = Load::of(bytes + FCS_BYTES, Offer::Max, None, 400)?;
@@ -44,7 +51,15 @@ pub fn busy(images: &Images) -> Result<Section, String> {
     for (bytes, cycles) in REFERENCE {
         let name = "NetFPGA-1G reference router, output_port_lookup alone, measured before";
         let mhz = 62.5;
-        let row = [json!(name), json!(1), json!(bytes), json!(cycles), Value::Null, json!(mhz), round(mhz / cycles, 3)];
+        let row = [
+            json!(name),
+            json!(1),
+            json!(bytes),
+            json!(cycles),
+            Value::Null,
+            json!(mhz),
+            round(mhz / cycles, 3),
+        ];
         section.row(row.into());
     }
     section.note(
@@ -61,15 +76,15 @@ fn counts(image: &str) -> &'static [u16] {
 }
 
 /// Four ports at 1 Gbit/s, in and out: whether anything is lost.
-pub fn line_rate(images: &Images, settings: &Settings) -> Result<Section, String> {
+pub fn line_rate(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
     let columns = ["image", "lengths", "experiments", "frames offered", "lost", "lost in"];
-    let mut section = Section::new("Line rate, four ports at 1 Gbit/s each way", &columns);
+    let mut section = Section::new(title, &columns);
     let named = [64, 65, 128, 256, 512, 1024, 1518];
     // Around every beat of every bus, and what divides nothing.
     let step = if settings.quick { 16 } else { 1 };
     let awkward: Vec<u16> = (64..=200).step_by(step).chain((201..=1518).step_by(37 * step)).collect();
     let rate = Rate::new(GIGABIT).ok_or("no rate")?;
-    for image in IMAGES {
+    for image in settings.images.iter().copied() {
         let mut all = named.map(|size| (size.to_string(), vec![size])).to_vec();
         all.push((format!("{} others from 64 to 1518", awkward.len()), awkward.clone()));
         for (name, sizes) in all {
@@ -85,7 +100,14 @@ pub fn line_rate(images: &Images, settings: &Settings) -> Result<Section, String
                 }
             }
             let places = if places.is_empty() { Value::Null } else { json!(places.trim_end()) };
-            section.row(vec![json!(image), json!(name), json!(sizes.len()), json!(offered), json!(lost), places]);
+            section.row(vec![
+                json!(image),
+                json!(name),
+                json!(sizes.len()),
+                json!(offered),
+                json!(lost),
+                places,
+            ]);
         }
     }
     section.note(
@@ -100,12 +122,13 @@ fn frames(measured: &Measured) -> u64 {
 }
 
 /// The highest rate of all four ports at once at which nothing is lost.
-pub fn sustained(images: &Images, settings: &Settings) -> Result<Section, String> {
-    let columns = ["image", "bytes", "Gbit/s a port", "Gbit/s in all", "Mpps", "of 10 Gbit/s", "of 25 Gbit/s"];
-    let mut section = Section::new("Highest rate without loss, all four ports", &columns);
+pub fn sustained(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
+    let columns =
+        ["image", "bytes", "Gbit/s a port", "Gbit/s in all", "Mpps", "of 10 Gbit/s", "of 25 Gbit/s"];
+    let mut section = Section::new(title, &columns);
     let all = [64, 65, 128, 256, 512, 1024, 1518, 9220];
     let sizes: &[u16] = if settings.quick { &[64, 1518] } else { &all };
-    for image in IMAGES {
+    for image in settings.images.iter().copied() {
         for size in sizes {
             let bits = highest(images, image, *size)?;
             let gbps = bits as f64 / 1e9;
@@ -149,14 +172,24 @@ fn highest(images: &Images, image: &str, size: u16) -> Result<u64, String> {
 }
 
 /// From a frame's first beat in to its first beat out, alone on the card and with all ports at 1 Gbit/s.
-pub fn latency(images: &Images) -> Result<Section, String> {
+pub fn latency(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
     let columns = [
-        "image", "bytes", "load", "first word cycles min", "median", "p99", "max", "ns median", "last word cycles median",
+        "image",
+        "bytes",
+        "load",
+        "first word cycles min",
+        "median",
+        "p99",
+        "max",
+        "ns median",
+        "last word cycles median",
     ];
-    let mut section = Section::new("Latency", &columns);
-    for image in IMAGES {
+    let mut section = Section::new(title, &columns);
+    for image in settings.images.iter().copied() {
         for size in [64, 1518] {
-            for (name, rate, ports) in [("one port, 50 Mbit/s", GIGABIT / 20, 1), ("four ports, 1 Gbit/s", GIGABIT, PORTS)] {
+            for (name, rate, ports) in
+                [("one port, 50 Mbit/s", GIGABIT / 20, 1), ("four ports, 1 Gbit/s", GIGABIT, PORTS)]
+            {
                 let offer = Offer::Rate(Rate::new(rate).ok_or("no rate")?);
                 let load = Load::of(size, offer, Rate::new(GIGABIT), 4000)?;
                 let measured = load.run(card(images, image, 1)?, ports)?;

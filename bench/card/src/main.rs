@@ -22,22 +22,36 @@ use std::process::{Command, ExitCode};
 
 use hue_card::Images;
 
-use crate::report::Report;
+use crate::report::{Report, Section};
 
 const HELP: &str = "\
 Measures the card, as its simulated twin.
 
-Usage: hue-bench-card card [--quick] [--rounds N] [--out DIR]
+Usage: hue-bench-card card [--quick] [--rounds N] [--only TEXT] [--image NAME] [--out DIR]
 
 Options:
   --quick     fewer lengths, three rounds
   --rounds N  rounds of the twin's speed, after one that warms up (default: 9)
+  --only TEXT tables whose titles have one of these texts, split by |
+  --image NAME  only this one of tcam1, default and wide
   --out DIR   where results go (default: results in the folder above)
 
-Exit codes: 0 measured, 1 failed, 2 usage. Needs Verilator: the images are made anew when they are stale.";
+The images are those in the folder that HUEPLANE_IMAGES names; without it they are made anew when they are stale, which needs
+Verilator. Exit codes: 0 measured, 1 failed, 2 usage.";
 
 /// The images that are measured.
-pub const IMAGES: [&str; 3] = ["tcam1", "default", "wide"];
+const IMAGES: [&str; 3] = ["tcam1", "default", "wide"];
+
+/// Measures one table, under its title.
+type Table = fn(&Images, &Settings, &str) -> Result<Section, String>;
+
+const TABLES: [(&str, Table); 5] = [
+    ("Cycles a packet, all four ports busy", clocks::busy),
+    ("Line rate, four ports at 1 Gbit/s each way", clocks::line_rate),
+    ("Highest rate without loss, all four ports", clocks::sustained),
+    ("Latency", clocks::latency),
+    ("Speed of the twin", speed::twin),
+];
 
 /// What the command line asked for.
 pub struct Settings {
@@ -45,13 +59,16 @@ pub struct Settings {
     pub quick: bool,
     /// Rounds of what is timed.
     pub rounds: usize,
+    /// Which images.
+    pub images: Vec<&'static str>,
+    only: Vec<String>,
     out: PathBuf,
 }
 
 impl Settings {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results");
-        let mut settings = Self { quick: false, rounds: 9, out };
+        let mut settings = Self { quick: false, rounds: 9, images: IMAGES.to_vec(), only: Vec::new(), out };
         let mut command = None;
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
@@ -60,6 +77,13 @@ impl Settings {
                 "--rounds" => {
                     let rounds = value()?.parse().ok().filter(|rounds| *rounds > 0);
                     settings.rounds = rounds.ok_or("--rounds: expected a number above 0")?;
+                }
+                "--only" => settings.only = value()?.split('|').map(str::to_owned).collect(),
+                "--image" => {
+                    let name = value()?;
+                    let known = IMAGES.into_iter().find(|image| *image == name);
+                    settings.images =
+                        vec![known.ok_or_else(|| format!("--image: no image '{name}' is measured"))?];
                 }
                 "--out" => settings.out = value()?.into(),
                 "--help" | "-h" => return Ok(None),
@@ -72,12 +96,17 @@ impl Settings {
 
     fn line(&self) -> String {
         let quick = if self.quick { " --quick" } else { "" };
-        format!("make bench ARGS=\"card{quick} --rounds {}\"", self.rounds)
+        let only =
+            if self.only.is_empty() { String::new() } else { format!(" --only '{}'", self.only.join("|")) };
+        format!("make bench ARGS=\"card{quick} --rounds {}{only}\"", self.rounds)
     }
 }
 
 /// The images, made when they are missing or stale.
 fn images() -> Result<Images, String> {
+    if let Some(folder) = std::env::var_os("HUEPLANE_IMAGES") {
+        return Ok(Images::in_folders(vec![folder.into()]));
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let script = root.join("scripts/images");
     let folder = match std::env::var_os("CARGO_TARGET_DIR") {
@@ -96,11 +125,11 @@ fn images() -> Result<Images, String> {
 fn run(settings: &Settings) -> Result<(), String> {
     let images = images()?;
     let mut report = Report::new("card", machine::facts(&settings.line()));
-    report.push(clocks::busy(&images)?);
-    report.push(clocks::line_rate(&images, settings)?);
-    report.push(clocks::sustained(&images, settings)?);
-    report.push(clocks::latency(&images)?);
-    report.push(speed::twin(&images, settings)?);
+    for (title, table) in TABLES {
+        if settings.only.is_empty() || settings.only.iter().any(|part| title.contains(part)) {
+            report.push(table(&images, settings, title)?);
+        }
+    }
     report.finish(&settings.out).map_err(|error| format!("results: {error}"))
 }
 

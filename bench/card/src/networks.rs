@@ -17,7 +17,8 @@ const FLOWS: u32 = 256;
 pub fn card(images: &Images, image: &str, networks: u16) -> Result<Card<Twin>, String> {
     let twin = images.load(image).and_then(|image| image.start());
     let mut card = twin.and_then(Card::new).map_err(|error| format!("{image}: {error}"))?;
-    let programs: Vec<Program> = (1..=networks).map(program).collect::<Option<_>>().ok_or("too many networks")?;
+    let programs: Vec<Program> =
+        (1..=networks).map(program).collect::<Option<_>>().ok_or("too many networks")?;
     card.load(&programs).map_err(|error| format!("{image}: {error}"))?;
     Ok(card)
 }

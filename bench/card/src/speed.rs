@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::measure::{Spread, interleave};
 use crate::networks::{card, frames};
 use crate::report::{Section, round};
-use crate::{IMAGES, Settings, machine};
+use crate::{Settings, machine};
 
 /// Frames that `hueplane run` hands over at once.
 const BATCH_FRAMES: usize = 1024;
@@ -30,14 +30,20 @@ struct Contestant {
 }
 
 /// Captures through the twin, as `hueplane run --on card` takes them.
-pub fn twin(images: &Images, settings: &Settings) -> Result<Section, String> {
+pub fn twin(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
     let columns = [
-        "image", "bytes in the card", "packets/s of wall time median", "min", "max", "packets/s of processor time median",
-        "k cycles/s", "aim, at least",
+        "image",
+        "bytes in the card",
+        "packets/s of wall time median",
+        "min",
+        "max",
+        "packets/s of processor time median",
+        "k cycles/s",
+        "aim, at least",
     ];
-    let mut section = Section::new("Speed of the twin", &columns);
+    let mut section = Section::new(title, &columns);
     let mut contestants = Vec::new();
-    for image in IMAGES {
+    for image in settings.images.iter().copied() {
         for (bytes, _) in AIMS {
             contestants.push(Contestant::new(images, image, bytes, settings.quick)?);
         }
@@ -99,6 +105,10 @@ impl Contestant {
         let seconds = machine::thread_seconds() - processor;
         self.wall.push(count as f64 / wall.elapsed().as_secs_f64());
         self.cycles += self.card.twin().cycles() - before;
-        if left == count { Ok((count as f64, seconds)) } else { Err(format!("{left} of {count} packets left")) }
+        if left == count {
+            Ok((count as f64, seconds))
+        } else {
+            Err(format!("{left} of {count} packets left"))
+        }
     }
 }

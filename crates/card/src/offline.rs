@@ -1,8 +1,9 @@
 //! Captures through the twin: frames in order, what became of each, in the order of the frames.
 //!
-//! Flow: frames → twin's ports → cycles → frames that left → **offline** → captures. Frames meet the meters in the order
-//! in which they are offered, full queues hold back instead of dropping, and cycles in which nothing is under way are not
-//! run. A frame that leaves is known by the tag that it came with; one that a network drops does not leave.
+//! Flow: frames → twin's ports → cycles → frames that left → **offline** → captures. Where a network has a rate limit,
+//! frames meet the meters in the order in which they are offered; full queues hold back instead of dropping, and cycles in
+//! which nothing is under way are not run. A frame that leaves is known by the tag that it came with; one that a network
+//! drops does not leave.
 
 use std::collections::HashMap;
 
@@ -80,14 +81,12 @@ struct Left {
 }
 
 impl Card<Twin> {
-    /// Sets the card up for captures: full queues hold back, and frames keep their order.
+    /// Sets the card up for captures: full queues hold back, and frames keep their order where it matters.
     ///
     /// # Errors
     /// `Access`.
     pub fn set_offline(&mut self) -> Result<(), CardError> {
-        self.device().write(regs::CONTROL, regs::CONTROL_OFFLINE)?;
-        self.twin().set_ordered(true);
-        Ok(())
+        self.device().write(regs::CONTROL, regs::CONTROL_OFFLINE)
     }
 
     /// Sets the card up as it is live: full queues drop, ports do not wait for each other.
@@ -121,6 +120,9 @@ impl Card<Twin> {
     /// # Errors
     /// `Port` for a port that the card does not have.
     pub fn offer(&mut self, frames: &[Offered<'_>]) -> Result<(), CardError> {
+        // Nothing but a meter can tell how frames of different ports follow each other, and keeping that order costs cycles.
+        let metered = self.programs().any(|program| program.rate_limit.is_some());
+        self.twin().set_ordered(metered);
         let ports = self.description().mac_ports;
         for (frame, tag) in frames.iter().zip(0u32..) {
             let bytes = frame.bytes.get(..FRAME_BYTES_MAX).unwrap_or(frame.bytes);

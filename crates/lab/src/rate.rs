@@ -50,7 +50,8 @@ impl FromStr for Rate {
 
     /// A number, with up to nine decimals and `k`, `M`, `G` or `T` after it.
     fn from_str(text: &str) -> Result<Self, String> {
-        let fault = || format!("found the rate '{text}', expected bits a second up to 10T, as 1G, 2.5G or 800M");
+        let fault =
+            || format!("found the rate '{text}', expected bits a second up to 10T, as 1G, 2.5G or 800M");
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let unit: u128 = match text.get(digits.len()..) {
             Some("") => 1,
@@ -109,9 +110,21 @@ mod tests {
             let rate: Rate = text.parse().unwrap();
             assert_eq!((rate.bits(), rate.to_string().as_str()), (bits, shown), "{text}");
         }
-        for text in
-            ["", "G", "1g", "0", "0G", "-1", "1.G", ".5G", "1.5", "10.000001T", "1e9", "1 G", "9999999999999999"]
-        {
+        for text in [
+            "",
+            "G",
+            "1g",
+            "0",
+            "0G",
+            "-1",
+            "1.G",
+            ".5G",
+            "1.5",
+            "10.000001T",
+            "1e9",
+            "1 G",
+            "9999999999999999",
+        ] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
     }

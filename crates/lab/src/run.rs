@@ -91,9 +91,9 @@ impl Measured {
     /// Frames that left by ports in the window of throughput, and their byte times.
     #[must_use]
     pub fn window(&self) -> (u64, u64) {
-        self.ports.iter().fold((0, 0), |(frames, bytes), port| {
-            (frames + port.window, bytes + port.window_wire_bytes)
-        })
+        self.ports
+            .iter()
+            .fold((0, 0), |(frames, bytes), port| (frames + port.window, bytes + port.window_wire_bytes))
     }
 
     /// Frames lost in full queues.
@@ -187,7 +187,8 @@ impl Lab {
         card.device().write(regs::CONTROL, control)?;
         let line = experiment.line;
         for port in 0..description.mac_ports {
-            card.twin().set_line(port as u8, line.map(|rate| (8 * u64::from(bus.clock_khz) * 1000, rate.bits())));
+            card.twin()
+                .set_line(port as u8, line.map(|rate| (8 * u64::from(bus.clock_khz) * 1000, rate.bits())));
         }
         let cycles = |us: u64| (u128::from(us) * u128::from(bus.clock_khz) / 1000) as u64;
         let mut lab = Self {
@@ -291,7 +292,11 @@ impl Lab {
     }
 
     /// Takes what left.
-    fn capture(&mut self, card: &mut Card<Twin>, each: &mut impl FnMut(Captured<'_>)) -> Result<(), LabError> {
+    fn capture(
+        &mut self,
+        card: &mut Card<Twin>,
+        each: &mut impl FnMut(Captured<'_>),
+    ) -> Result<(), LabError> {
         if let Some(failure) = card.twin().failure() {
             return Err(CardError::Assertion(failure).into());
         }

@@ -66,9 +66,7 @@ impl Generator {
         for index in 0..spec.flows as usize {
             // Networks in turn: with few flows each still has its share.
             let site = &sites[index % sites.len()];
-            let [_, _, host @ ..] = random.next().to_be_bytes();
-            let Some([_, rest @ ..]) = host.first_chunk::<6>() else { continue };
-            let [b, c, d, e, f] = *rest;
+            let [_, _, _, b, c, d, e, f] = random.next().to_be_bytes();
             flows.push(Flow {
                 router: site.router,
                 // Locally administered, not a group.
@@ -111,7 +109,10 @@ impl Site<'_> {
                 return Ok(Ipv4Addr::from_bits(address));
             }
         }
-        Err(format!("network '{}': longer routes leave no address of those that lead there", self.program.name))
+        Err(format!(
+            "network '{}': longer routes leave no address of those that lead there",
+            self.program.name
+        ))
     }
 }
 
@@ -184,7 +185,9 @@ fn targets(
                 let routes = forwarded(&|by| by.index() == at);
                 if routes.is_empty() {
                     let network = &program.name;
-                    return Err(format!("network '{network}' forwards nothing by {name} to a known neighbour"));
+                    return Err(format!(
+                        "network '{network}' forwards nothing by {name} to a known neighbour"
+                    ));
                 }
                 found.extend(routes);
             }
@@ -197,7 +200,10 @@ fn targets(
         }
     }
     if found.is_empty() {
-        return Err(format!("network '{}' forwards nothing to a known neighbour: say to:PREFIX", program.name));
+        return Err(format!(
+            "network '{}' forwards nothing to a known neighbour: say to:PREFIX",
+            program.name
+        ));
     }
     Ok(found)
 }

@@ -46,11 +46,14 @@ pub enum LabCommand {
 /// A port takes a frame's last byte in, and its gap, before the frame goes into the card. Latency is the difference of two
 /// time stamps: from a frame's first beat in to its first beat out (first word), and the same of its last beats.
 #[derive(Args, Debug)]
-#[command(verbatim_doc_comment, after_help = "\
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
 Examples:
   hueplane lab run -f labs/basic/hueplane.yaml --traffic p0=rate:1G,size:64 --traffic p2=rate:500M,size:imix --duration-us 1000
   hueplane lab run -f red.yaml --image tcam1 --traffic p0=rate:max --duration-us 200 -o json
-  hueplane lab run -f red.yaml --traffic p0=left.pcap@10G --line 10G --out out")]
+  hueplane lab run -f red.yaml --traffic p0=left.pcap@10G --line 10G --out out"
+)]
 pub struct LabRun {
     #[command(flatten)]
     pub files: Files,

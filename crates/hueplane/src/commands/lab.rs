@@ -4,7 +4,7 @@
 //! after the last frame.
 
 use hue_card::{Card, Images, Way};
-use hue_lab::{Bus, Captured, Experiment, LabError, Latency, Measured, Stream};
+use hue_lab::{Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream};
 use hue_ports::{Frame, OutputDir, Resolution};
 use hue_substrate::Substrate;
 use serde::Serialize;
@@ -150,13 +150,30 @@ impl Out {
 
     /// Names of the files and how many packets are in each, for people.
     fn commit(mut self) -> Result<String, Failure> {
-        let packets: Vec<u64> =
-            (0..=self.punt).map(|index| self.dir.writer(index).map_or(0, |writer| writer.packets())).collect();
+        let packets: Vec<u64> = (0..=self.punt)
+            .map(|index| self.dir.writer(index).map_or(0, |writer| writer.packets()))
+            .collect();
         let paths = self.dir.commit()?;
         let lines = paths.iter().zip(packets);
         Ok(lines
             .map(|(path, packets)| format!("{} {}\n", styled(DIM, path.display()), grouped(packets)))
             .collect())
+    }
+}
+
+/// Counts as rates over the time in which frames were offered.
+struct Rates {
+    seconds: f64,
+}
+
+impl Rates {
+    /// So many units a second.
+    fn of(&self, count: u64, unit: f64) -> f64 {
+        if self.seconds > 0.0 { round(count as f64 / self.seconds / unit) } else { 0.0 }
+    }
+
+    fn gbps(&self, bytes: u64) -> f64 {
+        self.of(8 * bytes, 1e9)
     }
 }
 
@@ -167,54 +184,16 @@ fn report<'a>(
     measured: &Measured,
 ) -> Report<'a> {
     let bus = measured.bus;
-    let seconds = measured.offered_cycles as f64 / (f64::from(bus.clock_khz) * 1e3);
-    let rate = |count: u64, unit: f64| if seconds > 0.0 { round(count as f64 / seconds / unit) } else { 0.0 };
-    let ports = names.iter().zip(&measured.ports).map(|(name, port)| {
-        let counts = &port.counts;
-        let drop =
-            [("input_queue_full", counts.input_queue_full), ("output_queue_full", counts.output_queue_full)];
-        let report = PortReport {
-            offered: port.offered,
-            offered_gbps: rate(8 * port.offered_wire_bytes, 1e9),
-            taken: counts.received,
-            sent: counts.sent,
-            sent_gbps: rate(8 * port.window_wire_bytes, 1e9),
-            drop: reasons(drop),
-        };
-        (name.as_str(), report)
-    });
+    let rates = Rates { seconds: measured.offered_cycles as f64 / (f64::from(bus.clock_khz) * 1e3) };
+    let ports =
+        names.iter().zip(&measured.ports).map(|(name, port)| (name.as_str(), port_report(port, &rates)));
     let by_network = measured.networks.iter().filter_map(|network| {
-        let name = networks.names.network(network.vid)?.name.as_str();
-        let counters = &network.counters;
-        let outcomes = counters.drops().map(|(outcome, count)| (outcome.name(), count));
-        let more = [("gated", network.gated), ("output_queue_full", network.output_queue_full)];
-        let report = NetworkReport {
-            received: counters.received(),
-            forward: counters.forwarded(),
-            punt: counters.punted(),
-            drop: reasons(outcomes.chain(more)),
-        };
-        Some((name, report))
+        Some((networks.names.network(network.vid)?.name.as_str(), network_report(network)))
     });
     let ports = Counts(ports.collect());
     let by_network = Counts(by_network.collect::<Vec<_>>());
     let unclaimed = reasons(measured.unclaimed.iter().map(|(reason, count)| (reason.name(), count)));
-    let (window, window_bytes) = measured.window();
-    let sum = |of: &dyn Fn(&hue_lab::PortMeasured) -> u64| measured.ports.iter().map(of).sum::<u64>();
-    let offered = sum(&|port| port.offered);
-    let lost_in: u64 = sum(&|port| port.counts.input_queue_full);
-    let lost: u64 = by_network.0.iter().map(|(_, network)| network.drop.total()).sum();
-    let total = Total {
-        offered,
-        offered_mpps: rate(offered, 1e6),
-        offered_gbps: rate(8 * sum(&|port| port.offered_wire_bytes), 1e9),
-        received: sum(&|port| port.counts.sent),
-        received_mpps: rate(window, 1e6),
-        received_gbps: rate(8 * window_bytes, 1e9),
-        punted: measured.punted,
-        dropped: lost_in + lost + unclaimed.total(),
-        cycles_per_packet: measured.cycles_a_packet().map(round),
-    };
+    let lost_inside: u64 = by_network.0.iter().map(|(_, network)| network.drop.total()).sum();
     Report {
         image,
         clock_khz: bus.clock_khz,
@@ -222,11 +201,55 @@ fn report<'a>(
         offered_ns: bus.nanoseconds(measured.offered_cycles),
         cycles: measured.cycles,
         simulated_ns: bus.nanoseconds(measured.cycles),
-        total,
+        total: total(measured, &rates, lost_inside + unclaimed.total()),
         ports,
         networks: by_network,
         unclaimed,
         latency: latency(measured),
+    }
+}
+
+fn port_report(port: &PortMeasured, rates: &Rates) -> PortReport<'static> {
+    let counts = &port.counts;
+    let drop =
+        [("input_queue_full", counts.input_queue_full), ("output_queue_full", counts.output_queue_full)];
+    PortReport {
+        offered: port.offered,
+        offered_gbps: rates.gbps(port.offered_wire_bytes),
+        taken: counts.received,
+        sent: counts.sent,
+        sent_gbps: rates.gbps(port.window_wire_bytes),
+        drop: reasons(drop),
+    }
+}
+
+fn network_report(network: &NetworkCounts) -> NetworkReport<'static> {
+    let counters = &network.counters;
+    let outcomes = counters.drops().map(|(outcome, count)| (outcome.name(), count));
+    let more = [("gated", network.gated), ("output_queue_full", network.output_queue_full)];
+    NetworkReport {
+        received: counters.received(),
+        forward: counters.forwarded(),
+        punt: counters.punted(),
+        drop: reasons(outcomes.chain(more)),
+    }
+}
+
+/// `lost_inside`: lost after the input queues.
+fn total(measured: &Measured, rates: &Rates, lost_inside: u64) -> Total {
+    let sum = |of: fn(&PortMeasured) -> u64| measured.ports.iter().map(of).sum::<u64>();
+    let (window, window_bytes) = measured.window();
+    let offered = sum(|port| port.offered);
+    Total {
+        offered,
+        offered_mpps: rates.of(offered, 1e6),
+        offered_gbps: rates.gbps(sum(|port| port.offered_wire_bytes)),
+        received: sum(|port| port.counts.sent),
+        received_mpps: rates.of(window, 1e6),
+        received_gbps: rates.gbps(window_bytes),
+        punted: measured.punted,
+        dropped: sum(|port| port.counts.input_queue_full) + lost_inside,
+        cycles_per_packet: measured.cycles_a_packet().map(round),
     }
 }
 
@@ -256,11 +279,18 @@ fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
+fn why(counts: &Counts<'_, u64>) -> String {
+    let list: Vec<String> =
+        counts.0.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+    list.join(", ")
+}
+
 fn text(networks: &Networks, report: &Report<'_>) -> String {
+    [ports_text(report), networks_text(networks, report), latency_text(report)].join("\n") + &summary(report)
+}
+
+fn ports_text(report: &Report<'_>) -> String {
     use Align::{Left, Right};
-    let why = |counts: &Counts<'_, u64>| {
-        counts.0.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect::<Vec<_>>().join(", ")
-    };
     let head = [
         ("PORT", Left),
         ("OFFERED", Right),
@@ -271,8 +301,8 @@ fn text(networks: &Networks, report: &Report<'_>) -> String {
         ("DROP", Right),
         ("WHY", Left),
     ];
+    let rate = |gbps: f64| format!("{gbps:.3}");
     let rows = report.ports.0.iter().map(|(name, port)| {
-        let rate = |gbps: f64| format!("{gbps:.3}");
         vec![
             (*name).to_owned(),
             grouped(port.offered),
@@ -284,7 +314,11 @@ fn text(networks: &Networks, report: &Report<'_>) -> String {
             why(&port.drop),
         ]
     });
-    let mut out = columns(&head, &rows.collect::<Vec<_>>());
+    columns(&head, &rows.collect::<Vec<_>>())
+}
+
+fn networks_text(networks: &Networks, report: &Report<'_>) -> String {
+    use Align::{Left, Right};
     let head = [
         ("NETWORK", Left),
         ("RECEIVED", Right),
@@ -303,36 +337,32 @@ fn text(networks: &Networks, report: &Report<'_>) -> String {
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
     if !report.unclaimed.0.is_empty() {
-        let count = grouped(report.unclaimed.total());
-        let zero = || "0".to_owned();
-        rows.push(vec![styled(DIM, "(no network)"), count.clone(), zero(), zero(), count, why(&report.unclaimed)]);
+        let (count, zero) = (grouped(report.unclaimed.total()), "0".to_owned());
+        let name = styled(DIM, "(no network)");
+        rows.push(vec![name, count.clone(), zero.clone(), zero, count, why(&report.unclaimed)]);
     }
-    out.push('\n');
-    out.push_str(&columns(&head, &rows));
-    out.push('\n');
-    out.push_str(&summary(report));
-    out
+    columns(&head, &rows)
+}
+
+/// Nothing when ports had to wait.
+fn latency_text(report: &Report<'_>) -> String {
+    use Align::{Left, Right};
+    let Some(latency) = &report.latency else { return String::new() };
+    let head = [("LATENCY", Left), ("MIN", Right), ("MEDIAN", Right), ("P99", Right), ("MAX", Right)];
+    let row = |name: &str, values: [String; 4]| [name.to_owned()].into_iter().chain(values).collect();
+    let cycles = |q: &Quantiles<u64>| [q.min, q.median, q.p99, q.max].map(grouped);
+    let ns = |q: &Quantiles<f64>| [q.min, q.median, q.p99, q.max].map(|ns| format!("{ns}"));
+    let rows = [
+        row("first word, cycles", cycles(&latency.first_word.cycles)),
+        row("first word, ns", ns(&latency.first_word.ns)),
+        row("last word, cycles", cycles(&latency.last_word.cycles)),
+        row("last word, ns", ns(&latency.last_word.ns)),
+    ];
+    columns(&head, &rows) + "\n"
 }
 
 /// What it comes to.
 fn summary(report: &Report<'_>) -> String {
-    use Align::{Left, Right};
-    let mut out = String::new();
-    if let Some(latency) = &report.latency {
-        let head = [("LATENCY", Left), ("MIN", Right), ("MEDIAN", Right), ("P99", Right), ("MAX", Right)];
-        let row = |name: &str, values: [String; 4]| [name.to_owned()].into_iter().chain(values).collect();
-        let cycles =
-            |q: &Quantiles<u64>| [q.min, q.median, q.p99, q.max].map(|cycles| grouped(cycles));
-        let ns = |q: &Quantiles<f64>| [q.min, q.median, q.p99, q.max].map(|ns| format!("{ns}"));
-        let rows = [
-            row("first word, cycles", cycles(&latency.first_word.cycles)),
-            row("first word, ns", ns(&latency.first_word.ns)),
-            row("last word, cycles", cycles(&latency.last_word.cycles)),
-            row("last word, ns", ns(&latency.last_word.ns)),
-        ];
-        out.push_str(&columns(&head, &rows));
-        out.push('\n');
-    }
     let total = &report.total;
     let line = format!(
         "offered {} Mpps, {} Gbit/s; received {} Mpps, {} Gbit/s{}; dropped {} of {}",
@@ -350,8 +380,7 @@ fn summary(report: &Report<'_>) -> String {
         grouped(report.cycles),
         grouped(report.simulated_ns / 1000)
     );
-    out.push_str(&format!("{line}\n{}\n", styled(DIM, card)));
-    out
+    format!("{line}\n{}\n", styled(DIM, card))
 }
 
 impl From<LabError> for Failure {

@@ -124,21 +124,41 @@ fn bad_experiments_are_named() {
     let fails = |arguments: &str, code, text: &str| lab(&dir, arguments).fails(code, text);
     let us = "--duration-us 10";
     fails(us, 2, "--traffic");
-    fails(&format!("--traffic p0=rate:1G,size:63 {us}"), 2, "expected bytes with check sequence from 64 to 9220");
+    fails(
+        &format!("--traffic p0=rate:1G,size:63 {us}"),
+        2,
+        "expected bytes with check sequence from 64 to 9220",
+    );
     fails(&format!("--traffic p0=size:64 {us}"), 2, "it has no rate");
     fails(&format!("--traffic p0 {us}"), 2, "expected PORT=TRAFFIC");
-    fails(&format!("--traffic p9=rate:1G {us}"), 2, "--traffic: found the port 'p9', expected one of: p0, p1");
+    fails(
+        &format!("--traffic p9=rate:1G {us}"),
+        2,
+        "--traffic: found the port 'p9', expected one of: p0, p1",
+    );
     fails(&format!("--traffic p0=rate:1G --traffic p0=rate:1G {us}"), 2, "traffic of p0: it has two");
     fails(&format!("--traffic p0=rate:1G --traffic p1=rate:max {us}"), 2, "rate:max makes ports wait");
     fails(&format!("--traffic p1=rate:1G {us}"), 2, "traffic of p1: network 'red' forwards nothing");
-    fails(&format!("--traffic p0=rate:1G,networks:blue {us}"), 2, "found the network 'blue', expected one of: red");
+    fails(
+        &format!("--traffic p0=rate:1G,networks:blue {us}"),
+        2,
+        "found the network 'blue', expected one of: red",
+    );
     fails(&format!("--traffic p0=rate:1G,to:p7 {us}"), 2, "found to:p7, expected a prefix or one of: p0, p1");
-    fails(&format!("--traffic p0=rate:1G,to:p0 {us}"), 2, "'red' forwards nothing by p0 to a known neighbour");
+    fails(
+        &format!("--traffic p0=rate:1G,to:p0 {us}"),
+        2,
+        "'red' forwards nothing by p0 to a known neighbour",
+    );
     fails("--traffic p0=rate:1G", 2, "say for how long");
     fails("--traffic p0=rate:1G --duration-us 0", 2, "0 is not in 1..=60000000");
     fails(&format!("--traffic p0=rate:1G --line 0 {us}"), 2, "found the rate '0'");
     let narrow = "--image tcam1 --duration-us 1000";
-    fails(&format!("--traffic p0=rate:9G {narrow}"), 2, "traffic of p0: 9 Gbit/s is more than the port carries");
+    fails(
+        &format!("--traffic p0=rate:9G {narrow}"),
+        2,
+        "traffic of p0: 9 Gbit/s is more than the port carries",
+    );
     fails("--traffic p0=absent.pcap@1G", 3, "absent.pcap");
     fails("--traffic p0=damaged.pcap@1G", 3, "damaged.pcap");
     fails("--traffic p0=empty.pcap@1G", 2, "traffic of p0: empty.pcap has no packets");
