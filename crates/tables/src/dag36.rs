@@ -452,6 +452,36 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        /// Blocks never overlap, and what is free comes back in one piece.
+        #[test]
+        fn room_does_not_crumble(
+            steps in proptest::collection::vec((1_usize..12, any::<proptest::sample::Index>()), 1..200)
+        ) {
+            const WORDS: u32 = 100;
+            let mut arena = Arena::new(WORDS);
+            let mut given: Vec<(u32, usize)> = Vec::new();
+            for (words, which) in steps {
+                match arena.allocate(words) {
+                    Some(at) => {
+                        let apart = |(other, size): &(u32, usize)| {
+                            at as usize + words <= *other as usize || *other as usize + size <= at as usize
+                        };
+                        prop_assert!(at as usize + words <= WORDS as usize && given.iter().all(apart));
+                        given.push((at, words));
+                    }
+                    None => {
+                        let (at, words) = given.swap_remove(which.index(given.len()));
+                        arena.free(at, words);
+                    }
+                }
+                prop_assert_eq!(arena.used(), given.iter().map(|(_, words)| *words as u64).sum::<u64>());
+                let touching = arena.free.iter().zip(arena.free.keys().skip(1));
+                prop_assert!(touching.clone().all(|((at, size), next)| *at as usize + size < *next as usize));
+            }
+            given.into_iter().for_each(|(at, words)| arena.free(at, words));
+            prop_assert_eq!(arena.allocate(WORDS as usize), Some(0));
+        }
+
         #[test]
         fn follows_the_store(changes in proptest::collection::vec(
             (0_u32..4, 0_u32..40, 0_u8..=32, proptest::option::weighted(0.7, 0_u16..300)), 1..200)

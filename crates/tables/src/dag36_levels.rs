@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use crate::dag::Dag;
     use crate::dag36::{CARD_WORDS, WORD_BITS};
-    use crate::limits::Limits;
+    use crate::limits::{Limits, TableError};
     use crate::oracle::Oracle;
     use crate::types::{NextHop, Prefix};
 
@@ -327,6 +327,68 @@ mod tests {
             levels.reclaim(last);
             for level in 0..4 {
                 prop_assert_eq!(levels.words_used(level), 0, "nothing is left at level {}", level);
+            }
+        }
+    }
+
+    /// Errors of a store and of its follower.
+    #[derive(Debug)]
+    enum Refused {
+        Store,
+        Level(Dag36Error),
+    }
+
+    impl From<TableError> for Refused {
+        fn from(_: TableError) -> Self {
+            Self::Store
+        }
+    }
+
+    proptest! {
+        /// Memories so small that many changes are refused: the store and they are then as they were, and go on.
+        #[test]
+        fn what_the_card_refuses_the_store_takes_back(changes in proptest::collection::vec(
+            (1_u16..3, 0_u32..4, 0_u32..20, 0_u8..=32, proptest::option::weighted(0.8, 0_u16..30)), 1..120)
+        ) {
+            let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
+            dag.record_deltas();
+            (1..3).for_each(|number| dag.add_network(vid(number)).unwrap());
+            let mut levels = Dag36Levels::new(&[40, 40, 30, 30]);
+            let mut writes = Vec::new();
+            dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut writes).unwrap());
+            let mut reader = dag.reader().unwrap();
+            let mut oracles: HashMap<u16, Oracle<u32>> = HashMap::new();
+            let mut keys = vec![0, u32::MAX];
+            for (number, high, low, len, hop) in changes {
+                let addr = high << 30 | low << 15 | low << 3 | low;
+                let prefix = Prefix::containing(addr, len);
+                keys.extend([addr, prefix.last(), prefix.last().wrapping_add(1)]);
+                let hop = hop.and_then(NextHop::new);
+                let done = dag.apply_if(vid(number), &[(prefix, hop)], |deltas| {
+                    let mut all = deltas.iter();
+                    all.try_for_each(|delta| levels.apply(delta, &mut writes)).map_err(Refused::Level)
+                });
+                let mut late = Vec::new();
+                dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut late).unwrap());
+                prop_assert!(late.is_empty(), "what goes writes nothing");
+                let retired = levels.take_retired();
+                levels.reclaim(retired);
+                let oracle = oracles.entry(number).or_default();
+                match (&done, hop) {
+                    (Ok(()), Some(hop)) => _ = oracle.insert(prefix, hop),
+                    (Ok(()), None) => _ = oracle.remove(prefix),
+                    (Err(Refused::Level(Dag36Error::LevelFull { .. })), _) => {}
+                    (Err(refused), _) => panic!("{refused:?}"),
+                }
+                let guard = reader.pin();
+                for (number, oracle) in &oracles {
+                    prop_assert_eq!(dag.routes(vid(*number)).count(), oracle.len());
+                    for key in &keys {
+                        let expected = oracle.lookup(*key).map(|(_, hop)| hop);
+                        prop_assert_eq!(NextHop::new(levels.lookup(vid(*number), *key)), expected);
+                        prop_assert_eq!(guard.lookup(vid(*number), *key), expected);
+                    }
+                }
             }
         }
     }

@@ -117,10 +117,7 @@ pub fn offered(frames: &[Frame]) -> Vec<Offered<'_>> {
 }
 
 /// What left, of so many frames, in their order, and in which cycle.
-pub(crate) fn collect(
-    card: &mut Card<Twin>,
-    frames: usize,
-) -> Result<(Vec<Departed>, Vec<u64>), Difference> {
+pub(crate) fn collect(card: &mut Card<Twin>, frames: usize) -> Result<(Vec<Departed>, Vec<u64>), Difference> {
     let mut found = Vec::new();
     let mut cycles = Vec::new();
     card.drain(frames, |sent| {

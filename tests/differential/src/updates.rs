@@ -88,7 +88,8 @@ impl Update {
 
     /// Makes it in the programs.
     fn follow(&self, programs: &mut [Program]) {
-        let find = |programs: &mut [Program], vid: Vid| programs.iter().position(|program| program.vid == vid);
+        let find =
+            |programs: &mut [Program], vid: Vid| programs.iter().position(|program| program.vid == vid);
         match self {
             Self::Routes(vid, changes) => {
                 let program = &mut programs[find(programs, *vid).unwrap()];
@@ -118,6 +119,10 @@ pub struct Seen {
     pub changes: usize,
     /// Frames that came out otherwise after them than they would have before the first.
     pub changed: usize,
+    /// Clocks that the longest change took, and all of them together.
+    pub clocks_max: u64,
+    /// See there.
+    pub clocks: u64,
 }
 
 /// Makes random changes while frames flow, each as soon as the one before is made.
@@ -136,22 +141,26 @@ pub fn compare_updates(
     let mut versions = vec![software(programs, frames)];
     // Frames that were in the stages when a change was begun, and when it was made.
     let mut spans = Vec::new();
+    let mut seen = Seen::default();
     let start = entered(card)?;
     card.offer(&offered(frames)).map_err(|error| text(&error))?;
     while !card.twin().idle() {
         card.twin().run(random.below(600) as u64);
         let update = Update::random(random, programs, routes);
         let begun = entered(card)?.wrapping_sub(start) as usize;
+        let clock = card.twin().cycles();
         match update.apply(card) {
             Err(SubstrateError::Room { .. }) => continue,
             done => done.map_err(|error| format!("{update:?}: {error}"))?,
         }
+        let clocks = card.twin().cycles() - clock;
+        (seen.clocks_max, seen.clocks) = (seen.clocks_max.max(clocks), seen.clocks + clocks);
         spans.push((begun, entered(card)?.wrapping_sub(start) as usize));
         update.follow(programs);
         versions.push(software(programs, frames));
     }
     let (found, _) = collect(card, frames.len())?;
-    let mut seen = Seen { changes: spans.iter().filter(|(begun, _)| *begun < frames.len()).count(), changed: 0 };
+    seen.changes = spans.iter().filter(|(begun, _)| *begun < frames.len()).count();
     let mut found = found.as_slice();
     let mut version = 0;
     let of = |all: &[Departed], frame: usize| {
@@ -164,12 +173,15 @@ pub fn compare_updates(
         // What was made before the frame entered it must meet.
         let least = spans.partition_point(|(_, made)| *made <= index).max(version);
         let most = spans.partition_point(|(begun, _)| *begun <= index + INSIDE_MAX);
-        let wants = (least..=most.max(least)).map(|version| (version, of(&versions[version].departed, index)));
+        let wants =
+            (least..=most.max(least)).map(|version| (version, of(&versions[version].departed, index)));
         match wants.clone().find(|(_, want)| want == here) {
             Some((found, _)) => version = found,
             None => {
                 let (frame, wants) = (&frames[index], wants.collect::<Vec<_>>());
-                return Err(format!("frame {index}, {frame:02x?}\nsoftware {wants:02x?}\ncard     {here:02x?}"));
+                return Err(format!(
+                    "frame {index}, {frame:02x?}\nsoftware {wants:02x?}\ncard     {here:02x?}"
+                ));
             }
         }
         seen.changed += usize::from(of(&versions[0].departed, index) != here);

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use hue_card::generated::{OutDropsRow, PortRow};
 use hue_card::{Card, Description, Image, Way};
-use hue_differential::{ALL_IMAGES, IMAGES, Random, card, compare, compare_on, frames, full, golden, image, mutated, offered, programs};
+use hue_differential::{
+    ALL_IMAGES, IMAGES, Random, card, compare, compare_on, frames, full, golden, image, mutated, offered,
+    programs,
+};
 use hue_planes::Unclaimed;
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_substrate::{Program, Substrate, SubstrateError};
@@ -33,15 +36,21 @@ fn experiment(image: &Image, of: &Description, seed: u64, count: usize) -> BTree
 }
 
 fn experiments(names: &[&str], seeds: u64, count: usize) {
-    for name in names {
-        let image = image(name);
-        let of = description(&image);
-        let mut seen: BTreeMap<&'static str, u64> = BTreeMap::new();
-        for seed in 0..seeds {
-            for (outcome, count) in experiment(&image, &of, seed, count) {
+    let images: Vec<Image> = names.iter().map(|name| image(name)).collect();
+    let all: Vec<Description> = images.iter().map(description).collect();
+    let mut seen: Vec<BTreeMap<&'static str, u64>> = vec![BTreeMap::new(); images.len()];
+    // All images by turns, so that a run that is cut short has seen each of them.
+    for seed in 0..seeds {
+        for ((image, of), seen) in images.iter().zip(&all).zip(&mut seen) {
+            for (outcome, count) in experiment(image, of, seed, count) {
                 *seen.entry(outcome).or_default() += count;
             }
         }
+        if (seed + 1).is_multiple_of(20) {
+            println!("{} images agree over {} frames each", images.len(), (seed + 1) * count as u64);
+        }
+    }
+    for (name, seen) in names.iter().zip(&seen) {
         let all =
             Outcome::ALL.iter().map(|one| one.name()).chain(Unclaimed::ALL.iter().map(|one| one.name()));
         let missing: Vec<_> = all.filter(|outcome| !seen.contains_key(outcome)).collect();
@@ -273,7 +282,12 @@ fn a_wrong_bit_in_a_memory_is_reported() {
         return;
     }
     let written = "{^write_data_o, write_data_o}";
-    let image = mutated("tcam3", "tables/hue_table.sv", written, "{^write_data_o, write_data_o ^ Width'(Id == 8'd7)}");
+    let image = mutated(
+        "tcam3",
+        "tables/hue_table.sv",
+        written,
+        "{^write_data_o, write_data_o ^ Width'(Id == 8'd7)}",
+    );
     let mut random = Random::new(4);
     let programs = programs(&mut random, 3, 20);
     let frames = frames(&mut random, &programs, FRAMES);

@@ -39,8 +39,13 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
             mac: own(k, port),
             mtu_bytes: 1500,
         });
-        let row = |port| Row { vid, vport: u16::from(port), select: Match::Mac { port: PortId::new(port), mac: own(k, port) } };
-        let forward = |port| Adjacency::forward(PortId::new(port), own(k, port), Mac([2, 9, 0, 0, 0, port]), 1500);
+        let row = |port| Row {
+            vid,
+            vport: u16::from(port),
+            select: Match::Mac { port: PortId::new(port), mac: own(k, port) },
+        };
+        let forward =
+            |port| Adjacency::forward(PortId::new(port), own(k, port), Mac([2, 9, 0, 0, 0, port]), 1500);
         let route = |to: u8| {
             (Prefix4::containing(10 << 24 | u32::from(to) << 16, 16), NextHop::new(u16::from(to)).unwrap())
         };
@@ -148,7 +153,10 @@ fn every_output_queue_is_filled_and_drops_alone() {
                 let port = if to < MAC_PORTS { to } else { MAC_PORTS + net % 4 };
                 let row = u32::from(port) * 64 + u32::from(*net);
                 let drops = card.device().read_row::<OutDropsRow>(row).unwrap().value;
-                assert!(drops > 0 && drops < turns as u64, "{name}: port {port}, net {net}: {drops} of {turns}");
+                assert!(
+                    drops > 0 && drops < turns as u64,
+                    "{name}: port {port}, net {net}: {drops} of {turns}"
+                );
                 lost += drops;
             }
         }

@@ -4,7 +4,7 @@
 use hue_differential::{Random, card, compare_updates, frames, full, image, mutated, programs};
 
 /// Frames of an experiment.
-const FRAMES: usize = 3000;
+const FRAMES: usize = 1000;
 
 /// One experiment on an image; what differs is an error.
 fn experiment(image: &hue_card::Image, seed: u64) -> Result<hue_differential::Seen, String> {
@@ -16,7 +16,7 @@ fn experiment(image: &hue_card::Image, seed: u64) -> Result<hue_differential::Se
     let frames = frames(&mut random, &programs, FRAMES);
     let mut card = card(image, &programs);
     // Frames spread over as many changes as will be made, and a little back-pressure.
-    assert!(card.twin().set_stress(seed, 225, 40));
+    assert!(card.twin().set_stress(seed, 200, 40));
     compare_updates(&mut card, &mut programs, &frames, &mut random, ROUTES)
 }
 
@@ -24,9 +24,14 @@ fn experiment(image: &hue_card::Image, seed: u64) -> Result<hue_differential::Se
 fn frames_meet_the_old_network_or_the_new_one() {
     for name in ["tcam3", "default"] {
         let image = image(name);
-        for seed in 0..if full() { 60 } else { 4 } {
+        for seed in 0..if full() { 60 } else { 3 } {
             match experiment(&image, seed) {
-                Ok(seen) => assert!(seen.changes > 5 && seen.changed > FRAMES / 20, "{name}: {seed}: {seen:?}"),
+                Ok(seen) => {
+                    println!("{name}, seed {seed}: {seen:?}");
+                    assert!(seen.changes > 5 && seen.changed > FRAMES / 20);
+                    // In a hold the other networks wait for a part of that.
+                    assert!(seen.clocks_max < 30_000);
+                }
                 Err(difference) => panic!("image {name}, seed {seed}: {difference}"),
             }
         }

@@ -14,7 +14,7 @@ use hue_planes::{Adjacency, Kind};
 use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
 use hue_tables::{NextHop, Oracle, Prefix4, Vid};
 use hue_wire::Mac;
-use memory::{Memory, PLANE_ROWS, Rows, get, lookup, match_rows};
+use memory::{Hold, Memory, PLANE_ROWS, Rows, get, lookup, match_rows};
 use proptest::prelude::*;
 
 const PORT: PortId = PortId::new(1);
@@ -298,14 +298,23 @@ proptest! {
 #[test]
 #[should_panic(expected = "neither the table of before nor that of after")]
 fn a_card_that_does_not_hold_is_found() {
-    let mut memory = Memory::new(regs::LAYOUT_TCAM, 3, [0; 4], PLANE_ROWS);
-    memory.deaf = true;
-    let Ok(card) = Card::new(memory) else { panic!("it takes the card over") };
-    let mut world = World { card, ..World::new(Memory::new(regs::LAYOUT_TCAM, 3, [0; 4], PLANE_ROWS), true) };
+    let mut world = World::new(Memory::new(regs::LAYOUT_TCAM, 3, [0; 4], PLANE_ROWS), true);
+    world.memory().hold = Hold::Leaky;
     world.step(&Step::Load(1));
     let route = |len: u8, hop: u16| (1 << 30, len, Some(hop));
     world.step(&Step::Routes(1, vec![route(8, 1), route(16, 2), route(24, 3)]));
     world.step(&Step::Routes(1, vec![route(8, 2), route(16, 1), route(24, 0)]));
+}
+
+#[test]
+fn a_hold_that_ends_too_early_is_an_error() {
+    let mut card = Card::new(dag36(4096, 8)).unwrap();
+    card.device().registers().hold = Hold::Deaf;
+    let error = card.load(&[program(1, 2, Vec::new())]).unwrap_err().to_string();
+    assert!(
+        error.starts_with("substrate card: the card's hold ended while its tables were changed"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -349,7 +358,10 @@ fn updates_of_what_is_not_there_change_nothing() {
     let refused = text(card.update_hops(vid(1), &[(hop(0), neighbour(1, 7)), (hop(1), far)]));
     assert!(refused.ends_with("the network has no such address on that port"), "{refused}");
     let refused = text(card.update_hops(vid(1), &[(hop(8), neighbour(1, 7))]));
-    assert_eq!(refused, "network 'net1' needs 9 next hops in one run beside the other networks': image memo has 8");
+    assert_eq!(
+        refused,
+        "network 'net1' needs 9 next hops in one run beside the other networks': image memo has 8"
+    );
     card.update_routes(vid(1), &[(prefix, None)]).unwrap();
     assert!(card.device().registers().take_journal().is_empty());
     // To the last row; those between were never set.

@@ -13,6 +13,17 @@ pub type Rows = BTreeMap<(u32, u32), Words>;
 /// What a packet gets: the index of its next hop and the row that stands there.
 pub type Found = Option<(u16, HopRow)>;
 
+/// How a card holds records when it is told to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// It does.
+    Sound,
+    /// It takes no notice.
+    Deaf,
+    /// It says so, but records enter: a bug that the tests must find.
+    Leaky,
+}
+
 /// A row that was written.
 pub struct Written {
     /// Table and index.
@@ -38,8 +49,8 @@ pub struct Memory {
     /// Records inside, and that ever left.
     inside: u64,
     left: u64,
-    /// Takes no notice of HOLD: a bug that the tests must find.
-    pub deaf: bool,
+    /// What it makes of HOLD.
+    pub hold: Hold,
     /// At every such read of RETIRED a record leaves; `None`: none ever does.
     pub slow: Option<u32>,
     looks: u32,
@@ -78,7 +89,7 @@ impl Memory {
             left: 0,
             slow: Some(1),
             looks: 0,
-            deaf: false,
+            hold: Hold::Sound,
         }
     }
 
@@ -118,7 +129,7 @@ impl Memory {
             self.data = self.rows.get(&key).copied().unwrap_or_default();
             return;
         }
-        let held = self.register(regs::HOLD) > 0;
+        let held = self.hold == Hold::Sound && self.register(regs::HOLD) > 0;
         assert!(!held || self.inside == 0, "rows are written in a hold before the stages are empty");
         self.rows.insert(key, self.data);
         self.journal.push(Written { row: key, words: self.data, held, left: self.left });
@@ -154,7 +165,7 @@ impl Registers for Memory {
             self.command(value);
             return Ok(());
         }
-        if !(self.deaf && address == regs::HOLD) {
+        if self.hold != Hold::Deaf || address != regs::HOLD {
             self.registers.insert(address, value);
         }
         Ok(())
