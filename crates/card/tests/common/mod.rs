@@ -1,4 +1,5 @@
 //! Images for tests, made when they are missing or stale.
+#![allow(dead_code)] // each test binary uses some of it
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
