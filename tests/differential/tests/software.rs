@@ -32,7 +32,8 @@ fn program(id: u16, inner: bool) -> Program {
         true => Match::Inner { port: Some(port.port), prefix: Prefix4::containing(u32::from(id) << 24, 8) },
         false => Match::Mac { port: port.port, mac: port.mac },
     };
-    let rows = ports.iter().zip(0u16..).map(|(port, vport)| Row { vid, vport, select: select(port) }).collect();
+    let rows =
+        ports.iter().zip(0u16..).map(|(port, vport)| Row { vid, vport, select: select(port) }).collect();
     let (name, kind) = (format!("net{id}"), Kind::Ipv4);
     Program { vid, name, kind, ports, rows, next_hops: vec![], routes: vec![], rate_limit: None, weight: 1 }
 }
@@ -99,7 +100,11 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
         let out = through(&mut card, 1, &arp(own(2, 1)));
         let answer = ToCpu { vid: green.vid, vport: 1, outcome: None, port_in: 1 };
         assert_eq!(to_cpu(&out), (answer, &arp(own(2, 1))[..]), "{name}");
-        assert_eq!(through(&mut card, 0, &arp(own(2, 1))), [], "{name}: it has that address on the other port");
+        assert_eq!(
+            through(&mut card, 0, &arp(own(2, 1))),
+            [],
+            "{name}: it has that address on the other port"
+        );
         assert_eq!(through(&mut card, 1, &packet(own(2, 1))), [], "{name}");
 
         // Its table is written beside, and means nothing yet; then one row says that the card decides.
@@ -118,7 +123,11 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
         card.steer(red.vid, true).unwrap();
         assert_eq!(to_cpu(&through(&mut card, 0, &frame)), (software, &frame[..]), "{name}");
         let counters = card.counters(red.vid).unwrap();
-        assert_eq!((counters.forwarded(), counters.received()), (1, 2), "{name}: what software decides is its to count");
+        assert_eq!(
+            (counters.forwarded(), counters.received()),
+            (1, 2),
+            "{name}: what software decides is its to count"
+        );
 
         // Where planes have tables of their own there is one for each network that runs on the card, and no more.
         let more: Vec<Program> = (3..6).map(|id| program(id, false)).collect();

@@ -8,7 +8,7 @@
 //! Invariants: nobody waits for the card; a network that does not fit, and every one when the card fails, runs in software.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Instant;
 
 use hue_card::{Card, CardEvent, LiveCard, Runner, Twin};
@@ -426,7 +426,17 @@ impl Node {
         let vids: Vec<Vid> =
             card.seats.keys().copied().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
         let (reply, answer) = oneshot::channel();
-        card.live.tell(move |runner| drop(reply.send(counts(runner, vids))));
+        let (sender, counted) = mpsc::channel();
+        for vid in vids {
+            // A job each: frames move between two.
+            let sender = sender.clone();
+            card.live.tell(move |runner| {
+                if let Some(counts) = counts(runner, vid) {
+                    let _ = sender.send((vid, counts)); // who asked is gone
+                }
+            });
+        }
+        card.live.tell(move |_| drop(reply.send(counted.try_iter().collect())));
         Some(answer)
     }
 }
@@ -519,13 +529,10 @@ fn words(description: &hue_card::Description) -> String {
     )
 }
 
-/// Reads counters of networks; of one that cannot be read nothing.
-fn counts(runner: &mut Runner, vids: Vec<Vid>) -> BTreeMap<Vid, CardCounts> {
+/// Reads the counters of a network; nothing when they cannot be read.
+fn counts(runner: &mut Runner, vid: Vid) -> Option<CardCounts> {
     let card = runner.card();
-    let one = |vid: Vid| {
-        let outcomes = card.read_counters(vid).ok()??;
-        let (received_bytes, sent_bytes) = card.read_bytes(vid).ok()??;
-        Some((vid, CardCounts { outcomes, received_bytes, sent_bytes }))
-    };
-    vids.into_iter().filter_map(one).collect()
+    let outcomes = card.read_counters(vid).ok()??;
+    let (received_bytes, sent_bytes) = card.read_bytes(vid).ok()??;
+    Some(CardCounts { outcomes, received_bytes, sent_bytes })
 }
