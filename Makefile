@@ -30,9 +30,11 @@ images: ## the card's images as simulated twins, target/images/*.so; NAMES="tcam
 	@scripts/images $(NAMES)
 
 synth: ## what images of the card take in FPGAs, into bench/results; NAMES="tcam1 default" prints these only
+	@scripts/setup build
 	@scripts/synth $(ARGS) $(NAMES)
 
 synth-timing: ## the clock that blocks of the card reach in an ECP5, into bench/results (an hour)
+	@scripts/setup build
 	@scripts/synth --timing $(ARGS) $(NAMES)
 
 check: ## format, lints, documentation, generated files, licences, crate order

@@ -155,10 +155,17 @@ module hue_meter
 
   // ---- 1: elapsed time
   logic [63:0] last_q[Nets];
-  logic [63:0] m1_now_q, m1_last_q, last_d, m2_elapsed_q;
+  logic [63:0] m1_now_q, m1_stored_q, m2_last_q, last, last_d, m2_elapsed_q;
   logic [64:0] elapsed;
-  assign elapsed = {1'b0, m1_now_q} - {1'b0, m1_last_q};
-  assign last_d  = elapsed[64] ? m1_last_q : m1_now_q;
+  logic m1_zero_q, m1_same_q;
+  always_comb begin
+    last = m1_zero_q ? '0 : m1_stored_q;
+`ifndef HUE_PLANT_METER_LAST
+    if (m1_same_q) last = m2_last_q;
+`endif
+  end
+  assign elapsed = {1'b0, m1_now_q} - {1'b0, last};
+  assign last_d  = elapsed[64] ? last : m1_now_q;
   // `last` and debts are zero after a write of the row: a bit a network says so, until a packet writes them.
   logic [Nets-1:0] last_zero_q, debt_zero_q;
   logic last_write;
@@ -175,20 +182,14 @@ module hue_meter
       if (en_i && charge) debt_zero_q[net_q[8]] <= 1'b0;
     end
   end
-  logic [63:0] last;
-  logic last_same;
-  assign last_same = last_write && net_q[1] == net;
-  always_comb begin
-    last = last_zero_q[net] ? '0 : last_q[net];
-`ifndef HUE_PLANT_METER_LAST
-    if (last_same) last = last_d;
-`endif
-  end
   always_ff @(posedge clk_i) begin
     if (en_i && metered) begin
-      m1_now_q  <= time_ns_i;
-      m1_last_q <= last;
+      m1_now_q    <= time_ns_i;
+      m1_stored_q <= last_q[net];
+      m1_zero_q   <= last_zero_q[net];
+      m1_same_q   <= last_write && net_q[1] == net;
     end
+    if (last_write) m2_last_q <= last_d;
     if (en_i) m2_elapsed_q <= elapsed[64] ? '0 : elapsed[63:0];
   end
 

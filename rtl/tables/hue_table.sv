@@ -55,7 +55,7 @@ module hue_table #(
   assign write_o      = asked_q && tbl_req_i.write;
   assign write_data_o = tbl_req_i.wdata[Width-1:0];
   assign wait_o       = asked_q || back_q;
-  assign move         = en_i || wait_o;
+  assign move         = (en_i || wait_o) && !write_o;
   assign addr         = asked_q ? write_addr_o : back_q ? last_addr_q : addr_i;
 
   always_ff @(posedge clk_i) begin

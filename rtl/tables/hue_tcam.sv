@@ -35,6 +35,8 @@ module hue_tcam #(
   localparam int unsigned Digits = (KeyBits + DigitBits - 1) / DigitBits;
   localparam int unsigned Together = 4;  // rows in a word
   localparam int unsigned Words = Rows / Together;
+  localparam int unsigned GroupWords = 8;
+  localparam int unsigned Groups = (Words + GroupWords - 1) / GroupWords;
   localparam int unsigned Looks = Together << DigitBits;
   localparam int unsigned WriteClocks = Looks + 1;
 
@@ -100,20 +102,36 @@ module hue_tcam #(
     for (int unsigned d = 0; d < Digits; d++) match = match & agree[d];
   end
 
-  // ---- 2: the lowest of them
+  // ---- 2: the lowest of them: the first group that has one, in it the first word, in it the first row
   function automatic logic [AddrBits-1:0] lowest(rows_t rows);
-    logic [AddrBits-1:0] place;
-    place = '0;
-    for (int unsigned w = 0; w < Words; w++) begin
-      for (int unsigned r = 0; r < Together; r++) begin
+    logic [Groups-1:0][GroupWords-1:0][Together-1:0] groups;
+    logic [GroupWords-1:0][Together-1:0] group;
+    logic [Together-1:0] word;
+    logic [31:0] first_group, first_word, first_row;
+    groups = (Groups * GroupWords * Together)'(rows);
+    group  = '0;
+    word   = '0;
+    first_group = '0;
+    first_word  = '0;
+    first_row   = '0;
 `ifdef HUE_PLANT_TCAM_ORDER
-        if (rows[w][r]) place = AddrBits'(Together * w + r);
+    for (int unsigned i = 0; i < Rows; i++) if (rows[i/Together][i%Together]) first_row = i;
 `else
-        if (rows[Words-1-w][Together-1-r]) place = AddrBits'(Rows - 1 - Together * w - r);
-`endif
+    for (int unsigned g = 0; g < Groups; g++) begin
+      if (groups[Groups-1-g] != '0) begin
+        group = groups[Groups-1-g];
+        first_group = (Groups - 1 - g) * GroupWords * Together;
       end
     end
-    return place;
+    for (int unsigned w = 0; w < GroupWords; w++) begin
+      if (group[GroupWords-1-w] != '0) begin
+        word = group[GroupWords-1-w];
+        first_word = (GroupWords - 1 - w) * Together;
+      end
+    end
+    for (int unsigned r = 0; r < Together; r++) if (word[Together-1-r]) first_row = Together - 1 - r;
+`endif
+    return AddrBits'(first_group + first_word + first_row);
   endfunction
 
   always_ff @(posedge clk_i) begin
