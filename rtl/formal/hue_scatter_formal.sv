@@ -1,78 +1,146 @@
-// Proof harness of hue_scatter: what leaves under a network is the same whatever the frames of other networks are.
+// Proof harness of hue_scatter: what leaves of a verdict follows from this verdict, its frame's body and tag, and from
+// nothing else.
 //
-// Place: scripts/formal. Two sides get the same frames of network A, at times of their own, and different frames of
-// others; A is any network. Any one beat of what leaves under A must be the same at both, and as many must leave.
+// Place: scripts/formal; inputs are free but for what stages and buffer promise. `mark_i` picks any one verdict, on the
+// frame with number `frame_i`. That frame's body and tag are constants; all others, and all other verdicts, are free.
 module hue_scatter_formal
   import hue_pkg::*;
 #(
-  parameter int unsigned Frames = 2,
   parameter int unsigned Beats = 4
 ) (
-  input logic                            clk_i,
-  input logic                            rst_ni,
+  input logic                    clk_i,
+  input logic                    rst_ni,
   // Taken while in reset: any constants.
-  input logic [5:0]                      net_i,
-  input hue_verdict_t [Frames-1:0]       verdict_i,
-  input logic [Frames-1:0][31:0]         tag_i,
-  input logic [Frames-1:0][Beats-1:0][63:0] body_i,
-  input logic [3:0]                      beat_i,
-  // Of each side.
-  input logic [1:0]                      offer_i,
-  input logic [1:0]                      other_i,
-  input logic [1:0]                      joint_i,
-  input hue_verdict_t [1:0]              other_verdict_i,
-  input logic [1:0][63:0]                other_body_i,
-  input logic [1:0][31:0]                other_tag_i,
-  input logic [1:0]                      fill_i,
-  input logic [1:0]                      ready_i
+  input logic [2:0]              frame_i,
+  input logic [Beats-1:0][63:0]  body_i,
+  input logic [31:0]             tag_i,
+  // Free.
+  input logic                    valid_i,
+  input hue_verdict_t            verdict_i,
+  input logic                    mark_i,
+  input logic                    fill_i,
+  input logic [63:0]             other_body_i,
+  input logic [31:0]             other_tag_i,
+  input logic                    ready_i
 );
-  logic                            begun_q;
-  logic [5:0]                      net_q;
-  hue_verdict_t [Frames-1:0]       verdict_q;
-  logic [Frames-1:0][31:0]         tag_q;
-  logic [Frames-1:0][Beats-1:0][63:0] body_q;
-  logic [3:0]                      beat_q;
+  localparam int unsigned BusBytes = 8;
+  localparam int unsigned FilledMax = 8;
+
+  logic            begun_q, verdict_ready, tag_take, idle, read, release_, m_valid, m_last, m_to_cpu, unused;
+  logic [2:0]      frame_q, in_frame_q, out_frame_q;
+  logic [Beats-1:0][63:0] body_q;
+  logic [31:0]     tag_q;
+  logic [10:0]     offset, release_beats;
+  logic [3:0]      m_bytes, filled_q;
+  logic [63:0]     data_q, m_data;
+  hue_departure_t  departure;
+  hue_cpu_header_t header;
+
+  hue_scatter #(.BusBytes(BusBytes), .FilledBits(4)) u_dut (
+    .clk_i, .rst_ni, .verdict_valid_i(valid_i), .verdict_ready_o(verdict_ready), .verdict_i,
+    .tag_i(out_frame_q == frame_q ? tag_q : other_tag_i), .tag_take_o(tag_take), .filled_i(filled_q), .read_o(read),
+    .offset_o(offset), .data_i(data_q), .release_o(release_), .release_beats_o(release_beats),
+    .m_valid_o(m_valid), .m_ready_i(ready_i), .m_data_o(m_data), .m_last_o(m_last), .m_bytes_o(m_bytes),
+    .m_departure_o(departure), .m_to_cpu_o(m_to_cpu), .m_header_o(header), .idle_o(idle)
+  );
+  hue_stream_rules #(
+    .Bits(64 + $bits(hue_departure_t) + 1 + $bits(hue_cpu_header_t)), .BusBytes(BusBytes)
+  ) u_rules (
+    .clk_i, .rst_ni, .valid_i(m_valid), .ready_i, .last_i(m_last), .bytes_i(m_bytes),
+    .payload_i({m_data, departure, m_to_cpu, header})
+  );
+
+  // Verdicts that send and have not left, those before the marked one, and the beat that leaves next.
+  logic         take, sends, leaves, marked_q, sent_q, stalled_q, same_frame_q;
+  logic [3:0]   inside_q, before_q;
+  logic [1:0]   out_beat_q;
+  logic [13:0]  len_q;
+  hue_verdict_t mark_q, verdict_q;
+  assign take = valid_i && verdict_ready;
+  assign sends = verdict_i.verdict == VerdictForward || verdict_i.verdict == VerdictPunt;
+  assign leaves = m_valid && ready_i && m_last;
+
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
+    verdict_q <= verdict_i;
+    if (read) data_q <= out_frame_q == frame_q ? body_q[offset[1:0]] : other_body_i;
     if (!rst_ni) begin
-      net_q <= net_i;
-      tag_q <= tag_i;
+      frame_q <= frame_i;
       body_q <= body_i;
-      beat_q <= beat_i;
-      for (int unsigned f = 0; f < Frames; f++) begin
-        verdict_q[f] <= verdict_i[f];
-        verdict_q[f].net <= net_i;
-        verdict_q[f].last <= 1'b1;
+      tag_q <= tag_i;
+      in_frame_q <= '0;
+      out_frame_q <= '0;
+      filled_q <= '0;
+      inside_q <= '0;
+      marked_q <= 1'b0;
+      sent_q <= 1'b0;
+      stalled_q <= 1'b0;
+      same_frame_q <= 1'b0;
+      out_beat_q <= '0;
+    end else begin
+      stalled_q <= valid_i && !verdict_ready;
+      in_frame_q <= in_frame_q + 3'(take && verdict_i.last);
+      out_frame_q <= out_frame_q + 3'(release_);
+      filled_q <= filled_q + 4'(fill_i && filled_q < 4'(FilledMax)) - (release_ ? release_beats[3:0] : 4'd0);
+      if (take) same_frame_q <= !verdict_i.last;
+      if (take) len_q <= verdict_i.len;
+      inside_q <= inside_q + 4'(take && sends) - 4'(leaves);
+      if (m_valid && ready_i) out_beat_q <= m_last ? '0 : out_beat_q + 1'b1;
+      if (take && sends && mark_i && !sent_q && in_frame_q == frame_q) begin
+        marked_q <= 1'b1;
+        sent_q <= 1'b1;
+        mark_q <= verdict_i;
+        before_q <= inside_q - 4'(leaves);
+      end else if (marked_q && leaves) begin
+        before_q <= before_q - 1'b1;
+        marked_q <= before_q != '0;
       end
     end
   end
 
-  logic [1:0]                kept, last, to_cpu, done;
-  logic [1:0][63:0]          data;
-  hue_departure_t [1:0]      departure;
-  hue_cpu_header_t [1:0]     header;
-  logic [1:0][3:0]           count;
-  for (genvar s = 0; s < 2; s++) begin : g_side
-    hue_scatter_side #(.Frames(Frames), .Beats(Beats)) u_side (
-      .clk_i, .rst_ni, .net_i(net_q), .verdict_i(verdict_q), .tag_i(tag_q), .body_i(body_q), .beat_i(beat_q),
-      .offer_i(offer_i[s]), .other_i(other_i[s]), .joint_i(joint_i[s]), .other_verdict_i(other_verdict_i[s]),
-      .other_body_i(other_body_i[s]), .other_tag_i(other_tag_i[s]), .fill_i(fill_i[s]), .ready_i(ready_i[s]),
-      .kept_o(kept[s]), .data_o(data[s]), .last_o(last[s]), .departure_o(departure[s]), .to_cpu_o(to_cpu[s]),
-      .header_o(header[s]), .done_o(done[s]), .count_o(count[s])
-    );
+  // The frame as the verdict says it is to leave: byte 0 of a beat lowest.
+  logic [8*BusBytes*Beats-1:0] whole;
+  logic [63:0] wanted, mask;
+  always_comb begin
+    whole = body_q;
+    if (mark_q.verdict == VerdictForward && mark_q.rewrite) begin
+      for (int unsigned b = 0; b < 6; b++) begin
+        whole[8*b+:8] = mark_q.dst_mac[8*(5-b)+:8];
+        whole[8*(6+b)+:8] = mark_q.src_mac[8*(5-b)+:8];
+      end
+      whole[8*22+:8] = mark_q.ttl;
+      whole[8*24+:8] = mark_q.checksum[15:8];
+      whole[8*25+:8] = mark_q.checksum[7:0];
+    end
+    wanted = whole[64*out_beat_q+:64];
+    for (int unsigned b = 0; b < BusBytes; b++) mask[8*b+:8] = b < 32'(m_bytes) ? '1 : '0;
   end
 
   always_comb begin
     assume (rst_ni == begun_q);
-    for (int unsigned f = 0; f < Frames; f++) begin
-      if (begun_q) assume (verdict_q[f].len >= 14'(FrameBytesMin) && verdict_q[f].len <= 14'(Beats * 8));
-    end
+    // What the stages promise.
+    if (begun_q && stalled_q) assume (valid_i && verdict_i == verdict_q);
+    if (begun_q && valid_i) assume (verdict_i.len >= 14'(FrameBytesMin) && verdict_i.len <= 14'(Beats * BusBytes));
+    if (begun_q && valid_i && same_frame_q) assume (verdict_i.len == len_q);
     if (begun_q) begin
-      if (kept == '1) begin
-        assert ({data[0], last[0], departure[0], to_cpu[0], header[0]} == {data[1], last[1], departure[1], to_cpu[1], header[1]});
+      // What is asked of the buffer is there.
+      if (read) assert (offset < 11'(filled_q));
+      if (release_) assert (release_beats <= 11'(filled_q) && tag_take);
+      // As many leave as were sent.
+      assert (!m_valid || inside_q != '0);
+      if (idle) assert (inside_q == '0);
+      if (m_valid && marked_q && before_q == '0) begin
+        assert (((m_data ^ wanted) & mask) == '0);
+        assert (m_last == (14'(out_beat_q) * 14'(BusBytes) + 14'(m_bytes) == mark_q.len));
+        assert (departure.net == mark_q.net && departure.tag == tag_q && departure.len == mark_q.len);
+        assert (departure.port == (mark_q.verdict == VerdictPunt ? {1'b1, mark_q.net[1:0]} : mark_q.port_out));
+        assert (m_to_cpu == departure.port[2]);
+        assert (header.vid == 16'(mark_q.vid) && header.net == 8'(mark_q.net) && header.vport == mark_q.vport
+                && header.outcome == 8'(mark_q.outcome) && header.port_in == 8'(mark_q.port_in)
+                && header.len == 16'(mark_q.len) && header.reserved == '0);
       end
-      if (done == '1) assert (count[0] == count[1]);
     end
   end
+  assign unused = ^header;
 endmodule

@@ -1,0 +1,106 @@
+// Proof harness of hue_network: what a network's packets become is the same whatever other networks are and send.
+//
+// Place: scripts/formal. Two copies move in step and get the same packets of network A and the same accesses to its row;
+// every other packet and access is each copy's own, and so are the gates of other planes. A's row is `row_i`.
+module hue_network_formal
+  import hue_pkg::*;
+  import hue_regs_pkg::*;
+  import hue_stages_pkg::*;
+#(
+  parameter int unsigned Nets = 4
+) (
+  input logic                clk_i,
+  input logic                rst_ni,
+  // Taken while in reset: any constants.
+  input logic [5:0]          net_i,
+  input row_network_t        row_i,
+  input logic                gate_i,
+  input logic                gated_to_cpu_i,
+  // The same for both.
+  input logic                en_i,
+  input logic                of_a_i,
+  input logic                access_of_a_i,
+  input packet_t             packet_a_i,
+  input logic [63:0]         time_ns_i,
+  input tbl_req_t            request_a_i,
+  // Of each.
+  input logic [1:0]          valid_i,
+  input packet_t [1:0]       packet_i,
+  input tbl_req_t [1:0]      request_i,
+  input logic [1:0][31:0]    gates_i
+);
+  logic         begun_q, gate_q, to_cpu_q;
+  logic [5:0]   net_q;
+  row_network_t row_q;
+
+  packet_t [1:0]     in, out;
+  tbl_req_t [1:0]    request;
+  tbl_rsp_t [1:0]    response;
+  logic [1:0][31:0]  gates;
+  logic [1:0][63:0]  time_ns;
+  logic [1:0]        valid, out_valid, waits, error, mine;
+  always_comb begin
+    for (int unsigned s = 0; s < 2; s++) begin
+      in[s] = packet_i[s];
+      valid[s] = valid_i[s];
+      if (of_a_i) begin
+        in[s] = packet_a_i;
+        in[s].net = net_q;
+        valid[s] = 1'b1;
+      end
+      request[s] = access_of_a_i ? request_a_i : request_i[s];
+      mine[s] = request[s].valid && request[s].id == TABLE_NETWORK && 32'(request[s].index) < Nets;
+      // The gate of A's plane is the same for both.
+      gates[s] = gates_i[s];
+      gates[s][{1'b0, row_q.plane}] = gate_q;
+    end
+  end
+
+  for (genvar s = 0; s < 2; s++) begin : g_side
+    hue_network #(.Nets(Nets)) u_dut (
+      .clk_i, .rst_ni, .tbl_req_i(request[s]), .tbl_rsp_o(response[s]), .error_o(error[s]), .wait_o(waits[s]),
+      .gates_i(gates[s]), .gated_to_cpu_i(to_cpu_q), .en_i, .valid_i(valid[s]), .packet_i(in[s]), .time_ns_i,
+      .valid_o(out_valid[s]), .packet_o(out[s]), .time_ns_o(time_ns[s])
+    );
+    hue_access_rules u_access (
+      .clk_i, .rst_ni, .tbl_req_i(request[s]), .mine_i(mine[s]), .done_i(response[s].done)
+    );
+    always_comb begin
+      // Accesses of the own kind do not name A's row, those to it write what it is in both.
+      if (begun_q && mine[s] && !access_of_a_i) assume (32'(request[s].index) != 32'(net_q));
+      if (begun_q && waits[s]) assume (!en_i);
+      if (begun_q && !of_a_i && valid[s]) assume (in[s].net != net_q);
+    end
+  end
+
+  logic of_a_q;
+  initial begun_q = 1'b0;
+  always_ff @(posedge clk_i) begin
+    begun_q <= 1'b1;
+    if (!rst_ni) begin
+      net_q <= net_i;
+      row_q <= row_i;
+      gate_q <= gate_i;
+      to_cpu_q <= gated_to_cpu_i;
+      of_a_q <= 1'b0;
+    end else if (en_i) begin
+      of_a_q <= of_a_i;
+    end
+  end
+
+  always_comb begin
+    assume (rst_ni == begun_q);
+    assume (32'(net_q) < Nets || !begun_q);
+    if (begun_q && access_of_a_i) begin
+      assume (request_a_i.valid && request_a_i.id == TABLE_NETWORK && 32'(request_a_i.index) == 32'(net_q));
+      if (request_a_i.write) assume (request_a_i.wdata[$bits(row_network_t)-1:0] == row_q && !of_a_q);
+    end
+    if (begun_q && of_a_q && waits == '0) begin
+      assert (out_valid == '1);
+      assert (out[0] == out[1] && time_ns[0] == time_ns[1]);
+      if (!out[0].decided) assert (out[0].vid == row_q.vid && out[0].hop_base == row_q.hop_base && out[0].root == row_q.root);
+    end
+  end
+  logic unused;
+  assign unused = ^error;
+endmodule
