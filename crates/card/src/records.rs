@@ -37,12 +37,12 @@ impl Records {
 
 impl<R: Registers> Device<R> {
     /// Marks this moment.
-    pub fn mark(&mut self) -> Result<Mark, CardError> {
+    pub(crate) fn mark(&mut self) -> Result<Mark, CardError> {
         Ok(Mark(self.read(regs::ACCEPTED)?))
     }
 
     /// Looks at the counters.
-    pub fn records(&mut self) -> Result<Records, CardError> {
+    pub(crate) fn records(&mut self) -> Result<Records, CardError> {
         // In this order more seem to be inside than are, never fewer.
         let retired = self.read(regs::RETIRED)?;
         Ok(Records { accepted: self.read(regs::ACCEPTED)?, retired })
@@ -52,7 +52,7 @@ impl<R: Registers> Device<R> {
     ///
     /// # Errors
     /// `Busy` when they do not, `Access`.
-    pub fn wait_for(&mut self, mark: Mark) -> Result<(), CardError> {
+    pub(crate) fn wait_for(&mut self, mark: Mark) -> Result<(), CardError> {
         for _ in 0..POLLS_MAX {
             if self.records()?.have_passed(mark) {
                 return Ok(());
@@ -66,7 +66,7 @@ impl<R: Registers> Device<R> {
     /// # Errors
     /// `Busy` when records do not leave the stages; then `change` was not called. `Late` when it took longer than a hold
     /// lasts: frames may have met a part of it. What `change` says; `Access`.
-    pub fn in_hold<T>(
+    pub(crate) fn in_hold<T>(
         &mut self,
         change: impl FnOnce(&mut Self) -> Result<T, CardError>,
     ) -> Result<T, CardError> {

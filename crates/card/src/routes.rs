@@ -14,6 +14,7 @@ use hue_tables::dag36_levels::{Retired, Write};
 use hue_tables::{Change, Dag, Dag36Levels, Limits, TableError, Vid};
 use thiserror::Error;
 
+use crate::card::{NAME, broken};
 use crate::device::Device;
 use crate::error::CardError;
 use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row};
@@ -89,7 +90,8 @@ impl Refusal {
                     max: words_max as usize,
                 }
             }
-            error => SubstrateError::Broken { substrate: crate::card::NAME, reason: error.to_string() },
+            Self::Card(error) => broken(error),
+            Self::Level(error) => SubstrateError::Broken { substrate: NAME, reason: error.to_string() },
         }
     }
 }
@@ -121,6 +123,14 @@ impl Rows {
         next.start = end;
         self.free.retain(|run| !run.is_empty());
         Some(rows.start..end)
+    }
+
+    /// A longer run than this one: itself made longer, or another one, with some to spare.
+    fn grow(&mut self, run: &Range<u32>, needed: usize) -> Option<Range<u32>> {
+        let count = u32::try_from(needed).ok()?;
+        let spare = count.saturating_add(count / 2).saturating_add(4);
+        let longer = self.extend(run, spare).or_else(|| self.extend(run, count));
+        longer.or_else(|| self.allocate(spare)).or_else(|| self.allocate(count))
     }
 
     fn release(&mut self, rows: Range<u32>) {
@@ -205,19 +215,20 @@ impl Shared {
     }
 
     /// Rows for more next hops than a run has: the run made longer, or another one, with some to spare.
-    pub fn grow_hops(
+    pub fn grow_hops<R: Registers>(
         &mut self,
         run: &Range<u32>,
         needed: usize,
-        (name, image): (&str, &str),
+        name: &str,
+        device: &mut Device<R>,
     ) -> Result<Range<u32>, SubstrateError> {
-        let count = u32::try_from(needed).ok();
-        let longer = count.and_then(|count| {
-            let spare = count.saturating_add(count / 2).saturating_add(4);
-            let longer = self.hops.extend(run, spare).or_else(|| self.hops.extend(run, count));
-            longer.or_else(|| self.hops.allocate(spare)).or_else(|| self.hops.allocate(count))
-        });
-        longer.ok_or_else(|| self.no_hops(name, image, needed))
+        self.reclaim(device).map_err(broken)?;
+        let mut longer = self.hops.grow(run, needed);
+        if longer.is_none() && !self.waiting.is_empty() {
+            self.reclaim_all(device).map_err(broken)?;
+            longer = self.hops.grow(run, needed);
+        }
+        longer.ok_or_else(|| self.no_hops(name, &device.description().name, needed))
     }
 
     /// A table of the program's routes under an unused id; what the card must write for it is appended.
@@ -235,7 +246,7 @@ impl Shared {
                 Ok(id)
             }
             Err(refusal) => {
-                self.drop_table(id);
+                self.forget(id, 0..0);
                 Err(refusal)
             }
         }

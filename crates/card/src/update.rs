@@ -114,10 +114,8 @@ fn shared_hops<R: Registers>(
     let (table, before) = (held.table, held.hops.clone());
     let count_before = loaded.program().next_hops.len();
     if count > before.len() {
-        shared.reclaim(device).map_err(broken)?;
-        let names = (loaded.program().name.as_str(), device.description().name.as_str());
-        let grown = shared.grow_hops(&before, count, names)?;
-        loaded.held = Some(Held { table, hops: grown });
+        let hops = shared.grow_hops(&before, count, &loaded.program().name, device)?;
+        loaded.held = Some(Held { table, hops });
     }
     let run = loaded.held.as_ref().map_or(0..0, |held| held.hops.clone());
     let moved = run.start != before.start;

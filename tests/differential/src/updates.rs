@@ -145,7 +145,7 @@ pub fn compare_updates(
     let start = entered(card)?;
     card.offer(&offered(frames)).map_err(|error| text(&error))?;
     while !card.twin().idle() {
-        card.twin().run(random.below(600) as u64);
+        card.twin().run(random.below(6000) as u64);
         let update = Update::random(random, programs, routes);
         let begun = entered(card)?.wrapping_sub(start) as usize;
         let clock = card.twin().cycles();

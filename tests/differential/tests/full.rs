@@ -130,6 +130,7 @@ fn every_output_queue_is_filled_and_drops_alone() {
     for name in images() {
         let (mut card, programs) = start(&image(name), |_| None);
         assert!(card.twin().set_stress(0, 0, 256));
+        let beats = FRAME_BYTES as u64 / u64::from(card.description().bus_bytes);
         let nets: Vec<u8> = programs.iter().map(|program| card.net(program.vid).unwrap()).collect();
         // A queue of few networks holds more: until half of what is free is its own.
         let turns = TURNS.max(4096 / programs.len() / 5);
@@ -143,7 +144,7 @@ fn every_output_queue_is_filled_and_drops_alone() {
                 }
             }
             // Until they are in the queues, or lost.
-            card.twin().run(64 * (programs.len() * PORTS as usize) as u64 + 500);
+            card.twin().run(2 * beats * (programs.len() * 5) as u64 + 500);
         }
         card.twin().run(10_000);
         let mut lost = 0;

@@ -335,10 +335,17 @@ fn what_a_card_cannot_hold_is_refused_by_name() {
     let mut two = sound.clone();
     two.rows.push(Claim { vid: vid(1), vport: 0, select: Match::Port(PORT) });
     assert_eq!(text(rows, &two), "network 'net1' needs 2 rows of design select: image memo has 1");
-    // A route table that does not fit a level names the level.
+    // A route table that does not fit a level names the level, and takes nothing away from the next.
     let (routes, _) = table(400);
-    let full = text(dag36(100, 64), &program(1, 4, routes));
+    let full = text(dag36(100, 64), &program(1, 4, routes.clone()));
     assert!(full.starts_with("network 'net1' needs ") && full.contains(" route words in the "), "{full}");
+    let mut card = Card::new(dag36(100, 4)).unwrap();
+    for _ in 0..10 {
+        assert!(card.load(&[program(1, 4, routes.clone())]).is_err());
+        card.load(&[program(1, 4, routes[..3].to_vec())]).unwrap();
+        card.unload(&[vid(1)]).unwrap();
+    }
+    assert_eq!(card.capacity().table_bytes, 0);
 }
 
 #[test]
