@@ -26,7 +26,7 @@ module hue_output_queues_formal
 );
   localparam int unsigned BeatsMax = FrameBytesMax / BusBytes;
   localparam int unsigned BeatBits = $clog2(BeatsMax);
-  typedef logic [$clog2(Cells):0] count_t;
+  typedef logic [$clog2(Cells)+1:0] count_t;  // those in cells, and those in the ports' FIFOs
   typedef logic [BeatBits-1:0]    beat_t;
 
   logic                             offline_q, s_ready, s_last, dropped, idle, begun_q, stalled_q, inside_q, lost_q;
