@@ -1,8 +1,8 @@
-// Proof harness of hue_arbiter: beats leave in the order they were taken, each once, unaltered, under their port; frames
-// are not interleaved; a port that waits sees at most Ports - 1 frames of others go first.
+// Proof harness of hue_arbiter: beats leave in the order they were taken, each once, unaltered, under their port;
+// frames are not interleaved; a port that waits sees at most Ports - 1 frames of others go first.
 //
-// Place: scripts/formal; inputs are free but that a port that offers a beat goes on until it is taken. `mark_i` picks any
-// one beat as it is taken, `who_i` is any port.
+// Place: scripts/formal; inputs are free but that a port that offers a beat goes on until it is taken. `mark_i`
+// picks any one beat as it is taken, `who_i` is any port.
 module hue_arbiter_formal
   import hue_pkg::*;
 #(
@@ -141,7 +141,8 @@ module hue_arbiter_formal
       assert (u_dut.inside_q == in_inside_q && (!in_inside_q || u_dut.port_q == in_port_q));
       assert (turns_q + 4'(left) <= 4'(Ports - 1));
       for (int unsigned i = 0; i < Ports; i++) begin
-        assert (u_dut.u_turn.first_q[i] == (3'(i) > last_q) || (u_dut.u_turn.first_q == '1 && 32'(last_q) == Ports - 1));
+        assert (u_dut.u_turn.first_q[i] == (3'(i) > last_q) ||
+                (u_dut.u_turn.first_q == '1 && 32'(last_q) == Ports - 1));
       end
     end
   end

@@ -1,7 +1,7 @@
 // Proof harness of hue_fifo: words leave in the order they came in, each once, unaltered.
 //
-// Place: scripts/formal; inputs are free. `mark_i` picks any one word as it enters; the harness counts the words before
-// it. That it is the word that leaves when none is before it, whichever it was, is all of the property.
+// Place: scripts/formal; inputs are free. `mark_i` picks any one word as it enters; the harness counts the words
+// before it. That it is the word that leaves when none is before it, whichever it was, is all of the property.
 module hue_fifo_formal #(
   parameter int unsigned Depth = 4,
   parameter int unsigned Bits = 2

@@ -1,11 +1,13 @@
-// Proof harness of hue_gather: every frame gives one record, which waits until it is taken, and one tag with its first beat.
+// Proof harness of hue_gather: every frame gives one record, which waits until it is taken, and one tag with its
+// first beat.
 //
-// Place: scripts/formal; inputs are free but that frames are framed. That a record stands still while it waits is hue_fifo's
-// to prove, where it waits; what stands in it is the benches' to compare (rtl/tests/gather).
+// Place: scripts/formal; inputs are free but that frames are framed. That a record stands still while it waits is
+// hue_fifo's to prove, where it waits; what stands in it is the benches' to compare (rtl/tests/gather).
 module hue_gather_formal
   import hue_pkg::*;
 #(
-  parameter int unsigned BusBytes = 64
+  parameter int unsigned BusBytes = 64,
+  parameter int unsigned RecordDepth = 8  // as in the module
 ) (
   input logic                  clk_i,
   input logic                  rst_ni,
@@ -51,6 +53,8 @@ module hue_gather_formal
       if (m_valid_o) assert (frames_q != '0);
       if (idle_o) assert (frames_q == '0);
       if (stalled_q) assert (m_valid_o);
+      // No more frames are taken than there is room for records, but the one that is coming.
+      assert (32'(frames_q) <= RecordDepth + 1);
       // Body and tag leave only where there is room, a tag a frame.
       if (body_valid_o) assert (body_ready_i && body_data_o == s_data_i);
       assert (body_valid_o == fire && tag_valid_o == (fire && s_first_i));

@@ -1,8 +1,9 @@
-// Proof harness of hue_scatter: what leaves of a verdict follows from this verdict, its frame's body and tag, and from
-// nothing else.
+// Proof harness of hue_scatter: what leaves of a verdict follows from this verdict, its frame's body and tag, and
+// from nothing else.
 //
-// Place: scripts/formal; inputs are free but for what stages and buffer promise. `mark_i` picks any one verdict, on the
-// frame with number `frame_i`. That frame's body and tag are constants; all others, and all other verdicts, are free.
+// Place: scripts/formal; inputs are free but for what stages and buffer promise. `mark_i` picks any one verdict,
+// on the frame with number `frame_i`. That frame's body and tag are constants; all others, and all other verdicts,
+// are free.
 module hue_scatter_formal
   import hue_pkg::*;
 #(

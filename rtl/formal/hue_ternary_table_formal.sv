@@ -1,7 +1,9 @@
-// Proof harness of hue_ternary_table: a key gets what the lowest row says that matches it, and nothing without one.
+// Proof harness of hue_ternary_table: a key gets what the lowest row says that matches it, and nothing without
+// one.
 //
-// Place: scripts/formal; inputs are free but for the rules of accesses. The harness keeps the rows as the host wrote them
-// and looks each key up in them: rows that do not match have no say, which isolation in design select rests on.
+// Place: scripts/formal; inputs are free but for the rules of accesses. The harness keeps the rows as the host
+// wrote them and looks each key up in them: rows that do not match have no say, which isolation in design select
+// rests on.
 module hue_ternary_table_formal
   import hue_pkg::*;
 #(
