@@ -1,4 +1,5 @@
-// What the access unit promises the tables: an access stands still until it is answered, and a clock without one follows.
+// What the access unit promises the tables: an access stands still until it is answered, and a clock without one
+// follows.
 //
 // Place: harnesses in this folder, to assume. An access that is another table's may end at any time.
 module hue_access_rules (

@@ -1,8 +1,8 @@
-// Proof harness of hue_arbiter: beats leave in the order they were taken, each once, unaltered, under their port; frames
-// are not interleaved; a port that waits sees at most Ports - 1 frames of others go first.
+// Proof harness of hue_arbiter: beats leave in the order they were taken, each once, unaltered, under their port;
+// frames are not interleaved; a port that waits sees at most Ports - 1 frames of others go first.
 //
-// Place: scripts/formal; inputs are free but that a port that offers a beat goes on until it is taken. `mark_i` picks any
-// one beat as it is taken, `who_i` is any port.
+// Place: scripts/formal; inputs are free but that a port that offers a beat goes on until it is taken. `mark_i`
+// picks any one beat as it is taken, `who_i` is any port.
 module hue_arbiter_formal
   import hue_pkg::*;
 #(
@@ -52,9 +52,9 @@ module hue_arbiter_formal
     end
   end
 
-  logic       begun_q, marked_q, before_q, waits_q;
+  logic       begun_q, marked_q, before_q, waits_q, stalled_q;
   logic [1:0] inside_q;
-  beat_t      beat_q;
+  beat_t      beat_q, out_q;
   logic [2:0] who_q, last_q, left;
   logic [3:0] turns_q;
   logic       begins, waits;
@@ -66,12 +66,14 @@ module hue_arbiter_formal
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
     who_q <= who_i;
+    out_q <= out;
     if (!rst_ni) begin
       inside_q <= '0;
       marked_q <= 1'b0;
       in_inside_q <= 1'b0;
       out_inside_q <= 1'b0;
       waits_q <= 1'b0;
+      stalled_q <= 1'b0;
       turns_q <= '0;
       last_q <= 3'(Ports - 1);
     end else begin
@@ -93,6 +95,7 @@ module hue_arbiter_formal
         out_port_q <= out.port;
       end
       waits_q <= waits;
+      stalled_q <= m_valid_o && !m_ready_i;
       turns_q <= !waits ? '0 : turns_q + 4'(begins);
       if (begins) last_q <= in.port;
     end
@@ -107,6 +110,8 @@ module hue_arbiter_formal
       assert (m_valid_o == (inside_q != '0));
       // In order, each once, as taken.
       if (marked_q && !before_q) assert (m_valid_o && out == beat_q);
+      // A beat that waits stands still.
+      if (stalled_q) assert (m_valid_o && out == out_q);
       // Whole frames, of one port.
       if (push && in_inside_q) assert (in.port == in_port_q);
       if (m_valid_o) assert (out.first == !out_inside_q && (!out_inside_q || out.port == out_port_q));
@@ -136,7 +141,8 @@ module hue_arbiter_formal
       assert (u_dut.inside_q == in_inside_q && (!in_inside_q || u_dut.port_q == in_port_q));
       assert (turns_q + 4'(left) <= 4'(Ports - 1));
       for (int unsigned i = 0; i < Ports; i++) begin
-        assert (u_dut.u_turn.first_q[i] == (3'(i) > last_q) || (u_dut.u_turn.first_q == '1 && 32'(last_q) == Ports - 1));
+        assert (u_dut.u_turn.first_q[i] == (3'(i) > last_q) ||
+                (u_dut.u_turn.first_q == '1 && 32'(last_q) == Ports - 1));
       end
     end
   end

@@ -1,4 +1,5 @@
-// Proof harness of hue_cpu_insert: what leaves is a stream and as many frames as came in, with a header where there is one.
+// Proof harness of hue_cpu_insert: what leaves is a stream and as many frames as came in, with a header where
+// there is one.
 //
 // Place: scripts/formal; what comes in obeys the rules of a stream and is stable over a frame where it says so.
 module hue_cpu_insert_formal

@@ -1,7 +1,7 @@
 // Proof harness of hue_fifo: words leave in the order they came in, each once, unaltered.
 //
-// Place: scripts/formal; inputs are free. `mark_i` picks any one word as it enters; the harness counts the words before
-// it. That it is the word that leaves when none is before it, whichever it was, is all of the property.
+// Place: scripts/formal; inputs are free. `mark_i` picks any one word as it enters; the harness counts the words
+// before it. That it is the word that leaves when none is before it, whichever it was, is all of the property.
 module hue_fifo_formal #(
   parameter int unsigned Depth = 4,
   parameter int unsigned Bits = 2
@@ -23,19 +23,22 @@ module hue_fifo_formal #(
     .clk_i, .rst_ni, .valid_i, .ready_o, .data_i, .valid_o, .ready_i, .data_o, .room_o
   );
 
-  logic                 push, pop, begun_q, marked_q;
+  logic                 push, pop, begun_q, marked_q, stalled_q;
   logic [CountBits-1:0] inside_q, before_q;
-  logic [Bits-1:0]      word_q;
+  logic [Bits-1:0]      word_q, data_q;
   assign push = valid_i && ready_o;
   assign pop = valid_o && ready_i;
 
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
+    data_q <= data_o;
     if (!rst_ni) begin
       inside_q <= '0;
       marked_q <= 1'b0;
+      stalled_q <= 1'b0;
     end else begin
+      stalled_q <= valid_o && !ready_i;
       inside_q <= inside_q + CountBits'(push) - CountBits'(pop);
       if (marked_q) begin
         if (pop) begin
@@ -57,6 +60,7 @@ module hue_fifo_formal #(
       assert (ready_o == (inside_q != CountBits'(Depth)));
       assert (room_o == CountBits'(Depth) - inside_q);
       if (marked_q && before_q == '0) assert (valid_o && data_o == word_q);
+      if (stalled_q) assert (valid_o && data_o == data_q);
       // For the induction: where the words lie.
       assert (u_dut.count_q == inside_q && inside_q <= CountBits'(Depth));
       assert (u_dut.wptr_q == u_dut.rptr_q + AddrBits'(inside_q));

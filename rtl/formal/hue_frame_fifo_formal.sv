@@ -1,8 +1,9 @@
-// Proof harness of hue_frame_fifo: committed words leave in order, each once, unaltered; what was given up leaves nothing.
+// Proof harness of hue_frame_fifo: committed words leave in order, each once, unaltered; what was given up leaves
+// nothing.
 //
-// Place: scripts/formal; inputs are free but for what the module's head asks of its writer. `mark_i` picks any one word as
-// it is written. The harness knows how many committed words are before it, and forgets it when its frame is given up:
-// then every word that leaves is accounted for by another.
+// Place: scripts/formal; inputs are free but for what the module's head asks of its writer. `mark_i` picks any one
+// word as it is written. The harness knows how many committed words are before it, and forgets it when its frame
+// is given up: then every word that leaves is accounted for by another.
 module hue_frame_fifo_formal #(
   parameter int unsigned Words = 4,
   parameter int unsigned Bits = 2

@@ -1,7 +1,8 @@
 // Proof harness of hue_network: what a network's packets become is the same whatever other networks are and send.
 //
-// Place: scripts/formal. Two copies move in step and get the same packets of network A and the same accesses to its row;
-// every other packet and access is each copy's own, and so are the gates of other planes. A's row is `row_i`.
+// Place: scripts/formal. Two copies move in step and get the same packets of network A and the same accesses to
+// its row; every other packet and access is each copy's own, and so are the gates of other planes. A's row is
+// `row_i`.
 module hue_network_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -98,7 +99,9 @@ module hue_network_formal
     if (begun_q && of_a_q && waits == '0) begin
       assert (out_valid == '1);
       assert (out[0] == out[1] && time_ns[0] == time_ns[1]);
-      if (!out[0].decided) assert (out[0].vid == row_q.vid && out[0].hop_base == row_q.hop_base && out[0].root == row_q.root);
+      if (!out[0].decided) begin
+        assert (out[0].vid == row_q.vid && out[0].hop_base == row_q.hop_base && out[0].root == row_q.root);
+      end
     end
   end
   logic unused;

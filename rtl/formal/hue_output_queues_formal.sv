@@ -1,8 +1,8 @@
-// Proof harness of hue_output_queues: the frames of a network leave by their port in the order in which they were let in,
-// each once, whole and unaltered, whatever other networks send.
+// Proof harness of hue_output_queues: the frames of a network leave by their port in the order in which they were
+// let in, each once, whole and unaltered, whatever other networks send.
 //
-// Place: scripts/formal; inputs are free but that frames are as long as they say. `mark_i` picks any one frame as it is
-// let in. Tags carry the network, so that the harness sees whose a frame is that leaves.
+// Place: scripts/formal; inputs are free but that frames are as long as they say. `mark_i` picks any one frame as
+// it is let in. Tags carry the network, so that the harness sees whose a frame is that leaves.
 module hue_output_queues_formal
   import hue_pkg::*;
 #(
@@ -26,7 +26,7 @@ module hue_output_queues_formal
 );
   localparam int unsigned BeatsMax = FrameBytesMax / BusBytes;
   localparam int unsigned BeatBits = $clog2(BeatsMax);
-  typedef logic [$clog2(Cells):0] count_t;
+  typedef logic [$clog2(Cells)+1:0] count_t;  // those in cells, and those in the ports' FIFOs
   typedef logic [BeatBits-1:0]    beat_t;
 
   logic                             offline_q, s_ready, s_last, dropped, idle, begun_q, stalled_q, inside_q, lost_q;
@@ -60,13 +60,14 @@ module hue_output_queues_formal
 
   // Frames inside, by port and network; the marked one, how many of its queue are before it, and what of it left.
   count_t [Ports-1:0][1:0]              inside_count_q;
-  logic                                 marked_q, coming_q, fire, out, mine;
+  logic                                 marked_q, coming_q, fire, enters, out, mine;
   hue_departure_t                       mark_q;
   count_t                               before_q;
   logic [BeatsMax-1:0][8*BusBytes-1:0]  words_q;
   logic [Ports-1:0][BeatBits-1:0]       out_beat_q;
   logic [8*BusBytes-1:0]                mask;
   assign fire = s_valid_i && s_ready;
+  assign enters = fire && s_last && !(inside_q ? lost_q : dropped);
   // The marked frame is leaving: it is the first of its queue, and its port sends one of its network.
   assign out = m_valid[mark_q.port] && m_tag[mark_q.port][0] == mark_q.net[0];
   assign mine = marked_q && out && before_q == '0;
@@ -105,7 +106,7 @@ module hue_output_queues_formal
         if (m_valid[p] && m_ready_i[p]) out_beat_q[p] <= m_last[p] ? '0 : out_beat_q[p] + 1'b1;
         for (int unsigned n = 0; n < 2; n++) begin
           inside_count_q[p][n] <= inside_count_q[p][n]
-            + count_t'(fire && s_last && !(inside_q ? lost_q : dropped) && departure.port == 3'(p) && departure.net == 6'(n))
+            + count_t'(enters && departure.port == 3'(p) && departure.net == 6'(n))
             - count_t'(m_valid[p] && m_ready_i[p] && m_last[p] && m_tag[p][0] == 1'(n));
         end
       end
@@ -139,7 +140,9 @@ module hue_output_queues_formal
         assert (m_tag[mark_q.port] == mark_q.tag && sent_len[mark_q.port] == mark_q.len);
         assert (((m_data[mark_q.port] ^ words_q[out_beat_q[mark_q.port]]) & mask) == '0);
         assert (m_last[mark_q.port] == ((32'(out_beat_q[mark_q.port]) + 1) * BusBytes >= 32'(mark_q.len)));
-        if (m_last[mark_q.port]) assert (14'(32'(out_beat_q[mark_q.port]) * BusBytes) + 14'(m_bytes[mark_q.port]) == mark_q.len);
+        if (m_last[mark_q.port]) begin
+          assert (14'(32'(out_beat_q[mark_q.port]) * BusBytes) + 14'(m_bytes[mark_q.port]) == mark_q.len);
+        end
       end
       // Nothing stays behind, and offline nothing is dropped.
       if (idle) assert (inside_count_q == '0);

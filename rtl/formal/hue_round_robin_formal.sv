@@ -1,6 +1,7 @@
 // Proof harness of hue_round_robin: who asks and goes on asking waits for at most Count - 1 turns of others.
 //
-// Place: scripts/formal; inputs are free but that a position that asks does so until its turn. `who_i` is any position.
+// Place: scripts/formal; inputs are free but that a position that asks does so until its turn. `who_i` is any
+// position.
 module hue_round_robin_formal #(
   parameter int unsigned Count = 8,
   localparam int unsigned IndexBits = Count > 1 ? $clog2(Count) : 1

@@ -1,38 +1,43 @@
-// Proof harness of hue_scatter: what leaves of a verdict follows from this verdict, its frame's body and tag, and from
-// nothing else.
+// Proof harness of hue_scatter: what leaves of a verdict follows from this verdict, its frame's body and tag, and
+// from nothing else.
 //
-// Place: scripts/formal; inputs are free but for what stages and buffer promise. `mark_i` picks any one verdict, on the
-// frame with number `frame_i`. That frame's body and tag are constants; all others, and all other verdicts, are free.
+// Place: scripts/formal; inputs are free but for what stages and buffer promise. `mark_i` picks any one verdict,
+// on the frame with number `frame_i`. That frame's body and tag are constants; all others, and all other verdicts,
+// are free.
 module hue_scatter_formal
   import hue_pkg::*;
 #(
-  parameter int unsigned Beats = 4
+  parameter int unsigned BusBytes = 16,
+  parameter int unsigned Beats = 2,
+  localparam int unsigned BusBits = 8 * BusBytes
 ) (
   input logic                    clk_i,
   input logic                    rst_ni,
   // Taken while in reset: any constants.
   input logic [2:0]              frame_i,
-  input logic [Beats-1:0][63:0]  body_i,
+  input logic [Beats-1:0][BusBits-1:0]  body_i,
   input logic [31:0]             tag_i,
   // Free.
   input logic                    valid_i,
   input hue_verdict_t            verdict_i,
   input logic                    mark_i,
   input logic                    fill_i,
-  input logic [63:0]             other_body_i,
+  input logic [BusBits-1:0]      other_body_i,
   input logic [31:0]             other_tag_i,
   input logic                    ready_i
 );
-  localparam int unsigned BusBytes = 8;
+  localparam int unsigned BeatBits = $clog2(Beats);
+  localparam int unsigned ByteBits = $clog2(BusBytes + 1);
   localparam int unsigned FilledMax = 8;
 
   logic            begun_q, verdict_ready, tag_take, idle, read, release_, m_valid, m_last, m_to_cpu, unused;
   logic [2:0]      frame_q, in_frame_q, out_frame_q;
-  logic [Beats-1:0][63:0] body_q;
+  logic [Beats-1:0][BusBits-1:0] body_q;
   logic [31:0]     tag_q;
   logic [10:0]     offset, release_beats;
-  logic [3:0]      m_bytes, filled_q;
-  logic [63:0]     data_q, m_data;
+  logic [3:0]      filled_q;
+  logic [ByteBits-1:0] m_bytes;
+  logic [BusBits-1:0]  data_q, m_data;
   hue_departure_t  departure;
   hue_cpu_header_t header;
 
@@ -44,7 +49,7 @@ module hue_scatter_formal
     .m_departure_o(departure), .m_to_cpu_o(m_to_cpu), .m_header_o(header), .idle_o(idle)
   );
   hue_stream_rules #(
-    .Bits(64 + $bits(hue_departure_t) + 1 + $bits(hue_cpu_header_t)), .BusBytes(BusBytes)
+    .Bits(BusBits + $bits(hue_departure_t) + 1 + $bits(hue_cpu_header_t)), .BusBytes(BusBytes)
   ) u_rules (
     .clk_i, .rst_ni, .valid_i(m_valid), .ready_i, .last_i(m_last), .bytes_i(m_bytes),
     .payload_i({m_data, departure, m_to_cpu, header})
@@ -53,7 +58,7 @@ module hue_scatter_formal
   // Verdicts that send and have not left, those before the marked one, and the beat that leaves next.
   logic         take, sends, leaves, marked_q, sent_q, stalled_q, same_frame_q;
   logic [3:0]   inside_q, before_q;
-  logic [1:0]   out_beat_q;
+  logic [BeatBits-1:0] out_beat_q;
   logic [13:0]  len_q;
   hue_verdict_t mark_q, verdict_q;
   assign take = valid_i && verdict_ready;
@@ -64,7 +69,7 @@ module hue_scatter_formal
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
     verdict_q <= verdict_i;
-    if (read) data_q <= out_frame_q == frame_q ? body_q[offset[1:0]] : other_body_i;
+    if (read) data_q <= out_frame_q == frame_q ? body_q[offset[BeatBits-1:0]] : other_body_i;
     if (!rst_ni) begin
       frame_q <= frame_i;
       body_q <= body_i;
@@ -101,7 +106,7 @@ module hue_scatter_formal
 
   // The frame as the verdict says it is to leave: byte 0 of a beat lowest.
   logic [8*BusBytes*Beats-1:0] whole;
-  logic [63:0] wanted, mask;
+  logic [BusBits-1:0] wanted, mask;
   always_comb begin
     whole = body_q;
     if (mark_q.verdict == VerdictForward && mark_q.rewrite) begin
@@ -113,7 +118,7 @@ module hue_scatter_formal
       whole[8*24+:8] = mark_q.checksum[15:8];
       whole[8*25+:8] = mark_q.checksum[7:0];
     end
-    wanted = whole[64*out_beat_q+:64];
+    wanted = whole[BusBits*out_beat_q+:BusBits];
     for (int unsigned b = 0; b < BusBytes; b++) mask[8*b+:8] = b < 32'(m_bytes) ? '1 : '0;
   end
 

@@ -1,4 +1,5 @@
-// Proof harness of hue_skid: words leave in the order they came in, each once, unaltered, and stand still while they wait.
+// Proof harness of hue_skid: words leave in the order they came in, each once, unaltered, and stand still while
+// they wait.
 //
 // Place: scripts/formal; inputs are free. `mark_i` picks any one word as it enters.
 module hue_skid_formal #(

@@ -1,7 +1,8 @@
-// Proof harness of hue_table: a row is what was last written to it by an access that names it, to packets and to the host.
+// Proof harness of hue_table: a row is what was last written to it by an access that names it, to packets and to
+// the host.
 //
-// Place: scripts/formal; inputs are free but for the rules of accesses. `row_i` is any row. That a read of it gives what
-// the harness saw written to it, whatever else is written and read, is what isolation rests on.
+// Place: scripts/formal; inputs are free but for the rules of accesses. `row_i` is any row. That a read of it
+// gives what the harness saw written to it, whatever else is written and read, is what isolation rests on.
 module hue_table_formal
   import hue_pkg::*;
 #(
