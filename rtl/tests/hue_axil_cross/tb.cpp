@@ -57,8 +57,8 @@ class Slave {
 };
 
 void run(bench::Tests& tests, bench::Random& random, uint64_t s_ps, uint64_t m_ps, uint64_t phase_ps, unsigned stall) {
-  tests.begin("registers from a clock of " + std::to_string(s_ps) + " ps to one of " + std::to_string(m_ps) + ", waits in " +
-              std::to_string(stall) + " %");
+  tests.begin("registers from " + std::to_string(s_ps) + " ps to " + std::to_string(m_ps) + " ps, " +
+              std::to_string(phase_ps) + " ps apart, waits in " + std::to_string(stall) + " %");
   Slave slave(random);
   std::map<unsigned, uint32_t> memory;
   uint64_t next_s = s_ps, next_m = s_ps + phase_ps, clocks = 0, worst = 0;

@@ -109,8 +109,8 @@ class Bench {
       if (lost_) {
         ++dropped[frame.net];
         if (offline_) tests_.wrong("dropped although held back");
-        // The queue is at most what has not left, the free cells at least what nothing holds.
-        if (queued_[frame.port][frame.net] + frame.cells() <= Cells - held_)
+        // Its queue is at most what has not left, the free cells at least what nothing holds.
+        if (queued_[frame.port][frame.net] + frame.cells() + held_ <= Cells)
           tests_.wrong("port %u network %u: %u cells dropped beside %u of its own, %u of %u in use", frame.port, frame.net,
                        frame.cells(), queued_[frame.port][frame.net], held_, Cells);
       } else {
@@ -137,6 +137,7 @@ class Bench {
     for (unsigned b = 0; b < count; ++b) coming_[p].push_back(bench::bits(top->m_data_o, 8 * (Width * p + b), 8));
     if (first_out == 0) first_out = cycle;
     last_out = cycle;
+    held_ -= coming_[p].size() % CellBytes == 0 || (top->m_last_o >> p & 1);
     if (!(top->m_last_o >> p & 1)) {
       if (count != Width) tests_.wrong("port %u: a beat that is not full is not the last", p);
       return;
@@ -153,7 +154,6 @@ class Bench {
       if (frame.bytes != coming_[p]) tests_.wrong("port %u: frame %u of %zu bytes differs", p, frame.tag, frame.bytes.size());
       if (bench::bits(top->sent_len_o, 14 * p, 14) != frame.bytes.size()) tests_.wrong("port %u: length of frame %u", p, frame.tag);
       queued_[p][net] -= frame.cells();
-      held_ -= frame.cells();
       sent[p][net] += frame.bytes.size();
       inside_[p][net].pop_front();
       ++came;
