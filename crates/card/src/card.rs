@@ -1,5 +1,5 @@
-//! A card with networks on it: what it is, what it has counted, its clock gates. Loading: `load`; changes of one network
-//! that runs: `update`.
+//! A card with networks on it: what it is, what it has counted, its clock gates. Loading: `load`; changes of one
+//! network that runs: `update`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

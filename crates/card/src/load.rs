@@ -1,8 +1,8 @@
 //! Loading and unloading networks: programs in, rows of the card's tables out.
 //!
-//! Flow: control → program → **load** → plan → device. Everything is checked first, against the image and together with
-//! what is loaded, and room is found; then what no frame can meet yet is written (next hops, route words), and in a hold of
-//! the card all that makes frames meet it: frames find the networks of before or those of after.
+//! Flow: control → program → **load** → plan → device. Everything is checked first, against the image and together
+//! with what is loaded, and room is found; then what no frame can meet yet is written (next hops, route words), and
+//! in a hold of the card all that makes frames meet it: frames find the networks of before or those of after.
 
 use std::collections::HashMap;
 

@@ -36,9 +36,9 @@ struct Attached {
     net: u8,
 }
 
-/// Rows of design select, at most `rows`, the first to match first. Rows of one rank never match the same frame; those on
-/// a MAC address, of which most networks have nothing else, stay where they were `before` and fill its gaps, so that
-/// little has to be written. The others stand at the end.
+/// Rows of design select, at most `rows`, the first to match first. Rows of one rank never match the same frame;
+/// those on a MAC address, of which most networks have nothing else, stay where they were `before` and fill its gaps,
+/// so that little has to be written. The others stand at the end.
 pub fn select<'a>(
     before: &[Option<SelectRow>],
     networks: impl Iterator<Item = (&'a Program, Place)>,

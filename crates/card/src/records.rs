@@ -1,9 +1,9 @@
 //! Records in flight: what they may still hold, and how the stages are emptied of them for a change of several writes.
 //!
 //! Flow: change → **records** → device. A row is written in one clock, but a record that was accepted before may have
-//! looked at the old one already. What was replaced is used again only when the records accepted before a [`Mark`] have
-//! left. A change that takes several rows at once is made in a hold: no record enters, those inside leave, then rows are
-//! written. A hold ends by itself, so that a driver that dies does not stop the card.
+//! looked at the old one already. What was replaced is used again only when the records accepted before a [`Mark`]
+//! have left. A change that takes several rows at once is made in a hold: no record enters, those inside leave, then
+//! rows are written. A hold ends by itself, so that a driver that dies does not stop the card.
 
 use crate::device::Device;
 use crate::error::CardError;
@@ -12,8 +12,8 @@ use crate::registers::Registers;
 
 /// Clocks that a hold lasts at most: 67 ms at 250 MHz, while all rows of an image take less than one.
 const HOLD_CLOCKS: u32 = (1 << 24) - 1;
-/// Looks at the record counters before records count as stuck; the stages hold one for some hundred clocks unless a port
-/// takes nothing and nothing is dropped.
+/// Looks at the record counters before records count as stuck; the stages hold one for some hundred clocks unless a
+/// port takes nothing and nothing is dropped.
 const POLLS_MAX: usize = 10_000;
 
 /// A moment: records accepted before it may hold what was replaced then.
@@ -64,8 +64,8 @@ impl<R: Registers> Device<R> {
     /// Makes a change that frames meet as a whole or not at all, whatever it writes.
     ///
     /// # Errors
-    /// `Busy` when records do not leave the stages; then `change` was not called. `Late` when it took longer than a hold
-    /// lasts: frames may have met a part of it. What `change` says; `Access`.
+    /// `Busy` when records do not leave the stages; then `change` was not called. `Late` when it took longer than a
+    /// hold lasts: frames may have met a part of it. What `change` says; `Access`.
     pub(crate) fn in_hold<T>(
         &mut self,
         change: impl FnOnce(&mut Self) -> Result<T, CardError>,

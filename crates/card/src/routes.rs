@@ -1,10 +1,11 @@
-//! Routes and next hops where an image shares them: the trie in words of its levels (`dag36`), and one table of next hops.
+//! Routes and next hops where an image shares them: the trie in words of its levels (`dag36`), and one table of next
+//! hops.
 //!
-//! Flow: program, or changes of it → **routes** → writes → device. A change is computed whole, against models of the card's
-//! memories, before a word is written. A network's new program becomes a table of its own beside the old one (equal parts
-//! are stored once, so that only what differs is written); changes of routes become new nodes along their paths. The
-//! network's row then names the new root, in one write. Words and rows that nothing names any more are kept until the
-//! card has retired every record that it had accepted by then.
+//! Flow: program, or changes of it → **routes** → writes → device. A change is computed whole, against models of the
+//! card's memories, before a word is written. A network's new program becomes a table of its own beside the old one
+//! (equal parts are stored once, so that only what differs is written); changes of routes become new nodes along
+//! their paths. The network's row then names the new root, in one write. Words and rows that nothing names any more
+//! are kept until the card has retired every record that it had accepted by then.
 
 use std::ops::Range;
 

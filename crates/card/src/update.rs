@@ -1,8 +1,8 @@
 //! Changes of one network's routes and next hops while it runs, each at the cost of what it changes.
 //!
-//! Flow: live control → **update** → rows → device. Shared tables (`dag36`): new words, then the network's row with the
-//! new root, in one write. A plane's own tables (`tcam`): the rows that differ, in a hold of the card, since rows stand in
-//! order and one route more moves others. A next hop is one row.
+//! Flow: live control → **update** → rows → device. Shared tables (`dag36`): new words, then the network's row with
+//! the new root, in one write. A plane's own tables (`tcam`): the rows that differ, in a hold of the card, since rows
+//! stand in order and one route more moves others. A next hop is one row.
 
 use hue_planes::Adjacency;
 use hue_substrate::SubstrateError;
@@ -17,8 +17,8 @@ use crate::registers::Registers;
 use crate::routes::{Held, Shared, write_words};
 
 impl<R: Registers> Card<R> {
-    /// Changes routes of a network, in order and all at once: a packet meets all of the changes or none. `None` withdraws
-    /// a route, also one that is not there.
+    /// Changes routes of a network, in order and all at once: a packet meets all of the changes or none. `None`
+    /// withdraws a route, also one that is not there.
     ///
     /// # Errors
     /// `Unknown`, `Hop` for a next hop that the network does not have, `Table`, `Room` when the image is full; then
@@ -36,9 +36,9 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// Changes next hops of a network, or adds some: they are named by index, and those between that were never set are
-    /// "no route". A packet meets a next hop before or after its change, whole. An index whose last route went in an
-    /// update before may be used for something else.
+    /// Changes next hops of a network, or adds some: they are named by index, and those between that were never set
+    /// are "no route". A packet meets a next hop before or after its change, whole. An index whose last route went in
+    /// an update before may be used for something else.
     ///
     /// # Errors
     /// `Unknown`, `Program` for a next hop that is not the network's, `Room`; then nothing has changed. `Broken`.

@@ -1,9 +1,9 @@
 //! `dag36` with a memory a level: what the card holds in block RAM.
 //!
 //! Flow: `Dag` deltas → [`Dag36Levels::apply`] → [`Write`]s, in the order in which the card must get them →
-//! `rtl/tables/hue_dag36.sv`. Items and nodes are those of [`dag36`](crate::dag36); the address in an item of level `l`
-//! names a word of the memory of level `l`. A node that the store has once may be reached at several depths: it then
-//! stands in the memory of each.
+//! `rtl/tables/hue_dag36.sv`. Items and nodes are those of [`dag36`](crate::dag36); the address in an item of level
+//! `l` names a word of the memory of level `l`. A node that the store has once may be reached at several depths: it
+//! then stands in the memory of each.
 //!
 //! Invariants: a node stands in a level's memory as long as a root, or a node of the level above, names it there. Its
 //! words are written before whatever names them, and are given out again only by [`Dag36Levels::reclaim`], when every
@@ -115,8 +115,8 @@ impl Dag36Levels {
         Ok(())
     }
 
-    /// The words that were freed since the last call. Give them back by [`Self::reclaim`] once every lookup that entered
-    /// the card before the last write has left.
+    /// The words that were freed since the last call. Give them back by [`Self::reclaim`] once every lookup that
+    /// entered the card before the last write has left.
     pub fn take_retired(&mut self) -> Retired {
         Retired(std::mem::take(&mut self.retired))
     }
@@ -169,8 +169,8 @@ impl Dag36Levels {
         place.map_or(u64::from(u16::MAX), |(place, runs)| node_item(runs, place.at))
     }
 
-    /// Something names a node at a level: places it there, and what it names below, if it is not there yet. On an error
-    /// nothing has changed.
+    /// Something names a node at a level: places it there, and what it names below, if it is not there yet. On an
+    /// error nothing has changed.
     fn name(&mut self, level: usize, of: Ref, writes: &mut Vec<Write>) -> Result<u64, Dag36Error> {
         if of.is_leaf() {
             return Ok(u64::from(of.hop_word()));

@@ -1,5 +1,5 @@
-//! The card's logic, simulated cycle by cycle, against the software engine: the same networks, the same frames, and then
-//! the same bytes, verdicts and counters. See `tests/`.
+//! The card's logic, simulated cycle by cycle, against the software engine: the same networks, the same frames, and
+//! then the same bytes, verdicts and counters. See `tests/`.
 //!
 //! Everything random comes from a seed that a failure prints.
 

@@ -1,5 +1,5 @@
-//! Changes while frames flow: each frame must come out as the software engine has it before or after a change, and never as
-//! before again once one came out as after.
+//! Changes while frames flow: each frame must come out as the software engine has it before or after a change, and
+//! never as before again once one came out as after.
 
 use std::collections::BTreeMap;
 

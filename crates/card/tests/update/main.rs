@@ -1,5 +1,6 @@
-//! Changes of networks that run, over a model of a card's memories: at every row that is written, a packet gets what the
-//! table of before says or what the table of after says, and records inside get what they were to get when they entered.
+//! Changes of networks that run, over a model of a card's memories: at every row that is written, a packet gets what
+//! the table of before says or what the table of after says, and records inside get what they were to get when they
+//! entered.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod memory;

@@ -1,5 +1,5 @@
-//! A model of a card's registers and memories: it keeps what is written, says which rows were, and looks destinations up
-//! as the card's stages do, from the words alone. Records are inside for as long as the test wants.
+//! A model of a card's registers and memories: it keeps what is written, says which rows were, and looks destinations
+//! up as the card's stages do, from the words alone. Records are inside for as long as the test wants.
 
 use std::collections::BTreeMap;
 

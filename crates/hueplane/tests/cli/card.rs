@@ -64,8 +64,8 @@ fn the_basic_lab_is_the_same_on_the_card() {
     assert!(cycles > 50 && time == cycles * 8, "{simulated}: 8 ns a cycle at 125 MHz");
 }
 
-/// Every capture, on every image in full; otherwise all on `default` and the first few on `tcam1`. What software refuses
-/// (a capture that is not of Ethernet) the card refuses in the same words.
+/// Every capture, on every image in full; otherwise all on `default` and the first few on `tcam1`. What software
+/// refuses (a capture that is not of Ethernet) the card refuses in the same words.
 #[test]
 fn real_captures_are_the_same_on_the_card() {
     let dir = Scratch::new();

@@ -40,9 +40,9 @@ impl<K: Key> Dag<K> {
     }
 
     /// [`Dag::apply`] with a follower that may refuse it: once all of the change is known and before any of it takes
-    /// effect, `follow` gets the deltas that bring it (those not taken before first, the network's root last; `take_deltas`
-    /// does not give them again). When it refuses, the store goes back to what it was, with the same nodes; the nodes that
-    /// the follower was told of are retired.
+    /// effect, `follow` gets the deltas that bring it (those not taken before first, the network's root last;
+    /// `take_deltas` does not give them again). When it refuses, the store goes back to what it was, with the same
+    /// nodes; the nodes that the follower was told of are retired.
     ///
     /// # Errors
     /// As [`Dag::apply`], and what `follow` says; then nothing has changed.
