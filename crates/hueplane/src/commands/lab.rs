@@ -3,7 +3,7 @@
 //! Flow: documents → networks on the twin; traffic → `hue_lab` → what was measured → a report. Output files get their names
 //! after the last frame.
 
-use hue_card::{Card, Images, Way};
+use hue_card::{Card, Way};
 use hue_lab::{Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream};
 use hue_ports::{Frame, OutputDir, Resolution};
 use hue_substrate::Substrate;
