@@ -167,7 +167,7 @@ pub fn compare_updates(
         let from = all.partition_point(|one| one.frame < frame);
         all[from..].iter().take_while(|one| one.frame == frame).cloned().collect::<Vec<_>>()
     };
-    for index in 0..frames.len() {
+    for (index, frame) in frames.iter().enumerate() {
         let (here, rest) = found.split_at(found.partition_point(|one| one.frame <= index));
         found = rest;
         // What was made before the frame entered it must meet.
@@ -178,7 +178,7 @@ pub fn compare_updates(
         match wants.clone().find(|(_, want)| want == here) {
             Some((found, _)) => version = found,
             None => {
-                let (frame, wants) = (&frames[index], wants.collect::<Vec<_>>());
+                let wants = wants.collect::<Vec<_>>();
                 return Err(format!(
                     "frame {index}, {frame:02x?}\nsoftware {wants:02x?}\ncard     {here:02x?}"
                 ));
