@@ -82,8 +82,6 @@ fn same(first: &str, second: &str, what: &'static str) -> SubstrateError {
 
 #[cfg(test)]
 mod tests {
-    use std::slice::from_ref;
-
     use hue_demux::{Match, PortId};
     use hue_planes::Kind;
     use hue_wire::Mac;
@@ -108,22 +106,22 @@ mod tests {
 
     #[test]
     fn programs_that_do_not_go_together_are_named() {
-        let red = program(1, "red", 1);
+        let red = [program(1, "red", 1)];
         let text = |result: Result<(), SubstrateError>| result.unwrap_err().to_string();
         let together =
             |kept: &[Program], new: &[Program]| demux_of(kept.iter().map(Claims::from), new).map(|_| ());
-        assert_eq!(check_programs(&[red.clone(), program(2, "blue", 2)], "soft"), Ok(()));
-        let twice = [red.clone(), program(1, "blue", 2)];
+        assert_eq!(check_programs(&[red[0].clone(), program(2, "blue", 2)], "soft"), Ok(()));
+        let twice = [red[0].clone(), program(1, "blue", 2)];
         assert_eq!(text(check_programs(&twice, "soft")), "networks 'red' and 'blue' have the same id");
         assert_eq!(text(check_programs(&twice, "abacus")), "network 'red': kind ipv4 does not run on abacus");
-        assert_eq!(together(from_ref(&red), &[program(2, "blue", 2)]), Ok(()));
+        assert_eq!(together(&red, &[program(2, "blue", 2)]), Ok(()));
         for (other, expected) in [
             (program(2, "red", 2), "networks 'red' and 'red' have the same name"),
             (program(2, "blue", 1), "networks 'red' and 'blue': "),
         ] {
-            let found = text(together(from_ref(&red), from_ref(&other)));
+            let found = text(together(&red, std::slice::from_ref(&other)));
             assert!(found.starts_with(expected), "{found}");
-            assert_eq!(text(together(&[], &[red.clone(), other])), found);
+            assert_eq!(text(together(&[], &[red[0].clone(), other])), found);
         }
     }
 }

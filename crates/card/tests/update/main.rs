@@ -386,7 +386,7 @@ fn table(count: u32) -> (Vec<(Prefix4, NextHop)>, impl Iterator<Item = Prefix4>)
         state >> 8
     };
     let mut prefix = move || {
-        let addr = (10 << 24) | (random() % (1 << 24));
+        let addr = (10 << 24) + random() % (1 << 24);
         Prefix4::containing(addr, 9 + (random() % 24) as u8)
     };
     let mut routes = BTreeMap::new();
