@@ -78,6 +78,29 @@ fn a_card_in_a_file_is_driven_as_one_in_a_slot() {
 }
 
 #[test]
+fn a_card_behind_the_registers_of_a_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource2");
+    let shell = 0x10_0000_u32;
+    let mut bytes = vec![0x5a; shell as usize];
+    bytes.extend(reset_file());
+    fs::write(&path, bytes).unwrap();
+    let mut registers = Bar::open_at(&path, shell).unwrap();
+    assert_eq!(registers.read(regs::IDENT).unwrap(), regs::IDENT_RESET);
+    registers.write(regs::SCRATCH, 0x1234_5678).unwrap();
+    drop(registers);
+    let bytes = fs::read(&path).unwrap();
+    let at = (shell + regs::SCRATCH) as usize;
+    assert_eq!(bytes.get(at..at + 4).unwrap(), 0x1234_5678_u32.to_le_bytes());
+    assert!(bytes.iter().take(shell as usize).all(|byte| *byte == 0x5a));
+    // The last page of it holds a card, a page behind it none.
+    let beyond = Bar::open_at(&path, shell + 4096).map(|_| ()).unwrap_err().to_string();
+    assert!(beyond.ends_with("1052672 bytes: expected at least 1056768"), "{beyond}");
+    let odd = Bar::open_at(&path, 100).map(|_| ()).unwrap_err().to_string();
+    assert!(odd.ends_with("the offset is not a number of whole pages"), "{odd}");
+}
+
+#[test]
 fn what_is_no_card_is_refused_by_name() {
     let missing = discover(Path::new("/no/such/resource0")).map(|_| ()).unwrap_err().to_string();
     assert!(missing.starts_with("/no/such/resource0: "), "{missing}");

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::fs::OpenOptions;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use memmap2::{MmapOptions, MmapRaw};
@@ -22,7 +23,7 @@ pub enum BarError {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// It is too short for the registers of a card.
     #[error("{path}: {bytes} bytes: expected at least {min}")]
@@ -38,6 +39,8 @@ pub enum BarError {
 
 /// Shortest space: one page holds all registers.
 pub const BAR_BYTES_MIN: u32 = 4096;
+/// What a mapping begins at a multiple of.
+const PAGE_BYTES: u32 = 4096;
 
 /// A mapped register space.
 pub struct Bar {
@@ -46,19 +49,37 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Maps a file.
+    /// Maps a file that holds the card's registers from its beginning.
     ///
     /// # Errors
     /// `Map`, `Short`.
     pub fn open(path: &Path) -> Result<Self, BarError> {
+        Self::open_at(path, 0)
+    }
+
+    /// Maps a file that holds the card's registers from byte `offset` on, a number of whole pages: a shell's own registers
+    /// stand before them (docs/guide/boards.md).
+    ///
+    /// # Errors
+    /// `Map`, `Short`.
+    pub fn open_at(path: &Path, offset: u32) -> Result<Self, BarError> {
         let fault = |source| BarError::Map { path: path.to_owned(), source };
+        if !offset.is_multiple_of(PAGE_BYTES) {
+            return Err(fault(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the offset is not a number of whole pages",
+            )));
+        }
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(fault)?;
         let length = file.metadata().map_err(fault)?.len();
-        if length < u64::from(BAR_BYTES_MIN) {
-            return Err(BarError::Short { path: path.to_owned(), bytes: length, min: BAR_BYTES_MIN });
+        let behind = length.saturating_sub(u64::from(offset));
+        if behind < u64::from(BAR_BYTES_MIN) {
+            let min = offset.saturating_add(BAR_BYTES_MIN);
+            return Err(BarError::Short { path: path.to_owned(), bytes: length, min });
         }
-        let bytes = u32::try_from(length).unwrap_or(u32::MAX).min(SPACE_BYTES);
-        let map = MmapOptions::new().len(bytes as usize).map_raw(&file).map_err(fault)?;
+        let bytes = u32::try_from(behind).unwrap_or(u32::MAX).min(SPACE_BYTES);
+        let map =
+            MmapOptions::new().offset(offset.into()).len(bytes as usize).map_raw(&file).map_err(fault)?;
         Ok(Self { map, bytes })
     }
 
