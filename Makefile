@@ -33,7 +33,7 @@ synth: ## what images of the card take in FPGAs, into bench/results; NAMES="tcam
 	@scripts/setup build
 	@scripts/synth $(ARGS) $(NAMES)
 
-synth-timing: ## the clock that blocks of the card reach in an ECP5, into bench/results (an hour)
+synth-timing: ## the clock that blocks of the card reach in an ECP5, into bench/results (long)
 	@scripts/setup build
 	@scripts/synth --timing $(ARGS) $(NAMES)
 

@@ -30,7 +30,7 @@ module hue_counter_ram #(
   localparam int unsigned WaitBits = $clog2(HostWaitMax + 1);
 
   // Clock 0: read; clock 1: the word is there, add; clock 2: written. Words on their way are forwarded.
-  logic                 clearing_q, host_busy_q, force_q;
+  logic                 clearing_q, clearing1_q, host_busy_q, force_q;
   logic [IndexBits-1:0] clear_q;
   logic [WaitBits-1:0]  wait_q;
   logic                 host_start, read, v1_q, host1_q, clear1_q, v2_q, v3_q;
@@ -60,10 +60,12 @@ module hue_counter_ram #(
   end
 
   assign host_done_o = v1_q && host1_q;
-  assign host_value_o = clearing_q ? '0 : present;
+  // What is read while the memory is cleared is zero, and not written back.
+  assign host_value_o = clearing1_q ? '0 : present;
 
   always_ff @(posedge clk_i) begin
     index1_q <= index;
+    clearing1_q <= clearing_q;
     add1_q <= valid_i ? add_i : '0;
     clear1_q <= host_clear_i;
     index2_q <= index1_q;
@@ -91,7 +93,7 @@ module hue_counter_ram #(
       force_q <= wait_q == WaitBits'(HostWaitMax) && !force_q;
       v1_q <= read;
       host1_q <= host_start;
-      v2_q <= v1_q && !clearing_q;
+      v2_q <= v1_q && !clearing1_q;
       v3_q <= v2_q;
     end
   end

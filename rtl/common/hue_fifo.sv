@@ -1,4 +1,4 @@
-// Queue of a few words whose first word shows without asking: distributed memory or registers.
+// Queue whose first word shows without asking: LUT memory for a few words, block RAM for many.
 //
 // Place: records, tags and descriptors beside a path of frames. `room_o` counts free places, for senders that cannot
 // stop at once.
@@ -25,8 +25,8 @@ module hue_fifo #(
   end
 
   localparam int unsigned AddrBits = $clog2(Depth);
+  localparam int unsigned FewWords = 32;
 
-  logic [Bits-1:0]      words_q [Depth];
   logic [AddrBits-1:0]  wptr_q, rptr_q;
   logic [CountBits-1:0] count_q;
   logic                 push, pop;
@@ -34,12 +34,30 @@ module hue_fifo #(
   assign valid_o = count_q != '0;
   assign ready_o = count_q != CountBits'(Depth);
   assign room_o = CountBits'(Depth) - count_q;
-  assign data_o = words_q[rptr_q];
   assign push = valid_i && ready_o;
   assign pop = valid_o && ready_i;
 
+  if (Depth > FewWords) begin : g_deep
+    // The memory is asked for the word that will be first in the next clock; if that one is just coming in, it goes by.
+    logic [AddrBits-1:0] rptr_d;
+    logic                by_q;
+    logic [Bits-1:0]     by_data_q, stored;
+    assign rptr_d = rptr_q + AddrBits'(pop);
+    hue_ram #(.Words(Depth), .Bits(Bits)) u_words (
+      .clk_i, .write_i(push), .waddr_i(wptr_q), .wdata_i(data_i), .read_i(1'b1), .raddr_i(rptr_d), .rdata_o(stored)
+    );
+    always_ff @(posedge clk_i) begin
+      by_q <= push && wptr_q == rptr_d;
+      by_data_q <= data_i;
+    end
+    assign data_o = by_q ? by_data_q : stored;
+  end else begin : g_few
+    logic [Bits-1:0] words_q [Depth];
+    always_ff @(posedge clk_i) if (push) words_q[wptr_q] <= data_i;
+    assign data_o = words_q[rptr_q];
+  end
+
   always_ff @(posedge clk_i) begin
-    if (push) words_q[wptr_q] <= data_i;
     if (!rst_ni) begin
       wptr_q <= '0;
       rptr_q <= '0;

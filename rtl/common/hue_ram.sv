@@ -1,6 +1,7 @@
 // Memory with one write and one read port, as block RAM has them.
 //
-// Place: queues, packet buffer, tables. Reading and writing one word in the same clock gives the old word.
+// Place: queues, packet buffer, counters. What is read of a word in the clock in which it is written means nothing: so no
+// logic has to stand around a block RAM.
 // Latency: data one clock after the address. Throughput: a read and a write a clock. Nothing is cleared by reset.
 
 module hue_ram #(
@@ -21,7 +22,7 @@ module hue_ram #(
 
   always_ff @(posedge clk_i) begin
     if (write_i) words_q[waddr_i] <= wdata_i;
-    if (read_i) rdata_o <= words_q[raddr_i];
+    if (read_i) rdata_o <= write_i && waddr_i == raddr_i ? 'x : words_q[raddr_i];
   end
 
 endmodule

@@ -342,7 +342,7 @@ module hue_meter
   end
 
   assign valid_o = valid_q[Latency];
-  assign error_o  = en_i && metered_q[1] && table_error;
+  assign error_o = en_i && metered_q[1] && table_error;
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin
