@@ -2,7 +2,7 @@
 // number with the lowest bit inverted). For tests of the twin, the driver, the registers and the access unit.
 //
 // Table HOP has 64 rows and answers after 3 clocks; COUNT has 4 rows that hold 1000 plus their index until read and
-// cleared; BYTES takes 70 clocks to answer, which is too long; others have no owner.
+// cleared; BYTES takes 110 clocks to answer, which is too long; others have no owner.
 
 module hue_card #(
   parameter int unsigned ClockKhz = 125000,
@@ -123,7 +123,7 @@ module hue_card #(
     unique case (req.id)
       TABLE_HOP: begin mine = 1'b1; wait_needed = 7'd3; end
       TABLE_COUNT: mine = 1'b1;
-      TABLE_BYTES: begin mine = 1'b1; wait_needed = 7'd70; end
+      TABLE_BYTES: begin mine = 1'b1; wait_needed = 7'd110; end
       default: ;
     endcase
     answer = req.valid && mine && wait_q == wait_needed;
