@@ -232,7 +232,7 @@ fn bad_table_accesses_are_errors() {
         assert_eq!(refused, Err(AccessError::Refused { what: "write", address }));
     }
     assert_eq!(device.read(regs::TABLE_STATUS).unwrap() & regs::TABLE_STATUS_BUSY, regs::TABLE_STATUS_BUSY);
-    device.registers().run_exactly(64);
+    device.registers().run_exactly(110);
     assert_eq!(device.read(regs::TABLE_STATUS).unwrap() & regs::TABLE_STATUS_BUSY, 0);
     // A command that is none is refused at once.
     assert!(device.write(regs::TABLE_COMMAND, 0).is_err());

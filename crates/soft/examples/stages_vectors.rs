@@ -503,7 +503,8 @@ impl Scenario<'_> {
                     bits.push(0, 1).push(junk, 48).push(junk, 32).push(junk, 32).push(0, 1);
                 }
             }
-            bits.push(u64::from(place.net), 6).push(u64::from(row.vport), 8);
+            // Not for ARP alone: that is a rule of live networks.
+            bits.push(0, 1).push(u64::from(place.net), 6).push(u64::from(row.vport), 8);
             self.row(SELECT, index * step, &bits);
         }
     }
