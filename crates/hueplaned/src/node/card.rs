@@ -105,13 +105,14 @@ impl Node {
                     let text = format!("the card runs image '{}': {}", description.name, words(description));
                     self.shared.events.add(EventKind::CardUp, About::Node, text);
                     self.card = Some(card);
+                    for name in &names {
+                        self.close_port(name, "it is the card's now");
+                    }
+                    moved.extend(names);
                 }
+                // Ports that workers have meanwhile stay open: this comes with every change of documents.
                 Err(why) => self.card_is_down(why),
             }
-            for name in &names {
-                self.close_port(name, "it is the card's now");
-            }
-            moved.extend(names);
             let seated: Vec<String> = self.networks.keys().cloned().collect();
             self.seat(&seated.iter().map(String::as_str).collect::<Vec<_>>());
             seated.iter().for_each(|name| self.place(name));

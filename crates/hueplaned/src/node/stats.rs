@@ -32,7 +32,7 @@ pub fn stats(view: &View, totals: &TotalsReader, card: &OnCard, only: Option<&st
     stats.networks = view.networks.iter().map(|one| network(one, totals, card)).collect();
     stats.ports = view.ports.iter().map(|one| port(totals, card, one.id, one.api.name.clone())).collect();
     let unclaimed = totals.unclaimed();
-    // Those of the card are the card's drops: it knows only what it was told of.
+    // Of workers alone: frames that are nobody's on the card are counted there, and not read here.
     let unclaimed = unclaimed.iter().filter(|(_, count)| *count > 0);
     stats.unclaimed = unclaimed.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
     let workers = totals.workers().into_iter().enumerate();
