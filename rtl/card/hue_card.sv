@@ -88,7 +88,9 @@ module hue_card
   // Registers
   tbl_req_t    tbl_req;
   tbl_rsp_t    tbl_rsp, stages_rsp, counters_rsp;
-  logic        offline, gated_to_cpu, hold, accepted, retired, memory_error, queue_drop;
+  logic [5:0]  out_hold_net;
+  logic [63:0] out_waits;
+  logic        offline, gated_to_cpu, hold, out_hold, accepted, retired, memory_error, queue_drop;
   logic [31:0] gates;
 
   hue_regs #(
@@ -105,6 +107,7 @@ module hue_card
     .s_axil_rvalid_o, .s_axil_rready_i, .s_axil_rdata_o, .s_axil_rresp_o,
     .tbl_req_o(tbl_req), .tbl_rsp_i(tbl_rsp),
     .offline_o(offline), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu), .hold_o(hold),
+    .out_hold_o(out_hold), .out_hold_net_o(out_hold_net), .out_waits_i(out_waits),
     .accepted_i(accepted), .retired_i(retired), .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),
     .memory_error_i(memory_error), .queue_drop_i(queue_drop), .irq_o
   );
@@ -265,7 +268,7 @@ module hue_card
 
   assign o_ready = out_ready && counters_ready;
   hue_output_queues #(.BusBytes(BusBytes), .Nets(Nets), .Cells(OutputBytes / 64)) u_queues (
-    .clk_i, .rst_ni, .offline_i(offline),
+    .clk_i, .rst_ni, .offline_i(offline), .hold_i(out_hold), .hold_net_i(out_hold_net), .waits_o(out_waits),
     .s_valid_i(o_valid && counters_ready), .s_ready_o(out_ready), .s_data_i(o_data), .s_last_i(o_last),
     .s_departure_i(o_departure),
     .m_valid_o(m_tvalid_o), .m_ready_i(m_tready_i), .m_data_o(m_tdata_o), .m_bytes_o(m_bytes), .m_last_o(m_tlast_o),

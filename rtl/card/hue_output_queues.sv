@@ -8,6 +8,9 @@
 // A port serves its networks round robin. A turn lasts while the network's credit is positive; each turn adds
 // QuantumBytes to the credit, each frame takes its bytes (surplus round robin). So over any time two networks that
 // always wait get the same bytes to within QuantumBytes and two frames.
+// One network's frames for MAC ports can be held (`hold_i`): they wait in its queues, and take no share, until the hold
+// ends. A network that moves here from software waits so for the frames that are still on their way there (ADR 0013);
+// what it may hold is what a queue may.
 // Cross-network access: a frame leaves by the queue it was put in, which is asserted.
 //
 // Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes. Throughput:
@@ -28,6 +31,9 @@ module hue_output_queues
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  logic                  offline_i,
+  input  logic                  hold_i,          // no frame of this network is begun at a MAC port
+  input  logic [5:0]            hold_net_i,
+  output logic [63:0]           waits_o,         // by network: it has frames in a queue of a MAC port
 
   input  logic                  s_valid_i,
   output logic                  s_ready_o,
@@ -182,6 +188,8 @@ module hue_output_queues
   logic [NetBits-1:0]              found, found_after, found_any;
   logic                            any_after;
   logic [NetPlaces-1:0]            others;
+  logic [Ports-1:0][NetPlaces-1:0] may;      // they wait, and are not held
+  logic                            held_turn;
   queue_t                          squeue;
   cell_t                           sfirst, snext;
   logic [13:0]                     slen;
@@ -194,7 +202,15 @@ module hue_output_queues
   logic [2:0]                      rport;
 
   always_comb begin
-    for (int unsigned p = 0; p < Ports; p++) asks[p] = plan_ready[p] && (has_q[p] || waits_q[p] != '0) && !clearing_q;
+    may = waits_q;
+    if (hold_i) begin
+      for (int unsigned p = 0; p < MacPorts; p++) may[p][hold_net_i[NetBits-1:0]] = 1'b0;
+    end
+    for (int unsigned p = 0; p < Ports; p++) asks[p] = plan_ready[p] && (has_q[p] || may[p] != '0) && !clearing_q;
+  end
+  always_comb begin
+    waits_o = '0;
+    for (int unsigned p = 0; p < MacPorts; p++) waits_o |= 64'(waits_q[p]);
   end
   hue_round_robin #(.Count(Ports)) u_step (
     .clk_i, .rst_ni, .asks_i(asks), .take_i(1'b1), .any_o(step), .winner_o(sport)
@@ -202,7 +218,7 @@ module hue_output_queues
 
   // The next waiting network after the last one; itself only when it has no turn yet.
   always_comb begin
-    others = waits_q[sport];
+    others = may[sport];
     if (has_q[sport]) others[net_q[sport]] = 1'b0;
     found_after = '0;
     found_any = '0;
@@ -222,7 +238,12 @@ module hue_output_queues
   assign begins = step && !has_q[sport];
   assign squeue = {sport, net_q[sport]};
   assign credit = credit_q[squeue];
-  assign takes = step && has_q[sport] && credit > 0;
+`ifdef HUE_PLANT_QUEUES_HOLD
+  assign held_turn = 1'b0;  // one whose turn had begun goes on; for scripts/rtl-test: the bench must find this
+`else
+  assign held_turn = hold_i && 32'(sport) < MacPorts && net_q[sport] == hold_net_i[NetBits-1:0];
+`endif
+  assign takes = step && has_q[sport] && credit > 0 && !held_turn;
   assign sfirst = head_taken_counts_q[squeue] ? head_taken_q[squeue] : head_put_q[squeue];
   assign slen = len_q[sfirst];
   assign scells = cells_of(slen);
@@ -253,7 +274,7 @@ module hue_output_queues
         head_taken_q[squeue] <= snext;
         head_taken_counts_q[squeue] <= !empties;
       end
-      if (takes || over) begin
+      if (takes || (over && !held_turn)) begin
         // What is left of a credit is lost with an empty queue, a debt is not.
         if (!takes) credit_q[squeue] <= credit + credit_t'(QuantumBytes);
         else if (credit_left <= 0) credit_q[squeue] <= credit_left + credit_t'(QuantumBytes);
@@ -272,7 +293,7 @@ module hue_output_queues
       if (clear_q == queue_t'(Queues - 1)) clearing_q <= 1'b0;
       if (begins) has_q[sport] <= 1'b1;
       // The next network's turn begins at once; one that is alone goes on.
-      if (empties && others == '0) has_q[sport] <= 1'b0;
+      if ((empties || (over && held_turn)) && others == '0) has_q[sport] <= 1'b0;
       if (empties) waits_q[sport][net_q[sport]] <= 1'b0;
       if (commit) waits_q[s_departure_i.port][s_departure_i.net[NetBits-1:0]] <= 1'b1;
     end
@@ -394,6 +415,7 @@ module hue_output_queues
   logic             used_q [Cells];  // counts once a cell was used
   logic             own, alloc_used, free_used, in_debt;
   logic [Latency-2:0] commits_q;     // of the last clocks, the latest lowest
+  logic [Latency-1:0] holds_q;
   assign own = owner_q[sfirst] == squeue;
   assign in_debt = credit_q[wqueue] <= 0;
   assign alloc_used = !fresh && used_q[alloc_cell];
@@ -401,6 +423,7 @@ module hue_output_queues
   always_ff @(posedge clk_i) begin
     if (commit) owner_q[wfirst] <= wqueue;
     commits_q <= {commits_q[Latency-3:0], commit};
+    holds_q <= {holds_q[Latency-2:0], hold_i};
     if (alloc) used_q[alloc_cell] <= 1'b1;
     if (free) used_q[free_cell] <= 1'b0;
     if (!rst_ni || commit) put_cells_q <= '0;
@@ -418,8 +441,10 @@ module hue_output_queues
   a_not_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> !alloc_used);
   a_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) free |-> free_used);
   // A network that is in debt first waits for its turns.
+  a_held: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (takes && hold_i && 32'(sport) < MacPorts) |-> net_q[sport] != hold_net_i[NetBits-1:0]);
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    ($past(commit && idle_o && !in_debt, Latency) && commits_q[Latency-2:0] == '0) |-> m_valid_o != '0);
+    ($past(commit && idle_o && !in_debt, Latency) && commits_q[Latency-2:0] == '0 && holds_q == '0) |-> m_valid_o != '0);
 `endif
 
 endmodule

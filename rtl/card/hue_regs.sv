@@ -53,6 +53,9 @@ module hue_regs #(
   output logic [31:0] gates_o,
   output logic        gated_to_cpu_o,
   output logic        hold_o,           // no record may enter the stages
+  output logic        out_hold_o,       // no frame of this network is begun at a MAC port
+  output logic [5:0]  out_hold_net_o,
+  input  logic [63:0] out_waits_i,
   // A record entered the stages; the last verdict of one left them. A pulse each.
   input  logic        accepted_i,
   input  logic        retired_i,
@@ -103,6 +106,7 @@ module hue_regs #(
   reg_control_t          control_q, control_d;
   reg_gated_t            gated_q, gated_d;
   reg_hold_t             hold_q, hold_d;
+  reg_out_hold_t         out_hold_q, out_hold_d;
   reg_interrupt_status_t status_q, status_d, happened, cleared;
   reg_interrupt_enable_t enable_q, enable_d;
   reg_table_id_t         id_q, id_d;
@@ -175,6 +179,9 @@ module hue_regs #(
       ADDR_RETIRED:          reg_rdata = retired_q;
       ADDR_ACTIVITY:         reg_rdata = activity;
       ADDR_HOLD:             reg_rdata = hold_q;
+      ADDR_OUT_HOLD:         reg_rdata = out_hold_q;
+      ADDR_OUT_WAITS:            reg_rdata = out_waits_i[31:0];
+      ADDR_OUT_WAITS + 24'd4:    reg_rdata = out_waits_i[63:32];
       ADDR_TABLE_ID:         reg_rdata = id_q;
       ADDR_TABLE_INDEX:      reg_rdata = index_q;
       ADDR_TABLE_STATUS:     reg_rdata = table_status;
@@ -190,7 +197,7 @@ module hue_regs #(
     // Writes that have no place, or come while the access unit is busy.
     if (reg_write) begin
       unique case (reg_addr)
-        ADDR_SCRATCH, ADDR_CONTROL, ADDR_GATES, ADDR_GATED, ADDR_HOLD, ADDR_INTERRUPT_STATUS,
+        ADDR_SCRATCH, ADDR_CONTROL, ADDR_GATES, ADDR_GATED, ADDR_HOLD, ADDR_OUT_HOLD, ADDR_INTERRUPT_STATUS,
         ADDR_INTERRUPT_ENABLE: ;
         ADDR_TABLE_ID, ADDR_TABLE_INDEX: reg_error = busy_q;
         ADDR_TABLE_COMMAND: reg_error = busy_q || command == 2'd0;
@@ -208,6 +215,8 @@ module hue_regs #(
     gated_d = gated_q;
     hold_d = hold_q;
     if (hold_q.clocks != '0) hold_d.clocks = hold_q.clocks - 1'b1;
+    out_hold_d = out_hold_q;
+    if (out_hold_q.clocks != '0) out_hold_d.clocks = out_hold_q.clocks - 1'b1;
     enable_d = enable_q;
     id_d = id_q;
     index_d = index_q;
@@ -242,6 +251,10 @@ module hue_regs #(
         ADDR_GATES: gates_d = reg_wdata & PlanesMask;
         ADDR_GATED: gated_d.to_cpu = reg_wdata[0];
         ADDR_HOLD: hold_d.clocks = reg_wdata[23:0];
+        ADDR_OUT_HOLD: begin
+          out_hold_d.clocks = reg_wdata[23:0];
+          out_hold_d.net = reg_wdata[29:24];
+        end
         ADDR_INTERRUPT_STATUS: cleared = reg_interrupt_status_t'(reg_wdata);
         ADDR_INTERRUPT_ENABLE: enable_d.mask = reg_wdata[3:0];
         ADDR_TABLE_ID: id_d.id = reg_wdata[7:0];
@@ -270,6 +283,7 @@ module hue_regs #(
       gates_q <= RESET_GATES;
       gated_q <= RESET_GATED;
       hold_q <= RESET_HOLD;
+      out_hold_q <= RESET_OUT_HOLD;
       status_q <= RESET_INTERRUPT_STATUS;
       enable_q <= RESET_INTERRUPT_ENABLE;
       id_q <= RESET_TABLE_ID;
@@ -289,6 +303,7 @@ module hue_regs #(
       gates_q <= gates_d;
       gated_q <= gated_d;
       hold_q <= hold_d;
+      out_hold_q <= out_hold_d;
       status_q <= status_d;
       enable_q <= enable_d;
       id_q <= id_d;
@@ -322,6 +337,11 @@ module hue_regs #(
     if (!rst_ni) hold_o <= 1'b0;
     else hold_o <= hold_d.clocks != '0;
   end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) out_hold_o <= 1'b0;
+    else out_hold_o <= out_hold_d.clocks != '0;
+  end
+  assign out_hold_net_o = out_hold_q.net;
   assign irq_o = |(4'(status_q) & enable_q.mask);
 
 `ifndef SYNTHESIS

@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00010000;
+  localparam logic [31:0] RESET_VERSION = 32'h00010001;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -58,6 +58,11 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_ACTIVITY = 32'h00000000;
   localparam logic [23:0] ADDR_HOLD = 24'h0000ac;
   localparam logic [31:0] RESET_HOLD = 32'h00000000;
+  localparam logic [23:0] ADDR_OUT_HOLD = 24'h0000b0;
+  localparam logic [31:0] RESET_OUT_HOLD = 32'h00000000;
+  localparam logic [23:0] ADDR_OUT_WAITS = 24'h0000b4;
+  localparam int unsigned COUNT_OUT_WAITS = 2;
+  localparam logic [31:0] RESET_OUT_WAITS = 32'h00000000;
   localparam logic [23:0] ADDR_TABLE_ID = 24'h000100;
   localparam logic [31:0] RESET_TABLE_ID = 32'h00000000;
   localparam logic [23:0] ADDR_TABLE_INDEX = 24'h000104;
@@ -184,6 +189,14 @@ package hue_regs_pkg;
     logic [7:0]  gap24;
     logic [23:0] clocks;
   } reg_hold_t;
+  typedef struct packed {
+    logic [1:0]  gap30;
+    logic [5:0]  net;
+    logic [23:0] clocks;
+  } reg_out_hold_t;
+  typedef struct packed {
+    logic [31:0] nets;
+  } reg_out_waits_t;
   typedef struct packed {
     logic [23:0] gap8;
     logic [7:0]  id;

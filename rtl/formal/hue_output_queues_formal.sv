@@ -22,6 +22,8 @@ module hue_output_queues_formal
   input logic                          tag_i,
   input logic [$clog2(FrameBytesMax):0] len_i,
   input logic [Ports-1:0]              m_ready_i,
+  input logic                          hold_i,
+  input logic                          hold_net_i,
   input logic                          mark_i
 );
   localparam int unsigned BeatsMax = FrameBytesMax / BusBytes;
@@ -30,6 +32,8 @@ module hue_output_queues_formal
   typedef logic [BeatBits-1:0]    beat_t;
 
   logic                             offline_q, s_ready, s_last, dropped, idle, begun_q, stalled_q, inside_q, lost_q;
+  logic                             held_q;   // the marked frame's network is held since before it was let in
+  logic [63:0]                      waits;
   hue_departure_t                   departure, departure_q;
   logic [Ports-1:0]                 m_valid, m_last, sent;
   logic [Ports-1:0][8*BusBytes-1:0] m_data;
@@ -47,7 +51,8 @@ module hue_output_queues_formal
   assign s_last = (32'(beat_q) + 1) * BusBytes >= 32'(departure.len);
 
   hue_output_queues #(.BusBytes(BusBytes), .Nets(Nets), .Cells(Cells), .QuantumBytes(QuantumBytes)) u_dut (
-    .clk_i, .rst_ni, .offline_i(offline_q), .s_valid_i, .s_ready_o(s_ready), .s_data_i, .s_last_i(s_last),
+    .clk_i, .rst_ni, .offline_i(offline_q), .hold_i,
+    .hold_net_i({5'd0, hold_net_i}), .waits_o(waits), .s_valid_i, .s_ready_o(s_ready), .s_data_i, .s_last_i(s_last),
     .s_departure_i(departure), .m_valid_o(m_valid), .m_ready_i, .m_data_o(m_data), .m_bytes_o(m_bytes),
     .m_last_o(m_last), .m_tag_o(m_tag), .dropped_o(dropped), .sent_o(sent), .sent_len_o(sent_len), .idle_o(idle)
   );
@@ -93,6 +98,7 @@ module hue_output_queues_formal
       lost_q <= 1'b0;
       beat_q <= '0;
       marked_q <= 1'b0;
+      held_q <= 1'b0;
       inside_count_q <= '0;
       out_beat_q <= '0;
     end else begin
@@ -112,11 +118,13 @@ module hue_output_queues_formal
       end
       if (fire && !inside_q && mark_i && !marked_q && !dropped) begin
         marked_q <= 1'b1;
+        held_q <= hold_i && hold_net_i == departure.net[0] && 32'(departure.port) < MacPorts;
         mark_q <= departure;
         before_q <= inside_count_q[departure.port][departure.net[0]]
           - count_t'(sent[departure.port] && m_tag[departure.port][0] == departure.net[0]);
         words_q[0] <= s_data_i;
       end else if (marked_q) begin
+        held_q <= held_q && hold_i && hold_net_i == mark_q.net[0];
         // Beats that follow, while its frame is still coming in.
         if (fire && inside_q && coming_q) words_q[beat_q] <= s_data_i;
         if (out && m_ready_i[mark_q.port] && m_last[mark_q.port]) begin
@@ -144,6 +152,9 @@ module hue_output_queues_formal
           assert (14'(32'(out_beat_q[mark_q.port]) * BusBytes) + 14'(m_bytes[mark_q.port]) == mark_q.len);
         end
       end
+      // It does not leave while its network is held, which is seen to wait.
+      if (held_q && hold_i && hold_net_i == mark_q.net[0]) assert (!mine);
+      if (marked_q && held_q && !coming_q) assert (waits[mark_q.net]);
       // Nothing stays behind, and offline nothing is dropped.
       if (idle) assert (inside_count_q == '0);
       if (offline_q) assert (!dropped);

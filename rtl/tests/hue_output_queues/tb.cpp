@@ -19,6 +19,8 @@ constexpr unsigned Quantum = 2048;
 constexpr unsigned Latency = 5;
 // Frames of a port that are planned, and no longer count as waiting.
 constexpr unsigned Planned = 2;
+// Beats that a port has read and not sent.
+constexpr unsigned Read = 4;
 
 std::unique_ptr<Vtop> top;
 
@@ -35,6 +37,7 @@ class Bench {
     top->rst_ni = 0;
     top->s_valid_i = top->m_ready_i = 0;
     top->offline_i = offline;
+    hold(false, 0);
     bench::set_bits(top->s_departure_i, 0, 55, 0);
     for (int i = 0; i < 3; ++i) top->eval(), edge();
     top->rst_ni = 1;
@@ -53,6 +56,7 @@ class Bench {
   std::map<unsigned, unsigned> dropped;                     // by network
   std::array<std::array<uint64_t, Nets>, Ports> sent{};     // bytes
   unsigned blocked = 0;                                     // ports that take nothing
+  void hold(bool on, unsigned net) { top->hold_i = on, top->hold_net_i = net; }
 
   bool clock(const stream::Rates& rates) {
     if (!offered_) offered_ = !waiting_.empty() && !random_.percent(rates.idle);
@@ -252,6 +256,47 @@ int main(int argc, char** argv) {
     if (flooded + 4 < Cells / 2 || flooded > Cells / 2 + 4 * (Planned + 1)) tests.wrong("%u of %u cells", flooded, Cells);
     bench.blocked = 0;
     bench.run({0, 0});
+  }
+  tests.end();
+
+  tests.begin(name + "a network that is held waits at MAC ports, in order, and others do not");
+  {
+    Bench bench(tests, random, true);
+    uint32_t tag = 0;
+    const auto of = [&](unsigned port, unsigned net, unsigned frames) {
+      for (unsigned i = 0; i < frames; ++i) bench.send(frame_of(random, tag++, port, net, 100));
+    };
+    const auto clocks = [&](unsigned count) {
+      for (unsigned i = 0; i < count; ++i) bench.clock({10, 10});
+    };
+    // Its turn has begun at port 2; what is planned leaves, and nothing more.
+    bench.blocked = 1 << 2;
+    of(2, 1, 12);
+    clocks(600);
+    bench.blocked = 0;
+    while (bench.sent[2][1] < 300) clocks(1);
+    bench.hold(true, 1);
+    clocks(600);
+    const uint64_t begun = bench.sent[2][1] / 100;
+    if (begun > 3 + Planned + Read / stream::beats_of(100, Width)) tests.wrong("%llu frames left in a hold", (unsigned long long)begun);
+    of(3, 1, 5);
+    of(4, 1, 6);
+    of(2, 2, 7);
+    of(3, 2, 8);
+    clocks(3000);
+    if (bench.sent[2][1] / 100 != begun || bench.sent[3][1] != 0) tests.wrong("held frames left");
+    if (bench.sent[4][1] != 600) tests.wrong("a CPU queue was held");
+    if (bench.sent[2][2] != 700 || bench.sent[3][2] != 800) tests.wrong("the other network was held");
+    if (top->waits_o != 1u << 1) tests.wrong("networks 0x%llx wait", (unsigned long long)top->waits_o);
+    // Another hold begins as this one ends.
+    bench.hold(true, 2);
+    of(3, 2, 3);
+    clocks(3000);
+    if (bench.sent[2][1] != 1200 || bench.sent[3][1] != 500) tests.wrong("released frames did not leave");
+    if (bench.sent[3][2] != 800 || top->waits_o != 1u << 2) tests.wrong("the second hold does not hold");
+    bench.hold(false, 2);
+    bench.run({10, 10});
+    if (top->waits_o != 0) tests.wrong("networks wait at the end");
   }
   tests.end();
 

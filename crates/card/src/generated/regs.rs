@@ -9,7 +9,7 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00010000;
+pub const VERSION_RESET: u32 = 0x00010001;
 /// Grows when something is added. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Grows when something changes its meaning. Mask.
@@ -115,6 +115,18 @@ pub const ACTIVITY_IDLE: u32 = 0x00000002;
 /// writes is changed so: hold, wait until RETIRED is ACCEPTED, write, write 0. It counts down by itself, so
 /// that a driver that dies does not stop the card.
 pub const HOLD: u32 = 0x0ac;
+
+/// Held network: While it is not 0 no frame of one network is begun at a MAC port; they wait in its output
+/// queues. A network that moves here from software waits so for its frames that are still on their way
+/// there. It counts down by itself, as HOLD.
+pub const OUT_HOLD: u32 = 0x0b0;
+/// Clocks left. Mask.
+pub const OUT_HOLD_CLOCKS: u32 = 0x00ffffff;
+/// The card's index of the network. Mask.
+pub const OUT_HOLD_NET: u32 = 0x3f000000;
+
+/// Waiting networks: Networks that have frames in output queues of MAC ports: the first 32, then the others.
+pub const OUT_WAITS: [u32; 2] = [0x0b4, 0x0b8];
 
 /// Table: Which table the next command means.
 pub const TABLE_ID: u32 = 0x100;
