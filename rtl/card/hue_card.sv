@@ -90,14 +90,14 @@ module hue_card
   tbl_rsp_t    tbl_rsp, stages_rsp, counters_rsp;
   logic [5:0]  out_hold_net;
   logic [63:0] out_waits;
-  logic        offline, gated_to_cpu, hold, out_hold, accepted, retired, memory_error, queue_drop;
+  logic        offline, pause, gated_to_cpu, hold, out_hold, accepted, retired, memory_error, queue_drop;
   logic [31:0] gates;
 
   hue_regs #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets),
     .SelectRows(SelectRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .ImageName(ImageName)
+    .OutputBytes(OutputBytes), .ImageName(ImageName)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -106,7 +106,7 @@ module hue_card
     .s_axil_arvalid_i, .s_axil_arready_o, .s_axil_araddr_i,
     .s_axil_rvalid_o, .s_axil_rready_i, .s_axil_rdata_o, .s_axil_rresp_o,
     .tbl_req_o(tbl_req), .tbl_rsp_i(tbl_rsp),
-    .offline_o(offline), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu), .hold_o(hold),
+    .offline_o(offline), .pause_o(pause), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu), .hold_o(hold),
     .out_hold_o(out_hold), .out_hold_net_o(out_hold_net), .out_waits_i(out_waits),
     .accepted_i(accepted), .retired_i(retired), .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),
     .memory_error_i(memory_error), .queue_drop_i(queue_drop), .irq_o
@@ -163,7 +163,7 @@ module hue_card
     end
 
     hue_input_queue #(.BusBytes(BusBytes), .Beats(InputBytes / BusBytes), .Frames(InputFrames)) u_queue (
-      .clk_i, .rst_ni, .offline_i(offline),
+      .clk_i, .rst_ni, .offline_i(pause),
       .s_valid_i(valid), .s_ready_o(ready), .s_data_i(data), .s_bytes_i(bytes), .s_last_i(last), .s_arrival_i(arrival),
       .m_valid_o(q_valid[p]), .m_ready_i(q_ready[p]), .m_data_o(q_data[p]), .m_last_o(q_last[p]),
       .m_arrival_o(q_arrival[p]),

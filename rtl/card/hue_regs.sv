@@ -22,6 +22,7 @@ module hue_regs #(
   parameter int unsigned Level1Words = 4096,
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
+  parameter int unsigned OutputBytes = 131072,
   // Up to 16 ASCII characters, the first in the low byte.
   parameter logic [127:0] ImageName = '0
 ) (
@@ -50,6 +51,7 @@ module hue_regs #(
   input  hue_pkg::tbl_rsp_t tbl_rsp_i,
 
   output logic        offline_o,
+  output logic        pause_o,          // input queues hold back
   output logic [31:0] gates_o,
   output logic        gated_to_cpu_o,
   output logic        hold_o,           // no record may enter the stages
@@ -180,6 +182,7 @@ module hue_regs #(
       ADDR_ACTIVITY:         reg_rdata = activity;
       ADDR_HOLD:             reg_rdata = hold_q;
       ADDR_OUT_HOLD:         reg_rdata = out_hold_q;
+      ADDR_OUT_BYTES:        reg_rdata = 32'(OutputBytes);
       ADDR_OUT_WAITS:            reg_rdata = out_waits_i[31:0];
       ADDR_OUT_WAITS + 24'd4:    reg_rdata = out_waits_i[63:32];
       ADDR_TABLE_ID:         reg_rdata = id_q;
@@ -247,7 +250,10 @@ module hue_regs #(
     if (wen && !reg_error) begin
       unique case (reg_addr)
         ADDR_SCRATCH: scratch_d = reg_wdata;
-        ADDR_CONTROL: control_d.offline = reg_wdata[0];
+        ADDR_CONTROL: begin
+          control_d.offline = reg_wdata[0];
+          control_d.pause = reg_wdata[1];
+        end
         ADDR_GATES: gates_d = reg_wdata & PlanesMask;
         ADDR_GATED: gated_d.to_cpu = reg_wdata[0];
         ADDR_HOLD: hold_d.clocks = reg_wdata[23:0];
@@ -331,6 +337,7 @@ module hue_regs #(
   end
 
   assign offline_o = control_q.offline;
+  assign pause_o = control_q.offline || control_q.pause;
   assign gates_o = gates_q;
   assign gated_to_cpu_o = gated_q.to_cpu;
   always_ff @(posedge clk_i) begin

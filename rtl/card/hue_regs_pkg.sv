@@ -63,6 +63,8 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_OUT_WAITS = 24'h0000b4;
   localparam int unsigned COUNT_OUT_WAITS = 2;
   localparam logic [31:0] RESET_OUT_WAITS = 32'h00000000;
+  localparam logic [23:0] ADDR_OUT_BYTES = 24'h0000bc;
+  localparam logic [31:0] RESET_OUT_BYTES = 32'h00000000;
   localparam logic [23:0] ADDR_TABLE_ID = 24'h000100;
   localparam logic [31:0] RESET_TABLE_ID = 32'h00000000;
   localparam logic [23:0] ADDR_TABLE_INDEX = 24'h000104;
@@ -147,7 +149,8 @@ package hue_regs_pkg;
     logic [31:0] value;
   } reg_scratch_t;
   typedef struct packed {
-    logic [30:0] gap1;
+    logic [29:0] gap2;
+    logic        pause;
     logic        offline;
   } reg_control_t;
   typedef struct packed {
@@ -197,6 +200,9 @@ package hue_regs_pkg;
   typedef struct packed {
     logic [31:0] nets;
   } reg_out_waits_t;
+  typedef struct packed {
+    logic [31:0] bytes;
+  } reg_out_bytes_t;
   typedef struct packed {
     logic [23:0] gap8;
     logic [7:0]  id;

@@ -55,6 +55,8 @@ pub struct Card<R> {
     pub(crate) planes: Vec<Plane>,
     /// ARP finds the owner of its destination, as the live software has it.
     pub(crate) arp: bool,
+    /// An index that is lent; see `moving`.
+    pub(crate) lent: Option<u8>,
 }
 
 impl<R: Registers> Card<R> {
@@ -99,6 +101,7 @@ impl<R: Registers> Card<R> {
             shared,
             planes: (0..description.planes).map(Plane::new).collect(),
             arp: false,
+            lent: None,
         })
     }
 

@@ -20,6 +20,8 @@ const NETS_MAX: u32 = 64;
 const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
 /// Most rows a table can have.
 const ROWS_MAX: u32 = 1 << 24;
+/// Most bytes that output queues can have.
+const OUT_BYTES_MAX: u32 = 1 << 30;
 
 /// How an image keeps routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,6 +78,8 @@ pub struct Description {
     pub hop_rows: u32,
     /// Words of each level (dag36).
     pub level_words: [u32; 4],
+    /// Memory of the output queues, bytes; one queue takes at most half of what others leave.
+    pub out_bytes: u32,
 }
 
 impl Description {
@@ -282,6 +286,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     for (address, count) in regs::LEVEL_WORDS.into_iter().zip(&mut level_words) {
         *count = number("words of a level", address, words.0, words.1)?;
     }
+    let out_bytes = number("bytes of the output queues", regs::OUT_BYTES, 1, OUT_BYTES_MAX)?;
     let bus = registers.read(regs::BUS)?;
     let [bus_bytes, mac_ports, cpu_queues, _] = bus.to_le_bytes().map(u32::from);
     if ![8, 32, 64].contains(&bus_bytes) || mac_ports + cpu_queues > 8 || mac_ports == 0 || cpu_queues == 0 {
@@ -309,6 +314,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         local_rows,
         hop_rows,
         level_words,
+        out_bytes,
     })
 }
 

@@ -13,6 +13,7 @@ pub mod generated;
 mod images;
 mod live;
 mod load;
+mod moving;
 mod network;
 mod offline;
 mod plan;
@@ -30,7 +31,10 @@ pub use cpu::{ToCpu, from_plane};
 pub use device::{Description, Device, Layout};
 pub use error::CardError;
 pub use images::Images;
-pub use live::{CardEvent, CardTotals, Crossings, LiveCard, LivePortTotals, Runner, WAITING_MAX};
+pub use live::{
+    CardEvent, CardTotals, Crossings, LiveCard, LivePortTotals, Order, Phase, Proof, Report, Runner, Seen,
+    Side, WAITING_MAX,
+};
 pub use offline::{Offered, Sent, Way};
 pub use registers::{AccessError, Registers, SPACE_BYTES};
 pub use rows::{FieldError, ROW_WORDS, Row, Table, Words};

@@ -23,7 +23,7 @@ use crate::routes::{Switch, write_words};
 use crate::rows::Row;
 
 /// OUT_DROPS rows of a port.
-const OUT_DROPS_ROWS: u32 = 64;
+pub const OUT_DROPS_ROWS: u32 = 64;
 
 /// What is to be written for one program, once everything is known to be sound.
 struct Change {
@@ -169,7 +169,7 @@ impl<R: Registers> Card<R> {
         let count = others.len() + programs.len();
         let max = networks_max(description);
         let full = || SubstrateError::ImageNetworks { count, image: description.name.clone(), max };
-        if count > description.nets as usize {
+        if count + usize::from(self.lent.is_some()) > description.nets as usize {
             return Err(full());
         }
         demux_of(others.iter().map(|loaded| Claims::from(loaded.program())), programs)?;
@@ -178,6 +178,9 @@ impl<R: Registers> Card<R> {
         for loaded in self.networks.values() {
             take(&mut nets, loaded.place.net);
             take(&mut planes, loaded.place.plane);
+        }
+        if let Some(lent) = self.lent {
+            take(&mut nets, lent);
         }
         let mut changes = Vec::with_capacity(programs.len());
         for program in programs {

@@ -9,6 +9,7 @@
 
 mod change;
 mod events;
+mod migration;
 mod network;
 mod node;
 mod packet;
@@ -29,6 +30,9 @@ pub use change::{
     NetworkResult, ObjectKind, SourceText, Verb,
 };
 pub use events::{Event, EventKind, EventPage};
+pub use migration::{
+    MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationStep, PacketsSeen, SubstrateName,
+};
 pub use network::{Bucket, ExecInfo, Limits, Network, NetworkState, Resources, Usage, VirtualPort};
 pub use node::{Capacity, CardInfo, Config, Health, Node, Port, PortState, Status, Summary};
 pub use packet::{

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
-    EventPage, ExecInfo, Neighbour, NeighbourFilter, Network, Node, Port, Problem, Route, RouteFilter, Stats,
-    Status, Tables, Trace,
+    EventPage, ExecInfo, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Port, Problem,
+    Route, RouteFilter, Stats, Status, Tables, Trace,
 };
 
 /// Pieces of a long list, in order; the list ends with the stream, or with the first problem.
@@ -64,6 +64,8 @@ pub trait Backend: Send + Sync + 'static {
     async fn diff(&self, request: ApplyRequest) -> Result<DiffResult, Problem>;
     /// Deletes a network, from desired state and from what runs.
     async fn delete_network(&self, name: &str) -> Result<ApplyResult, Problem>;
+    /// Moves a network between card and software. A move that fails leaves it where it is, and is an error.
+    async fn migrate(&self, name: &str, request: MigrateRequest) -> Result<Migration, Problem>;
     /// Starts to go down.
     async fn down(&self, options: DownOptions) -> Result<DownResult, Problem>;
 

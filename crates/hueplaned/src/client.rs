@@ -21,8 +21,8 @@ use thiserror::Error;
 
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, Config, DiffRequest, DiffResult, DownOptions, DownResult,
-    EventPage, ExecInfo, Neighbour, NeighbourFilter, Network, Node, Port, Problem, Route, RouteFilter, Stats,
-    Status, Tables, Trace, TraceRequest,
+    EventPage, ExecInfo, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Port, Problem,
+    Route, RouteFilter, Stats, Status, Tables, Trace, TraceRequest,
 };
 use crate::tls::{TlsError, TlsFiles};
 
@@ -293,6 +293,14 @@ impl Client {
     /// See [`Self::status`].
     pub fn delete_network(&self, name: &str) -> Result<ApplyResult, ClientError> {
         self.change(Method::DELETE, &of_network(name, "")?, None::<&()>)
+    }
+
+    /// Moves a network between card and software.
+    ///
+    /// # Errors
+    /// See [`Self::status`]; then the network is where it was.
+    pub fn migrate(&self, name: &str, request: &MigrateRequest) -> Result<Migration, ClientError> {
+        self.change(Method::POST, &of_network(name, "/migrate")?, Some(request))
     }
 
     /// Explains a frame on the running state.

@@ -99,6 +99,30 @@ fn a_guest_hands_frames_over_and_has_ports() {
             "the guest's to count from there on"
         );
 
+        // A fence comes back behind all frames that were handed over before it.
+        let home = world.live.home(vid(2)).unwrap();
+        for fence in [7, 9] {
+            let record = |crossing| Record { crossing, port, vid: vid(2), vport: 2, time_ns: fence, len: 0 };
+            let (arrived, mark) = (record(Crossing::Arrived), record(Crossing::Fence));
+            for _ in 0..300 {
+                assert!(peers[home].out.push(&arrived, &packet(mac(2, 2), [10, 9, 9, 9])));
+            }
+            assert!(peers[home].out.push(&mark, &[]));
+            peers[home].wake.notify();
+            let mut before = 0;
+            until("the fence", || match peers[home].into.pop(&mut pool).unwrap() {
+                None => false,
+                Some((record, packet)) => {
+                    pool.give(packet.slot);
+                    before += usize::from(record.crossing == Crossing::Leaves);
+                    assert!(record.crossing == Crossing::Leaves || record.time_ns == fence);
+                    record.crossing == Crossing::Fence
+                }
+            });
+            assert_eq!(before, 300);
+        }
+        assert_eq!(world.settled(2, 601).waiting_packets, 0);
+
         // A group frame that the guest copied for a network that it does not concern.
         world.live.set_addresses(vid(1), &[(2, Ipv4Addr::new(10, 1, 0, 1), 24)]);
         let message = arp::Header::request(mac(9, 9), Ipv4Addr::new(10, 7, 0, 2), Ipv4Addr::new(10, 7, 0, 1));

@@ -27,6 +27,13 @@ pub enum Crossing {
     Arrived,
     /// The network sends it on `port`.
     Leaves,
+    /// No frame: a mark that the home of the network gives back behind all frames of it that were handed over before
+    /// the mark. `time_ns` names it.
+    Fence,
+}
+
+impl Crossing {
+    const ALL: [Self; 3] = [Self::Arrived, Self::Leaves, Self::Fence];
 }
 
 /// What goes before a frame's bytes.
@@ -49,7 +56,7 @@ pub struct Record {
 impl Record {
     fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
-        bytes[0] = u8::from(self.crossing == Crossing::Leaves);
+        bytes[0] = self.crossing as u8;
         bytes[1] = self.port.get();
         bytes[2..4].copy_from_slice(&self.vid.get().to_ne_bytes());
         bytes[4..6].copy_from_slice(&self.vport.to_ne_bytes());
@@ -61,7 +68,7 @@ impl Record {
     fn decode(bytes: [u8; RECORD_BYTES]) -> Option<Self> {
         let [crossing, port, v0, v1, p0, p1, _, _, l0, l1, l2, l3, time_ns @ ..] = bytes;
         Some(Self {
-            crossing: if crossing == 0 { Crossing::Arrived } else { Crossing::Leaves },
+            crossing: *Crossing::ALL.get(usize::from(crossing))?,
             port: PortId::new(port),
             vid: Vid::new(u16::from_ne_bytes([v0, v1]))?,
             vport: u16::from_ne_bytes([p0, p1]),
@@ -223,6 +230,10 @@ mod tests {
             pool.give(packet.slot);
         }
         assert!(into.is_empty());
+        let fence = Record { crossing: Crossing::Fence, ..record(2) };
+        assert!(out.push(&fence, &[]));
+        let (found, packet) = into.pop(&mut pool).unwrap().unwrap();
+        assert_eq!((found, packet.len), (fence, 0));
     }
 
     #[test]

@@ -66,11 +66,11 @@ module hue_card #(
   hue_pkg::tbl_req_t req;
   hue_pkg::tbl_rsp_t rsp;
   logic [5:0]  out_hold_net;
-  logic        offline, gated_to_cpu, hold, out_hold, begin_frame, end_frame;
+  logic        offline, pause, gated_to_cpu, hold, out_hold, begin_frame, end_frame;
   logic [31:0] gates;
   logic [7:0]  inside_q, moved;
   logic        unused;
-  assign unused = ^{offline, gates, gated_to_cpu, hold, out_hold, out_hold_net, s_ttime_i};
+  assign unused = ^{offline, pause, gates, gated_to_cpu, hold, out_hold, out_hold_net, s_ttime_i};
 
   hue_regs #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes),
@@ -85,7 +85,7 @@ module hue_card #(
     .s_axil_arvalid_i, .s_axil_arready_o, .s_axil_araddr_i,
     .s_axil_rvalid_o, .s_axil_rready_i, .s_axil_rdata_o, .s_axil_rresp_o,
     .tbl_req_o(req), .tbl_rsp_i(rsp),
-    .offline_o(offline), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu), .hold_o(hold),
+    .offline_o(offline), .pause_o(pause), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu), .hold_o(hold),
     .out_hold_o(out_hold), .out_hold_net_o(out_hold_net), .out_waits_i('0),
     .accepted_i(begin_frame), .retired_i(end_frame),
     .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),

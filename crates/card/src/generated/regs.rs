@@ -67,6 +67,9 @@ pub const SCRATCH: u32 = 0x080;
 pub const CONTROL: u32 = 0x084;
 /// Full queues hold back what feeds them instead of dropping: for captures. Mask.
 pub const CONTROL_OFFLINE: u32 = 0x00000001;
+/// Full input queues hold back what feeds them instead of dropping; output queues drop. For MACs that can
+/// pause their lines, and for the twin, whose wires wait in the host's rings. Mask.
+pub const CONTROL_PAUSE: u32 = 0x00000002;
 
 /// Cycles, low: Clock cycles since reset. Reading takes a copy of the high half.
 pub const CYCLES_LOW: u32 = 0x088;
@@ -127,6 +130,10 @@ pub const OUT_HOLD_NET: u32 = 0x3f000000;
 
 /// Waiting networks: Networks that have frames in output queues of MAC ports: the first 32, then the others.
 pub const OUT_WAITS: [u32; 2] = [0x0b4, 0x0b8];
+
+/// Output memory: Bytes of the output queues' memory, in cells of 64. One queue takes at most half of what
+/// others leave.
+pub const OUT_BYTES: u32 = 0x0bc;
 
 /// Table: Which table the next command means.
 pub const TABLE_ID: u32 = 0x100;

@@ -9,6 +9,8 @@
 
 mod runner;
 mod totals;
+mod transfer;
+mod witness;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Sender, channel};
@@ -22,9 +24,12 @@ use hue_substrate::wake::{Wake, hurry};
 
 pub use self::runner::{Runner, WAITING_MAX};
 pub use self::totals::{CardTotals, Crossings, LivePortTotals};
+pub use self::transfer::{Order, Phase, Report, Side};
+pub use self::witness::{Proof, Seen};
 use crate::card::Card;
 use crate::device::Description;
 use crate::error::CardError;
+use crate::generated as regs;
 use crate::twin::Twin;
 
 /// What control wants done, between two rounds.
@@ -69,6 +74,8 @@ impl LiveCard {
     ) -> Result<Self, CardError> {
         let start = |reason: String| CardError::Start { reason };
         card.set_live()?;
+        // Wires wait in the rings of their sockets, where each network has its share, and workers in theirs.
+        card.device().write(regs::CONTROL, regs::CONTROL_PAUSE)?;
         let description = card.description().clone();
         let pool = Pool::new(slots, slot_bytes).map_err(|error| start(error.to_string()))?;
         let region = pool.region();

@@ -1,9 +1,10 @@
 //! The card's thread: frames in, cycles, frames out.
 //!
-//! A round: a job of control → frames from wires and workers into the twin's queues outside its ports → some cycles →
+//! A round: a job of control, a step of a move → frames from wires and workers into the twin's queues outside its ports → some cycles →
 //! frames that left, to wires and workers. No more frames wait outside a port than [`WAITING_MAX`]: the others stay where
 //! they are, in the rings of sockets and workers, as they would in front of a card that is not asked for more.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -15,6 +16,7 @@ use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
 
 use super::totals::{CardTotals, LivePortTotals};
+use super::transfer::{Order, Transfer};
 use super::{CardEvent, Job};
 use crate::card::Card;
 use crate::cpu::{self, HEADER_BYTES, ToCpu};
@@ -61,8 +63,12 @@ pub struct Runner {
     bases: Vec<DriverCounters>,
     /// The worker of each network, by VID.
     homes: Box<[u8]>,
+    /// The index whose output queues frames of a network from software take, where it is not the network's own.
+    aside: Box<[u8]>,
     /// The card's number of each port, by id.
     numbers: Box<[u8]>,
+    pub(super) transfer: Option<Box<Transfer>>,
+    pub(super) orders: VecDeque<Order>,
     arrivals: Vec<Packet>,
     failed: Vec<(usize, String)>,
     totals: CardTotals,
@@ -74,8 +80,8 @@ pub struct Runner {
     asked_ns: u64,
 }
 
-/// In `homes` and `numbers`: none.
-const NONE: u8 = u8::MAX;
+/// In `homes`, `aside` and `numbers`: none.
+pub(super) const NONE: u8 = u8::MAX;
 
 impl Runner {
     pub(super) fn new(
@@ -94,7 +100,10 @@ impl Runner {
             wires: (0..ports).map(|_| None).collect(),
             bases: vec![DriverCounters::default(); ports],
             homes: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
+            aside: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
             numbers: vec![NONE; PortId::COUNT].into_boxed_slice(),
+            transfer: None,
+            orders: VecDeque::new(),
             arrivals: Vec::with_capacity(WAITING_MAX),
             failed: Vec::new(),
             totals: CardTotals::default(),
@@ -208,7 +217,8 @@ impl Runner {
     /// One round; whether there was anything to do.
     fn round(&mut self) -> Result<bool, String> {
         self.now_ns = self.now();
-        let mut worked = self.receive();
+        let mut worked = self.tend_transfer()?;
+        worked |= self.receive();
         worked |= self.receive_from_workers();
         let twin = self.card.twin();
         if !twin.idle() {
@@ -267,6 +277,9 @@ impl Runner {
                 if packet.class != 0 {
                     wire.port.consumed(packet.class, 1);
                 }
+                if let Some(witness) = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut()) {
+                    witness.arrived(number as u8, packet.bytes(&self.pool));
+                }
                 // The port is one of the card's, and a slot is shorter than the longest frame.
                 let _ = twin.push(number as u8, packet.time_ns, 0, 0, packet.bytes(&self.pool));
                 self.pool.give(packet.slot);
@@ -289,19 +302,31 @@ impl Runner {
                 let (record, packet) = match into.pop(&mut self.pool) {
                     Ok(None) => break,
                     Ok(Some(found)) => found,
+                    Err(record) if record.crossing == Crossing::Fence => {
+                        self.fence_back(record.time_ns);
+                        continue;
+                    }
                     Err(record) => {
                         self.totals.crossings.entry(record.vid).or_default().lost += 1;
                         continue;
                     }
                 };
                 any = true;
+                if record.crossing == Crossing::Fence {
+                    self.fence_back(record.time_ns);
+                    self.pool.give(packet.slot);
+                    continue;
+                }
                 let number = self.numbers.get(record.port.index()).copied().unwrap_or(NONE);
                 let net = self.card.net(record.vid).filter(|_| number != NONE);
-                let sent = net.is_some_and(|net| self.send(net, number, &packet));
+                let aside = self.aside.get(record.vid.index()).copied().filter(|aside| *aside != NONE);
+                let sent = net.is_some_and(|net| self.send(net, aside, number, &packet));
                 let crossings = self.totals.crossings.entry(record.vid).or_default();
                 if sent {
                     crossings.from_software += 1;
-                    crossings.from_software_bytes += u64::from(packet.len);
+                    // The card counts those aside as another network's.
+                    let own = aside.is_none();
+                    crossings.from_software_bytes += if own { u64::from(packet.len) } else { 0 };
                 } else {
                     crossings.lost += 1;
                 }
@@ -311,13 +336,43 @@ impl Runner {
         any
     }
 
-    /// Puts a frame of software onto a CPU queue.
-    fn send(&mut self, net: u8, number: u8, packet: &Packet) -> bool {
-        let header = cpu::from_plane(net, number);
+    /// The CPU queue of a network's index, by its number among ports.
+    pub(super) fn cpu_queue(&self, net: u8) -> u8 {
+        self.wires.len() as u8 + net % CPU_QUEUES
+    }
+
+    /// Has frames of a network from software take the output queues of another index; [`NONE`]: its own.
+    pub(super) fn set_aside(&mut self, vid: Vid, net: u8) {
+        if let Some(aside) = self.aside.get_mut(vid.index()) {
+            *aside = net;
+        }
+    }
+
+    /// The worker that decides a network's frames in software.
+    pub(super) fn home_of(&mut self, vid: Vid) -> Option<(usize, &mut Peer)> {
+        let home = usize::from(self.homes.get(vid.index()).copied()?);
+        self.peers.get_mut(home).map(|peer| (home, peer))
+    }
+
+    /// A worker was given something.
+    pub(super) fn notify_home(&mut self, home: usize) {
+        if let Some(notify) = self.notify.get_mut(home) {
+            *notify = true;
+        }
+    }
+
+    /// A fence is about to be counted as sent by its network.
+    pub(super) fn count_fence(&mut self, vid: Vid, bytes: u64) {
+        self.totals.crossings.entry(vid).or_default().from_software_bytes += bytes;
+    }
+
+    /// Puts a frame of software onto a CPU queue, always the same one of a network: there frames keep their order.
+    fn send(&mut self, net: u8, aside: Option<u8>, number: u8, packet: &Packet) -> bool {
+        let header = cpu::from_plane(aside.unwrap_or(net), number);
         let start = packet.start as usize;
         // There is headroom before every frame of a pool.
         let Some(at) = start.checked_sub(HEADER_BYTES) else { return false };
-        let queue = self.wires.len() as u8 + net % CPU_QUEUES;
+        let queue = self.cpu_queue(net);
         let bytes = self.pool.bytes_mut();
         let Some(place) = bytes.get_mut(at..start) else { return false };
         place.copy_from_slice(&header);
@@ -333,6 +388,11 @@ impl Runner {
             let number = usize::from(frame.port);
             if number < self.wires.len() {
                 let Some(Some(wire)) = self.wires.get_mut(number) else { continue }; // nobody is there
+                if let Some(witness) = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut()) {
+                    let (start, epoch_ns) = self.clock;
+                    let now = u64::try_from(start.elapsed().as_nanos()).unwrap_or_default();
+                    witness.left(frame.bytes, epoch_ns.saturating_add(now));
+                }
                 let sent = match self.pool.copy_in(frame.bytes, self.now_ns) {
                     None => false,
                     Some(packet) => match wire.port.send(&mut self.pool, packet) {
@@ -347,6 +407,9 @@ impl Runner {
                 if !sent && let Some(base) = self.bases.get_mut(number) {
                     base.transmit_dropped += 1;
                 }
+                continue;
+            }
+            if Self::is_fence(&mut self.transfer, frame.bytes) {
                 continue;
             }
             let Ok((header, bytes)) = ToCpu::split(frame.bytes) else {
@@ -442,7 +505,7 @@ impl Runner {
         self.published.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.totals);
     }
 
-    fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> u64 {
         let (start, epoch_ns) = self.clock;
         epoch_ns.saturating_add(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }

@@ -74,6 +74,7 @@ impl Memory {
             (regs::ROUTE_ROWS, if tcam { hop_rows } else { 0 }),
             (regs::LOCAL_ROWS, if tcam { hop_rows } else { 0 }),
             (regs::HOP_ROWS, hop_rows),
+            (regs::OUT_BYTES, 1 << 17),
             (regs::IMAGE_NAME[0], u32::from_le_bytes(*b"memo")),
         ]);
         registers.extend(regs::LEVEL_WORDS.into_iter().zip(level_words));

@@ -226,6 +226,64 @@ pub struct DeleteNetwork {
     pub output: Output,
 }
 
+/// Move a network between card and software
+///
+/// Its packets flow meanwhile: none is lost, doubled or overtaken, which is looked at where packets come and leave and
+/// printed. A move that fails leaves the network where it is. The network's document says from then on where it is to be.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane migrate red --to soft
+  hueplane migrate red --to card --watch
+  hueplane migrate red --to card -o json")]
+pub struct Migrate {
+    /// The network
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// To where
+    #[arg(long, value_name = "SUBSTRATE")]
+    pub to: MigrateTo,
+    /// Load another image if the one on the card cannot hold the network and that one can
+    #[arg(long)]
+    pub load_image: bool,
+    /// Show the network's events while it moves
+    #[arg(short = 'w', long)]
+    pub watch: bool,
+    /// Milliseconds that packets are looked at before and after
+    #[arg(long, value_name = "MS", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub look_ms: u32,
+    /// Milliseconds that the move may take; it is given up then
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit_ms: u32,
+    /// A step that is to fail: for tests
+    #[arg(long, value_name = "STEP", hide = true)]
+    pub fail: Option<FailStep>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// A step of a move that can be made to fail.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailStep {
+    /// The table is written.
+    Prepare,
+    /// Frames from software are put aside.
+    Aside,
+    /// The other side decides.
+    Switch,
+    /// The old way runs empty.
+    Drain,
+}
+
+/// Where a network can be moved to.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MigrateTo {
+    /// The card
+    Card,
+    /// Software
+    Soft,
+}
+
 /// Count packets
 ///
 /// What each network received, forwarded, punted and dropped, and what was lost before its plane; drops by reason add

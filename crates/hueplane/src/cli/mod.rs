@@ -61,6 +61,7 @@ pub enum Command {
     Apply(Apply),
     Get(Get),
     Delete(Delete),
+    Migrate(Migrate),
     Stats(Stats),
     Events(Events),
     Exec(Exec),

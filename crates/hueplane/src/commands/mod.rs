@@ -28,6 +28,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Apply(args) => live::apply(args, connection),
         Command::Get(args) => live::get(args, connection),
         Command::Delete(args) => live::delete(args, connection),
+        Command::Migrate(args) => live::migrate(args, connection),
         Command::Stats(args) => live::stats(args, connection),
         Command::Events(args) => live::events(args, connection),
         Command::Exec(args) => live::exec(args, connection),

@@ -39,6 +39,12 @@ pub enum EventKind {
     PortFallback,
     /// A network moved to the card, or could not stay or go there.
     Placed,
+    /// A network begins to move between card and software, as somebody asked for.
+    MigrationStarted,
+    /// It has moved.
+    Migrated,
+    /// It has not: it is where it was.
+    MigrationFailed,
     /// The card runs.
     CardUp,
     /// The card does not run as desired.
@@ -70,6 +76,9 @@ impl EventKind {
             Self::PortDown => "port_down",
             Self::PortFallback => "port_fallback",
             Self::Placed => "placed",
+            Self::MigrationStarted => "migration_started",
+            Self::Migrated => "migrated",
+            Self::MigrationFailed => "migration_failed",
             Self::CardUp => "card_up",
             Self::CardDown => "card_down",
             Self::Trouble => "trouble",

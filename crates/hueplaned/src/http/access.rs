@@ -83,7 +83,7 @@ pub enum Right {
     Enter,
     /// To change networks; a tenant, some of its own.
     Change,
-    /// To delete networks.
+    /// To delete networks, and to move them between card and software.
     Delete,
     /// To change the node, and to end the daemon.
     Rule,
@@ -200,7 +200,7 @@ const fn operation(method: Method, path: &'static str, right: Right) -> Operatio
 }
 
 /// All the API can be asked for, and what it needs. What is not here is answered to nobody.
-pub static OPERATIONS: [Operation; 21] = [
+pub static OPERATIONS: [Operation; 22] = [
     operation(Method::GET, "/healthz", Right::Known),
     operation(Method::GET, "/openapi.json", Right::Known),
     operation(Method::GET, "/metrics", Right::See),
@@ -211,6 +211,7 @@ pub static OPERATIONS: [Operation; 21] = [
     operation(Method::GET, "/v1/networks/{name}", Right::See),
     operation(Method::DELETE, "/v1/networks/{name}", Right::Delete),
     operation(Method::GET, "/v1/networks/{name}/exec", Right::Enter),
+    operation(Method::POST, "/v1/networks/{name}/migrate", Right::Delete),
     operation(Method::GET, "/v1/ports", Right::See),
     operation(Method::GET, "/v1/routes", Right::See),
     operation(Method::GET, "/v1/neighbours", Right::See),

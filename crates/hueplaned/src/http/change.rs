@@ -16,14 +16,16 @@ use super::access::{Caller, Role};
 use super::input::{Named, answer, bad, json};
 use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, scope};
 use crate::api::{
-    ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, ObjectKind, Problem,
-    ProblemKind, SourceText, Trace, TraceRequest,
+    ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, MigrateRequest, Migration,
+    ObjectKind, Problem, ProblemKind, SourceText, Trace, TraceRequest,
 };
 
 /// Times that a change is judged anew as desired state changed meanwhile.
 const TRIES_MAX: usize = 4;
 /// Bytes of a frame to trace: more than the longest a port takes, so that `too_long` can be explained.
 const FRAME_BYTES_MAX: usize = 16_384;
+/// Most milliseconds that a move may be looked at before and after, or take.
+const MIGRATE_MS_MAX: u32 = 10_000;
 /// Parts of a network's `spec` that its tenant may change.
 const TENANTS_OWN: [&str; 3] = ["routes", "neighbours", "colour"];
 
@@ -92,6 +94,41 @@ pub(super) async fn delete_network(State(app): State<App>, caller: Caller, Named
         app.backend.delete_network(&name).await
     };
     answer::<ApplyResult>(work().await)
+}
+
+/// Moves a network between card and software while its packets flow, and says what became of them. It stays there: its
+/// document says so from then on.
+#[utoipa::path(post, path = "/v1/networks/{name}/migrate", tag = "desired state", request_body = MigrateRequest,
+    params(("name" = String, Path, description = "Its name.")),
+    responses(
+        (status = 200, description = "It has moved.", body = Migration),
+        (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Not as things are: it is there, it moves, there is no card.", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 507, description = "The other side cannot hold it.", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Why not; it is where it was.", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn migrate(
+    State(app): State<App>,
+    caller: Caller,
+    Named(name): Named,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let work = async || {
+        scope::named(&caller, &name)?;
+        let _turn = app.places.change(&caller).await?;
+        let request: MigrateRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
+        for (field, found) in [("watch_ms", request.watch_ms), ("limit_ms", request.limit_ms)] {
+            if found > MIGRATE_MS_MAX {
+                return Err(bad(format!("{field}: found {found}, expected {MIGRATE_MS_MAX} at most")));
+            }
+        }
+        app.backend.migrate(&name, request).await
+    };
+    answer::<Migration>(work().await)
 }
 
 /// Ends the daemon.

@@ -36,6 +36,7 @@ const ROLES: &str = "x-hueplane-roles";
         read::network,
         change::delete_network,
         read::exec_info,
+        change::migrate,
         read::ports,
         read::routes,
         read::neighbours,

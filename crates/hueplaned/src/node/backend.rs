@@ -13,11 +13,12 @@ use super::change::{self, Prepared};
 use super::lists::RoutesAt;
 use super::stats::OnCard;
 use super::view::{CardView, NetworkView, View};
-use super::{About, NodeHandle, capture, stats};
+use super::{About, NodeHandle, capture, moves, stats};
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
-    EventKind, EventPage, ExecInfo, Neighbour, NeighbourFilter, Network, NetworkState, Node, Port, PortState,
-    Problem, ProblemKind, Route, RouteFilter, Stats, Status, Summary, Tables, Trace, Usage,
+    EventKind, EventPage, ExecInfo, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network,
+    NetworkState, Node, Port, PortState, Problem, ProblemKind, Route, RouteFilter, Stats, Status, Summary,
+    Tables, Trace, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces};
 use crate::store::{Desired, StoreError};
@@ -126,6 +127,13 @@ impl Backend for NodeHandle {
     async fn delete_network(&self, name: &str) -> Result<ApplyResult, Problem> {
         let name = name.to_owned();
         self.change(false, move |node, now| change::prepare_delete(now, &name, &node.shared.owner)).await
+    }
+
+    async fn migrate(&self, name: &str, request: MigrateRequest) -> Result<Migration, Problem> {
+        let (node, name) = (self.clone(), name.to_owned());
+        // A task of its own, as for any change.
+        let task = tokio::spawn(async move { node.migrate_now(&name, &request).await });
+        task.await.map_err(Problem::internal)?
     }
 
     async fn down(&self, options: DownOptions) -> Result<DownResult, Problem> {
@@ -287,6 +295,26 @@ impl NodeHandle {
         drop(turn);
         let networks = settled.await.map_err(|_| Problem::unavailable("the daemon is going down"))?;
         Ok(ApplyResult { generation: desired.generation, dry_run, actions, networks })
+    }
+
+    async fn migrate_now(&self, name: &str, request: &MigrateRequest) -> Result<Migration, Problem> {
+        let Ok(_turn) = self.shared.change.try_lock() else {
+            let detail = "another change is under way: try again when it is over";
+            return Err(Problem::new(ProblemKind::Conflict, detail));
+        };
+        let (asked, wanted) = (name.to_owned(), request.clone());
+        let answer = self.ask(move |node| node.migrate(&asked, &wanted)).await??;
+        let lost = || Problem::new(ProblemKind::Internal, "the card failed while the network moved");
+        let migration = answer.await.map_err(|_| lost())??;
+        // Where it is now it shall be, also for a daemon that starts anew.
+        let desired = change::placed(&self.shared.desired(), name, moves::placement(request.to));
+        if let Some(desired) = desired {
+            let desired = Arc::new(desired);
+            self.store(Arc::clone(&desired)).await?;
+            self.shared.set_desired(Arc::clone(&desired));
+            self.ask(move |node| node.desired = desired).await?;
+        }
+        Ok(migration)
     }
 
     /// Puts desired state on the disk.

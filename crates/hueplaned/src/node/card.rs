@@ -13,7 +13,6 @@ use std::time::Instant;
 
 use hue_card::{Card, CardEvent, LiveCard, Runner, Twin};
 use hue_demux::{Match, PortId};
-use hue_intent::Placement;
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
 use hue_substrate::wake::Wake;
@@ -23,9 +22,10 @@ use tokio::sync::oneshot;
 
 use super::About;
 use super::core::{Message, Node};
+use super::moves::Moved;
 use super::networks::Entry;
 use super::view::CardView;
-use crate::api::{CardInfo, EventKind, NetworkState};
+use crate::api::{CardInfo, EventKind};
 
 /// Routes or next hops that one job of the card's thread writes: frames wait no longer than that takes.
 const PIECE_ROWS: usize = 64;
@@ -38,31 +38,33 @@ const ELSEWHERE: PortId = PortId::new(u8::MAX);
 /// The card and what is on it.
 pub struct CardSide {
     want: hue_intent::Card,
-    live: LiveCard,
+    pub(super) live: LiveCard,
     started: Instant,
     /// The card's number of each of its ports.
-    numbers: BTreeMap<PortId, u8>,
-    seats: BTreeMap<Vid, Seat>,
+    pub(super) numbers: BTreeMap<PortId, u8>,
+    pub(super) seats: BTreeMap<Vid, Seat>,
 }
 
 /// A network that the card knows.
-struct Seat {
+pub struct Seat {
     /// What it knows it by.
     program: Program,
-    stage: Stage,
+    pub(super) stage: Stage,
     /// Why its table on the card is not right; set by the card's thread, which then does no more of what was told it.
-    broken: Arc<OnceLock<String>>,
+    pub(super) broken: Arc<OnceLock<String>>,
 }
 
 /// Where a network runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+pub enum Stage {
     /// In software.
     Software,
-    /// The same, and its table is being written to the card.
-    Filling,
+    /// The same, and its table is being written to the card, or is there and the network moves.
+    Coming,
     /// On the card.
     Card,
+    /// On the card, and it moves to software.
+    Leaving,
 }
 
 /// What the card's thread tells.
@@ -71,8 +73,8 @@ pub enum CardNews {
     Event(CardEvent),
     /// Networks cannot be seated.
     Refused(Vec<Vid>, String),
-    /// A network's table is on the card, and the card decides; or why not.
-    Filled(Vid, Arc<OnceLock<String>>),
+    /// A network has moved, or could not.
+    Moved(Box<Moved>),
     /// A network's table could not follow: it runs in software.
     Fell(Vid, Arc<OnceLock<String>>),
 }
@@ -86,6 +88,8 @@ pub struct CardCounts {
     pub received_bytes: u64,
     /// Bytes of frames sent, those that software sends by the card among them.
     pub sent_bytes: u64,
+    /// Frames that found no room in the output queues.
+    pub out_dropped: u64,
 }
 
 impl Node {
@@ -289,54 +293,6 @@ impl Node {
         self.police_card();
     }
 
-    /// Lets a network whose table is complete run on the card, if it shall and can.
-    pub(super) fn place(&mut self, name: &str) {
-        let Some(card) = &mut self.card else { return };
-        let Some(entry) = self.networks.get_mut(name) else { return };
-        let Some(have) = entry.have.clone() else { return };
-        let program = &have.program;
-        let Some(seat) = card.seats.get_mut(&program.vid).filter(|seat| seat.stage == Stage::Software) else {
-            return;
-        };
-        if entry.state != NetworkState::Running || entry.torn {
-            return;
-        }
-        let elsewhere = program.ports.iter().find(|port| !card.numbers.contains_key(&port.port));
-        let why = match (have.network.spec.placement, elsewhere) {
-            (Placement::Soft, _) => Some("its document says so".to_owned()),
-            (_, Some(port)) => Some(format!("its port '{}' is not one of the card's", port.name)),
-            (_, None) => None,
-        };
-        self.changed = true;
-        if why.is_some() {
-            entry.why_soft = why;
-            return;
-        }
-        entry.why_soft = None;
-        let (hops, routes) = entry.rib.handed_out();
-        seat.stage = Stage::Filling;
-        let (vid, broken) = (program.vid, Arc::clone(&seat.broken));
-        let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
-        let routes: Vec<Change<u32>> = routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
-        card.tell(&broken, |_, _| {}, move |card| card.take_plane(vid));
-        card.write(vid, &broken, &hops, &routes, |_, _| {});
-        let bare = card.on_card(program);
-        let sender = self.sender.clone();
-        card.live.tell(move |runner| {
-            let card = runner.card();
-            if broken.get().is_none()
-                && let Err(error) = card.steer(vid, false)
-            {
-                let _ = broken.set(error.to_string());
-            }
-            if broken.get().is_some() {
-                // What was written of its table is of no use. It was there without one, so that it fits.
-                let _ = card.load_in_software(&[bare]);
-            }
-            let _ = sender.send(Message::Card(CardNews::Filled(vid, broken)));
-        });
-    }
-
     /// A network's table has changed in software: the card follows.
     pub(super) fn mirror(&self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
         let Some(card) = &self.card else { return };
@@ -373,31 +329,9 @@ impl Node {
                     self.degrade(&name, format!("the card cannot find its frames: {why}"));
                 }
             }
-            CardNews::Filled(vid, broken) => self.filled(vid, &broken),
+            CardNews::Moved(moved) => self.moved(*moved),
             CardNews::Fell(vid, broken) => self.fell(vid, &broken),
         }
-    }
-
-    fn filled(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) {
-        let Some(seat) = self.seat_of(vid, broken) else { return };
-        let why = broken.get().cloned();
-        seat.stage = if why.is_none() { Stage::Card } else { Stage::Software };
-        if why.is_some() {
-            // The next try begins anew.
-            seat.broken = Arc::default();
-        }
-        let Some(name) = self.vids.get(&vid).cloned() else { return };
-        let Some(entry) = self.networks.get_mut(&name) else { return };
-        entry.on_card = why.is_none();
-        let text = match &why {
-            None => "the network runs on the card".to_owned(),
-            Some(why) => format!("the network runs in software: the card cannot have it: {why}"),
-        };
-        if entry.why_soft != why || why.is_none() {
-            self.shared.events.add(EventKind::Placed, About::Network(&name), text);
-        }
-        entry.why_soft = why;
-        self.changed = true;
     }
 
     fn fell(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) {
@@ -416,7 +350,7 @@ impl Node {
     }
 
     /// The seat that is meant, if it is still that one.
-    fn seat_of(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) -> Option<&mut Seat> {
+    pub(super) fn seat_of(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) -> Option<&mut Seat> {
         let seat = self.card.as_mut()?.seats.get_mut(&vid)?;
         Arc::ptr_eq(&seat.broken, broken).then_some(seat)
     }
@@ -466,7 +400,7 @@ impl CardSide {
     }
 
     /// A program in the card's own numbers.
-    fn on_card(&self, program: &Program) -> Program {
+    pub(super) fn on_card(&self, program: &Program) -> Program {
         let mut program = program.renumbered(|port| self.number(port));
         // Frames of other ports never come here.
         program.rows.retain(|row| match row.select {
@@ -479,7 +413,7 @@ impl CardSide {
     }
 
     /// Has the card's thread write changes of a table, piece by piece, until one fails; `failed` is called then.
-    fn write(
+    pub(super) fn write(
         &self,
         vid: Vid,
         broken: &Arc<OnceLock<String>>,
@@ -500,7 +434,7 @@ impl CardSide {
     }
 
     /// Has the card's thread do one thing, if nothing failed before.
-    fn tell(
+    pub(super) fn tell(
         &self,
         broken: &Arc<OnceLock<String>>,
         failed: impl FnOnce(&mut Runner, &SubstrateError) + Send + 'static,
@@ -535,5 +469,6 @@ fn counts(runner: &mut Runner, vid: Vid) -> Option<CardCounts> {
     let card = runner.card();
     let outcomes = card.read_counters(vid).ok()??;
     let (received_bytes, sent_bytes) = card.read_bytes(vid).ok()??;
-    Some(CardCounts { outcomes, received_bytes, sent_bytes })
+    let out_dropped = card.net(vid).and_then(|net| card.read_out_drops(net).ok()).unwrap_or_default();
+    Some(CardCounts { outcomes, received_bytes, sent_bytes, out_dropped })
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hue_control::{Compiled, Ids, Plan, compile_with, plan};
 use hue_host::control::Owner;
-use hue_intent::{Intent, Source};
+use hue_intent::{Intent, Placement, Source};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -67,6 +67,15 @@ pub fn prepare_delete(now: &Desired, name: &str, owner: &Owner) -> Result<Prepar
         intent.node.spec.ports = ports;
     }
     changed(now, intent, owner)
+}
+
+/// Desired state in which a network is to be there; `None` when it says so already, or there is no such network.
+pub fn placed(now: &Desired, name: &str, placement: Placement) -> Option<Desired> {
+    let mut desired =
+        Desired { generation: now.generation + 1, applied: Some(Timestamp::now()), ..now.clone() };
+    let network = desired.intent.networks.iter_mut().find(|network| network.name() == name)?;
+    let before = std::mem::replace(&mut network.spec.placement, placement);
+    (before != placement).then_some(desired)
 }
 
 /// Stored desired state, to be brought about by a daemon that starts.

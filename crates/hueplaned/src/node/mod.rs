@@ -13,6 +13,7 @@ mod events;
 mod jobs;
 mod lists;
 mod memory;
+mod moves;
 mod networks;
 mod ports;
 mod stats;

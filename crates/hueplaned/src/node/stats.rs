@@ -71,6 +71,9 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkS
     if crossed.lost > 0 {
         *losses.entry(Loss::HandoverFull.name().to_owned()).or_default() += crossed.lost;
     }
+    if counted.out_dropped > 0 {
+        *losses.entry(Loss::PortFull.name().to_owned()).or_default() += counted.out_dropped;
+    }
     let forwarded = totals.outcomes.forwarded() + counted.outcomes.forwarded();
     let (punted, dropped) = (totals.outcomes.punted(), drops.values().sum());
     let ports = view.api.ports.iter().enumerate().map(|(vport, port)| {

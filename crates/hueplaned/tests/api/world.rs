@@ -407,6 +407,32 @@ impl Backend for World {
         exists(name).map(|()| ApplyResult::default())
     }
 
+    async fn migrate(&self, name: &str, request: MigrateRequest) -> Result<Migration, Problem> {
+        self.called();
+        exists(name)?;
+        let phases = vec![MigrationPhase { name: "switch".to_owned(), us: 12 }];
+        Ok(Migration {
+            network: name.to_owned(),
+            from: SubstrateName::Soft,
+            to: request.to,
+            lost: 0,
+            doubled: 0,
+            reordered: 0,
+            duration_us: 12,
+            gap_us_max: 5,
+            gap_us_max_control: 4,
+            phases,
+            before: PacketsSeen::default(),
+            during: PacketsSeen::default(),
+            after: PacketsSeen::default(),
+            outcomes: BTreeMap::new(),
+            hold: None,
+            cycles: 77,
+            cut: false,
+            trouble: None,
+        })
+    }
+
     async fn down(&self, _: DownOptions) -> Result<DownResult, Problem> {
         self.called();
         Ok(DownResult { pid: 4_242, networks: 2 })

@@ -19,6 +19,8 @@ use super::totals::Ledger;
 
 /// Frames a network's queue holds at most; fewer while packet memory is short.
 pub(crate) const QUEUE_FRAMES_MAX: usize = 1024;
+/// Places for fences beside them: of a network that moves there is one at a time, and it may be sent again.
+const QUEUE_FENCES: usize = 8;
 /// What a network of weight 1 may take in one turn, in the units of [`cost`].
 const QUANTUM: u32 = 4096;
 /// What a frame costs beyond its bytes: about as much work as copying so many.
@@ -34,14 +36,24 @@ pub(crate) fn cost(len: u32) -> u32 {
     len + FRAME_COST
 }
 
-/// A frame in a network's queue.
+/// What waits in a network's queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waiting {
+    /// A frame that arrived.
+    Frame,
+    /// One of the network's control plane: it skips the plane.
+    Control,
+    /// A mark of the guest, who gets it back when it has its turn.
+    Fence,
+}
+
+/// A place in a network's queue.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub packet: Packet,
     /// Port it arrived on; of a control frame, the one it leaves by.
     pub port: PortId,
-    /// From the network's control plane: it skips the plane.
-    pub control: bool,
+    pub what: Waiting,
     pub vport: u16,
 }
 
@@ -61,6 +73,8 @@ pub(crate) struct LiveNetwork {
     /// Its home is another worker.
     pub remote: bool,
     pub queue: VecDeque<Queued>,
+    /// Places of it that are fences.
+    pub fences: u32,
     /// What it may still take in this turn.
     pub deficit: u32,
     pub quantum: u32,
@@ -116,7 +130,8 @@ impl LiveNetwork {
         let mut network = Self {
             vid: program.vid,
             remote: !home,
-            queue: VecDeque::with_capacity(if home { QUEUE_FRAMES_MAX } else { 0 }),
+            queue: VecDeque::with_capacity(if home { QUEUE_FRAMES_MAX + QUEUE_FENCES } else { 0 }),
+            fences: 0,
             deficit: 0,
             quantum: 0,
             scheduled: false,
@@ -187,6 +202,16 @@ impl LiveNetwork {
     #[inline(always)]
     pub fn has_room(&self, slots_free: usize) -> bool {
         self.queue.len() < QUEUE_FRAMES_MAX.min(slots_free / 2)
+    }
+
+    /// Frames in the queue.
+    pub fn frames_waiting(&self) -> u64 {
+        self.queue.len() as u64 - u64::from(self.fences)
+    }
+
+    /// Whether the queue takes a fence, without more memory for it.
+    pub fn has_room_for_fence(&self) -> bool {
+        !self.remote && self.queue.len() < QUEUE_FRAMES_MAX + QUEUE_FENCES
     }
 }
 

@@ -11,12 +11,13 @@ use hue_e2e::{Cli, Daemon, Flood, Lab, can_run, images, until};
 use serde_json::Value;
 
 /// The node's document with a card that has all its ports.
-fn node(lab: &Lab, image: &str) -> String {
+pub fn node(lab: &Lab, image: &str) -> String {
     let ports = lab.ports().join(", ");
     format!("{}  card: {{twin: {{image: {image}}}, ports: [{ports}]}}\n", lab.node_document(""))
 }
 
-fn start(lab: &Lab, names: &[&str], documents: &[String]) -> Daemon {
+/// A daemon with these images.
+pub fn start(lab: &Lab, names: &[&str], documents: &[String]) -> Daemon {
     let mut cli = Cli::new(lab);
     cli.images = Some(images::folder(names));
     let daemon = Daemon::start_with(lab, &cli, &[]);
@@ -24,12 +25,18 @@ fn start(lab: &Lab, names: &[&str], documents: &[String]) -> Daemon {
     daemon
 }
 
-fn network(daemon: &Daemon, name: &str) -> Value {
+/// A network, as the command line shows it.
+pub fn network(daemon: &Daemon, name: &str) -> Value {
     daemon.cli.json(&["get", "networks", name])
 }
 
-fn runs_on(daemon: &Daemon, name: &str, substrate: &str) {
-    until(&format!("{name} runs on {substrate}"), 20, || network(daemon, name)["substrate"] == substrate);
+/// Waits until a network runs there.
+pub fn runs_on(daemon: &Daemon, name: &str, substrate: &str) {
+    until(&format!("{name} runs on {substrate}"), 20, || {
+        // A daemon that has just come back may not have it yet.
+        let output = daemon.cli.run(&["get", "networks", name, "-o", "json"]);
+        output.code == 0 && output.json()["substrate"] == substrate
+    });
 }
 
 /// TCP from the left host to the right one and back: bytes that arrived each way.

@@ -12,6 +12,7 @@ mod forwarding;
 mod harness;
 mod hostile;
 mod memory;
+mod migrate;
 mod observe;
 mod reconcile;
 mod remote;

@@ -33,20 +33,27 @@ pub fn events(args: &Events, connection: &Connection) -> Result<(), Failure> {
     list(format, page.events.into_iter().filter(wanted), "", |event| row(event, &painter))
 }
 
-fn row(event: &Event, painter: &Painter) -> String {
+/// An event as a line.
+pub fn row(event: &Event, painter: &Painter) -> String {
     let style = match event.kind {
         EventKind::Refused
         | EventKind::NetworkDegraded
         | EventKind::PortDown
         | EventKind::CardDown
+        | EventKind::MigrationFailed
         | EventKind::Trouble => RED,
         EventKind::PortFallback | EventKind::Gap | EventKind::Stopping | EventKind::NetworkDeleted => YELLOW,
-        EventKind::NetworkRecovered | EventKind::PortUp | EventKind::CardUp | EventKind::Started => GREEN,
+        EventKind::NetworkRecovered
+        | EventKind::PortUp
+        | EventKind::CardUp
+        | EventKind::Migrated
+        | EventKind::Started => GREEN,
         EventKind::Applied
         | EventKind::Adopted
         | EventKind::Cleaned
         | EventKind::NetworkCreated
         | EventKind::Placed
+        | EventKind::MigrationStarted
         | EventKind::NetworkChanged => BOLD,
     };
     let network = event.network.as_deref().map(|name| format!("{} ", painter.paint(name)));

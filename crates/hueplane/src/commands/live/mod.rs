@@ -6,6 +6,7 @@ mod doctor;
 mod events;
 mod exec;
 mod get;
+mod migrate;
 mod stats;
 mod up;
 mod watch;
@@ -26,6 +27,7 @@ pub use doctor::doctor;
 pub use events::events;
 pub use exec::exec;
 pub use get::get;
+pub use migrate::migrate;
 pub use stats::stats;
 pub use up::up;
 

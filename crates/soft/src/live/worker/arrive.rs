@@ -8,7 +8,7 @@ use hue_substrate::handover::{Crossing, Record};
 use hue_wire::ethernet;
 
 use super::super::capture::{Captured, Direction};
-use super::super::network::Queued;
+use super::super::network::{Queued, Waiting};
 use super::super::steering::GroupFrame;
 use super::{RECEIVE_MAX, Worker};
 use crate::engine::{place, slot_of};
@@ -189,7 +189,7 @@ impl Worker {
         if !network.has_room(slots_free) {
             return self.overflow(at, slot, port, vport, packet);
         }
-        network.queue.push_back(Queued { packet, port, control: false, vport });
+        network.queue.push_back(Queued { packet, port, what: Waiting::Frame, vport });
         if !network.scheduled && !network.held {
             network.scheduled = true;
             self.schedule.push_back(slot as u16);
@@ -333,6 +333,20 @@ impl Worker {
                 self.networks[slot].ledger.taken_packets += 1;
                 self.send_here(slot, vport, port, packet);
             }
+            Crossing::Fence => self.line_up_fence(slot, port, vport, packet),
+        }
+    }
+
+    /// A mark goes to the end of the network's queue. One that finds no room is gone; its sender sends another.
+    fn line_up_fence(&mut self, slot: usize, port: PortId, vport: u16, packet: Packet) {
+        let Some(network) = self.networks.get_mut(slot).filter(|network| network.has_room_for_fence()) else {
+            return self.pool.give(packet.slot);
+        };
+        network.queue.push_back(Queued { packet, port, what: Waiting::Fence, vport });
+        network.fences += 1;
+        if !network.scheduled && !network.held {
+            network.scheduled = true;
+            self.schedule.push_back(slot as u16);
         }
     }
 
@@ -353,6 +367,7 @@ impl Worker {
                 ledger.taken_packets += 1;
                 ledger.losses.add(Loss::PortFull, 1);
             }
+            Crossing::Fence => {} // its sender sends another
         }
     }
 
@@ -414,7 +429,7 @@ impl Worker {
             packet.time_ns,
             bytes,
         );
-        network.queue.push_back(Queued { packet, port, control: true, vport });
+        network.queue.push_back(Queued { packet, port, what: Waiting::Control, vport });
         if !network.scheduled && !network.held {
             network.scheduled = true;
             self.schedule.push_back(slot as u16);

@@ -160,7 +160,7 @@ impl Worker {
                 self.networks.get_mut(usize::from(slot)).zip(self.engine.networks.get(usize::from(slot)))
             {
                 network.dirty = false;
-                network.ledger.publish(&plane.counters, network.queue.len() as u64, &network.block);
+                network.ledger.publish(&plane.counters, network.frames_waiting(), &network.block);
             }
         }
     }
@@ -242,7 +242,7 @@ impl Worker {
     /// Publishes the counters of one network.
     fn show(&mut self, slot: usize) {
         if let Some((network, plane)) = self.networks.get(slot).zip(self.engine.networks.get(slot)) {
-            network.ledger.publish(&plane.counters, network.queue.len() as u64, &network.block);
+            network.ledger.publish(&plane.counters, network.frames_waiting(), &network.block);
         }
     }
 

@@ -130,6 +130,28 @@ impl Worker {
         self.pool.give(packet.slot);
     }
 
+    /// Gives the first of a network's queue, a fence, back to the guest; `false` while there is no room on the way.
+    #[cold]
+    pub(super) fn return_fence(&mut self, slot: usize) -> bool {
+        let guest = self.guest();
+        let Some(network) = self.networks.get_mut(slot) else { return true };
+        let Some(Queued { packet, port, vport, .. }) = network.queue.front() else { return true };
+        let (vid, time_ns) = (network.vid, packet.time_ns);
+        let record = Record { crossing: Crossing::Fence, port: *port, vid, vport: *vport, time_ns, len: 0 };
+        // Without a guest there is nobody to give it to.
+        if let Some(Some(other)) = self.peers.get_mut(guest) {
+            if !other.out.push(&record, &[]) {
+                return false;
+            }
+            self.notify[guest] = true;
+        }
+        if let Some(queued) = network.queue.pop_front() {
+            network.fences -= 1;
+            self.pool.give(queued.packet.slot);
+        }
+        true
+    }
+
     /// Sends a frame from another worker on a port of this one, and nowhere else.
     pub(super) fn send_here(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet) {
         if self.port_at[port.index()] == super::NO_PORT {

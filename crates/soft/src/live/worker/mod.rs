@@ -351,7 +351,7 @@ impl Worker {
             let slot = usize::from(slot);
             if let Some((network, plane)) = self.networks.get_mut(slot).zip(self.engine.networks.get(slot)) {
                 network.dirty = false;
-                network.ledger.publish(&plane.counters, network.queue.len() as u64, &network.block);
+                network.ledger.publish(&plane.counters, network.frames_waiting(), &network.block);
             }
         }
         self.totals.slots = u64::from(self.pool.slots());

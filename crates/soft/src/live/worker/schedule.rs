@@ -5,7 +5,7 @@
 //! what is shared. A network that has nothing gives up what it saved. A batch may end in the middle of a turn, which
 //! the next batch goes on with.
 
-use super::super::network::{Queued, cost};
+use super::super::network::{Queued, Waiting, cost};
 use super::Worker;
 use crate::engine::{BATCH_MAX, Claimed};
 use crate::frame::Frame;
@@ -44,11 +44,11 @@ impl Worker {
         true
     }
 
-    /// Fills the batch. Frames of control planes are sent at once; returns how many.
+    /// Fills the batch. Frames of control planes are sent at once, fences given back; returns how many.
     fn collect(&mut self) -> usize {
         let mut consumed = Consumed::default();
         let (mut taken, mut controls) = (0, 0);
-        while taken < BATCH_MAX {
+        'batch: while taken < BATCH_MAX {
             let Some(slot) = self.schedule.front().copied() else { break };
             let Some(network) = self.networks.get_mut(usize::from(slot)) else {
                 self.schedule.pop_front();
@@ -67,6 +67,14 @@ impl Worker {
                     self.schedule.pop_front();
                     break;
                 };
+                if next.what == Waiting::Fence {
+                    controls += 1;
+                    // What is in the batch has not left yet.
+                    if !self.batch.packets.is_empty() || !self.return_fence(usize::from(slot)) {
+                        break 'batch;
+                    }
+                    continue;
+                }
                 let cost = cost(next.packet.len);
                 if cost > network.deficit {
                     network.served = false;
@@ -76,7 +84,7 @@ impl Worker {
                 network.deficit -= cost;
                 let Some(queued) = network.queue.pop_front() else { break };
                 taken += 1;
-                if queued.control {
+                if queued.what == Waiting::Control {
                     controls += 1;
                     self.depart_control(usize::from(slot), queued);
                 } else {

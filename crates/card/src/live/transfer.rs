@@ -1,0 +1,536 @@
+//! A network moves between the card and software while its frames flow; none is lost, doubled or overtaken.
+//!
+//! Flow: order of control → **transfer**, step by step between rounds → report. Its table is on both sides before it
+//! begins, and on both when it ends. What keeps the order (ADR 0013):
+//!
+//! To software: one row changes. All frames of a network pass the same stages and the same output queue, one behind the
+//! other; what goes by software comes back behind what went before. Once the records that were accepted before the row
+//! have left, the card's table is not used any more.
+//!
+//! To the card there is a shorter way past frames that are still in software, so that frames of the short way wait:
+//! 1. *aside*: frames that come back from software take the queues of an index of their own, held until the network's
+//!    queues are empty;
+//! 2. *switch*: the network's queues are held, and the row changes;
+//! 3. *drain*: a fence goes the way of the frames in software, behind the last of them: through the card to its CPU
+//!    queue, through the worker that is the network's home, and back;
+//! 4. *join*: frames from software take the network's own queues again; when the others are empty the hold ends.
+//!
+//! A step that fails takes the network back by the steps that are left: their order is what keeps the frames' order.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
+
+use hue_demux::{Demux, PortId};
+use hue_substrate::SubstrateError;
+use hue_substrate::handover::{Crossing, Record};
+use hue_tables::Vid;
+
+use super::runner::{NONE, Runner};
+use super::witness::{Proof, Witness};
+use crate::cpu::{self, HEADER_BYTES};
+use crate::error::CardError;
+
+/// Bytes of a fence's frame in the card.
+const FENCE_BYTES: usize = 60;
+const FENCE_MARK: &[u8; 16] = b"hueplane fence\0\0";
+/// How often a fence that has not come back is sent again: one that found no room is gone.
+const AGAIN_NS: u64 = 50_000_000;
+/// How long frames that are inside at the end may take to leave.
+const SETTLE_NS: u64 = 100_000_000;
+
+/// A side of the card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// The card decides.
+    Card,
+    /// Software decides.
+    Software,
+}
+
+/// A step that takes its time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Nothing yet: what flows before is looked at.
+    Before,
+    /// Frames from software are put aside.
+    Aside,
+    /// The row changes.
+    Switch,
+    /// The old way runs empty.
+    Drain,
+    /// Frames from software join the others again.
+    Join,
+    /// It is done: what flows after is looked at.
+    After,
+}
+
+impl Phase {
+    /// All, in order.
+    pub const ALL: [Self; 6] =
+        [Self::Before, Self::Aside, Self::Switch, Self::Drain, Self::Join, Self::After];
+
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::Aside => "aside",
+            Self::Switch => "switch",
+            Self::Drain => "drain",
+            Self::Join => "join",
+            Self::After => "after",
+        }
+    }
+}
+
+/// What control wants moved.
+pub struct Order {
+    /// The network.
+    pub vid: Vid,
+    /// To where.
+    pub to: Side,
+    /// Frames are looked at so long before and after; `None`: not at all.
+    pub watch: Option<(Demux, Duration)>,
+    /// How long it may take without these.
+    pub limit: Duration,
+    /// A step that is to fail; for tests.
+    pub fail: Option<Phase>,
+    /// Called when it has come to its end.
+    pub done: Box<dyn FnOnce(Report) + Send>,
+}
+
+/// What came of a move.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Where the network is.
+    pub at: Side,
+    /// Why it is not where it was to go.
+    pub failed: Option<String>,
+    /// How long the steps took, in order, nanoseconds.
+    pub phases: Vec<(Phase, u64)>,
+    /// Clock cycles of the card from the switch to the end of the hold.
+    pub cycles: u64,
+    /// Frames of the network that output queues dropped meanwhile.
+    pub out_dropped: u64,
+    /// What the wires saw.
+    pub proof: Option<Proof>,
+}
+
+/// A move that is under way.
+pub(super) struct Transfer {
+    order: Order,
+    phase: Phase,
+    /// Where it goes; the other way round once something failed.
+    goal: Side,
+    at: Side,
+    began_ns: u64,
+    /// How long frames are looked at before and after.
+    watch_ns: u64,
+    failed: Option<String>,
+    phases: Vec<(Phase, u64)>,
+    /// The network's index, and the one of frames that are put aside.
+    net: u8,
+    aside: Option<u8>,
+    fence: u64,
+    /// When the fence was sent last, and whether it has come back: through the card, and through software.
+    fence_ns: u64,
+    through_card: bool,
+    in_software: bool,
+    through_software: bool,
+    switched_cycles: u64,
+    cycles: u64,
+    drops: u64,
+    pub(super) witness: Option<Witness>,
+}
+
+impl Runner {
+    /// Has a network moved, after those that are to be moved already.
+    pub fn transfer(&mut self, order: Order) {
+        self.orders.push_back(order);
+    }
+
+    /// Takes the next step of a move; whether there is one.
+    pub(super) fn tend_transfer(&mut self) -> Result<bool, String> {
+        let mut transfer = match self.transfer.take() {
+            Some(transfer) => transfer,
+            None => match self.orders.pop_front() {
+                None => return Ok(false),
+                Some(order) => match self.begin(order) {
+                    None => return Ok(true),
+                    Some(transfer) => transfer,
+                },
+            },
+        };
+        match self.step(&mut transfer) {
+            Err(error) => {
+                // The card itself no longer works, and all of its networks go to software.
+                transfer.failed = Some(error.clone());
+                transfer.end();
+                Err(error)
+            }
+            Ok(true) => {
+                transfer.end();
+                Ok(true)
+            }
+            Ok(false) => {
+                self.transfer = Some(transfer);
+                Ok(true)
+            }
+        }
+    }
+
+    /// `None`: it came to its end at once.
+    fn begin(&mut self, mut order: Order) -> Option<Box<Transfer>> {
+        let known = self.card().net(order.vid).zip(self.card().is_in_software(order.vid));
+        let refuse = |order: Order, at, text: &str| {
+            let (failed, phases) = (Some(text.to_owned()), Vec::new());
+            (order.done)(Report { at, failed, phases, cycles: 0, out_dropped: 0, proof: None });
+            None
+        };
+        let Some((net, software)) = known else {
+            return refuse(order, Side::Software, "the card does not know the network");
+        };
+        let at = if software { Side::Software } else { Side::Card };
+        if at == order.to {
+            let (phases, cycles) = (Vec::new(), 0);
+            (order.done)(Report { at, failed: None, phases, cycles, out_dropped: 0, proof: None });
+            return None;
+        }
+        let now_ns = self.now();
+        let witness = order.watch.take().map(|(demux, time)| (Witness::new(demux, now_ns), time));
+        let (witness, time) = witness.unzip();
+        let drops = self.card().read_out_drops(net).unwrap_or_default();
+        Some(Box::new(Transfer {
+            phase: Phase::Before,
+            goal: order.to,
+            at,
+            began_ns: now_ns,
+            watch_ns: u64::try_from(time.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX),
+            failed: None,
+            phases: Vec::new(),
+            net,
+            aside: None,
+            fence: 0,
+            fence_ns: 0,
+            through_card: false,
+            in_software: false,
+            through_software: false,
+            switched_cycles: 0,
+            cycles: 0,
+            drops,
+            witness,
+            order,
+        }))
+    }
+
+    /// Whether the move has come to its end. The error says how the card broke.
+    fn step(&mut self, transfer: &mut Transfer) -> Result<bool, String> {
+        let now_ns = self.now();
+        let text = |error: CardError| error.to_string();
+        if !self.is_as_known(transfer) {
+            // Control loaded it anew, or took it off.
+            self.clear_up(transfer).map_err(text)?;
+            transfer.fault("the network was changed meanwhile");
+            return Ok(true);
+        }
+        match transfer.phase {
+            Phase::Before => {
+                if now_ns.saturating_sub(transfer.began_ns) < transfer.watch_ns {
+                    return Ok(false);
+                }
+                if let Some(witness) = &mut transfer.witness {
+                    witness.turn(now_ns);
+                }
+                let next = if transfer.goal == Side::Card { Phase::Aside } else { Phase::Switch };
+                self.enter(transfer, next, now_ns)?;
+            }
+            Phase::Aside => {
+                self.send_again(transfer, now_ns);
+                if transfer.through_card && !self.card().waits_out(transfer.net).map_err(text)? {
+                    self.card().end_out_hold().map_err(text)?;
+                    transfer.expect(now_ns);
+                    let next = if transfer.goal == Side::Card { Phase::Switch } else { Phase::Join };
+                    self.enter(transfer, next, now_ns)?;
+                }
+            }
+            // It takes no time.
+            Phase::Switch => self.enter(transfer, Phase::Drain, now_ns)?,
+            Phase::Drain => return self.drain(transfer, now_ns),
+            Phase::Join => {
+                self.send_again(transfer, now_ns);
+                let aside = transfer.aside.unwrap_or(transfer.net);
+                if transfer.through_card && !self.card().waits_out(aside).map_err(text)? {
+                    if !self.card().end_out_hold().map_err(text)? {
+                        transfer.fault("the card's hold ended too early: frames may have been reordered");
+                    }
+                    self.card().return_net();
+                    transfer.aside = None;
+                    self.enter(transfer, Phase::After, now_ns)?;
+                }
+            }
+            Phase::After => {
+                let waited = now_ns.saturating_sub(transfer.began_ns);
+                let Some(witness) = &mut transfer.witness else { return Ok(true) };
+                if waited < transfer.watch_ns {
+                    return Ok(false);
+                }
+                return Ok(witness.settle(now_ns) || waited >= transfer.watch_ns + SETTLE_NS);
+            }
+        }
+        Ok(false)
+    }
+
+    fn drain(&mut self, transfer: &mut Transfer, now_ns: u64) -> Result<bool, String> {
+        self.send_again(transfer, now_ns);
+        if transfer.goal == Side::Software && transfer.at == Side::Software && transfer.aside.is_none() {
+            // Behind the fence nothing of the network is in the stages that the card had decided.
+            if transfer.through_card {
+                if transfer.wants_fault(Phase::Drain) {
+                    // Back as it came, the long way round: frames are in software by now.
+                    transfer.goal = Side::Card;
+                    self.enter(transfer, Phase::Aside, now_ns)?;
+                } else {
+                    self.enter(transfer, Phase::After, now_ns)?;
+                }
+            }
+            return Ok(false);
+        }
+        if transfer.through_card && !transfer.in_software {
+            transfer.in_software = self.give_fence(transfer);
+            transfer.fence_ns = now_ns;
+        }
+        if transfer.in_software && transfer.at == Side::Card {
+            if transfer.wants_fault(Phase::Drain) {
+                transfer.goal = Side::Software;
+            }
+            if transfer.goal == Side::Software {
+                // Frames that go to software from now on are behind the fence.
+                self.steer(transfer)?;
+            }
+        }
+        if transfer.through_software || transfer.is_late(now_ns) {
+            if !transfer.through_software {
+                transfer
+                    .fault("software did not give the fence back in time: frames may have been reordered");
+            }
+            self.enter(transfer, Phase::Join, now_ns)?;
+        }
+        Ok(false)
+    }
+
+    /// Whether the card has the network as the move left it.
+    fn is_as_known(&mut self, transfer: &Transfer) -> bool {
+        let vid = transfer.order.vid;
+        self.card().net(vid) == Some(transfer.net)
+            && self.card().is_in_software(vid) == Some(transfer.at == Side::Software)
+    }
+
+    /// Undoes what would outlive the move.
+    fn clear_up(&mut self, transfer: &mut Transfer) -> Result<(), CardError> {
+        if transfer.aside.take().is_some() {
+            self.set_aside(transfer.order.vid, NONE);
+            self.card().return_net();
+            self.card().end_out_hold()?;
+        }
+        Ok(())
+    }
+
+    /// Begins a step.
+    fn enter(&mut self, transfer: &mut Transfer, phase: Phase, now_ns: u64) -> Result<(), String> {
+        let text = |error: CardError| error.to_string();
+        let took = now_ns.saturating_sub(transfer.began_ns);
+        transfer.phases.push((transfer.phase, took));
+        (transfer.phase, transfer.began_ns) = (phase, now_ns);
+        match phase {
+            Phase::Before => {}
+            Phase::Aside => {
+                if transfer.wants_fault(Phase::Aside) {
+                    transfer.goal = transfer.at;
+                    return self.enter(transfer, Phase::After, now_ns);
+                }
+                let aside = match self.card().borrow_net() {
+                    Ok(aside) => aside,
+                    Err(error) => {
+                        transfer.fault(&format!("no index is free for the move: {error}"));
+                        transfer.goal = transfer.at;
+                        return self.enter(transfer, Phase::After, now_ns);
+                    }
+                };
+                self.card().out_hold(aside).map_err(text)?;
+                transfer.aside = Some(aside);
+                self.set_aside(transfer.order.vid, aside);
+                self.send_fence(transfer, now_ns);
+            }
+            Phase::Switch => {
+                if transfer.wants_fault(Phase::Switch) {
+                    transfer.goal = transfer.at;
+                }
+                if transfer.goal == transfer.at {
+                    let next = if transfer.aside.is_some() { Phase::Join } else { Phase::After };
+                    return self.enter(transfer, next, now_ns);
+                }
+                if transfer.goal == Side::Card {
+                    self.card().out_hold(transfer.net).map_err(text)?;
+                }
+                transfer.switched_cycles = self.card().twin().cycles();
+                self.steer(transfer)?;
+            }
+            Phase::Drain => self.send_fence(transfer, now_ns),
+            Phase::Join => {
+                if transfer.at == Side::Software && transfer.switched_cycles == 0 {
+                    // It was not switched: the network's own queues wait for those aside.
+                    self.card().out_hold(transfer.net).map_err(text)?;
+                }
+                self.set_aside(transfer.order.vid, NONE);
+                self.send_fence(transfer, now_ns);
+            }
+            Phase::After => {
+                if transfer.switched_cycles != 0 {
+                    transfer.cycles = self.card().twin().cycles() - transfer.switched_cycles;
+                }
+                let drops = self.card().read_out_drops(transfer.net).map_err(text)?;
+                transfer.drops = drops.saturating_sub(transfer.drops);
+                if let Some(witness) = &mut transfer.witness {
+                    witness.turn(now_ns);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the other side decide.
+    fn steer(&mut self, transfer: &mut Transfer) -> Result<(), String> {
+        let software = transfer.at == Side::Card;
+        match self.card().steer(transfer.order.vid, software) {
+            Ok(()) => transfer.at = if software { Side::Software } else { Side::Card },
+            Err(error @ SubstrateError::Broken { .. }) => return Err(error.to_string()),
+            Err(error) => {
+                transfer.fault(&error.to_string());
+                transfer.goal = transfer.at;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a fence of its own for a step: through the card to the network's CPU queue.
+    fn send_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
+        // Nobody else can name it.
+        transfer.fence = RandomState::new().build_hasher().finish();
+        (transfer.through_card, transfer.in_software, transfer.through_software) = (false, false, false);
+        self.push_fence(transfer, now_ns);
+    }
+
+    fn push_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
+        transfer.fence_ns = now_ns;
+        let queue = self.cpu_queue(transfer.net);
+        let mut bytes = [0; HEADER_BYTES + FENCE_BYTES];
+        let (header, frame) = bytes.split_at_mut(HEADER_BYTES);
+        header.copy_from_slice(&cpu::from_plane(transfer.net, queue));
+        frame.copy_from_slice(&fence_frame(transfer.fence));
+        self.count_fence(transfer.order.vid, FENCE_BYTES as u64);
+        self.card().twin().push(queue, now_ns, 0, 0, &bytes);
+    }
+
+    fn send_again(&mut self, transfer: &mut Transfer, now_ns: u64) {
+        if now_ns.saturating_sub(transfer.fence_ns) < AGAIN_NS {
+            return;
+        }
+        if !transfer.through_card {
+            self.push_fence(transfer, now_ns);
+        } else if transfer.in_software && !transfer.through_software {
+            transfer.fence_ns = now_ns;
+            self.give_fence(transfer);
+        }
+    }
+
+    /// Hands the fence to the network's home, behind all frames of the network; `false` while there is no room.
+    fn give_fence(&mut self, transfer: &Transfer) -> bool {
+        let vid = transfer.order.vid;
+        let Some((home, peer)) = self.home_of(vid) else { return false };
+        let record = Record {
+            crossing: Crossing::Fence,
+            port: PortId::new(0),
+            vid,
+            vport: 0,
+            time_ns: transfer.fence,
+            len: 0,
+        };
+        let given = peer.out.push(&record, &[]);
+        if given {
+            self.notify_home(home);
+        }
+        given
+    }
+
+    /// A frame came out of a CPU queue; whether it was a fence.
+    pub(super) fn is_fence(transfer: &mut Option<Box<Transfer>>, bytes: &[u8]) -> bool {
+        let Some(transfer) = transfer else { return false };
+        let ours = bytes.get(HEADER_BYTES..).is_some_and(|frame| frame == fence_frame(transfer.fence));
+        transfer.through_card |= ours;
+        // One that was sent again comes again.
+        ours
+    }
+
+    /// A fence came back from a worker.
+    pub(super) fn fence_back(&mut self, name: u64) {
+        let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.fence == name) else { return };
+        if transfer.in_software {
+            transfer.through_software = true;
+            // What comes behind it comes after what went by the card meanwhile.
+            let vid = transfer.order.vid;
+            self.set_aside(vid, NONE);
+        }
+    }
+}
+
+impl Transfer {
+    fn fault(&mut self, text: &str) {
+        self.failed.get_or_insert_with(|| text.to_owned());
+    }
+
+    /// Whether this step is to fail, for a test or as the time is over.
+    fn wants_fault(&mut self, phase: Phase) -> bool {
+        if self.order.fail != Some(phase) {
+            return false;
+        }
+        self.order.fail = None;
+        self.fault(&format!("step '{}' failed, as was asked for", phase.name()));
+        true
+    }
+
+    /// Whether the steps have taken longer than they may.
+    fn is_late(&self, now_ns: u64) -> bool {
+        let spent: u64 = self.phases.iter().skip(1).map(|(_, ns)| ns).sum();
+        let spent = spent + now_ns.saturating_sub(self.began_ns);
+        u128::from(spent) > self.order.limit.as_nanos()
+    }
+
+    /// Turns back when it has taken too long and nothing is lost by that.
+    fn expect(&mut self, now_ns: u64) {
+        if self.goal != self.at && self.is_late(now_ns) {
+            self.fault(&format!("it took more than {} ms", self.order.limit.as_millis()));
+            self.goal = self.at;
+        }
+    }
+
+    fn end(mut self: Box<Self>) {
+        let phases = std::mem::take(&mut self.phases);
+        let skipped = |(phase, _): &(Phase, u64)| *phase != Phase::Before;
+        (self.order.done)(Report {
+            at: self.at,
+            failed: self.failed,
+            phases: phases.into_iter().filter(skipped).collect(),
+            cycles: self.cycles,
+            out_dropped: self.drops,
+            proof: self.witness.map(Witness::proof),
+        });
+    }
+}
+
+fn fence_frame(name: u64) -> [u8; FENCE_BYTES] {
+    let mut bytes = [0; FENCE_BYTES];
+    bytes[..16].copy_from_slice(FENCE_MARK);
+    bytes[16..24].copy_from_slice(&name.to_be_bytes());
+    bytes
+}

@@ -1,0 +1,81 @@
+//! What the card does for a network that moves here from software: its frames wait at MAC ports for those that are still on
+//! their way through software.
+//!
+//! Flow: transfer → **moving** → registers. A second index, which no network has, names the queues that the frames from
+//! software take meanwhile. Holds end by themselves, so that a driver that dies does not stop a network.
+
+use hue_substrate::SubstrateError;
+
+use crate::card::Card;
+use crate::error::CardError;
+use crate::generated as regs;
+use crate::registers::Registers;
+
+/// Clocks that a hold of a network lasts at most: 67 ms at 250 MHz.
+const HOLD_CLOCKS: u32 = regs::OUT_HOLD_CLOCKS;
+
+impl<R: Registers> Card<R> {
+    /// An index that no network has; none will get it before it is given back.
+    ///
+    /// # Errors
+    /// `ImageNetworks` when all are taken, one is lent already, or the image has no more.
+    pub fn borrow_net(&mut self) -> Result<u8, SubstrateError> {
+        let description = self.device.get_mut().description();
+        let nets = description.nets;
+        let taken = |net: &u8| self.networks.values().any(|loaded| loaded.place.net == *net);
+        let free = (0..nets as u8).rev().find(|net| !taken(net)); // at most 64
+        let Some(net) = free.filter(|_| self.lent.is_none()) else {
+            let (count, image) = (self.networks.len() + 1, description.name.clone());
+            return Err(SubstrateError::ImageNetworks { count, image, max: nets as usize });
+        };
+        self.lent = Some(net);
+        Ok(net)
+    }
+
+    /// Gives that back.
+    pub fn return_net(&mut self) {
+        self.lent = None;
+    }
+
+    /// Holds frames of the network of this index at MAC ports, until [`Card::end_out_hold`] or for 2^24 clocks.
+    ///
+    /// # Errors
+    /// `Access`.
+    pub fn out_hold(&mut self, net: u8) -> Result<(), CardError> {
+        let value = HOLD_CLOCKS | u32::from(net) << regs::OUT_HOLD_NET.trailing_zeros();
+        self.device.get_mut().write(regs::OUT_HOLD, value)
+    }
+
+    /// Ends the hold; says whether it had lasted until now.
+    ///
+    /// # Errors
+    /// `Access`.
+    pub fn end_out_hold(&mut self) -> Result<bool, CardError> {
+        let device = self.device.get_mut();
+        let left = device.read(regs::OUT_HOLD)? & regs::OUT_HOLD_CLOCKS;
+        device.write(regs::OUT_HOLD, 0)?;
+        Ok(left != 0)
+    }
+
+    /// Whether frames of the network of this index wait at MAC ports.
+    ///
+    /// # Errors
+    /// `Access`.
+    pub fn waits_out(&mut self, net: u8) -> Result<bool, CardError> {
+        let [low, high] = regs::OUT_WAITS;
+        let address = if net < 32 { low } else { high };
+        Ok(self.device.get_mut().read(address)? >> (net % 32) & 1 != 0)
+    }
+
+    /// Frames of the network of this index that found no room in the output queues, of all ports.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn read_out_drops(&mut self, net: u8) -> Result<u64, CardError> {
+        let device = self.device.get_mut();
+        let ports = device.description().mac_ports + device.description().cpu_queues;
+        let row = |port| port * crate::load::OUT_DROPS_ROWS + u32::from(net);
+        let drops = |port| Ok(device.read_row::<regs::OutDropsRow>(row(port))?.value);
+        (0..ports).map(drops).sum()
+    }
+}

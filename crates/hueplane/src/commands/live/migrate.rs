@@ -1,0 +1,125 @@
+//! `hueplane migrate`: moves a network between card and software, and prints the proof.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hueplaned::api::{MigrateRequest, Migration, MigrationStep, PacketsSeen, SubstrateName};
+
+use super::events::row;
+use super::{Painter, client};
+use crate::cli::{Connection, FailStep, Migrate, MigrateTo};
+use crate::failure::Failure;
+use crate::print::{DIM, GREEN, RED, YELLOW, result, styled};
+
+/// Runs the command.
+pub fn migrate(args: &Migrate, connection: &Connection) -> Result<(), Failure> {
+    let client = client(connection)?;
+    let to = match args.to {
+        MigrateTo::Card => SubstrateName::Card,
+        MigrateTo::Soft => SubstrateName::Soft,
+    };
+    let request = MigrateRequest {
+        load_image: args.load_image,
+        watch_ms: args.look_ms,
+        limit_ms: args.limit_ms,
+        fail: args.fail.map(|step| match step {
+            FailStep::Prepare => MigrationStep::Prepare,
+            FailStep::Aside => MigrationStep::Aside,
+            FailStep::Switch => MigrationStep::Switch,
+            FailStep::Drain => MigrationStep::Drain,
+        }),
+        ..MigrateRequest::new(to)
+    };
+    let over = Arc::new(AtomicBool::new(false));
+    if args.watch {
+        watch(&args.name, connection, &over)?;
+    }
+    let painter = Painter::ask(&client);
+    let migration = client.migrate(&args.name, &request);
+    over.store(true, Ordering::Relaxed);
+    let migration = migration?;
+    result(args.output.format, &migration, || text(&migration, &painter))
+}
+
+/// Shows events of the network on standard error while it moves.
+fn watch(name: &str, connection: &Connection, over: &Arc<AtomicBool>) -> Result<(), Failure> {
+    let client = client(connection)?;
+    let last = client.events(0)?.last;
+    let painter = Painter::ask(&client);
+    let (name, over) = (name.to_owned(), Arc::clone(over));
+    let follow = move || {
+        // What cannot be shown does not stop the move.
+        for event in client.follow_events(last).into_iter().flatten().map_while(Result::ok) {
+            if event.network.as_deref() == Some(&name) {
+                anstream::eprintln!("{}", row(&event, &painter));
+            }
+            if over.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    };
+    // It ends with the process.
+    drop(std::thread::spawn(follow));
+    Ok(())
+}
+
+fn text(migration: &Migration, painter: &Painter) -> String {
+    let name = painter.paint(&migration.network);
+    let mut out = format!("{name} moved from {} to {}\n", migration.from.name(), migration.to.name());
+    let number = |count: u64, what| {
+        let style = if count == 0 { GREEN } else { RED };
+        styled(style, format!("{count} {what}"))
+    };
+    let proof = [
+        number(migration.lost, "lost"),
+        number(migration.doubled, "doubled"),
+        number(migration.reordered, "reordered"),
+    ];
+    out.push_str(&format!("  {}, {}, {}\n", proof[0], proof[1], proof[2]));
+    out.push_str(&format!(
+        "  it took {}; longest gap between packets {}, {} without a move\n",
+        time(migration.duration_us),
+        time(migration.gap_us_max),
+        time(migration.gap_us_max_control),
+    ));
+    let phases: Vec<String> =
+        migration.phases.iter().map(|phase| format!("{} {}", phase.name, time(phase.us))).collect();
+    out.push_str(&format!("  {} {}\n", styled(DIM, "steps:"), phases.join(", ")));
+    let seen = |what: &str, seen: &PacketsSeen| {
+        let (received, sent) = (seen.received, seen.sent);
+        format!("  {} {received} in, {sent} out in {}\n", styled(DIM, what), time(seen.us))
+    };
+    out.push_str(&seen("before:", &migration.before));
+    out.push_str(&seen("during:", &migration.during));
+    out.push_str(&seen("after: ", &migration.after));
+    if !migration.outcomes.is_empty() {
+        let outcomes: Vec<String> =
+            migration.outcomes.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        out.push_str(&format!(
+            "  {} {}\n",
+            styled(DIM, "dropped or taken by the network:"),
+            outcomes.join(", ")
+        ));
+    }
+    if let Some(hold) = &migration.hold {
+        let kib = hold.bytes_max / 1024;
+        out.push_str(&format!(
+            "  {} up to {kib} KiB a port, {} found no room\n",
+            styled(DIM, "room for packets that wait:"),
+            hold.dropped
+        ));
+    }
+    if let Some(trouble) = &migration.trouble {
+        out.push_str(&format!("  {} {trouble}\n", styled(YELLOW, "but:")));
+    }
+    out
+}
+
+/// Microseconds, for people.
+fn time(us: u64) -> String {
+    match us {
+        0..1_000 => format!("{us} us"),
+        1_000..1_000_000 => format!("{:.1} ms", us as f64 / 1e3),
+        _ => format!("{:.2} s", us as f64 / 1e6),
+    }
+}

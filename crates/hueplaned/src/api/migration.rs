@@ -1,0 +1,152 @@
+//! Moving a network between the card and software, and the proof of what became of its packets.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Where a network runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SubstrateName {
+    /// The card.
+    Card,
+    /// Software.
+    Soft,
+}
+
+impl SubstrateName {
+    /// Its name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Card => hue_card::NAME,
+            Self::Soft => hue_soft::NAME,
+        }
+    }
+}
+
+/// A step of a move that can be made to fail; after these it can only go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MigrationStep {
+    /// The network's table is written to the card.
+    Prepare,
+    /// Frames from software are put aside.
+    Aside,
+    /// The other side decides from here on.
+    Switch,
+    /// The old way runs empty.
+    Drain,
+}
+
+/// Where to move a network, and how.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MigrateRequest {
+    /// To where.
+    pub to: SubstrateName,
+    /// If the card's image cannot hold the network and another can, load that one first.
+    #[serde(default)]
+    pub load_image: bool,
+    /// How long packets are looked at before and after, milliseconds, 10,000 at most.
+    #[serde(default = "watch_ms")]
+    pub watch_ms: u32,
+    /// How long the steps may take together, milliseconds, 10,000 at most.
+    #[serde(default = "limit_ms")]
+    pub limit_ms: u32,
+    /// A step that is to fail. For tests: the network must stay where it is and lose nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail: Option<MigrationStep>,
+}
+
+const fn watch_ms() -> u32 {
+    20
+}
+
+const fn limit_ms() -> u32 {
+    1000
+}
+
+impl MigrateRequest {
+    /// A move as the command line asks for it by default.
+    #[must_use]
+    pub const fn new(to: SubstrateName) -> Self {
+        Self { to, load_image: false, watch_ms: watch_ms(), limit_ms: limit_ms(), fail: None }
+    }
+}
+
+/// How long a step took.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MigrationPhase {
+    /// Its name: `prepare`, `aside`, `switch`, `drain`, `join`, `after`.
+    pub name: String,
+    /// Microseconds.
+    pub us: u64,
+}
+
+/// Packets of the network that the wires of the card saw in a stretch of time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PacketsSeen {
+    /// IPv4 packets that arrived for the network.
+    pub received: u64,
+    /// Of all these, those that left.
+    pub sent: u64,
+    /// How long it was, microseconds.
+    pub us: u64,
+    /// Longest time between two that left, microseconds.
+    pub gap_us_max: u64,
+}
+
+/// Where packets of a network that comes to the card waited for those still in software.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MigrationHold {
+    /// Bytes that one port's queue may take at most: half of the card's output memory.
+    pub bytes_max: u64,
+    /// Packets that found no room; they are among the lost.
+    pub dropped: u64,
+}
+
+/// A move, and the proof of what became of packets: seen at the wires of the card, not taken from counters.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Migration {
+    /// The network.
+    pub network: String,
+    /// Where it was.
+    pub from: SubstrateName,
+    /// Where it is.
+    pub to: SubstrateName,
+    /// Packets that arrived while it was looked, and neither left nor were dropped or answered by the network.
+    pub lost: u64,
+    /// Packets that left more than once.
+    pub doubled: u64,
+    /// Packets that left behind a later one of their flow (RFC 4737 §3.3).
+    pub reordered: u64,
+    /// Microseconds from the first step to the last, without the looking before and after.
+    pub duration_us: u64,
+    /// Longest time between two packets that left while it moved, microseconds.
+    pub gap_us_max: u64,
+    /// The same before and after: what it is without a move.
+    pub gap_us_max_control: u64,
+    /// The steps.
+    pub phases: Vec<MigrationPhase>,
+    /// Before.
+    pub before: PacketsSeen,
+    /// While it moved.
+    pub during: PacketsSeen,
+    /// After.
+    pub after: PacketsSeen,
+    /// Packets that the network itself dropped or took meanwhile, by outcome.
+    pub outcomes: BTreeMap<String, u64>,
+    /// The card's queues for packets that wait; of a move to the card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<MigrationHold>,
+    /// Clock cycles of the card from the switch on.
+    pub cycles: u64,
+    /// More packets came than are looked at; the others are in no number here.
+    #[serde(default)]
+    pub cut: bool,
+    /// What was not as it should be, although the network has moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}

@@ -1,0 +1,473 @@
+//! Networks move between card and software.
+//!
+//! Flow: a document's `placement`, or somebody who asks → **here** → table to the card, piece by piece → the card's
+//! thread moves the frames ([`hue_card::Order`]) → [`Moved`] → here. A network's table is on both sides from before the
+//! first step until after the last: changes of routes go to both. Whatever fails leaves the network where it was, and it
+//! says so.
+//! Invariants: one move of a network at a time; nobody waits for the card.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use hue_card::{Order, Phase, Report, Runner, Seen, Side};
+use hue_intent::Placement;
+use hue_planes::ipv4::Outcome;
+use hue_planes::{Adjacency, Counters, Verdict};
+use hue_soft::TotalsReader;
+use hue_substrate::demux_of;
+use hue_tables::{Change, Vid};
+use tokio::sync::oneshot;
+
+use super::About;
+use super::card::{CardNews, Stage};
+use super::core::{Message, Node};
+use crate::api::{
+    EventKind, MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationStep, NetworkState,
+    PacketsSeen, Problem, ProblemKind, SubstrateName,
+};
+
+/// How long the steps of a move may take that a document asks for.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// A move that somebody asked for.
+pub struct Asked {
+    name: String,
+    request: MigrateRequest,
+    /// What the network had decided before.
+    before: Counters,
+    reply: oneshot::Sender<Result<Migration, Problem>>,
+}
+
+/// A move came to its end.
+pub struct Moved {
+    vid: Vid,
+    /// The seat that is meant.
+    broken: Arc<OnceLock<String>>,
+    /// Why its table is not on the card; or what the card's thread says.
+    outcome: Result<Report, String>,
+    /// Nanoseconds that the table took.
+    prepare_ns: u64,
+    asked: Option<Asked>,
+}
+
+impl Node {
+    /// Lets a network run where its document says, if it can.
+    pub(super) fn place(&mut self, name: &str) {
+        let Some(card) = &self.card else { return };
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = entry.have.clone() else { return };
+        let Some(stage) = card.seats.get(&have.program.vid).map(|seat| seat.stage) else { return };
+        if entry.state != NetworkState::Running || entry.torn {
+            return;
+        }
+        let wanted = have.network.spec.placement;
+        if stage == Stage::Card && wanted == Placement::Soft {
+            return self.leave(name, None);
+        }
+        if stage != Stage::Software {
+            return;
+        }
+        self.changed = true;
+        let why = if wanted == Placement::Soft {
+            Some("its document says so".to_owned())
+        } else {
+            self.elsewhere(name)
+        };
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        entry.why_soft = why;
+        if entry.why_soft.is_none() {
+            self.come(name, None);
+        }
+    }
+
+    /// Why a network can never be on the card as it is.
+    fn elsewhere(&self, name: &str) -> Option<String> {
+        let (card, entry) = (self.card.as_ref()?, self.networks.get(name)?);
+        let program = &entry.have.as_ref()?.program;
+        let port = program.ports.iter().find(|port| !card.numbers.contains_key(&port.port))?;
+        Some(format!("its port '{}' is not one of the card's", port.name))
+    }
+
+    /// Begins to move a network that somebody asks for. The receiver gets what came of it.
+    ///
+    /// # Errors
+    /// `not_found`; `conflict` when it is there, moves, is not as desired, or there is no card; `full` when the card can
+    /// never have it.
+    pub(super) fn migrate(
+        &mut self,
+        name: &str,
+        request: &MigrateRequest,
+    ) -> Result<oneshot::Receiver<Result<Migration, Problem>>, Problem> {
+        let no = |detail: String| Err(Problem::new(ProblemKind::Conflict, detail));
+        let Some(entry) = self.networks.get(name).filter(|entry| entry.want.is_some()) else {
+            return Err(Problem::no_network(name));
+        };
+        let to = request.to.name();
+        let Some(card) = &self.card else {
+            let why = self.card_problem.clone();
+            let why = why.unwrap_or_else(|| "name one in the node's document: `card`".to_owned());
+            return no(format!("there is no card: {why}"));
+        };
+        let Some(have) = entry.have.as_ref().filter(|_| entry.state == NetworkState::Running && !entry.torn)
+        else {
+            let why = entry.reason.clone().unwrap_or_else(|| "it is being set up".to_owned());
+            return no(format!("the network is {}: {why}", entry.state.name()));
+        };
+        let seat = card.seats.get(&have.program.vid);
+        match seat.map(|seat| seat.stage) {
+            Some(Stage::Coming | Stage::Leaving) => {
+                return no("the network moves already: try again when it has".to_owned());
+            }
+            Some(Stage::Card) if request.to == SubstrateName::Card => {
+                return no(format!("the network is on {to} already"));
+            }
+            Some(Stage::Software) | None if request.to == SubstrateName::Soft => {
+                return no(format!("the network is on {to} already"));
+            }
+            None => {
+                return Err(Problem::new(
+                    ProblemKind::Full,
+                    "none of its ports is one of the card's".to_owned(),
+                ));
+            }
+            Some(_) => {}
+        }
+        if let Some(why) = self.elsewhere(name).filter(|_| request.to == SubstrateName::Card) {
+            return Err(Problem::new(ProblemKind::Full, why));
+        }
+        let text = format!("the network begins to move to {to}");
+        self.shared.events.add(EventKind::MigrationStarted, About::Network(name), text);
+        let (reply, answer) = oneshot::channel();
+        let before = Counters::default();
+        let asked = Asked { name: name.to_owned(), request: request.clone(), before, reply };
+        match request.to {
+            SubstrateName::Card => self.come(name, Some(asked)),
+            SubstrateName::Soft => self.leave(name, Some(asked)),
+        }
+        Ok(answer)
+    }
+
+    /// Has a network's table written to the card, and the network moved there.
+    fn come(&mut self, name: &str, asked: Option<Asked>) {
+        let Some(card) = &mut self.card else { return };
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = entry.have.clone() else { return };
+        let vid = have.program.vid;
+        let Some(seat) = card.seats.get_mut(&vid) else { return };
+        seat.stage = Stage::Coming;
+        let (hops, routes) = entry.rib.handed_out();
+        let broken = Arc::clone(&seat.broken);
+        let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
+        let routes: Vec<Change<u32>> = routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
+        let began = std::time::Instant::now();
+        card.tell(&broken, |_, _| {}, move |card| card.take_plane(vid));
+        card.write(vid, &broken, &hops, &routes, |_, _| {});
+        let bare = card.on_card(&have.program);
+        self.order(vid, broken, Side::Card, asked, move |runner, broken| {
+            let fails = broken.get().cloned();
+            let prepare_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            match fails {
+                None => Ok(prepare_ns),
+                Some(why) => {
+                    // What was written of its table is of no use. It was there without one, so that it fits.
+                    let _ = runner.card().load_in_software(&[bare]);
+                    Err(why)
+                }
+            }
+        });
+    }
+
+    /// Has a network moved to software, where its table is.
+    fn leave(&mut self, name: &str, asked: Option<Asked>) {
+        let Some(card) = &mut self.card else { return };
+        let Some(have) = self.networks.get(name).and_then(|entry| entry.have.clone()) else { return };
+        let vid = have.program.vid;
+        let Some(seat) = card.seats.get_mut(&vid) else { return };
+        seat.stage = Stage::Leaving;
+        let broken = Arc::clone(&seat.broken);
+        self.order(vid, broken, Side::Software, asked, |_, _| Ok(0));
+    }
+
+    /// Tells the card's thread to move a network, once `ready` says that it can.
+    fn order(
+        &mut self,
+        vid: Vid,
+        broken: Arc<OnceLock<String>>,
+        to: Side,
+        mut asked: Option<Asked>,
+        ready: impl FnOnce(&mut Runner, &OnceLock<String>) -> Result<u64, String> + Send + 'static,
+    ) {
+        let (Some(card), Some(have)) = (
+            &self.card,
+            self.vids
+                .get(&vid)
+                .and_then(|name| self.networks.get(name))
+                .and_then(|entry| entry.have.as_ref()),
+        ) else {
+            return;
+        };
+        // Its own frames alone: there is nothing to clash with.
+        let watched = [card.on_card(&have.program)];
+        let demux = asked.as_ref().and_then(|_| demux_of(std::iter::empty(), &watched).ok());
+        let (sender, totals) = (self.sender.clone(), self.shared.totals.clone());
+        card.live.tell(move |runner| {
+            let tell = |outcome, prepare_ns, asked| {
+                let moved = Moved { vid, broken: Arc::clone(&broken), outcome, prepare_ns, asked };
+                let _ = sender.send(Message::Card(CardNews::Moved(Box::new(moved))));
+            };
+            let fail = asked.as_ref().and_then(|asked| asked.request.fail);
+            let prepared = match ready(runner, &broken) {
+                Ok(_) if fail == Some(MigrationStep::Prepare) => {
+                    Err("step 'prepare' failed, as was asked for".to_owned())
+                }
+                prepared => prepared,
+            };
+            let prepare_ns = match prepared {
+                Ok(ns) => ns,
+                Err(why) => return tell(Err(why), 0, asked),
+            };
+            if let Some(asked) = &mut asked {
+                asked.before = decided(runner, &totals, vid);
+            }
+            let ms = |ms: u32| Duration::from_millis(ms.into());
+            let request = asked.as_ref().map(|asked| &asked.request);
+            let order = Order {
+                vid,
+                to,
+                watch: demux.zip(request.map(|request| ms(request.watch_ms))),
+                limit: request.map_or(LIMIT, |request| ms(request.limit_ms)),
+                fail: fail.and_then(|step| match step {
+                    MigrationStep::Prepare => None,
+                    MigrationStep::Aside => Some(Phase::Aside),
+                    MigrationStep::Switch => Some(Phase::Switch),
+                    MigrationStep::Drain => Some(Phase::Drain),
+                }),
+                done: Box::new(move |report| {
+                    let moved = Moved { vid, broken, outcome: Ok(report), prepare_ns, asked };
+                    let _ = sender.send(Message::Card(CardNews::Moved(Box::new(moved))));
+                }),
+            };
+            runner.transfer(order);
+        });
+    }
+
+    /// A move came to its end.
+    pub(super) fn moved(&mut self, moved: Moved) {
+        let Moved { vid, broken, outcome, prepare_ns, asked } = moved;
+        let Some(name) = self.vids.get(&vid).cloned().filter(|_| self.seat_of(vid, &broken).is_some()) else {
+            if let Some(asked) = asked {
+                let text = "the network, or the card, has changed meanwhile";
+                self.shared.events.add(
+                    EventKind::MigrationFailed,
+                    About::Network(&asked.name),
+                    text.to_owned(),
+                );
+                let _ = asked.reply.send(Err(Problem::new(ProblemKind::Conflict, text.to_owned())));
+            }
+            return;
+        };
+        let at = outcome.as_ref().map_or(Side::Software, |report| report.at);
+        let failed = match &outcome {
+            Err(why) => Some(why.clone()),
+            Ok(report) => report.failed.clone(),
+        };
+        let to = asked.as_ref().map(|asked| asked.request.to);
+        let arrived = match to {
+            Some(SubstrateName::Card) => at == Side::Card,
+            Some(SubstrateName::Soft) => at == Side::Software,
+            None => failed.is_none(),
+        };
+        if let (Some(to), true) = (to, arrived) {
+            // Stored when the answer is there; nothing shall move it back meanwhile.
+            self.pin(&name, to);
+        }
+        let Some(seat) = self.seat_of(vid, &broken) else { return };
+        seat.stage = if at == Side::Card { Stage::Card } else { Stage::Software };
+        if at == Side::Software {
+            // Nothing that was told the card's thread of its table counts any more; it goes from the card.
+            let _ = seat.broken.set("the network is in software".to_owned());
+            seat.broken = Arc::default();
+            if outcome.is_ok() {
+                self.strip(vid);
+            }
+        }
+        let Some(entry) = self.networks.get_mut(&name) else { return };
+        entry.on_card = at == Side::Card;
+        let soft = entry.have.as_ref().is_some_and(|have| have.network.spec.placement == Placement::Soft);
+        let before = entry.why_soft.take();
+        entry.why_soft = match (at, &failed) {
+            (Side::Card, _) => None,
+            (Side::Software, _) if soft => Some("its document says so".to_owned()),
+            (Side::Software, why) => why.clone(),
+        };
+        let text = match (at, &failed) {
+            (Side::Card, None) => "the network runs on the card".to_owned(),
+            (Side::Software, None) => "the network runs in software".to_owned(),
+            (Side::Card, Some(why)) => format!("the network runs on the card: {why}"),
+            (Side::Software, Some(why)) => {
+                format!("the network runs in software: the card cannot have it: {why}")
+            }
+        };
+        if asked.is_none() && (failed.is_none() || before != entry.why_soft) {
+            self.shared.events.add(EventKind::Placed, About::Network(&name), text);
+        }
+        self.changed = true;
+        if let Some(asked) = asked {
+            self.answer(vid, asked, outcome, prepare_ns, arrived, failed);
+        } else if failed.is_none() {
+            self.place(&name);
+        }
+    }
+
+    /// Says to who asked what came of it.
+    fn answer(
+        &self,
+        vid: Vid,
+        asked: Asked,
+        outcome: Result<Report, String>,
+        prepare_ns: u64,
+        arrived: bool,
+        failed: Option<String>,
+    ) {
+        let (shared, name) = (Arc::clone(&self.shared), asked.name.clone());
+        let refuse = |kind, detail: String| {
+            shared.events.add(EventKind::MigrationFailed, About::Network(&name), detail.clone());
+            Problem::new(kind, format!("the network is where it was: {detail}"))
+        };
+        let report = match outcome {
+            Err(why) => {
+                let problem = refuse(ProblemKind::Full, format!("the card cannot have it: {why}"));
+                let _ = asked.reply.send(Err(problem));
+                return;
+            }
+            Ok(report) => report,
+        };
+        if !arrived {
+            let why = failed.unwrap_or_default();
+            let seen = report
+                .proof
+                .as_ref()
+                .map(|proof| format!(" ({} doubled, {} reordered)", proof.doubled, proof.reordered));
+            let problem = refuse(ProblemKind::Internal, format!("{why}{}", seen.unwrap_or_default()));
+            let _ = asked.reply.send(Err(problem));
+            return;
+        }
+        let Some(card) = &self.card else { return };
+        let bytes_max = u64::from(card.live.description().out_bytes) / 2;
+        card.live.tell(move |runner| {
+            let after = decided(runner, &shared.totals, vid);
+            let migration = migration(&asked, &report, prepare_ns, &after, bytes_max, failed);
+            let (lost, doubled, reordered) = (migration.lost, migration.doubled, migration.reordered);
+            let (to, us) = (migration.to.name(), migration.duration_us);
+            let text = format!(
+                "the network has moved to {to} in {us} us: {lost} lost, {doubled} doubled, {reordered} reordered"
+            );
+            shared.events.add(EventKind::Migrated, About::Network(&asked.name), text);
+            let _ = asked.reply.send(Ok(migration));
+        });
+    }
+
+    /// Takes a network's table from the card; software decides its packets.
+    fn strip(&mut self, vid: Vid) {
+        let Some(card) = &self.card else { return };
+        let name = self.vids.get(&vid);
+        let Some(have) = name.and_then(|name| self.networks.get(name)).and_then(|entry| entry.have.as_ref())
+        else {
+            return;
+        };
+        let bare = card.on_card(&have.program);
+        card.live.tell(move |runner| {
+            // It was there with less.
+            let _ = runner.card().load_in_software(&[bare]);
+        });
+    }
+
+    /// From now on the network's document says that it is to be there.
+    fn pin(&mut self, name: &str, to: SubstrateName) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        for wanted in [&mut entry.want, &mut entry.have].into_iter().flatten() {
+            Arc::make_mut(wanted).network.spec.placement = placement(to);
+        }
+    }
+}
+
+/// What a document says of a network that is to be there.
+pub const fn placement(to: SubstrateName) -> Placement {
+    match to {
+        SubstrateName::Card => Placement::Card,
+        SubstrateName::Soft => Placement::Soft,
+    }
+}
+
+/// What a network has decided so far, card and software together; what one hands to the other counts once.
+fn decided(runner: &mut Runner, totals: &TotalsReader, vid: Vid) -> Counters {
+    let mut sum = totals.network(vid).map(|totals| totals.outcomes).unwrap_or_default();
+    if let Ok(Some(counted)) = runner.card().read_counters(vid) {
+        for (outcome, count) in counted.iter().filter(|(outcome, _)| outcome.verdict() != Verdict::Punt) {
+            sum.add(outcome, count);
+        }
+    }
+    sum
+}
+
+fn migration(
+    asked: &Asked,
+    report: &Report,
+    prepare_ns: u64,
+    after: &Counters,
+    bytes_max: u64,
+    trouble: Option<String>,
+) -> Migration {
+    let to = asked.request.to;
+    let mut outcomes = BTreeMap::new();
+    let mut kept = 0;
+    for (outcome, count) in after.iter().filter(|(outcome, _)| outcome.verdict() != Verdict::Forward) {
+        let count = count.saturating_sub(asked.before.get(outcome));
+        if count > 0 {
+            outcomes.insert(outcome.name().to_owned(), count);
+        }
+        // What is no IPv4 was not looked at.
+        if !matches!(outcome, Outcome::Arp | Outcome::Ethertype) {
+            kept += count;
+        }
+    }
+    let prepare = (to == SubstrateName::Card).then(|| ("prepare", prepare_ns));
+    let steps = report.phases.iter().map(|(phase, ns)| (phase.name(), *ns));
+    let phases: Vec<MigrationPhase> = prepare
+        .into_iter()
+        .chain(steps)
+        .map(|(name, ns)| MigrationPhase { name: name.to_owned(), us: ns / 1000 })
+        .collect();
+    let proof = report.proof.clone().unwrap_or_default();
+    let [before, during, after] = proof.seen.map(seen);
+    Migration {
+        network: asked.name.clone(),
+        from: if to == SubstrateName::Card { SubstrateName::Soft } else { SubstrateName::Card },
+        to,
+        lost: proof.missing.saturating_sub(kept),
+        doubled: proof.doubled,
+        reordered: proof.reordered,
+        duration_us: phases.iter().filter(|phase| phase.name != "after").map(|phase| phase.us).sum(),
+        gap_us_max: during.gap_us_max,
+        gap_us_max_control: before.gap_us_max.max(after.gap_us_max),
+        phases,
+        before,
+        during,
+        after,
+        outcomes,
+        hold: (to == SubstrateName::Card).then_some(MigrationHold { bytes_max, dropped: report.out_dropped }),
+        cycles: report.cycles,
+        cut: proof.cut,
+        trouble,
+    }
+}
+
+fn seen(seen: Seen) -> PacketsSeen {
+    PacketsSeen {
+        received: seen.received,
+        sent: seen.sent,
+        us: seen.ns / 1000,
+        gap_us_max: seen.gap_ns_max / 1000,
+    }
+}

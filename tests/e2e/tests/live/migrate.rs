@@ -1,0 +1,264 @@
+//! Networks move between card and software while real hosts talk through them. What was lost, doubled or reordered is
+//! counted by the hosts that receive, and compared with what the command prints.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use hue_e2e::document::all;
+use hue_e2e::lab::Pair;
+use hue_e2e::traffic::Flow;
+use hue_e2e::{Daemon, Lab, can_run, until};
+use serde_json::Value;
+
+use crate::card::{network, node, runs_on, start};
+
+/// Moves a network and gives the proof that the command prints.
+fn migrate(daemon: &Daemon, name: &str, to: &str) -> Value {
+    daemon.cli.json(&["migrate", name, "--to", to])
+}
+
+/// What the command says when it does not move a network, and its exit code.
+fn refused(daemon: &Daemon, arguments: &[&str]) -> (String, i32) {
+    let output = daemon.cli.run(&[&["migrate"], arguments].concat());
+    assert_ne!(output.code, 0, "{}", output.stdout);
+    (output.stderr, output.code)
+}
+
+/// Nothing was lost, doubled or reordered, as the proof says.
+fn is_clean(proof: &Value) {
+    for field in ["lost", "doubled", "reordered"] {
+        assert_eq!(proof[field], 0, "{proof}");
+    }
+    assert!(proof["trouble"].is_null() && proof["cut"] == false, "{proof}");
+}
+
+fn two(lab: &Lab) -> (Pair, Pair) {
+    (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]))
+}
+
+#[test]
+fn a_network_moves_both_ways_and_its_hosts_see_nothing() {
+    if !can_run(&["iperf3"]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let (red, blue) = two(&lab);
+    let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml()];
+    let daemon = start(&lab, &["default"], &documents);
+    for pair in [&red, &blue] {
+        runs_on(&daemon, pair.name(), "card");
+        pair.warm_up();
+    }
+    let before = daemon.cli.stats(red.name());
+    let flows = [
+        Flow::start(&red.left, &red.right, 4_000, 64),
+        Flow::start(&red.right, &red.left, 500, 1_400),
+        Flow::start(&blue.left, &blue.right, 500, 200),
+    ];
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 100));
+    for round in 0..10 {
+        for to in ["soft", "card"] {
+            let proof = migrate(&daemon, red.name(), to);
+            is_clean(&proof);
+            let (from, us) = (if to == "card" { "soft" } else { "card" }, proof["duration_us"].as_u64());
+            assert_eq!(
+                (&proof["network"], &proof["from"], &proof["to"]),
+                (&red.name().into(), &from.into(), &to.into())
+            );
+            assert!(us.is_some_and(|us| us > 0) && proof["gap_us_max"].is_u64(), "{proof}");
+            let names: Vec<_> =
+                proof["phases"].as_array().unwrap().iter().map(|phase| &phase["name"]).collect();
+            let expected: &[&str] = if to == "card" {
+                &["prepare", "aside", "switch", "drain", "join"]
+            } else {
+                &["switch", "drain"]
+            };
+            assert_eq!(names, expected, "{proof}");
+            assert!(proof["before"]["received"].as_u64() > Some(20), "{proof}");
+            assert_eq!(network(&daemon, red.name())["substrate"], to);
+            if round == 0 {
+                eprintln!("{proof}");
+            }
+        }
+    }
+    for flow in flows {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+    }
+    // Its counters went on.
+    let after = daemon.cli.stats(red.name());
+    for field in ["received", "forwarded", "sent", "received_bytes", "sent_bytes"] {
+        assert!(
+            after[field].as_u64() > before[field].as_u64().map(|count| count + 1_000),
+            "{field}: {before} {after}"
+        );
+    }
+    assert_eq!(after["losses"], before["losses"], "{after}");
+    // Events are numbered, and say what happened in order.
+    let events = daemon.cli.events();
+    let kinds: Vec<&str> = events
+        .iter()
+        .filter(|event| event["network"] == red.name())
+        .filter_map(|event| event["kind"].as_str().filter(|kind| kind.starts_with("migrat")))
+        .collect();
+    assert_eq!(kinds, ["migration_started", "migrated"].repeat(20));
+    assert!(
+        events
+            .windows(2)
+            .all(|pair| pair[1]["sequence"].as_u64() == pair[0]["sequence"].as_u64().map(|n| n + 1))
+    );
+
+    // TCP does not stall.
+    let mut server = hue_e2e::shell::command("iperf3");
+    let server = red.right.space.spawn(server.args(["-s", "-1"]).stdout(Stdio::null()));
+    until("iperf3 listens", 10, || {
+        red.right.space.run("ss", &["-Hltn", "sport = :5201"]).stdout.contains("5201")
+    });
+    let json = std::thread::scope(|scope| {
+        let (space, address) = (&red.left.space, red.right.address.to_string());
+        let client =
+            scope.spawn(move || space.run("iperf3", &["-c", &address, "-t", "4", "-b", "20M", "-J"]));
+        std::thread::sleep(Duration::from_millis(500));
+        for to in ["soft", "card", "soft", "card"] {
+            is_clean(&migrate(&daemon, red.name(), to));
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        client.join().unwrap().expect_ok().json()
+    });
+    drop(server.wait_with_output());
+    let received = json["end"]["sum_received"]["bytes"].as_u64();
+    assert!(received > Some(4_000_000), "{received:?}");
+}
+
+#[test]
+fn a_move_that_fails_leaves_the_network_where_it_is() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let (red, blue) = two(&lab);
+    let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml()];
+    let daemon = start(&lab, &["default"], &documents);
+    runs_on(&daemon, red.name(), "card");
+    red.warm_up();
+    let flow = Flow::start(&red.left, &red.right, 2_000, 100);
+    until("traffic", 20, || flow.received() > 100);
+    for (at, to, steps) in [
+        ("card", "soft", &["switch", "drain"][..]),
+        ("soft", "card", &["prepare", "aside", "switch", "drain"]),
+    ] {
+        for step in steps {
+            let (text, _) = refused(&daemon, &[red.name(), "--to", to, "--fail", step]);
+            assert!(text.contains(step) && text.contains("where it was"), "{text}");
+            assert_eq!(network(&daemon, red.name())["substrate"], at, "{step}");
+        }
+        // And then it does.
+        is_clean(&migrate(&daemon, red.name(), to));
+    }
+    assert!(daemon.cli.happened("migration_failed"));
+    let report = flow.stop();
+    assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+
+    // What cannot be.
+    let say = |arguments: &[&str], expected: &str| {
+        let (text, _) = refused(&daemon, arguments);
+        assert!(text.contains(expected), "{arguments:?}: {text}");
+    };
+    say(&["nobody", "--to", "soft"], "nobody");
+    say(&[red.name(), "--to", "card"], "already");
+    let (text, code) = refused(&daemon, &[red.name(), "--to", "moon"]);
+    assert!(text.contains("card") && code == 2, "{text}");
+    // Two at once: one moves, the other is told so.
+    let answers = std::thread::scope(|scope| {
+        let both = [1, 2].map(|_| {
+            scope.spawn(|| daemon.cli.run(&["migrate", red.name(), "--to", "soft", "--look-ms", "300"]))
+        });
+        both.map(|thread| thread.join().unwrap())
+    });
+    let moved = answers.iter().filter(|answer| answer.code == 0).count();
+    assert_eq!(moved, 1, "{} {}", answers[0].stderr, answers[1].stderr);
+    assert_eq!(network(&daemon, red.name())["substrate"], "soft");
+    // Without a card there is nowhere to go.
+    daemon.cli.apply(&all(&[lab.node_document(""), red.document.yaml(), blue.document.yaml()]), &[]);
+    runs_on(&daemon, blue.name(), "soft");
+    say(&[blue.name(), "--to", "card"], "no card");
+}
+
+#[test]
+fn a_network_that_the_image_cannot_hold_stays_and_the_others_go_on() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let pairs: Vec<Pair> = (1..=4).map(|n| lab.pair(&format!("n{n}"), n, n, [0, 1])).collect();
+    let many: Vec<String> = (0..40).map(|n| format!("{{to: 10.200.{n}.0/24, via: 10.1.2.2}}")).collect();
+    let mut documents = vec![node(&lab, "tcam3")];
+    let large = pairs[0].document.clone().with("routes", &format!("[{}]", many.join(", ")));
+    documents.push(large.with("placement", "soft").yaml());
+    documents.extend(pairs[1..].iter().map(|pair| pair.document.yaml()));
+    let daemon = start(&lab, &["tcam3"], &documents);
+    for pair in &pairs {
+        pair.warm_up();
+    }
+    for pair in &pairs[1..] {
+        runs_on(&daemon, pair.name(), "card");
+    }
+    let flows: Vec<Flow> = pairs.iter().map(|pair| Flow::start(&pair.left, &pair.right, 500, 100)).collect();
+    // All planes are taken.
+    let (text, code) = refused(&daemon, &[pairs[0].name(), "--to", "card"]);
+    assert!(text.contains("tcam3") && code == 4, "{code}: {text}");
+    is_clean(&migrate(&daemon, pairs[3].name(), "soft"));
+    // It has more routes than a plane has rows.
+    let (text, _) = refused(&daemon, &[pairs[0].name(), "--to", "card"]);
+    assert!(text.contains("route rows"), "{text}");
+    is_clean(&migrate(&daemon, pairs[3].name(), "card"));
+    for flow in flows {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+    }
+}
+
+#[test]
+fn where_a_network_was_moved_it_is_when_the_daemon_comes_back() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let (red, blue) = two(&lab);
+    let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml()];
+    let mut daemon = start(&lab, &["default"], &documents);
+    for pair in [&red, &blue] {
+        runs_on(&daemon, pair.name(), "card");
+        pair.warm_up();
+    }
+    is_clean(&migrate(&daemon, red.name(), "soft"));
+    // Killed at any moment of a move: it is where it was, or where it was to go, and works.
+    for wait_ms in [0, 15, 40, 80] {
+        let mut child = daemon.cli.command(&["migrate", blue.name(), "--to", "soft", "--look-ms", "50"]);
+        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        daemon.kill();
+        drop(child.wait());
+        daemon.replace(&lab);
+        runs_on(&daemon, red.name(), "soft");
+        let began = Instant::now();
+        until("hosts reach each other", 30, || {
+            [&red, &blue].iter().all(|pair| pair.left.ping(pair.right.address, 1) == 1)
+        });
+        eprintln!(
+            "killed after {wait_ms} ms: hosts reach each other {:?} after it came back",
+            began.elapsed()
+        );
+        if network(&daemon, blue.name())["substrate"] == "soft" {
+            until("blue is where its document says", 20, || {
+                let found = network(&daemon, blue.name());
+                found["substrate"] == "card"
+                    || found["why_soft"].as_str().is_some_and(|why| why.contains("document"))
+            });
+        }
+        if network(&daemon, blue.name())["substrate"] == "soft" {
+            is_clean(&migrate(&daemon, blue.name(), "card"));
+        }
+        runs_on(&daemon, blue.name(), "card");
+    }
+}
