@@ -61,6 +61,8 @@ def names(wanted):
     return list(wanted) or known
 
 
-def describe(name):
-    """What rtl/images/NAME.toml says."""
-    return tomllib.loads((ROOT / "rtl/images" / f"{name}.toml").read_text())
+def describe(name, twin=False):
+    """What rtl/images/NAME.toml says: of the card, or of its twin, where its table `twin` says otherwise."""
+    image = tomllib.loads((ROOT / "rtl/images" / f"{name}.toml").read_text())
+    other = image.pop("twin", {})
+    return image | other if twin else image

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::CardError;
-use crate::twin::Image;
+use crate::twin::{Image, seal};
 
 /// Folders that image files are looked for in, the first that has one wins.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,26 +41,53 @@ impl Images {
         names
     }
 
+    /// What the catalogue says of an image, JSON; `{}` when nothing stands beside its file.
+    ///
+    /// # Errors
+    /// `Image` when there is none of that name, `ImageFile` when it cannot be read.
+    pub fn describe(&self, name: &str) -> Result<String, CardError> {
+        let path = self.find(name)?.with_extension("json");
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok("{}".to_owned()),
+            Err(error) => Err(CardError::ImageFile { path, reason: error.to_string() }),
+        }
+    }
+
+    /// Whether an image's file is there and whole.
+    ///
+    /// # Errors
+    /// `Image`, `ImageFile`.
+    pub fn check(&self, name: &str) -> Result<(), CardError> {
+        let path = self.find(name)?;
+        seal::check(&path).map_err(|reason| CardError::ImageFile { path, reason })
+    }
+
     /// Loads an image.
     ///
     /// # Errors
     /// `Image` when there is none of that name, `ImageFile` when the file is not one, or one of another name.
     pub fn load(&self, name: &str) -> Result<Image, CardError> {
-        // A name is no path: what it holds must not leave the folder.
-        let plain =
-            !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-');
-        let file =
-            self.places.iter().map(|place| place.join(format!("{name}.so"))).find(|file| file.is_file());
-        let Some(path) = file.filter(|_| plain) else {
-            let places: Vec<_> = self.places.iter().map(|place| place.display().to_string()).collect();
-            let (name, places) = (name.to_owned(), places.join(" or "));
-            return Err(CardError::Image { name, places, known: self.names() });
-        };
+        let path = self.find(name)?;
         let image = Image::load(&path)?;
         let inside = image.name();
         if inside != name {
             return Err(CardError::ImageFile { path, reason: format!("it is the image '{inside}'") });
         }
         Ok(image)
+    }
+
+    /// The file of an image.
+    fn find(&self, name: &str) -> Result<PathBuf, CardError> {
+        // A name is no path: what it holds must not leave the folder.
+        let plain =
+            !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-');
+        let file =
+            self.places.iter().map(|place| place.join(format!("{name}.so"))).find(|file| file.is_file());
+        file.filter(|_| plain).ok_or_else(|| {
+            let places: Vec<_> = self.places.iter().map(|place| place.display().to_string()).collect();
+            let (name, places) = (name.to_owned(), places.join(" or "));
+            CardError::Image { name, places, known: self.names() }
+        })
     }
 }

@@ -9,6 +9,7 @@
 
 mod change;
 mod events;
+mod image;
 mod migration;
 mod network;
 mod node;
@@ -30,6 +31,7 @@ pub use change::{
     NetworkResult, ObjectKind, SourceText, Verb,
 };
 pub use events::{Event, EventKind, EventPage};
+pub use image::{ImageInfo, ImageLoaded, LoadImageRequest, NetworkPlaced};
 pub use migration::{
     MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationStep, PacketsSeen, SubstrateName,
 };

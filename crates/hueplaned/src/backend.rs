@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
-    EventPage, ExecInfo, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Port, Problem,
-    Route, RouteFilter, Stats, Status, Tables, Trace,
+    EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour,
+    NeighbourFilter, Network, Node, Port, Problem, Route, RouteFilter, Stats, Status, Tables, Trace,
 };
 
 /// Pieces of a long list, in order; the list ends with the stream, or with the first problem.
@@ -66,6 +66,10 @@ pub trait Backend: Send + Sync + 'static {
     async fn delete_network(&self, name: &str) -> Result<ApplyResult, Problem>;
     /// Moves a network between card and software. A move that fails leaves it where it is, and is an error.
     async fn migrate(&self, name: &str, request: MigrateRequest) -> Result<Migration, Problem>;
+    /// The card's images, those that cannot be loaded among them.
+    async fn images(&self) -> Result<Vec<ImageInfo>, Problem>;
+    /// Loads an image into the card. When that fails the one before runs on, and it is an error.
+    async fn load_image(&self, name: &str, request: LoadImageRequest) -> Result<ImageLoaded, Problem>;
     /// Starts to go down.
     async fn down(&self, options: DownOptions) -> Result<DownResult, Problem>;
 

@@ -21,8 +21,9 @@ use thiserror::Error;
 
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, Config, DiffRequest, DiffResult, DownOptions, DownResult,
-    EventPage, ExecInfo, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Port, Problem,
-    Route, RouteFilter, Stats, Status, Tables, Trace, TraceRequest,
+    EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour,
+    NeighbourFilter, Network, Node, Port, Problem, ProblemKind, Route, RouteFilter, Stats, Status, Tables,
+    Trace, TraceRequest,
 };
 use crate::tls::{TlsError, TlsFiles};
 
@@ -301,6 +302,28 @@ impl Client {
     /// See [`Self::status`]; then the network is where it was.
     pub fn migrate(&self, name: &str, request: &MigrateRequest) -> Result<Migration, ClientError> {
         self.change(Method::POST, &of_network(name, "/migrate")?, Some(request))
+    }
+
+    /// The card's images.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn images(&self) -> Result<Vec<ImageInfo>, ClientError> {
+        self.get("/v1/images", &())
+    }
+
+    /// Loads an image into the card.
+    ///
+    /// # Errors
+    /// See [`Self::status`]; then the one before runs on.
+    pub fn load_image(&self, name: &str, request: LoadImageRequest) -> Result<ImageLoaded, ClientError> {
+        match name.parse::<hue_intent::Name>() {
+            Ok(name) => self.change(Method::POST, &format!("/v1/images/{name}/load"), Some(&request)),
+            Err(_) => {
+                let problem = Problem::new(ProblemKind::NotFound, format!("no image {name:?}"));
+                Err(ClientError::Problem(Box::new(problem)))
+            }
+        }
     }
 
     /// Explains a frame on the running state.

@@ -124,6 +124,8 @@ pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Re
         .route("/v1/networks/{name}", delete(change::delete_network))
         .route("/v1/networks/{name}/exec", get(read::exec_info))
         .route("/v1/networks/{name}/migrate", post(change::migrate))
+        .route("/v1/images", get(read::images))
+        .route("/v1/images/{name}/load", post(change::load_image))
         .route("/v1/ports", get(read::ports))
         .route("/v1/routes", get(read::routes))
         .route("/v1/neighbours", get(read::neighbours))

@@ -7,6 +7,7 @@
 //! Invariants: the card is reached through registers and queues alone; frames keep their order on every path; a card
 //! that no longer moves or answers is told ([`CardEvent::Failed`]) and ends its thread, never the process.
 
+mod bypass;
 mod runner;
 mod totals;
 mod transfer;
@@ -23,7 +24,7 @@ use hue_substrate::handover::Peer;
 use hue_substrate::wake::{Wake, hurry};
 
 pub use self::runner::{Runner, WAITING_MAX};
-pub use self::totals::{CardTotals, Crossings, LivePortTotals};
+pub use self::totals::{CardCounts, CardTotals, Crossings, LivePortTotals};
 pub use self::transfer::{Order, Phase, Report, Side};
 pub use self::witness::{Proof, Seen};
 use crate::card::Card;
@@ -73,9 +74,7 @@ impl LiveCard {
         events: impl Fn(CardEvent) + Send + 'static,
     ) -> Result<Self, CardError> {
         let start = |reason: String| CardError::Start { reason };
-        card.set_live()?;
-        // Wires wait in the rings of their sockets, where each network has its share, and workers in theirs.
-        card.device().write(regs::CONTROL, regs::CONTROL_PAUSE)?;
+        make_live(&mut card)?;
         let description = card.description().clone();
         let pool = Pool::new(slots, slot_bytes).map_err(|error| start(error.to_string()))?;
         let region = pool.region();
@@ -99,6 +98,11 @@ impl LiveCard {
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
+    }
+
+    /// The card runs another image now.
+    pub fn set_description(&mut self, description: Description) {
+        self.description = description;
     }
 
     /// The packet memory that ports of the card are opened over.
@@ -127,6 +131,16 @@ impl LiveCard {
     pub fn totals_reader(&self) -> Arc<Mutex<CardTotals>> {
         Arc::clone(&self.totals)
     }
+}
+
+/// Sets a card up as it is live.
+///
+/// # Errors
+/// `Access`.
+pub fn make_live(card: &mut Card<Twin>) -> Result<(), CardError> {
+    card.set_live()?;
+    // Wires wait in the rings of their sockets, where each network has its share, and workers in theirs.
+    card.device().write(regs::CONTROL, regs::CONTROL_PAUSE)
 }
 
 impl Drop for LiveCard {

@@ -4,18 +4,20 @@
 //! frames that left, to wires and workers. No more frames wait outside a port than [`WAITING_MAX`]: the others stay where
 //! they are, in the rings of sockets and workers, as they would in front of a card that is not asked for more.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use hue_demux::PortId;
 use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError};
+use hue_substrate::Program;
 use hue_substrate::handover::{Crossing, Peer, Record};
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
 
-use super::totals::{CardTotals, LivePortTotals};
+use super::bypass::Bypass;
+use super::totals::{CardCounts, CardTotals, LivePortTotals};
 use super::transfer::{Order, Transfer};
 use super::{CardEvent, Job};
 use crate::card::Card;
@@ -67,6 +69,10 @@ pub struct Runner {
     aside: Box<[u8]>,
     /// The card's number of each port, by id.
     numbers: Box<[u8]>,
+    /// Stands for the card while that is changed.
+    bypass: Option<Bypass>,
+    /// What earlier cards counted.
+    carried: BTreeMap<Vid, CardCounts>,
     pub(super) transfer: Option<Box<Transfer>>,
     pub(super) orders: VecDeque<Order>,
     arrivals: Vec<Packet>,
@@ -102,6 +108,8 @@ impl Runner {
             homes: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
             aside: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
             numbers: vec![NONE; PortId::COUNT].into_boxed_slice(),
+            bypass: None,
+            carried: BTreeMap::new(),
             transfer: None,
             orders: VecDeque::new(),
             arrivals: Vec::with_capacity(WAITING_MAX),
@@ -280,8 +288,33 @@ impl Runner {
                 if let Some(witness) = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut()) {
                     witness.arrived(number as u8, packet.bytes(&self.pool));
                 }
-                // The port is one of the card's, and a slot is shorter than the longest frame.
-                let _ = twin.push(number as u8, packet.time_ns, 0, 0, packet.bytes(&self.pool));
+                match &self.bypass {
+                    // The port is one of the card's, and a slot is shorter than the longest frame.
+                    None => _ = twin.push(number as u8, packet.time_ns, 0, 0, packet.bytes(&self.pool)),
+                    Some(bypass) => {
+                        let bytes = packet.bytes(&self.pool);
+                        bypass.targets(number as u8, bytes, &mut |target| {
+                            let home =
+                                usize::from(self.homes.get(target.vid.index()).copied().unwrap_or(NONE));
+                            let record = Record {
+                                crossing: Crossing::Arrived,
+                                port: wire.id,
+                                vid: target.vid,
+                                vport: target.vport,
+                                time_ns: packet.time_ns,
+                                len: packet.len,
+                            };
+                            let peer = self.peers.get_mut(home);
+                            match (
+                                peer.is_some_and(|peer| peer.out.push(&record, bytes)),
+                                self.notify.get_mut(home),
+                            ) {
+                                (true, Some(notify)) => *notify = true,
+                                _ => self.totals.crossings.entry(target.vid).or_default().lost += 1,
+                            }
+                        });
+                    }
+                }
                 self.pool.give(packet.slot);
             }
         }
@@ -318,6 +351,12 @@ impl Runner {
                     continue;
                 }
                 let number = self.numbers.get(record.port.index()).copied().unwrap_or(NONE);
+                if self.bypass.is_some() {
+                    if !self.send_past(number, packet) {
+                        self.totals.crossings.entry(record.vid).or_default().lost += 1;
+                    }
+                    continue;
+                }
                 let net = self.card.net(record.vid).filter(|_| number != NONE);
                 let aside = self.aside.get(record.vid.index()).copied().filter(|aside| *aside != NONE);
                 let sent = net.is_some_and(|net| self.send(net, aside, number, &packet));
@@ -334,6 +373,88 @@ impl Runner {
             }
         }
         any
+    }
+
+    /// Sends a frame of software past the card; `false` when it is gone.
+    fn send_past(&mut self, number: u8, packet: Packet) -> bool {
+        let Some(Some(wire)) = self.wires.get_mut(usize::from(number)) else {
+            self.pool.give(packet.slot);
+            return false;
+        };
+        let mut refused = wire.port.send(&mut self.pool, packet).err();
+        if let Some(packet) = refused.take() {
+            // Once more, when the kernel has what it holds; its error is seen at the next flush.
+            let _ = wire.port.flush(&mut self.pool);
+            refused = wire.port.send(&mut self.pool, packet).err();
+        }
+        wire.unflushed = true;
+        match refused {
+            None => true,
+            Some(packet) => {
+                self.pool.give(packet.slot);
+                false
+            }
+        }
+    }
+
+    /// Lets frames go past the card, once none is inside: all networks on it are in software. `programs` are those
+    /// networks, ports in the card's numbers.
+    ///
+    /// # Errors
+    /// In words, when the card does not run empty or the networks contradict each other; then nothing has changed.
+    pub fn set_bypass(&mut self, programs: &[Program]) -> Result<(), String> {
+        let bypass = Bypass::new(programs).map_err(|error| error.to_string())?;
+        while !self.card.twin().idle() {
+            self.card.twin().run(ROUND_CYCLES);
+            self.watch_over()?;
+            self.deliver();
+        }
+        self.bypass = Some(bypass);
+        Ok(())
+    }
+
+    /// Has frames go through the card again: this one, or another that has the same networks in software, of which the
+    /// one that was there is given back. What that one counted of networks goes on to count.
+    ///
+    /// # Errors
+    /// The card that was to come, when it has not as many ports.
+    pub fn end_bypass(&mut self, card: Option<Card<Twin>>) -> Result<Option<Card<Twin>>, Box<Card<Twin>>> {
+        let before = match card {
+            None => None,
+            Some(mut card) => {
+                if card.description().mac_ports as usize != self.wires.len() {
+                    return Err(Box::new(card));
+                }
+                let vids: Vec<Vid> = self.card.programs().map(|program| program.vid).collect();
+                for vid in vids {
+                    if let Some(counts) = self.counts(vid) {
+                        self.carried.insert(vid, counts);
+                    }
+                }
+                Some(std::mem::replace(&mut self.card, card))
+            }
+        };
+        self.bypass = None;
+        Ok(before)
+    }
+
+    /// What the card, and those before it, counted of a network; nothing when it cannot be read.
+    pub fn counts(&mut self, vid: Vid) -> Option<CardCounts> {
+        let mut counts = self.carried.get(&vid).copied().unwrap_or_default();
+        for (outcome, count) in self.card.read_counters(vid).ok()??.iter() {
+            counts.outcomes.add(outcome, count);
+        }
+        let (received_bytes, sent_bytes) = self.card.read_bytes(vid).ok()??;
+        counts.received_bytes += received_bytes;
+        counts.sent_bytes += sent_bytes;
+        let net = self.card.net(vid)?;
+        counts.out_dropped += self.card.read_out_drops(net).ok()?;
+        Some(counts)
+    }
+
+    /// Forgets what earlier cards counted of a network.
+    pub fn forget(&mut self, vid: Vid) {
+        self.carried.remove(&vid);
     }
 
     /// The CPU queue of a network's index, by its number among ports.

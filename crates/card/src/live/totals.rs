@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use hue_demux::PortId;
+use hue_planes::Counters;
 use hue_ports::{Driver, DriverCounters};
 use hue_tables::Vid;
 
@@ -24,6 +25,19 @@ pub struct CardTotals {
     pub nonsense: u64,
 }
 
+/// What the card counted of a network.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CardCounts {
+    /// By outcome, since it came.
+    pub outcomes: Counters,
+    /// Bytes of frames received.
+    pub received_bytes: u64,
+    /// Bytes of frames sent, those that software sends by the card among them.
+    pub sent_bytes: u64,
+    /// Frames that found no room in the output queues.
+    pub out_dropped: u64,
+}
+
 /// Frames of a network between the card and software.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Crossings {
@@ -33,7 +47,7 @@ pub struct Crossings {
     pub to_software_bytes: u64,
     /// Frames that software sends by a port of the card.
     pub from_software: u64,
-    /// Bytes of them.
+    /// Bytes of them that the card counts as the network's: not those put aside while it moves.
     pub from_software_bytes: u64,
     /// Frames of both sorts that there was no room for, or no port or network any more.
     pub lost: u64,

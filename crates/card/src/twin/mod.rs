@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code)]
 
-mod seal;
+pub(crate) mod seal;
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;

@@ -284,6 +284,52 @@ pub enum MigrateTo {
     Soft,
 }
 
+/// The card's images: what there is, and loading another one
+#[derive(Args, Debug)]
+pub struct Image {
+    /// What to do
+    #[command(subcommand)]
+    pub command: ImageCommand,
+}
+
+/// What can be done with images.
+#[derive(Subcommand, Debug)]
+pub enum ImageCommand {
+    List(ImageList),
+    Load(ImageLoad),
+}
+
+/// List the images that can be loaded
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane image list
+  hueplane image list -o json")]
+pub struct ImageList {
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Load an image into the card while networks run
+///
+/// The card's networks go to software, and come back when the other image is there, as far as it can hold them. None of
+/// their packets is lost.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane image load wide
+  hueplane image load tcam4 --reconfigure-time 5s")]
+pub struct ImageLoad {
+    /// The image
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The card is away at least so long, as an FPGA is that is configured: 500ms, 5s
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
+    pub reconfigure_time: std::time::Duration,
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// Count packets
 ///
 /// What each network received, forwarded, punted and dropped, and what was lost before its plane; drops by reason add

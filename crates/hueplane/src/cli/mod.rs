@@ -62,6 +62,7 @@ pub enum Command {
     Get(Get),
     Delete(Delete),
     Migrate(Migrate),
+    Image(Image),
     Stats(Stats),
     Events(Events),
     Exec(Exec),

@@ -28,6 +28,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Apply(args) => live::apply(args, connection),
         Command::Get(args) => live::get(args, connection),
         Command::Delete(args) => live::delete(args, connection),
+        Command::Image(args) => live::image(&args.command, connection),
         Command::Migrate(args) => live::migrate(args, connection),
         Command::Stats(args) => live::stats(args, connection),
         Command::Events(args) => live::events(args, connection),

@@ -45,6 +45,12 @@ pub enum EventKind {
     Migrated,
     /// It has not: it is where it was.
     MigrationFailed,
+    /// The card's image is to be changed.
+    ImageLoading,
+    /// The card runs another image.
+    ImageLoaded,
+    /// It does not: the one before runs on.
+    ImageFailed,
     /// The card runs.
     CardUp,
     /// The card does not run as desired.
@@ -79,6 +85,9 @@ impl EventKind {
             Self::MigrationStarted => "migration_started",
             Self::Migrated => "migrated",
             Self::MigrationFailed => "migration_failed",
+            Self::ImageLoading => "image_loading",
+            Self::ImageLoaded => "image_loaded",
+            Self::ImageFailed => "image_failed",
             Self::CardUp => "card_up",
             Self::CardDown => "card_down",
             Self::Trouble => "trouble",

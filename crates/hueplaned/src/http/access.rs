@@ -200,7 +200,7 @@ const fn operation(method: Method, path: &'static str, right: Right) -> Operatio
 }
 
 /// All the API can be asked for, and what it needs. What is not here is answered to nobody.
-pub static OPERATIONS: [Operation; 22] = [
+pub static OPERATIONS: [Operation; 24] = [
     operation(Method::GET, "/healthz", Right::Known),
     operation(Method::GET, "/openapi.json", Right::Known),
     operation(Method::GET, "/metrics", Right::See),
@@ -212,6 +212,8 @@ pub static OPERATIONS: [Operation; 22] = [
     operation(Method::DELETE, "/v1/networks/{name}", Right::Delete),
     operation(Method::GET, "/v1/networks/{name}/exec", Right::Enter),
     operation(Method::POST, "/v1/networks/{name}/migrate", Right::Delete),
+    operation(Method::GET, "/v1/images", Right::See),
+    operation(Method::POST, "/v1/images/{name}/load", Right::Rule),
     operation(Method::GET, "/v1/ports", Right::See),
     operation(Method::GET, "/v1/routes", Right::See),
     operation(Method::GET, "/v1/neighbours", Right::See),

@@ -16,8 +16,9 @@ use super::access::{Caller, Role};
 use super::input::{Named, answer, bad, json};
 use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, scope};
 use crate::api::{
-    ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, MigrateRequest, Migration,
-    ObjectKind, Problem, ProblemKind, SourceText, Trace, TraceRequest,
+    ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, ImageLoaded,
+    LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind, SourceText, Trace,
+    TraceRequest,
 };
 
 /// Times that a change is judged anew as desired state changed meanwhile.
@@ -26,6 +27,8 @@ const TRIES_MAX: usize = 4;
 const FRAME_BYTES_MAX: usize = 16_384;
 /// Most milliseconds that a move may be looked at before and after, or take.
 const MIGRATE_MS_MAX: u32 = 10_000;
+/// Most milliseconds that a card may be away.
+const RECONFIGURE_MS_MAX: u32 = 600_000;
 /// Parts of a network's `spec` that its tenant may change.
 const TENANTS_OWN: [&str; 3] = ["routes", "neighbours", "colour"];
 
@@ -129,6 +132,37 @@ pub(super) async fn migrate(
         app.backend.migrate(&name, request).await
     };
     answer::<Migration>(work().await)
+}
+
+/// Loads an image into the card. Its networks run in software meanwhile and come back, as far as the image holds them;
+/// the node's document names it from then on.
+#[utoipa::path(post, path = "/v1/images/{name}/load", tag = "desired state", request_body = LoadImageRequest,
+    params(("name" = String, Path, description = "Its name.")),
+    responses(
+        (status = 200, description = "The card runs it.", body = ImageLoaded),
+        (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "There is no card, or something moves.", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Why not; the one before runs on.", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn load_image(
+    State(app): State<App>,
+    caller: Caller,
+    Named(name): Named,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let work = async || {
+        let _turn = app.places.change(&caller).await?;
+        let request: LoadImageRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
+        if request.reconfigure_ms > RECONFIGURE_MS_MAX {
+            let found = request.reconfigure_ms;
+            return Err(bad(format!("reconfigure_ms: found {found}, expected {RECONFIGURE_MS_MAX} at most")));
+        }
+        app.backend.load_image(&name, request).await
+    };
+    answer::<ImageLoaded>(work().await)
 }
 
 /// Ends the daemon.

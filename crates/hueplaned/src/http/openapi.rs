@@ -37,6 +37,8 @@ const ROLES: &str = "x-hueplane-roles";
         change::delete_network,
         read::exec_info,
         change::migrate,
+        read::images,
+        change::load_image,
         read::ports,
         read::routes,
         read::neighbours,

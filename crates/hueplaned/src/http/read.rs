@@ -15,8 +15,8 @@ use super::access::Caller;
 use super::input::{Ask, Named, answer};
 use super::{App, scope};
 use crate::api::{
-    Config, ExecInfo, Health, Neighbour, NeighbourFilter, Network, Node, Port, Problem, Route, RouteFilter,
-    Stats, Status, Tables,
+    Config, ExecInfo, Health, ImageInfo, Neighbour, NeighbourFilter, Network, Node, Port, Problem, Route,
+    RouteFilter, Stats, Status, Tables,
 };
 use crate::backend::Pieces;
 use crate::metrics;
@@ -194,6 +194,15 @@ pub(super) async fn neighbours(
 ))]
 pub(super) async fn tables(State(app): State<App>, caller: Caller) -> Response {
     answer(app.backend.tables().await.map(|tables| scope::tables(&caller, tables)))
+}
+
+/// Images that the card can run.
+#[utoipa::path(get, path = "/v1/images", tag = "daemon", responses(
+    (status = 200, description = "All images, those that cannot be loaded among them.", body = [ImageInfo]),
+    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn images(State(app): State<App>) -> Response {
+    answer(app.backend.images().await)
 }
 
 /// Of which network.

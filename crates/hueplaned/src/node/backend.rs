@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -13,12 +14,12 @@ use super::change::{self, Prepared};
 use super::lists::RoutesAt;
 use super::stats::OnCard;
 use super::view::{CardView, NetworkView, View};
-use super::{About, NodeHandle, capture, moves, stats};
+use super::{About, NodeHandle, capture, image, moves, stats};
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
-    EventKind, EventPage, ExecInfo, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network,
-    NetworkState, Node, Port, PortState, Problem, ProblemKind, Route, RouteFilter, Stats, Status, Summary,
-    Tables, Trace, Usage,
+    EventKind, EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration,
+    Neighbour, NeighbourFilter, Network, NetworkState, Node, Port, PortState, Problem, ProblemKind, Route,
+    RouteFilter, Stats, Status, Summary, Tables, Trace, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces};
 use crate::store::{Desired, StoreError};
@@ -133,6 +134,21 @@ impl Backend for NodeHandle {
         let (node, name) = (self.clone(), name.to_owned());
         // A task of its own, as for any change.
         let task = tokio::spawn(async move { node.migrate_now(&name, &request).await });
+        task.await.map_err(Problem::internal)?
+    }
+
+    async fn images(&self) -> Result<Vec<ImageInfo>, Problem> {
+        let (images, running) = self.ask(|node| node.images()).await?;
+        aside(move || image::catalogue(&images, running.as_deref())).await
+    }
+
+    async fn load_image(&self, name: &str, request: LoadImageRequest) -> Result<ImageLoaded, Problem> {
+        let (node, name) = (self.clone(), name.to_owned());
+        let task = tokio::spawn(async move {
+            let _turn = node.turn()?;
+            let away = Duration::from_millis(request.reconfigure_ms.into());
+            node.load_image_now(&name, away).await
+        });
         task.await.map_err(Problem::internal)?
     }
 
@@ -297,15 +313,38 @@ impl NodeHandle {
         Ok(ApplyResult { generation: desired.generation, dry_run, actions, networks })
     }
 
+    /// The turn to change something, if nobody has it.
+    fn turn(&self) -> Result<tokio::sync::MutexGuard<'_, ()>, Problem> {
+        let detail = "another change is under way: try again when it is over";
+        self.shared.change.try_lock().map_err(|_| Problem::new(ProblemKind::Conflict, detail))
+    }
+
     async fn migrate_now(&self, name: &str, request: &MigrateRequest) -> Result<Migration, Problem> {
-        let Ok(_turn) = self.shared.change.try_lock() else {
-            let detail = "another change is under way: try again when it is over";
-            return Err(Problem::new(ProblemKind::Conflict, detail));
-        };
-        let (asked, wanted) = (name.to_owned(), request.clone());
-        let answer = self.ask(move |node| node.migrate(&asked, &wanted)).await??;
-        let lost = || Problem::new(ProblemKind::Internal, "the card failed while the network moved");
-        let migration = answer.await.map_err(|_| lost())??;
+        let _turn = self.turn()?;
+        let mut moved = self.move_now(name, request).await;
+        if let Err(problem) = &mut moved
+            && problem.kind == ProblemKind::Full
+        {
+            // Would another image hold it?
+            let asked = name.to_owned();
+            let trial = self.ask(move |node| node.trial(&asked)).await?;
+            let other = match trial {
+                Some(trial) => aside(move || trial.find()).await?,
+                None => None,
+            };
+            match other {
+                Some(image) if request.load_image => {
+                    self.load_image_now(&image, Duration::ZERO).await?;
+                    moved = self.move_now(name, request).await;
+                }
+                Some(image) => {
+                    let hint = format!("; image '{image}' would hold it: --load-image loads that");
+                    problem.detail.push_str(&hint);
+                }
+                None => {}
+            }
+        }
+        let migration = moved?;
         // Where it is now it shall be, also for a daemon that starts anew.
         let desired = change::placed(&self.shared.desired(), name, moves::placement(request.to));
         if let Some(desired) = desired {
@@ -315,6 +354,27 @@ impl NodeHandle {
             self.ask(move |node| node.desired = desired).await?;
         }
         Ok(migration)
+    }
+
+    async fn move_now(&self, name: &str, request: &MigrateRequest) -> Result<Migration, Problem> {
+        let (asked, wanted) = (name.to_owned(), request.clone());
+        let answer = self.ask(move |node| node.migrate(&asked, &wanted)).await??;
+        let lost = || Problem::new(ProblemKind::Internal, "the card failed while the network moved");
+        answer.await.map_err(|_| lost())?
+    }
+
+    async fn load_image_now(&self, name: &str, away: Duration) -> Result<ImageLoaded, Problem> {
+        let image = name.to_owned();
+        let answer = self.ask(move |node| node.load_image(&image, away)).await??;
+        let lost = || Problem::new(ProblemKind::Internal, "the daemon is going down");
+        let loaded = answer.await.map_err(|_| lost())??;
+        if let Some(desired) = change::with_image(&self.shared.desired(), name) {
+            let desired = Arc::new(desired);
+            self.store(Arc::clone(&desired)).await?;
+            self.shared.set_desired(Arc::clone(&desired));
+            self.ask(move |node| node.desired = desired).await?;
+        }
+        Ok(loaded)
     }
 
     /// Puts desired state on the disk.

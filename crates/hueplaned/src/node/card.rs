@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Instant;
 
-use hue_card::{Card, CardEvent, LiveCard, Runner, Twin};
+use hue_card::{Card, CardCounts, CardEvent, LiveCard, Runner, Twin};
 use hue_demux::{Match, PortId};
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
@@ -37,7 +37,7 @@ const ELSEWHERE: PortId = PortId::new(u8::MAX);
 
 /// The card and what is on it.
 pub struct CardSide {
-    want: hue_intent::Card,
+    pub(super) want: hue_intent::Card,
     pub(super) live: LiveCard,
     started: Instant,
     /// The card's number of each of its ports.
@@ -75,21 +75,12 @@ pub enum CardNews {
     Refused(Vec<Vid>, String),
     /// A network has moved, or could not.
     Moved(Box<Moved>),
+    /// Frames go past the card; or why not.
+    Bypassed(Result<(), String>),
+    /// A card with another image and all networks in software; or why there is none.
+    Image(Result<Box<Card<Twin>>, String>),
     /// A network's table could not follow: it runs in software.
     Fell(Vid, Arc<OnceLock<String>>),
-}
-
-/// What the card counted of a network.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct CardCounts {
-    /// By outcome, since it was seated.
-    pub outcomes: hue_planes::Counters,
-    /// Bytes of frames received.
-    pub received_bytes: u64,
-    /// Bytes of frames sent, those that software sends by the card among them.
-    pub sent_bytes: u64,
-    /// Frames that found no room in the output queues.
-    pub out_dropped: u64,
 }
 
 impl Node {
@@ -160,6 +151,7 @@ impl Node {
         }
         // Its thread closes what it has before it ends.
         let Some(CardSide { live, seats, .. }) = self.card.take() else { return names };
+        self.give_up_loading(why);
         drop(live);
         self.live.dismiss();
         for vid in seats.into_keys() {
@@ -287,6 +279,7 @@ impl Node {
         let _ = seat.broken.set("the network is gone".to_owned());
         card.live.tell(move |runner| {
             runner.set_home(vid, None);
+            runner.forget(vid);
             // One that was refused is not there.
             let _ = runner.card().unload(&[vid]);
         });
@@ -330,6 +323,8 @@ impl Node {
                 }
             }
             CardNews::Moved(moved) => self.moved(*moved),
+            CardNews::Bypassed(result) => self.bypassed(result),
+            CardNews::Image(result) => self.image_made(result),
             CardNews::Fell(vid, broken) => self.fell(vid, &broken),
         }
     }
@@ -366,7 +361,7 @@ impl Node {
             // A job each: frames move between two.
             let sender = sender.clone();
             card.live.tell(move |runner| {
-                if let Some(counts) = counts(runner, vid) {
+                if let Some(counts) = runner.counts(vid) {
                     let _ = sender.send((vid, counts)); // who asked is gone
                 }
             });
@@ -395,7 +390,7 @@ impl CardSide {
         CardView { api, started: self.started, totals: self.live.totals_reader() }
     }
 
-    fn number(&self, port: PortId) -> PortId {
+    pub(super) fn number(&self, port: PortId) -> PortId {
         self.numbers.get(&port).copied().map_or(ELSEWHERE, PortId::new)
     }
 
@@ -462,13 +457,4 @@ fn words(description: &hue_card::Description) -> String {
         description.layout.name(),
         description.nets
     )
-}
-
-/// Reads the counters of a network; nothing when they cannot be read.
-fn counts(runner: &mut Runner, vid: Vid) -> Option<CardCounts> {
-    let card = runner.card();
-    let outcomes = card.read_counters(vid).ok()??;
-    let (received_bytes, sent_bytes) = card.read_bytes(vid).ok()??;
-    let out_dropped = card.net(vid).and_then(|net| card.read_out_drops(net).ok()).unwrap_or_default();
-    Some(CardCounts { outcomes, received_bytes, sent_bytes, out_dropped })
 }

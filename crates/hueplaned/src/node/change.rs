@@ -78,6 +78,15 @@ pub fn placed(now: &Desired, name: &str, placement: Placement) -> Option<Desired
     (before != placement).then_some(desired)
 }
 
+/// Desired state in which the node's card runs an image; `None` when it says so already, or names no card.
+pub fn with_image(now: &Desired, image: &str) -> Option<Desired> {
+    let mut desired =
+        Desired { generation: now.generation + 1, applied: Some(Timestamp::now()), ..now.clone() };
+    let card = desired.intent.node.spec.card.as_mut()?;
+    let before = std::mem::replace(&mut card.twin.image, image.parse().ok()?);
+    (before != card.twin.image).then_some(desired)
+}
+
 /// Stored desired state, to be brought about by a daemon that starts.
 ///
 /// # Errors

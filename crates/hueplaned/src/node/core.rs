@@ -26,6 +26,7 @@ use tokio::sync::oneshot;
 
 use super::Shared;
 use super::card::{CardNews, CardSide};
+use super::image::Loading;
 use super::jobs::{Done, Jobs};
 use super::memory::Memory;
 use super::networks::Entry;
@@ -74,6 +75,8 @@ pub struct Node {
     /// Why there is no card although one is desired.
     pub(super) card_problem: Option<String>,
     pub(super) images: Images,
+    /// Another image that is being loaded.
+    pub(super) loading: Option<Loading>,
     pub(super) sender: Sender<Message>,
     pub(super) monitor: Monitor,
     pub(super) jobs: Jobs,

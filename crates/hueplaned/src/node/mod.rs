@@ -10,6 +10,7 @@ mod card;
 mod change;
 mod core;
 mod events;
+mod image;
 mod jobs;
 mod lists;
 mod memory;
@@ -185,6 +186,7 @@ pub fn start(
         card: None,
         card_problem: None,
         images,
+        loading: None,
         sender,
         monitor,
         jobs,

@@ -61,6 +61,9 @@ impl Node {
         if entry.state != NetworkState::Running || entry.torn {
             return;
         }
+        if self.loading.as_ref().is_some_and(|loading| !loading.returns()) {
+            return; // all go to software, and then back
+        }
         let wanted = have.network.spec.placement;
         if stage == Stage::Card && wanted == Placement::Soft {
             return self.leave(name, None);
@@ -114,6 +117,9 @@ impl Node {
             let why = entry.reason.clone().unwrap_or_else(|| "it is being set up".to_owned());
             return no(format!("the network is {}: {why}", entry.state.name()));
         };
+        if self.loading.is_some() {
+            return no("the card's image is being changed: try again when it is".to_owned());
+        }
         let seat = card.seats.get(&have.program.vid);
         match seat.map(|seat| seat.stage) {
             Some(Stage::Coming | Stage::Leaving) => {
@@ -179,7 +185,7 @@ impl Node {
     }
 
     /// Has a network moved to software, where its table is.
-    fn leave(&mut self, name: &str, asked: Option<Asked>) {
+    pub(super) fn leave(&mut self, name: &str, asked: Option<Asked>) {
         let Some(card) = &mut self.card else { return };
         let Some(have) = self.networks.get(name).and_then(|entry| entry.have.clone()) else { return };
         let vid = have.program.vid;
@@ -318,6 +324,7 @@ impl Node {
         } else if failed.is_none() {
             self.place(&name);
         }
+        self.tend_loading();
     }
 
     /// Says to who asked what came of it.
@@ -403,8 +410,10 @@ pub const fn placement(to: SubstrateName) -> Placement {
 /// What a network has decided so far, card and software together; what one hands to the other counts once.
 fn decided(runner: &mut Runner, totals: &TotalsReader, vid: Vid) -> Counters {
     let mut sum = totals.network(vid).map(|totals| totals.outcomes).unwrap_or_default();
-    if let Ok(Some(counted)) = runner.card().read_counters(vid) {
-        for (outcome, count) in counted.iter().filter(|(outcome, _)| outcome.verdict() != Verdict::Punt) {
+    if let Some(counted) = runner.counts(vid) {
+        for (outcome, count) in
+            counted.outcomes.iter().filter(|(outcome, _)| outcome.verdict() != Verdict::Punt)
+        {
             sum.add(outcome, count);
         }
     }

@@ -8,9 +8,9 @@ use hue_planes::{Loss, Verdict};
 use hue_soft::TotalsReader;
 use hue_tables::Vid;
 
-use super::card::CardCounts;
 use super::view::{NetworkView, View};
 use crate::api::{NetworkStats, PortStats, Stats, Timestamp, VirtualPortStats, WorkerStats};
+use hue_card::CardCounts;
 
 /// What the card counted, at one moment; of nothing when there is none.
 #[derive(Default)]

@@ -433,6 +433,17 @@ impl Backend for World {
         })
     }
 
+    async fn images(&self) -> Result<Vec<ImageInfo>, Problem> {
+        self.called();
+        Ok(vec![ImageInfo { name: "default".to_owned(), running: true, ..ImageInfo::default() }])
+    }
+
+    async fn load_image(&self, name: &str, _: LoadImageRequest) -> Result<ImageLoaded, Problem> {
+        self.called();
+        let (image, before) = (name.to_owned(), "default".to_owned());
+        Ok(ImageLoaded { image, before, phases: Vec::new(), duration_us: 1, networks: Vec::new() })
+    }
+
     async fn down(&self, _: DownOptions) -> Result<DownResult, Problem> {
         self.called();
         Ok(DownResult { pid: 4_242, networks: 2 })

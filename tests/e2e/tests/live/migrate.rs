@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hue_e2e::document::all;
 use hue_e2e::lab::Pair;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Daemon, Lab, can_run, until};
+use hue_e2e::{Cli, Daemon, Lab, can_run, images, until};
 use serde_json::Value;
 
 use crate::card::{network, node, runs_on, start};
@@ -260,5 +260,120 @@ fn where_a_network_was_moved_it_is_when_the_daemon_comes_back() {
             is_clean(&migrate(&daemon, blue.name(), "card"));
         }
         runs_on(&daemon, blue.name(), "card");
+    }
+}
+
+#[test]
+fn another_image_is_loaded_while_networks_run() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let pairs: Vec<Pair> = (1..=4).map(|n| lab.pair(&format!("n{n}"), n, n, [0, 1])).collect();
+    let mut documents = vec![node(&lab, "default")];
+    documents.extend(pairs.iter().map(|pair| pair.document.yaml()));
+    // A folder of its own: an image is damaged below.
+    let folder = lab.folder().join("images");
+    std::fs::create_dir(&folder).unwrap();
+    for name in ["default", "tcam3"] {
+        for end in ["so", "json"] {
+            let file = format!("{name}.{end}");
+            std::fs::copy(images::folder(&[name]).join(&file), folder.join(&file)).unwrap();
+        }
+    }
+    let mut cli = Cli::new(&lab);
+    cli.images = Some(folder.clone());
+    let daemon = Daemon::start_with(&lab, &cli, &[]);
+    daemon.cli.apply(&all(&documents), &[]);
+    for pair in &pairs {
+        runs_on(&daemon, pair.name(), "card");
+        pair.warm_up();
+    }
+    let list = daemon.cli.json(&["image", "list"]);
+    let of =
+        |name: &str| list.as_array().unwrap().iter().find(|image| image["name"] == name).unwrap().clone();
+    assert_eq!((&of("default")["running"], &of("tcam3")["running"]), (&true.into(), &false.into()));
+    assert_eq!((&of("tcam3")["planes"], &of("tcam3")["layout"]), (&3.into(), &"tcam".into()), "{list}");
+    assert!(of("tcam3")["checksum"].as_str().is_some_and(|sum| sum.len() == 8), "{list}");
+
+    let before: Vec<Value> = pairs.iter().map(|pair| daemon.cli.stats(pair.name())).collect();
+    let flows: Vec<Flow> = pairs.iter().map(|pair| Flow::start(&pair.left, &pair.right, 400, 100)).collect();
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 100));
+    // A smaller one: three of the four networks come back to the card, as soon as an FPGA would be there again.
+    let began = Instant::now();
+    let loaded = daemon.cli.json(&["image", "load", "tcam3", "--reconfigure-time", "1s"]);
+    assert!(began.elapsed() >= Duration::from_secs(1));
+    assert_eq!((&loaded["image"], &loaded["before"]), (&"tcam3".into(), &"default".into()));
+    let on_card = |loaded: &Value| {
+        let networks = loaded["networks"].as_array().unwrap();
+        networks.iter().filter(|network| network["substrate"] == "card").count()
+    };
+    assert_eq!(on_card(&loaded), 3, "{loaded}");
+    // And back.
+    let loaded = daemon.cli.json(&["image", "load", "default"]);
+    eprintln!("{loaded}");
+    assert_eq!(on_card(&loaded), 3, "{loaded}");
+    assert_eq!(daemon.cli.json(&["get", "nodes"])[0]["card"]["image"], "default");
+    for flow in flows {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+    }
+    for (pair, before) in pairs.iter().zip(before) {
+        let after = daemon.cli.stats(pair.name());
+        assert!(
+            after["forwarded"].as_u64() > before["forwarded"].as_u64().map(|count| count + 400),
+            "{before} {after}"
+        );
+    }
+
+    // What is none, or damaged, changes nothing.
+    let (text, _) = {
+        let output = daemon.cli.run(&["image", "load", "none"]);
+        (output.stderr, output.code)
+    };
+    assert!(text.contains("no image 'none'") && text.contains("tcam3"), "{text}");
+    let whole = std::fs::read(folder.join("tcam3.so")).unwrap();
+    std::fs::remove_file(folder.join("tcam3.so")).unwrap();
+    std::fs::write(folder.join("tcam3.so"), &whole[..whole.len() / 2]).unwrap();
+    let output = daemon.cli.run(&["image", "load", "tcam3"]);
+    assert!(output.code != 0 && output.stderr.contains("damaged"), "{}", output.stderr);
+    let list = daemon.cli.json(&["image", "list"]).to_string();
+    assert!(list.contains("damaged"), "{list}");
+    for pair in &pairs[..3] {
+        assert_eq!(network(&daemon, pair.name())["substrate"], "card");
+        assert_eq!(pair.left.ping(pair.right.address, 2), 2);
+    }
+}
+
+#[test]
+fn a_refusal_names_the_image_that_would_do_and_loads_it_if_asked() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let (red, blue) = two(&lab);
+    let many: Vec<String> = (0..40).map(|n| format!("{{to: 10.200.{n}.0/24, via: 10.1.2.2}}")).collect();
+    let large =
+        red.document.clone().with("routes", &format!("[{}]", many.join(", "))).with("placement", "soft");
+    let documents = [node(&lab, "tcam3"), large.yaml(), blue.document.yaml()];
+    let daemon = start(&lab, &["default", "tcam3"], &documents);
+    runs_on(&daemon, blue.name(), "card");
+    for pair in [&red, &blue] {
+        pair.warm_up();
+    }
+    let flows = [&red, &blue].map(|pair| Flow::start(&pair.left, &pair.right, 500, 100));
+    let (text, code) = refused(&daemon, &[red.name(), "--to", "card"]);
+    assert!(
+        text.contains("route rows") && text.contains("image 'default' would hold it") && code == 4,
+        "{text}"
+    );
+    is_clean(&daemon.cli.json(&["migrate", red.name(), "--to", "card", "--load-image"]));
+    for pair in [&red, &blue] {
+        assert_eq!(network(&daemon, pair.name())["substrate"], "card");
+    }
+    assert_eq!(daemon.cli.json(&["get", "nodes"])[0]["card"]["image"], "default");
+    for flow in flows {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
     }
 }

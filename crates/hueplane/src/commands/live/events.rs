@@ -41,12 +41,14 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::PortDown
         | EventKind::CardDown
         | EventKind::MigrationFailed
+        | EventKind::ImageFailed
         | EventKind::Trouble => RED,
         EventKind::PortFallback | EventKind::Gap | EventKind::Stopping | EventKind::NetworkDeleted => YELLOW,
         EventKind::NetworkRecovered
         | EventKind::PortUp
         | EventKind::CardUp
         | EventKind::Migrated
+        | EventKind::ImageLoaded
         | EventKind::Started => GREEN,
         EventKind::Applied
         | EventKind::Adopted
@@ -54,6 +56,7 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::NetworkCreated
         | EventKind::Placed
         | EventKind::MigrationStarted
+        | EventKind::ImageLoading
         | EventKind::NetworkChanged => BOLD,
     };
     let network = event.network.as_deref().map(|name| format!("{} ", painter.paint(name)));

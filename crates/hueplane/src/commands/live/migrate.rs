@@ -116,7 +116,7 @@ fn text(migration: &Migration, painter: &Painter) -> String {
 }
 
 /// Microseconds, for people.
-fn time(us: u64) -> String {
+pub fn time(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} us"),
         1_000..1_000_000 => format!("{:.1} ms", us as f64 / 1e3),

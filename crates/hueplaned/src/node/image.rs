@@ -1,0 +1,343 @@
+//! The card's image is changed while its networks run.
+//!
+//! Flow (Unnikrishnan §4.1): networks of the card move to software → frames go past the card → a card with the other image
+//! and all networks in software takes its place → networks move back, their tables written from what their namespaces
+//! say. Ports stay open, so that nothing of this is seen by neighbours: there is one receiver, and it stays.
+//! Invariants: an image that cannot be loaded, or cannot hold the networks' frames, changes nothing; no other change is
+//! under way meanwhile.
+
+use std::time::{Duration, Instant};
+
+use hue_card::{Card, Images, Twin, make_live};
+use hue_planes::Adjacency;
+use hue_substrate::{Program, Substrate};
+use tokio::sync::oneshot;
+
+use super::About;
+use super::card::{CardNews, Stage};
+use super::core::{Message, Node};
+use crate::api::{EventKind, ImageInfo, ImageLoaded, MigrationPhase, NetworkPlaced, Problem, ProblemKind};
+
+/// An image that is being loaded.
+pub struct Loading {
+    name: String,
+    before: String,
+    step: Step,
+    began: Instant,
+    phases: Vec<MigrationPhase>,
+    /// Networks that were on the card.
+    networks: Vec<String>,
+    /// The card is away at least so long.
+    away: Duration,
+    failed: Option<String>,
+    reply: oneshot::Sender<Result<ImageLoaded, Problem>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Leave,
+    Swap,
+    Return,
+}
+
+impl Loading {
+    /// Whether networks move back.
+    pub(super) fn returns(&self) -> bool {
+        self.step == Step::Return
+    }
+
+    fn next(&mut self, step: Step) {
+        let name = match self.step {
+            Step::Leave => "leave",
+            Step::Swap => "swap",
+            Step::Return => "return",
+        };
+        let us = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.phases.push(MigrationPhase { name: name.to_owned(), us });
+        (self.step, self.began) = (step, Instant::now());
+    }
+}
+
+/// What to try on images: networks that the card knows, and those that are to run on it, with their tables.
+pub struct Trial {
+    /// Where images are.
+    pub images: Images,
+    /// The image that runs.
+    pub running: String,
+    bare: Vec<Program>,
+    full: Vec<Program>,
+}
+
+impl Trial {
+    /// Another image that can hold all of it.
+    pub fn find(&self) -> Option<String> {
+        self.images
+            .names()
+            .into_iter()
+            .filter(|name| *name != self.running)
+            .find(|name| self.holds(name).is_ok())
+    }
+
+    fn holds(&self, name: &str) -> Result<(), String> {
+        let mut card = start(&self.images, name, &self.bare)?;
+        card.load(&self.full).map_err(|error| error.to_string())
+    }
+}
+
+/// A card with an image, and networks in software on it.
+fn start(images: &Images, name: &str, programs: &[Program]) -> Result<Box<Card<Twin>>, String> {
+    let text = |error: hue_card::CardError| error.to_string();
+    let mut card = Card::new(images.load(name).map_err(text)?.start().map_err(text)?).map_err(text)?;
+    make_live(&mut card).map_err(text)?;
+    card.load_in_software(programs).map_err(|error| error.to_string())?;
+    Ok(Box::new(card))
+}
+
+/// The catalogue: what stands beside the images.
+pub fn catalogue(images: &Images, running: Option<&str>) -> Vec<ImageInfo> {
+    let info = |name: String| {
+        let known = images.describe(&name).map_err(|error| error.to_string());
+        let read = known.and_then(|text| {
+            serde_json::from_str::<ImageInfo>(&text).map_err(|error| format!("its description: {error}"))
+        });
+        let whole = images.check(&name).map_err(|error| error.to_string());
+        let problem = whole.err().or_else(|| read.as_ref().err().cloned());
+        let info = read.unwrap_or_default();
+        let running = running == Some(name.as_str());
+        ImageInfo { name, running, problem, ..info }
+    };
+    images.names().into_iter().map(info).collect()
+}
+
+impl Node {
+    /// Where images are, and the one that runs.
+    pub(super) fn images(&self) -> (Images, Option<String>) {
+        let running = self.card.as_ref().map(|card| card.live.description().name.clone());
+        (self.images.clone(), running)
+    }
+
+    /// What an image must hold for a network to be on the card beside those that are.
+    pub(super) fn trial(&self, name: &str) -> Option<Trial> {
+        let card = self.card.as_ref()?;
+        let (mut bare, mut full) = (Vec::new(), Vec::new());
+        for (other, entry) in &self.networks {
+            let Some(have) = entry.have.as_ref().filter(|have| card.seats.contains_key(&have.program.vid))
+            else {
+                continue;
+            };
+            let program = card.on_card(&have.program);
+            if entry.on_card || other == name {
+                let (hops, routes) = entry.rib.handed_out();
+                let hops: Vec<Adjacency> =
+                    hops.iter().map(|hop| hop.on_port(card.number(hop.port()))).collect();
+                full.push(Program { next_hops: hops, routes, ..program.clone() });
+            }
+            bare.push(program);
+        }
+        let running = card.live.description().name.clone();
+        Some(Trial { images: self.images.clone(), running, bare, full })
+    }
+
+    /// Begins to load an image. The receiver gets what came of it.
+    ///
+    /// # Errors
+    /// `conflict` when there is no card, or something moves; `not_found` when there is no such image.
+    pub(super) fn load_image(
+        &mut self,
+        name: &str,
+        away: Duration,
+    ) -> Result<oneshot::Receiver<Result<ImageLoaded, Problem>>, Problem> {
+        let no = |kind, detail: String| Err(Problem::new(kind, detail));
+        let Some(card) = &self.card else {
+            return no(ProblemKind::Conflict, "there is no card".to_owned());
+        };
+        if self.loading.is_some() {
+            return no(ProblemKind::Conflict, "an image is being loaded already".to_owned());
+        }
+        let moves = |stage: Stage| matches!(stage, Stage::Coming | Stage::Leaving);
+        if card.seats.values().any(|seat| moves(seat.stage)) {
+            return no(ProblemKind::Conflict, "a network moves: try again when it has".to_owned());
+        }
+        let known = self.images.names();
+        if !known.iter().any(|one| one == name) {
+            let have = known.join(", ");
+            return no(ProblemKind::NotFound, format!("no image '{name}': there are {have}"));
+        }
+        if let Err(error) = self.images.check(name) {
+            return no(ProblemKind::InvalidDocuments, error.to_string());
+        }
+        let before = card.live.description().name.clone();
+        let on_card = self.networks.iter().filter(|(_, entry)| entry.on_card);
+        let networks: Vec<String> = on_card.map(|(name, _)| name.clone()).collect();
+        let (reply, answer) = oneshot::channel();
+        self.shared.events.add(
+            EventKind::ImageLoading,
+            About::Node,
+            format!(
+                "image '{name}' is to take the place of '{before}': {} networks go to software",
+                networks.len()
+            ),
+        );
+        self.loading = Some(Loading {
+            name: name.to_owned(),
+            before,
+            step: Step::Leave,
+            began: Instant::now(),
+            phases: Vec::new(),
+            networks: networks.clone(),
+            away,
+            failed: None,
+            reply,
+        });
+        networks.iter().for_each(|name| self.leave(name, None));
+        self.tend_loading();
+        Ok(answer)
+    }
+
+    /// Goes on with an image that is being loaded, when networks have moved.
+    pub(super) fn tend_loading(&mut self) {
+        let (Some(loading), Some(card)) = (&mut self.loading, &self.card) else { return };
+        let moving = |stage: Stage| matches!(stage, Stage::Coming | Stage::Leaving);
+        if card.seats.values().any(|seat| moving(seat.stage)) {
+            return;
+        }
+        match loading.step {
+            Step::Leave if card.seats.values().any(|seat| seat.stage == Stage::Card) => {
+                let why = "a network could not leave the card".to_owned();
+                self.turn_back(why);
+            }
+            Step::Leave => {
+                loading.next(Step::Swap);
+                let programs = self.seated();
+                let (Some(card), sender) = (&self.card, self.sender.clone()) else { return };
+                card.live.tell(move |runner| {
+                    let result = runner.set_bypass(&programs);
+                    let _ = sender.send(Message::Card(CardNews::Bypassed(result)));
+                });
+            }
+            Step::Swap => {}
+            Step::Return => self.loaded_image(),
+        }
+    }
+
+    /// The networks that the card knows, in its own numbers, without tables.
+    fn seated(&self) -> Vec<Program> {
+        let Some(card) = &self.card else { return Vec::new() };
+        let have = self.networks.values().filter_map(|entry| entry.have.as_ref());
+        have.filter(|have| card.seats.contains_key(&have.program.vid))
+            .map(|have| card.on_card(&have.program))
+            .collect()
+    }
+
+    /// Frames go past the card: another one is made.
+    pub(super) fn bypassed(&mut self, result: Result<(), String>) {
+        let Some(loading) = self.loading.as_ref().filter(|loading| loading.step == Step::Swap) else {
+            return;
+        };
+        if let Err(why) = result {
+            return self.turn_back(why);
+        }
+        let (name, away) = (loading.name.clone(), loading.away);
+        let (images, programs, sender) = (self.images.clone(), self.seated(), self.sender.clone());
+        let make = move || {
+            let began = Instant::now();
+            let card = start(&images, &name, &programs);
+            std::thread::sleep(away.saturating_sub(began.elapsed()));
+            let _ = sender.send(Message::Card(CardNews::Image(card)));
+        };
+        if let Err(error) = std::thread::Builder::new().name("hue-image".to_owned()).spawn(make) {
+            self.image_made(Err(error.to_string()));
+        }
+    }
+
+    /// Another card is there, or not: frames go through it, or through the one that was.
+    pub(super) fn image_made(&mut self, result: Result<Box<Card<Twin>>, String>) {
+        let (Some(loading), Some(card)) = (&mut self.loading, &mut self.card) else { return };
+        if loading.step != Step::Swap {
+            return;
+        }
+        let (new, failed) = match result {
+            Ok(mut new) => {
+                let ports = card.live.description().mac_ports;
+                if new.description().mac_ports == ports {
+                    card.live.set_description(new.description().clone());
+                    if let Ok(image) = loading.name.parse() {
+                        card.want.twin.image = image;
+                    }
+                    (Some(*new), None)
+                } else {
+                    (None, Some(format!("it has not {ports} ports as the one that runs")))
+                }
+            }
+            Err(why) => (None, Some(why)),
+        };
+        card.live.tell(move |runner| {
+            // It has as many ports.
+            let before = runner.end_bypass(new).ok().flatten();
+            // It takes its time to go.
+            drop(std::thread::Builder::new().name("hue-image".to_owned()).spawn(move || drop(before)));
+        });
+        match failed {
+            Some(why) => self.turn_back(why),
+            None => {
+                loading.next(Step::Return);
+                self.go_back();
+            }
+        }
+    }
+
+    /// Something failed: networks go back to the card as it is.
+    fn turn_back(&mut self, why: String) {
+        let Some(loading) = &mut self.loading else { return };
+        loading.failed = Some(why);
+        loading.next(Step::Return);
+        self.go_back();
+    }
+
+    fn go_back(&mut self) {
+        let names = self.loading.as_ref().map(|loading| loading.networks.clone()).unwrap_or_default();
+        names.iter().for_each(|name| self.place(name));
+        self.changed = true;
+        self.tend_loading();
+    }
+
+    /// All networks are where they can be.
+    fn loaded_image(&mut self) {
+        let Some(mut loading) = self.loading.take() else { return };
+        loading.next(Step::Return);
+        if let Some(why) = loading.failed {
+            let text =
+                format!("image '{}' was not loaded, '{}' runs on: {why}", loading.name, loading.before);
+            self.shared.events.add(EventKind::ImageFailed, About::Node, text.clone());
+            let _ = loading.reply.send(Err(Problem::new(ProblemKind::Full, text)));
+            return;
+        }
+        let placed = |name: &String| {
+            let entry = self.networks.get(name)?;
+            let substrate = if entry.on_card { hue_card::NAME } else { hue_soft::NAME };
+            let (network, why_soft) = (name.clone(), entry.why_soft.clone());
+            Some(NetworkPlaced { network, substrate: substrate.to_owned(), why_soft })
+        };
+        let networks: Vec<NetworkPlaced> = loading.networks.iter().filter_map(placed).collect();
+        let us: u64 = loading.phases.iter().map(|phase| phase.us).sum();
+        let back = networks.iter().filter(|network| network.substrate == hue_card::NAME).count();
+        let text = format!("the card runs image '{}' after {us} us; {back} networks are on it", loading.name);
+        self.shared.events.add(EventKind::ImageLoaded, About::Node, text);
+        let _ = loading.reply.send(Ok(ImageLoaded {
+            image: loading.name,
+            before: loading.before,
+            phases: loading.phases,
+            duration_us: us,
+            networks,
+        }));
+    }
+
+    /// The card is gone: nothing is loaded any more.
+    pub(super) fn give_up_loading(&mut self, why: &str) {
+        if let Some(loading) = self.loading.take() {
+            let text = format!("image '{}' was not loaded: {why}", loading.name);
+            self.shared.events.add(EventKind::ImageFailed, About::Node, text.clone());
+            let _ = loading.reply.send(Err(Problem::new(ProblemKind::Internal, text)));
+        }
+    }
+}
