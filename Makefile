@@ -7,7 +7,8 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: build ## networks between real hosts on this machine (needs root); ARGS="--networks 50 -o json" and the like
+demo: build ## networks between real hosts on this machine, on a card and in software (needs root); ARGS="--networks 50 -o json" and the like
+	@scripts/images default tcam4
 	@$(if $(filter 0,$(shell id -u)),,sudo) target/release/hueplane demo $(ARGS)
 
 demo-offline: build ## the same planes over shipped captures and tables; no root

@@ -40,7 +40,7 @@ Commands:
   memory    what real tables weigh
   planes    whole packets beside a DPDK loop over net_ring
   tables    all of these
-  live-…    the live system: live-forwarding, live-shares, live-scale, live-isolation, live-soak, live-all (root);
+  live-…    the live system: live-forwarding, live-shares, live-scale, live-isolation, live-migration, live-soak, live-all (root);
             their options: cargo run --release -p hue-bench-live -- --help
   card      the card as its simulated twin: cycles a packet, line rates, latency, speed of the twin
   all       live-all, card, then tables

@@ -13,6 +13,7 @@ mod machine;
 #[allow(dead_code)] // the other benches use all of it
 #[path = "../../src/measure.rs"]
 mod measure;
+mod migration;
 #[allow(dead_code)] // the other benches use all of it
 #[path = "../../src/report.rs"]
 mod report;
@@ -31,13 +32,14 @@ use crate::report::Report;
 const HELP: &str = "\
 Measures the live system beside Linux and Open vSwitch.
 
-Usage: hue-bench-live COMMAND [--quick] [--seconds N] [--rounds N] [--minutes N] [--only TEXT] [--out DIR]
+Usage: hue-bench-live COMMAND [--quick] [--seconds N] [--rounds N] [--minutes N] [--moves N] [--only TEXT] [--out DIR]
 
 Commands:
   live-forwarding  veth to veth: throughput and latency, 64 and 1,500 bytes, 1 and 15 networks
   live-shares      decision 0007: shares before one ring, against a socket for each network
   live-scale       1, 15, 50 and 200 networks: set-up, memory, a change, throughput
   live-isolation   one network floods the ports it shares with 14 others
+  live-migration   networks move between card and software, and the card's image changes, under traffic
   live-soak        minutes under faults
   live-all         all of these
 
@@ -45,6 +47,7 @@ Options:
   --quick      two rounds of half a second, a soak of two minutes
   --seconds N  how long one measurement takes (default: 2)
   --rounds N   interleaved rounds, after one that warms up (default: 7)
+  --moves N    live-migration: round trips (default: 100)
   --minutes N  how long the soak takes (default: 10)
   --only TEXT  live-forwarding: contestants whose names have one of these texts, split by |
   --out DIR    where results go (default: results in the folder above)
@@ -60,6 +63,8 @@ pub struct Settings {
     pub rounds: usize,
     /// How long the soak takes, minutes.
     pub minutes: f64,
+    /// Round trips of a network that moves.
+    pub moves: usize,
     /// Contestants that are measured, by a part of their names; none: all.
     pub only: Vec<String>,
     out: PathBuf,
@@ -68,14 +73,25 @@ pub struct Settings {
 impl Settings {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
         let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results");
-        let mut settings =
-            Self { command: String::new(), seconds: 2.0, rounds: 7, minutes: 10.0, only: Vec::new(), out };
+        let mut settings = Self {
+            command: String::new(),
+            seconds: 2.0,
+            rounds: 7,
+            minutes: 10.0,
+            moves: 100,
+            only: Vec::new(),
+            out,
+        };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             match arg.as_str() {
-                "--quick" => (settings.seconds, settings.rounds, settings.minutes) = (0.5, 2, 2.0),
+                "--quick" => {
+                    (settings.seconds, settings.rounds, settings.minutes) = (0.5, 2, 2.0);
+                    settings.moves = 5;
+                }
                 "--seconds" => settings.seconds = number(&arg, &value()?)?,
                 "--rounds" => settings.rounds = number(&arg, &value()?)?.ceil() as usize,
+                "--moves" => settings.moves = number(&arg, &value()?)?.ceil() as usize,
                 "--minutes" => settings.minutes = number(&arg, &value()?)?,
                 "--only" => settings.only = value()?.split('|').map(str::to_owned).collect(),
                 "--out" => settings.out = value()?.into(),
@@ -96,6 +112,9 @@ impl Settings {
     fn line(&self, command: &str) -> String {
         let more = match command {
             "live-soak" => format!("--minutes {}", self.minutes),
+            "live-migration" => {
+                format!("--seconds {} --rounds {} --moves {}", self.seconds, self.rounds, self.moves)
+            }
             _ => format!("--seconds {} --rounds {}", self.seconds, self.rounds),
         };
         let only = match &self.only[..] {
@@ -115,9 +134,10 @@ fn number(option: &str, text: &str) -> Result<f64, String> {
 /// One command: fills its report, and says what is not as it must be.
 type Run = fn(&Settings, &mut Report) -> Result<(), String>;
 
-const COMMANDS: [(&str, Run); 5] = [
+const COMMANDS: [(&str, Run); 6] = [
     ("live-forwarding", forwarding::run),
     ("live-shares", shares::run),
+    ("live-migration", migration::run),
     ("live-scale", scale::run),
     ("live-isolation", isolation::run),
     ("live-soak", soak::run),

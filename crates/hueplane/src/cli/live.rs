@@ -440,7 +440,8 @@ pub struct Doctor {
 ///
 /// Builds a lab in namespaces of its own: a node with ports p0 to p3 on Linux bridges, and two hosts a network on different
 /// ports; the first two networks have identical addresses. Starts a daemon for it, lets every host ping its peer,
-/// measures three networks with iperf3 at once, lets hosts try to reach other networks, and watches every host for frames
+/// measures three networks with iperf3 at once, moves a network from the card to software and back and changes the card's
+/// image while their hosts talk, lets hosts try to reach other networks, and watches every host for frames
 /// that are not its network's. Removes everything afterwards, also after Ctrl-C; exits with 0 only if all of it held.
 /// Progress goes to standard error, the result to standard output. Needs root, iproute2, ping and iperf3.
 #[derive(Args, Debug)]
@@ -459,6 +460,12 @@ pub struct Demo {
     /// Remove the labs that --keep or a killed demo left, and do nothing else
     #[arg(long, conflicts_with_all = ["keep", "networks"])]
     pub clean: bool,
+    /// Image of the card's simulated twin, which the first four networks run on; the others run in software
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub image: String,
+    /// No card: all networks run in software
+    #[arg(long, conflicts_with = "image")]
+    pub no_card: bool,
     /// How long iperf3 measures
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub seconds: u16,

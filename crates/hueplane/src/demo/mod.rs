@@ -7,6 +7,7 @@
 
 mod daemon;
 mod lab;
+mod moves;
 mod place;
 mod plan;
 mod probe;
@@ -27,8 +28,9 @@ use crate::progress;
 
 use daemon::Daemon;
 use lab::Lab;
+use moves::CardReport;
 use place::Place;
-use plan::Plan;
+use plan::{CARD_MAX, ON_CARD, Plan};
 use probe::{Ping, Pinged};
 use report::Report;
 use watch::Watch;
@@ -71,11 +73,13 @@ pub fn demo(args: &Demo) -> Result<(), Failure> {
         say(&format!("{} left by killed demos: removed", count(swept.labs, "lab")));
     }
     let plan = Plan::new(args.networks);
+    let image = image(args, &plan)?;
     let place = Place::take()?;
     let mut demo = Run {
         args,
         plan: &plan,
         place: &place,
+        image,
         report: Report::new(&plan),
         daemon: None,
         started: Instant::now(),
@@ -104,6 +108,8 @@ struct Run<'a> {
     args: &'a Demo,
     plan: &'a Plan,
     place: &'a Place,
+    /// The image of the card, if there is one.
+    image: Option<String>,
     report: Report,
     daemon: Option<Daemon>,
     started: Instant,
@@ -125,7 +131,12 @@ impl Run<'_> {
             Ok((format!("process {}", daemon.id()), daemon))
         })?;
         let daemon = self.daemon.insert(daemon);
-        step("networks", || networks(daemon, plan, place).map(|text| (text, ())))?;
+        let image = self.image.as_deref();
+        step("networks", || networks(daemon, plan, place, image).map(|text| (text, ())))?;
+        if let Some(image) = image {
+            self.report.card = Some(CardReport { image: image.to_owned(), ..CardReport::default() });
+            step("card", || self.card().map(|text| (text, ())))?;
+        }
         step("routers", || {
             let faults = self.routers(&lab)?;
             let text = format!("{} of {hosts} hosts found theirs", hosts - faults.len());
@@ -134,9 +145,68 @@ impl Run<'_> {
         })?;
         step("ping", || self.ping(&lab).map(|text| (text, ())))?;
         step("iperf3", || self.iperf(&lab).map(|text| (text, ())))?;
+        if self.image.is_some() {
+            step("migration", || self.migrate(&lab).map(|text| (text, ())))?;
+            step("images", || self.images(&lab).map(|text| (text, ())))?;
+        }
         step("isolation", || self.isolation(&lab).map(|text| (text, ())))?;
         step("leaks", || self.leaks(watch).map(|text| (text, ())))?;
         self.routes()
+    }
+
+    /// Waits until networks are on the card that shall be.
+    fn card(&mut self) -> Result<String, Failure> {
+        let Some(daemon) = &self.daemon else { return Ok(String::new()) };
+        let deadline = Instant::now() + SETTLE_MAX;
+        let wanted = ON_CARD.min(self.plan.networks.len());
+        loop {
+            stop::check()?;
+            let networks = daemon.client.networks()?;
+            let on_card: Vec<String> = networks
+                .iter()
+                .filter(|network| network.substrate == "card")
+                .map(|network| network.name.clone())
+                .collect();
+            if on_card.len() == wanted {
+                let soft = networks.len() - wanted;
+                let card = self.report.card.get_or_insert_default();
+                let text = format!("image {}: {} on it, {soft} in software", card.image, on_card.join(", "));
+                card.networks = on_card;
+                return Ok(text);
+            }
+            if Instant::now() > deadline {
+                let why = networks.iter().take(wanted).find_map(|network| network.why_soft.as_deref());
+                let why = why.unwrap_or("the daemon does not say why");
+                return Err(Failure::Broken(format!(
+                    "{} of {wanted} networks are on the card: {why}",
+                    on_card.len()
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// A network moves to software and back.
+    fn migrate(&mut self, lab: &Lab) -> Result<String, Failure> {
+        let (Some(daemon), Some(card)) = (&self.daemon, &mut self.report.card) else {
+            return Ok(String::new());
+        };
+        moves::migrate(daemon, self.plan, lab, card)
+    }
+
+    /// The card runs another image for a moment.
+    fn images(&mut self, lab: &Lab) -> Result<String, Failure> {
+        let (Some(daemon), Some(card)) = (&self.daemon, &mut self.report.card) else {
+            return Ok(String::new());
+        };
+        let images = daemon.client.images()?;
+        let can = |image: &&hueplaned::api::ImageInfo| {
+            !image.running && image.problem.is_none() && image.networks_max as usize >= ON_CARD
+        };
+        match images.iter().find(can) {
+            Some(other) => moves::images(daemon, self.plan, lab, card, &other.name),
+            None => Ok("there is no other image: make images".to_owned()),
+        }
     }
 
     /// Sums up, after the last step or the one that failed.
@@ -252,6 +322,7 @@ impl Run<'_> {
         for row in &mut self.report.networks {
             let network = networks.iter().find(|network| network.name == row.name);
             row.routes = network.map_or(0, |network| network.routes);
+            row.substrate = network.map(|network| network.substrate.clone()).unwrap_or_default();
         }
         Ok(())
     }
@@ -268,9 +339,29 @@ impl Run<'_> {
     }
 }
 
+/// The image of the demo's card; `None` when it is to have no card, or can have none, which is said.
+fn image(args: &Demo, plan: &Plan) -> Result<Option<String>, Failure> {
+    if args.no_card {
+        return Ok(None);
+    }
+    if plan.networks.len() > CARD_MAX {
+        say(&format!("a card knows {CARD_MAX} networks beside one that moves: all run in software"));
+        return Ok(None);
+    }
+    let known = hueplaned::options::images().names();
+    if known.contains(&args.image) {
+        return Ok(Some(args.image.clone()));
+    }
+    if known.is_empty() {
+        say("there is no image for a card (make images): all networks run in software");
+        return Ok(None);
+    }
+    Err(Failure::Usage(format!("--image: no image '{}': there are {}", args.image, known.join(", "))))
+}
+
 /// Gives the daemon its networks and waits until all of them run.
-fn networks(daemon: &Daemon, plan: &Plan, place: &Place) -> Result<String, Failure> {
-    let source = SourceText { name: "demo.yaml".to_owned(), text: plan.documents(&place.node()) };
+fn networks(daemon: &Daemon, plan: &Plan, place: &Place, image: Option<&str>) -> Result<String, Failure> {
+    let source = SourceText { name: "demo.yaml".to_owned(), text: plan.documents(&place.node(), image) };
     let request = ApplyRequest { sources: vec![source], prune: true, ..ApplyRequest::default() };
     daemon.client.apply(&request)?;
     let deadline = Instant::now() + SETTLE_MAX;

@@ -12,6 +12,11 @@ use hue_wire::Mac;
 /// Ports of the node, `p0` to `p3`.
 pub const PORTS: usize = 4;
 
+/// Networks that run on the card, the first ones; the others run in software beside it.
+pub const ON_CARD: usize = 4;
+/// Networks that a card's image knows at most, with one index free for one that moves.
+pub const CARD_MAX: usize = 63;
+
 /// The prefix length of every link.
 pub const LINK_LEN: u8 = 24;
 
@@ -108,14 +113,17 @@ impl Plan {
         self.networks.iter().find(has).map(|network| network.name.as_str())
     }
 
-    /// The Node and Network documents.
-    pub fn documents(&self, node: &str) -> String {
+    /// The Node and Network documents; with a card that runs this image.
+    pub fn documents(&self, node: &str, image: Option<&str>) -> String {
         let mut out =
             format!("apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: {node}}}\nspec:\n  ports:\n");
         for port in 0..PORTS {
             let _ = writeln!(out, "    - {{name: p{port}}}");
         }
-        for network in &self.networks {
+        if let Some(image) = image {
+            let _ = writeln!(out, "  card: {{twin: {{image: {image}}}, ports: [p0, p1, p2, p3]}}");
+        }
+        for (at, network) in self.networks.iter().enumerate() {
             let [r, g, b] = network.colour;
             let _ = write!(
                 out,
@@ -123,6 +131,11 @@ impl Plan {
                  colour: \"#{r:02x}{g:02x}{b:02x}\"\n  plane: {{kind: ipv4}}\n  ports:\n",
                 network.name
             );
+            if image.is_some() {
+                out.truncate(out.len() - "  ports:\n".len());
+                let placement = if at < ON_CARD { "card" } else { "soft" };
+                let _ = writeln!(out, "  placement: {placement}\n  ports:");
+            }
             for (side, host) in ["left", "right"].iter().zip(&network.hosts) {
                 let _ = writeln!(
                     out,
@@ -192,10 +205,13 @@ mod tests {
     fn every_size_is_a_valid_configuration_with_the_twins_on_other_ports() {
         for count in [1, 2, 3, 6, 15, 16, 50, 200] {
             let plan = Plan::new(count);
-            let text = plan.documents("demo");
-            let source = hue_intent::Source { name: "demo.yaml".into(), bytes: text.into_bytes() };
-            let intent = hue_intent::parse(vec![source]).unwrap();
-            assert_eq!(intent.networks.len(), usize::from(count));
+            for image in [None, Some("default")] {
+                let text = plan.documents("demo", image);
+                let source = hue_intent::Source { name: "demo.yaml".into(), bytes: text.into_bytes() };
+                let intent = hue_intent::parse(vec![source]).unwrap();
+                assert_eq!(intent.networks.len(), usize::from(count));
+                assert_eq!(intent.node.spec.card.is_some(), image.is_some());
+            }
             let names: HashSet<&str> = plan.networks.iter().map(|n| n.name.as_str()).collect();
             assert_eq!(names.len(), usize::from(count), "names differ");
             for network in &plan.networks {

@@ -3,6 +3,7 @@
 use anstyle::{RgbColor, Style};
 use serde::Serialize;
 
+use super::moves::CardReport;
 use super::plan::Plan;
 use crate::print::{Align, BOLD, DIM, GREEN, RED, columns, count, grouped, styled};
 
@@ -15,6 +16,9 @@ pub struct Report {
     pub ok: bool,
     /// What did not hold, in words.
     pub failures: Vec<String>,
+    /// The card, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardReport>,
     /// What the whole took, teardown left out.
     pub seconds: f64,
 }
@@ -28,6 +32,8 @@ pub struct Row {
     pub colour: String,
     /// The physical ports it is on.
     pub ports: Vec<String>,
+    /// Where it ran: `card` or `soft`.
+    pub substrate: String,
     /// Routes in its data plane.
     pub routes: u64,
     /// Pings that its hosts sent to each other.
@@ -55,6 +61,7 @@ impl Report {
                 name: network.name.clone(),
                 colour: format!("#{r:02x}{g:02x}{b:02x}"),
                 ports: network.hosts.iter().map(|host| format!("p{}", host.port)).collect(),
+                substrate: String::new(),
                 routes: 0,
                 sent: 0,
                 received: 0,
@@ -66,7 +73,7 @@ impl Report {
             }
         };
         let networks = plan.networks.iter().map(row).collect();
-        Self { networks, ok: false, failures: Vec::new(), seconds: 0.0 }
+        Self { networks, ok: false, failures: Vec::new(), card: None, seconds: 0.0 }
     }
 
     /// Says whether all of it held, and what did not. `measured` networks should have a speed.
@@ -90,6 +97,7 @@ impl Report {
                 fault("iperf3 moved nothing".to_owned());
             }
         }
+        failures.extend(self.card.iter().flat_map(CardReport::faults));
         self.failures.extend(failures);
         self.ok = self.failures.is_empty();
     }
@@ -100,6 +108,7 @@ impl Report {
             ("NETWORK", Align::Left),
             ("COLOUR", Align::Left),
             ("PORTS", Align::Left),
+            ("ON", Align::Left),
             ("ROUTES", Align::Right),
             ("SENT", Align::Right),
             ("RECEIVED", Align::Right),
@@ -143,6 +152,7 @@ impl Row {
             styled(BOLD, &self.name),
             format!("{} {}", styled(colour, "██"), self.colour),
             self.ports.join(" "),
+            self.substrate.clone(),
             grouped(self.routes),
             grouped(self.sent),
             grouped(self.received),

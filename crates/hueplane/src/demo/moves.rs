@@ -1,0 +1,129 @@
+//! The part of the demo that moves networks: one to software and back, and all of the card's around a change of its image,
+//! while their hosts talk.
+
+use std::time::Duration;
+
+use hueplaned::api::{ImageLoaded, LoadImageRequest, MigrateRequest, Migration, SubstrateName};
+use serde::Serialize;
+
+use super::daemon::Daemon;
+use super::lab::Lab;
+use super::plan::{ON_CARD, Plan};
+use super::probe::{self, Ping, Pinged};
+use super::stop;
+use crate::failure::Failure;
+
+/// How hosts talk while their network moves: 400 pings a second.
+const TALK: Ping = Ping { count: 1200, gap: Duration::from_micros(2500), wait: Duration::from_secs(2) };
+/// What is waited before and between moves, so that there is something to compare with.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// What the card did.
+#[derive(Serialize, Debug, Default)]
+pub struct CardReport {
+    /// Image that it runs at first.
+    pub image: String,
+    /// Networks that ran on it.
+    pub networks: Vec<String>,
+    /// A network's move to software and back.
+    pub migrations: Vec<Migration>,
+    /// Another image, and the first one again.
+    pub images: Vec<ImageLoaded>,
+    /// Pings sent meanwhile, by the hosts of networks that moved.
+    pub sent: u64,
+    /// Those of them that were lost.
+    pub lost: u64,
+    /// Answers that came twice.
+    pub doubled: u64,
+}
+
+impl CardReport {
+    fn count(&mut self, pinged: Pinged) {
+        self.sent += pinged.sent;
+        self.lost += pinged.sent.saturating_sub(pinged.received);
+        self.doubled += pinged.doubled;
+    }
+
+    /// What did not hold.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.lost + self.doubled > 0 {
+            let (lost, doubled, sent) = (self.lost, self.doubled, self.sent);
+            faults.push(format!("{lost} pings lost and {doubled} doubled of {sent} while networks moved"));
+        }
+        for moved in &self.migrations {
+            if moved.lost + moved.doubled + moved.reordered > 0 {
+                let (to, lost, doubled, reordered) =
+                    (moved.to.name(), moved.lost, moved.doubled, moved.reordered);
+                let text = format!("{lost} lost, {doubled} doubled, {reordered} reordered");
+                faults.push(format!("network {}: its move to {to}: {text}", moved.network));
+            }
+        }
+        faults
+    }
+}
+
+/// Moves the first network to software and back while its hosts talk.
+pub fn migrate(daemon: &Daemon, plan: &Plan, lab: &Lab, report: &mut CardReport) -> Result<String, Failure> {
+    let (Some(network), Some([left, _])) = (plan.networks.first(), lab.hosts.first()) else {
+        return Ok("there is no network".to_owned());
+    };
+    let peer = network.hosts[1].address;
+    let mut texts = Vec::new();
+    let pinged = std::thread::scope(|scope| {
+        let talk = scope.spawn(move || probe::ping(left, peer, TALK));
+        for to in [SubstrateName::Soft, SubstrateName::Card] {
+            std::thread::sleep(PAUSE);
+            stop::check()?;
+            let moved = daemon.client.migrate(&network.name, &MigrateRequest::new(to))?;
+            texts.push(format!(
+                "{} to {} in {:.1} ms: {} lost, {} doubled, {} reordered",
+                network.name,
+                to.name(),
+                moved.duration_us as f64 / 1e3,
+                moved.lost,
+                moved.doubled,
+                moved.reordered
+            ));
+            report.migrations.push(moved);
+        }
+        talk.join().map_err(|_| Failure::Broken("a ping was not to be waited for".to_owned()))?
+    })?;
+    report.count(pinged);
+    let lost = pinged.sent.saturating_sub(pinged.received);
+    texts.push(format!("{lost} of {} pings lost", pinged.sent));
+    Ok(texts.join("; "))
+}
+
+/// Loads another image and then the first one again while hosts of the card's networks talk.
+pub fn images(
+    daemon: &Daemon,
+    plan: &Plan,
+    lab: &Lab,
+    report: &mut CardReport,
+    other: &str,
+) -> Result<String, Failure> {
+    let hosts: Vec<_> = lab.hosts.iter().zip(&plan.networks).take(ON_CARD).collect();
+    let first = report.image.clone();
+    let mut texts = Vec::new();
+    let pings = std::thread::scope(|scope| {
+        let talk = scope.spawn(|| {
+            probe::all(&hosts, |([left, _], network)| probe::ping(left, network.hosts[1].address, TALK))
+        });
+        for name in [other, &first] {
+            std::thread::sleep(PAUSE);
+            stop::check()?;
+            let loaded = daemon.client.load_image(name, LoadImageRequest::default())?;
+            let back = loaded.networks.iter().filter(|network| network.substrate == "card").count();
+            let ms = loaded.duration_us as f64 / 1e3;
+            texts.push(format!("{name} in {ms:.0} ms, {back} networks on it"));
+            report.images.push(loaded);
+        }
+        talk.join().map_err(|_| Failure::Broken("a ping was not to be waited for".to_owned()))?
+    })?;
+    let sum = pings.into_iter().fold(Pinged::default(), Pinged::plus);
+    report.count(sum);
+    let lost = sum.sent.saturating_sub(sum.received);
+    texts.push(format!("{lost} of {} pings lost", sum.sent));
+    Ok(texts.join("; "))
+}
