@@ -25,7 +25,7 @@ use hue_substrate::wake::{Wake, hurry};
 
 pub use self::runner::{Runner, WAITING_MAX};
 pub use self::totals::{CardCounts, CardTotals, Crossings, LivePortTotals};
-pub use self::transfer::{Order, Phase, Report, Side};
+pub use self::transfer::{Fail, Order, Phase, Report, Side};
 pub use self::witness::{Proof, Seen};
 use crate::card::Card;
 use crate::device::Description;

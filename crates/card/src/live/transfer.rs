@@ -84,6 +84,15 @@ impl Phase {
     }
 }
 
+/// What is to fail; for tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fail {
+    /// A step: the network goes back.
+    Step(Phase),
+    /// The card, while the old way runs empty.
+    Card,
+}
+
 /// What control wants moved.
 pub struct Order {
     /// The network.
@@ -94,8 +103,8 @@ pub struct Order {
     pub watch: Option<(Demux, Duration)>,
     /// How long it may take without these.
     pub limit: Duration,
-    /// A step that is to fail; for tests.
-    pub fail: Option<Phase>,
+    /// What is to fail.
+    pub fail: Option<Fail>,
     /// Called when it has come to its end.
     pub done: Box<dyn FnOnce(Report) + Send>,
 }
@@ -166,6 +175,10 @@ impl Runner {
             Err(error) => {
                 // The card itself no longer works, and all of its networks go to software.
                 transfer.failed = Some(error.clone());
+                transfer.at = match transfer.order.to {
+                    Side::Card => Side::Software,
+                    Side::Software => Side::Card,
+                };
                 transfer.end();
                 Err(error)
             }
@@ -283,6 +296,9 @@ impl Runner {
 
     fn drain(&mut self, transfer: &mut Transfer, now_ns: u64) -> Result<bool, String> {
         self.send_again(transfer, now_ns);
+        if transfer.order.fail == Some(Fail::Card) {
+            return Err("it was asked to fail".to_owned());
+        }
         if transfer.goal == Side::Software && transfer.at == Side::Software && transfer.aside.is_none() {
             // Behind the fence nothing of the network is in the stages that the card had decided.
             if transfer.through_card {
@@ -491,7 +507,7 @@ impl Transfer {
 
     /// Whether this step is to fail, for a test or as the time is over.
     fn wants_fault(&mut self, phase: Phase) -> bool {
-        if self.order.fail != Some(phase) {
+        if self.order.fail != Some(Fail::Step(phase)) {
             return false;
         }
         self.order.fail = None;

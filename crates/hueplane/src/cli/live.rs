@@ -273,6 +273,8 @@ pub enum FailStep {
     Switch,
     /// The old way runs empty.
     Drain,
+    /// The card itself.
+    Card,
 }
 
 /// Where a network can be moved to.

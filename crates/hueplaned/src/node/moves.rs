@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hue_card::{Order, Phase, Report, Runner, Seen, Side};
+use hue_card::{Fail, Order, Phase, Report, Runner, Seen, Side};
 use hue_intent::Placement;
 use hue_planes::ipv4::Outcome;
 use hue_planes::{Adjacency, Counters, Verdict};
@@ -245,9 +245,10 @@ impl Node {
                 limit: request.map_or(LIMIT, |request| ms(request.limit_ms)),
                 fail: fail.and_then(|step| match step {
                     MigrationStep::Prepare => None,
-                    MigrationStep::Aside => Some(Phase::Aside),
-                    MigrationStep::Switch => Some(Phase::Switch),
-                    MigrationStep::Drain => Some(Phase::Drain),
+                    MigrationStep::Aside => Some(Fail::Step(Phase::Aside)),
+                    MigrationStep::Switch => Some(Fail::Step(Phase::Switch)),
+                    MigrationStep::Drain => Some(Fail::Step(Phase::Drain)),
+                    MigrationStep::Card => Some(Fail::Card),
                 }),
                 done: Box::new(move |report| {
                     let moved = Moved { vid, broken, outcome: Ok(report), prepare_ns, asked };
@@ -441,7 +442,7 @@ fn migration(
             kept += count;
         }
     }
-    let prepare = (to == SubstrateName::Card).then(|| ("prepare", prepare_ns));
+    let prepare = (to == SubstrateName::Card).then_some(("prepare", prepare_ns));
     let steps = report.phases.iter().map(|(phase, ns)| (phase.name(), *ns));
     let phases: Vec<MigrationPhase> = prepare
         .into_iter()

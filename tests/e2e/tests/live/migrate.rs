@@ -185,6 +185,35 @@ fn a_move_that_fails_leaves_the_network_where_it_is() {
 }
 
 #[test]
+fn a_card_that_disappears_leaves_its_networks_to_software() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let (red, blue) = two(&lab);
+    let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml()];
+    let daemon = start(&lab, &["default"], &documents);
+    for pair in [&red, &blue] {
+        runs_on(&daemon, pair.name(), "card");
+        pair.warm_up();
+    }
+    // In the midst of a move, too.
+    let (text, _) = refused(&daemon, &[red.name(), "--to", "soft", "--fail", "card"]);
+    assert!(text.contains("asked to fail"), "{text}");
+    let began = Instant::now();
+    for pair in [&red, &blue] {
+        runs_on(&daemon, pair.name(), "soft");
+        until("hosts reach each other", 10, || pair.left.ping(pair.right.address, 1) == 1);
+    }
+    eprintln!("hosts reach each other {:?} after the card was gone", began.elapsed());
+    assert!(daemon.cli.happened("card_down"));
+    let status = &daemon.cli.json(&["get", "nodes"])[0]["status"];
+    assert!(status["problems"].to_string().contains("asked to fail"), "{status}");
+    let (text, _) = refused(&daemon, &[red.name(), "--to", "card"]);
+    assert!(text.contains("no card"), "{text}");
+}
+
+#[test]
 fn a_network_that_the_image_cannot_hold_stays_and_the_others_go_on() {
     if !can_run(&[]) {
         return;

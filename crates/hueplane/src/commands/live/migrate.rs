@@ -27,6 +27,7 @@ pub fn migrate(args: &Migrate, connection: &Connection) -> Result<(), Failure> {
             FailStep::Aside => MigrationStep::Aside,
             FailStep::Switch => MigrationStep::Switch,
             FailStep::Drain => MigrationStep::Drain,
+            FailStep::Card => MigrationStep::Card,
         }),
         ..MigrateRequest::new(to)
     };
