@@ -26,6 +26,7 @@ fn reset_file() -> Vec<u8> {
         (regs::ROUTE_ROWS, 32),
         (regs::LOCAL_ROWS, 32),
         (regs::HOP_ROWS, 32),
+        (regs::OUT_BYTES, 1 << 17),
         (regs::IMAGE_NAME[0], u32::from_le_bytes(*b"file")),
     ];
     for (address, value) in values {

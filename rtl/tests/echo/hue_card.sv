@@ -20,6 +20,7 @@ module hue_card #(
   parameter int unsigned Level1Words = 4096,
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
+  parameter int unsigned OutputBytes = 131072,
   parameter logic [127:0] ImageName = '0
 ) (
   input  logic        clk_i,
@@ -76,7 +77,7 @@ module hue_card #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes),
     .Nets(Nets), .SelectRows(SelectRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows),
     .HopRows(HopRowsHere), .Level0Words(Level0Words), .Level1Words(Level1Words),
-    .Level2Words(Level2Words), .Level3Words(Level3Words), .ImageName(ImageName)
+    .Level2Words(Level2Words), .Level3Words(Level3Words), .OutputBytes(OutputBytes), .ImageName(ImageName)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
