@@ -5,8 +5,8 @@ use std::fmt;
 use super::{CardSite, Demand, Side, Site, TableSite};
 use hue_intent::{Latency, Placement};
 
-/// Words that a route takes in the card's shared memories, as reckoned: most tables need fewer, as equal parts are stored
-/// once. `hueplane table size --encoding dag36` says how many a table takes.
+/// Words that a route takes in the card's shared memories, as reckoned. Tables of routers take about 2 (`labs/tables`), a few
+/// routes far apart up to 12. `hueplane table size --encoding dag36` says how many a table takes (4.5 bytes each).
 const WORDS_PER_ROUTE: u64 = 4;
 /// Words that a network takes there apart from its routes: its first node.
 const WORDS_PER_NETWORK: u64 = 32;

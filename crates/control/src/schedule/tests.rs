@@ -308,6 +308,28 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
     assert_eq!(moved.count(), made.moves.len());
 }
 
+/// The check of the properties sees a network on the wrong side, a core that serves too much, a card that holds too many.
+#[test]
+fn the_check_sees_planted_faults() {
+    let site = site(1, 500, 1);
+    let demands =
+        [demand("a", 900), Demand { placement: Placement::Soft, ..demand("b", 100) }, demand("c", 300)];
+    let made = schedule(&site, &demands, SchedulerKind::Greedy);
+    check(&site, &demands, &made);
+    let plants: [fn(&mut Schedule); 4] = [
+        |made| (made.networks[1].side, made.networks[1].core) = (Side::Card, None),
+        |made| (made.networks[0].side, made.networks[0].core) = (Side::Soft, Some(0)),
+        |made| (made.networks[2].side, made.networks[2].core) = (Side::Card, None),
+        |made| made.networks[2].served_bps += 1,
+    ];
+    for plant in plants {
+        let mut planted = made.clone();
+        plant(&mut planted);
+        let seen = std::panic::catch_unwind(|| check(&site, &demands, &planted));
+        assert!(seen.is_err(), "{planted:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
