@@ -21,8 +21,8 @@ use thiserror::Error;
 
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, Config, DiffRequest, DiffResult, DownOptions, DownResult,
-    EventPage, ExecInfo, Neighbour, NeighbourFilter, Network, Node, Port, Problem, Route, RouteFilter, Stats,
-    Status, Tables, Trace, TraceRequest,
+    EventPage, ExecInfo, Neighbour, NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port,
+    Problem, Route, RouteFilter, Stats, Status, Tables, Trace, TraceRequest,
 };
 use crate::tls::{TlsError, TlsFiles};
 
@@ -217,6 +217,22 @@ impl Client {
     /// See [`Self::status`].
     pub fn tables(&self) -> Result<Tables, ClientError> {
         self.get("/v1/tables", &())
+    }
+
+    /// Where networks run, and why.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn placements(&self) -> Result<Vec<Placement>, ClientError> {
+        self.get("/v1/placements", &())
+    }
+
+    /// Where a scheduler would have networks run.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn plan(&self, query: &PlanQuery) -> Result<Plan, ClientError> {
+        self.get("/v1/plan", query)
     }
 
     /// What was counted, of everything or of one network.
