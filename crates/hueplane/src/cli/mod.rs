@@ -4,6 +4,7 @@
 
 mod lab;
 mod live;
+mod plan;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use clap_complete::Shell;
 
 pub use lab::*;
 pub use live::*;
+pub use plan::*;
 
 use crate::named::{Bytes, NamedFile};
 
@@ -61,6 +63,7 @@ pub enum Command {
     Apply(Apply),
     Get(Get),
     Delete(Delete),
+    Plan(Plan),
     Stats(Stats),
     Events(Events),
     Exec(Exec),

@@ -7,6 +7,7 @@ mod lab;
 mod live;
 mod manual;
 mod packet;
+mod plan;
 mod run;
 mod runner;
 mod table;
@@ -28,6 +29,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Apply(args) => live::apply(args, connection),
         Command::Get(args) => live::get(args, connection),
         Command::Delete(args) => live::delete(args, connection),
+        Command::Plan(args) => plan::plan(args, connection),
         Command::Stats(args) => live::stats(args, connection),
         Command::Events(args) => live::events(args, connection),
         Command::Exec(args) => live::exec(args, connection),
