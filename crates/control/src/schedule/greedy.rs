@@ -3,8 +3,9 @@
 //! Networks of low throughput are packed into software, the least first; one that no core can serve goes to the card, if
 //! it has room. Beside that everything as it is now, with new networks fitted in, is looked at: moves must be worth their
 //! cost.
-//! Source: Unnikrishnan §4.1: "attempts to greedily pack low-throughput virtual networks into [software]. If a network cannot
-//! be executed in a software plane due to bandwidth limitations, it is assigned to a hardware plane."
+//! Source: Unnikrishnan §4.1: "The scheduler attempts to greedily pack low-throughput virtual networks into OpenVZ
+//! containers. If a network cannot be executed in a software plane due to bandwidth limitations, it is assigned to a
+//! hardware plane."
 
 use super::capacity::{CardRoom, fixed};
 use super::serve::{Choice, Cores, by_need, serve};

@@ -1,7 +1,7 @@
 //! The scheduler: which networks are to run on the card, which in software, and why.
 //!
 //! Flow: documents, what the card is, where networks run ([`Site`], [`Demand`]s) → **schedule** → [`Schedule`] → `plan`,
-//! migration. Two ways: [`greedy`] as in the paper, [`exact`] by an integer program; both are pure, and the same input
+//! migration. Two ways: `greedy` as in the paper, `exact` by an integer program; both are pure, and the same input
 //! gives the same result.
 //! Invariants: every network has one place; no capacity is exceeded; a network whose document names its place has it, if
 //! it can; a schedule of what runs as scheduled moves nothing. Table sizes are an estimate: the card has the last word.
