@@ -8,6 +8,7 @@ mod ids;
 mod names;
 mod plan;
 mod routes;
+pub mod schedule;
 
 pub use compile::{Compiled, compile, compile_with};
 pub use error::CompileError;

@@ -50,7 +50,7 @@ pub struct Step {
 /// All steps.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
-    /// The node's own step, when its name or its card differ.
+    /// The node's own step, when its name, its card or its scheduler differ.
     pub node: Option<Step>,
     /// Networks that go; first, as others may need what they held.
     pub deleted: Vec<Step>,
@@ -71,7 +71,7 @@ impl Plan {
 /// What to do to get from `before` to `after`.
 #[must_use]
 pub fn plan(before: &Intent, after: &Intent) -> Plan {
-    let own = |node: &Node| serde_json::json!({"metadata": node.metadata, "spec": {"card": node.spec.card}});
+    let own = |node: &Node| serde_json::json!({"metadata": node.metadata, "spec": {"card": node.spec.card, "scheduler": node.spec.scheduler}});
     let mut changes = Vec::new();
     differences(String::new(), Some(&own(&before.node)), Some(&own(&after.node)), &mut changes);
     let name = after.node.metadata.name.to_string();
@@ -205,5 +205,18 @@ mod tests {
         let weight = &plan.networks[0].changes;
         assert_eq!(weight.len(), 1);
         assert_eq!((weight[0].field.as_str(), &weight[0].after), ("spec.weight", &Some(3.into())));
+    }
+
+    #[test]
+    fn a_scheduler_and_needs_change_in_place() {
+        let before = intent(&[network("a", 1, "")]);
+        let text = NODE.replace("spec:\n", "spec:\n  scheduler: {kind: exact}\n")
+            + &network("a", 1, "  needs: {bandwidth: 5Mbit/s}\n");
+        let after = parse(vec![Source { name: "t".into(), bytes: text.into_bytes() }]).unwrap();
+        let plan = plan(&before, &after);
+        let node = plan.node.unwrap();
+        assert_eq!(node.changes[0].field, "spec.scheduler");
+        assert_eq!((plan.networks[0].verb, plan.ports.len()), (Verb::Change, 0));
+        assert_eq!(plan.networks[0].changes[0].field, "spec.needs");
     }
 }

@@ -14,6 +14,7 @@ mod migration;
 mod network;
 mod node;
 mod packet;
+mod plan;
 mod problem;
 mod routes;
 mod stats;
@@ -40,6 +41,7 @@ pub use node::{Capacity, CardInfo, Config, Health, Node, Port, PortState, Status
 pub use packet::{
     CaptureFilter, CapturedFrame, Change, Direction, InNetwork, NetworkVerdict, Step, Trace, TraceRequest,
 };
+pub use plan::{CapacityUse, Placement, Plan, PlanQuery, PlannedMove, PlannedNetwork, SchedulerName};
 pub use problem::{Finding, Problem, ProblemKind};
 pub use routes::{Neighbour, NeighbourFilter, Route, RouteFilter, RouteKind, TableShare, Tables};
 pub use stats::{NetworkStats, PortStats, Stats, VirtualPortStats, WorkerStats};

@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
     EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour,
-    NeighbourFilter, Network, Node, Port, Problem, Route, RouteFilter, Stats, Status, Tables, Trace,
+    NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, Route, RouteFilter, Stats,
+    Status, Tables, Trace,
 };
 
 /// Pieces of a long list, in order; the list ends with the stream, or with the first problem.
@@ -55,6 +56,10 @@ pub trait Backend: Send + Sync + 'static {
     async fn tables(&self) -> Result<Tables, Problem>;
     /// What was counted: of everything, or of one network alone (then `ports`, `workers` and `unclaimed` are empty).
     async fn stats(&self, network: Option<&str>) -> Result<Stats, Problem>;
+    /// Where networks run and why, in the order of names.
+    async fn placements(&self) -> Result<Vec<Placement>, Problem>;
+    /// Where a scheduler would have them run.
+    async fn plan(&self, query: PlanQuery) -> Result<Plan, Problem>;
     /// All that metrics are made of.
     async fn metrics(&self) -> Result<MetricsSnapshot, Problem>;
 

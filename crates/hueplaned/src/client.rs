@@ -22,8 +22,8 @@ use thiserror::Error;
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, Config, DiffRequest, DiffResult, DownOptions, DownResult,
     EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour,
-    NeighbourFilter, Network, Node, Port, Problem, ProblemKind, Route, RouteFilter, Stats, Status, Tables,
-    Trace, TraceRequest,
+    NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, ProblemKind, Route,
+    RouteFilter, Stats, Status, Tables, Trace, TraceRequest,
 };
 use crate::tls::{TlsError, TlsFiles};
 
@@ -218,6 +218,22 @@ impl Client {
     /// See [`Self::status`].
     pub fn tables(&self) -> Result<Tables, ClientError> {
         self.get("/v1/tables", &())
+    }
+
+    /// Where networks run, and why.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn placements(&self) -> Result<Vec<Placement>, ClientError> {
+        self.get("/v1/placements", &())
+    }
+
+    /// Where a scheduler would have networks run.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn plan(&self, query: &PlanQuery) -> Result<Plan, ClientError> {
+        self.get("/v1/plan", query)
     }
 
     /// What was counted, of everything or of one network.

@@ -109,7 +109,10 @@ async fn serving(
     let (close, closing) = watch::channel(false);
     let listeners = Listeners { unix: Some(unix), tls, ..Listeners::default() };
     let api = tokio::spawn(serve(Arc::new(handle.clone()), listeners, closing));
+    let measured = handle.clone();
+    let measuring = tokio::spawn(async move { measured.measure().await });
     let ended = wait(handle, running).await;
+    measuring.abort();
     close.send_replace(true);
     // It has a limit of its own for what has begun.
     if let Err(error) = api.await {

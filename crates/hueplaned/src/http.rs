@@ -131,6 +131,8 @@ pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Re
         .route("/v1/neighbours", get(read::neighbours))
         .route("/v1/tables", get(read::tables))
         .route("/v1/stats", get(read::stats))
+        .route("/v1/placements", get(read::placements))
+        .route("/v1/plan", get(read::plan))
         .route("/v1/events", get(events::events))
         .route("/v1/capture", get(stream::capture))
         .route("/v1/apply", post(change::apply))

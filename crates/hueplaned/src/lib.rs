@@ -11,6 +11,7 @@ pub mod metrics;
 pub mod node;
 pub mod options;
 mod place;
+pub mod plan;
 pub mod store;
 pub mod tls;
 

@@ -79,7 +79,7 @@ async fn no_answer_to_a_tenant_shows_another_network() {
         };
         let (status, text) = api.text(red(), operation.method.as_str(), &path, body.as_ref()).await;
         assert!(!shows_blue(&text), "{} {path}: {text}", operation.method);
-        let may = !matches!(operation.right, Right::Delete | Right::Rule);
+        let may = !matches!(operation.right, Right::Oversee | Right::Delete | Right::Rule);
         assert_eq!(status == StatusCode::FORBIDDEN, !may, "{} {path}: {status} {text}", operation.method);
         if may && operation.right != Right::Known {
             assert_eq!(status, StatusCode::OK, "{path}: {text}");
@@ -235,6 +235,7 @@ async fn each_role_may_what_it_should() {
     let down = json!({});
     for (method, path, body, allowed) in [
         ("GET", "/v1/networks", None, "viewer operator admin"),
+        ("GET", "/v1/plan?scheduler=exact&from_traffic=true", None, "viewer operator admin"),
         ("GET", "/v1/networks/red/exec", None, "operator admin"),
         ("GET", "/v1/capture?count=0", None, "operator admin"),
         ("POST", "/v1/apply", Some(&sources), "operator admin"),

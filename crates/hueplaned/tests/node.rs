@@ -10,7 +10,9 @@ use hue_host::control::{ControlNamespace, Owner};
 use hue_host::links::Links;
 use hue_host::netns::{self, Namespace};
 use hue_soft::LiveConfig;
-use hueplaned::api::{ApplyRequest, EventKind, NetworkState, PortState, ProblemKind, SourceText, Verb};
+use hueplaned::api::{
+    ApplyRequest, EventKind, NetworkState, PlanQuery, PortState, ProblemKind, SchedulerName, SourceText, Verb,
+};
 use hueplaned::backend::Backend;
 use hueplaned::node::{self, NodeHandle, Running};
 use hueplaned::options::images;
@@ -186,6 +188,43 @@ fn applying_twice_is_nothing_and_a_change_touches_one_network() {
     assert_eq!(lab.interfaces("b"), before);
     let page = lab.node().events_since(events, 10_000);
     assert!(page.events.iter().all(|event| event.network.as_deref() != Some("b")), "{page:?}");
+}
+
+#[test]
+fn placements_say_since_when_and_plans_what_should_be() {
+    let Some(lab) = Lab::new() else { return };
+    let before = hueplaned::api::Timestamp::now();
+    let node = NODE.replace("spec: {", "spec: {scheduler: {kind: exact, soft: {bandwidth: 300Mbit/s}}, ");
+    let needs = |mbps: u32| format!("  needs: {{bandwidth: {mbps}Mbit/s}}\n");
+    lab.apply(&(node + &network("a", 1, &needs(400)) + &network("b", 2, "  placement: soft\n")));
+    let placements = || lab.runtime.block_on(lab.node().placements()).unwrap();
+    let first = placements();
+    assert_eq!(first.iter().map(|one| one.network.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(first.iter().all(|one| one.substrate == "soft" && one.since >= before), "{first:?}");
+    assert_eq!((first[0].placement.as_str(), first[1].placement.as_str()), ("auto", "soft"));
+    assert_eq!(first[0].why.as_deref(), Some("core 0 serves 300 Mbit/s of its 400 Mbit/s"));
+    assert_eq!(first[0].why_not.as_deref(), Some("the node has no card"));
+    assert_eq!(first[1].why.as_deref(), Some("it asks for no bandwidth"));
+
+    let plan = |query: PlanQuery| lab.runtime.block_on(lab.node().plan(query)).unwrap();
+    let asked = plan(PlanQuery::default());
+    assert_eq!(
+        (asked.scheduler, asked.needed_bps, asked.served_bps),
+        (SchedulerName::Exact, 400_000_000, 300_000_000)
+    );
+    assert!(asked.moves.is_empty() && asked.note.is_none(), "{asked:?}");
+    assert_eq!(asked.networks[0].now.as_deref(), Some("soft"));
+    let measured = PlanQuery { scheduler: Some(SchedulerName::Greedy), from_traffic: true };
+    let measured = plan(measured);
+    assert_eq!((measured.scheduler, measured.needed_bps), (SchedulerName::Greedy, 400_000_000));
+    assert!(measured.note.is_some_and(|note| note.contains("2 of the networks")), "nothing was measured yet");
+
+    // What does not move keeps its time; one that went is forgotten.
+    lab.apply(&network("a", 1, &needs(100)));
+    lab.runtime.block_on(lab.node().delete_network("b")).unwrap();
+    until("b is gone", || placements().len() == 1);
+    assert_eq!(placements()[0].since, first[0].since);
+    assert_eq!(placements()[0].why.as_deref(), Some("core 0 serves its 100 Mbit/s"));
 }
 
 #[test]

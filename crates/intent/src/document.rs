@@ -15,6 +15,7 @@ use crate::decode::Cursor;
 use crate::error::one_of;
 use crate::limits;
 use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
+use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 use crate::types::{
     ApiVersion, Bucket, Colour, InterfaceAddress, Metadata, Name, Neighbour, NetworkPort, NetworkSpec,
     NodePort, NodeSpec, Plane, RateLimit, Route, Select, Target,
@@ -27,6 +28,7 @@ const PREFIX: &str = "an IPv4 prefix such as 10.9.0.0/16";
 const INTERFACE: &str = "an IPv4 address with the length of its link's prefix, such as 10.1.0.1/24";
 const INTERFACE_NAME: &str = "the name of a Linux interface: 1 to 15 visible characters, no '/' or ':'";
 const MEMORY: &str = "an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi";
+const BANDWIDTH: &str = "a bandwidth from 1kbit/s to 1000Gbit/s, such as 200Mbit/s";
 const COLOUR: &str = "a colour such as \"#d62728\"";
 
 /// A value with its place; no value when it was faulty, which is reported then.
@@ -57,6 +59,8 @@ pub(crate) struct NodeDraft<'t> {
     pub(crate) name: Option<Name>,
     pub(crate) ports: Items<'t, NodePort>,
     pub(crate) card: Option<CardDraft<'t>>,
+    /// `None` when it was faulty.
+    pub(crate) scheduler: Option<Option<Scheduler>>,
 }
 
 /// The card of a node.
@@ -76,6 +80,7 @@ pub(crate) struct NetworkDraft<'t> {
     pub(crate) vid: Option<Vid>,
     pub(crate) plane: Option<Plane>,
     pub(crate) placement: Option<Placement>,
+    pub(crate) needs: Option<Needs>,
     pub(crate) select: Option<Select>,
     pub(crate) ports: Items<'t, NetworkPort>,
     pub(crate) routes: Items<'t, Route>,
@@ -94,6 +99,7 @@ impl NetworkDraft<'_> {
             vid: self.vid,
             plane: self.plane?,
             placement: self.placement?,
+            needs: self.needs,
             select: self.select?,
             ports: self.ports.take()?,
             routes: self.routes.take()?,
@@ -114,7 +120,8 @@ impl NodeDraft<'_> {
             Some(card) => Some(Card { twin: card.twin?, ports: card.ports.take()? }),
             None => None,
         };
-        Some((Metadata { name: self.name? }, NodeSpec { ports: self.ports.take()?, card }))
+        let spec = NodeSpec { ports: self.ports.take()?, card, scheduler: self.scheduler? };
+        Some((Metadata { name: self.name? }, spec))
     }
 }
 
@@ -145,12 +152,14 @@ fn metadata(at: &Cursor<'_>) -> Option<Name> {
 fn node(at: Cursor<'_>) -> NodeDraft<'_> {
     let name = metadata(&at);
     let spec = at.required("spec", "a mapping with ports");
-    let spec = spec.filter(|spec| spec.mapping(&["ports", "card"]).is_some());
+    let spec = spec.filter(|spec| spec.mapping(&["ports", "card", "scheduler"]).is_some());
     let list = "a list of ports";
     let ports = spec.as_ref().and_then(|spec| spec.required("ports", list));
     let ports = ports.map(|at| items(at, limits::NODE_PORTS_MAX, list, node_port));
-    let card = spec.and_then(|spec| spec.field("card")).map(|at| card(&at));
-    NodeDraft { name, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }), card, at }
+    let card = spec.as_ref().and_then(|spec| spec.field("card")).map(|at| card(&at));
+    let scheduler = spec.map_or(Some(None), |spec| optional(&spec, "scheduler", scheduler));
+    let ports = ports.unwrap_or(Items { list: Vec::new(), complete: false });
+    NodeDraft { name, ports, card, scheduler, at }
 }
 
 fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
@@ -166,17 +175,45 @@ fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
     CardDraft { twin, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }) }
 }
 
+fn scheduler(at: &Cursor<'_>) -> Option<Scheduler> {
+    at.mapping(&["kind", "soft", "card_bandwidth", "move_cost"])?;
+    let kind = optional(at, "kind", |at| {
+        let name = at.word(&SchedulerKind::ALL.map(SchedulerKind::name))?;
+        SchedulerKind::ALL.into_iter().find(|kind| kind.name() == name)
+    });
+    let soft = optional(at, "soft", |at| {
+        at.mapping(&["cores", "bandwidth"])?;
+        let cores = optional(at, "cores", |at| at.number(1, limits::FORWARDING_CORES_MAX, ""));
+        let bandwidth = optional(at, "bandwidth", bandwidth);
+        Some(SoftCapacity { cores: cores?, bandwidth: bandwidth? })
+    });
+    let card_bandwidth = optional(at, "card_bandwidth", bandwidth);
+    let move_cost = optional(at, "move_cost", bandwidth);
+    Some(Scheduler {
+        kind: kind?.unwrap_or_default(),
+        soft: soft?.unwrap_or_default(),
+        card_bandwidth: card_bandwidth?,
+        move_cost: move_cost?,
+    })
+}
+
+fn bandwidth(at: &Cursor<'_>) -> Option<Bandwidth> {
+    at.parse(BANDWIDTH)
+}
+
 fn node_port(at: &Cursor<'_>) -> Option<NodePort> {
-    at.mapping(&["name", "mtu", "interface", "driver"])?;
+    at.mapping(&["name", "mtu", "interface", "driver", "bandwidth"])?;
     let name = at.required("name", NAME).and_then(|name| name.parse::<Name>(NAME));
     let mtu = optional(at, "mtu", mtu);
     let interface = optional(at, "interface", |at| at.parse::<InterfaceName>(INTERFACE_NAME));
     let driver = optional(at, "driver", driver);
+    let bandwidth = optional(at, "bandwidth", bandwidth);
     Some(NodePort {
         name: name?,
         mtu: mtu?.unwrap_or(limits::MTU_DEFAULT),
         interface: interface?,
         driver: driver?.unwrap_or_default(),
+        bandwidth: bandwidth?,
     })
 }
 
@@ -218,11 +255,12 @@ fn optional<'t, T>(
     }
 }
 
-const NETWORK_FIELDS: [&str; 12] = [
+const NETWORK_FIELDS: [&str; 13] = [
     "colour",
     "vid",
     "plane",
     "placement",
+    "needs",
     "select",
     "ports",
     "routes",
@@ -246,6 +284,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
             vid: None,
             plane: None,
             placement: None,
+            needs: None,
             select: None,
             ports: Items { list: Vec::new(), complete: false },
             routes: Items::EMPTY,
@@ -269,6 +308,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         vid: optional(&spec, "vid", vid).flatten(),
         plane: spec.required("plane", "a mapping with kind").and_then(|at| plane(&at)),
         placement: optional(&spec, "placement", placement).map(Option::unwrap_or_default),
+        needs: optional(&spec, "needs", needs).flatten(),
         select: optional(&spec, "select", select).map(Option::unwrap_or_default),
         ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }),
         routes: routes.unwrap_or(Items::EMPTY),
@@ -310,6 +350,24 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
 fn placement(at: &Cursor<'_>) -> Option<Placement> {
     let name = at.word(&Placement::ALL.map(Placement::name))?;
     Placement::ALL.into_iter().find(|placement| placement.name() == name)
+}
+
+fn needs(at: &Cursor<'_>) -> Option<Needs> {
+    let before = at.faults();
+    at.mapping(&["bandwidth", "latency", "routes"])?;
+    let bandwidth = optional(at, "bandwidth", bandwidth);
+    let latency = optional(at, "latency", |at| {
+        let name = at.word(&Latency::ALL.map(Latency::name))?;
+        Latency::ALL.into_iter().find(|latency| latency.name() == name)
+    });
+    let routes =
+        optional(at, "routes", |at| at.number(1, u32::try_from(limits::ROUTES_MAX).unwrap_or(u32::MAX), ""));
+    let needs = Needs { bandwidth: bandwidth?, latency: latency?, routes: routes? };
+    if needs == Needs::default() && at.faults() == before {
+        at.fault("no need", "bandwidth, latency or routes", None);
+        return None;
+    }
+    Some(needs)
 }
 
 fn network_port(at: &Cursor<'_>) -> Option<NetworkPort> {

@@ -174,9 +174,9 @@ pub(crate) fn did_you_mean<'k>(text: &str, known: impl IntoIterator<Item = &'k s
     name.map(|name| format!("did you mean \"{name}\"?"))
 }
 
-/// `a, b or c` of at most 12 entries.
+/// `a, b or c` of at most 16 entries.
 pub(crate) fn one_of<'k>(known: impl IntoIterator<Item = &'k str>) -> String {
-    const SHOWN_MAX: usize = 12;
+    const SHOWN_MAX: usize = 16;
     let known: Vec<&str> = known.into_iter().collect();
     match known.as_slice() {
         [] => "none".to_owned(),

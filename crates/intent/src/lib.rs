@@ -12,6 +12,7 @@ pub mod limits;
 mod links;
 mod live;
 mod load;
+mod needs;
 mod schema;
 mod types;
 mod validate;
@@ -24,6 +25,7 @@ pub use live::{
     Cores, InterfaceName, InterfaceNameError, Memory, MemoryError, PortDriver, PuntLimit, Resources,
 };
 pub use load::{Intent, STDIN, Source, load, parse};
+pub use needs::{Bandwidth, BandwidthError, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 pub use schema::{schema, schema_text};
 pub use types::{
     ApiVersion, Bucket, Colour, ColourError, InterfaceAddress, Metadata, Name, NameError, Neighbour, Network,

@@ -6,7 +6,7 @@
 pub const FILE_BYTES_MAX: usize = 64 << 20;
 /// Deepest nesting of lists and mappings; a valid document needs 6.
 pub const DEPTH_MAX: usize = 32;
-/// Most fields of one mapping; a valid one has at most 11.
+/// Most fields of one mapping; a valid one has at most 13.
 pub const KEYS_MAX: usize = 256;
 /// Most YAML values (scalars, lists, mappings, aliases) in one file.
 pub const VALUES_MAX: usize = 8_000_000;
@@ -40,6 +40,10 @@ pub const MTU_DEFAULT: u16 = 1_500;
 pub const WEIGHT_MAX: u16 = 1_000;
 /// Highest rate and deepest burst, packets or bits: 40 bits in the meter.
 pub const RATE_MAX: u64 = hue_planes::Rate::MAX;
+/// Least bandwidth, bits a second.
+pub const BANDWIDTH_BPS_MIN: u64 = 1_000;
+/// Most cores that a scheduler reckons with.
+pub const FORWARDING_CORES_MAX: u16 = 256;
 /// Longest name of a Linux interface, characters: `IFNAMSIZ` less the zero at its end.
 pub const INTERFACE_CHARS_MAX: usize = 15;
 /// Packets a second that a network's namespace gets when its document does not say.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::limits;
 use crate::live::InterfaceName;
+use crate::needs::Bandwidth;
 use crate::types::{Colour, InterfaceAddress, Name, Neighbour, Network, NetworkPort, Node, NodePort, Route};
 
 /// Where the schema says it lives.
@@ -105,6 +106,14 @@ pub(crate) fn processes(_: &mut SchemaGenerator) -> Schema {
     range(1, limits::PROCESSES_MAX.into())
 }
 
+pub(crate) fn expected_routes(_: &mut SchemaGenerator) -> Schema {
+    range(1, limits::ROUTES_MAX as u64)
+}
+
+pub(crate) fn forwarding_cores(_: &mut SchemaGenerator) -> Schema {
+    range(1, limits::FORWARDING_CORES_MAX.into())
+}
+
 pub(crate) fn cores(_: &mut SchemaGenerator) -> Schema {
     let cores = |thousandths: u32| f64::from(thousandths) / 1000.0;
     json_schema!({
@@ -122,6 +131,12 @@ pub(crate) fn memory(_: &mut SchemaGenerator) -> Schema {
 /// Resources name one at least.
 pub(crate) fn some_resource(schema: &mut Schema) {
     let any = json!([{"required": ["cpu"]}, {"required": ["memory"]}, {"required": ["processes"]}]);
+    schema.insert("anyOf".to_owned(), any);
+}
+
+/// Needs name one at least.
+pub(crate) fn some_need(schema: &mut Schema) {
+    let any = json!([{"required": ["bandwidth"]}, {"required": ["latency"]}, {"required": ["routes"]}]);
     schema.insert("anyOf".to_owned(), any);
 }
 
@@ -219,6 +234,16 @@ text_schema!(
     Colour,
     "Colour",
     json_schema!({"type": "string", "pattern": "^#[0-9a-fA-F]{6}$", "examples": ["#d62728"]})
+);
+text_schema!(
+    Bandwidth,
+    "Bandwidth",
+    json_schema!({
+        "type": "string",
+        "description": "Bits of frames a second, from 1kbit/s to 1000Gbit/s.",
+        "pattern": "^([1-9][0-9]{0,8}k|[1-9][0-9]{0,5}M|[1-9][0-9]{0,2}G|1000G|1000000M|1000000000k)bit/s$",
+        "examples": ["200Mbit/s"],
+    })
 );
 text_schema!(
     InterfaceAddress,

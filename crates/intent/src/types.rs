@@ -19,6 +19,7 @@ use serde::{Serialize, Serializer};
 use crate::card::{Card, Placement};
 use crate::limits;
 use crate::live::{InterfaceName, PortDriver, PuntLimit, Resources};
+use crate::needs::{Bandwidth, Needs, Scheduler};
 use crate::schema;
 
 /// Version of the document format.
@@ -85,6 +86,10 @@ pub struct NodeSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Card>")]
     pub card: Option<Card>,
+    /// How the node decides where networks run that leave it to the node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<Scheduler>")]
+    pub scheduler: Option<Scheduler>,
 }
 
 /// A physical port of a node.
@@ -104,13 +109,23 @@ pub struct NodePort {
     #[serde(skip_serializing_if = "PortDriver::is_default")]
     #[schemars(default)]
     pub driver: PortDriver,
+    /// What the link carries each way, for the scheduler; without it as much as comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<Bandwidth>")]
+    pub bandwidth: Option<Bandwidth>,
 }
 
 impl NodePort {
     /// A port that says nothing but its name.
     #[must_use]
     pub fn new(name: Name) -> Self {
-        Self { name, mtu: limits::MTU_DEFAULT, interface: None, driver: PortDriver::default() }
+        Self {
+            name,
+            mtu: limits::MTU_DEFAULT,
+            interface: None,
+            driver: PortDriver::default(),
+            bandwidth: None,
+        }
     }
 
     /// Name of its Linux interface. Longer than the kernel allows when the port's name is, and no interface is given.
@@ -161,6 +176,10 @@ pub struct NetworkSpec {
     #[serde(skip_serializing_if = "Placement::is_default")]
     #[schemars(default)]
     pub placement: Placement,
+    /// What the network needs; where networks leave their place to the node, it looks at that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<Needs>")]
+    pub needs: Option<Needs>,
     /// How frames find this network.
     #[serde(skip_serializing_if = "Select::is_default")]
     #[schemars(default)]

@@ -106,7 +106,7 @@ fn shape_of_a_document() {
 fn unknown_fields_with_a_suggestion() {
     assert_eq!(
         one("  colour:", "  color:"),
-        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, placement, select, ports, routes, neighbours, weight, rate_limit, punt_limit or resources (did you mean \"colour\"?)"
+        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, placement, needs, select, ports, routes, neighbours, weight, rate_limit, punt_limit or resources (did you mean \"colour\"?)"
     );
     assert_eq!(
         one("{name: left,  port:", "{nmae: x, name: left,  port:"),
@@ -525,6 +525,85 @@ fn resources() {
     assert_eq!(
         resources("{processes: 4194305}"),
         "a.yaml:14:26: spec.resources.processes: found 4194305, expected a whole number from 1 to 4194304"
+    );
+}
+
+#[test]
+fn needs() {
+    let needs = |text: &str| one("  weight: 1", &format!("  needs: {text}"));
+    assert_eq!(needs("{}"), "a.yaml:14:10: spec.needs: found no need, expected bandwidth, latency or routes");
+    for (bandwidth, shown) in [
+        ("0Mbit/s", "\"0Mbit/s\""),
+        ("200", "200"),
+        ("200M", "\"200M\""),
+        ("1.5Gbit/s", "\"1.5Gbit/s\""),
+        ("1001Gbit/s", "\"1001Gbit/s\""),
+        ("-1Mbit/s", "\"-1Mbit/s\""),
+        ("[]", "a list"),
+    ] {
+        let hint = if shown == "200" { " (write \"200\" with quotes if it is meant)" } else { "" };
+        let expected = "expected a bandwidth from 1kbit/s to 1000Gbit/s, such as 200Mbit/s";
+        let error = format!("a.yaml:14:22: spec.needs.bandwidth: found {shown}, {expected}{hint}");
+        assert_eq!(needs(&format!("{{bandwidth: {bandwidth}}}")), error);
+    }
+    assert_eq!(
+        needs("{latency: lowest}"),
+        "a.yaml:14:20: spec.needs.latency: found \"lowest\", expected normal or low (did you mean \"low\"?)"
+    );
+    assert_eq!(
+        needs("{routes: 0}"),
+        "a.yaml:14:19: spec.needs.routes: found 0, expected a whole number from 1 to 2000000"
+    );
+    assert_eq!(
+        needs("{routes: 2000001}"),
+        "a.yaml:14:19: spec.needs.routes: found 2000001, expected a whole number from 1 to 2000000"
+    );
+    assert_eq!(
+        needs("{bandwith: 1Mbit/s}"),
+        "a.yaml:14:11: spec.needs.bandwith: found an unknown field, expected bandwidth, latency or routes (did you mean \"bandwidth\"?)"
+    );
+}
+
+#[test]
+fn schedulers() {
+    let scheduler = |text: &str| errors(&[&format!("{NODE}  scheduler: {text}\n")]);
+    assert_eq!(scheduler("{}"), [""; 0]);
+    let bandwidth = "expected a bandwidth from 1kbit/s to 1000Gbit/s, such as 200Mbit/s";
+    for (text, expected) in [
+        (
+            "[]",
+            "a.yaml:6:14: spec.scheduler: found a list, expected a mapping with kind, soft, card_bandwidth, move_cost",
+        ),
+        ("{kind: best}", "a.yaml:6:21: spec.scheduler.kind: found \"best\", expected greedy or exact"),
+        (
+            "{soft: {cores: 0}}",
+            "a.yaml:6:29: spec.scheduler.soft.cores: found 0, expected a whole number from 1 to 256",
+        ),
+        (
+            "{soft: {cores: 257}}",
+            "a.yaml:6:29: spec.scheduler.soft.cores: found 257, expected a whole number from 1 to 256",
+        ),
+        (
+            "{soft: {bandwith: 1Gbit/s}}",
+            "a.yaml:6:22: spec.scheduler.soft.bandwith: found an unknown field, expected cores or bandwidth (did you mean \"bandwidth\"?)",
+        ),
+        (
+            "{card_bandwidth: 10G}",
+            &format!("a.yaml:6:31: spec.scheduler.card_bandwidth: found \"10G\", {bandwidth}"),
+        ),
+        (
+            "{move_cost: 0kbit/s}",
+            &format!("a.yaml:6:26: spec.scheduler.move_cost: found \"0kbit/s\", {bandwidth}"),
+        ),
+    ] {
+        assert_eq!(scheduler(text), [expected], "{text}");
+    }
+    let port = NODE.replace("mtu: 1400", "bandwidth: 10");
+    assert_eq!(
+        errors(&[&port]),
+        [format!(
+            "a.yaml:5:45: spec.ports[1].bandwidth: found 10, {bandwidth} (write \"10\" with quotes if it is meant)"
+        )]
     );
 }
 

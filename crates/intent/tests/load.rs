@@ -4,7 +4,9 @@
 mod common;
 
 use common::{NODE, RED, errors, load, network, red_with};
-use hue_intent::{Cores, Intent, Links, PortDriver, Select, Source, Target, limits, parse};
+use hue_intent::{
+    Cores, Intent, Latency, Links, PortDriver, SchedulerKind, Select, Source, Target, limits, parse,
+};
 use hue_planes::Kind;
 use serde_json::Value;
 
@@ -52,6 +54,35 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(spec.resources, None);
     let port = &intent.node.spec.ports[0];
     assert_eq!((port.mtu, port.driver, port.interface()), (limits::MTU_DEFAULT, PortDriver::Auto, "p0"));
+}
+
+#[test]
+fn needs_and_schedulers_load_and_are_written_out() {
+    let node = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: n}\nspec:\n  ports: [{name: p0, bandwidth: 10Gbit/s}]\n  \
+                scheduler: {kind: exact, soft: {cores: 2, bandwidth: 1000Mbit/s}, card_bandwidth: 20Gbit/s, move_cost: 5Mbit/s}\n";
+    let more = "  needs: {bandwidth: 200Mbit/s, latency: low, routes: 1000}\n";
+    let intent = load(&[node, &network("a", &[], more), &network("b", &[], "")]).unwrap();
+    let needs = intent.networks[0].spec.needs.clone().unwrap();
+    assert_eq!(needs.bandwidth.unwrap().bps(), 200_000_000);
+    assert_eq!((needs.latency, needs.routes), (Some(Latency::Low), Some(1000)));
+    assert_eq!(intent.networks[1].spec.needs, None);
+    assert_eq!(intent.node.spec.ports[0].bandwidth.unwrap().bps(), 10_000_000_000);
+    let scheduler = intent.node.spec.scheduler.clone().unwrap();
+    assert_eq!((scheduler.kind, scheduler.soft.cores), (SchedulerKind::Exact, Some(2)));
+    let texts: Vec<String> = [
+        serde_json::to_string(&intent.node).unwrap(),
+        serde_json::to_string(&intent.networks[0]).unwrap(),
+        serde_json::to_string(&intent.networks[1]).unwrap(),
+    ]
+    .into();
+    assert!(texts[0].contains(r#""soft":{"cores":2,"bandwidth":"1Gbit/s"}"#), "{}", texts[0]);
+    assert!(
+        texts[1].contains(r#""needs":{"bandwidth":"200Mbit/s","latency":"low","routes":1000}"#),
+        "{}",
+        texts[1]
+    );
+    assert!(!texts[2].contains("needs"), "{}", texts[2]);
+    assert_eq!(load(&texts.iter().map(String::as_str).collect::<Vec<_>>()).unwrap(), intent);
 }
 
 #[test]

@@ -68,6 +68,11 @@ fn schema_and_reader_agree() {
         ("/spec/resources", Some(json!({"cpu": 0.01}))),
         ("/spec/resources", Some(json!({"cpu": 1024, "memory": "4Mi", "processes": 1}))),
         ("/spec/resources", Some(json!({"memory": "1024Gi", "processes": 4_194_304}))),
+        ("/spec/needs", Some(json!({"bandwidth": "1kbit/s"}))),
+        ("/spec/needs", Some(json!({"bandwidth": "1000Gbit/s", "latency": "low", "routes": 2_000_000}))),
+        ("/spec/needs", Some(json!({"bandwidth": "1000000Mbit/s"}))),
+        ("/spec/needs", Some(json!({"bandwidth": "1000000000kbit/s"}))),
+        ("/spec/needs", Some(json!({"latency": "normal"}))),
         ("/spec/routes", Some(json!(null))),
         ("/spec/routes/0", Some(json!({"to": "0.0.0.0/0", "port": "left"}))),
         ("/spec/select", Some(json!({"by": "port"}))),
@@ -134,6 +139,15 @@ fn schema_and_reader_agree() {
         ("/spec/resources", Some(json!({"memory": 268_435_456}))),
         ("/spec/resources", Some(json!({"processes": 0}))),
         ("/spec/resources", Some(json!({"disk": "1Gi"}))),
+        ("/spec/needs", Some(json!({}))),
+        ("/spec/needs", Some(json!(null))),
+        ("/spec/needs", Some(json!({"bandwidth": "1001Gbit/s"}))),
+        ("/spec/needs", Some(json!({"bandwidth": "1000001Mbit/s"}))),
+        ("/spec/needs", Some(json!({"bandwidth": "1000000001kbit/s"}))),
+        ("/spec/needs", Some(json!({"bandwidth": "01Gbit/s"}))),
+        ("/spec/needs", Some(json!({"bandwidth": 1_000_000}))),
+        ("/spec/needs", Some(json!({"latency": "high"}))),
+        ("/spec/needs", Some(json!({"routes": 0}))),
         ("/spec/select", Some(json!({"by": "inner"}))),
         ("/spec/select", Some(json!({"by": "inner", "prefixes": []}))),
         ("/spec/select", Some(json!({"by": "mac", "prefixes": ["10.0.0.0/8"]}))),
@@ -167,4 +181,28 @@ fn nodes_agree_too() {
         both(json!({"name": "p0", "interface": name}), false);
     }
     both(json!({"name": "p0", "interface": 5}), false);
+    both(json!({"name": "p0", "bandwidth": "10Gbit/s"}), true);
+    both(json!({"name": "p0", "bandwidth": "10Gb/s"}), false);
+}
+
+#[test]
+fn schedulers_agree_too() {
+    let schema = hue_intent::schema();
+    let both = |scheduler: Value, good: bool| {
+        let document = json!({"apiVersion": "hueplane/v1", "kind": "Node", "metadata": {"name": "n"},
+            "spec": {"ports": [{"name": "p0"}], "scheduler": scheduler}});
+        assert_eq!(valid(&schema, &schema, &document), good, "schema: {document}");
+        assert_eq!(load(&[&document.to_string()]).is_ok(), good, "reader: {document}");
+    };
+    both(json!({}), true);
+    both(json!({"kind": "exact", "move_cost": "1Mbit/s", "card_bandwidth": "20Gbit/s"}), true);
+    both(json!({"kind": "greedy", "soft": {"cores": 256, "bandwidth": "1Gbit/s"}}), true);
+    both(json!({"soft": {}}), true);
+    both(json!(null), false);
+    both(json!({"kind": "lazy"}), false);
+    both(json!({"soft": {"cores": 0}}), false);
+    both(json!({"soft": {"cores": 257}}), false);
+    both(json!({"soft": {"cores": 1.5}}), false);
+    both(json!({"move_cost": "0kbit/s"}), false);
+    both(json!({"cores": 1}), false);
 }

@@ -174,6 +174,9 @@ pub enum Kind {
     /// Forwarding tables and the memory they take
     #[value(alias = "table")]
     Tables,
+    /// Where networks run, since when, why, and why not elsewhere
+    #[value(alias = "placement")]
+    Placements,
 }
 
 /// Show what runs
@@ -182,7 +185,8 @@ pub enum Kind {
 Examples:
   hueplane get networks
   hueplane get ports p0 -o yaml
-  hueplane get routes -n red -o json")]
+  hueplane get routes -n red -o json
+  hueplane get placements")]
 pub struct Get {
     /// What to show
     #[arg(value_enum)]

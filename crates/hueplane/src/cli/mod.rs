@@ -4,6 +4,7 @@
 
 mod lab;
 mod live;
+mod plan;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use clap_complete::Shell;
 
 pub use lab::*;
 pub use live::*;
+pub use plan::*;
 
 use crate::named::{Bytes, NamedFile};
 
@@ -63,6 +65,7 @@ pub enum Command {
     Delete(Delete),
     Migrate(Migrate),
     Image(Image),
+    Plan(Plan),
     Stats(Stats),
     Events(Events),
     Exec(Exec),

@@ -7,6 +7,7 @@ mod lab;
 mod live;
 mod manual;
 mod packet;
+mod plan;
 mod run;
 mod runner;
 mod table;
@@ -30,6 +31,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Delete(args) => live::delete(args, connection),
         Command::Image(args) => live::image(&args.command, connection),
         Command::Migrate(args) => live::migrate(args, connection),
+        Command::Plan(args) => plan::plan(args, connection),
         Command::Stats(args) => live::stats(args, connection),
         Command::Events(args) => live::events(args, connection),
         Command::Exec(args) => live::exec(args, connection),

@@ -9,7 +9,7 @@ use crate::support::{Done, RED, Scratch};
 use crate::world::{BLUE, Served, document, eventually};
 
 /// Commands that need a daemon, with arguments that are right.
-const NEED_DAEMON: [&str; 16] = [
+const NEED_DAEMON: [&str; 18] = [
     "down",
     "diff -f red.yaml",
     "apply -f red.yaml",
@@ -19,6 +19,8 @@ const NEED_DAEMON: [&str; 16] = [
     "get routes",
     "get neighbours",
     "get tables",
+    "get placements",
+    "plan",
     "delete network red",
     "stats",
     "events",
@@ -77,7 +79,7 @@ fn wrong_arguments_are_usage_errors() {
     let dir = Scratch::new();
     for (args, text) in [
         ("get", "KIND"),
-        ("get things", "possible values: nodes, networks, ports, routes, neighbours, tables"),
+        ("get things", "possible values: nodes, networks, ports, routes, neighbours, tables, placements"),
         ("get routes 10.0.0.0 --socket a --server https://b:1", "cannot be used with"),
         ("--server https://a:1 stats", "--cert"),
         ("apply", "--file"),
@@ -131,6 +133,9 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
     assert_eq!(names(&json("get neighbours 10.1.0.9 -n red"), "mac"), ["02:00:00:00:0a:09"]);
     assert_eq!(json("get neighbor 10.1.0.8"), json!([]));
     assert_eq!(json("get tables")["bytes_total"], BLUE);
+    assert_eq!(json("get placements")[0]["substrate"], "card");
+    assert_eq!(json("get placements red")["network"], "red");
+    assert_eq!(json("plan")["networks"][0]["substrate"], "card");
     assert_eq!(json("get table red")["bytes_own"], 640);
     for (args, texts) in [
         ("get nodes", ["degraded", "network blue: blue is unwell"]),
@@ -139,6 +144,21 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
         ("get routes -n red", ["02:00:00:00:0a:09", "static"]),
         ("get neighbours", ["10.1.0.9", "reachable"]),
         ("get tables", ["BYTES ADDED", "layout dag, 777,001 bytes of 777,001"]),
+        (
+            "get placements",
+            ["2026-01-01T00:00:00.000000Z", "the card's places for networks are all taken (777001)"],
+        ),
+        (
+            "plan",
+            [
+                "move: blue from soft to card: blue is best there",
+                "1.5 Mbit/s of 3 Mbit/s asked for served, 1 move ",
+            ],
+        ),
+        (
+            "plan --from-traffic --scheduler exact",
+            ["exact: 1.5 Mbit/s of 3 Mbit/s measured", "note: not measured yet"],
+        ),
     ] {
         let table = live.run(args).ok().stdout;
         assert!(texts.iter().all(|text| table.contains(text)), "{args}: {table}");
@@ -146,9 +166,14 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
         let yaml = live.run(&format!("{args} -o yaml")).ok().stdout;
         assert!(yaml.contains(": "), "{yaml}");
     }
-    for args in
-        ["get networks green", "get ports p9", "get nodes other", "get tables green", "get routes -n green"]
-    {
+    for args in [
+        "get networks green",
+        "get ports p9",
+        "get nodes other",
+        "get tables green",
+        "get routes -n green",
+        "get placements green",
+    ] {
         live.run(args).fails(2, "there is none of this name");
     }
 }

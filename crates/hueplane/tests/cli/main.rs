@@ -10,6 +10,7 @@ mod lab;
 mod live;
 mod manual;
 mod model;
+mod plan;
 mod run;
 mod run_random;
 mod support;

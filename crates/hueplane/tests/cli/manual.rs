@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support::Scratch;
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "",
     "demo",
     "doctor",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 23] = [
     "get",
     "delete",
     "delete network",
+    "plan",
     "stats",
     "events",
     "exec",

@@ -79,6 +79,8 @@ pub enum Right {
     Known,
     /// To see what runs; a tenant, its network.
     See,
+    /// To see what is about all networks together.
+    Oversee,
     /// To see packets and to run commands in networks; a tenant, in its own.
     Enter,
     /// To change networks; a tenant, some of its own.
@@ -127,6 +129,7 @@ impl Caller {
     pub fn may(&self, right: Right) -> Result<(), Problem> {
         let may = match (&self.role, right) {
             (Role::Admin, _) | (_, Right::Known | Right::See) => true,
+            (Role::Viewer | Role::Operator, Right::Oversee) => true,
             (Role::Operator, Right::Enter | Right::Change | Right::Delete) => true,
             (Role::Tenant(_), Right::Enter | Right::Change) => true,
             (Role::Viewer | Role::Operator | Role::Tenant(_), _) => false,
@@ -200,7 +203,7 @@ const fn operation(method: Method, path: &'static str, right: Right) -> Operatio
 }
 
 /// All the API can be asked for, and what it needs. What is not here is answered to nobody.
-pub static OPERATIONS: [Operation; 24] = [
+pub static OPERATIONS: [Operation; 26] = [
     operation(Method::GET, "/healthz", Right::Known),
     operation(Method::GET, "/openapi.json", Right::Known),
     operation(Method::GET, "/metrics", Right::See),
@@ -219,6 +222,8 @@ pub static OPERATIONS: [Operation; 24] = [
     operation(Method::GET, "/v1/neighbours", Right::See),
     operation(Method::GET, "/v1/tables", Right::See),
     operation(Method::GET, "/v1/stats", Right::See),
+    operation(Method::GET, "/v1/placements", Right::See),
+    operation(Method::GET, "/v1/plan", Right::Oversee),
     operation(Method::GET, "/v1/events", Right::See),
     operation(Method::GET, "/v1/capture", Right::Enter),
     operation(Method::POST, "/v1/apply", Right::Change),
@@ -254,11 +259,19 @@ mod tests {
 
     #[test]
     fn each_role_may_what_it_should() {
-        let rights = [Right::Known, Right::See, Right::Enter, Right::Change, Right::Delete, Right::Rule];
+        let rights = [
+            Right::Known,
+            Right::See,
+            Right::Oversee,
+            Right::Enter,
+            Right::Change,
+            Right::Delete,
+            Right::Rule,
+        ];
         let may = |role: Role| rights.map(|right| Caller { role: role.clone() }.may(right).is_ok());
-        assert_eq!(may(Role::Viewer), [true, true, false, false, false, false]);
-        assert_eq!(may(Role::Operator), [true, true, true, true, true, false]);
-        assert_eq!(may(Role::Admin), [true; 6]);
-        assert_eq!(may(Role::Tenant("red".into())), [true, true, true, true, false, false]);
+        assert_eq!(may(Role::Viewer), [true, true, true, false, false, false, false]);
+        assert_eq!(may(Role::Operator), [true, true, true, true, true, true, false]);
+        assert_eq!(may(Role::Admin), [true; 7]);
+        assert_eq!(may(Role::Tenant("red".into())), [true, true, false, true, true, false, false]);
     }
 }

@@ -44,6 +44,8 @@ const ROLES: &str = "x-hueplane-roles";
         read::neighbours,
         read::tables,
         read::stats,
+        read::placements,
+        read::plan,
         events::events,
         stream::capture,
         change::apply,
@@ -104,6 +106,7 @@ fn described<'o>(
 fn roles(right: Right) -> &'static [&'static str] {
     match right {
         Right::Known | Right::See => &["viewer", "operator", "admin", "tenant"],
+        Right::Oversee => &["viewer", "operator", "admin"],
         Right::Enter | Right::Change => &["operator", "admin", "tenant"],
         Right::Delete => &["operator", "admin"],
         Right::Rule => &["admin"],

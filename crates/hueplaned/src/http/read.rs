@@ -15,8 +15,8 @@ use super::access::Caller;
 use super::input::{Ask, Named, answer};
 use super::{App, scope};
 use crate::api::{
-    Config, ExecInfo, Health, ImageInfo, Neighbour, NeighbourFilter, Network, Node, Port, Problem, Route,
-    RouteFilter, Stats, Status, Tables,
+    Config, ExecInfo, Health, ImageInfo, Neighbour, NeighbourFilter, Network, Node, Placement, Plan,
+    PlanQuery, Port, Problem, Route, RouteFilter, Stats, Status, Tables,
 };
 use crate::backend::Pieces;
 use crate::metrics;
@@ -226,6 +226,24 @@ pub(super) async fn stats(State(app): State<App>, caller: Caller, Ask(asked): As
         Ok(scope::stats(&caller, stats))
     };
     answer(find().await)
+}
+
+/// Where networks run, since when, and why not elsewhere. A tenant is not told why: that is about others too.
+#[utoipa::path(get, path = "/v1/placements", tag = "networks", responses(
+    (status = 200, description = "Placements, in the order of networks' names.", body = Vec<Placement>),
+    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn placements(State(app): State<App>, caller: Caller) -> Response {
+    answer(app.backend.placements().await.map(|placements| scope::placements(&caller, placements)))
+}
+
+/// Where a scheduler would have networks run, what would move for it, and why. Nothing moves by this.
+#[utoipa::path(get, path = "/v1/plan", tag = "networks", params(PlanQuery), responses(
+    (status = 200, description = "The plan.", body = Plan),
+    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn plan(State(app): State<App>, Ask(query): Ask<PlanQuery>) -> Response {
+    answer(app.backend.plan(query).await)
 }
 
 /// A list as a JSON array, sent as its pieces come, `limit` elements at most. When a piece fails, the connection breaks

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::access::Caller;
 use crate::api::{
-    Config, Event, Health, Network, NetworkState, Node, Port, Problem, Stats, Status, Summary, Tables, Trace,
+    Config, Event, Health, Network, NetworkState, Node, Placement, Port, Problem, Stats, Status, Summary,
+    Tables, Trace,
 };
 use crate::backend::MetricsSnapshot;
 
@@ -103,6 +104,15 @@ pub(super) fn tables(caller: &Caller, mut tables: Tables) -> Tables {
         (tables.bytes_total, tables.bytes_max) = (None, None);
     }
     tables
+}
+
+pub(super) fn placements(caller: &Caller, mut placements: Vec<Placement>) -> Vec<Placement> {
+    if caller.only().is_some() {
+        placements.retain(|placement| caller.sees(&placement.network));
+        // Reasons are about what others take.
+        placements.iter_mut().for_each(|placement| (placement.why, placement.why_not) = (None, None));
+    }
+    placements
 }
 
 pub(super) fn stats(caller: &Caller, mut stats: Stats) -> Stats {

@@ -18,8 +18,8 @@ use super::{About, NodeHandle, capture, image, moves, stats};
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
     EventKind, EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration,
-    Neighbour, NeighbourFilter, Network, NetworkState, Node, Port, PortState, Problem, ProblemKind, Route,
-    RouteFilter, Stats, Status, Summary, Tables, Trace, Usage,
+    Neighbour, NeighbourFilter, Network, NetworkState, Node, Placement, Plan, PlanQuery, Port, PortState,
+    Problem, ProblemKind, Route, RouteFilter, Stats, Status, Summary, Tables, Trace, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces};
 use crate::store::{Desired, StoreError};
@@ -102,6 +102,20 @@ impl Backend for NodeHandle {
         let card = self.on_card(&view, network).await?;
         stats::stats(&view, &self.shared.totals, &card, network)
             .ok_or_else(|| Problem::no_network(network.unwrap_or_default()))
+    }
+
+    async fn placements(&self) -> Result<Vec<Placement>, Problem> {
+        let question = self.ask(|node| node.question(false)).await?;
+        let view = self.shared.view();
+        let planning = Arc::clone(&self.shared);
+        aside(move || planning.planning.placements(&view, &question)).await
+    }
+
+    async fn plan(&self, query: PlanQuery) -> Result<Plan, Problem> {
+        let question = self.ask(move |node| node.question(query.from_traffic)).await?;
+        let kind = query.scheduler.map(Into::into);
+        // Off the node's thread: the solver takes its time.
+        aside(move || question.plan(kind)).await
     }
 
     async fn metrics(&self) -> Result<MetricsSnapshot, Problem> {

@@ -390,6 +390,11 @@ impl CardSide {
         CardView { api, started: self.started, totals: self.live.totals_reader() }
     }
 
+    /// What its image is.
+    pub(super) fn description(&self) -> &hue_card::Description {
+        self.live.description()
+    }
+
     pub(super) fn number(&self, port: PortId) -> PortId {
         self.numbers.get(&port).copied().map_or(ELSEWHERE, PortId::new)
     }

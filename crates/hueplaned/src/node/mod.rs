@@ -16,6 +16,7 @@ mod lists;
 mod memory;
 mod moves;
 mod networks;
+mod plan;
 mod ports;
 mod stats;
 mod tables;
@@ -42,6 +43,7 @@ pub use events::{About, EVENTS_MAX, EventLog};
 
 use self::core::{Inbox, Message, Node};
 use self::jobs::{Done, Job, Jobs, PortTag};
+use self::plan::Planning;
 use self::view::View;
 use crate::api::{DownOptions, EventKind, Health, Problem, Timestamp};
 use crate::error::DaemonError;
@@ -68,10 +70,13 @@ pub struct Shared {
     owner: Owner,
     started: Timestamp,
     workers: usize,
+    /// What the scheduler goes by.
+    planning: Planning,
 }
 
 impl Shared {
     fn set_view(&self, view: View) {
+        self.planning.follow(&view);
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
     }
 
@@ -176,6 +181,7 @@ pub fn start(
         owner,
         started: Timestamp::now(),
         workers: live.workers(),
+        planning: Planning::default(),
     });
     if let Some(trouble) = &trouble {
         shared.events.add(EventKind::Trouble, About::Node, trouble.clone());

@@ -355,6 +355,55 @@ impl Backend for World {
         })
     }
 
+    async fn placements(&self) -> Result<Vec<Placement>, Problem> {
+        self.called();
+        let placement = |name: &str, substrate: &str| Placement {
+            network: name.to_owned(),
+            placement: "auto".to_owned(),
+            substrate: substrate.to_owned(),
+            since: Timestamp::from_us(1_767_225_600_000_000),
+            why: Some("beside blue".to_owned()),
+            why_not: Some(format!("the card's places for networks are all taken ({BLUE})")),
+        };
+        Ok(vec![placement("blue", "card"), placement("red", "soft")])
+    }
+
+    async fn plan(&self, query: PlanQuery) -> Result<Plan, Problem> {
+        self.called();
+        let network = |name: &str, now: &str, substrate: &str, needed_bps| PlannedNetwork {
+            network: name.to_owned(),
+            placement: "auto".to_owned(),
+            latency: "normal".to_owned(),
+            now: Some(now.to_owned()),
+            substrate: substrate.to_owned(),
+            core: (substrate == "soft").then_some(0),
+            needed_bps,
+            served_bps: needed_bps / 2,
+            why: format!("{name} is best there"),
+            why_not: "it would be worse".to_owned(),
+        };
+        let from_traffic = query.from_traffic;
+        Ok(Plan {
+            scheduler: query.scheduler.unwrap_or(SchedulerName::Greedy),
+            note: from_traffic.then(|| "not measured yet: 1 network".to_owned()),
+            from_traffic,
+            move_cost_bps: 1_000_000,
+            needed_bps: 3_000_000,
+            served_bps: 1_500_000,
+            networks: vec![
+                network("blue", "soft", "card", 2_000_000),
+                network("red", "soft", "soft", 1_000_000),
+            ],
+            moves: vec![PlannedMove {
+                network: "blue".to_owned(),
+                from: "soft".to_owned(),
+                to: "card".to_owned(),
+                why: "blue is best there".to_owned(),
+            }],
+            uses: vec![CapacityUse { what: "card networks".to_owned(), used: 1, max: 64 }],
+        })
+    }
+
     async fn metrics(&self) -> Result<MetricsSnapshot, Problem> {
         Ok(MetricsSnapshot {
             stats: self.stats(None).await?,

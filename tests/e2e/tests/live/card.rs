@@ -69,6 +69,23 @@ fn hosts_reach_each_other_through_the_card() {
         runs_on(&daemon, pair.name(), substrate);
     }
     assert!(network(&daemon, soft.name())["why_soft"].as_str().unwrap_or("").contains("document"));
+    // Nobody asks for bandwidth: a plan leaves everything where it is.
+    let placement = |name: &str| daemon.cli.json(&["get", "placements", name]);
+    assert_eq!(
+        (&placement(red.name())["substrate"], &placement(soft.name())["substrate"]),
+        (&"card".into(), &"soft".into())
+    );
+    assert_eq!(placement(soft.name())["why_not"], network(&daemon, soft.name())["why_soft"]);
+    assert!(placement(red.name())["since"].as_str().is_some_and(|since| since.ends_with('Z')));
+    let plan = daemon.cli.json(&["plan", "--scheduler", "exact"]);
+    assert_eq!((&plan["scheduler"], &plan["moves"]), (&"exact".into(), &serde_json::json!([])), "{plan}");
+    let uses = plan["uses"].as_array().into_iter().flatten();
+    assert_eq!(
+        uses.filter(|one| one["what"] == "card networks").map(|one| &one["used"]).next(),
+        Some(&2.into()),
+        "{plan}"
+    );
+
     let card = &daemon.cli.json(&["get", "nodes"])[0]["card"];
     assert_eq!((&card["image"], &card["bus_bits"]), (&"default".into(), &256.into()), "{card}");
 

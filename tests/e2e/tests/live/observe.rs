@@ -63,6 +63,31 @@ fn mixed_traffic(pair: &Pair, router: [u8; 6]) {
 }
 
 #[test]
+fn plans_follow_measured_traffic() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (_lab, red, blue, daemon) = world();
+    // 8 Mbit/s of payload, and its headers.
+    let flow = Flow::start(&red.left, &red.right, 1000, 1000);
+    let plan = || daemon.cli.json(&["plan", "--from-traffic"]);
+    assert!(plan()["note"].as_str().is_some_and(|note| note.contains("not measured yet")), "{}", plan());
+    until("rates are known", 60, || plan()["note"].is_null());
+    let needs = |name: &str| -> u64 {
+        let plan = plan();
+        let networks = plan["networks"].as_array().into_iter().flatten();
+        let found = networks.filter(|network| network["network"] == name);
+        found.filter_map(|network| network["needed_bps"].as_u64()).sum()
+    };
+    let (busy, idle) = (needs(red.name()), needs(blue.name()));
+    assert!((4_000_000..12_000_000).contains(&busy) && idle < 100_000, "{busy} {idle}");
+    // By documents nobody asks for anything.
+    assert_eq!(daemon.cli.json(&["plan"])["needed_bps"], 0);
+    let report = flow.stop();
+    assert!(report.lost() == 0, "{report}");
+}
+
+#[test]
 fn counters_and_metrics_add_up() {
     if !can_run(&[]) {
         return;

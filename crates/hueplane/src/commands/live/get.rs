@@ -5,8 +5,8 @@
 use std::net::Ipv4Addr;
 
 use hueplaned::api::{
-    Neighbour, NeighbourFilter, Network, NetworkState, Node, Port, PortState, Problem, Route, RouteFilter,
-    RouteKind, Status, TableShare,
+    Neighbour, NeighbourFilter, Network, NetworkState, Node, Placement, Port, PortState, Problem, Route,
+    RouteFilter, RouteKind, Status, TableShare,
 };
 use hueplaned::client::Client;
 use serde::Serialize;
@@ -28,6 +28,7 @@ pub fn get(args: &Get, connection: &Connection) -> Result<(), Failure> {
         Kind::Routes => routes(&client, format, name, args.network.as_deref()),
         Kind::Neighbours => neighbours(&client, format, name, args.network.as_deref()),
         Kind::Tables => tables(&client, format, name.or(args.network.as_deref())),
+        Kind::Placements => placements(&client, format, name.or(args.network.as_deref())),
     }
 }
 
@@ -323,5 +324,36 @@ fn tables(client: &Client, format: Format, name: Option<&str>) -> Result<(), Fai
             bytes(tables.bytes_total),
             bytes(tables.bytes_max)
         )
+    })
+}
+
+fn placements(client: &Client, format: Format, name: Option<&str>) -> Result<(), Failure> {
+    let mut list = client.placements()?;
+    list.retain(|placement| name.is_none_or(|name| placement.network == name));
+    if let (Some(name), true) = (name, list.is_empty()) {
+        return Err(Failure::Usage(Problem::no_network(name).to_string()));
+    }
+    show(format, &list, name.is_some(), |placements| {
+        let head = [
+            ("NETWORK", Align::Left),
+            ("ASKS FOR", Align::Left),
+            ("SUBSTRATE", Align::Left),
+            ("SINCE", Align::Left),
+            ("WHY", Align::Left),
+            ("WHY NOT ELSEWHERE", Align::Left),
+        ];
+        let painter = Painter::ask(client);
+        let row = |placement: &Placement| {
+            let reason = |reason: &Option<String>| reason.clone().unwrap_or_else(|| "-".to_owned());
+            vec![
+                painter.paint(&placement.network),
+                placement.placement.clone(),
+                placement.substrate.clone(),
+                placement.since.to_string(),
+                reason(&placement.why),
+                reason(&placement.why_not),
+            ]
+        };
+        columns(&head, &placements.iter().map(row).collect::<Vec<_>>())
     })
 }

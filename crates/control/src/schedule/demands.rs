@@ -1,0 +1,82 @@
+//! Documents as the scheduler sees them.
+//!
+//! Flow: node and network documents, compiled programs → [`Site`] and [`Demand`]s. A daemon then says of each network where it
+//! runs, and how large its table has become.
+
+use std::collections::BTreeSet;
+
+use hue_intent::{Network, Node};
+use hue_planes::AdjacencyKind;
+use hue_substrate::Program;
+
+use super::{CardSite, Demand, Side, Site, SoftSite};
+
+/// What a core forwards where the document does not say, bits a second: a million packets of 64 bytes
+/// (`bench/results/live-forwarding.md`).
+pub const CORE_BPS_DEFAULT: u64 = 500_000_000;
+/// What a move must gain where the document does not say, bits a second.
+pub const MOVE_COST_BPS_DEFAULT: u64 = 1_000_000;
+
+impl Site {
+    /// What a node has, with so many workers and this card.
+    #[must_use]
+    pub fn of(node: &Node, workers: u16, card: Option<CardSite>) -> Self {
+        let scheduler = node.spec.scheduler.clone().unwrap_or_default();
+        let bps = |bandwidth: Option<hue_intent::Bandwidth>| bandwidth.map(hue_intent::Bandwidth::bps);
+        let card =
+            card.map(|card| CardSite { bps: bps(scheduler.card_bandwidth).unwrap_or(card.bps), ..card });
+        let ports = node.spec.ports.iter();
+        Self {
+            soft: SoftSite {
+                cores: scheduler.soft.cores.unwrap_or(workers).max(1),
+                core_bps: bps(scheduler.soft.bandwidth).unwrap_or(CORE_BPS_DEFAULT),
+            },
+            card,
+            ports: ports.filter_map(|port| Some((port.name.to_string(), bps(port.bandwidth)?))).collect(),
+            move_cost_bps: bps(scheduler.move_cost).unwrap_or(MOVE_COST_BPS_DEFAULT),
+        }
+    }
+}
+
+impl Demand {
+    /// What a network needs by its document and the routes that this has; it is new.
+    #[must_use]
+    pub fn of(network: &Network, program: &Program) -> Self {
+        let spec = &network.spec;
+        let needs = spec.needs.clone().unwrap_or_default();
+        // What a rate limit drops needs no place.
+        let limit = spec.rate_limit.and_then(|limit| limit.bits).map_or(u64::MAX, |bits| bits.per_second);
+        let is_local = |hop: &hue_tables::NextHop| {
+            let row = program.next_hops.get(usize::from(hop.get()));
+            row.is_some_and(|row| row.kind() == AdjacencyKind::Local)
+        };
+        let locals = program.routes.iter().filter(|(prefix, hop)| prefix.len() == 32 && is_local(hop));
+        Self {
+            name: network.name().to_owned(),
+            kind: spec.plane.kind,
+            ports: spec.ports.iter().map(|port| port.port.to_string()).collect::<BTreeSet<_>>(),
+            bandwidth_bps: needs.bandwidth.map_or(0, hue_intent::Bandwidth::bps).min(limit),
+            latency: needs.latency.unwrap_or_default(),
+            placement: spec.placement,
+            routes: needs.routes.unwrap_or(0).max(count(program.routes.len())),
+            locals: count(locals.count()),
+            hops: count(program.next_hops.len()),
+            now: None,
+        }
+    }
+
+    /// The same network where it runs, with a table of at least this size.
+    #[must_use]
+    pub fn at(self, now: Side, routes: usize, hops: usize) -> Self {
+        Self {
+            now: Some(now),
+            routes: self.routes.max(count(routes)),
+            hops: self.hops.max(count(hops)),
+            ..self
+        }
+    }
+}
+
+fn count(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

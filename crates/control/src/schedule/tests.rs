@@ -1,0 +1,429 @@
+//! Properties of both schedulers on random sites and networks, and cases worked out by hand.
+
+use proptest::prelude::*;
+
+use super::traffic::{Counted, Rates};
+use super::*;
+
+const M: u64 = 1_000_000;
+
+fn demand(name: &str, mbps: u64) -> Demand {
+    Demand {
+        name: name.to_owned(),
+        kind: Kind::Ipv4,
+        ports: ["p0", "p1"].map(str::to_owned).into(),
+        bandwidth_bps: mbps * M,
+        latency: Latency::Normal,
+        placement: Placement::Auto,
+        routes: 10,
+        locals: 2,
+        hops: 4,
+        now: None,
+    }
+}
+
+fn site(cores: u16, core_mbps: u64, places: u32) -> Site {
+    Site {
+        soft: SoftSite { cores, core_bps: core_mbps * M },
+        card: (places > 0).then(|| CardSite {
+            image: "test".to_owned(),
+            kinds: vec![Kind::Ipv4],
+            ports: ["p0", "p1", "p2"].map(str::to_owned).into(),
+            networks_max: places,
+            table: TableSite::Shared { words: 10_000, hops: 500 },
+            bps: 10_000 * M,
+        }),
+        ports: BTreeMap::new(),
+        move_cost_bps: M,
+    }
+}
+
+fn sides(schedule: &Schedule) -> Vec<(&str, Side)> {
+    schedule.networks.iter().map(|network| (network.name.as_str(), network.side)).collect()
+}
+
+/// The same networks where a schedule has them.
+fn settled(demands: &[Demand], schedule: &Schedule) -> Vec<Demand> {
+    let now = |demand: &Demand| schedule.network(&demand.name).map(|network| network.side);
+    demands.iter().map(|demand| Demand { now: now(demand), ..demand.clone() }).collect()
+}
+
+#[test]
+fn low_throughput_goes_to_software_and_the_rest_to_the_card() {
+    let demands = [demand("big", 800), demand("mid", 300), demand("small", 50), demand("tiny", 5)];
+    let made = schedule(&site(1, 500, 4), &demands, SchedulerKind::Greedy);
+    assert_eq!(
+        sides(&made),
+        [("big", Side::Card), ("mid", Side::Soft), ("small", Side::Soft), ("tiny", Side::Soft)]
+    );
+    assert_eq!((made.served_bps(), made.needed_bps()), (1_155 * M, 1_155 * M));
+    let big = made.network("big").unwrap();
+    assert_eq!(big.why, "its 800 Mbit/s do not fit in software beside the others: a core has 500 Mbit/s");
+    assert_eq!(big.why_not, "software would serve 655 Mbit/s less");
+    let tiny = made.network("tiny").unwrap();
+    assert_eq!(
+        (tiny.why.as_str(), tiny.why_not.as_str()),
+        ("core 0 serves its 5 Mbit/s", "the card would serve no more")
+    );
+    assert!(made.moves.is_empty(), "they are all new");
+}
+
+#[test]
+fn documents_decide_first_and_reasons_name_what_lacks() {
+    let mut site = site(2, 1_000, 2);
+    let pinned = |name: &str, placement| Demand { placement, ..demand(name, 10) };
+    let mut wide = demand("wide", 10);
+    wide.ports.insert("n0".to_owned());
+    let demands = [
+        pinned("a", Placement::Card),
+        pinned("b", Placement::Soft),
+        Demand { latency: Latency::Low, routes: 20, ..demand("c", 0) },
+        Demand { latency: Latency::Low, routes: 30, ..demand("d", 0) },
+        Demand { routes: 3_000, ..demand("e", 5_000) },
+        wide,
+    ];
+    for kind in SchedulerKind::ALL {
+        let made = schedule(&site, &demands, kind);
+        let why_not = |name: &str| made.network(name).unwrap().why_not.clone();
+        assert_eq!(made.network("a").unwrap().side, Side::Card);
+        assert_eq!(made.network("c").unwrap().side, Side::Card);
+        assert_eq!(made.networks.iter().filter(|network| network.side == Side::Card).count(), 2);
+        assert_eq!(why_not("b"), "its document says soft");
+        assert_eq!(why_not("d"), "the card's places for networks are all taken (2)");
+        assert_eq!(why_not("e"), "it needs 12032 words: image 'test' has 10000");
+        assert_eq!(why_not("wide"), "its port 'n0' is not one of the card's");
+    }
+    site.card = None;
+    let made = schedule(&site, &demands, SchedulerKind::Exact);
+    assert!(made.networks.iter().all(|network| network.side == Side::Soft));
+    assert_eq!(made.network("a").unwrap().why_not, "the node has no card");
+}
+
+#[test]
+fn a_move_must_be_worth_its_cost() {
+    let mut site = site(1, 100, 1);
+    let mut demands = vec![
+        Demand { now: Some(Side::Card), ..demand("a", 100) },
+        Demand { now: Some(Side::Soft), ..demand("b", 105) },
+    ];
+    site.move_cost_bps = 3 * M;
+    for kind in SchedulerKind::ALL {
+        let made = schedule(&site, &demands, kind);
+        assert!(made.moves.is_empty(), "two moves for 5 Mbit/s: {:?}", made.moves);
+        assert_eq!(made.network("b").unwrap().why_not, "the card's places for networks are all taken (1)");
+    }
+    demands[1].bandwidth_bps = 107 * M;
+    for kind in SchedulerKind::ALL {
+        let made = schedule(&site, &demands, kind);
+        let moves: Vec<_> = made.moves.iter().map(|one| (one.name.as_str(), one.from, one.to)).collect();
+        assert_eq!(moves, [("a", Side::Card, Side::Soft), ("b", Side::Soft, Side::Card)]);
+    }
+}
+
+#[test]
+fn exact_finds_what_greedy_does_not() {
+    // Greedy packs the least into software and the largest cannot all be on the card; exact leaves the card to those.
+    let site = site(2, 1_000, 2);
+    let demands: Vec<Demand> = [600, 600, 600, 400, 400, 900]
+        .iter()
+        .zip('a'..)
+        .map(|(mbps, name)| demand(&name.to_string(), *mbps))
+        .collect();
+    let greedy = schedule(&site, &demands, SchedulerKind::Greedy);
+    let exact = schedule(&site, &demands, SchedulerKind::Exact);
+    assert_eq!(
+        (exact.served_bps(), exact.scheduler, exact.note.as_deref()),
+        (3_500 * M, SchedulerKind::Exact, None)
+    );
+    assert!(greedy.served_bps() < exact.served_bps(), "{}", greedy.served_bps());
+}
+
+#[test]
+fn too_many_networks_are_left_to_greedy_which_is_said() {
+    let demands: Vec<Demand> = (0..=NETWORKS_MAX).map(|at| demand(&format!("n{at}"), 1)).collect();
+    let made = schedule(&site(2, 100, 8), &demands, SchedulerKind::Exact);
+    assert_eq!(made.scheduler, SchedulerKind::Greedy);
+    assert_eq!(made.note.as_deref(), Some("513 networks: the solver takes 512; this is what greedy says"));
+    assert_eq!(
+        schedule(&site(2, 100, 8), &demands[1..], SchedulerKind::Exact).scheduler,
+        SchedulerKind::Exact
+    );
+}
+
+#[test]
+fn what_runs_is_explained_as_it_is() {
+    let now = |side, name: &str, mbps| Demand { now: Some(side), ..demand(name, mbps) };
+    let demands = [now(Side::Card, "a", 5), now(Side::Soft, "b", 400), demand("c", 0)];
+    let made = present(&site(2, 300, 4), &demands);
+    assert_eq!(sides(&made), [("a", Side::Card), ("b", Side::Soft), ("c", Side::Soft)]);
+    assert!(made.moves.is_empty());
+    let reasons =
+        |name: &str| made.network(name).map(|one| (one.why.as_str(), one.why_not.as_str())).unwrap();
+    assert_eq!(reasons("a"), ("it is there, and no move is worth it", "software would serve no more"));
+    assert_eq!(
+        reasons("b"),
+        (
+            "core 0 serves 300 Mbit/s of its 400 Mbit/s",
+            "the card would serve 100 Mbit/s more, and a move costs 1 Mbit/s"
+        )
+    );
+    assert_eq!(reasons("c"), ("it asks for no bandwidth", "the card would serve no more"));
+}
+
+#[test]
+fn nothing_is_a_schedule_too() {
+    for kind in SchedulerKind::ALL {
+        let made = schedule(&site(1, 1, 0), &[], kind);
+        assert_eq!((made.networks.len(), made.served_bps(), made.note), (0, 0, None));
+    }
+}
+
+#[test]
+fn rates_are_for_people() {
+    for (bps, text) in [
+        (0, "0 bit/s"),
+        (999, "999 bit/s"),
+        (1_500, "1.5 kbit/s"),
+        (12_340_000, "12.3 Mbit/s"),
+        (100_000_000, "100 Mbit/s"),
+        (2_000_000_000, "2 Gbit/s"),
+    ] {
+        assert_eq!(rate(bps), text);
+    }
+}
+
+fn any_side() -> impl Strategy<Value = Option<Side>> {
+    prop_oneof![Just(None), Just(Some(Side::Card)), Just(Some(Side::Soft))]
+}
+
+prop_compose! {
+    fn any_demand()(
+        mbps in prop_oneof![Just(0u64), 1..50u64, 1..2_000u64],
+        ports in prop::collection::btree_set(0..5usize, 1..3),
+        (low, placement) in (prop::bool::weighted(0.15), prop_oneof![
+            6 => Just(Placement::Auto), 1 => Just(Placement::Card), 1 => Just(Placement::Soft)]),
+        routes in prop_oneof![8 => 2..200u32, 1 => 2..4_000u32],
+        hops in 1..60u32,
+        now in any_side(),
+    ) -> Demand {
+        Demand {
+            ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
+            latency: if low { Latency::Low } else { Latency::Normal },
+            bandwidth_bps: mbps * M,
+            placement, routes, locals: 2, hops, now,
+            ..demand("", 0)
+        }
+    }
+}
+
+prop_compose! {
+    fn any_site()(
+        cores in 1..5u16,
+        core_mbps in 1..2_000u64,
+        card in prop::option::weighted(0.9, (1..8u32, prop_oneof![
+            (50..4_000u32, 1..40u32, 1..80u32).prop_map(|(routes, locals, hops)| TableSite::Each { routes, locals, hops }),
+            (100..20_000u64, 1..200u32).prop_map(|(words, hops)| TableSite::Shared { words, hops }),
+        ], 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5))),
+        ports in prop::collection::btree_map((0..5usize).prop_map(|port| format!("p{port}")), (1..3_000u64).prop_map(|mbps| mbps * M), 0..3),
+        move_cost_bps in prop_oneof![1..5 * M, 1..100 * M],
+    ) -> Site {
+        Site {
+            soft: SoftSite { cores, core_bps: core_mbps * M },
+            card: card.map(|(networks_max, table, mbps, ports)| CardSite {
+                ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
+                networks_max, table, bps: mbps * M,
+                image: "test".to_owned(),
+                kinds: vec![Kind::Ipv4],
+            }),
+            ports, move_cost_bps,
+        }
+    }
+}
+
+fn any_demands(most: usize) -> impl Strategy<Value = Vec<Demand>> {
+    prop::collection::vec(any_demand(), 0..most).prop_map(|mut demands| {
+        let name = |at: usize| format!("n{at:03}");
+        demands.iter_mut().enumerate().for_each(|(at, demand)| demand.name = name(at));
+        demands
+    })
+}
+
+/// What a schedule must hold to, counted anew from the site and the networks.
+fn check(site: &Site, demands: &[Demand], made: &Schedule) {
+    assert_eq!(made.networks.len(), demands.len());
+    let mut cores = vec![0; usize::from(site.soft.cores)];
+    let (mut on_card, mut card_bps, mut words, mut hops) = (0, 0, 0, 0);
+    let mut ports: BTreeMap<&str, u64> = BTreeMap::new();
+    for (network, demand) in made.networks.iter().zip(demands) {
+        assert_eq!(network.name, demand.name);
+        assert!(network.served_bps <= demand.bandwidth_bps);
+        assert!(!network.why.is_empty() && !network.why_not.is_empty());
+        demand.ports.iter().for_each(|port| *ports.entry(port).or_default() += network.served_bps);
+        if demand.placement == Placement::Soft {
+            assert_eq!(network.side, Side::Soft);
+        }
+        match (network.side, network.core) {
+            (Side::Soft, Some(core)) => cores[usize::from(core)] += network.served_bps,
+            (Side::Card, None) => {
+                let card = site.card.as_ref().unwrap();
+                assert!(demand.ports.is_subset(&card.ports));
+                (on_card, card_bps) = (on_card + 1, card_bps + network.served_bps);
+                words += 32 + 4 * u64::from(demand.routes);
+                hops += demand.hops;
+                if let TableSite::Each { routes, locals, hops } = card.table {
+                    assert!(
+                        demand.routes - demand.locals <= routes
+                            && demand.locals <= locals
+                            && demand.hops <= hops
+                    );
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(cores.iter().all(|used| *used <= site.soft.core_bps));
+    assert!(ports.iter().all(|(port, used)| site.ports.get(*port).is_none_or(|most| used <= most)));
+    if let Some(card) = &site.card {
+        assert!(on_card <= card.networks_max && card_bps <= card.bps);
+        if let TableSite::Shared { words: words_max, hops: hops_max } = card.table {
+            assert!(words <= words_max && hops <= hops_max);
+        }
+        // A network whose document asks for the card is only elsewhere when it cannot be there beside others of its kind.
+        let asks = |network: &&Scheduled| network.placement == Placement::Card;
+        let left_out = made.networks.iter().filter(asks).any(|network| {
+            let whole = ["of the card's", "image 'test'"].iter().any(|word| network.why_not.contains(word));
+            network.side == Side::Soft && !whole
+        });
+        let others = made.networks.iter().any(|network| {
+            network.side == Side::Card
+                && network.placement == Placement::Auto
+                && network.latency == Latency::Normal
+        });
+        if left_out && others {
+            let TableSite::Shared { .. } = card.table else { panic!("{made:?}") };
+        }
+    }
+    assert!(made.uses.iter().all(|one| one.used <= one.max), "{:?}", made.uses);
+    let moved = made.networks.iter().filter(|network| network.now.is_some_and(|now| now != network.side));
+    assert_eq!(moved.count(), made.moves.len());
+}
+
+/// The check of the properties sees a network on the wrong side, a core that serves too much, a card that holds too many.
+#[test]
+fn the_check_sees_planted_faults() {
+    let site = site(1, 500, 1);
+    let demands =
+        [demand("a", 900), Demand { placement: Placement::Soft, ..demand("b", 100) }, demand("c", 300)];
+    let made = schedule(&site, &demands, SchedulerKind::Greedy);
+    check(&site, &demands, &made);
+    let plants: [fn(&mut Schedule); 4] = [
+        |made| (made.networks[1].side, made.networks[1].core) = (Side::Card, None),
+        |made| (made.networks[0].side, made.networks[0].core) = (Side::Soft, Some(0)),
+        |made| (made.networks[2].side, made.networks[2].core) = (Side::Card, None),
+        |made| made.networks[2].served_bps += 1,
+    ];
+    for plant in plants {
+        let mut planted = made.clone();
+        plant(&mut planted);
+        let seen = std::panic::catch_unwind(|| check(&site, &demands, &planted));
+        assert!(seen.is_err(), "{planted:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Capacities hold, documents are heeded, the same input gives the same result, and what runs as scheduled stays.
+    #[test]
+    fn greedy_holds_to_everything(site in any_site(), demands in any_demands(40)) {
+        let made = schedule(&site, &demands, SchedulerKind::Greedy);
+        check(&site, &demands, &made);
+        prop_assert_eq!(&made, &schedule(&site, &demands, SchedulerKind::Greedy));
+        let again = schedule(&site, &settled(&demands, &made), SchedulerKind::Greedy);
+        prop_assert_eq!(again.moves, Vec::new());
+    }
+
+    /// The same of the exact one, which is never worth less than the greedy one.
+    #[test]
+    fn exact_holds_to_everything_and_is_never_worse(site in any_site(), demands in any_demands(14)) {
+        let greedy = schedule(&site, &demands, SchedulerKind::Greedy);
+        let made = schedule(&site, &demands, SchedulerKind::Exact);
+        check(&site, &demands, &made);
+        prop_assert!(made.value_bps() >= greedy.value_bps(), "{} < {}", made.value_bps(), greedy.value_bps());
+        prop_assert_eq!(&made, &schedule(&site, &demands, SchedulerKind::Exact));
+        let again = schedule(&site, &settled(&demands, &made), SchedulerKind::Exact);
+        if made.note.is_none() && again.note.is_none() {
+            prop_assert_eq!(again.moves, Vec::new());
+        }
+    }
+
+    /// Nothing that trying everything finds is worth more.
+    #[test]
+    fn exact_is_the_best_there_is(site in any_site(), demands in any_demands(7)) {
+        let mut site = site;
+        // Where ports bind, what networks get is not only a matter of places.
+        site.ports.clear();
+        site.soft.cores = site.soft.cores.min(2);
+        let made = schedule(&site, &demands, SchedulerKind::Exact);
+        let best = all(&site, &demands);
+        let least = best as f64 - 1e-6 * (best as f64).abs() - 10.0;
+        prop_assert!(made.note.is_some() || made.value_bps() as f64 >= least, "{} of {best}", made.value_bps());
+    }
+
+    /// Rates that swing by a fifth about their means move nothing once they are known.
+    #[test]
+    fn noise_moves_nothing(
+        site in any_site(),
+        demands in any_demands(12),
+        noise in prop::collection::vec(prop::collection::vec(0.8f64..1.2, 12), 150),
+        exact in any::<bool>(),
+    ) {
+        let kind = if exact { SchedulerKind::Exact } else { SchedulerKind::Greedy };
+        let mut rates = Rates::default();
+        let mut counted = vec![Counted::default(); demands.len()];
+        let (mut now, mut moves) = (demands.clone(), Vec::new());
+        for (second, noise) in noise.iter().enumerate() {
+            for ((demand, counted), noise) in demands.iter().zip(&mut counted).zip(noise) {
+                rates.insert(&demand.name, second as u64 * 1_000, *counted);
+                counted.bytes += (demand.bandwidth_bps as f64 * noise / 8.0) as u64;
+                counted.frames += 1_000;
+            }
+            if second % 10 == 0 && second >= 40 {
+                let measured = |demand: &Demand| rates.rate(&demand.name).unwrap_or(demand.bandwidth_bps);
+                let asked: Vec<Demand> =
+                    now.iter().map(|demand| Demand { bandwidth_bps: measured(demand), ..demand.clone() }).collect();
+                let made = schedule(&site, &asked, kind);
+                now = settled(&now, &made);
+                moves.push(if made.note.is_some() { 0 } else { made.moves.len() });
+            }
+        }
+        prop_assert_eq!(&moves[1..], &vec![0; moves.len() - 1][..], "{:?}", moves);
+    }
+}
+
+/// The most that any places are worth that documents leave open, by trying them all.
+fn all(site: &Site, demands: &[Demand]) -> i128 {
+    let demands: Vec<&Demand> = demands.iter().collect();
+    let (fixed, _) = capacity::fixed(site, &demands);
+    let cores = usize::from(site.soft.cores);
+    let places = cores + 1;
+    let mut best = i128::MIN;
+    for code in 0..places.pow(demands.len() as u32) {
+        let place = |at: usize| code / places.pow(at as u32) % places;
+        let sides: Vec<Side> =
+            (0..demands.len()).map(|at| if place(at) == cores { Side::Card } else { Side::Soft }).collect();
+        if sides.iter().zip(&fixed).any(|(side, fixed)| fixed.is_some_and(|fixed| fixed != *side)) {
+            continue;
+        }
+        let mut room = capacity::CardRoom::new(site);
+        let fits = (0..demands.len()).all(|at| sides[at] == Side::Soft || room.take_if(demands[at]));
+        if !fits {
+            continue;
+        }
+        let core = |at: usize| (sides[at] == Side::Soft).then(|| place(at) as u16);
+        let cores: Vec<Option<u16>> = (0..demands.len()).map(core).collect();
+        let choice = serve::serve_at(site, &demands, &sides, &cores, None);
+        best = best.max(choice.value(site, &demands));
+    }
+    best
+}

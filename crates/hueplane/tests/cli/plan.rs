@@ -1,0 +1,109 @@
+//! `plan` and `get placements`: of files, and of the daemon that the tests of the API have.
+
+use serde_json::Value;
+
+use crate::card::images;
+use crate::support::Scratch;
+
+const NODE: &str = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: box}\nspec:\n  ports: [{name: p0}, {name: p1}, {name: n0}]\n";
+
+/// A network on these two ports.
+fn network(name: &str, number: u8, ports: [&str; 2], rest: &str) -> String {
+    let [left, right] = ports;
+    format!(
+        "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  plane: {{kind: ipv4}}\n  ports:\n  \
+         - {{name: left, port: {left}, mac: '02:00:00:00:{number:02x}:01', addresses: [10.{number}.1.1/24]}}\n  \
+         - {{name: right, port: {right}, mac: '02:00:00:00:{number:02x}:02', addresses: [10.{number}.2.1/24]}}\n{rest}"
+    )
+}
+
+fn documents(node: &str) -> String {
+    let card = ["p0", "p1"];
+    [
+        node.to_owned(),
+        network("big", 1, card, "  needs: {bandwidth: 900Mbit/s}\n"),
+        network("fast", 2, card, "  needs: {latency: low}\n"),
+        network("kept", 3, card, "  placement: soft\n  needs: {bandwidth: 100Mbit/s}\n"),
+        network("small", 4, card, "  needs: {bandwidth: 50Mbit/s}\n"),
+        network("wide", 5, ["p0", "n0"], "  needs: {bandwidth: 700Mbit/s}\n"),
+    ]
+    .concat()
+}
+
+/// Where each network is to run, and why not elsewhere.
+fn places(plan: &Value) -> Vec<(&str, &str, &str)> {
+    fn text<'a>(network: &'a Value, field: &str) -> &'a str {
+        network[field]
+            .as_str()
+            .filter(|text| !text.is_empty())
+            .unwrap_or_else(|| panic!("{field}: {network}"))
+    }
+    let networks = plan["networks"].as_array().unwrap();
+    assert!(networks.iter().all(|network| !text(network, "why").is_empty()));
+    networks.iter().map(|one| (text(one, "network"), text(one, "substrate"), text(one, "why_not"))).collect()
+}
+
+#[test]
+fn without_a_card_all_is_software_and_what_is_short_is_said() {
+    let dir = Scratch::new();
+    dir.write("all.yaml", documents(NODE));
+    for scheduler in ["greedy", "exact"] {
+        let plan = dir.hueplane(&format!("plan -f all.yaml --scheduler {scheduler} -o json")).ok().json();
+        assert_eq!(plan["scheduler"], scheduler);
+        let places = places(&plan);
+        assert!(places.iter().all(|(_, substrate, _)| *substrate == "soft"), "{plan}");
+        assert_eq!(places[0].2, "the node has no card");
+        assert_eq!(places[2].2, "the node has no card");
+        assert_eq!(
+            (&plan["needed_bps"], &plan["served_bps"]),
+            (&1_750_000_000u64.into(), &500_000_000.into())
+        );
+        assert_eq!(plan["moves"], serde_json::json!([]));
+    }
+    let text = dir.hueplane("plan -f all.yaml").ok().stdout;
+    for part in
+        ["WHY NOT ELSEWHERE", "auto, low latency", "500 Mbit/s of 1.75 Gbit/s asked for served, 0 moves"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let yaml = dir.hueplane("plan -f all.yaml -o yaml").ok().stdout;
+    assert!(yaml.contains("scheduler: greedy"), "{yaml}");
+}
+
+#[test]
+fn the_card_of_the_document_is_reckoned_with() {
+    let dir = Scratch::new();
+    let card = "  card: {twin: {image: default}, ports: [p0, p1]}\n";
+    let node = |scheduler: &str| documents(&format!("{NODE}{card}{scheduler}"));
+    dir.write("all.yaml", node("  scheduler: {kind: exact, soft: {cores: 2, bandwidth: 800Mbit/s}}\n"));
+    let run = |args: &str| dir.hueplane_env(args, &[("HUEPLANE_IMAGES", images())]);
+    let plan = run("plan -f all.yaml -o json").ok().json();
+    assert_eq!((&plan["scheduler"], &plan["needed_bps"]), (&"exact".into(), &plan["served_bps"]));
+    assert_eq!(plan["note"], Value::Null);
+    let found = places(&plan);
+    assert_eq!((found[0].0, found[0].1), ("big", "card"));
+    assert_eq!(found[1], ("fast", "card", "it asks for low latency"));
+    assert_eq!(found[2], ("kept", "soft", "its document says soft"));
+    assert_eq!(found[4], ("wide", "soft", "its port 'n0' is not one of the card's"));
+    let uses = plan["uses"].to_string();
+    assert!(uses.contains("card words") && uses.contains("core 1 bit/s"), "{uses}");
+    // What the document says of the scheduler is the default only.
+    assert_eq!(run("plan -f all.yaml --scheduler greedy -o json").ok().json()["scheduler"], "greedy");
+    // A small image: one place, which the network that asks for low latency has.
+    dir.write("small.yaml", node("").replace("image: default", "image: tcam1"));
+    let plan = run("plan -f small.yaml -o json").ok().json();
+    assert_eq!(places(&plan)[0], ("big", "soft", "the card's places for networks are all taken (1)"));
+    assert_eq!(places(&plan)[1].1, "card");
+}
+
+#[test]
+fn faults_are_named() {
+    let dir = Scratch::new();
+    dir.write("card.yaml", documents(&format!("{NODE}  card: {{twin: {{image: none}}, ports: [p0]}}\n")));
+    dir.write("bad.yaml", documents(NODE).replace("900Mbit/s", "900Mb/s"));
+    dir.hueplane("plan -f none.yaml").fails(3, "none.yaml: cannot be read");
+    dir.hueplane("plan -f bad.yaml").fails(3, "bad.yaml:15:22: spec.needs.bandwidth: found \"900Mb/s\"");
+    dir.hueplane_env("plan -f card.yaml", &[("HUEPLANE_IMAGES", "no/where")]).fails(3, "no image 'none'");
+    dir.hueplane("plan -f bad.yaml --from-traffic").fails(2, "cannot be used with");
+    dir.hueplane("plan --scheduler best").fails(2, "possible values: greedy, exact");
+}

@@ -1,0 +1,168 @@
+//! The scheduler on a live node: what it is asked, what it answers, and since when networks are where they are.
+//!
+//! Flow: desired state, card, tables, counters → [`Question`] (the node's thread, quick) → schedule (any thread, the solver
+//! takes its time) → API. Nothing moves by this.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hue_control::schedule::traffic::{Counted, Rates, Steady};
+use hue_control::schedule::{Demand, Schedule, Side, Site, present, schedule};
+use hue_intent::SchedulerKind;
+use hue_planes::Loss;
+use hue_substrate::Program;
+
+use super::NodeHandle;
+use super::core::Node;
+use super::view::View;
+use crate::api::{Placement, Plan, Timestamp};
+use crate::backend::Backend;
+use crate::plan::{card_site, plan};
+
+/// How often counters are looked at for rates.
+const MEASURE: Duration = Duration::from_secs(5);
+/// Losses of packets that a network would have received.
+const OFFERED: [Loss; 3] = [Loss::RingQuota, Loss::HandoverFull, Loss::QueueFull];
+
+/// What the scheduler goes by, beside documents and tables.
+pub struct Planning {
+    started: Instant,
+    rates: Mutex<Rates>,
+    /// Where networks are, and since when.
+    since: Mutex<BTreeMap<String, (String, Timestamp)>>,
+}
+
+impl Default for Planning {
+    fn default() -> Self {
+        let (rates, since) = (Rates::new(Steady::default()), BTreeMap::new());
+        Self { started: Instant::now(), rates: Mutex::new(rates), since: Mutex::new(since) }
+    }
+}
+
+impl Planning {
+    /// Looks where networks are now.
+    pub fn follow(&self, view: &View) {
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.retain(|name, _| view.network(name).is_some());
+        for network in &view.networks {
+            let api = &network.api;
+            let stays = since.get(&api.name).is_some_and(|(substrate, _)| *substrate == api.substrate);
+            if !stays {
+                since.insert(api.name.clone(), (api.substrate.clone(), Timestamp::now()));
+            }
+        }
+    }
+
+    /// Where networks are, since when, and why.
+    pub fn placements(&self, view: &View, question: &Question) -> Vec<Placement> {
+        let reasons = present(&question.site, &question.demands);
+        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let placement = |network: &super::view::NetworkView| {
+            let api = &network.api;
+            // One that came or went meanwhile has no reasons yet.
+            let reason = reasons.network(&api.name).filter(|one| one.side.name() == api.substrate);
+            Placement {
+                network: api.name.clone(),
+                placement: reason.map_or("auto", |one| one.placement.name()).to_owned(),
+                substrate: api.substrate.clone(),
+                since: since.get(&api.name).map_or_else(Timestamp::now, |(_, since)| *since),
+                why: reason.map(|one| one.why.clone()),
+                // What the card itself said is nearer to the truth than what is reckoned.
+                why_not: api.why_soft.clone().or_else(|| reason.map(|one| one.why_not.clone())),
+            }
+        };
+        view.networks.iter().map(|network| placement(network)).collect()
+    }
+}
+
+/// What a scheduler is asked.
+pub struct Question {
+    site: Site,
+    demands: Vec<Demand>,
+    /// The scheduler of the node's document.
+    kind: SchedulerKind,
+    /// With measured rates: how many of the networks have one.
+    measured: Option<usize>,
+}
+
+impl Question {
+    /// Where networks are to run. The solver may take seconds (`hue_control::schedule` has its limits).
+    pub fn schedule(&self, kind: Option<SchedulerKind>) -> Schedule {
+        schedule(&self.site, &self.demands, kind.unwrap_or(self.kind))
+    }
+
+    /// The same for the API.
+    pub fn plan(&self, kind: Option<SchedulerKind>) -> Plan {
+        let mut plan = plan(&self.schedule(kind), self.measured.is_some());
+        let unknown = self.measured.map_or(0, |measured| self.demands.len() - measured);
+        if unknown > 0 {
+            let text = format!("not measured yet, so that documents say: {unknown} of the networks");
+            plan.note = Some(plan.note.map_or_else(|| text.clone(), |note| format!("{note}; {text}")));
+        }
+        plan
+    }
+}
+
+impl Node {
+    /// What a scheduler is to be asked now.
+    pub(super) fn question(&self, from_traffic: bool) -> Question {
+        let node = &self.desired.intent.node;
+        let ports = node.spec.card.as_ref().map_or(&[][..], |card| &card.ports);
+        let card = self.card.as_ref().map(|card| card_site(card.description(), ports));
+        let workers = u16::try_from(self.shared.workers).unwrap_or(u16::MAX);
+        let programs: BTreeMap<&str, &Program> =
+            self.compiled.programs.iter().map(|program| (program.name.as_str(), program)).collect();
+        let rates = self.shared.planning.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut demands = Vec::with_capacity(self.networks.len());
+        let mut measured = 0;
+        for (name, entry) in &self.networks {
+            let Some(want) = &entry.want else { continue };
+            let program = programs.get(name.as_str()).copied().unwrap_or(&want.program);
+            let mut demand = Demand::of(&want.network, program);
+            if entry.have.is_some() {
+                let counts = entry.rib.counts();
+                let now = if entry.on_card { Side::Card } else { Side::Soft };
+                demand = demand.at(now, counts.routes, counts.rows);
+            }
+            if let Some(bps) = rates.rate(name).filter(|_| from_traffic) {
+                demand.bandwidth_bps = bps;
+                measured += 1;
+            }
+            demands.push(demand);
+        }
+        Question {
+            site: Site::of(node, workers, card),
+            demands,
+            kind: node.spec.scheduler.as_ref().map(|scheduler| scheduler.kind).unwrap_or_default(),
+            measured: from_traffic.then_some(measured),
+        }
+    }
+
+    /// Where networks are to run, by what documents ask for, or by measured rates. For whoever moves them: with the exact
+    /// scheduler ask [`Node::question`] and have it answered on another thread, as the solver may take seconds.
+    #[allow(dead_code)] // nothing moves networks by themselves yet
+    pub(super) fn schedule(&self, kind: SchedulerKind, from_traffic: bool) -> Schedule {
+        self.question(from_traffic).schedule(Some(kind))
+    }
+}
+
+impl NodeHandle {
+    /// Follows what networks are offered, for as long as the daemon runs.
+    pub async fn measure(&self) {
+        loop {
+            tokio::time::sleep(MEASURE).await;
+            // The node goes down, or is about to: there is nothing to follow.
+            let Ok(stats) = self.stats(None).await else { continue };
+            let planning = &self.shared.planning;
+            let now_ms = u64::try_from(planning.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let mut rates = planning.rates.lock().unwrap_or_else(PoisonError::into_inner);
+            for network in &stats.networks {
+                let lost = OFFERED.iter().filter_map(|loss| network.losses.get(loss.name())).sum();
+                let counted = Counted { frames: network.received, bytes: network.received_bytes, lost };
+                rates.insert(&network.network, now_ms, counted);
+            }
+            rates.retain(|name| stats.networks.iter().any(|network| network.network == name));
+        }
+    }
+}
