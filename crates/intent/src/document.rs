@@ -176,7 +176,9 @@ fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
 }
 
 fn scheduler(at: &Cursor<'_>) -> Option<Scheduler> {
-    at.mapping(&["kind", "soft", "card_bandwidth", "move_cost"])?;
+    at.mapping(&["kind", "from_traffic", "soft", "card_bandwidth", "move_cost"])?;
+    let from_traffic =
+        optional(at, "from_traffic", |at| at.word(&["false", "true"]).map(|word| word == "true"));
     let kind = optional(at, "kind", |at| {
         let name = at.word(&SchedulerKind::ALL.map(SchedulerKind::name))?;
         SchedulerKind::ALL.into_iter().find(|kind| kind.name() == name)
@@ -191,6 +193,7 @@ fn scheduler(at: &Cursor<'_>) -> Option<Scheduler> {
     let move_cost = optional(at, "move_cost", bandwidth);
     Some(Scheduler {
         kind: kind?.unwrap_or_default(),
+        from_traffic: from_traffic?.unwrap_or_default(),
         soft: soft?.unwrap_or_default(),
         card_bandwidth: card_bandwidth?,
         move_cost: move_cost?,

@@ -64,6 +64,10 @@ pub struct Scheduler {
     #[serde(skip_serializing_if = "SchedulerKind::is_default")]
     #[schemars(default)]
     pub kind: SchedulerKind,
+    /// Measured rates are what counts, where there are some, not what documents say.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub from_traffic: bool,
     /// What software forwards.
     #[serde(skip_serializing_if = "SoftCapacity::is_default")]
     #[schemars(default)]

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Instant;
 
 use hue_card::{Card, CardCounts, CardEvent, LiveCard, Runner, Twin};
+use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
@@ -75,6 +76,8 @@ pub enum CardNews {
     Refused(Vec<Vid>, String),
     /// A network has moved, or could not.
     Moved(Box<Moved>),
+    /// Where the scheduler has networks.
+    Scheduled(Box<Schedule>),
     /// Frames go past the card; or why not.
     Bypassed(Result<(), String>),
     /// A card with another image and all networks in software; or why there is none.
@@ -323,6 +326,7 @@ impl Node {
                 }
             }
             CardNews::Moved(moved) => self.moved(*moved),
+            CardNews::Scheduled(schedule) => self.scheduled(&schedule),
             CardNews::Bypassed(result) => self.bypassed(result),
             CardNews::Image(result) => self.image_made(result),
             CardNews::Fell(vid, broken) => self.fell(vid, &broken),

@@ -213,6 +213,7 @@ impl Node {
         self.compiled = compiled;
         touched.iter().for_each(|name| self.release(name));
         self.reconcile_card();
+        self.ask_scheduler();
         let opening = self.reconcile_ports();
         self.waiters.push(Waiter { names: touched.clone(), opening, results: BTreeMap::new(), reply });
         touched.iter().for_each(|name| self.advance(name));

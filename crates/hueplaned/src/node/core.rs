@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use hue_card::Images;
 use hue_control::Compiled;
+use hue_control::schedule::Side;
 use hue_demux::PortId;
 use hue_host::links::LinkEvent;
 use hue_host::netlink::Link;
@@ -75,6 +76,10 @@ pub struct Node {
     /// Why there is no card although one is desired.
     pub(super) card_problem: Option<String>,
     pub(super) images: Images,
+    /// Where the scheduler has networks that leave it to the node, and why; without a scheduler nothing.
+    pub(super) scheduled: Option<BTreeMap<String, (Side, String)>>,
+    /// It is being asked; and is to be asked once more.
+    pub(super) asking: Option<bool>,
     /// Another image that is being loaded.
     pub(super) loading: Option<Loading>,
     pub(super) sender: Sender<Message>,

@@ -192,6 +192,8 @@ pub fn start(
         card: None,
         card_problem: None,
         images,
+        scheduled: None,
+        asking: None,
         loading: None,
         sender,
         monitor,

@@ -64,7 +64,18 @@ impl Node {
         if self.loading.as_ref().is_some_and(|loading| !loading.returns()) {
             return; // all go to software, and then back
         }
-        let wanted = have.network.spec.placement;
+        // Without a scheduler the card has what fits.
+        let schedule = self.desired.intent.node.spec.scheduler.is_some();
+        let (wanted, why) = match have.network.spec.placement {
+            Placement::Auto if schedule => match self.scheduled.as_ref().and_then(|sides| sides.get(name)) {
+                None => return, // it is asked
+                Some((hue_control::schedule::Side::Soft, why)) => {
+                    (Placement::Soft, format!("the scheduler: {why}"))
+                }
+                Some((hue_control::schedule::Side::Card, _)) => (Placement::Card, String::new()),
+            },
+            wanted => (wanted, "its document says so".to_owned()),
+        };
         if stage == Stage::Card && wanted == Placement::Soft {
             return self.leave(name, None);
         }
@@ -72,11 +83,7 @@ impl Node {
             return;
         }
         self.changed = true;
-        let why = if wanted == Placement::Soft {
-            Some("its document says so".to_owned())
-        } else {
-            self.elsewhere(name)
-        };
+        let why = if wanted == Placement::Soft { Some(why) } else { self.elsewhere(name) };
         let Some(entry) = self.networks.get_mut(name) else { return };
         entry.why_soft = why;
         if entry.why_soft.is_none() {
@@ -299,6 +306,8 @@ impl Node {
                 self.strip(vid);
             }
         }
+        let planned = self.scheduled.as_ref().and_then(|sides| sides.get(&name));
+        let planned = planned.map(|(_, why)| format!("the scheduler: {why}"));
         let Some(entry) = self.networks.get_mut(&name) else { return };
         entry.on_card = at == Side::Card;
         let soft = entry.have.as_ref().is_some_and(|have| have.network.spec.placement == Placement::Soft);
@@ -306,6 +315,7 @@ impl Node {
         entry.why_soft = match (at, &failed) {
             (Side::Card, _) => None,
             (Side::Software, _) if soft => Some("its document says so".to_owned()),
+            (Side::Software, None) => planned,
             (Side::Software, why) => why.clone(),
         };
         let text = match (at, &failed) {

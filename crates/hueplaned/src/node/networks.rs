@@ -296,6 +296,7 @@ impl Node {
                 }
                 self.networks.remove(name);
                 self.changed = true;
+                self.ask_scheduler();
                 self.settled(name, None);
                 self.load_ready();
             }
@@ -462,6 +463,9 @@ impl Node {
             self.changed = true;
         }
         self.leftovers.remove(name);
+        if was != NetworkState::Running {
+            self.ask_scheduler();
+        }
         self.place(name);
         let result = self.networks.get(name).map(|entry| entry.result(name));
         self.settled(name, result);

@@ -14,7 +14,8 @@ use hue_planes::Loss;
 use hue_substrate::Program;
 
 use super::NodeHandle;
-use super::core::Node;
+use super::card::CardNews;
+use super::core::{Message, Node};
 use super::view::View;
 use crate::api::{Placement, Plan, Timestamp};
 use crate::backend::Backend;
@@ -139,11 +140,47 @@ impl Node {
         }
     }
 
-    /// Where networks are to run, by what documents ask for, or by measured rates. For whoever moves them: with the exact
-    /// scheduler ask [`Node::question`] and have it answered on another thread, as the solver may take seconds.
-    #[allow(dead_code)] // nothing moves networks by themselves yet
-    pub(super) fn schedule(&self, kind: SchedulerKind, from_traffic: bool) -> Schedule {
-        self.question(from_traffic).schedule(Some(kind))
+    /// Has the scheduler asked where networks are to run that leave it to the node, if its document names one. The answer
+    /// comes as [`CardNews::Scheduled`]: the solver takes its time.
+    pub(super) fn ask_scheduler(&mut self) {
+        if self.card.is_none() || self.desired.intent.node.spec.scheduler.is_none() {
+            self.scheduled = None;
+            return;
+        }
+        let from_traffic =
+            self.desired.intent.node.spec.scheduler.as_ref().is_some_and(|one| one.from_traffic);
+        if self.asking.is_some() {
+            self.asking = Some(true);
+            return;
+        }
+        self.asking = Some(false);
+        let (question, sender) = (self.question(from_traffic), self.sender.clone());
+        let answer = move || {
+            let schedule = question.schedule(None);
+            let _ = sender.send(Message::Card(CardNews::Scheduled(Box::new(schedule))));
+        };
+        if let Err(error) = std::thread::Builder::new().name("hue-plan".to_owned()).spawn(answer) {
+            tracing::warn!(%error, "the scheduler cannot be asked: networks stay where they are");
+            self.asking = None;
+        }
+    }
+
+    /// The same when it goes by measured rates, which are new.
+    fn ask_scheduler_of_traffic(&mut self) {
+        if self.desired.intent.node.spec.scheduler.as_ref().is_some_and(|one| one.from_traffic) {
+            self.ask_scheduler();
+        }
+    }
+
+    /// The scheduler has answered: networks that leave it to the node go there.
+    pub(super) fn scheduled(&mut self, schedule: &Schedule) {
+        let sides = schedule.networks.iter().map(|one| (one.name.clone(), (one.side, one.why.clone())));
+        self.scheduled = Some(sides.collect());
+        if self.asking.take() == Some(true) {
+            self.ask_scheduler();
+        }
+        let names: Vec<String> = schedule.networks.iter().map(|one| one.name.clone()).collect();
+        names.iter().for_each(|name| self.place(name));
     }
 }
 
@@ -156,13 +193,17 @@ impl NodeHandle {
             let Ok(stats) = self.stats(None).await else { continue };
             let planning = &self.shared.planning;
             let now_ms = u64::try_from(planning.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let mut rates = planning.rates.lock().unwrap_or_else(PoisonError::into_inner);
-            for network in &stats.networks {
-                let lost = OFFERED.iter().filter_map(|loss| network.losses.get(loss.name())).sum();
-                let counted = Counted { frames: network.received, bytes: network.received_bytes, lost };
-                rates.insert(&network.network, now_ms, counted);
+            {
+                let mut rates = planning.rates.lock().unwrap_or_else(PoisonError::into_inner);
+                for network in &stats.networks {
+                    let lost = OFFERED.iter().filter_map(|loss| network.losses.get(loss.name())).sum();
+                    let counted = Counted { frames: network.received, bytes: network.received_bytes, lost };
+                    rates.insert(&network.network, now_ms, counted);
+                }
+                rates.retain(|name| stats.networks.iter().any(|network| network.network == name));
             }
-            rates.retain(|name| stats.networks.iter().any(|network| network.network == name));
+            // The node goes down, or is about to.
+            let _ = self.ask(Node::ask_scheduler_of_traffic).await;
         }
     }
 }

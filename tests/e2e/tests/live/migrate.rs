@@ -406,3 +406,45 @@ fn a_refusal_names_the_image_that_would_do_and_loads_it_if_asked() {
         assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
     }
 }
+
+#[test]
+fn networks_go_where_the_scheduler_has_them() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let pairs: Vec<Pair> = (1..=3).map(|n| lab.pair(&format!("n{n}"), n, n, [0, 1])).collect();
+    let with = |node: &str, needs: [&str; 3]| {
+        let mut documents = vec![node.to_owned()];
+        documents.extend(pairs.iter().zip(needs).map(|(pair, needs)| {
+            pair.document.clone().with("needs", &format!("{{bandwidth: {needs}}}")).yaml()
+        }));
+        all(&documents)
+    };
+    // Software takes 100 Mbit/s: the two small networks fit, the large one goes to the card.
+    let plain = node(&lab, "default");
+    let scheduled = format!("{plain}  scheduler: {{soft: {{cores: 1, bandwidth: 100Mbit/s}}}}\n");
+    let daemon = start(&lab, &["default"], &[]);
+    daemon.cli.apply(&with(&scheduled, ["20Mbit/s", "30Mbit/s", "400Mbit/s"]), &[]);
+    for (pair, on) in pairs.iter().zip(["soft", "soft", "card"]) {
+        runs_on(&daemon, pair.name(), on);
+        pair.warm_up();
+    }
+    let placements = daemon.cli.json(&["get", "placements"]).to_string();
+    assert!(placements.contains("card") && placements.contains("soft"), "{placements}");
+    let flows: Vec<Flow> = pairs.iter().map(|pair| Flow::start(&pair.left, &pair.right, 500, 100)).collect();
+    // What they need changes: they change places while packets flow.
+    daemon.cli.apply(&with(&scheduled, ["600Mbit/s", "30Mbit/s", "10Mbit/s"]), &[]);
+    for (pair, on) in pairs.iter().zip(["card", "soft", "soft"]) {
+        runs_on(&daemon, pair.name(), on);
+    }
+    // Without a scheduler the card has what fits.
+    daemon.cli.apply(&with(&plain, ["600Mbit/s", "30Mbit/s", "10Mbit/s"]), &[]);
+    for pair in &pairs {
+        runs_on(&daemon, pair.name(), "card");
+    }
+    for flow in flows {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+    }
+}
