@@ -10,8 +10,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use hue_demux::{Match, PortId, Row};
+use hue_planes::ipv4::Outcome;
 use hue_planes::{Adjacency, Kind, Verdict};
-use hue_soft::{BATCH_MAX, Frame, Soft};
+use hue_soft::{BATCH_MAX, Fate, Frame, Soft};
 use hue_substrate::{Program, Substrate, VirtualPort};
 use hue_tables::{Limits, Prefix};
 use hue_wire::Mac;
@@ -99,7 +100,7 @@ impl PlaneEngine for OverRing<'_, '_> {
                 done += soft.process(arena, &mut frames[done..starts.len()]).max(1);
             }
             for (forward, frame) in forward.iter_mut().zip(&frames) {
-                *forward = u8::from(frame.fate.verdict() == Some(Verdict::Forward));
+                *forward = u8::from(matches!(frame.fate, Fate::Network { outcome: Outcome::Forward, .. }));
             }
         })?)
     }

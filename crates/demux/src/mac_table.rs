@@ -82,23 +82,21 @@ impl MacTable {
     /// The target of a key. All ways are compared without a branch: which one holds the key is unpredictable.
     #[inline(always)]
     pub fn get(&self, key: u64) -> Option<Target> {
-        let mask = self.buckets.len() - 1;
         let mut index = self.home(key);
-        loop {
-            let bucket = &self.buckets[index & mask];
+        while let Some(bucket) = self.buckets.get(index) {
             let keys = &bucket.keys;
-            let hits = u32::from(keys[0] == key)
-                | u32::from(keys[1] == key) << 1
-                | u32::from(keys[2] == key) << 2
-                | u32::from(keys[3] == key) << 3;
-            if hits != 0 {
-                return Some(bucket.targets[(hits.trailing_zeros() & 3) as usize]);
+            let way = if keys[1] == key { 1 } else { 0 };
+            let way = if keys[2] == key { 2 } else { way };
+            let way = if keys[3] == key { 3 } else { way };
+            if keys[way] == key {
+                return Some(bucket.targets[way]);
             }
             if keys[WAYS - 1] == EMPTY {
                 return None;
             }
-            index += 1;
+            index = if index + 1 < self.buckets.len() { index + 1 } else { 0 };
         }
+        None
     }
 }
 

@@ -24,10 +24,14 @@ use crate::network::Network;
 pub const BATCH_MAX: usize = 256;
 /// Networks of one engine: all that 12-bit ids can name.
 pub const NETWORKS_MAX: usize = Vid::MAX as usize;
-/// In the slot index: the network has a meter, so the fast path leaves the frame to the full one.
+/// In the slot index: the network has a meter, so the common case leaves the frame to the full one.
 pub(crate) const METERED: u16 = 0x8000;
 /// In the slot index: no such network. Has the bit above set, for the same reason.
 pub(crate) const NO_SLOT: u16 = u16::MAX;
+
+const SLOTS: usize = Vid::MAX as usize + 1;
+/// Place in the networks by VID, with [`METERED`].
+pub(crate) type Slots = [u16; SLOTS];
 
 /// The software substrate: an engine and the tables it reads.
 pub struct Soft {
@@ -39,8 +43,7 @@ pub struct Soft {
 pub(crate) struct Engine {
     pub demux: Arc<Demux>,
     pub networks: Vec<Network>,
-    /// Place in `networks` by VID, with [`METERED`].
-    pub slots: Box<[u16]>,
+    pub slots: Box<Slots>,
     pub unclaimed: UnclaimedCounters,
     reader: Reader<u32>,
     line: Box<Line>,
@@ -83,6 +86,16 @@ impl Line {
             origins: [Origin { frame: 0, slot: 0, target }; BATCH_MAX],
         })
     }
+
+    /// Puts a packet at a place below [`BATCH_MAX`].
+    #[inline(always)]
+    fn set(&mut self, place: usize, origin: Origin, checked: ipv4::Checked) {
+        let place = place % BATCH_MAX;
+        self.vids[place] = origin.target.vid;
+        self.keys[place] = checked.key;
+        self.checked[place] = checked;
+        self.origins[place] = origin;
+    }
 }
 
 const FIRST_VID: Vid = match Vid::new(1) {
@@ -106,7 +119,7 @@ impl Engine {
         Self {
             demux: Arc::new(Demux::default()),
             networks: Vec::new(),
-            slots: vec![NO_SLOT; usize::from(Vid::MAX) + 1].into_boxed_slice(),
+            slots: Box::new([NO_SLOT; SLOTS]),
             unclaimed: UnclaimedCounters::default(),
             reader,
             line: Line::new(),
@@ -237,46 +250,25 @@ struct Rare<'a> {
 #[inline(never)]
 fn select(
     demux: &Demux,
-    slots: &[u16],
+    slots: &Slots,
     mut rare: Rare<'_>,
     line: &mut Line,
     buffer: &[u8],
     batch: &mut [Frame],
 ) -> (usize, usize) {
     let mut lined = 0;
-    for (index, frame) in batch.iter_mut().enumerate() {
-        let bytes = frame.bytes(buffer).unwrap_or_default();
-        let (slot, target) = match claim_fast(demux, slots, frame.port, bytes) {
-            Some(found) => found,
-            None => match claim(demux, slots, &mut rare, frame, bytes) {
-                Claim::One { slot, target } => (slot, target),
-                Claim::Done(fate) => {
-                    frame.fate = fate;
-                    continue;
-                }
-                Claim::Flood(targets) => {
-                    let Rare { networks, reader, copies, .. } = &mut rare;
-                    if !copies.have_room(targets.len()) {
-                        return (index, lined);
-                    }
-                    frame.fate = Fate::Flooded;
-                    let targets = targets.iter().map(|target| (*target, slot_of(slots, target.vid)));
-                    copies.flood(index, frame, bytes, targets, networks, &reader.pin());
-                    continue;
-                }
-            },
+    for (frame, index) in batch.iter_mut().zip(0u16..) {
+        let step = match select_plain(demux, slots, frame, buffer) {
+            Some(found) => Step::Line(found),
+            None => select_rest(demux, slots, &mut rare, frame, buffer, index),
         };
-        match ipv4::check(bytes) {
-            Ok(checked) => {
-                let at = lined % BATCH_MAX;
-                line.vids[at] = target.vid;
-                line.keys[at] = checked.key;
-                line.checked[at] = checked;
-                line.origins[at] = Origin { frame: index as u16, slot, target };
-                lined += 1;
-            }
-            Err(outcome) => frame.fate = decided(rare.networks, slot, target, outcome, frame.port),
-        }
+        let (origin, checked) = match step {
+            Step::Line((slot, target, checked)) => (Origin { frame: index, slot, target }, checked),
+            Step::Next => continue,
+            Step::Full => return (usize::from(index), lined),
+        };
+        line.set(lined, origin, checked);
+        lined += 1;
     }
     (batch.len(), lined)
 }
@@ -301,11 +293,7 @@ fn check_claimed(
         };
         match checked {
             Ok(checked) => {
-                let at = lined % BATCH_MAX;
-                line.vids[at] = target.vid;
-                line.keys[at] = checked.key;
-                line.checked[at] = checked;
-                line.origins[at] = Origin { frame: index, slot: claim.slot, target };
+                line.set(lined, Origin { frame: index, slot: claim.slot, target }, checked);
                 lined += 1;
             }
             Err(outcome) => frame.fate = decided(networks, claim.slot, target, outcome, frame.port),
@@ -333,8 +321,9 @@ fn finish(networks: &mut [Network], line: &Line, buffer: &mut [u8], batch: &mut 
 }
 
 #[inline(always)]
-pub(crate) fn slot_of(slots: &[u16], vid: Vid) -> u16 {
-    slots.get(vid.index()).copied().unwrap_or(NO_SLOT)
+pub(crate) fn slot_of(slots: &Slots, vid: Vid) -> u16 {
+    // A VID is below SLOTS; the remainder spares a branch.
+    slots[vid.index() % SLOTS]
 }
 
 /// Index into the networks of a word of the slot index; that of no network is beyond them.
@@ -343,22 +332,67 @@ pub(crate) fn place(slot: u16) -> usize {
     usize::from(slot & !METERED)
 }
 
-/// Whose a frame is, in the common case: of a network without a meter, by destination MAC. `None`: ask [`claim`].
+/// What stage 1 does next.
+enum Step {
+    /// Line up a packet of the network at this place.
+    Line((u16, Target, ipv4::Checked)),
+    /// Go on to the next frame.
+    Next,
+    /// End the batch before this frame.
+    Full,
+}
+
+/// The common case of stage 1: a plain packet for a MAC address of a network without a meter. `None`: ask [`select_rest`].
 #[inline(always)]
-fn claim_fast(demux: &Demux, slots: &[u16], port: PortId, bytes: &[u8]) -> Option<(u16, Target)> {
-    if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len()) {
-        return None;
-    }
-    let target = demux.select_mac(port, bytes)?;
+fn select_plain(
+    demux: &Demux,
+    slots: &Slots,
+    frame: &Frame,
+    buffer: &[u8],
+) -> Option<(u16, Target, ipv4::Checked)> {
+    // Design select first: its reads depend on each other, and the checks have time to run meanwhile.
+    let bytes = frame.bytes(buffer).filter(|bytes| bytes.len() <= FRAME_BYTES_MAX)?;
+    let target = demux.select_mac(frame.port, bytes)?;
     let slot = slot_of(slots, target.vid);
-    (slot & METERED == 0).then_some((slot, target))
+    let checked = ipv4::check_plain(bytes)?;
+    (slot & METERED == 0).then_some((slot, target, checked))
+}
+
+/// Stage 1 of one frame in all cases; the network's meter is charged.
+#[inline(never)]
+fn select_rest(
+    demux: &Demux,
+    slots: &Slots,
+    rare: &mut Rare<'_>,
+    frame: &mut Frame,
+    buffer: &[u8],
+    index: u16,
+) -> Step {
+    let bytes = frame.bytes(buffer).unwrap_or_default();
+    match claim(demux, slots, rare, frame, bytes) {
+        Claim::One { slot, target } => match ipv4::check(bytes) {
+            Ok(checked) => return Step::Line((slot, target, checked)),
+            Err(outcome) => frame.fate = decided(rare.networks, slot, target, outcome, frame.port),
+        },
+        Claim::Done(fate) => frame.fate = fate,
+        Claim::Flood(targets) => {
+            let Rare { networks, reader, copies, .. } = rare;
+            if !copies.have_room(targets.len()) {
+                return Step::Full;
+            }
+            frame.fate = Fate::Flooded;
+            let targets = targets.iter().map(|target| (*target, slot_of(slots, target.vid)));
+            copies.flood(usize::from(index), frame, bytes, targets, networks, &reader.pin());
+        }
+    }
+    Step::Next
 }
 
 /// Whose a frame is, in all cases; the meter is charged.
 #[inline(never)]
 fn claim<'a>(
     demux: &'a Demux,
-    slots: &[u16],
+    slots: &Slots,
     Rare { networks, unclaimed, .. }: &mut Rare<'_>,
     frame: &Frame,
     bytes: &[u8],

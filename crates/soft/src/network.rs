@@ -14,11 +14,10 @@ impl Hops {
         Self(rows.iter().copied().chain([Adjacency::NONE]).collect())
     }
 
-    /// The row of a table word; "no route", the largest word, falls on the row behind the last.
+    /// The row of a table word; "no route", the largest word, finds none or the row behind the last.
     #[inline(always)]
     pub fn get(&self, word: u16) -> &Adjacency {
-        let last = self.0.len().saturating_sub(1);
-        self.0.get(usize::from(word).min(last)).unwrap_or(&Adjacency::NONE)
+        self.0.get(usize::from(word)).unwrap_or(&Adjacency::NONE)
     }
 
     /// Changes rows, or adds them; those between are "no route". All but the last row, which no route names.

@@ -189,24 +189,84 @@ impl Header {
     }
 }
 
+/// The fixed header in three words of the wire's byte order: loaded once, fields and sum taken from registers. What the
+/// forwarding path reads; [`Header`] says which field lies where.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// Bytes 0 to 7, the first one lowest.
+    start: u64,
+    /// Bytes 8 to 15.
+    middle: u64,
+    /// Bytes 16 to 19.
+    end: u32,
+}
+
+impl Words {
+    /// The words of a header.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of(header: &[u8; HEADER_BYTES]) -> Self {
+        // Whole chunks: bytes one by one would be loaded in the pieces that the fields are used in.
+        let Some((start, rest)) = header.split_first_chunk() else { unreachable!() };
+        let Some((middle, rest)) = rest.split_first_chunk() else { unreachable!() };
+        let Some(end) = rest.first_chunk() else { unreachable!() };
+        Self {
+            start: u64::from_le_bytes(*start),
+            middle: u64::from_le_bytes(*middle),
+            end: u32::from_le_bytes(*end),
+        }
+    }
+
+    /// Version and header length as on the wire.
+    #[must_use]
+    #[inline(always)]
+    pub const fn version_ihl(self) -> u8 {
+        self.start as u8
+    }
+
+    /// Bytes of header and payload.
+    #[must_use]
+    #[inline(always)]
+    pub const fn total_length(self) -> u16 {
+        ((self.start >> 16) as u16).swap_bytes()
+    }
+
+    /// Hops left.
+    #[must_use]
+    #[inline(always)]
+    pub const fn ttl(self) -> u8 {
+        self.middle as u8
+    }
+
+    /// Destination address.
+    #[must_use]
+    #[inline(always)]
+    pub const fn destination(self) -> u32 {
+        self.end.swap_bytes()
+    }
+
+    /// Whether the checksum is right, if there are no options.
+    #[must_use]
+    #[inline(always)]
+    pub const fn checksum_ok(self) -> bool {
+        // One's complement sums do not mind the word size nor the byte order (RFC 1071 §2): two 64-bit words and
+        // a 32-bit one with end-around carries, then the halves onto each other. Rotating adds both halves at
+        // once and leaves the sum with its carry in the upper half.
+        let (sum, carry) = self.start.overflowing_add(self.middle);
+        // Adding the carry with the last word would do as well; that is below 2^32, so adding the first carry to it
+        // cannot overflow.
+        let (sum, carry) = sum.overflowing_add(self.end as u64 + carry as u64);
+        let sum = sum.wrapping_add(carry as u64);
+        let sum = (sum.wrapping_add(sum.rotate_right(32)) >> 32) as u32;
+        sum.wrapping_add(sum.rotate_right(16)) >> 16 == 0xffff
+    }
+}
+
 /// Whether the checksum of a header without options is right; in a handful of instructions.
 #[must_use]
 #[inline(always)]
 pub fn verify(header: &Header) -> bool {
-    // One's complement sums do not mind the word size nor the byte order (RFC 1071 §2): two 64-bit words and
-    // a 32-bit one with end-around carries, then the halves onto each other. Rotating adds both halves at
-    // once and leaves the sum with its carry in the upper half.
-    let bytes: &[u8; HEADER_BYTES] = zerocopy::transmute_ref!(header);
-    let [a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7, c0, c1, c2, c3] = *bytes;
-    let a = u64::from_ne_bytes([a0, a1, a2, a3, a4, a5, a6, a7]);
-    let b = u64::from_ne_bytes([b0, b1, b2, b3, b4, b5, b6, b7]);
-    let c = u64::from(u32::from_ne_bytes([c0, c1, c2, c3]));
-    let (sum, carry) = a.overflowing_add(b);
-    // b + c + carry would do as well; c is below 2^32, so adding the first carry to it cannot overflow.
-    let (sum, carry) = sum.overflowing_add(c + u64::from(carry));
-    let sum = sum.wrapping_add(u64::from(carry));
-    let sum = (sum.wrapping_add(sum.rotate_right(32)) >> 32) as u32;
-    sum.wrapping_add(sum.rotate_right(16)) >> 16 == 0xffff
+    Words::of(zerocopy::transmute_ref!(header)).checksum_ok()
 }
 
 /// Whether the checksum of a header with its options is right; `header` is the bytes up to the payload.

@@ -20,9 +20,12 @@ pub(crate) enum Isa {
     /// `popcnt`, BMI1 and BMI2.
     #[cfg(target_arch = "x86_64")]
     Bmi,
-    /// AVX-512 F, BW, VL, VPOPCNTDQ: 16 lanes an instruction.
+    /// AVX-512 F, BW, VL: 16 lanes an instruction.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// And VPOPCNTDQ.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Popcnt,
 }
 
 impl Isa {
@@ -43,9 +46,11 @@ impl Isa {
             if std::is_x86_feature_detected!("avx512f")
                 && std::is_x86_feature_detected!("avx512bw")
                 && std::is_x86_feature_detected!("avx512vl")
-                && std::is_x86_feature_detected!("avx512vpopcntdq")
             {
                 all.push(Self::Avx512);
+                if std::is_x86_feature_detected!("avx512vpopcntdq") {
+                    all.push(Self::Avx512Popcnt);
+                }
             }
         }
         all
@@ -120,15 +125,20 @@ impl Image {
     /// counts). The caller is pinned.
     pub(crate) fn lookup_batch<K: Key>(&self, isa: Isa, vids: &[Vid], keys: &[K], out: &mut [u16]) {
         #[cfg(target_arch = "x86_64")]
-        if isa == Isa::Avx512 && self.granules < super::wide::GRANULES_MAX {
-            // SAFETY: `Isa::Avx512` is only made when the processor has these features.
-            return unsafe { super::wide::lookup_batch(self, vids, keys, out) };
+        if self.granules < super::wide::GRANULES_MAX {
+            match isa {
+                // SAFETY: this is only made when the processor has the features.
+                Isa::Avx512 => return unsafe { super::wide::lookup_batch_shuffled(self, vids, keys, out) },
+                // SAFETY: as above.
+                Isa::Avx512Popcnt => return unsafe { super::wide::lookup_batch(self, vids, keys, out) },
+                Isa::Base | Isa::Bmi => {}
+            }
         }
         let chunks = vids.chunks(LANES).zip(keys.chunks(LANES)).zip(out.chunks_mut(LANES));
         match isa {
             Isa::Base => chunks.for_each(|((vids, keys), out)| self.chunk(vids, keys, out)),
             #[cfg(target_arch = "x86_64")]
-            Isa::Bmi | Isa::Avx512 => chunks.for_each(|((vids, keys), out)| {
+            Isa::Bmi | Isa::Avx512 | Isa::Avx512Popcnt => chunks.for_each(|((vids, keys), out)| {
                 // SAFETY: these are only made when the processor has the features.
                 unsafe { self.chunk_bmi(vids, keys, out) }
             }),

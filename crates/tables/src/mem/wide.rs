@@ -1,7 +1,10 @@
 //! The batch lookup of `lookup.rs` with AVX-512: 16 lanes an instruction, no branch that depends on a key.
 //!
-//! Same walk, same reads: gathers read the image as 32-bit words, `vpopcntd` counts runs, and lanes that reached a
-//! leaf are compressed away. Addresses are 32-bit word indices, so it serves images up to 8 GiB.
+//! Same walk, same reads: gathers read the image as 32-bit words, `vpopcntd` counts runs (byte shuffles where the
+//! processor has none), and lanes that reached a leaf are compressed away. Addresses are 32-bit word indices, so it
+//! serves images up to 8 GiB.
+//!
+//! Everything is generic over `POPCNT`, whether there is `vpopcntd`, and inlined into one of two entries.
 
 use std::arch::x86_64::*;
 
@@ -32,13 +35,25 @@ impl Lanes {
     }
 }
 
-/// See `Image::lookup_batch`.
+/// See `Image::lookup_batch`. For processors with AVX-512 VPOPCNTDQ.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt,bmi1,bmi2")]
 pub(super) fn lookup_batch<K: Key>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
+    chunks::<K, true>(image, vids, keys, out);
+}
+
+/// The same without VPOPCNTDQ.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt,bmi1,bmi2")]
+pub(super) fn lookup_batch_shuffled<K: Key>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
+    chunks::<K, false>(image, vids, keys, out);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt,bmi1,bmi2")]
+#[inline]
+fn chunks<K: Key, const POPCNT: bool>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
     let chunks = vids.chunks(LANES).zip(keys.chunks(LANES)).zip(out.chunks_mut(LANES));
     for ((vids, keys), out) in chunks {
         let n = vids.len().min(keys.len()).min(out.len());
-        chunk(image, &vids[..n], &keys[..n], &mut out[..n]);
+        chunk::<K, POPCNT>(image, &vids[..n], &keys[..n], &mut out[..n]);
     }
 }
 
@@ -48,9 +63,9 @@ fn tail(v: usize, n: usize) -> __mmask16 {
     if n >= 16 * v + 16 { !0 } else { ((1_u32 << (n - 16 * v)) - 1) as u16 }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt,bmi1,bmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt,bmi1,bmi2")]
 #[inline]
-fn chunk<K: Key>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
+fn chunk<K: Key, const POPCNT: bool>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
     let n = vids.len();
     let mut walk = Walk {
         nodes: Lanes([0; LANES]),
@@ -65,7 +80,7 @@ fn chunk<K: Key>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
     for v in 0..n.div_ceil(16) {
         let mask = tail(v, n);
         let lane = _mm512_add_epi32(iota, _mm512_set1_epi32(16 * v as i32));
-        let word = key_words(keys, lane, mask, 0);
+        let word = first_words(keys, lane, mask, v);
         // SAFETY: `Vid` is a transparent 16-bit word below ROOTS; masked lanes are not read. Roots are granules of
         // wide nodes, 256 words each.
         let next = unsafe {
@@ -85,7 +100,7 @@ fn chunk<K: Key>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
         for v in 0..count.div_ceil(16) {
             let mask = tail(v, count);
             let (node, lane, word) = (walk.nodes.vector(v), walk.lanes.vector(v), walk.words.vector(v));
-            let next = step(base, node, slot_in(word, depth), mask);
+            let next = step::<POPCNT>(base, node, slot_in(word, depth), mask);
             // SAFETY: lanes are below LANES.
             unsafe { _mm512_mask_i32scatter_epi32::<4>(found.0.as_mut_ptr().cast(), mask, lane, next) };
             let word = if (depth + 8) % 32 == 0 { key_words(keys, lane, mask, depth + 8) } else { word };
@@ -98,6 +113,17 @@ fn chunk<K: Key>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
         // SAFETY: masked to the length of `out`.
         unsafe { _mm256_mask_storeu_epi16(out.as_mut_ptr().cast(), tail(0, out.len()), words) };
     }
+}
+
+/// [`key_words`] of the 16 lanes from `16 * v` on at depth 0, where keys of one word lie as they are read.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[inline]
+fn first_words<K: Key>(keys: &[K], lane: __m512i, mask: __mmask16, v: usize) -> __m512i {
+    if K::BITS == 32 {
+        // SAFETY: lanes under the mask are below the number of keys, which are one word each; others are not read.
+        return unsafe { _mm512_maskz_loadu_epi32(mask, keys.as_ptr().add(16 * v).cast()) };
+    }
+    key_words(keys, lane, mask, 0)
 }
 
 /// The 32 bits of each lane's key from `depth`, a multiple of 32, on; zeros beyond the key.
@@ -213,10 +239,27 @@ fn first_word(node: __m512i, kind: __m512i, slot: __m512i) -> __m512i {
     _mm512_slli_epi32::<4>(_mm512_add_epi32(index, part))
 }
 
-/// One level: the refs that `slot` leads to in `node`, for 16 lanes.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq")]
+/// How many bits are set in each lane.
+#[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
-fn step(base: *const i32, node: __m512i, slot: __m512i, mask: __mmask16) -> __m512i {
+fn ones<const POPCNT: bool>(lanes: __m512i) -> __m512i {
+    if POPCNT {
+        // SAFETY: `POPCNT` is only set below the entry that needs VPOPCNTDQ.
+        return unsafe { _mm512_popcnt_epi32(lanes) };
+    }
+    // Bits of each half byte by a table, then the bytes of each lane added up.
+    let half = _mm512_set1_epi8(0x0f);
+    let table = _mm512_broadcast_i32x4(_mm_set_epi8(4, 3, 3, 2, 3, 2, 2, 1, 3, 2, 2, 1, 2, 1, 1, 0));
+    let low = _mm512_shuffle_epi8(table, _mm512_and_si512(lanes, half));
+    let high = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16::<4>(lanes), half));
+    let pairs = _mm512_maddubs_epi16(_mm512_add_epi8(low, high), _mm512_set1_epi8(1));
+    _mm512_madd_epi16(pairs, _mm512_set1_epi16(1))
+}
+
+/// One level: the refs that `slot` leads to in `node`, for 16 lanes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[inline]
+fn step<const POPCNT: bool>(base: *const i32, node: __m512i, slot: __m512i, mask: __mmask16) -> __m512i {
     let zero = _mm512_setzero_si512();
     let kind = _mm512_srli_epi32::<{ Ref::SHIFT }>(node);
     let first = first_word(node, kind, slot);
@@ -242,7 +285,7 @@ fn step(base: *const i32, node: __m512i, slot: __m512i, mask: __mmask16) -> __m5
         let before = _mm512_and_si512(_mm512_srlv_epi32(counts, shift), _mm512_set1_epi32(255));
         // map << (31 - slot % 32) keeps the runs that begin at or before the slot.
         let up_to = _mm512_sllv_epi32(map, _mm512_andnot_si512(slot, _mm512_set1_epi32(31)));
-        let ranks = _mm512_add_epi32(before, _mm512_popcnt_epi32(up_to));
+        let ranks = _mm512_add_epi32(before, ones::<POPCNT>(up_to));
         let rank = _mm512_sub_epi32(ranks, _mm512_set1_epi32(1));
         let byte = _mm512_sllv_epi32(rank, by_kind(kind, [0, 0, 0, 0, 1, 1, 1, 2, 2]));
         let byte = _mm512_add_epi32(byte, by_kind(kind, [0, 40, 20, 10, 40, 20, 10, 40, 0]));
