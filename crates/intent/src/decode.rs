@@ -251,6 +251,19 @@ impl<'t> Cursor<'t> {
         whole.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(decimals)
     }
 
+    /// The value as true or false.
+    pub(crate) fn flag(&self) -> Option<bool> {
+        match &self.value().data {
+            Data::Scalar { text, plain: true } if plain_type(text) == Plain::Bool => {
+                Some(text.eq_ignore_ascii_case("true"))
+            }
+            _ => {
+                self.unexpected("true or false");
+                None
+            }
+        }
+    }
+
     /// The value as one of a few words.
     pub(crate) fn word<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
         let expected = one_of(known.iter().copied());

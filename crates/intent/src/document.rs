@@ -177,8 +177,7 @@ fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
 
 fn scheduler(at: &Cursor<'_>) -> Option<Scheduler> {
     at.mapping(&["kind", "from_traffic", "soft", "card_bandwidth", "move_cost"])?;
-    let from_traffic =
-        optional(at, "from_traffic", |at| at.word(&["false", "true"]).map(|word| word == "true"));
+    let from_traffic = optional(at, "from_traffic", Cursor::flag);
     let kind = optional(at, "kind", |at| {
         let name = at.word(&SchedulerKind::ALL.map(SchedulerKind::name))?;
         SchedulerKind::ALL.into_iter().find(|kind| kind.name() == name)

@@ -144,7 +144,10 @@ impl Node {
     /// comes as [`CardNews::Scheduled`]: the solver takes its time.
     pub(super) fn ask_scheduler(&mut self) {
         if self.card.is_none() || self.desired.intent.node.spec.scheduler.is_none() {
-            self.scheduled = None;
+            if self.scheduled.take().is_some() {
+                let names: Vec<String> = self.networks.keys().cloned().collect();
+                names.iter().for_each(|name| self.place(name));
+            }
             return;
         }
         let from_traffic =
@@ -174,6 +177,10 @@ impl Node {
 
     /// The scheduler has answered: networks that leave it to the node go there.
     pub(super) fn scheduled(&mut self, schedule: &Schedule) {
+        if self.desired.intent.node.spec.scheduler.is_none() {
+            self.asking = None;
+            return; // it has come too late
+        }
         let sides = schedule.networks.iter().map(|one| (one.name.clone(), (one.side, one.why.clone())));
         self.scheduled = Some(sides.collect());
         if self.asking.take() == Some(true) {

@@ -424,8 +424,8 @@ fn networks_go_where_the_scheduler_has_them() {
     // Software takes 100 Mbit/s: the two small networks fit, the large one goes to the card.
     let plain = node(&lab, "default");
     let scheduled = format!("{plain}  scheduler: {{soft: {{cores: 1, bandwidth: 100Mbit/s}}}}\n");
-    let daemon = start(&lab, &["default"], &[]);
-    daemon.cli.apply(&with(&scheduled, ["20Mbit/s", "30Mbit/s", "400Mbit/s"]), &[]);
+    let documents = with(&scheduled, ["20Mbit/s", "30Mbit/s", "400Mbit/s"]);
+    let daemon = start(&lab, &["default"], &[documents]);
     for (pair, on) in pairs.iter().zip(["soft", "soft", "card"]) {
         runs_on(&daemon, pair.name(), on);
         pair.warm_up();
