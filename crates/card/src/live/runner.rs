@@ -359,7 +359,11 @@ impl Runner {
                 }
                 let net = self.card.net(record.vid).filter(|_| number != NONE);
                 let aside = self.aside.get(record.vid.index()).copied().filter(|aside| *aside != NONE);
-                let sent = net.is_some_and(|net| self.send(net, aside, number, &packet));
+                let planted = self.transfer.as_ref().is_some_and(|transfer| {
+                    let before = self.totals.crossings.get(&record.vid).copied().unwrap_or_default();
+                    transfer.loses(record.vid, before.from_software + before.lost)
+                });
+                let sent = !planted && net.is_some_and(|net| self.send(net, aside, number, &packet));
                 let crossings = self.totals.crossings.entry(record.vid).or_default();
                 if sent {
                     crossings.from_software += 1;

@@ -91,6 +91,8 @@ pub enum Fail {
     Step(Phase),
     /// The card, while the old way runs empty.
     Card,
+    /// No step, but every tenth frame from software is lost: a proof must show it.
+    Frames,
 }
 
 /// What control wants moved.
@@ -501,6 +503,11 @@ impl Runner {
 }
 
 impl Transfer {
+    /// Whether a frame of a network that comes from software, of so many, is to be lost.
+    pub(super) fn loses(&self, vid: Vid, number: u64) -> bool {
+        self.order.fail == Some(Fail::Frames) && self.order.vid == vid && number.is_multiple_of(10)
+    }
+
     fn fault(&mut self, text: &str) {
         self.failed.get_or_insert_with(|| text.to_owned());
     }

@@ -279,6 +279,8 @@ pub enum FailStep {
     Drain,
     /// The card itself.
     Card,
+    /// Every tenth packet that software sends.
+    Packets,
 }
 
 /// Where a network can be moved to.

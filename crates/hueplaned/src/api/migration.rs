@@ -38,6 +38,8 @@ pub enum MigrationStep {
     Switch,
     /// The old way runs empty.
     Drain,
+    /// No step, but every tenth packet that software sends: it is lost, and the proof must say so.
+    Packets,
     /// No step, but the card itself, in the midst of it: all its networks then run in software.
     Card,
 }

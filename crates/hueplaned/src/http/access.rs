@@ -215,7 +215,7 @@ pub static OPERATIONS: [Operation; 26] = [
     operation(Method::DELETE, "/v1/networks/{name}", Right::Delete),
     operation(Method::GET, "/v1/networks/{name}/exec", Right::Enter),
     operation(Method::POST, "/v1/networks/{name}/migrate", Right::Delete),
-    operation(Method::GET, "/v1/images", Right::See),
+    operation(Method::GET, "/v1/images", Right::Oversee),
     operation(Method::POST, "/v1/images/{name}/load", Right::Rule),
     operation(Method::GET, "/v1/ports", Right::See),
     operation(Method::GET, "/v1/routes", Right::See),

@@ -256,6 +256,7 @@ impl Node {
                     MigrationStep::Switch => Some(Fail::Step(Phase::Switch)),
                     MigrationStep::Drain => Some(Fail::Step(Phase::Drain)),
                     MigrationStep::Card => Some(Fail::Card),
+                    MigrationStep::Packets => Some(Fail::Frames),
                 }),
                 done: Box::new(move |report| {
                     let moved = Moved { vid, broken, outcome: Ok(report), prepare_ns, asked };
@@ -279,7 +280,7 @@ impl Node {
                 );
                 let _ = asked.reply.send(Err(Problem::new(ProblemKind::Conflict, text.to_owned())));
             }
-            return;
+            return self.tend_loading();
         };
         let at = outcome.as_ref().map_or(Side::Software, |report| report.at);
         let failed = match &outcome {

@@ -28,6 +28,7 @@ pub fn migrate(args: &Migrate, connection: &Connection) -> Result<(), Failure> {
             FailStep::Switch => MigrationStep::Switch,
             FailStep::Drain => MigrationStep::Drain,
             FailStep::Card => MigrationStep::Card,
+            FailStep::Packets => MigrationStep::Packets,
         }),
         ..MigrateRequest::new(to)
     };
