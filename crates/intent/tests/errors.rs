@@ -572,7 +572,7 @@ fn schedulers() {
     for (text, expected) in [
         (
             "[]",
-            "a.yaml:6:14: spec.scheduler: found a list, expected a mapping with kind, soft, card_bandwidth, move_cost",
+            "a.yaml:6:14: spec.scheduler: found a list, expected a mapping with kind, from_traffic, soft, card_bandwidth, move_cost",
         ),
         ("{kind: best}", "a.yaml:6:21: spec.scheduler.kind: found \"best\", expected greedy or exact"),
         (
