@@ -45,6 +45,12 @@ impl ToCpu {
     }
 }
 
+/// The port that a frame out of a CPU queue came in by.
+#[must_use]
+pub fn port_in(header: &[u8; HEADER_BYTES]) -> u8 {
+    header[5]
+}
+
 /// The header of a frame that a software plane sends: the share of the output queue it takes, the port it leaves by.
 #[must_use]
 pub fn from_plane(net: u8, port_out: u8) -> [u8; HEADER_BYTES] {

@@ -534,7 +534,7 @@ impl Runner {
                 }
                 continue;
             }
-            if Self::is_fence(&mut self.transfer, frame.bytes) {
+            if Self::is_fence(&mut self.transfer, frame.bytes, self.wires.len()) {
                 continue;
             }
             let Ok((header, bytes)) = ToCpu::split(frame.bytes) else {

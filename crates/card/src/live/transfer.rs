@@ -481,13 +481,17 @@ impl Runner {
         given
     }
 
-    /// A frame came out of a CPU queue; whether it was a fence.
-    pub(super) fn is_fence(transfer: &mut Option<Box<Transfer>>, bytes: &[u8]) -> bool {
-        let Some(transfer) = transfer else { return false };
-        let ours = bytes.get(HEADER_BYTES..).is_some_and(|frame| frame == fence_frame(transfer.fence));
-        transfer.through_card |= ours;
-        // One that was sent again comes again.
-        ours
+    /// A frame came out of a CPU queue; whether it was a fence: of this move, or one that was sent again and is late. Frames
+    /// of wires are none, whatever they hold: `ports` and above are CPU queues.
+    pub(super) fn is_fence(transfer: &mut Option<Box<Transfer>>, bytes: &[u8], ports: usize) -> bool {
+        let Some((header, frame)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return false };
+        if usize::from(cpu::port_in(header)) < ports || !frame.starts_with(FENCE_MARK) {
+            return false;
+        }
+        if let Some(transfer) = transfer.as_mut().filter(|transfer| frame == fence_frame(transfer.fence)) {
+            transfer.through_card = true;
+        }
+        true
     }
 
     /// A fence came back from a worker.
