@@ -30,6 +30,8 @@ pub const WAITING_MAX: usize = 64;
 const CPU_QUEUES: u8 = 4;
 /// Cycles in one round at most: what leaves waits no longer for its way on.
 const ROUND_CYCLES: u64 = 256;
+/// The same while a network moves: frames may wait for the next step, and a round at full load takes a millisecond.
+const STEP_CYCLES: u64 = 32;
 /// Cycles without any beat moving after which the card counts as broken; as offline.
 const STILL_CYCLES_MAX: u64 = 200_000;
 /// How long a sleep lasts at most; ports tell their counters between two.
@@ -232,7 +234,7 @@ impl Runner {
         if !twin.idle() {
             worked = true;
             let began = Instant::now();
-            let ran = twin.run(ROUND_CYCLES);
+            let ran = twin.run(if self.transfer.is_some() { STEP_CYCLES } else { ROUND_CYCLES });
             self.totals.cycles += ran;
             self.totals.clocking_ns += u64::try_from(began.elapsed().as_nanos()).unwrap_or_default();
             self.watch_over()?;
