@@ -57,16 +57,13 @@ pub struct Runner {
     card: Card<Twin>,
     pool: Pool,
     peers: Vec<Peer>,
-    /// Peers that were given frames in this round.
-    notify: Vec<bool>,
     wake: Arc<Wake>,
     poller: Poller,
     /// By the card's number.
     wires: Vec<Option<Wire>>,
     /// What earlier wires counted, and what was lost on the way to one.
     bases: Vec<DriverCounters>,
-    /// The worker of each network, by VID.
-    homes: Box<[u8]>,
+    homes: Homes,
     /// The index whose output queues frames of a network from software take, where it is not the network's own.
     aside: Box<[u8]>,
     /// The card's number of each port, by id.
@@ -104,10 +101,12 @@ impl Runner {
         let ports = card.description().mac_ports as usize;
         Ok(Self {
             poller: Poller::new(&wake)?,
-            notify: vec![false; peers.len()],
             wires: (0..ports).map(|_| None).collect(),
             bases: vec![DriverCounters::default(); ports],
-            homes: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
+            homes: Homes {
+                of: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
+                notify: vec![false; peers.len()],
+            },
             aside: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
             numbers: vec![NONE; PortId::COUNT].into_boxed_slice(),
             bypass: None,
@@ -185,7 +184,7 @@ impl Runner {
 
     /// Says which worker decides frames of a network that the card does not.
     pub fn set_home(&mut self, vid: Vid, worker: Option<usize>) {
-        if let Some(home) = self.homes.get_mut(vid.index()) {
+        if let Some(home) = self.homes.of.get_mut(vid.index()) {
             *home = worker.and_then(|worker| u8::try_from(worker).ok()).unwrap_or(NONE);
         }
     }
@@ -243,7 +242,7 @@ impl Runner {
         if worked {
             self.flush();
         }
-        for (peer, notify) in self.peers.iter().zip(&mut self.notify) {
+        for (peer, notify) in self.peers.iter().zip(&mut self.homes.notify) {
             if std::mem::take(notify) {
                 peer.wake.notify();
             }
@@ -296,8 +295,6 @@ impl Runner {
                     Some(bypass) => {
                         let bytes = packet.bytes(&self.pool);
                         bypass.targets(number as u8, bytes, &mut |target| {
-                            let home =
-                                usize::from(self.homes.get(target.vid.index()).copied().unwrap_or(NONE));
                             let record = Record {
                                 crossing: Crossing::Arrived,
                                 port: wire.id,
@@ -306,13 +303,8 @@ impl Runner {
                                 time_ns: packet.time_ns,
                                 len: packet.len,
                             };
-                            let peer = self.peers.get_mut(home);
-                            match (
-                                peer.is_some_and(|peer| peer.out.push(&record, bytes)),
-                                self.notify.get_mut(home),
-                            ) {
-                                (true, Some(notify)) => *notify = true,
-                                _ => self.totals.crossings.entry(target.vid).or_default().lost += 1,
+                            if !self.homes.give(&mut self.peers, &record, bytes) {
+                                self.totals.crossings.entry(target.vid).or_default().lost += 1;
                             }
                         });
                     }
@@ -420,28 +412,18 @@ impl Runner {
     }
 
     /// Has frames go through the card again: this one, or another that has the same networks in software, of which the
-    /// one that was there is given back. What that one counted of networks goes on to count.
-    ///
-    /// # Errors
-    /// The card that was to come, when it has not as many ports.
-    pub fn end_bypass(&mut self, card: Option<Card<Twin>>) -> Result<Option<Card<Twin>>, Box<Card<Twin>>> {
-        let before = match card {
-            None => None,
-            Some(mut card) => {
-                if card.description().mac_ports as usize != self.wires.len() {
-                    return Err(Box::new(card));
-                }
-                let vids: Vec<Vid> = self.card.programs().map(|program| program.vid).collect();
-                for vid in vids {
-                    if let Some(counts) = self.counts(vid) {
-                        self.carried.insert(vid, counts);
-                    }
-                }
-                Some(std::mem::replace(&mut self.card, card))
-            }
-        };
+    /// one that was there is given back. What that one counted of networks goes on to count. It has
+    /// as many ports.
+    pub fn end_bypass(&mut self, card: Option<Card<Twin>>) -> Option<Card<Twin>> {
         self.bypass = None;
-        Ok(before)
+        let card = card?;
+        let vids: Vec<Vid> = self.card.programs().map(|program| program.vid).collect();
+        for vid in vids {
+            if let Some(counts) = self.counts(vid) {
+                self.carried.insert(vid, counts);
+            }
+        }
+        Some(std::mem::replace(&mut self.card, card))
     }
 
     /// What the card, and those before it, counted of a network; nothing when it cannot be read.
@@ -475,17 +457,9 @@ impl Runner {
         }
     }
 
-    /// The worker that decides a network's frames in software.
-    pub(super) fn home_of(&mut self, vid: Vid) -> Option<(usize, &mut Peer)> {
-        let home = usize::from(self.homes.get(vid.index()).copied()?);
-        self.peers.get_mut(home).map(|peer| (home, peer))
-    }
-
-    /// A worker was given something.
-    pub(super) fn notify_home(&mut self, home: usize) {
-        if let Some(notify) = self.notify.get_mut(home) {
-            *notify = true;
-        }
+    /// Gives a record to the worker of its network; `false` when it has none, or there is no room.
+    pub(super) fn give(&mut self, record: &Record) -> bool {
+        self.homes.give(&mut self.peers, record, &[])
     }
 
     /// A fence is about to be counted as sent by its network.
@@ -516,9 +490,7 @@ impl Runner {
             if number < self.wires.len() {
                 let Some(Some(wire)) = self.wires.get_mut(number) else { continue }; // nobody is there
                 if let Some(witness) = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut()) {
-                    let (start, epoch_ns) = self.clock;
-                    let now = u64::try_from(start.elapsed().as_nanos()).unwrap_or_default();
-                    witness.left(frame.bytes, epoch_ns.saturating_add(now));
+                    witness.left(frame.bytes, now_of(self.clock));
                 }
                 let sent = match self.pool.copy_in(frame.bytes, self.now_ns) {
                     None => false,
@@ -545,30 +517,17 @@ impl Runner {
             };
             let ToCpu { vid, vport, port_in, .. } = header;
             let port = self.wires.get(usize::from(port_in)).and_then(Option::as_ref).map(|wire| wire.id);
-            let home = usize::from(self.homes.get(vid.index()).copied().unwrap_or(NONE));
-            let given = match (port, self.peers.get_mut(home)) {
-                (Some(port), Some(peer)) => {
-                    let time_ns = self.now_ns;
-                    let record = Record {
-                        crossing: Crossing::Arrived,
-                        port,
-                        vid,
-                        vport,
-                        time_ns,
-                        len: bytes.len() as u32,
-                    };
-                    peer.out.push(&record, bytes)
-                }
-                _ => false,
-            };
+            let given = port.is_some_and(|port| {
+                let (time_ns, len) = (self.now_ns, bytes.len() as u32);
+                let record = Record { crossing: Crossing::Arrived, port, vid, vport, time_ns, len };
+                self.homes.give(&mut self.peers, &record, bytes)
+            });
             let crossings = self.totals.crossings.entry(vid).or_default();
-            match self.notify.get_mut(home).filter(|_| given) {
-                Some(notify) => {
-                    *notify = true;
-                    crossings.to_software += 1;
-                    crossings.to_software_bytes += bytes.len() as u64;
-                }
-                None => crossings.lost += 1,
+            if given {
+                crossings.to_software += 1;
+                crossings.to_software_bytes += bytes.len() as u64;
+            } else {
+                crossings.lost += 1;
             }
         }
         any
@@ -633,8 +592,33 @@ impl Runner {
     }
 
     pub(super) fn now(&self) -> u64 {
-        let (start, epoch_ns) = self.clock;
-        epoch_ns.saturating_add(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        now_of(self.clock)
+    }
+}
+
+/// Nanoseconds since 1970, by when the thread started and how long it has run.
+fn now_of((start, epoch_ns): (Instant, u64)) -> u64 {
+    epoch_ns.saturating_add(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// The worker of each network, and those that are to be woken at the end of a round.
+struct Homes {
+    /// By VID.
+    of: Box<[u8]>,
+    /// By worker.
+    notify: Vec<bool>,
+}
+
+impl Homes {
+    /// Gives a frame, or a fence, to the worker of its network; `false` when it has none, or there is no room.
+    fn give(&mut self, peers: &mut [Peer], record: &Record, bytes: &[u8]) -> bool {
+        let home = usize::from(self.of.get(record.vid.index()).copied().unwrap_or(NONE));
+        let (Some(peer), Some(notify)) = (peers.get_mut(home), self.notify.get_mut(home)) else {
+            return false;
+        };
+        let given = peer.out.push(record, bytes);
+        *notify |= given;
+        given
     }
 }
 

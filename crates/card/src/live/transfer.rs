@@ -66,10 +66,6 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All, in order.
-    pub const ALL: [Self; 6] =
-        [Self::Before, Self::Aside, Self::Switch, Self::Drain, Self::Join, Self::After];
-
     /// Its name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -198,19 +194,18 @@ impl Runner {
     /// `None`: it came to its end at once.
     fn begin(&mut self, mut order: Order) -> Option<Box<Transfer>> {
         let known = self.card().net(order.vid).zip(self.card().is_in_software(order.vid));
-        let refuse = |order: Order, at, text: &str| {
-            let (failed, phases) = (Some(text.to_owned()), Vec::new());
+        let stays = |order: Order, at, failed| {
+            let phases = Vec::new();
             (order.done)(Report { at, failed, phases, cycles: 0, out_dropped: 0, proof: None });
             None
         };
         let Some((net, software)) = known else {
-            return refuse(order, Side::Software, "the card does not know the network");
+            let why = "the card does not know the network".to_owned();
+            return stays(order, Side::Software, Some(why));
         };
         let at = if software { Side::Software } else { Side::Card };
         if at == order.to {
-            let (phases, cycles) = (Vec::new(), 0);
-            (order.done)(Report { at, failed: None, phases, cycles, out_dropped: 0, proof: None });
-            return None;
+            return stays(order, at, None);
         }
         let now_ns = self.now();
         let witness = order.watch.take().map(|(demux, time)| (Witness::new(demux, now_ns), time));
@@ -465,7 +460,6 @@ impl Runner {
     /// Hands the fence to the network's home, behind all frames of the network; `false` while there is no room.
     fn give_fence(&mut self, transfer: &Transfer) -> bool {
         let vid = transfer.order.vid;
-        let Some((home, peer)) = self.home_of(vid) else { return false };
         let record = Record {
             crossing: Crossing::Fence,
             port: PortId::new(0),
@@ -474,11 +468,7 @@ impl Runner {
             time_ns: transfer.fence,
             len: 0,
         };
-        let given = peer.out.push(&record, &[]);
-        if given {
-            self.notify_home(home);
-        }
-        given
+        self.give(&record)
     }
 
     /// A frame came out of a CPU queue; whether it was a fence: of this move, or one that was sent again and is late. Frames

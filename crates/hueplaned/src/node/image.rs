@@ -272,8 +272,7 @@ impl Node {
             Err(why) => (None, Some(why)),
         };
         card.live.tell(move |runner| {
-            // It has as many ports.
-            let before = runner.end_bypass(new).ok().flatten();
+            let before = runner.end_bypass(new);
             // It takes its time to go.
             drop(std::thread::Builder::new().name("hue-image".to_owned()).spawn(move || drop(before)));
         });

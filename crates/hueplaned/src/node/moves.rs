@@ -230,13 +230,10 @@ impl Node {
                 let _ = sender.send(Message::Card(CardNews::Moved(Box::new(moved))));
             };
             let fail = asked.as_ref().and_then(|asked| asked.request.fail);
-            let prepared = match ready(runner, &broken) {
-                Ok(_) if fail == Some(MigrationStep::Prepare) => {
-                    Err("step 'prepare' failed, as was asked for".to_owned())
-                }
-                prepared => prepared,
-            };
-            let prepare_ns = match prepared {
+            if fail == Some(MigrationStep::Prepare) {
+                let _ = broken.set("step 'prepare' failed, as was asked for".to_owned());
+            }
+            let prepare_ns = match ready(runner, &broken) {
                 Ok(ns) => ns,
                 Err(why) => return tell(Err(why), 0, asked),
             };

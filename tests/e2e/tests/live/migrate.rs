@@ -32,6 +32,18 @@ fn is_clean(proof: &Value) {
     assert!(proof["trouble"].is_null() && proof["cut"] == false, "{proof}");
 }
 
+/// Everything that was sent arrived, once and in order.
+fn is_whole(flow: Flow) {
+    let report = flow.stop();
+    assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+}
+
+/// More routes than a plane of the papers' images has rows.
+fn many_routes() -> String {
+    let routes: Vec<String> = (0..40).map(|n| format!("{{to: 10.200.{n}.0/24, via: 10.1.2.2}}")).collect();
+    format!("[{}]", routes.join(", "))
+}
+
 fn two(lab: &Lab) -> (Pair, Pair) {
     (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]))
 }
@@ -82,10 +94,7 @@ fn a_network_moves_both_ways_and_its_hosts_see_nothing() {
             }
         }
     }
-    for flow in flows {
-        let report = flow.stop();
-        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
-    }
+    flows.into_iter().for_each(is_whole);
     // Its counters went on.
     let after = daemon.cli.stats(red.name());
     for field in ["received", "forwarded", "sent", "received_bytes", "sent_bytes"] {
@@ -162,8 +171,7 @@ fn a_move_that_fails_leaves_the_network_where_it_is() {
         is_clean(&migrate(&daemon, red.name(), to));
     }
     assert!(daemon.cli.happened("migration_failed"));
-    let report = flow.stop();
-    assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+    is_whole(flow);
 
     // What is lost shows: as many packets as the receiving host misses, but for those that the witness no longer
     // looked at.
@@ -236,9 +244,8 @@ fn a_network_that_the_image_cannot_hold_stays_and_the_others_go_on() {
     }
     let lab = Lab::new(2);
     let pairs: Vec<Pair> = (1..=4).map(|n| lab.pair(&format!("n{n}"), n, n, [0, 1])).collect();
-    let many: Vec<String> = (0..40).map(|n| format!("{{to: 10.200.{n}.0/24, via: 10.1.2.2}}")).collect();
     let mut documents = vec![node(&lab, "tcam3")];
-    let large = pairs[0].document.clone().with("routes", &format!("[{}]", many.join(", ")));
+    let large = pairs[0].document.clone().with("routes", &many_routes());
     documents.push(large.with("placement", "soft").yaml());
     documents.extend(pairs[1..].iter().map(|pair| pair.document.yaml()));
     let daemon = start(&lab, &["tcam3"], &documents);
@@ -257,10 +264,7 @@ fn a_network_that_the_image_cannot_hold_stays_and_the_others_go_on() {
     let (text, _) = refused(&daemon, &[pairs[0].name(), "--to", "card"]);
     assert!(text.contains("route rows"), "{text}");
     is_clean(&migrate(&daemon, pairs[3].name(), "card"));
-    for flow in flows {
-        let report = flow.stop();
-        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
-    }
+    flows.into_iter().for_each(is_whole);
 }
 
 #[test]
@@ -359,10 +363,7 @@ fn another_image_is_loaded_while_networks_run() {
     eprintln!("{loaded}");
     assert_eq!(on_card(&loaded), 3, "{loaded}");
     assert_eq!(daemon.cli.json(&["get", "nodes"])[0]["card"]["image"], "default");
-    for flow in flows {
-        let report = flow.stop();
-        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
-    }
+    flows.into_iter().for_each(is_whole);
     for (pair, before) in pairs.iter().zip(before) {
         let after = daemon.cli.stats(pair.name());
         assert!(
@@ -397,9 +398,7 @@ fn a_refusal_names_the_image_that_would_do_and_loads_it_if_asked() {
     }
     let lab = Lab::new(2);
     let (red, blue) = two(&lab);
-    let many: Vec<String> = (0..40).map(|n| format!("{{to: 10.200.{n}.0/24, via: 10.1.2.2}}")).collect();
-    let large =
-        red.document.clone().with("routes", &format!("[{}]", many.join(", "))).with("placement", "soft");
+    let large = red.document.clone().with("routes", &many_routes()).with("placement", "soft");
     let documents = [node(&lab, "tcam3"), large.yaml(), blue.document.yaml()];
     let daemon = start(&lab, &["default", "tcam3"], &documents);
     runs_on(&daemon, blue.name(), "card");
@@ -417,10 +416,7 @@ fn a_refusal_names_the_image_that_would_do_and_loads_it_if_asked() {
         assert_eq!(network(&daemon, pair.name())["substrate"], "card");
     }
     assert_eq!(daemon.cli.json(&["get", "nodes"])[0]["card"]["image"], "default");
-    for flow in flows {
-        let report = flow.stop();
-        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
-    }
+    flows.into_iter().for_each(is_whole);
 }
 
 #[test]
@@ -459,8 +455,5 @@ fn networks_go_where_the_scheduler_has_them() {
     for pair in &pairs {
         runs_on(&daemon, pair.name(), "card");
     }
-    for flow in flows {
-        let report = flow.stop();
-        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
-    }
+    flows.into_iter().for_each(is_whole);
 }
