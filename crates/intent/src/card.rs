@@ -15,6 +15,11 @@ pub struct Card {
     /// The node's ports that are the card's: the first is its MAC port 0. Networks on other ports run in software.
     #[schemars(schema_with = "schema::card_ports")]
     pub ports: Vec<Name>,
+    /// Ports of the node that stand beside those, in their order, on the same segments: networks in software have their
+    /// neighbours send there (multi-receiver). Left out, all frames enter by the card (single-receiver).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, schema_with = "schema::card_ports")]
+    pub nics: Vec<Name>,
 }
 
 /// A simulated card.

@@ -68,6 +68,7 @@ pub(crate) struct CardDraft<'t> {
     /// `None` when it was faulty.
     pub(crate) twin: Option<Twin>,
     pub(crate) ports: Items<'t, Name>,
+    pub(crate) nics: Items<'t, Name>,
 }
 
 /// A `Network` document.
@@ -117,7 +118,7 @@ impl NodeDraft<'_> {
     /// The typed node; `None` when something was faulty.
     pub(crate) fn finish(self) -> Option<(Metadata, NodeSpec)> {
         let card = match self.card {
-            Some(card) => Some(Card { twin: card.twin?, ports: card.ports.take()? }),
+            Some(card) => Some(Card { twin: card.twin?, ports: card.ports.take()?, nics: card.nics.take()? }),
             None => None,
         };
         let spec = NodeSpec { ports: self.ports.take()?, card, scheduler: self.scheduler? };
@@ -127,7 +128,7 @@ impl NodeDraft<'_> {
 
 /// A document of any kind.
 pub(crate) enum Draft<'t> {
-    Node(NodeDraft<'t>),
+    Node(Box<NodeDraft<'t>>),
     Network(Box<NetworkDraft<'t>>),
 }
 
@@ -138,7 +139,7 @@ pub(crate) fn document<'t>(at: Cursor<'t>) -> Option<Draft<'t>> {
         version.word(&[ApiVersion::V1_TEXT]);
     }
     match at.required("kind", "Node or Network")?.word(&["Node", "Network"])? {
-        "Node" => Some(Draft::Node(node(at))),
+        "Node" => Some(Draft::Node(Box::new(node(at)))),
         _ => Some(Draft::Network(Box::new(network(at)))),
     }
 }
@@ -163,16 +164,18 @@ fn node(at: Cursor<'_>) -> NodeDraft<'_> {
 }
 
 fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
-    let fields = at.mapping(&["twin", "ports"]);
+    let fields = at.mapping(&["twin", "ports", "nics"]);
     let list = "a list of names of the node's ports";
     let ports = fields.and_then(|_| at.required("ports", list));
-    let ports = ports.map(|at| items(at, limits::CARD_PORTS_MAX, list, |at| at.parse::<Name>(NAME)));
+    let names = |at| items(at, limits::CARD_PORTS_MAX, list, |at| at.parse::<Name>(NAME));
+    let ports = ports.map(names);
+    let nics = fields.and_then(|_| at.field("nics")).map_or(Items::EMPTY, names);
     let twin = fields.and_then(|_| at.required("twin", "a mapping with image")).and_then(|twin| {
         twin.mapping(&["image"])?;
         let image = twin.required("image", "the name of an image")?.parse::<Name>(NAME)?;
         Some(Twin { image })
     });
-    CardDraft { twin, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }) }
+    CardDraft { twin, nics, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }) }
 }
 
 fn scheduler(at: &Cursor<'_>) -> Option<Scheduler> {

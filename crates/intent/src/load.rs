@@ -98,7 +98,7 @@ fn parse_reported(sources: &[(usize, Source)], report: Report) -> Result<Intent,
             }
             documents += 1;
             match document(at) {
-                Some(Draft::Node(node)) => nodes.push(node),
+                Some(Draft::Node(node)) => nodes.push(*node),
                 Some(Draft::Network(network)) => networks.push(*network),
                 None => {}
             }

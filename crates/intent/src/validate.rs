@@ -52,6 +52,7 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
     for draft in nodes {
         node(draft);
         card(draft);
+        nics(draft, networks);
     }
     names_and_ids(networks);
     for network in networks {
@@ -86,17 +87,54 @@ fn node(node: &NodeDraft<'_>) {
     }
 }
 
-/// The ports of a card are ports of the node, each once.
+/// The ports of a card and those beside them are ports of the node, each once, and each of the latter stands beside one.
 fn card(node: &NodeDraft<'_>) {
     let Some(card) = &node.card else { return };
     let mut seen = Seen::new();
-    for (name, at) in present(&card.ports) {
+    if let Some(one_more) = card.nics.list.get(card.ports.list.len()).filter(|_| card.ports.complete) {
+        let count = card.nics.list.len();
+        let expected = format!("at most {}: one beside each of the card's ports", card.ports.list.len());
+        one_more.at.fault(format!("{count} ports"), expected, None);
+    }
+    for (name, at) in present(&card.ports).chain(present(&card.nics)) {
         if let Some(first) = seen.insert(name.as_str(), at.clone()) {
             twice(at, first, format!("port \"{name}\""), "another port");
         }
         if node.ports.complete {
             known_port(node, name, at);
         }
+    }
+}
+
+/// A port beside one of the card's has no networks of its own: those of the card's port use it, each under the address
+/// beside its own. Where two networks have addresses beside one another, frames of one would be the other's.
+fn nics(node: &NodeDraft<'_>, networks: &[NetworkDraft<'_>]) {
+    let Some(card) = &node.card else { return };
+    let fronts: HashMap<&str, &str> = present(&card.nics)
+        .zip(present(&card.ports))
+        .map(|((nic, _), (front, _))| (nic.as_str(), front.as_str()))
+        .collect();
+    let mut seen = Seen::new();
+    for (port, at) in networks.iter().flat_map(|network| present(&network.ports)) {
+        let field = at.field_or_self("port");
+        if let Some(front) = fronts.get(port.port.as_str()) {
+            let found = format!("port \"{}\", which stands beside \"{front}\"", port.port);
+            field.fault(found, format!("\"{front}\": its networks use both"), None);
+        }
+        if !fronts.values().any(|front| *front == port.port.as_str()) {
+            continue;
+        }
+        let mac = at.field_or_self("mac");
+        let found = format!("MAC {} on port \"{}\"", port.mac, port.port);
+        if let Some(first) = seen.0.get(&(port.port.as_str(), port.mac.beside().0)) {
+            let hint = format!(
+                "the address beside it, {}, is what neighbours of the one in {} send to on the NIC",
+                port.mac.beside(),
+                first.seen_from(&mac)
+            );
+            mac.fault(found, "an address that differs in more than bit 0x40 of the first byte", Some(hint));
+        }
+        seen.insert((port.port.as_str(), port.mac.0), mac);
     }
 }
 

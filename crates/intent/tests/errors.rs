@@ -739,6 +739,40 @@ fn cards_and_placements() {
     ] {
         assert_eq!(card(text), [expected], "{text}");
     }
+    // NICs beside its ports.
+    assert_eq!(card("{twin: {image: default}, ports: [p0], nics: [p1]}"), [""; 0]);
+    for (text, expected) in [
+        (
+            "{twin: {image: default}, ports: [p0], nics: [p9]}",
+            "a.yaml:6:54: spec.card.nics[0]: found the unknown port \"p9\", expected a port of the node: p0 or p1",
+        ),
+        (
+            "{twin: {image: default}, ports: [p0], nics: [p0]}",
+            "a.yaml:6:54: spec.card.nics[0]: found port \"p0\" a second time, expected another port (first in line 6)",
+        ),
+        (
+            "{twin: {image: default}, ports: [], nics: [p0]}",
+            "a.yaml:6:52: spec.card.nics[0]: found 1 ports, expected at most 0: one beside each of the card's ports",
+        ),
+    ] {
+        assert_eq!(card(text), [expected], "{text}");
+    }
+    let node = format!("{NODE}  card: {{twin: {{image: default}}, ports: [p1], nics: [p0]}}\n");
+    assert_eq!(
+        errors(&[&node, RED]),
+        [
+            "b.yaml:8:27: spec.ports[0].port: found port \"p0\", which stands beside \"p1\", expected \"p1\": its networks use both"
+        ]
+    );
+    let node = format!("{NODE}  card: {{twin: {{image: default}}, ports: [p0], nics: [p1]}}\n");
+    let two = |mac: &str| {
+        let red = RED.replace("port: p1", "port: p0");
+        let other = red.replace("name: red", "name: blue").replace("\"02:", mac).replace("10.", "10.1");
+        errors(&[&node, &red, &other])
+    };
+    assert!(two("\"06:").is_empty(), "{:?}", two("\"06:"));
+    let clash = two("\"42:");
+    assert!(clash[0].contains("expected an address that differs in more than bit 0x40"), "{clash:?}");
     assert_eq!(
         one("  weight: 1", "  placement: fpga"),
         "a.yaml:14:14: spec.placement: found \"fpga\", expected auto, card or soft"

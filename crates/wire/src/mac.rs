@@ -53,6 +53,19 @@ impl Mac {
         Self([a, b, c, d, e, f])
     }
 
+    /// The address beside this one, and this one's of that: it differs in bit 0x40 of the first byte, which means nothing
+    /// (IEEE 802 §8.2 gives meaning to 0x01 and 0x02). Where neighbours reach a router by two wires, it has an address on
+    /// each.
+    #[must_use]
+    #[inline]
+    pub const fn beside(self) -> Self {
+        let [a, b, c, d, e, f] = self.0;
+        Self([a ^ Self::BESIDE, b, c, d, e, f])
+    }
+
+    /// In the first byte; see [`Mac::beside`].
+    pub const BESIDE: u8 = 0x40;
+
     /// Group bit set (IEEE 802 §8.2); broadcast included.
     #[must_use]
     #[inline]

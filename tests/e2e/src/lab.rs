@@ -22,6 +22,7 @@ pub struct Lab {
     node: Space,
     switch: Space,
     ports: Vec<String>,
+    nics: Vec<String>,
     folder: tempfile::TempDir,
     wires: Mutex<u32>,
 }
@@ -39,6 +40,7 @@ impl Lab {
             node: Space::new(&id, "node"),
             switch: Space::new(&id, "switch"),
             ports: (0..ports).map(|port| format!("p{port}")).collect(),
+            nics: Vec::new(),
             folder: tempfile::tempdir().unwrap_or_else(|error| panic!("a temporary folder: {error}")),
             wires: Mutex::new(0),
             id,
@@ -82,6 +84,19 @@ impl Lab {
         self.node.ip(&["link", "set", &name, "up"]);
     }
 
+    /// NICs `n0`… of the node, one beside each port, on the same bridges: two wires to each segment.
+    pub fn plug_nics(&mut self) {
+        for port in 0..self.ports.len() {
+            let (name, outer) = (format!("n{port}"), format!("x{port}"));
+            let node = self.node.name();
+            self.switch.ip(&["link", "add", &outer, "type", "veth", "peer", "name", &name, "netns", node]);
+            let _ = self.switch.run("ethtool", &["-K", &outer, "tx", "off"]);
+            self.switch.ip(&["link", "set", &outer, "master", &format!("br{port}"), "up"]);
+            self.node.ip(&["link", "set", &name, "up"]);
+            self.nics.push(name);
+        }
+    }
+
     /// Deletes port `port` of the node.
     ///
     /// # Panics
@@ -114,6 +129,12 @@ impl Lab {
         &self.ports
     }
 
+    /// Names of the NICs beside them ([`Lab::plug_nics`]).
+    #[must_use]
+    pub fn nics(&self) -> &[String] {
+        &self.nics
+    }
+
     /// A folder for files, removed with the lab.
     #[must_use]
     pub fn folder(&self) -> &Path {
@@ -123,7 +144,8 @@ impl Lab {
     /// The node's document.
     #[must_use]
     pub fn node_document(&self, more: &str) -> String {
-        document::node(&self.name("node"), &self.ports, more)
+        let all: Vec<String> = self.ports.iter().chain(&self.nics).cloned().collect();
+        document::node(&self.name("node"), &all, more)
     }
 
     /// A host behind port `port`, with an address `10.1.0.2/24` and the router it sends to.

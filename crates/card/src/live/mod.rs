@@ -8,6 +8,7 @@
 //! that no longer moves or answers is told ([`CardEvent::Failed`]) and ends its thread, never the process.
 
 mod bypass;
+mod drain;
 mod runner;
 mod totals;
 mod transfer;

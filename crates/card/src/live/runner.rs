@@ -17,6 +17,7 @@ use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
 
 use super::bypass::Bypass;
+use super::drain::Drain;
 use super::totals::{CardCounts, CardTotals, LivePortTotals};
 use super::transfer::{Order, Transfer};
 use super::{CardEvent, Job};
@@ -74,6 +75,7 @@ pub struct Runner {
     carried: BTreeMap<Vid, CardCounts>,
     pub(super) transfer: Option<Box<Transfer>>,
     pub(super) orders: VecDeque<Order>,
+    pub(super) drains: Vec<Drain>,
     arrivals: Vec<Packet>,
     failed: Vec<(usize, String)>,
     totals: CardTotals,
@@ -113,6 +115,7 @@ impl Runner {
             carried: BTreeMap::new(),
             transfer: None,
             orders: VecDeque::new(),
+            drains: Vec::new(),
             arrivals: Vec::with_capacity(WAITING_MAX),
             failed: Vec::new(),
             totals: CardTotals::default(),
@@ -227,13 +230,18 @@ impl Runner {
     fn round(&mut self) -> Result<bool, String> {
         self.now_ns = self.now();
         let mut worked = self.tend_transfer()?;
+        worked |= self.tend_drains()?;
         worked |= self.receive();
         worked |= self.receive_from_workers();
         let twin = self.card.twin();
         if !twin.idle() {
             worked = true;
             let began = Instant::now();
-            let ran = twin.run(if self.transfer.is_some() { STEP_CYCLES } else { ROUND_CYCLES });
+            let ran = twin.run(if self.transfer.is_some() || !self.drains.is_empty() {
+                STEP_CYCLES
+            } else {
+                ROUND_CYCLES
+            });
             self.totals.cycles += ran;
             self.totals.clocking_ns += u64::try_from(began.elapsed().as_nanos()).unwrap_or_default();
             self.watch_over()?;
@@ -462,6 +470,11 @@ impl Runner {
         self.homes.give(&mut self.peers, record, &[])
     }
 
+    /// Whether workers have handed nothing over that was not taken.
+    pub(super) fn rings_are_empty(&self) -> bool {
+        self.peers.iter().all(|peer| peer.into.is_empty())
+    }
+
     /// A fence is about to be counted as sent by its network.
     pub(super) fn count_fence(&mut self, vid: Vid, bytes: u64) {
         self.totals.crossings.entry(vid).or_default().from_software_bytes += bytes;
@@ -508,7 +521,7 @@ impl Runner {
                 }
                 continue;
             }
-            if Self::is_fence(&mut self.transfer, frame.bytes, self.wires.len()) {
+            if Self::is_fence(&mut self.transfer, &mut self.drains, frame.bytes, self.wires.len()) {
                 continue;
             }
             let Ok((header, bytes)) = ToCpu::split(frame.bytes) else {

@@ -26,6 +26,7 @@ use hue_substrate::SubstrateError;
 use hue_substrate::handover::{Crossing, Record};
 use hue_tables::Vid;
 
+use super::drain::Drain;
 use super::runner::{NONE, Runner};
 use super::witness::{Proof, Witness};
 use crate::cpu::{self, HEADER_BYTES};
@@ -436,12 +437,17 @@ impl Runner {
 
     fn push_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
         transfer.fence_ns = now_ns;
-        let queue = self.cpu_queue(transfer.net);
+        self.push_fence_of(transfer.order.vid, transfer.net, transfer.fence, now_ns);
+    }
+
+    /// Sends a fence through the card, behind what its network has sent from software, to the network's CPU queue.
+    pub(super) fn push_fence_of(&mut self, vid: Vid, net: u8, name: u64, now_ns: u64) {
+        let queue = self.cpu_queue(net);
         let mut bytes = [0; HEADER_BYTES + FENCE_BYTES];
         let (header, frame) = bytes.split_at_mut(HEADER_BYTES);
-        header.copy_from_slice(&cpu::from_plane(transfer.net, queue));
-        frame.copy_from_slice(&fence_frame(transfer.fence));
-        self.count_fence(transfer.order.vid, FENCE_BYTES as u64);
+        header.copy_from_slice(&cpu::from_plane(net, queue));
+        frame.copy_from_slice(&fence_frame(name));
+        self.count_fence(vid, FENCE_BYTES as u64);
         self.card().twin().push(queue, now_ns, 0, 0, &bytes);
     }
 
@@ -471,15 +477,23 @@ impl Runner {
         self.give(&record)
     }
 
-    /// A frame came out of a CPU queue; whether it was a fence: of this move, or one that was sent again and is late. Frames
-    /// of wires are none, whatever they hold: `ports` and above are CPU queues.
-    pub(super) fn is_fence(transfer: &mut Option<Box<Transfer>>, bytes: &[u8], ports: usize) -> bool {
+    /// A frame came out of a CPU queue; whether it was a fence: of this move, of one of these drains, or one that was sent
+    /// again and is late. Frames of wires are none, whatever they hold: `ports` and above are CPU queues.
+    pub(super) fn is_fence(
+        transfer: &mut Option<Box<Transfer>>,
+        drains: &mut [Drain],
+        bytes: &[u8],
+        ports: usize,
+    ) -> bool {
         let Some((header, frame)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return false };
         if usize::from(cpu::port_in(header)) < ports || !frame.starts_with(FENCE_MARK) {
             return false;
         }
         if let Some(transfer) = transfer.as_mut().filter(|transfer| frame == fence_frame(transfer.fence)) {
             transfer.through_card = true;
+        }
+        if let Some(drain) = drains.iter_mut().find(|drain| frame == fence_frame(drain.name)) {
+            drain.through = true;
         }
         true
     }

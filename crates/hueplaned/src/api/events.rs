@@ -45,6 +45,8 @@ pub enum EventKind {
     Migrated,
     /// It has not: it is where it was.
     MigrationFailed,
+    /// Its neighbours are told to send to NICs, or to the card's ports.
+    Steered,
     /// The card's image is to be changed.
     ImageLoading,
     /// The card runs another image.
@@ -85,6 +87,7 @@ impl EventKind {
             Self::MigrationStarted => "migration_started",
             Self::Migrated => "migrated",
             Self::MigrationFailed => "migration_failed",
+            Self::Steered => "steered",
             Self::ImageLoading => "image_loading",
             Self::ImageLoaded => "image_loaded",
             Self::ImageFailed => "image_failed",

@@ -153,4 +153,23 @@ pub struct Migration {
     /// What was not as it should be, although the network has moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// What neighbours were told, where NICs stand beside the card's ports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering: Option<MigrationSteering>,
+}
+
+/// Neighbours were told to send to NICs, after a move to software, or to the card's ports, before a move to the card.
+/// Both ways are outside the node: frames on one may overtake those on the other until the old one is empty.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MigrationSteering {
+    /// Addresses that were announced.
+    pub addresses: u64,
+    /// How long it was looked whether frames come the old way, microseconds.
+    pub watched_us: u64,
+    /// Frames that still did: no more than these have been overtaken on their way to the node.
+    pub late: u64,
+    /// Microseconds until all that the network had sent by the card had left: frames that it sent by the NICs have
+    /// overtaken others by no more than this. Of moves to software.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap_us: Option<u64>,
 }

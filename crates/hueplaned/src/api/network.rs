@@ -50,6 +50,9 @@ pub struct Network {
     /// Why it does not run on the card, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_soft: Option<String>,
+    /// Its neighbours send to NICs beside the card's ports.
+    #[serde(default)]
+    pub on_nic: bool,
     /// How frames find it: `mac`, `port` or `inner`.
     pub select: String,
     /// Namespace of its control plane.

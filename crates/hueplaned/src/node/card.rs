@@ -82,6 +82,8 @@ pub enum CardNews {
     Bypassed(Result<(), String>),
     /// A card with another image and all networks in software; or why there is none.
     Image(Result<Box<Card<Twin>>, String>),
+    /// What a network sent the old way has left; how long that took.
+    Drained(Vid, Arc<OnceLock<String>>, Option<u64>),
     /// A network's table could not follow: it runs in software.
     Fell(Vid, Arc<OnceLock<String>>),
 }
@@ -90,8 +92,18 @@ impl Node {
     /// Brings the card to what is desired. Ports are tended to after that.
     pub(super) fn reconcile_card(&mut self) {
         let want = self.desired.intent.node.spec.card.clone();
-        if self.card.as_ref().map(|card| &card.want) == want.as_ref() {
-            return;
+        self.pair_ports();
+        // Which NICs stand beside its ports is nothing to the card.
+        let same = |have: &hue_intent::Card, want: &hue_intent::Card| {
+            have.twin == want.twin && have.ports == want.ports
+        };
+        match (&mut self.card, &want) {
+            (None, None) => return,
+            (Some(card), Some(want)) if same(&card.want, want) => {
+                card.want.nics.clone_from(&want.nics);
+                return;
+            }
+            _ => {}
         }
         let mut moved = self.drop_card("the card is another one now");
         self.card_problem = None;
@@ -329,6 +341,7 @@ impl Node {
             CardNews::Scheduled(schedule) => self.scheduled(&schedule),
             CardNews::Bypassed(result) => self.bypassed(result),
             CardNews::Image(result) => self.image_made(result),
+            CardNews::Drained(vid, broken, ns) => self.drained(vid, &broken, ns),
             CardNews::Fell(vid, broken) => self.fell(vid, &broken),
         }
     }

@@ -33,6 +33,7 @@ use super::memory::Memory;
 use super::networks::Entry;
 use super::ports::PhysicalPort;
 use super::view::View;
+use super::wires::Turn;
 use crate::api::{self, Capacity, Health, NetworkResult};
 use crate::store::Desired;
 
@@ -80,6 +81,10 @@ pub struct Node {
     pub(super) scheduled: Option<BTreeMap<String, (Side, String)>>,
     /// It is being asked; and is to be asked once more.
     pub(super) asking: Option<bool>,
+    /// NICs beside ports: the port, the NIC.
+    pub(super) nics: Vec<(PortId, PortId)>,
+    /// Neighbours that were told to send elsewhere.
+    pub(super) turns: Vec<Turn>,
     /// Another image that is being loaded.
     pub(super) loading: Option<Loading>,
     pub(super) sender: Sender<Message>,
@@ -150,6 +155,7 @@ impl Node {
             more = self.routing(inbox);
             self.tend(Instant::now());
             if self.changed {
+                self.rewire_all();
                 self.publish();
             }
         }
@@ -184,7 +190,8 @@ impl Node {
 
     fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
         let networks = self.networks.values().filter_map(Entry::due);
-        let due = networks.chain(self.ports.values().filter_map(PhysicalPort::due)).min();
+        let due =
+            networks.chain(self.ports.values().filter_map(PhysicalPort::due)).chain(self.turn_due()).min();
         let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
     }
@@ -202,6 +209,7 @@ impl Node {
             .map(|(name, _)| name.clone())
             .collect();
         networks.iter().for_each(|name| self.retry(name));
+        self.tend_turns(now);
     }
 
     /// Tells everybody how it is.
@@ -223,7 +231,10 @@ impl Node {
         let mut on: HashMap<PortId, Vec<String>> = HashMap::new();
         for (name, entry) in &self.networks {
             for id in entry.port_ids() {
-                on.entry(id).or_default().push(name.clone());
+                let nic = self.nic_of(id).filter(|_| entry.on_nic);
+                for id in [Some(id), nic].into_iter().flatten() {
+                    on.entry(id).or_default().push(name.clone());
+                }
             }
         }
         let ports = self.ports.iter().map(|(name, port)| {

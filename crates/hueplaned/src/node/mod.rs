@@ -23,6 +23,7 @@ mod tables;
 mod trace;
 mod view;
 mod wanted;
+mod wires;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -194,6 +195,8 @@ pub fn start(
         images,
         scheduled: None,
         asking: None,
+        nics: Vec::new(),
+        turns: Vec::new(),
         loading: None,
         sender,
         monitor,

@@ -22,9 +22,10 @@ use tokio::sync::oneshot;
 use super::About;
 use super::card::{CardNews, Stage};
 use super::core::{Message, Node};
+use super::wires::Then;
 use crate::api::{
-    EventKind, MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationStep, NetworkState,
-    PacketsSeen, Problem, ProblemKind, SubstrateName,
+    EventKind, MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationSteering, MigrationStep,
+    NetworkState, PacketsSeen, Problem, ProblemKind, SubstrateName,
 };
 
 /// How long the steps of a move may take that a document asks for.
@@ -36,7 +37,19 @@ pub struct Asked {
     request: MigrateRequest,
     /// What the network had decided before.
     before: Counters,
+    /// What neighbours were told before it began.
+    steering: Option<MigrationSteering>,
     reply: oneshot::Sender<Result<Migration, Problem>>,
+}
+
+/// What came of a move, for who asked.
+pub struct Arrived {
+    asked: Asked,
+    outcome: Result<Report, String>,
+    prepare_ns: u64,
+    /// The network is where it was to go.
+    arrived: bool,
+    failed: Option<String>,
 }
 
 /// A move came to its end.
@@ -153,7 +166,7 @@ impl Node {
         self.shared.events.add(EventKind::MigrationStarted, About::Network(name), text);
         let (reply, answer) = oneshot::channel();
         let before = Counters::default();
-        let asked = Asked { name: name.to_owned(), request: request.clone(), before, reply };
+        let asked = Asked { name: name.to_owned(), request: request.clone(), before, steering: None, reply };
         match request.to {
             SubstrateName::Card => self.come(name, Some(asked)),
             SubstrateName::Soft => self.leave(name, Some(asked)),
@@ -161,16 +174,41 @@ impl Node {
         Ok(answer)
     }
 
-    /// Has a network's table written to the card, and the network moved there.
+    /// Has a network move to the card, once its neighbours send there.
     fn come(&mut self, name: &str, asked: Option<Asked>) {
         let Some(card) = &mut self.card else { return };
-        let Some(entry) = self.networks.get_mut(name) else { return };
-        let Some(have) = entry.have.clone() else { return };
-        let vid = have.program.vid;
+        let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
+        let Some(vid) = have.map(|have| have.program.vid) else { return };
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         seat.stage = Stage::Coming;
-        let (hops, routes) = entry.rib.handed_out();
         let broken = Arc::clone(&seat.broken);
+        match self.rewire(name) {
+            Some(turn) => self.turns.push(turn.then(Then::Come(Box::new(asked)))),
+            None => self.come_on(vid, Some(broken), asked, None),
+        }
+    }
+
+    /// Has a network's table written to the card, and the network moved there.
+    pub(super) fn come_on(
+        &mut self,
+        vid: Vid,
+        broken: Option<Arc<OnceLock<String>>>,
+        mut asked: Option<Asked>,
+        steering: Option<MigrationSteering>,
+    ) {
+        let Some(broken) = broken else { return };
+        if let Some(asked) = &mut asked {
+            asked.steering = steering;
+        }
+        let entry = self.vids.get(&vid).and_then(|name| self.networks.get_mut(name));
+        let found = entry.and_then(|entry| Some((entry.have.clone()?, entry)));
+        let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid));
+        let seat = seat.filter(|seat| Arc::ptr_eq(&seat.broken, &broken) && seat.stage == Stage::Coming);
+        let (Some((have, entry)), Some(card), Some(_)) = (found, &self.card, seat) else {
+            let outcome = Err("it has changed meanwhile".to_owned());
+            return self.moved(Moved { vid, broken, outcome, prepare_ns: 0, asked });
+        };
+        let (hops, routes) = entry.rib.handed_out();
         let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
         let routes: Vec<Change<u32>> = routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
         let began = std::time::Instant::now();
@@ -328,24 +366,25 @@ impl Node {
             self.shared.events.add(EventKind::Placed, About::Network(&name), text);
         }
         self.changed = true;
+        let turn = self.rewire(&name);
         if let Some(asked) = asked {
-            self.answer(vid, asked, outcome, prepare_ns, arrived, failed);
-        } else if failed.is_none() {
-            self.place(&name);
+            let arrived = Arrived { asked, outcome, prepare_ns, arrived, failed };
+            match turn {
+                Some(turn) => self.turns.push(turn.then(Then::Answer(Box::new(arrived)))),
+                None => self.answer(vid, arrived, None),
+            }
+        } else {
+            self.turns.extend(turn);
+            if failed.is_none() {
+                self.place(&name);
+            }
         }
         self.tend_loading();
     }
 
     /// Says to who asked what came of it.
-    fn answer(
-        &self,
-        vid: Vid,
-        asked: Asked,
-        outcome: Result<Report, String>,
-        prepare_ns: u64,
-        arrived: bool,
-        failed: Option<String>,
-    ) {
+    pub(super) fn answer(&self, vid: Vid, arrived: Arrived, steering: Option<MigrationSteering>) {
+        let Arrived { asked, outcome, prepare_ns, arrived, failed } = arrived;
         let (shared, name) = (Arc::clone(&self.shared), asked.name.clone());
         let refuse = |kind, detail: String| {
             shared.events.add(EventKind::MigrationFailed, About::Network(&name), detail.clone());
@@ -373,7 +412,8 @@ impl Node {
         let bytes_max = u64::from(card.live.description().out_bytes) / 2;
         card.live.tell(move |runner| {
             let after = decided(runner, &shared.totals, vid);
-            let migration = migration(&asked, &report, prepare_ns, &after, bytes_max, failed);
+            let mut migration = migration(&asked, &report, prepare_ns, &after, bytes_max, failed);
+            migration.steering = steering.or_else(|| asked.steering.clone());
             let (lost, doubled, reordered) = (migration.lost, migration.doubled, migration.reordered);
             let (to, us) = (migration.to.name(), migration.duration_us);
             let text = format!(
@@ -478,6 +518,7 @@ fn migration(
         cycles: report.cycles,
         cut: proof.cut,
         trouble,
+        steering: None,
     }
 }
 

@@ -58,6 +58,8 @@ pub struct Entry {
     pub(super) reason: Option<String>,
     /// It runs on the card.
     pub(super) on_card: bool,
+    /// Its neighbours send to NICs beside the card's ports.
+    pub(super) on_nic: bool,
     /// Why it does not, where there is a card.
     pub(super) why_soft: Option<String>,
     retry: Option<Instant>,
@@ -90,6 +92,7 @@ impl Entry {
             state: NetworkState::Pending,
             reason: None,
             on_card: false,
+            on_nic: false,
             why_soft: None,
             retry: None,
             pause: RETRY_MIN,
@@ -129,6 +132,7 @@ impl Entry {
         api.reason.clone_from(&self.reason);
         (if self.on_card { hue_card::NAME } else { hue_soft::NAME }).clone_into(&mut api.substrate);
         api.why_soft.clone_from(&self.why_soft);
+        api.on_nic = self.on_nic;
         let cgroup = self.control.as_ref().and_then(|control| control.cgroup.clone());
         let same = self.view.as_ref().filter(|view| {
             view.api == api && view.vid == want.program.vid && view.cgroup.is_some() == cgroup.is_some()
@@ -174,7 +178,7 @@ impl Node {
         let Some(have) = entry.have.take() else { return };
         let vid = have.program.vid;
         entry.wires.clear();
-        (entry.on_card, entry.why_soft) = (false, None);
+        (entry.on_card, entry.on_nic, entry.why_soft) = (false, false, None);
         self.monitor.remove(vid);
         self.unseat(vid);
         self.live.remove_taps(vid);
@@ -495,10 +499,13 @@ impl Node {
     /// Tells the kernel of a network's namespace which of its interfaces have a wire: without one it forgets its neighbours
     /// there, and routing daemons go other ways.
     pub(super) fn tell_wires(&mut self, name: &str) {
+        let nics = self.nics.clone();
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = &entry.have else { return };
         for ((tap, told), port) in entry.wires.iter_mut().zip(&have.program.ports) {
-            let physical = self.ports.values().find(|physical| physical.id == port.port);
+            let nic = nics.iter().find(|(front, _)| entry.on_nic && *front == port.port);
+            let id = nic.map_or(port.port, |(_, nic)| *nic);
+            let physical = self.ports.values().find(|physical| physical.id == id);
             let on = physical.is_some_and(|physical| physical.has_wire(&self.links));
             if on != *told {
                 match tap.set_carrier(on) {

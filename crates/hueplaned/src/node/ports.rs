@@ -4,7 +4,7 @@
 //! cannot be opened harms no other; nobody waits while one is opened, neither the node nor its worker; of an interface one
 //! job is under way at most, so that a socket never meets another of our own; ids of ports stay with their names.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -369,7 +369,11 @@ impl Node {
     /// Tells networks on a port whether it has a wire.
     fn wire_changed(&mut self, name: &str) {
         let Some(id) = self.ports.get(name).map(|port| port.id) else { return };
-        let on = self.networks.iter().filter(|(_, entry)| entry.port_ids().contains(&id));
+        self.changed = true; // a NIC beside the card's may be of use now, or no more
+        let front = self.front_of(id);
+        let concerns =
+            |ids: BTreeSet<PortId>| ids.contains(&id) || front.is_some_and(|front| ids.contains(&front));
+        let on = self.networks.iter().filter(|(_, entry)| concerns(entry.port_ids()));
         let on: Vec<String> = on.map(|(name, _)| name.clone()).collect();
         on.iter().for_each(|network| self.tell_wires(network));
     }

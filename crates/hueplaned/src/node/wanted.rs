@@ -130,6 +130,7 @@ fn described(
         reason: None,
         substrate: hue_soft::NAME.to_owned(),
         why_soft: None,
+        on_nic: false,
         select: select.to_owned(),
         namespace: owner.namespace(network.name()),
         ports: ports.collect(),

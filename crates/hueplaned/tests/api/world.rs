@@ -148,6 +148,7 @@ fn network(name: &str) -> Network {
         reason: is_blue.then(|| "blue is unwell".to_owned()),
         substrate: "soft".to_owned(),
         why_soft: None,
+        on_nic: false,
         select: "mac".to_owned(),
         namespace: format!("hue-{name}"),
         ports: vec![
@@ -479,6 +480,7 @@ impl Backend for World {
             cycles: 77,
             cut: false,
             trouble: None,
+            steering: None,
         })
     }
 

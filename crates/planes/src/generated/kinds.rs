@@ -217,14 +217,16 @@ pub enum Loss {
     PortDown = 12,
     /// The network's share of the ring from its worker to the sending port's worker was used up.
     HandoverSendFull = 13,
+    /// A broadcast or multicast frame by the one of two wires that is not the network's now.
+    OtherWire = 14,
 }
 
 impl Loss {
     /// How many there are.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
 
     /// Every one, in order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::RingQuota,
         Self::HandoverFull,
         Self::QueueFull,
@@ -238,9 +240,10 @@ impl Loss {
         Self::PortFull,
         Self::PortDown,
         Self::HandoverSendFull,
+        Self::OtherWire,
     ];
 
-    const ROWS: [OutcomeRow; 13] = [
+    const ROWS: [OutcomeRow; 14] = [
         OutcomeRow {
             name: "ring_quota",
             verdict: Verdict::Drop,
@@ -345,6 +348,14 @@ impl Loss {
             when: "port and network live on different workers",
             source: "hueplane",
         },
+        OutcomeRow {
+            name: "other_wire",
+            verdict: Verdict::Drop,
+            stage: "queue",
+            doc: "A broadcast or multicast frame by the one of two wires that is not the network's now.",
+            when: "a NIC stands beside the card's port, so that group frames come by both; a network takes those of the wire that its neighbours send to",
+            source: "hueplane",
+        },
     ];
 
     /// Number in counters and in hardware: its place in the order, from 1.
@@ -358,7 +369,7 @@ impl Loss {
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
-            1..=13 => Some(Self::ALL[code as usize - 1]),
+            1..=14 => Some(Self::ALL[code as usize - 1]),
             _ => None,
         }
     }

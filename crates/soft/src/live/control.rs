@@ -8,7 +8,7 @@
 //! loaded first, and from [`Live::update`] then: a program without routes and next hops, loaded over a network that is
 //! there, keeps what the network has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
@@ -24,6 +24,7 @@ use hue_substrate::wake::{Poller, Wake, hurry, pin};
 use hue_tables::{Account, Change, Vid};
 use hue_wire::Mac;
 
+use super::beside::Beside;
 use super::block::Block;
 use super::capture::{CaptureFilter, CaptureStream, capture};
 use super::classes::{self, Classes};
@@ -56,6 +57,10 @@ pub struct Live {
     ports: BTreeMap<PortId, PortControl>,
     pub(super) totals: TotalsReader,
     pub(super) steering: Arc<Steering>,
+    /// NICs beside ports: the port, the NIC.
+    nics: Vec<(PortId, PortId)>,
+    /// Networks whose neighbours send there.
+    pub(super) on_nic: BTreeSet<Vid>,
     events: Option<Receiver<PortEvent>>,
 }
 
@@ -124,6 +129,8 @@ impl Live {
             ports: BTreeMap::new(),
             totals,
             steering: Arc::new(Steering::empty()),
+            nics: Vec::new(),
+            on_nic: BTreeSet::new(),
             events: Some(events),
         };
         let wakes = (0..count)
@@ -475,6 +482,42 @@ impl Live {
         let _ = self.ask_home(vid, move |worker| worker.set_punt_limit(vid, limit));
     }
 
+    /// Says which ports are NICs beside which (the port, the NIC): networks may have their neighbours send there
+    /// ([`Live::use_nic`]). All of them, in place of those before.
+    ///
+    /// # Errors
+    /// `Ended`.
+    pub fn set_nics(&mut self, pairs: &[(PortId, PortId)]) -> Result<(), LiveError> {
+        if self.nics == pairs {
+            return Ok(());
+        }
+        self.nics = pairs.to_vec();
+        self.steer()?;
+        self.police()
+    }
+
+    /// From now on a network sends by the NICs beside its ports and takes group frames from there, or no more. Unicast
+    /// frames are taken from both, each under its own MAC address. Nobody is told; see [`Live::announce`]. A network
+    /// that is not found by its MAC address stays as it is.
+    ///
+    /// # Errors
+    /// `Ended`.
+    pub fn use_nic(&mut self, vid: Vid, nic: bool) -> Result<(), LiveError> {
+        let changed = if nic { self.on_nic.insert(vid) } else { self.on_nic.remove(&vid) };
+        if changed { self.steer() } else { Ok(()) }
+    }
+
+    /// Tells a network's neighbours where its addresses are ([`Live::set_addresses`]): one ARP announcement for each.
+    /// Gives how many there are.
+    pub fn announce(&self, vid: Vid) -> usize {
+        let addresses = self.settings.get(&vid).and_then(|settings| settings.addresses.as_ref());
+        let addresses: Vec<(u16, Ipv4Addr)> =
+            addresses.into_iter().flatten().map(|(vport, address, _)| (*vport, *address)).collect();
+        let count = addresses.len();
+        let _ = self.ask_home(vid, move |worker| worker.announce(vid, &addresses));
+        count
+    }
+
     /// What a network did.
     #[must_use]
     pub fn totals(&self, vid: Vid) -> Option<NetworkTotals> {
@@ -548,7 +591,8 @@ impl Live {
             ports.map(|(port, vport)| (port.port, port.mac, Target { vid: network.vid, vport }))
         });
         let demux = self.model.engine.demux.clone();
-        let steering = Steering::new(demux, network_homes, port_homes, vports, self.links());
+        let beside = Beside::new(&self.nics, &self.model.engine.networks, &self.on_nic);
+        let steering = Steering::new(demux, network_homes, port_homes, beside, vports, self.links());
         self.steering = Arc::new(steering);
         for worker in 0..self.workers.len() {
             let steering = self.steering.clone();
@@ -582,7 +626,9 @@ impl Live {
         let guest = self.workers.len();
         for (id, port) in self.ports.iter_mut().filter(|(_, port)| port.open && (port.home == guest) == lent)
         {
-            let classes = classes::of_port(*id, &self.model.engine.networks);
+            let networks = &self.model.engine.networks;
+            let beside = self.steering.beside.classes(*id, networks);
+            let classes = beside.unwrap_or_else(|| classes::of_port(*id, networks));
             if classes != port.classes {
                 port.classes = classes.clone();
                 changed.push((*id, port.home, classes));

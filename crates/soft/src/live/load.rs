@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use hue_demux::PortId;
-use hue_planes::{Adjacency, AdjacencyKind, Counters, UnclaimedCounters, Verdict};
+use hue_planes::{Adjacency, AdjacencyKind, Counters, Loss, Unclaimed, UnclaimedCounters, Verdict};
 use hue_substrate::{Capacity, Program, ProgramError, Substrate, SubstrateError, VirtualPort, check_hop};
 use hue_tables::Vid;
 
+use super::beside;
 use super::control::{Live, NetworkControl, Settings, broken};
 use super::steering::GroupFrame;
 use super::totals::{Ledger, NetworkEntry};
@@ -119,6 +120,25 @@ impl Live {
     /// What would become of a frame that arrives on `port` now. Counts nothing and charges no meter.
     #[must_use]
     pub fn explain(&self, port: PortId, frame: &[u8], now_ns: u64) -> Trace {
+        let group = frame.first().is_some_and(|byte| byte & 1 != 0);
+        let beside = self.steering.beside.front(port);
+        let mut as_front = Vec::new();
+        let (port, frame) = match beside {
+            None => (port, frame),
+            Some(front) if group => (front, frame),
+            Some(front) => {
+                if self.steering.beside.target(port, frame).is_none() {
+                    let stages = vec![
+                        stage("frame", format!("{} bytes on port {port}", frame.len()), None),
+                        stage("demux", "no network has this MAC address on the NIC".to_owned(), None),
+                    ];
+                    return Trace { stages, unclaimed: Some(Unclaimed::NoNetwork), networks: Vec::new() };
+                }
+                as_front.extend_from_slice(frame);
+                beside::inwards(&mut as_front);
+                (front, as_front.as_slice())
+            }
+        };
         let meter = |vid: Vid| self.ask_home(vid, move |worker| worker.meter(vid)).unwrap_or_default();
         let mut trace = match self.steering.arp_owner(port, frame) {
             None => self.model.explain_metered(port, now_ns, frame, meter),
@@ -131,12 +151,14 @@ impl Live {
                 networks: self.model.explain_one(target, now_ns, frame, meter).into_iter().collect(),
             },
         };
-        if frame.first().is_some_and(|byte| byte & 1 != 0) {
+        if group {
             let kind = GroupFrame::of(frame);
             let mut stages = Vec::new();
             trace.networks.retain(|network| {
                 let target = hue_demux::Target { vid: network.vid, vport: network.vport };
-                let foreign = self.steering.foreign(target, kind);
+                let other_wire = self.steering.beside.is_other_wire(network.vid, port, beside.is_some());
+                let other_wire = other_wire.then_some(Loss::OtherWire);
+                let foreign = other_wire.or_else(|| self.steering.foreign(target, kind));
                 if let Some(loss) = foreign {
                     let detail = format!("network '{}': {}", network.name, loss.row().doc);
                     stages.push(stage("group", detail, Some(loss.name())));
@@ -195,6 +217,7 @@ impl Substrate for Live {
                 self.ask(worker, move |worker| worker.remove(vid)).map_err(broken)?;
             }
             self.networks.remove(&vid);
+            self.on_nic.remove(&vid);
             self.settings.remove(&vid);
             self.totals.write().networks.remove(&vid);
         }

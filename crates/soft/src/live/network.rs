@@ -82,6 +82,8 @@ pub(crate) struct LiveNetwork {
     /// Its turn has begun.
     pub served: bool,
     pub held: bool,
+    /// It sends by NICs beside its ports.
+    pub on_nic: bool,
     pub punt: PuntLimit,
     pub guard: Guard,
     pub vports: Vec<Vport>,
@@ -137,6 +139,7 @@ impl LiveNetwork {
             scheduled: false,
             served: false,
             held: false,
+            on_nic: false,
             punt: PuntLimit::new(PUNT_DEFAULT),
             guard: Guard::default(),
             vports: Vec::new(),

@@ -9,12 +9,15 @@
 //! - A group frame reaches only the virtual ports that it concerns (once control told their addresses): an ARP request
 //!   for one of their addresses, an announcement or reply from their links, an IPv4 packet from their links.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hue_demux::{Demux, PortId, Target};
 use hue_planes::Loss;
 use hue_tables::Vid;
 use hue_wire::{Mac, arp, ethernet, ipv4};
+
+use super::beside::Beside;
 
 /// The home of what has none.
 pub(crate) const NO_HOME: u8 = u8::MAX;
@@ -40,6 +43,7 @@ pub(crate) struct Steering {
     pub network_homes: Box<[u8]>,
     /// Worker of each port that is open, by id.
     pub port_homes: Box<[u8]>,
+    pub beside: Beside,
     /// Virtual ports by port and MAC, sorted; those of several networks may be the same.
     owners: Vec<(u64, Target)>,
     /// Addresses by VID and virtual port, of networks whose addresses are known.
@@ -95,6 +99,7 @@ impl Steering {
         demux: Arc<Demux>,
         network_homes: Box<[u8]>,
         port_homes: Box<[u8]>,
+        beside: Beside,
         vports: impl Iterator<Item = (PortId, Mac, Target)>,
         addresses: impl Iterator<Item = (Vid, VportLinks)>,
     ) -> Self {
@@ -107,14 +112,15 @@ impl Steering {
                 *place = Some(ports);
             }
         }
-        Self { demux, network_homes, port_homes, owners, links }
+        Self { demux, network_homes, port_homes, beside, owners, links }
     }
 
     /// Steering of nothing.
     pub fn empty() -> Self {
         let homes = || vec![NO_HOME; usize::from(Vid::MAX) + 1].into_boxed_slice();
         let ports = vec![NO_HOME; PortId::COUNT].into_boxed_slice();
-        Self::new(Arc::new(Demux::default()), homes(), ports, std::iter::empty(), std::iter::empty())
+        let beside = Beside::new(&[], &[], &BTreeSet::new());
+        Self::new(Arc::new(Demux::default()), homes(), ports, beside, std::iter::empty(), std::iter::empty())
     }
 
     pub fn network_home(&self, vid: Vid) -> u8 {
@@ -192,7 +198,14 @@ mod tests {
         let links: VportLinks = Box::new([vec![link], vec![]]);
         let empty = Steering::empty();
         let (homes, ports) = (empty.network_homes, empty.port_homes);
-        Steering::new(empty.demux, homes, ports, vports.into_iter(), [(target(1, 0).vid, links)].into_iter())
+        Steering::new(
+            empty.demux,
+            homes,
+            ports,
+            empty.beside,
+            vports.into_iter(),
+            [(target(1, 0).vid, links)].into_iter(),
+        )
     }
 
     #[test]

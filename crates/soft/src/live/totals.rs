@@ -41,6 +41,8 @@ pub struct NetworkTotals {
     pub waiting_packets: u64,
     /// Frames between the network's worker and that of the port they leave by.
     pub crossing_packets: u64,
+    /// Frames of those received that came by NICs beside the card's ports, group frames not counted.
+    pub nic_packets: u64,
 }
 
 /// What a network did at one of its virtual ports.
@@ -189,6 +191,7 @@ impl NetworkTotals {
         self.waiting_packets += misc[6];
         // Handed over at one worker, taken at another: read at different moments.
         self.crossing_packets = self.crossing_packets.wrapping_add(misc[7]).wrapping_sub(misc[8]);
+        self.nic_packets += misc[9];
         let count = vports.len() / VPORT_WORDS;
         if self.ports.len() < count {
             self.ports.resize(count, VportTotals::default());
@@ -200,7 +203,7 @@ impl NetworkTotals {
 
 const LOSSES_AT: usize = 16;
 const MISC_AT: usize = 32;
-const MISC_WORDS: usize = 9;
+const MISC_WORDS: usize = 10;
 const HEAD_WORDS: usize = MISC_AT + MISC_WORDS;
 const _: () = assert!(Outcome::COUNT < LOSSES_AT && LOSSES_AT + Loss::COUNT < MISC_AT);
 
@@ -217,6 +220,7 @@ pub(crate) struct Ledger {
     pub unreachable_packets: u64,
     pub handed_packets: u64,
     pub taken_packets: u64,
+    pub nic_packets: u64,
 }
 
 impl Ledger {
@@ -260,6 +264,7 @@ impl Ledger {
                 waiting_packets,
                 self.handed_packets,
                 self.taken_packets,
+                self.nic_packets,
             ];
             misc.into_iter().zip(MISC_AT..).for_each(|(value, at)| put(at, value));
             let vports = self.vports.iter().flat_map(VportTotals::words);

@@ -13,7 +13,11 @@ use serde_json::Value;
 /// The node's document with a card that has all its ports.
 pub fn node(lab: &Lab, image: &str) -> String {
     let ports = lab.ports().join(", ");
-    format!("{}  card: {{twin: {{image: {image}}}, ports: [{ports}]}}\n", lab.node_document(""))
+    let nics = match lab.nics() {
+        [] => String::new(),
+        nics => format!(", nics: [{}]", nics.join(", ")),
+    };
+    format!("{}  card: {{twin: {{image: {image}}}, ports: [{ports}]{nics}}}\n", lab.node_document(""))
 }
 
 /// A daemon with these images.

@@ -13,6 +13,7 @@ mod harness;
 mod hostile;
 mod memory;
 mod migrate;
+mod multi;
 mod observe;
 mod reconcile;
 mod remote;

@@ -56,6 +56,7 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::NetworkCreated
         | EventKind::Placed
         | EventKind::MigrationStarted
+        | EventKind::Steered
         | EventKind::ImageLoading
         | EventKind::NetworkChanged => BOLD,
     };

@@ -111,6 +111,18 @@ fn text(migration: &Migration, painter: &Painter) -> String {
             hold.dropped
         ));
     }
+    if let Some(steering) = &migration.steering {
+        let late =
+            format!("{} packets still came the old way in {}", steering.late, time(steering.watched_us));
+        let sent =
+            steering.overlap_us.map(|us| format!(", what was sent that way had left after {}", time(us)));
+        out.push_str(&format!(
+            "  {} {} addresses announced, {late}{}\n",
+            styled(DIM, "neighbours:"),
+            steering.addresses,
+            sent.unwrap_or_default(),
+        ));
+    }
     if let Some(trouble) = &migration.trouble {
         out.push_str(&format!("  {} {trouble}\n", styled(YELLOW, "but:")));
     }

@@ -7,6 +7,7 @@ use hue_ports::{Packet, Pool};
 use hue_substrate::handover::{Crossing, Record};
 use hue_wire::ethernet;
 
+use super::super::beside;
 use super::super::capture::{Captured, Direction};
 use super::super::network::{Queued, Waiting};
 use super::super::steering::GroupFrame;
@@ -48,8 +49,11 @@ impl Worker {
                 Err(error) => self.broken.push((id, error)),
             }
             any |= !arrivals.is_empty();
-            for packet in arrivals.drain(..) {
-                self.arrive(at, id, packet);
+            match self.steering.beside.front(id) {
+                None => arrivals.drain(..).for_each(|packet| self.arrive(at, id, packet)),
+                Some(front) => {
+                    arrivals.drain(..).for_each(|packet| self.arrive_beside(at, id, front, packet));
+                }
             }
         }
         if !self.ready_taps.is_empty() {
@@ -72,6 +76,32 @@ impl Worker {
         }
     }
 
+    /// A frame from a NIC that stands beside `front`.
+    #[inline(never)]
+    fn arrive_beside(&mut self, at: usize, nic: PortId, front: PortId, mut packet: Packet) {
+        let bytes = packet.bytes(&self.pool);
+        if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len()) {
+            return self.arrive_rare(at, nic, packet);
+        }
+        if bytes[0] & 1 != 0 {
+            return self.arrive_group(at, front, true, packet, |worker, _, nth| {
+                worker.engine.demux.attached(front).get(nth).copied()
+            });
+        }
+        let Some(target) = self.steering.beside.target(nic, bytes) else {
+            return self.unclaimed(at, nic, Unclaimed::NoNetwork, packet);
+        };
+        // Its place between wire and plane is given back here: the plane knows the frame as one of the other port.
+        self.consumed(at, &mut packet);
+        beside::inwards(packet.bytes_mut(&mut self.pool));
+        let slot = place(slot_of(&self.engine.slots, target.vid));
+        Self::touch(&mut self.networks, &mut self.dirty, slot);
+        if let Some(network) = self.networks.get_mut(slot) {
+            network.ledger.nic_packets += 1;
+        }
+        self.claim(at, front, target, packet);
+    }
+
     #[cold]
     #[inline(never)]
     fn arrive_rare(&mut self, at: usize, port: PortId, packet: Packet) {
@@ -88,7 +118,7 @@ impl Worker {
         {
             return match self.steering.owner(port, bytes, 1) {
                 None => self.claim(at, port, first, packet),
-                Some(_) => self.arrive_group(at, port, packet, |worker, bytes, nth| {
+                Some(_) => self.arrive_group(at, port, false, packet, |worker, bytes, nth| {
                     worker.steering.owner(port, bytes, nth)
                 }),
             };
@@ -96,7 +126,7 @@ impl Worker {
         match self.engine.demux.select(port, bytes) {
             Selection::One(target, By::Mac | By::Inner | By::Port) => self.claim(at, port, target, packet),
             Selection::One(_, By::Group) | Selection::Several(_) => {
-                self.arrive_group(at, port, packet, |worker, _, nth| {
+                self.arrive_group(at, port, false, packet, |worker, _, nth| {
                     worker.engine.demux.attached(port).get(nth).copied()
                 });
             }
@@ -109,6 +139,7 @@ impl Worker {
         &mut self,
         at: usize,
         port: PortId,
+        by_nic: bool,
         mut packet: Packet,
         nth_target: impl Fn(&Self, &[u8], usize) -> Option<Target>,
     ) {
@@ -121,7 +152,7 @@ impl Worker {
             if slot >= self.networks.len() {
                 continue;
             }
-            if !self.concerns(slot, port, target, kind, &packet) {
+            if !self.concerns(slot, port, by_nic, target, kind, &packet) {
                 continue;
             }
             if let Some(earlier) = last.replace(target) {
@@ -151,11 +182,14 @@ impl Worker {
         &mut self,
         slot: usize,
         port: PortId,
+        by_nic: bool,
         target: Target,
         kind: GroupFrame,
         packet: &Packet,
     ) -> bool {
-        if let Some(loss) = self.steering.foreign(target, kind) {
+        if self.steering.beside.is_other_wire(target.vid, port, by_nic) {
+            self.lose_arrival(slot, port, target.vport, Loss::OtherWire, packet);
+        } else if let Some(loss) = self.steering.foreign(target, kind) {
             self.lose_arrival(slot, port, target.vport, loss, packet);
         } else if kind == GroupFrame::Other {
             self.drop_ethertype(slot, port, target.vport, packet);
@@ -322,7 +356,7 @@ impl Worker {
                 let bytes = packet.bytes(&self.pool);
                 if guest && bytes.first().is_some_and(|byte| byte & 1 != 0) {
                     let kind = GroupFrame::of(bytes);
-                    if !self.concerns(slot, port, Target { vid, vport }, kind, &packet) {
+                    if !self.concerns(slot, port, false, Target { vid, vport }, kind, &packet) {
                         return self.pool.give(packet.slot);
                     }
                 }

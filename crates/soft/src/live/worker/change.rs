@@ -5,20 +5,24 @@ use std::sync::Arc;
 
 use hue_demux::PortId;
 use hue_planes::{Adjacency, Loss, Meter};
-use hue_ports::{CLASS_MAX, ClassRule, Driver, Pool, Port, PortError};
+use hue_ports::{CLASS_MAX, ClassRule, Driver, Packet, Pool, Port, PortError};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
 use hue_tables::Vid;
-use hue_wire::Mac;
+use hue_wire::{Mac, arp, ethernet};
+use zerocopy::IntoBytes;
 
 use super::super::block::Block;
 use super::super::capture::Tap;
 use super::super::control::PortEvent;
-use super::super::network::{LiveNetwork, NO_TAP, PuntLimit};
+use super::super::network::{LiveNetwork, NO_TAP, PuntLimit, Queued, Waiting};
 use super::super::steering::Steering;
 use super::super::totals::{PortEntry, PortState, PortTotals};
 use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
 use crate::network::{Hops, Network};
+
+/// Shortest frame on an Ethernet wire, without its check sequence, bytes (IEEE 802.3 §4A.4.2).
+const FRAME_BYTES_LEAST: usize = 60;
 
 /// A network to install: its program without routes and next hops, and these.
 pub(crate) struct Installation {
@@ -200,6 +204,9 @@ impl Worker {
     /// Frames find their networks and ports by this from now on.
     pub fn steer(&mut self, steering: Arc<Steering>) {
         self.engine.demux = steering.demux.clone();
+        for network in &mut self.networks {
+            network.on_nic = steering.beside.is_on(network.vid);
+        }
         self.steering = steering;
     }
 
@@ -309,6 +316,39 @@ impl Worker {
     pub fn set_punt_limit(&mut self, vid: Vid, limit: (u64, u64)) {
         if let Some(slot) = self.slot(vid) {
             self.networks[slot].punt = PuntLimit::new(limit);
+        }
+    }
+
+    /// Tells a network's neighbours where its addresses are: an ARP announcement for each (RFC 5227 §2.3), behind the
+    /// frames that wait. Those that find no room are left out, as is all that nobody has asked for.
+    pub fn announce(&mut self, vid: Vid, addresses: &[(u16, Ipv4Addr)]) {
+        let Some(slot) = self.slot(vid) else { return };
+        for (vport, address) in addresses {
+            Self::touch(&mut self.networks, &mut self.dirty, slot);
+            let free = self.pool.free();
+            let Some(network) = self.networks.get_mut(slot).filter(|network| network.has_room(free)) else {
+                return;
+            };
+            let Some(own) = network.vports.get(usize::from(*vport)) else { continue };
+            let Some(packet) = self.pool.take() else { return };
+            let start = self.pool.start(&packet);
+            let mut packet =
+                Packet { slot: packet, start, len: FRAME_BYTES_LEAST as u32, time_ns: self.now_ns, class: 0 };
+            let frame = packet.bytes_mut(&mut self.pool);
+            frame.fill(0);
+            let header = ethernet::Header::new(Mac::BROADCAST, own.mac, ethernet::EtherType::ARP);
+            let message = arp::Header::announcement(own.mac, *address);
+            let bytes = header.as_bytes().iter().chain(message.as_bytes());
+            frame.iter_mut().zip(bytes).for_each(|(byte, value)| *byte = *value);
+            packet.time_ns = self.now_ns;
+            network.ledger.from_control_packets += 1;
+            network.ledger.from_control_bytes += u64::from(packet.len);
+            let (port, vport) = (own.port, *vport);
+            network.queue.push_back(Queued { packet, port, what: Waiting::Control, vport });
+            if !network.scheduled && !network.held {
+                network.scheduled = true;
+                self.schedule.push_back(slot as u16);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use hue_planes::{Loss, Verdict};
 use hue_ports::Packet;
 use hue_substrate::handover::{Crossing, Record};
 
+use super::super::beside;
 use super::super::capture::{Captured, Direction};
 use super::super::network::{NO_TAP, Queued};
 use super::super::steering::NO_HOME;
@@ -29,7 +30,11 @@ impl Worker {
             if self.watch.is_on() {
                 self.watch_out(slot, leaves, egress, Captured::Outcome(outcome), &packet);
             }
-            self.send(slot, leaves, egress, packet);
+            if self.networks.get(slot).is_some_and(|network| network.on_nic) {
+                self.send_beside(slot, leaves, egress, packet);
+            } else {
+                self.send(slot, leaves, egress, packet);
+            }
         } else if outcome.verdict() == Verdict::Punt {
             if let Some(count) = count {
                 count.punted += 1;
@@ -50,13 +55,27 @@ impl Worker {
     /// A frame of the network's control plane has its turn.
     pub(super) fn depart_control(&mut self, slot: usize, queued: Queued) {
         let Queued { packet, port, vport, .. } = queued;
+        let mut on_nic = false;
         if let Some(network) = self.networks.get_mut(slot) {
             network.ledger.control_packets += 1;
+            on_nic = network.on_nic;
         }
         if self.watch.is_on() {
             self.watch_out(slot, vport, port, Captured::Control, &packet);
         }
-        self.send(slot, vport, port, packet);
+        if on_nic {
+            self.send_beside(slot, vport, port, packet);
+        } else {
+            self.send(slot, vport, port, packet);
+        }
+    }
+
+    /// Sends by the NIC beside a port, or by the port where there is none.
+    #[inline(never)]
+    fn send_beside(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet) {
+        let Some(nic) = self.steering.beside.nic(port) else { return self.send(slot, vport, port, packet) };
+        beside::outwards(packet.bytes_mut(&mut self.pool));
+        self.send(slot, vport, nic, packet);
     }
 
     /// Sends on a port: here, or at its home.

@@ -132,7 +132,14 @@ impl Solo {
         let empty = Steering::empty();
         let demux = model.engine.demux.clone();
         let none = (std::iter::empty(), std::iter::empty());
-        worker.steer(Arc::new(Steering::new(demux, empty.network_homes, empty.port_homes, none.0, none.1)));
+        worker.steer(Arc::new(Steering::new(
+            demux,
+            empty.network_homes,
+            empty.port_homes,
+            empty.beside,
+            none.0,
+            none.1,
+        )));
         // The tables live in the model; its images live as long as a reader does.
         Self { worker, totals: registry, wires, taps, _jobs: jobs }
     }

@@ -1,0 +1,82 @@
+//! When nothing that a network in software has sent by the card so far is inside any more.
+//!
+//! Flow: control, once the network sends by another way → **drain**: the rings from workers run empty, a fence goes
+//! behind the last of their frames through the card, and the network's output queues run empty → how long that took. A
+//! frame that was sent the old way comes that much later at most than one that took the new way at once.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+
+use hue_tables::Vid;
+
+use super::runner::Runner;
+
+/// How long it may take: frames that wait for a wire that takes none are not waited for.
+const LIMIT_NS: u64 = 1_000_000_000;
+/// How often a fence that has not come back is sent again.
+const AGAIN_NS: u64 = 50_000_000;
+
+/// A way that runs empty.
+pub(super) struct Drain {
+    vid: Vid,
+    began_ns: u64,
+    /// When the fence was sent last.
+    fence_ns: Option<u64>,
+    /// What only this one's fence is named.
+    pub name: u64,
+    /// The fence has come back.
+    pub through: bool,
+    done: Option<Done>,
+}
+
+/// Told once it is empty: after so many nanoseconds. Nothing when it was given up.
+type Done = Box<dyn FnOnce(Option<u64>) + Send>;
+
+impl Runner {
+    /// Tells when nothing of what a network in software has sent by the card so far is inside any more.
+    pub fn drained(&mut self, vid: Vid, done: Box<dyn FnOnce(Option<u64>) + Send>) {
+        let (began_ns, name) = (self.now(), RandomState::new().build_hasher().finish());
+        let drain = Drain { vid, began_ns, fence_ns: None, name, through: false, done: Some(done) };
+        self.drains.push(drain);
+    }
+
+    /// Looks after those that run; whether there are any.
+    pub(super) fn tend_drains(&mut self) -> Result<bool, String> {
+        if self.drains.is_empty() {
+            return Ok(false);
+        }
+        let now_ns = self.now();
+        let rings_empty = self.rings_are_empty();
+        let mut drains = std::mem::take(&mut self.drains);
+        for drain in &mut drains {
+            let spent = now_ns.saturating_sub(drain.began_ns);
+            let net = self.card().net(drain.vid).filter(|_| spent < LIMIT_NS);
+            let Some(net) = net else {
+                drain.end(None);
+                continue;
+            };
+            match drain.fence_ns {
+                None if !rings_empty => {}
+                Some(sent) if drain.through || now_ns.saturating_sub(sent) < AGAIN_NS => {}
+                _ => {
+                    self.push_fence_of(drain.vid, net, drain.name, now_ns);
+                    drain.fence_ns = Some(now_ns);
+                }
+            }
+            if drain.through && !self.card().waits_out(net).map_err(|error| error.to_string())? {
+                drain.end(Some(spent));
+            }
+        }
+        drains.retain(|drain| drain.done.is_some());
+        self.drains.append(&mut drains);
+        Ok(true)
+    }
+}
+
+impl Drain {
+    fn end(&mut self, ns: Option<u64>) {
+        if let Some(done) = self.done.take() {
+            done(ns);
+        }
+    }
+}

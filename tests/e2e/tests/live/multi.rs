@@ -1,0 +1,242 @@
+//! Two wires to each segment (multi-receiver): networks in software have their neighbours send to NICs beside the card's
+//! ports. Real hosts behind a switch that learns where addresses are; what they receive is what counts.
+
+use std::time::Duration;
+
+use hue_e2e::document::all;
+use hue_e2e::lab::{Host, Pair, text};
+use hue_e2e::traffic::{Flow, Report};
+use hue_e2e::{Daemon, Lab, can_run, until};
+use serde_json::Value;
+
+use crate::card::{network, node, runs_on, start};
+
+/// A lab of two segments with two wires each.
+fn two_wires() -> Lab {
+    let mut lab = Lab::new(2);
+    lab.plug_nics();
+    lab
+}
+
+/// The MAC address that a host has of its router.
+fn router_mac(host: &Host) -> String {
+    let output = host.space.run("ip", &["neighbour", "show", &host.router.to_string()]);
+    let mac = output.stdout.split_whitespace().skip_while(|word| *word != "lladdr").nth(1);
+    mac.unwrap_or_default().to_owned()
+}
+
+/// The router's own MAC address on a host's segment, and the one beside it on the NIC.
+fn macs(pair: &Pair, side: usize) -> [String; 2] {
+    let own = &pair.document.ports[side].mac;
+    let mut bytes = [0; 6];
+    for (byte, digits) in bytes.iter_mut().zip(own.split(':')) {
+        *byte = u8::from_str_radix(digits, 16).unwrap();
+    }
+    bytes[0] ^= 0x40;
+    [own.clone(), text(bytes)]
+}
+
+/// Waits until hosts of a network send to the NICs, or to the card's ports.
+fn neighbours_send_to(pair: &Pair, nic: bool) {
+    for (side, host) in [&pair.left, &pair.right].into_iter().enumerate() {
+        let expected = &macs(pair, side)[usize::from(nic)];
+        until(&format!("{} sends to {expected}", host.space.name()), 10, || router_mac(host) == *expected);
+    }
+}
+
+/// Frames that a port of the node has received.
+fn received(daemon: &Daemon, port: &str) -> u64 {
+    let stats = daemon.cli.json(&["stats"]);
+    let found = stats["ports"].as_array().into_iter().flatten().find(|found| found["port"] == port);
+    found.and_then(|found| found["received"].as_u64()).unwrap_or_else(|| panic!("{port}: {stats}"))
+}
+
+/// Nothing was lost or doubled, and no more overtaken than may be.
+fn is_complete(report: &Report, reordered_max: u64) {
+    assert!(
+        report.lost() == 0 && report.duplicated == 0 && report.reordered <= reordered_max,
+        "{report}; at most {reordered_max} reordered"
+    );
+}
+
+#[test]
+fn a_network_in_software_has_its_own_wire_and_moves_without_loss() {
+    if !can_run(&["iperf3"]) {
+        return;
+    }
+    let lab = two_wires();
+    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
+    let soft = blue.document.clone().with("placement", "soft");
+    let documents = [node(&lab, "default"), red.document.yaml(), soft.yaml()];
+    let daemon = start(&lab, &["default"], &documents);
+    runs_on(&daemon, red.name(), "card");
+    runs_on(&daemon, blue.name(), "soft");
+    [&red, &blue].into_iter().for_each(Pair::warm_up);
+    neighbours_send_to(&red, false);
+    neighbours_send_to(&blue, true);
+    assert_eq!(
+        (&network(&daemon, red.name())["on_nic"], &network(&daemon, blue.name())["on_nic"]),
+        (&false.into(), &true.into())
+    );
+
+    // Frames of the network in software do not touch the card's ports, and the other way round.
+    let before: Vec<u64> = ["p0", "n0"].into_iter().map(|port| received(&daemon, port)).collect();
+    assert_eq!(blue.left.ping(blue.right.address, 20), 20);
+    std::thread::sleep(Duration::from_millis(300));
+    let after: Vec<u64> = ["p0", "n0"].into_iter().map(|port| received(&daemon, port)).collect();
+    assert!(after[0] < before[0] + 10 && after[1] >= before[1] + 20, "{before:?} {after:?}");
+
+    // It moves both ways under traffic, and another beside it sees nothing.
+    let flows =
+        [Flow::start(&red.left, &red.right, 2_000, 64), Flow::start(&red.right, &red.left, 300, 1_400)];
+    let beside = Flow::start(&blue.left, &blue.right, 500, 200);
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 100) && beside.received() > 50);
+    let mut late = 0;
+    for round in 0..6 {
+        for to in ["soft", "card"] {
+            let proof = daemon.cli.json(&["migrate", red.name(), "--to", to]);
+            for field in ["lost", "doubled", "reordered"] {
+                assert_eq!(proof[field], 0, "{proof}");
+            }
+            let steering = &proof["steering"];
+            assert_eq!(steering["addresses"], 2, "{proof}");
+            late += steering["late"].as_u64().unwrap();
+            if to == "soft" {
+                // What overtook others on the way out did so in this time.
+                let overlap_us = steering["overlap_us"].as_u64().unwrap_or_else(|| panic!("{proof}"));
+                late += overlap_us * 2_300 / 1_000_000 + 1;
+            }
+            neighbours_send_to(&red, to == "soft");
+            if round == 0 {
+                eprintln!("{proof}");
+            }
+        }
+    }
+    let sum = flows.into_iter().map(Flow::stop).map(|report| {
+        eprintln!("{report}");
+        is_complete(&report, late);
+        report.reordered
+    });
+    assert!(sum.sum::<u64>() <= late, "no more are reordered than was reported: {late}");
+    is_complete(&beside.stop(), 0);
+    let kinds = daemon.cli.events();
+    let steered = kinds.iter().filter(|event| event["kind"] == "steered" && event["network"] == red.name());
+    assert_eq!(steered.count(), 12);
+
+    // TCP goes on.
+    let mut server = hue_e2e::shell::command("iperf3");
+    let server = red.right.space.spawn(server.args(["-s", "-1"]).stdout(std::process::Stdio::null()));
+    until("iperf3 listens", 10, || {
+        red.right.space.run("ss", &["-Hltn", "sport = :5201"]).stdout.contains("5201")
+    });
+    let json: Value = std::thread::scope(|scope| {
+        let (space, address) = (&red.left.space, red.right.address.to_string());
+        let client =
+            scope.spawn(move || space.run("iperf3", &["-c", &address, "-t", "3", "-b", "10M", "-J"]));
+        std::thread::sleep(Duration::from_millis(500));
+        for to in ["soft", "card", "soft", "card"] {
+            let _ = daemon.cli.json(&["migrate", red.name(), "--to", to]);
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        client.join().unwrap().expect_ok().json()
+    });
+    drop(server.wait_with_output());
+    let received = json["end"]["sum_received"]["bytes"].as_u64();
+    assert!(received > Some(2_000_000), "{received:?}");
+}
+
+#[test]
+fn a_switch_that_floods_doubles_nothing_and_a_nic_that_goes_is_done_without() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = two_wires();
+    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
+    let documents =
+        [node(&lab, "default"), red.document.yaml(), blue.document.clone().with("placement", "soft").yaml()];
+    let daemon = start(&lab, &["default"], &documents);
+    runs_on(&daemon, red.name(), "card");
+    runs_on(&daemon, blue.name(), "soft");
+    [&red, &blue].into_iter().for_each(Pair::warm_up);
+    // Neither of the node's wires is learned: every frame for the router comes by both.
+    for wire in ["w0", "w1", "x0", "x1"] {
+        lab.switch().ip(&["link", "set", wire, "type", "bridge_slave", "learning", "off"]);
+        let _ = lab.switch().run("bridge", &["fdb", "flush", "dev", wire]);
+    }
+    let before = received(&daemon, "n0");
+    let flows = [Flow::start(&red.left, &red.right, 500, 64), Flow::start(&blue.left, &blue.right, 500, 64)];
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 300));
+    for to in ["soft", "card"] {
+        let _ = daemon.cli.json(&["migrate", red.name(), "--to", to]);
+    }
+    for flow in flows {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0 && report.foreign == 0, "{report}");
+    }
+    assert!(received(&daemon, "n0") > before + 600, "both networks' frames came by it");
+    // Broadcasts came by both wires, and were taken from one.
+    for pair in [&red, &blue] {
+        pair.left.space.ip(&["neighbour", "flush", "dev", "eth0"]);
+        let output = pair.left.ping_with(pair.right.address, 5, &[]);
+        assert!(
+            !output.stdout.contains("DUP!") && output.stdout.contains(" 0% packet loss"),
+            "{}",
+            output.stdout
+        );
+        let losses = &daemon.cli.stats(pair.name())["losses"];
+        assert!(losses["other_wire"].as_u64() > Some(0), "{losses}");
+    }
+
+    // Without its wire, the network's neighbours send to the card's ports again.
+    neighbours_send_to(&blue, true);
+    lab.switch().ip(&["link", "set", "x1", "down"]);
+    neighbours_send_to(&blue, false);
+    assert_eq!(blue.left.ping(blue.right.address, 10), 10);
+    lab.switch().ip(&["link", "set", "x1", "up"]);
+    neighbours_send_to(&blue, true);
+    assert_eq!(blue.left.ping(blue.right.address, 10), 10);
+
+    // Single-receiver again, by the document alone; the card runs on.
+    let alone = format!(
+        "{}  card: {{twin: {{image: default}}, ports: [{}]}}\n",
+        lab.node_document(""),
+        lab.ports().join(", ")
+    );
+    daemon.cli.apply(&all(&[alone]), &[]);
+    neighbours_send_to(&blue, false);
+    assert_eq!(blue.left.ping(blue.right.address, 10), 10);
+    runs_on(&daemon, red.name(), "card");
+    let cards = daemon.cli.events().iter().filter(|event| event["kind"] == "card_up").count();
+    assert_eq!(cards, 1, "the card is the same");
+}
+
+#[test]
+fn an_image_is_loaded_while_neighbours_send_to_nics() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = two_wires();
+    let red = lab.pair("red", 1, 1, [0, 1]);
+    let documents = [node(&lab, "default"), red.document.yaml()];
+    let daemon = start(&lab, &["default", "tcam3"], &documents);
+    runs_on(&daemon, red.name(), "card");
+    red.warm_up();
+    let flow = Flow::start(&red.left, &red.right, 500, 200);
+    until("traffic", 20, || flow.received() > 100);
+    let loaded = daemon.cli.json(&["image", "load", "tcam3", "--reconfigure-time", "500ms"]);
+    assert_eq!(loaded["image"], "tcam3", "{loaded}");
+    runs_on(&daemon, red.name(), "card");
+    neighbours_send_to(&red, false);
+    let report = flow.stop();
+    assert!(report.lost() == 0 && report.duplicated == 0, "{report}");
+    let steered = daemon.cli.events();
+    let steered: Vec<&str> = steered
+        .iter()
+        .filter(|event| event["kind"] == "steered")
+        .filter_map(|event| event["message"].as_str())
+        .collect();
+    assert!(
+        matches!(steered[..], [there, back] if there.contains("NICs") && back.contains("card's ports")),
+        "{steered:?}"
+    );
+}
