@@ -22,8 +22,8 @@ use crate::report::{Report, Section, round};
 const SIZES: [(&str, usize, u32); 2] = [("64", 24, 4_000), ("1,500", 1_454, 1_000)];
 /// Share of the capacity that flows offer.
 const SHARE: f64 = 0.9;
-/// Loss that still counts as carried.
-const LOSS_MAX: f64 = 0.001;
+/// How often a rate is tried that loses something: neighbours on the machine do that, too.
+const TRIES: usize = 3;
 
 /// Measures.
 ///
@@ -59,6 +59,9 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     report.push(large(settings, &daemon, &pairs[1]));
     report.push(tcp(settings, &daemon, &pairs[0]));
     report.push(images(settings, &daemon, &pairs, &mut wrong));
+    report.push(periods(settings, &daemon, &pairs));
+    drop((daemon, pairs, lab));
+    report.push(two_wires(settings, &mut wrong));
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
@@ -76,19 +79,19 @@ fn check(what: &str, traffic: &Traffic, wrong: &mut Vec<String>) {
     }
 }
 
-/// The highest rate that arrives whole, packets a second, where the network is.
+/// The highest rate that arrives whole (RFC 2544 §26.1), packets a second, where the network is.
 fn capacity(pair: &Pair, bytes: usize, from: u32, seconds: f64) -> f64 {
     let (mut rate, mut good) = (f64::from(from), 0.0);
     loop {
-        let flow = Flow::start(&pair.left, &pair.right, rate as u32, bytes);
-        std::thread::sleep(Duration::from_secs_f64(seconds));
-        let traffic = flow.stop();
-        let sent = traffic.sent as f64 / seconds;
-        let lost = traffic.lost() as f64 / traffic.sent.max(1) as f64;
-        // A sender that does not keep up says nothing of the network.
-        if lost > LOSS_MAX || sent < rate * 0.8 {
-            return good;
-        }
+        let whole = (0..TRIES).find_map(|_| {
+            let flow = Flow::start(&pair.left, &pair.right, rate as u32, bytes);
+            std::thread::sleep(Duration::from_secs_f64(seconds));
+            let traffic = flow.stop();
+            let sent = traffic.sent as f64 / seconds;
+            // A sender that does not keep up says nothing of the network.
+            (traffic.lost() == 0 && sent >= rate * 0.8).then_some(sent)
+        });
+        let Some(sent) = whole else { return good };
         (good, rate) = (sent, rate * 1.2);
     }
 }
@@ -105,8 +108,10 @@ fn alone(settings: &Settings, daemon: &Daemon, pair: &Pair, wrong: &mut Vec<Stri
             "card k/s",
             "soft k/s",
             "offered k/s",
+            "what",
             "sent",
             "lost",
+            "most in a row",
             "doubled",
             "reordered",
             "to soft us median",
@@ -125,6 +130,29 @@ fn alone(settings: &Settings, daemon: &Daemon, pair: &Pair, wrong: &mut Vec<Stri
         let on_soft = capacity(pair, bytes, from, settings.seconds);
         migrate(daemon, pair, "card");
         let rate = on_card.min(on_soft) * SHARE;
+        let k = |rate: f64| round(rate / 1e3, 1);
+        let row = |what: &str, traffic: &Traffic| {
+            let mut row = vec![json!(name), k(on_card), k(on_soft), k(rate), json!(what), json!(traffic.sent)];
+            let counts = [traffic.lost(), traffic.gap, traffic.duplicated, traffic.reordered];
+            row.extend(counts.map(|count| json!(count)));
+            row
+        };
+        // The same for as long, and as busy, without a move, half of it on either side.
+        for (where_it_is, there) in [("on the card", "card"), ("in software", "soft")] {
+            if there == "soft" {
+                migrate(daemon, pair, "soft");
+            }
+            let flow = Flow::start(&pair.left, &pair.right, rate as u32, bytes);
+            std::thread::sleep(Duration::from_millis(500));
+            for _ in 0..settings.moves {
+                let _ = daemon.cli.json(&["get", "networks", pair.name()]);
+                std::thread::sleep(Duration::from_millis(45));
+            }
+            let mut row = row(&format!("stays {where_it_is}"), &flow.stop());
+            row.extend((0..8).map(|_| json!("-")));
+            section.row(row);
+        }
+        migrate(daemon, pair, "card");
         let flow = Flow::start(&pair.left, &pair.right, rate as u32, bytes);
         std::thread::sleep(Duration::from_millis(500));
         let (mut soft, mut card, mut gaps, mut calm) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -139,9 +167,7 @@ fn alone(settings: &Settings, daemon: &Daemon, pair: &Pair, wrong: &mut Vec<Stri
         }
         let traffic = flow.stop();
         check(&format!("{name} bytes"), &traffic, wrong);
-        let k = |rate: f64| round(rate / 1e3, 1);
-        let mut row = vec![json!(name), k(on_card), k(on_soft), k(rate), json!(traffic.sent)];
-        row.extend([json!(traffic.lost()), json!(traffic.duplicated), json!(traffic.reordered)]);
+        let mut row = row("moves", &traffic);
         for values in [soft, card, gaps, calm] {
             let spread = Spread::new(values);
             row.extend([round(spread.median(), 0), round(spread.max(), 0)]);
@@ -175,7 +201,7 @@ fn beside(settings: &Settings, daemon: &Daemon, pairs: &[Pair], wrong: &mut Vec<
                     migrate(daemon, &pairs[0], to);
                 } else {
                     // The same work on this machine, without a move.
-                    daemon.cli.json(&["get", "networks", pairs[0].name()]);
+                    let _ = daemon.cli.json(&["get", "networks", pairs[0].name()]);
                     std::thread::sleep(Duration::from_millis(45));
                 }
             }
@@ -270,7 +296,7 @@ fn tcp(settings: &Settings, daemon: &Daemon, pair: &Pair) -> Section {
                 if moving {
                     migrate(daemon, pair, to);
                 } else {
-                    daemon.cli.json(&["get", "networks", pair.name()]);
+                    let _ = daemon.cli.json(&["get", "networks", pair.name()]);
                     std::thread::sleep(Duration::from_millis(45));
                 }
             }
@@ -281,6 +307,157 @@ fn tcp(settings: &Settings, daemon: &Daemon, pair: &Pair) -> Section {
         let what = if moving { "while it moves" } else { "while nothing moves" };
         section.row(vec![json!(what), round(sum as f64 / 1e6, 1), round(longest.as_secs_f64() * 1e3, 1)]);
     }
+    section
+}
+
+/// Equation (1) of the papers' section 7.3: average throughput by how often the card is reconfigured. The card's time is
+/// simulated time, software's that of this machine.
+fn periods(settings: &Settings, daemon: &Daemon, pairs: &[Pair]) -> Section {
+    /// Periods in times of reconfiguration: the paper's 15, 30, 60 and 120 s for 12 s.
+    const PERIODS: [f64; 4] = [1.25, 2.5, 5.0, 10.0];
+    /// What software carries too.
+    const RATE: u32 = 20_000;
+    let mut section = Section::new(
+        "average throughput by period of reconfiguration, four networks on the card, 64 bytes",
+        &[
+            "period / reconfiguration",
+            "card, simulated s",
+            "reconfiguration, s",
+            "on the card k/s",
+            "in software k/s",
+            "average measured k/s",
+            "by equation (1) k/s",
+            "share of the card's",
+        ],
+    );
+    let load = |name: &str| number(&daemon.cli.json(&["image", "load", name]), "/duration_us") / 1e6;
+    let flows: Vec<Flow> =
+        pairs[..4].iter().map(|pair| Flow::start(&pair.left, &pair.right, RATE / 4, 24)).collect();
+    let received = || flows.iter().map(Flow::received).sum::<u64>() as f64;
+    let simulated = || number(&daemon.cli.json(&["get", "nodes"]), "/card/simulated_seconds");
+    // What each side carries by itself: the card without a change, software in changes that are in no period.
+    let count = if settings.moves < 20 { 2 } else { PERIODS.len() };
+    let (mut changes, mut sw) = (Vec::new(), Vec::new());
+    for name in ["tcam4", "default", "tcam4", "default", "tcam4"] {
+        std::thread::sleep(Duration::from_millis(300));
+        let (before, clock) = (received(), Instant::now());
+        changes.push(load(name));
+        sw.push((received() - before) / clock.elapsed().as_secs_f64());
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let (before, began) = (received(), simulated());
+    std::thread::sleep(Duration::from_secs(3));
+    let hw = (received() - before) / (simulated() - began);
+    let (usual, sw) = (Spread::new(changes).median(), Spread::new(sw).median());
+    for period in &PERIODS[..count] {
+        let (from, began, mut on_card) = (received(), simulated(), 0.0);
+        while on_card < usual * (period - 1.0) {
+            std::thread::sleep(Duration::from_millis(20));
+            on_card = simulated() - began;
+        }
+        let clock = Instant::now();
+        load("default");
+        let change = clock.elapsed().as_secs_f64();
+        let whole = on_card + change;
+        let average = (received() - from) / whole;
+        let computed = (sw * change + hw * (whole - change)) / whole;
+        let k = |rate: f64| round(rate / 1e3, 1);
+        section.row(vec![
+            round(whole / change, 2),
+            round(on_card, 3),
+            round(change, 3),
+            k(hw),
+            k(sw),
+            k(average),
+            k(computed),
+            round(average / hw, 2),
+        ]);
+        load("tcam4");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    drop(flows.into_iter().map(Flow::stop).collect::<Vec<_>>());
+    section.note(
+        "Image tcam4, 64 bits at 62.5 MHz. The card's seconds are those that it takes for the clocks the twin was given: what it \
+         carries in them is what such a card does while it has packets. What each side carries was measured by itself; the \
+         equation puts the two together, and the average is counted by the hosts over whole periods. The papers' cards took 12 s \
+         to be reconfigured and software carried 1/90 of the card's rate: 20 % of it at a period of 1.25 times that, 90 % at 10.",
+    );
+    section
+}
+
+/// Single receiver and multi receiver: the same segments, with NICs beside the card's ports or without.
+fn two_wires(settings: &Settings, wrong: &mut Vec<String>) -> Section {
+    let mut section = Section::new(
+        format!(
+            "single receiver and multi receiver: one network, {} round trips at {:.0} % of the slower side's capacity",
+            settings.moves,
+            SHARE * 100.0
+        ),
+        &[
+            "receivers",
+            "bytes",
+            "card k/s",
+            "soft k/s",
+            "offered k/s",
+            "sent",
+            "lost",
+            "doubled",
+            "reordered",
+            "reported late",
+            "overlap us median",
+            "max",
+        ],
+    );
+    let mut lab = Lab::new(2);
+    lab.plug_nics();
+    let pair = lab.pair("red", 1, 1, [0, 1]);
+    let daemon = Daemon::start_with(&lab, &Cli::new(&lab), &[]);
+    for (receivers, nics) in [("single", ""), ("multi", ", nics: [n0, n1]")] {
+        let card = format!("card: {{twin: {{image: default}}, ports: [p0, p1]{nics}}}");
+        let node = format!("{}  {card}\n", lab.node_document(""));
+        let document = pair.document.clone().with("placement", "card");
+        daemon.cli.apply(&all(&[node, document.yaml()]), &[]);
+        until("it runs on the card", 30, || {
+            daemon.cli.json(&["get", "networks", pair.name()])["substrate"] == "card"
+        });
+        pair.warm_up();
+        for (name, bytes, from) in SIZES {
+            let on_card = capacity(&pair, bytes, from, settings.seconds);
+            migrate(&daemon, &pair, "soft");
+            let on_soft = capacity(&pair, bytes, from, settings.seconds);
+            migrate(&daemon, &pair, "card");
+            let rate = on_card.min(on_soft) * SHARE;
+            let flow = Flow::start(&pair.left, &pair.right, rate as u32, bytes);
+            std::thread::sleep(Duration::from_millis(500));
+            let (mut late, mut overlaps) = (0.0, Vec::new());
+            for _ in 0..settings.moves {
+                for to in ["soft", "card"] {
+                    let proof = migrate(&daemon, &pair, to);
+                    late += number(&proof, "/steering/late");
+                    overlaps.extend(proof.pointer("/steering/overlap_us").and_then(Value::as_f64));
+                }
+            }
+            let traffic = flow.stop();
+            if traffic.lost() + traffic.duplicated > 0 {
+                wrong.push(format!("{receivers} receiver, {name} bytes: {traffic}"));
+            }
+            let k = |rate: f64| round(rate / 1e3, 1);
+            let mut row = vec![json!(receivers), json!(name), k(on_card), k(on_soft), k(rate)];
+            row.extend([traffic.sent, traffic.lost(), traffic.duplicated].map(|count| json!(count)));
+            row.extend([json!(traffic.reordered), round(late, 0)]);
+            if overlaps.is_empty() {
+                row.extend([json!("-"), json!("-")]);
+            } else {
+                let spread = Spread::new(overlaps);
+                row.extend([round(spread.median(), 0), round(spread.max(), 0)]);
+            }
+            section.row(row);
+        }
+    }
+    section.note(
+        "Late: frames that came the old way within 20 ms after neighbours were told. Overlap: how long frames that had been sent \
+         by the card took to leave, while others left by the NIC. In both, frames may overtake one another outside the node.",
+    );
     section
 }
 

@@ -1,17 +1,25 @@
 //! Desired state of where networks run: the node's card, and which substrate a network is to be on.
 
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::schema;
 use crate::types::Name;
 
-/// The card of a node.
+/// The card of a node: a twin, or one that is plugged in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Card {
     /// Its simulated twin: the card's own logic, run by the daemon cycle by cycle.
-    pub twin: Twin,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twin: Option<Twin>,
+    /// In place of a twin: where the card is plugged in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::pci_address")]
+    pub pci: Option<PciAddress>,
     /// The node's ports that are the card's: the first is its MAC port 0. Networks on other ports run in software.
     #[schemars(schema_with = "schema::card_ports")]
     pub ports: Vec<Name>,
@@ -20,6 +28,59 @@ pub struct Card {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::card_ports")]
     pub nics: Vec<Name>,
+}
+
+/// Where a PCI function is, as `lspci -D` says it: domain, bus, device, function.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PciAddress {
+    domain: u16,
+    bus: u8,
+    device: u8,
+    function: u8,
+}
+
+/// In words, what [`PciAddress`] is written as.
+pub(crate) const PCI_ADDRESS: &str = "a PCI address such as \"0000:3b:00.0\"";
+
+impl FromStr for PciAddress {
+    type Err = PciAddressError;
+
+    fn from_str(text: &str) -> Result<Self, PciAddressError> {
+        let hex = |text: &str, digits: usize| {
+            let right = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            u16::from_str_radix(text, 16).ok().filter(|_| right)
+        };
+        let parse = || {
+            let (domain, rest) = text.split_once(':')?;
+            let (bus, rest) = rest.split_once(':')?;
+            let (device, function) = rest.split_once('.')?;
+            let small = |number: u16, max: u8| u8::try_from(number).ok().filter(|number| *number <= max);
+            Some(Self {
+                domain: hex(domain, 4)?,
+                bus: small(hex(bus, 2)?, u8::MAX)?,
+                device: small(hex(device, 2)?, 31)?,
+                function: small(hex(function, 1)?, 7)?,
+            })
+        };
+        parse().ok_or(PciAddressError)
+    }
+}
+
+/// What was written is no PCI address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("expected {PCI_ADDRESS}")]
+pub struct PciAddressError;
+
+impl Display for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04x}:{:02x}:{:02x}.{:x}", self.domain, self.bus, self.device, self.function)
+    }
+}
+
+impl Serialize for PciAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// A simulated card.

@@ -10,7 +10,7 @@ use hue_planes::Kind;
 use hue_tables::{Prefix4, PrefixError, Vid};
 use hue_wire::Mac;
 
-use crate::card::{Card, Placement, Twin};
+use crate::card::{Card, PCI_ADDRESS, PciAddress, Placement, Twin};
 use crate::decode::Cursor;
 use crate::error::one_of;
 use crate::limits;
@@ -65,8 +65,8 @@ pub(crate) struct NodeDraft<'t> {
 
 /// The card of a node.
 pub(crate) struct CardDraft<'t> {
-    /// `None` when it was faulty.
-    pub(crate) twin: Option<Twin>,
+    /// One of them; `None` when it was faulty.
+    pub(crate) device: Option<(Option<Twin>, Option<PciAddress>)>,
     pub(crate) ports: Items<'t, Name>,
     pub(crate) nics: Items<'t, Name>,
 }
@@ -118,7 +118,10 @@ impl NodeDraft<'_> {
     /// The typed node; `None` when something was faulty.
     pub(crate) fn finish(self) -> Option<(Metadata, NodeSpec)> {
         let card = match self.card {
-            Some(card) => Some(Card { twin: card.twin?, ports: card.ports.take()?, nics: card.nics.take()? }),
+            Some(card) => {
+                let (twin, pci) = card.device?;
+                Some(Card { twin, pci, ports: card.ports.take()?, nics: card.nics.take()? })
+            }
             None => None,
         };
         let spec = NodeSpec { ports: self.ports.take()?, card, scheduler: self.scheduler? };
@@ -164,18 +167,29 @@ fn node(at: Cursor<'_>) -> NodeDraft<'_> {
 }
 
 fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
-    let fields = at.mapping(&["twin", "ports", "nics"]);
+    let fields = at.mapping(&["twin", "pci", "ports", "nics"]);
     let list = "a list of names of the node's ports";
     let ports = fields.and_then(|_| at.required("ports", list));
     let names = |at| items(at, limits::CARD_PORTS_MAX, list, |at| at.parse::<Name>(NAME));
     let ports = ports.map(names);
     let nics = fields.and_then(|_| at.field("nics")).map_or(Items::EMPTY, names);
-    let twin = fields.and_then(|_| at.required("twin", "a mapping with image")).and_then(|twin| {
-        twin.mapping(&["image"])?;
-        let image = twin.required("image", "the name of an image")?.parse::<Name>(NAME)?;
-        Some(Twin { image })
+    let device = fields.and_then(|_| match (at.field("twin"), at.field("pci")) {
+        (Some(_), Some(pci)) => {
+            pci.fault("a second card".to_owned(), "either twin or pci", None);
+            None
+        }
+        (None, Some(pci)) => Some((None, Some(pci.parse(PCI_ADDRESS)?))),
+        (None, None) => {
+            at.required("twin", "a mapping with image, or pci instead of it");
+            None
+        }
+        (Some(twin), None) => {
+            twin.mapping(&["image"])?;
+            let image = twin.required("image", "the name of an image")?.parse::<Name>(NAME)?;
+            Some((Some(Twin { image }), None))
+        }
     });
-    CardDraft { twin, nics, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }) }
+    CardDraft { device, nics, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }) }
 }
 
 fn scheduler(at: &Cursor<'_>) -> Option<Scheduler> {

@@ -18,7 +18,7 @@ mod types;
 mod validate;
 mod yaml;
 
-pub use card::{Card, Placement, Twin};
+pub use card::{Card, PciAddress, PciAddressError, Placement, Twin};
 pub use error::{Error, Errors, Finding, Place};
 pub use links::{Link, Links};
 pub use live::{

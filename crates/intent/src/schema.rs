@@ -62,6 +62,10 @@ pub(crate) fn node_ports(generator: &mut SchemaGenerator) -> Schema {
     list_or_null::<NodePort>(generator, limits::NODE_PORTS_MAX)
 }
 
+pub(crate) fn pci_address(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\\.[0-7]$"})
+}
+
 pub(crate) fn card_ports(generator: &mut SchemaGenerator) -> Schema {
     list_or_null::<Name>(generator, limits::CARD_PORTS_MAX)
 }

@@ -731,7 +731,10 @@ fn cards_and_placements() {
             "{twin: {}, ports: [p0]}",
             "a.yaml:6:16: spec.card.twin.image: found nothing, expected the name of an image",
         ),
-        ("{ports: [p0]}", "a.yaml:6:9: spec.card.twin: found nothing, expected a mapping with image"),
+        (
+            "{ports: [p0]}",
+            "a.yaml:6:9: spec.card.twin: found nothing, expected a mapping with image, or pci instead of it",
+        ),
         (
             "{twin: {image: ../x}, ports: [p0]}",
             "a.yaml:6:24: spec.card.twin.image: found \"../x\", expected a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit",
@@ -739,6 +742,20 @@ fn cards_and_placements() {
     ] {
         assert_eq!(card(text), [expected], "{text}");
     }
+    // One that is plugged in.
+    assert_eq!(card("{pci: \"0000:3b:1f.7\", ports: [p0]}"), [""; 0]);
+    for address in ["3b:00.0", "0000:3b:20.0", "0000:3b:00.8", "0000:3b:0.0", "+000:3b:00.0", "0000:3b:00"] {
+        assert_eq!(
+            card(&format!("{{pci: \"{address}\", ports: [p0]}}")),
+            [format!(
+                "a.yaml:6:15: spec.card.pci: found \"{address}\", expected a PCI address such as \"0000:3b:00.0\""
+            )]
+        );
+    }
+    assert_eq!(
+        card("{twin: {image: default}, pci: \"0000:3b:00.0\", ports: [p0]}"),
+        ["a.yaml:6:39: spec.card.pci: found a second card, expected either twin or pci"]
+    );
     // NICs beside its ports.
     assert_eq!(card("{twin: {image: default}, ports: [p0], nics: [p1]}"), [""; 0]);
     for (text, expected) in [

@@ -102,6 +102,8 @@ pub struct Order {
     pub watch: Option<(Demux, Duration)>,
     /// How long it may take without these.
     pub limit: Duration,
+    /// How long software takes at least to give back what it has; for tests.
+    pub drain: Duration,
     /// What is to fail.
     pub fail: Option<Fail>,
     /// Called when it has come to its end.
@@ -310,7 +312,8 @@ impl Runner {
             }
             return Ok(false);
         }
-        if transfer.through_card && !transfer.in_software {
+        let spent = u128::from(now_ns.saturating_sub(transfer.began_ns));
+        if transfer.through_card && !transfer.in_software && spent >= transfer.order.drain.as_nanos() {
             transfer.in_software = self.give_fence(transfer);
             transfer.fence_ns = now_ns;
         }

@@ -25,7 +25,7 @@ pub struct Seen {
     pub sent: u64,
     /// How long it was.
     pub ns: u64,
-    /// The longest time between two that left, or since the last one before.
+    /// The longest time between two that left. One that reaches into two stretches is that of the move.
     pub gap_ns_max: u64,
 }
 
@@ -68,6 +68,8 @@ pub struct Witness {
     at: usize,
     began_ns: u64,
     left_ns: Option<u64>,
+    /// When the move was over.
+    moved_ns: u64,
     /// Frames that are inside.
     inside: u64,
     ended: bool,
@@ -84,6 +86,7 @@ impl Witness {
             at: 0,
             began_ns: now_ns,
             left_ns: None,
+            moved_ns: u64::MAX,
             inside: 0,
             ended: false,
         }
@@ -136,7 +139,10 @@ impl Witness {
         }
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
             seen.sent += 1;
-            if let Some(before) = self.left_ns {
+        }
+        if let Some(before) = self.left_ns {
+            let at = if before < self.moved_ns { self.at.min(1) } else { self.at };
+            if let Some(seen) = self.proof.seen.get_mut(at) {
                 seen.gap_ns_max = seen.gap_ns_max.max(now_ns.saturating_sub(before));
             }
         }
@@ -147,6 +153,9 @@ impl Witness {
     pub fn turn(&mut self, now_ns: u64) {
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
             seen.ns = now_ns.saturating_sub(self.began_ns);
+        }
+        if self.at == 1 {
+            self.moved_ns = now_ns;
         }
         self.began_ns = now_ns;
         self.at += 1;
@@ -249,5 +258,25 @@ mod tests {
         assert_eq!((before.received, before.sent, before.ns, before.gap_ns_max), (16, 7, 100, 20));
         assert_eq!((during.received, during.sent, during.ns, during.gap_ns_max), (0, 8, 200, 120));
         assert_eq!((after.received, after.ns), (0, 50));
+    }
+
+    #[test]
+    fn a_gap_that_reaches_out_of_the_move_is_its_own() {
+        let mut witness = witness();
+        let out = Mac([2, 0, 0, 0, 0, 9]);
+        for number in 0..6 {
+            witness.arrived(0, &frame(MAC, number, 64, 5));
+        }
+        let left = |witness: &mut Witness, number, ns| witness.left(&frame(out, number, 63, 5), ns);
+        left(&mut witness, 0, 10);
+        left(&mut witness, 1, 20);
+        witness.turn(30);
+        witness.turn(100);
+        left(&mut witness, 2, 150);
+        left(&mut witness, 3, 155);
+        witness.settle(160);
+        left(&mut witness, 4, 180);
+        let gaps = witness.proof().seen.map(|seen| seen.gap_ns_max);
+        assert_eq!(gaps, [10, 130, 25]);
     }
 }

@@ -262,6 +262,9 @@ pub struct Migrate {
     /// A step that is to fail: for tests
     #[arg(long, value_name = "STEP", hide = true)]
     pub fail: Option<FailStep>,
+    /// Milliseconds that software takes at least to give back what it has: for tests
+    #[arg(long, value_name = "MS", hide = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub drain_ms: u32,
     #[command(flatten)]
     pub output: Output,
 }

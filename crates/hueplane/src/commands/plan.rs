@@ -43,12 +43,14 @@ fn offline(args: &cli::Plan, scheduler: Option<SchedulerKind>) -> Result<api::Pl
 /// What the card has that a node names, by its image.
 fn card(node: &Node) -> Result<Option<CardSite>, Failure> {
     let Some(want) = &node.spec.card else { return Ok(None) };
-    let image = hueplaned::options::images().load(want.twin.image.as_str())?;
+    let Some(hue_intent::Twin { image: name }) = &want.twin else {
+        return Err(Failure::Input("what a card that is plugged in can hold is not known here".to_owned()));
+    };
+    let image = hueplaned::options::images().load(name.as_str())?;
     let mut card = Card::new(image.start()?)?;
     let (ports, max) = (want.ports.len(), card.description().mac_ports as usize);
     if ports > max {
-        let image = &want.twin.image;
-        return Err(Failure::Input(format!("the card has {ports} ports: image '{image}' has {max}")));
+        return Err(Failure::Input(format!("the card has {ports} ports: image '{name}' has {max}")));
     }
     Ok(Some(hueplaned::plan::card_site(card.description(), &want.ports)))
 }

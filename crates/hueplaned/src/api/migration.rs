@@ -62,6 +62,10 @@ pub struct MigrateRequest {
     /// A step that is to fail. For tests: the network must stay where it is and lose nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail: Option<MigrationStep>,
+    /// How long software is made to take at least to give back what it has, while the card holds the network's packets,
+    /// milliseconds, 10,000 at most. For tests of that.
+    #[serde(default)]
+    pub drain_ms: u32,
 }
 
 const fn watch_ms() -> u32 {
@@ -76,7 +80,7 @@ impl MigrateRequest {
     /// A move as the command line asks for it by default.
     #[must_use]
     pub const fn new(to: SubstrateName) -> Self {
-        Self { to, load_image: false, watch_ms: watch_ms(), limit_ms: limit_ms(), fail: None }
+        Self { to, load_image: false, watch_ms: watch_ms(), limit_ms: limit_ms(), fail: None, drain_ms: 0 }
     }
 }
 

@@ -124,7 +124,8 @@ pub(super) async fn migrate(
         scope::named(&caller, &name)?;
         let _turn = app.places.change(&caller).await?;
         let request: MigrateRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
-        for (field, found) in [("watch_ms", request.watch_ms), ("limit_ms", request.limit_ms)] {
+        let MigrateRequest { watch_ms, limit_ms, drain_ms, .. } = request;
+        for (field, found) in [("watch_ms", watch_ms), ("limit_ms", limit_ms), ("drain_ms", drain_ms)] {
             if found > MIGRATE_MS_MAX {
                 return Err(bad(format!("{field}: found {found}, expected {MIGRATE_MS_MAX} at most")));
             }

@@ -8,12 +8,14 @@
 //! Invariants: nobody waits for the card; a network that does not fit, and every one when the card fails, runs in software.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Instant;
 
-use hue_card::{Card, CardCounts, CardEvent, LiveCard, Runner, Twin};
+use hue_card::{Bar, Card, CardCounts, CardEvent, Device, LiveCard, Runner, Twin};
 use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
+use hue_intent::PciAddress;
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
 use hue_substrate::wake::Wake;
@@ -95,7 +97,7 @@ impl Node {
         self.pair_ports();
         // Which NICs stand beside its ports is nothing to the card.
         let same = |have: &hue_intent::Card, want: &hue_intent::Card| {
-            have.twin == want.twin && have.ports == want.ports
+            (&have.twin, have.pci, &have.ports) == (&want.twin, want.pci, &want.ports)
         };
         match (&mut self.card, &want) {
             (None, None) => return,
@@ -134,11 +136,16 @@ impl Node {
     fn start_card(&mut self, want: hue_intent::Card) -> Result<CardSide, String> {
         self.fit_memory();
         let text = |error: hue_card::CardError| error.to_string();
-        let image = self.images.load(want.twin.image.as_str()).map_err(text)?;
+        let Some(twin) = &want.twin else {
+            return Err(want
+                .pci
+                .map_or_else(String::new, |address| plugged_in(address).unwrap_or_else(|why| why)));
+        };
+        let image = self.images.load(twin.image.as_str()).map_err(text)?;
         let mut card = Card::new(image.start().map_err(text)?).map_err(text)?;
         let ports = card.description().mac_ports as usize;
         if want.ports.len() > ports {
-            return Err(format!("{} ports: image '{}' has {ports}", want.ports.len(), want.twin.image));
+            return Err(format!("{} ports: image '{}' has {ports}", want.ports.len(), twin.image));
         }
         let ids = &self.desired.ids.ports;
         let numbers = want
@@ -468,6 +475,25 @@ impl CardSide {
             }
         });
     }
+}
+
+/// What is to be said of a card that is plugged in: it is looked at through its registers, and that is all that can be
+/// done with it so far.
+fn plugged_in(address: PciAddress) -> Result<String, String> {
+    let path = format!("/sys/bus/pci/devices/{address}/resource0");
+    if !Path::new(&path).exists() {
+        return Err(format!("there is no PCI device {address} (lspci -D lists those there are)"));
+    }
+    let text = |error: &dyn std::fmt::Display| format!("PCI device {address}: {error}");
+    let bar = Bar::open(Path::new(&path)).map_err(|error| text(&error))?;
+    let device = Device::discover(bar).map_err(|error| text(&error))?;
+    let description = device.description();
+    Ok(format!(
+        "PCI device {address} is a card with image '{}' ({}), but its frames for software come by DMA queues, which are \
+         not driven yet",
+        description.name,
+        words(description)
+    ))
 }
 
 /// What a card is, for people.

@@ -83,8 +83,9 @@ pub fn with_image(now: &Desired, image: &str) -> Option<Desired> {
     let mut desired =
         Desired { generation: now.generation + 1, applied: Some(Timestamp::now()), ..now.clone() };
     let card = desired.intent.node.spec.card.as_mut()?;
-    let before = std::mem::replace(&mut card.twin.image, image.parse().ok()?);
-    (before != card.twin.image).then_some(desired)
+    let twin = card.twin.as_mut()?;
+    let before = std::mem::replace(&mut twin.image, image.parse().ok()?);
+    (before != twin.image).then_some(desired)
 }
 
 /// Stored desired state, to be brought about by a daemon that starts.

@@ -261,8 +261,8 @@ impl Node {
                 let ports = card.live.description().mac_ports;
                 if new.description().mac_ports == ports {
                     card.live.set_description(new.description().clone());
-                    if let Ok(image) = loading.name.parse() {
-                        card.want.twin.image = image;
+                    if let (Ok(image), Some(twin)) = (loading.name.parse(), &mut card.want.twin) {
+                        twin.image = image;
                     }
                     (Some(*new), None)
                 } else {

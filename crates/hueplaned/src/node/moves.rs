@@ -285,6 +285,7 @@ impl Node {
                 to,
                 watch: demux.zip(request.map(|request| ms(request.watch_ms))),
                 limit: request.map_or(LIMIT, |request| ms(request.limit_ms)),
+                drain: request.map_or(Duration::ZERO, |request| ms(request.drain_ms)),
                 fail: fail.and_then(|step| match step {
                     MigrationStep::Prepare => None,
                     MigrationStep::Aside => Some(Fail::Step(Phase::Aside)),

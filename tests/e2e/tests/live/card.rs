@@ -267,3 +267,23 @@ fn mac(text: &str) -> [u8; 6] {
     let mut bytes = text.split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap());
     std::array::from_fn(|_| bytes.next().unwrap())
 }
+
+#[test]
+fn a_card_that_is_not_plugged_in_is_said_so_and_networks_run_in_software() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let red = lab.pair("red", 1, 1, [0, 1]);
+    let card = "card: {pci: \"ffff:ff:1f.7\", ports: [p0, p1]}";
+    let documents = [format!("{}  {card}\n", lab.node_document("")), red.document.yaml()];
+    let daemon = start(&lab, &["default"], &documents);
+    red.warm_up();
+    assert_eq!(network(&daemon, red.name())["substrate"], "soft");
+    let events = daemon.cli.events();
+    let down =
+        events.iter().find(|event| event["kind"] == "card_down").and_then(|event| event["message"].as_str());
+    assert!(down.is_some_and(|text| text.contains("no PCI device ffff:ff:1f.7")), "{down:?}");
+    let refused = daemon.cli.run(&["migrate", red.name(), "--to", "card"]);
+    assert!(refused.code != 0 && refused.stderr.contains("no PCI device"), "{}", refused.stderr);
+}

@@ -146,6 +146,48 @@ fn a_network_moves_both_ways_and_its_hosts_see_nothing() {
 }
 
 #[test]
+fn packets_wait_for_a_slow_drain_and_those_that_find_no_room_show() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let (red, blue) = two(&lab);
+    let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml()];
+    let daemon = start(&lab, &["default"], &documents);
+    for pair in [&red, &blue] {
+        runs_on(&daemon, pair.name(), "card");
+        pair.warm_up();
+    }
+    let beside = Flow::start(&blue.left, &blue.right, 200, 200);
+    // 130 ms of 1,000 packets a second fill three quarters of what may wait.
+    let flow = Flow::start(&red.left, &red.right, 1_000, 1_400);
+    until("traffic", 20, || flow.received() > 100);
+    is_clean(&migrate(&daemon, red.name(), "soft"));
+    let slow = ["migrate", red.name(), "--to", "card", "--drain-ms", "130"];
+    let proof = daemon.cli.json(&slow);
+    is_clean(&proof);
+    let drain = proof["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "drain").unwrap();
+    assert!(drain["us"].as_u64() >= Some(130_000), "{proof}");
+    assert_eq!(proof["hold"]["dropped"], 0, "{proof}");
+    // Traffic has seen that it waited, and arrived.
+    assert!(proof["gap_us_max"].as_u64() >= Some(100_000), "{proof}");
+    is_whole(flow);
+
+    // Half a second does not find room: what is dropped is in the proof, as many as the host misses, and it is in order.
+    let flow = Flow::start(&red.left, &red.right, 1_000, 1_400);
+    until("traffic", 20, || flow.received() > 100);
+    is_clean(&migrate(&daemon, red.name(), "soft"));
+    let proof = daemon.cli.json(&["migrate", red.name(), "--to", "card", "--drain-ms", "500"]);
+    let report = flow.stop();
+    let lost = proof["lost"].as_u64().unwrap();
+    assert!(lost > 100 && proof["hold"]["dropped"] == lost, "{proof}");
+    assert!(report.lost() == lost && report.duplicated == 0 && report.reordered == 0, "{report} {proof}");
+    assert!(proof["doubled"] == 0 && proof["reordered"] == 0 && proof["cut"] == false, "{proof}");
+    // None of it concerned the other.
+    is_whole(beside);
+}
+
+#[test]
 fn a_move_that_fails_leaves_the_network_where_it_is() {
     if !can_run(&[]) {
         return;

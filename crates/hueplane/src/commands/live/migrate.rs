@@ -22,6 +22,7 @@ pub fn migrate(args: &Migrate, connection: &Connection) -> Result<(), Failure> {
         load_image: args.load_image,
         watch_ms: args.look_ms,
         limit_ms: args.limit_ms,
+        drain_ms: args.drain_ms,
         fail: args.fail.map(|step| match step {
             FailStep::Prepare => MigrationStep::Prepare,
             FailStep::Aside => MigrationStep::Aside,
