@@ -334,7 +334,7 @@ fn periods(settings: &Settings, daemon: &Daemon, pairs: &[Pair]) -> Section {
     let flows: Vec<Flow> =
         pairs[..4].iter().map(|pair| Flow::start(&pair.left, &pair.right, RATE / 4, 24)).collect();
     let received = || flows.iter().map(Flow::received).sum::<u64>() as f64;
-    let simulated = || number(&daemon.cli.json(&["get", "nodes"]), "/card/simulated_seconds");
+    let simulated = || number(&daemon.cli.json(&["get", "nodes"]), "/0/card/simulated_seconds");
     // What each side carries by itself: the card without a change, software in changes that are in no period.
     let count = if settings.moves < 20 { 2 } else { PERIODS.len() };
     let (mut changes, mut sw) = (Vec::new(), Vec::new());

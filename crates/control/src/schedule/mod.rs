@@ -254,5 +254,46 @@ pub fn present(site: &Site, demands: &[Demand]) -> Schedule {
     explain::schedule(site, &demands, &choice, SchedulerKind::default(), None)
 }
 
+/// Why a network cannot have what it needs at a place, beside those that are there: somebody would get less than needed
+/// who gets it now. `None` also for one that says no need.
+#[must_use]
+pub fn lacks_rate(site: &Site, demands: &[Demand], name: &str, to: Side) -> Option<String> {
+    let needed = demands.iter().find(|demand| demand.name == name).map_or(0, |demand| demand.bandwidth_bps);
+    if needed == 0 {
+        return None;
+    }
+    let moved: Vec<Demand> = demands
+        .iter()
+        .map(|demand| Demand {
+            now: if demand.name == name { Some(to) } else { demand.now },
+            ..demand.clone()
+        })
+        .collect();
+    let (before, after) = (present(site, demands), present(site, &moved));
+    let whole = |one: &&Scheduled| one.served_bps >= one.needed_bps;
+    let short = after.networks.iter().filter(|one| !whole(one));
+    // What goes short anyway is no reason.
+    let short = short
+        .filter(|one| before.network(&one.name).as_ref().is_some_and(whole))
+        .max_by_key(|one| one.name == name)?;
+    let rate = |bps: u64| rate(bps.into());
+    let there = match (to, &site.card) {
+        (Side::Card, Some(card)) => format!("the card forwards {}", rate(card.bps)),
+        (Side::Card, None) => "there is no card".to_owned(),
+        (Side::Soft, _) => {
+            format!("software forwards {} on each of {} cores", rate(site.soft.core_bps), site.soft.cores)
+        }
+    };
+    let (gets, needs) = (rate(short.served_bps), rate(short.needed_bps));
+    Some(match short.name == name {
+        true => format!("it needs {needs} and would get {gets}: {there}, and others are there"),
+        false => format!(
+            "it needs {}, and network '{}' would get {gets} of {needs}: {there}",
+            rate(needed),
+            short.name
+        ),
+    })
+}
+
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,39 @@ fn demand(name: &str, mbps: u64) -> Demand {
     }
 }
 
+#[test]
+fn a_place_that_has_not_the_rate_is_said_so() {
+    let at = |name: &str, mbps, now| Demand { now: Some(now), ..demand(name, mbps) };
+    let site = site(1, 100, 4);
+    let demands = [
+        at("big", 400, Side::Card),
+        at("idle", 0, Side::Card),
+        at("one", 60, Side::Soft),
+        at("small", 30, Side::Card),
+        at("two", 70, Side::Card),
+    ];
+    let lacks = |name, to| lacks_rate(&site, &demands, name, to);
+    assert_eq!(
+        lacks("big", Side::Soft).unwrap(),
+        "it needs 400 Mbit/s and would get 40 Mbit/s: software forwards 100 Mbit/s on each of 1 cores, and others are there"
+    );
+    assert_eq!(
+        (lacks("small", Side::Soft), lacks("idle", Side::Soft), lacks("one", Side::Card)),
+        (None, None, None)
+    );
+    assert!(
+        lacks("two", Side::Soft).is_some_and(|why| why.contains("would get 40")),
+        "{:?}",
+        lacks("two", Side::Soft)
+    );
+    assert_eq!(lacks("nobody", Side::Soft), None);
+    // Whoever is served now and would not be then is named.
+    let mut first = demands.clone();
+    first[2].bandwidth_bps = 95 * M;
+    let why = lacks_rate(&site, &first, "small", Side::Soft).unwrap();
+    assert!(why.contains("needs 30") && why.contains("'one'") && why.contains("95"), "{why}");
+}
+
 fn site(cores: u16, core_mbps: u64, places: u32) -> Site {
     Site {
         soft: SoftSite { cores, core_bps: core_mbps * M },

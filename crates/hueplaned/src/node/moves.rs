@@ -116,7 +116,7 @@ impl Node {
     ///
     /// # Errors
     /// `not_found`; `conflict` when it is there, moves, is not as desired, or there is no card; `full` when the card can
-    /// never have it.
+    /// never have it, or there would not be the rate that documents say networks need.
     pub(super) fn migrate(
         &mut self,
         name: &str,
@@ -160,6 +160,13 @@ impl Node {
             Some(_) => {}
         }
         if let Some(why) = self.elsewhere(name).filter(|_| request.to == SubstrateName::Card) {
+            return Err(Problem::new(ProblemKind::Full, why));
+        }
+        let side = match request.to {
+            SubstrateName::Card => hue_control::schedule::Side::Card,
+            SubstrateName::Soft => hue_control::schedule::Side::Soft,
+        };
+        if let Some(why) = self.question(false).lacks_rate(name, side) {
             return Err(Problem::new(ProblemKind::Full, why));
         }
         let text = format!("the network begins to move to {to}");

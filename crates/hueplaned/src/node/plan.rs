@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hue_control::schedule::traffic::{Counted, Rates, Steady};
-use hue_control::schedule::{Demand, Schedule, Side, Site, present, schedule};
+use hue_control::schedule::{Demand, Schedule, Side, Site, lacks_rate, present, schedule};
 use hue_intent::SchedulerKind;
 use hue_planes::Loss;
 use hue_substrate::Program;
@@ -91,6 +91,11 @@ impl Question {
     /// Where networks are to run. The solver may take seconds (`hue_control::schedule` has its limits).
     pub fn schedule(&self, kind: Option<SchedulerKind>) -> Schedule {
         schedule(&self.site, &self.demands, kind.unwrap_or(self.kind))
+    }
+
+    /// Why a network cannot have the rate that it needs there.
+    pub fn lacks_rate(&self, name: &str, to: Side) -> Option<String> {
+        lacks_rate(&self.site, &self.demands, name, to)
     }
 
     /// The same for the API.

@@ -486,6 +486,9 @@ fn networks_go_where_the_scheduler_has_them() {
     }
     let placements = daemon.cli.json(&["get", "placements"]).to_string();
     assert!(placements.contains("card") && placements.contains("soft"), "{placements}");
+    // Software has not the rate for it: refused before anything is touched, with figures.
+    let (text, code) = refused(&daemon, &[pairs[2].name(), "--to", "soft"]);
+    assert!(code == 4 && text.contains("needs 400 Mbit/s") && text.contains("100 Mbit/s"), "{code} {text}");
     let flows: Vec<Flow> = pairs.iter().map(|pair| Flow::start(&pair.left, &pair.right, 500, 100)).collect();
     // What they need changes: they change places while packets flow.
     daemon.cli.apply(&with(&scheduled, ["600Mbit/s", "30Mbit/s", "10Mbit/s"]), &[]);
