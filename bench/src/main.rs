@@ -5,6 +5,7 @@
 //!
 //! Flow: real tables (`rib`) → engines (`ours`, `dpdk`) → answers compared → timed rounds (`measure`) → `report`.
 
+mod ceiling;
 mod dpdk;
 mod engine;
 mod insert;
@@ -36,6 +37,7 @@ Usage: hue-bench COMMAND [--quick] [--core N] [--out DIR]
 Commands:
   lookup    IPv4 lookups: 1, 16 and 64 networks beside rte_lpm and rte_fib
   lookup6   IPv6 lookups beside rte_lpm6 and rte_fib6
+  ceiling   cache lines a core can read a second, from as much memory as tables take
   insert    insertion and removal, one by one and in batches
   memory    what real tables weigh
   planes    whole packets beside a DPDK loop over net_ring
@@ -139,9 +141,10 @@ impl Settings {
 /// One command: fills its report.
 type Command = fn(&Dpdk, &Settings, &mut Report) -> Result<(), Failure>;
 
-const COMMANDS: [(&str, Command); 5] = [
+const COMMANDS: [(&str, Command); 6] = [
     ("lookup", lookup::v4),
     ("lookup6", lookup::v6),
+    ("ceiling", ceiling::lines),
     ("insert", insert::all),
     ("memory", memory::all),
     ("planes", planes::all),

@@ -132,7 +132,8 @@ fn alone(settings: &Settings, daemon: &Daemon, pair: &Pair, wrong: &mut Vec<Stri
         let rate = on_card.min(on_soft) * SHARE;
         let k = |rate: f64| round(rate / 1e3, 1);
         let row = |what: &str, traffic: &Traffic| {
-            let mut row = vec![json!(name), k(on_card), k(on_soft), k(rate), json!(what), json!(traffic.sent)];
+            let mut row =
+                vec![json!(name), k(on_card), k(on_soft), k(rate), json!(what), json!(traffic.sent)];
             let counts = [traffic.lost(), traffic.gap, traffic.duplicated, traffic.reordered];
             row.extend(counts.map(|count| json!(count)));
             row
