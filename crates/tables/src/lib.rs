@@ -6,6 +6,7 @@
 pub mod dag;
 pub mod dag36;
 pub mod dag36_levels;
+pub mod dir;
 pub mod epoch;
 pub mod layout;
 mod limits;
@@ -14,12 +15,15 @@ pub mod oracle;
 mod reader;
 mod source;
 mod space;
+pub mod tcam;
 mod types;
 
 pub use dag::{Change, Dag, Delta};
 pub use dag36::Dag36;
 pub use dag36_levels::Dag36Levels;
+pub use dir::Dir;
 pub use limits::{Account, Limits, TableError};
 pub use oracle::Oracle;
 pub use reader::{Guard, Reader};
+pub use tcam::Tcam;
 pub use types::{Key, NextHop, Prefix, Prefix4, Prefix6, PrefixError, Vid};

@@ -262,6 +262,10 @@ pub enum TableCommand {
 pub enum Layout {
     /// One multibit trie of all networks, equal parts stored once
     Dag,
+    /// The papers' two banks of SRAM with their Conflict CAM; IPv4 only
+    Dir,
+    /// The papers' ternary rows, a set of them for each network; IPv4 only
+    Tcam,
 }
 
 impl Layout {
@@ -269,6 +273,8 @@ impl Layout {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dag => "dag",
+            Self::Dir => "dir",
+            Self::Tcam => "tcam",
         }
     }
 }
@@ -298,9 +304,18 @@ pub struct Tables {
     /// How the tables are laid out
     #[arg(long, value_enum, default_value_t = Layout::Dag)]
     pub layout: Layout,
-    /// How the words of the table image are made
+    /// How the words of the table image are made; of layout dag
     #[arg(long, value_enum, default_value_t = Encoding::Dag64)]
     pub encoding: Encoding,
+    /// Sets of 2^13 entries in the second bank; of layout dir
+    #[arg(long, value_name = "N", default_value_t = hue_tables::dir::SETS, value_parser = clap::value_parser!(u32).range(0..=hue_tables::dir::SETS_MAX as i64))]
+    pub sets: u32,
+    /// Rows of the Conflict CAM; of layout dir
+    #[arg(long, value_name = "N", default_value_t = hue_tables::dir::CAM_ROWS)]
+    pub cam_rows: usize,
+    /// Rows of a network's plane; of layout tcam
+    #[arg(long, value_name = "N", default_value_t = hue_tables::tcam::PLANE_ROWS)]
+    pub plane_rows: usize,
     /// A network and its routes (repeatable): lines `PREFIX [NEXTHOP]`, or an MRT TABLE_DUMP_V2 dump; plain, .gz
     /// or .xz. Of equal prefixes the last line wins; further columns and lines that begin with # are ignored
     #[arg(long, value_name = "NAME=FILE", required = true)]
@@ -319,6 +334,16 @@ pub struct Tables {
     pub output: Output,
 }
 
+impl Tables {
+    /// What the words of the image are called in results.
+    pub const fn words(&self) -> &'static str {
+        match self.layout {
+            Layout::Dag => self.encoding.name(),
+            other => other.name(),
+        }
+    }
+}
+
 /// Memory that tables take, in total and by network
 ///
 /// bytes_own is what a network's table would take alone; bytes_marginal is what it adds to the others, that is, what
@@ -327,7 +352,8 @@ pub struct Tables {
 #[command(after_help = "\
 Examples:
   hueplane table size --layout dag --routes red=red.txt --routes blue=blue.txt.xz
-  hueplane table size --layout dag --encoding dag36 --routes full=rib.mrt.gz -o json")]
+  hueplane table size --layout dag --encoding dag36 --routes full=rib.mrt.gz -o json
+  hueplane table size --layout dir --sets 65536 --cam-rows 100000 --routes a=a.txt --routes b=b.txt")]
 pub struct Size {
     #[command(flatten)]
     pub tables: Tables,

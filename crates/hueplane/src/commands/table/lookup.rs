@@ -24,6 +24,9 @@ struct Answer<'a> {
     #[serde(serialize_with = "as_text")]
     prefix: Option<AnyPrefix>,
     next_hop: Option<&'a str>,
+    /// Words that were read, with the papers' layouts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reads: Option<u32>,
 }
 
 fn as_text<S: Serializer>(prefix: &Option<AnyPrefix>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -63,11 +66,12 @@ pub fn run(args: &Lookup) -> Result<(), Failure> {
                 }
             };
             let (mut words4, mut words6) = (words4.into_iter(), words6.into_iter());
+            type Found = (u16, Option<u32>);
             ready.extend(batch.iter().filter_map(|query| {
                 let word = if query.address.is_ipv4() { words4.next() } else { words6.next() };
                 let network = networks.get(query.network)?;
-                let hop = NextHop::new(word.unwrap_or(NextHop::NONE_WORD));
-                Some(answer(network, query, hop, &mut wrong))
+                let (word, reads): Found = word.unwrap_or((NextHop::NONE_WORD, None));
+                Some(Answer { reads, ..answer(network, query, NextHop::new(word), &mut wrong) })
             }));
         }
         ready.pop_front()
@@ -104,7 +108,7 @@ fn answer<'a>(
         ));
     }
     let prefix = naive.map(|(prefix, _)| prefix);
-    Answer { network: &network.name, address: query.address, prefix, next_hop: hop.map(name) }
+    Answer { network: &network.name, address: query.address, prefix, next_hop: hop.map(name), reads: None }
 }
 
 /// Next-hop words for the queries of one family, in order; empty when no network has a table of it.
@@ -112,11 +116,13 @@ fn answer_batch<K: Key>(
     store: Option<&Store<K>>,
     networks: &[Network],
     batch: &[Query],
-) -> Result<Vec<u16>, Failure> {
+) -> Result<Vec<(u16, Option<u32>)>, Failure> {
     let Some(store) = store else { return Ok(Vec::new()) };
     let (vids, keys): (Vec<Vid>, Vec<K>) = batch
         .iter()
         .filter_map(|query| Some((networks.get(query.network)?.vid, K::from_ip(query.address)?)))
         .unzip();
-    store.lookup(&vids, &keys)
+    let (words, reads) = store.lookup(&vids, &keys)?;
+    let mut reads = reads.map(Vec::into_iter);
+    Ok(words.into_iter().map(|word| (word, reads.as_mut().and_then(Iterator::next))).collect())
 }

@@ -72,7 +72,7 @@ pub fn run(args: &Replay) -> Result<(), Failure> {
     let network = networks.get(index).ok_or_else(|| Failure::Usage("--routes: expected a network".into()))?;
     let mut report = Report {
         layout: tables.layout.name(),
-        encoding: tables.encoding.name(),
+        encoding: tables.words(),
         network: &network.name,
         routes_before: stores.account(vid)?.0,
         bytes_before: stores.total(),
@@ -276,7 +276,7 @@ fn apply<K: Key>(
         Ok(()) => Ok(None),
         Err(Refused::Full(limit)) => {
             let changes = report.applied;
-            Ok(Some(full(&network.name, limit, &format!("after {changes} changes, {} routes", known.len()))))
+            Ok(Some(full(&network.name, &limit, &format!("after {changes} changes, {} routes", known.len()))))
         }
         Err(Refused::Other(error)) => Err(error),
     }
@@ -331,7 +331,7 @@ impl Checker {
     ) -> Result<(), Failure> {
         let Some(store) = store else { return Ok(()) };
         let keys: Vec<K> = (0..CHECKED_ADDRESSES).map(|_| self.key(recent)).collect();
-        let words = store.lookup(&vec![network.vid; keys.len()], &keys)?;
+        let (words, _) = store.lookup(&vec![network.vid; keys.len()], &keys)?;
         self.done.lookups += CHECKED_ADDRESSES;
         for (key, word) in keys.into_iter().zip(words) {
             let table = NextHop::new(word);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::amount::Amount;
-use super::stores::Stores;
+use super::stores::{Store, Stores};
 use super::{Network, load, skipped};
 use crate::cli::Size;
 use crate::failure::Failure;
@@ -16,11 +16,28 @@ struct Report<'a> {
     encoding: &'static str,
     bytes_total: Amount,
     networks: Vec<NetworkReport<'a>>,
+    /// Of layout dir.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    banks: Option<Banks>,
     #[serde(skip_serializing_if = "Option::is_none")]
     derived_next_hops: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
     overflow: Option<String>,
+}
+
+/// What the papers' banks hold.
+#[derive(Serialize)]
+struct Banks {
+    /// Entries of the first bank at their own places.
+    slots: u64,
+    slots_max: u64,
+    /// Sets of the second.
+    sets: u32,
+    sets_max: u32,
+    /// Rows of the Conflict CAM, each with an entry of the first bank.
+    conflicts: u64,
+    conflicts_max: u64,
 }
 
 #[derive(Serialize)]
@@ -42,9 +59,17 @@ pub fn run(args: &Size) -> Result<(), Failure> {
     }
     let report = Report {
         layout: tables.layout.name(),
-        encoding: tables.encoding.name(),
+        encoding: tables.words(),
         bytes_total: stores.total(),
         networks: rows,
+        banks: stores.v4.as_ref().and_then(Store::banks).map(|usage| Banks {
+            slots: usage.slots as u64,
+            slots_max: hue_tables::dir::SLOTS as u64,
+            sets: usage.sets,
+            sets_max: tables.sets,
+            conflicts: usage.cam_rows as u64,
+            conflicts_max: tables.cam_rows as u64,
+        }),
         derived_next_hops: tables.derive_hops.map(|hops| format!("fnv1a(first 20 bits) mod {hops}")),
         skipped: skipped(tables, &networks),
         overflow: stores.overflow,
@@ -74,6 +99,17 @@ fn table(report: &Report<'_>) -> String {
     rows.push(vec!["total".to_owned(), grouped(routes), String::new(), report.bytes_total.text()]);
     let mut out = columns(&head, &rows);
     out.push_str(&format!("layout {}, encoding {}\n", report.layout, report.encoding));
+    if let Some(banks) = &report.banks {
+        out.push_str(&format!(
+            "first bank {} of {} entries, second {} of {} sets, Conflict CAM {} of {} rows\n",
+            grouped(banks.slots + banks.conflicts),
+            grouped(banks.slots_max),
+            grouped(u64::from(banks.sets)),
+            grouped(u64::from(banks.sets_max)),
+            grouped(banks.conflicts),
+            grouped(banks.conflicts_max)
+        ));
+    }
     if let Some(how) = &report.derived_next_hops {
         out.push_str(&format!("next hops derived: {how}\n"));
     }

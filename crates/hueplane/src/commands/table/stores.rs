@@ -1,15 +1,19 @@
 //! The shared tries of a table command: one for IPv4, one for IPv6, each made only when a network needs it.
 //!
-//! A store is always a [`Dag`], whose own image is `dag64`. With `dag36` a second image follows it by deltas, has the
-//! limit, and answers lookups. Invariant: what an image refuses is not in the store either.
+//! A store is always a [`Dag`], whose own image is `dag64`. Another image follows it, has the limits, and answers lookups:
+//! `dag36` by deltas, the papers' `dir` and `tcam` by changes. Invariant: what an image refuses is not in the store either.
 
 use hue_tables::dag36::{CARD_WORDS, Dag36Error, account_words, words_total};
-use hue_tables::{Account, Change, Dag, Dag36, Key, Limits, NextHop, Prefix, TableError, Vid};
+use hue_tables::dir::{DirError, DirLimits, DirUsage};
+use hue_tables::tcam::{ROW_BITS, TcamError};
+use hue_tables::{
+    Account, Change, Dag, Dag36, Dir, Key, Limits, NextHop, Prefix, Prefix4, TableError, Tcam, Vid,
+};
 use indicatif::ProgressBar;
 
 use super::Network;
 use super::amount::Amount;
-use crate::cli::{Encoding, Tables};
+use crate::cli::{Encoding, Layout, Tables};
 use crate::failure::Failure;
 use crate::progress;
 
@@ -19,17 +23,28 @@ const CHUNK_ROUTES: usize = 8192;
 /// Half bytes of a word of `dag36`.
 const WORD_HALF_BYTES: u64 = 9;
 
+/// The same where an image's change costs much and its limits are small.
+const CHUNK_ROUTES_SMALL: usize = 64;
+
 /// A table of one family.
 pub struct Store<K: Key> {
     dag: Dag<K>,
-    /// The image of `dag36`.
-    card: Option<Dag36>,
+    image: Image,
+}
+
+/// What answers lookups.
+enum Image {
+    /// The store's own.
+    Dag64,
+    Dag36(Dag36),
+    Dir(Box<Dir>),
+    Tcam(Tcam),
 }
 
 /// Why a change was refused.
 pub enum Refused {
-    /// An image is full; which limit, in bytes.
-    Full(Amount),
+    /// An image is full; which limit.
+    Full(String),
     /// Anything else.
     Other(Failure),
 }
@@ -37,28 +52,46 @@ pub enum Refused {
 impl<K: Key> Store<K> {
     fn new(tables: &Tables) -> Result<Self, TableError> {
         let mut limits = Limits::default();
-        let card = match tables.encoding {
-            Encoding::Dag64 => {
+        let image = match (tables.layout, tables.encoding) {
+            (Layout::Dag, Encoding::Dag64) => {
                 limits.image_bytes_max = tables.limit.map_or(limits.image_bytes_max, |bytes| bytes.0);
-                None
+                Image::Dag64
             }
-            Encoding::Dag36 => {
+            (Layout::Dag, Encoding::Dag36) => {
                 let words = tables.limit.map_or(CARD_WORDS, |bytes| {
                     u32::try_from(bytes.0.saturating_mul(2) / WORD_HALF_BYTES).unwrap_or(CARD_WORDS)
                 });
-                Some(Dag36::new(words.min(CARD_WORDS)))
+                Image::Dag36(Dag36::new(words.min(CARD_WORDS)))
             }
+            (Layout::Dir, _) => {
+                let limits = DirLimits { sets: tables.sets, cam_rows: tables.cam_rows };
+                Image::Dir(Box::new(Dir::new(limits)))
+            }
+            (Layout::Tcam, _) => Image::Tcam(Tcam::new(tables.plane_rows)),
         };
         let mut dag = Dag::new(limits)?;
-        if card.is_some() {
+        if matches!(image, Image::Dag36(_)) {
             dag.record_deltas();
         }
-        Ok(Self { dag, card })
+        Ok(Self { dag, image })
     }
 
     fn add_network(&mut self, vid: Vid) -> Result<(), Refused> {
+        if K::BITS != u32::BITS as u8 && matches!(self.image, Image::Dir(_) | Image::Tcam(_)) {
+            return Err(Refused::Other(Failure::Input(
+                "layouts dir and tcam are for IPv4, and there are IPv6 routes".to_owned(),
+            )));
+        }
         self.dag.add_network(vid).map_err(Self::refused)?;
-        self.follow().inspect_err(|_| {
+        match &mut self.image {
+            Image::Dir(dir) => dir.add_network(vid).map_err(|error| Self::refused_dir(&error)),
+            Image::Tcam(tcam) => {
+                tcam.add_network(vid);
+                Ok(())
+            }
+            Image::Dag64 | Image::Dag36(_) => self.follow(&[], vid),
+        }
+        .inspect_err(|_| {
             // It was just added, so it is there.
             let _ = self.dag.remove_network(vid);
         })
@@ -66,24 +99,40 @@ impl<K: Key> Store<K> {
 
     /// Applies changes all at once, to the images too.
     pub fn apply(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), Refused> {
-        let before: Vec<Change<K>> = match self.card {
-            Some(_) => changes.iter().map(|(prefix, _)| (*prefix, self.dag.route(vid, *prefix))).collect(),
-            None => Vec::new(),
+        let before: Vec<Change<K>> = match self.image {
+            Image::Dag64 => Vec::new(),
+            _ => changes.iter().map(|(prefix, _)| (*prefix, self.dag.route(vid, *prefix))).collect(),
         };
         self.dag.apply(vid, changes).map_err(Self::refused)?;
-        self.follow().inspect_err(|_| {
+        self.follow(changes, vid).inspect_err(|_| {
             // Undoing needs no more room than doing did.
             let _ = self.dag.apply(vid, &before);
         })
     }
 
     /// Brings the second image up to the store.
-    fn follow(&mut self) -> Result<(), Refused> {
-        let Some(card) = &mut self.card else { return Ok(()) };
+    fn follow(&mut self, changes: &[Change<K>], vid: Vid) -> Result<(), Refused> {
+        let ipv4 =
+            || -> Vec<Change<u32>> { changes.iter().map(|(prefix, hop)| (ipv4(*prefix), *hop)).collect() };
+        let card = match &mut self.image {
+            Image::Dag64 => return Ok(()),
+            Image::Dag36(card) => card,
+            Image::Dir(dir) => return dir.apply(vid, &ipv4()).map_err(|error| Self::refused_dir(&error)),
+            Image::Tcam(tcam) => {
+                return tcam.apply(vid, &ipv4()).map_err(|error| match error {
+                    TcamError::Rows { max, .. } => Refused::Full(format!(
+                        "a plane of {max} rows holds no more; raise --plane-rows or give fewer routes"
+                    )),
+                    unknown @ TcamError::UnknownNetwork(_) => {
+                        Refused::Other(Failure::Broken(unknown.to_string()))
+                    }
+                });
+            }
+        };
         for delta in self.dag.take_deltas() {
             card.apply(&delta).map_err(|error| match error {
                 Dag36Error::Full { words_max, .. } | Dag36Error::LevelFull { words_max, .. } => {
-                    Refused::Full(Amount::words(u64::from(words_max)))
+                    Refused::limit(Amount::words(u64::from(words_max)))
                 }
                 unknown @ Dag36Error::Unknown(_) => Refused::Other(Failure::Broken(unknown.to_string())),
             })?;
@@ -92,44 +141,115 @@ impl<K: Key> Store<K> {
         Ok(())
     }
 
+    fn refused_dir(error: &DirError) -> Refused {
+        let text = match error {
+            DirError::Sets { needed, max, .. } => format!(
+                "prefixes longer than 19 bits need {needed} sets of the second bank, which has {max}; raise --sets or give \
+                 fewer routes"
+            ),
+            DirError::Cam { needed, max, .. } => format!(
+                "routes where other networks have some need {needed} rows of the Conflict CAM, which has {max}; raise \
+                 --cam-rows or give fewer routes"
+            ),
+            DirError::Bank { needed, .. } => format!(
+                "routes, and those that conflict, need {needed} entries of the first bank, which has {}; give fewer routes",
+                hue_tables::dir::SLOTS
+            ),
+            other => return Refused::Other(Failure::Broken(other.to_string())),
+        };
+        Refused::Full(text)
+    }
+
     fn refused(error: TableError) -> Refused {
         match error {
-            TableError::Full { bytes_max, .. } => Refused::Full(Amount::bytes(bytes_max)),
+            TableError::Full { bytes_max, .. } => Refused::limit(Amount::bytes(bytes_max)),
             other => Refused::Other(other.into()),
         }
     }
 
     /// Memory of all networks.
     pub fn total(&self) -> Amount {
-        match self.card {
-            Some(_) => Amount::words(words_total(&self.dag)),
-            None => Amount::bytes(self.dag.bytes_live()),
+        match &self.image {
+            Image::Dag64 => Amount::bytes(self.dag.bytes_live()),
+            Image::Dag36(_) => Amount::words(words_total(&self.dag)),
+            Image::Dir(dir) => Amount::words(dir.usage().words()),
+            Image::Tcam(tcam) => rows(tcam.rows_total()),
         }
     }
 
     /// Routes, own and marginal memory of a network, zeros when it has no table here.
     pub fn account(&self, vid: Vid) -> Result<(u64, Amount, Amount), Failure> {
-        let account = match self.card {
-            Some(_) => account_words(&self.dag, vid),
-            None => self.dag.account(vid),
+        let account = match &self.image {
+            Image::Dag36(_) => account_words(&self.dag, vid),
+            Image::Dag64 | Image::Dir(_) | Image::Tcam(_) => self.dag.account(vid),
         };
         let account = match account {
             Err(TableError::UnknownNetwork(_)) => Account::default(),
             other => other?,
         };
-        let amount = if self.card.is_some() { Amount::words } else { Amount::bytes };
-        Ok((account.routes as u64, amount(account.bytes_own), amount(account.bytes_marginal)))
+        let routes = account.routes as u64;
+        let (own, marginal) = match &self.image {
+            Image::Dag64 => (Amount::bytes(account.bytes_own), Amount::bytes(account.bytes_marginal)),
+            Image::Dag36(_) => (Amount::words(account.bytes_own), Amount::words(account.bytes_marginal)),
+            Image::Dir(dir) => {
+                let (own, marginal) = dir.words_of(vid);
+                (Amount::words(own), Amount::words(marginal))
+            }
+            Image::Tcam(_) => (rows(routes), rows(routes)),
+        };
+        Ok((routes, own, marginal))
     }
 
-    /// Next-hop words as the image answers them, one a key.
-    pub fn lookup(&self, vids: &[Vid], keys: &[K]) -> Result<Vec<u16>, Failure> {
-        if let Some(card) = &self.card {
-            return Ok(vids.iter().zip(keys).map(|(vid, key)| card.lookup(*vid, *key).0).collect());
+    /// What the papers' banks hold, with their layout.
+    pub fn banks(&self) -> Option<DirUsage> {
+        match &self.image {
+            Image::Dir(dir) => Some(dir.usage()),
+            _ => None,
         }
-        let mut words = vec![NextHop::NONE_WORD; keys.len()];
-        self.dag.reader()?.pin().lookup_batch(vids, keys, &mut words);
-        Ok(words)
     }
+
+    /// Next-hop words as the image answers them, one a key; with the papers' layouts the words that were read for each,
+    /// too.
+    pub fn lookup(&self, vids: &[Vid], keys: &[K]) -> Result<(Vec<u16>, Option<Vec<u32>>), Failure> {
+        let pairs = vids.iter().zip(keys);
+        let address = |key: &K| (key.to_bits() >> 96) as u32;
+        let (words, reads): (Vec<u16>, Vec<u32>) = match &self.image {
+            Image::Dag64 => {
+                let mut words = vec![NextHop::NONE_WORD; keys.len()];
+                self.dag.reader()?.pin().lookup_batch(vids, keys, &mut words);
+                return Ok((words, None));
+            }
+            Image::Dag36(card) => {
+                return Ok((pairs.map(|(vid, key)| card.lookup(*vid, *key).0).collect(), None));
+            }
+            Image::Dir(dir) => pairs
+                .map(|(vid, key)| dir.lookup(*vid, address(key)))
+                .map(|found| (found.word, u32::from(found.reads)))
+                .unzip(),
+            Image::Tcam(tcam) => pairs.map(|(vid, key)| (tcam.lookup(*vid, address(key)), 1)).unzip(),
+        };
+        Ok((words, Some(reads)))
+    }
+}
+
+impl Refused {
+    /// A limit of bytes.
+    fn limit(limit: Amount) -> Self {
+        Self::Full(format!(
+            "the limit of {} bytes is reached; raise --limit or give fewer routes",
+            limit.text()
+        ))
+    }
+}
+
+/// A prefix of a family that is IPv4.
+fn ipv4<K: Key>(prefix: Prefix<K>) -> Prefix4 {
+    Prefix4::containing((prefix.addr().to_bits() >> 96) as u32, prefix.len())
+}
+
+/// Memory of so many ternary rows.
+fn rows(count: u64) -> Amount {
+    Amount::bytes(count * ROW_BITS / 8)
 }
 
 /// Tables of both families.
@@ -207,8 +327,9 @@ fn fill<K: Key>(
     };
     let mut fitted = 0;
     let mut result = store.add_network(network.vid);
-    let mut changes: Vec<Change<K>> = Vec::with_capacity(CHUNK_ROUTES.min(routes.len()));
-    for chunk in routes.chunks(CHUNK_ROUTES) {
+    let size = if tables.layout == Layout::Dag { CHUNK_ROUTES } else { CHUNK_ROUTES_SMALL };
+    let mut changes: Vec<Change<K>> = Vec::with_capacity(size.min(routes.len()));
+    for chunk in routes.chunks(size) {
         if result.is_err() {
             break;
         }
@@ -224,16 +345,13 @@ fn fill<K: Key>(
         Ok(()) => Ok(None),
         Err(Refused::Full(limit)) => {
             let of = routes.len();
-            Ok(Some(full(&network.name, limit, &format!("after {fitted} of {of} routes"))))
+            Ok(Some(full(&network.name, &limit, &format!("after {fitted} of {of} routes"))))
         }
         Err(Refused::Other(error)) => Err(error),
     }
 }
 
 /// What to say of a full table: which network, how far it came, which limit, what to do.
-pub fn full(name: &str, limit: Amount, how_far: &str) -> String {
-    format!(
-        "network '{name}': table full {how_far}: the limit of {} bytes is reached; raise --limit or give fewer routes",
-        limit.text()
-    )
+pub fn full(name: &str, limit: &str, how_far: &str) -> String {
+    format!("network '{name}': table full {how_far}: {limit}")
 }

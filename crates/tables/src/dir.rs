@@ -1,0 +1,584 @@
+//! The papers' table in two SRAM banks (Unnikrishnan §5.1), kept faithful as the comparison for [`crate::dag36`].
+//!
+//! Flow: routes → **Dir** → words of two banks and rows of the Conflict CAM, which the card reads (RTL) and
+//! [`Dir::lookup`] reads here, as their specification. This page is the one place that describes the words.
+//!
+//! ```text
+//! bank 1  2^19 entries, by the first 19 bits of the address (a slot) or by the index of a CAM row
+//! bank 2  sets of 2^13 entries, by the last 13 bits
+//! entry   35      flag: 15..0 is a set of bank 2, not a next hop
+//!         34..32  output port of the next hop; 0 here, where a next hop's index names its port
+//!         31      the entry is reached by a CAM row, not by its own slot
+//!         27..16  the network it is of; 0: nobody's
+//!         15..0   next-hop word (65535 = no route), or set
+//! CAM     network, prefix of at most 19 bits → index into bank 1
+//! ```
+//!
+//! All networks share both banks. A slot is the first network's that has a route there. Another network's routes there
+//! *conflict*: they lie elsewhere in bank 1, at an index that is found first-fit among unused slots, and a CAM row leads
+//! there. The paper does not say what a network reads that has no route where another has, nor how routes go again:
+//! bits 31 to 16 of an entry say whose it is and how it is reached, so that nobody takes another's for its own; when the
+//! owner of a slot loses its routes there, a network that conflicted takes the slot; rows of the CAM are as few as the
+//! contents allow, one for each largest block of slots with the same answer.
+//! Invariants: a slot has an owner exactly if some network has a route there; what does not fit changes nothing.
+//! Cost: a change rewrites the slots of its prefix and looks through all slots of the network (some 0.5 ms).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use thiserror::Error;
+
+use crate::dag::Change;
+use crate::types::{NextHop, Prefix4, Vid};
+
+/// Bits of an address that index bank 1.
+pub const SLOT_BITS: u8 = 19;
+/// Entries of bank 1.
+pub const SLOTS: usize = 1 << SLOT_BITS;
+/// Entries of a set in bank 2.
+pub const SET_ENTRIES: usize = 1 << (32 - SLOT_BITS);
+/// Sets of a bank of 2^19 entries.
+pub const SETS: u32 = (SLOTS / SET_ENTRIES) as u32;
+/// Rows of the paper's Conflict CAM.
+pub const CAM_ROWS: usize = 32;
+/// Sets that an entry can name.
+pub const SETS_MAX: u32 = 1 << 16;
+
+const FLAG: u64 = 1 << 35;
+const BY_CAM: u64 = 1 << 31;
+const VID_SHIFT: u32 = 16;
+const OWNER: u64 = 0x8fff_0000;
+
+/// In [`Network::slots`]: no route, or a set's; all others are a next hop's index and one.
+const EMPTY: u32 = 0;
+const SET: u32 = 1 << 31;
+
+/// What bounds a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DirLimits {
+    /// Sets in bank 2, [`SETS_MAX`] at most.
+    pub sets: u32,
+    /// Rows of the Conflict CAM.
+    pub cam_rows: usize,
+}
+
+impl Default for DirLimits {
+    /// The paper's: two banks of 2^19 entries, 32 rows.
+    fn default() -> Self {
+        Self { sets: SETS, cam_rows: CAM_ROWS }
+    }
+}
+
+/// Why a change was refused; the table is as it was before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum DirError {
+    /// Bank 2 has no set left for a network's longer prefixes.
+    #[error(
+        "network {vid}: prefixes longer than {SLOT_BITS} bits need {needed} sets of bank 2, which has {max}"
+    )]
+    Sets {
+        /// Network of the refused change.
+        vid: Vid,
+        /// Sets of all networks after it.
+        needed: u32,
+        /// The limit.
+        max: u32,
+    },
+    /// The Conflict CAM is full.
+    #[error(
+        "network {vid}: prefixes where others have some need {needed} rows of the Conflict CAM, which has {max}"
+    )]
+    Cam {
+        /// Network of the refused change.
+        vid: Vid,
+        /// Rows of all networks after it.
+        needed: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// Bank 1 has no unused slot left for what conflicts.
+    #[error(
+        "network {vid}: routes and what conflicts with them need {needed} entries of bank 1, which has {SLOTS}"
+    )]
+    Bank {
+        /// Network of the refused change.
+        vid: Vid,
+        /// Entries of all networks after it.
+        needed: usize,
+    },
+    /// The network is not in the table (the caller's fault).
+    #[error("network {0} has no table: add it first")]
+    UnknownNetwork(Vid),
+    /// The network is in the table already (the caller's fault).
+    #[error("network {0} has a table already")]
+    DuplicateNetwork(Vid),
+}
+
+/// What a table takes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DirUsage {
+    /// Entries of bank 1 at their own slots.
+    pub slots: usize,
+    /// Sets of bank 2.
+    pub sets: u32,
+    /// Rows of the Conflict CAM, each with an entry of bank 1.
+    pub cam_rows: usize,
+}
+
+impl DirUsage {
+    /// Words of both banks that are in use, whole sets.
+    #[must_use]
+    pub const fn words(&self) -> u64 {
+        self.slots as u64 + self.cam_rows as u64 + self.sets as u64 * SET_ENTRIES as u64
+    }
+}
+
+/// An answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DirFound {
+    /// Next-hop word.
+    pub word: u16,
+    /// Words of the banks that were read.
+    pub reads: u8,
+    /// A row of the CAM matched.
+    pub by_cam: bool,
+}
+
+/// Where a network's longer prefixes of a slot are.
+#[derive(Clone, Debug)]
+struct Placed {
+    /// Next-hop words.
+    words: Box<[u16]>,
+    set: Option<u32>,
+}
+
+/// A network's routes, and what they come to slot by slot.
+#[derive(Clone)]
+struct Network {
+    /// By length, up to [`SLOT_BITS`].
+    short: Vec<HashMap<u32, NextHop>>,
+    /// Longer ones, by slot.
+    long: BTreeMap<u32, BTreeMap<Prefix4, NextHop>>,
+    /// What each slot answers.
+    slots: Vec<u32>,
+    sets: BTreeMap<u32, Placed>,
+}
+
+/// A slot before a change.
+struct Undo {
+    slot: u32,
+    code: u32,
+    placed: Option<Placed>,
+    owner: u16,
+}
+
+/// See the head of this file.
+#[derive(Clone)]
+pub struct Dir {
+    limits: DirLimits,
+    networks: BTreeMap<Vid, Network>,
+    /// Whose each slot is; 0: nobody's.
+    owners: Vec<u16>,
+    /// Rows of the CAM.
+    cam: BTreeMap<(Vid, Prefix4), u32>,
+    /// Unused slots that rows lead to.
+    indirect: BTreeMap<u32, (Vid, Prefix4)>,
+    sets_free: BTreeSet<u32>,
+    bank1: Vec<u64>,
+    bank2: Vec<u64>,
+    /// No unused slot is below.
+    lowest: u32,
+}
+
+const fn slot_of(address: u32) -> u32 {
+    address >> (32 - SLOT_BITS)
+}
+
+impl Network {
+    fn new() -> Self {
+        Self {
+            short: vec![HashMap::new(); usize::from(SLOT_BITS) + 1],
+            long: BTreeMap::new(),
+            slots: vec![EMPTY; SLOTS],
+            sets: BTreeMap::new(),
+        }
+    }
+
+    fn route(&self, prefix: Prefix4) -> Option<NextHop> {
+        match self.short.get(usize::from(prefix.len())) {
+            Some(same_length) => same_length.get(&prefix.addr()).copied(),
+            None => self.long.get(&slot_of(prefix.addr()))?.get(&prefix).copied(),
+        }
+    }
+
+    fn set_route(&mut self, prefix: Prefix4, hop: Option<NextHop>) {
+        if let Some(same_length) = self.short.get_mut(usize::from(prefix.len())) {
+            match hop {
+                Some(hop) => same_length.insert(prefix.addr(), hop),
+                None => same_length.remove(&prefix.addr()),
+            };
+            return;
+        }
+        let slot = slot_of(prefix.addr());
+        let inside = self.long.entry(slot).or_default();
+        match hop {
+            Some(hop) => inside.insert(prefix, hop),
+            None => inside.remove(&prefix),
+        };
+        if inside.is_empty() {
+            self.long.remove(&slot);
+        }
+    }
+
+    /// What a slot answers by the routes there are.
+    fn answer(&self, slot: u32) -> (u32, Option<Box<[u16]>>) {
+        let address = slot << (32 - SLOT_BITS);
+        let lengths = (0..=SLOT_BITS).zip(&self.short).rev();
+        let mut covering = lengths
+            .filter_map(|(len, same_length)| same_length.get(&Prefix4::containing(address, len).addr()));
+        let base = covering.next().copied();
+        let Some(inside) = self.long.get(&slot) else {
+            return (base.map_or(EMPTY, |hop| u32::from(hop.get()) + 1), None);
+        };
+        let mut words = vec![NextHop::word(base); SET_ENTRIES].into_boxed_slice();
+        let mut longer: Vec<_> = inside.iter().collect();
+        longer.sort_by_key(|(prefix, _)| prefix.len());
+        for (prefix, hop) in longer {
+            let first = prefix.addr() as usize % SET_ENTRIES;
+            let count = 1 << (32 - prefix.len());
+            words.iter_mut().skip(first).take(count).for_each(|word| *word = hop.get());
+        }
+        (SET, Some(words))
+    }
+
+    fn code(&self, slot: u32) -> u32 {
+        self.slots.get(slot as usize).copied().unwrap_or(EMPTY)
+    }
+
+    /// The largest blocks of slots with the same answer that have a slot of another's.
+    fn conflicts(&self, vid: Vid, owners: &[u16]) -> Vec<Prefix4> {
+        let mut blocks = Vec::new();
+        let mut first = 0;
+        while first < SLOTS {
+            let Some(code) = self.slots.get(first).copied() else { break };
+            let alike = |slot: &u32| *slot == code && code != SET;
+            let run =
+                self.slots.get(first + 1..).unwrap_or_default().iter().take_while(|slot| alike(slot)).count();
+            let end = first + 1 + run;
+            while code != EMPTY && first < end {
+                // The largest aligned block that begins here and ends in the run.
+                let mut bits = first.trailing_zeros().min(u32::from(SLOT_BITS));
+                while first + (1 << bits) > end {
+                    bits -= 1;
+                }
+                let whose = owners.get(first..first + (1 << bits)).unwrap_or_default();
+                if whose.iter().any(|owner| *owner != vid.get()) {
+                    let address = (first as u32) << (32 - SLOT_BITS);
+                    blocks.push(Prefix4::containing(address, SLOT_BITS - bits as u8));
+                }
+                first += 1 << bits;
+            }
+            first = end;
+        }
+        blocks
+    }
+}
+
+impl Dir {
+    /// An empty table.
+    #[must_use]
+    pub fn new(limits: DirLimits) -> Self {
+        let limits = DirLimits { sets: limits.sets.min(SETS_MAX), ..limits };
+        Self {
+            limits,
+            networks: BTreeMap::new(),
+            owners: vec![0; SLOTS],
+            cam: BTreeMap::new(),
+            indirect: BTreeMap::new(),
+            sets_free: (0..limits.sets).collect(),
+            bank1: vec![0; SLOTS],
+            bank2: Vec::new(),
+            lowest: 0,
+        }
+    }
+
+    /// Adds a network without routes.
+    ///
+    /// # Errors
+    /// `DuplicateNetwork`.
+    pub fn add_network(&mut self, vid: Vid) -> Result<(), DirError> {
+        if self.networks.contains_key(&vid) {
+            return Err(DirError::DuplicateNetwork(vid));
+        }
+        self.networks.insert(vid, Network::new());
+        Ok(())
+    }
+
+    /// Removes a network and all of its routes.
+    ///
+    /// # Errors
+    /// `UnknownNetwork`.
+    pub fn remove_network(&mut self, vid: Vid) -> Result<(), DirError> {
+        let network = self.networks.get(&vid).ok_or(DirError::UnknownNetwork(vid))?;
+        let lengths = (0..=SLOT_BITS).zip(&network.short);
+        let short =
+            lengths.flat_map(|(len, same)| same.keys().map(move |addr| Prefix4::containing(*addr, len)));
+        let long = network.long.values().flat_map(BTreeMap::keys).copied();
+        let all: Vec<Change<u32>> = short.chain(long).map(|prefix| (prefix, None)).collect();
+        self.apply(vid, &all)?;
+        self.networks.remove(&vid);
+        Ok(())
+    }
+
+    /// A route, as it was set.
+    #[must_use]
+    pub fn route(&self, vid: Vid, prefix: Prefix4) -> Option<NextHop> {
+        self.networks.get(&vid)?.route(prefix)
+    }
+
+    /// Sets and withdraws routes of a network, all of them or none.
+    ///
+    /// # Errors
+    /// `UnknownNetwork`; `Sets`, `Cam` or `Bank` when it would not fit.
+    pub fn apply(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), DirError> {
+        let network = self.networks.get_mut(&vid).ok_or(DirError::UnknownNetwork(vid))?;
+        let mut before: Vec<Change<u32>> = Vec::with_capacity(changes.len());
+        let mut touched = BTreeSet::new();
+        for (prefix, hop) in changes {
+            before.push((*prefix, network.route(*prefix)));
+            network.set_route(*prefix, *hop);
+            touched.extend(slot_of(prefix.addr())..=slot_of(prefix.last()));
+        }
+        let mut undo = Vec::new();
+        for slot in touched {
+            let (code, words) = network.answer(slot);
+            let same_set = network.sets.get(&slot).map(|placed| &placed.words) == words.as_ref();
+            if network.code(slot) == code && same_set {
+                continue;
+            }
+            let owner = self.owners.get(slot as usize).copied().unwrap_or(0);
+            let placed = network.sets.remove(&slot);
+            undo.push(Undo { slot, code: network.code(slot), placed, owner });
+            if let Some(words) = words {
+                network.sets.insert(slot, Placed { words, set: None });
+            }
+            if let Some(place) = network.slots.get_mut(slot as usize) {
+                *place = code;
+            }
+        }
+        let mut affected = BTreeSet::from([vid]);
+        for change in &undo {
+            let has = self.networks.get(&vid).is_some_and(|network| network.code(change.slot) != EMPTY);
+            let owner = match (has, change.owner) {
+                (true, 0) => vid.get(),
+                (false, owner) if owner == vid.get() => {
+                    let next = self.networks.iter().find(|(_, other)| other.code(change.slot) != EMPTY);
+                    next.map_or(0, |(other, _)| {
+                        affected.insert(*other);
+                        other.get()
+                    })
+                }
+                (_, owner) => owner,
+            };
+            if let Some(place) = self.owners.get_mut(change.slot as usize) {
+                *place = owner;
+            }
+        }
+        let rows: BTreeMap<Vid, Vec<Prefix4>> = affected
+            .iter()
+            .filter_map(|vid| Some((*vid, self.networks.get(vid)?.conflicts(*vid, &self.owners))))
+            .collect();
+        if let Err(error) = self.fits(vid, &rows) {
+            self.take_back(vid, undo, &before);
+            return Err(error);
+        }
+        self.place(vid, undo, rows);
+        Ok(())
+    }
+
+    /// Whether there is room for everything, with these rows of the networks concerned.
+    fn fits(&self, vid: Vid, rows: &BTreeMap<Vid, Vec<Prefix4>>) -> Result<(), DirError> {
+        let needed: usize = self.networks.values().map(|network| network.sets.len()).sum();
+        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+        if needed > self.limits.sets {
+            return Err(DirError::Sets { vid, needed, max: self.limits.sets });
+        }
+        let others = self.cam.keys().filter(|(owner, _)| !rows.contains_key(owner)).count();
+        let cam = others + rows.values().map(Vec::len).sum::<usize>();
+        if cam > self.limits.cam_rows {
+            return Err(DirError::Cam { vid, needed: cam, max: self.limits.cam_rows });
+        }
+        let needed = self.owners.iter().filter(|owner| **owner != 0).count() + cam;
+        if needed > SLOTS {
+            return Err(DirError::Bank { vid, needed });
+        }
+        Ok(())
+    }
+
+    /// What was changed is as before; no word was written yet.
+    fn take_back(&mut self, vid: Vid, undo: Vec<Undo>, before: &[Change<u32>]) {
+        let Some(network) = self.networks.get_mut(&vid) else { return };
+        for (prefix, hop) in before.iter().rev() {
+            network.set_route(*prefix, *hop);
+        }
+        for Undo { slot, code, placed, owner } in undo {
+            if let Some(place) = network.slots.get_mut(slot as usize) {
+                *place = code;
+            }
+            match placed {
+                Some(placed) => network.sets.insert(slot, placed),
+                None => network.sets.remove(&slot),
+            };
+            if let Some(place) = self.owners.get_mut(slot as usize) {
+                *place = owner;
+            }
+        }
+    }
+
+    /// Writes what has changed: there is room for it.
+    fn place(&mut self, vid: Vid, undo: Vec<Undo>, rows: BTreeMap<Vid, Vec<Prefix4>>) {
+        // What goes makes room first: sets, and rows with their entries.
+        let gone = undo.iter().filter_map(|change| change.placed.as_ref()?.set);
+        self.sets_free.extend(gone);
+        for (owner, wanted) in &rows {
+            let wanted: BTreeSet<Prefix4> = wanted.iter().copied().collect();
+            let old = self.cam.extract_if(.., |(of, prefix), _| of == owner && !wanted.contains(prefix));
+            for (_, index) in old.collect::<Vec<_>>() {
+                self.indirect.remove(&index);
+                self.lowest = self.lowest.min(index);
+                self.write1(index, 0);
+            }
+        }
+        // Sets, where they begin or have changed.
+        if let Some(network) = self.networks.get_mut(&vid) {
+            for placed in network.sets.values_mut().filter(|placed| placed.set.is_none()) {
+                let Some(set) = self.sets_free.pop_first() else { continue };
+                placed.set = Some(set);
+                let from = set as usize * SET_ENTRIES;
+                if self.bank2.len() < from + SET_ENTRIES {
+                    self.bank2.resize(from + SET_ENTRIES, 0);
+                }
+                let place = self.bank2.iter_mut().skip(from);
+                place.zip(&placed.words).for_each(|(entry, word)| *entry = u64::from(*word));
+            }
+        }
+        // Slots, at their own places; who is in the way goes elsewhere.
+        for Undo { slot, .. } in &undo {
+            let owner = self.owners.get(*slot as usize).copied().and_then(Vid::new);
+            match owner {
+                Some(owner) => {
+                    if let Some((of, prefix)) = self.indirect.remove(slot) {
+                        self.give_index(of, prefix);
+                    }
+                    self.write1(*slot, self.entry(owner, *slot));
+                }
+                None if self.indirect.contains_key(slot) => {}
+                None => {
+                    self.lowest = self.lowest.min(*slot);
+                    self.write1(*slot, 0);
+                }
+            }
+        }
+        // Rows, new ones and those whose answer has changed.
+        for (owner, wanted) in rows {
+            for prefix in wanted {
+                match self.cam.get(&(owner, prefix)).copied() {
+                    None => self.give_index(owner, prefix),
+                    Some(index) => {
+                        let entry = self.entry(owner, slot_of(prefix.addr())) | BY_CAM;
+                        self.write1(index, entry);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives a row of the CAM the first unused slot, and writes both.
+    fn give_index(&mut self, vid: Vid, prefix: Prefix4) {
+        let unused =
+            |slot: &u32| self.owners.get(*slot as usize) == Some(&0) && !self.indirect.contains_key(slot);
+        let Some(index) = (self.lowest..SLOTS as u32).find(unused) else { return };
+        self.lowest = index;
+        self.indirect.insert(index, (vid, prefix));
+        self.cam.insert((vid, prefix), index);
+        self.write1(index, self.entry(vid, slot_of(prefix.addr())) | BY_CAM);
+    }
+
+    /// The entry of a network's slot.
+    fn entry(&self, vid: Vid, slot: u32) -> u64 {
+        let Some(network) = self.networks.get(&vid) else { return 0 };
+        let whose = u64::from(vid.get()) << VID_SHIFT;
+        match network.code(slot) {
+            EMPTY => 0,
+            SET => {
+                let set = network.sets.get(&slot).and_then(|placed| placed.set).unwrap_or(0);
+                FLAG | whose | u64::from(set)
+            }
+            hop => whose | u64::from(hop - 1),
+        }
+    }
+
+    fn write1(&mut self, slot: u32, entry: u64) {
+        if let Some(place) = self.bank1.get_mut(slot as usize) {
+            *place = entry;
+        }
+    }
+
+    /// What the words answer: the CAM first, then one bank or both.
+    #[must_use]
+    pub fn lookup(&self, vid: Vid, address: u32) -> DirFound {
+        let row = |len| self.cam.get(&(vid, Prefix4::containing(address, len)));
+        let index = (0..=SLOT_BITS).rev().find_map(row).copied();
+        let by_cam = index.is_some();
+        let entry = self.bank1.get(index.unwrap_or(slot_of(address)) as usize).copied().unwrap_or(0);
+        let own = u64::from(vid.get()) << VID_SHIFT | if by_cam { BY_CAM } else { 0 };
+        if entry & OWNER != own {
+            return DirFound { word: NextHop::NONE_WORD, reads: 1, by_cam };
+        }
+        if entry & FLAG == 0 {
+            return DirFound { word: entry as u16, reads: 1, by_cam };
+        }
+        let at = usize::from(entry as u16) * SET_ENTRIES + address as usize % SET_ENTRIES;
+        let word = self.bank2.get(at).map_or(NextHop::NONE_WORD, |entry| *entry as u16);
+        DirFound { word, reads: 2, by_cam }
+    }
+
+    /// What it takes.
+    #[must_use]
+    pub fn usage(&self) -> DirUsage {
+        DirUsage {
+            slots: self.owners.iter().filter(|owner| **owner != 0).count(),
+            sets: self.networks.values().map(|network| network.sets.len() as u32).sum(),
+            cam_rows: self.cam.len(),
+        }
+    }
+
+    /// Words that a network's table would take alone, and those that would be free without it. The second is found by
+    /// taking it out of a copy.
+    #[must_use]
+    pub fn words_of(&self, vid: Vid) -> (u64, u64) {
+        let Some(network) = self.networks.get(&vid) else { return (0, 0) };
+        let slots = network.slots.iter().filter(|code| **code != EMPTY).count() as u64;
+        let own = slots + network.sets.len() as u64 * SET_ENTRIES as u64;
+        let mut others = self.clone();
+        // It is there, and what goes always fits.
+        let _ = others.remove_network(vid);
+        (own, self.usage().words().saturating_sub(others.usage().words()))
+    }
+
+    /// Words of bank 1, by index.
+    #[must_use]
+    pub fn bank1(&self) -> &[u64] {
+        &self.bank1
+    }
+
+    /// Words of bank 2, by index, as far as any was used.
+    #[must_use]
+    pub fn bank2(&self) -> &[u64] {
+        &self.bank2
+    }
+
+    /// Rows of the Conflict CAM, in no order that matters: no two match the same address.
+    pub fn cam(&self) -> impl Iterator<Item = (Vid, Prefix4, u32)> + '_ {
+        self.cam.iter().map(|((vid, prefix), index)| (*vid, *prefix, *index))
+    }
+}
