@@ -16,6 +16,7 @@ use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
+use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
 use hue_substrate::{Program, Substrate, SubstrateError};
 use hue_tables::{Change, NextHop, Vid};
@@ -141,7 +142,7 @@ impl Node {
         // The node ends the card before it ends itself.
         let events = move |event| drop(sender.send(Message::Card(CardNews::Event(event))));
         let memory = (SLOTS, self.memory.slot_bytes);
-        let live = LiveCard::start(card, wake, peers, memory, events).map_err(text)?;
+        let live = self.drive.card(card, wake, peers, memory, events).map_err(text)?;
         Ok(CardSide { want, live, started: Instant::now(), numbers, seats: BTreeMap::new() })
     }
 
@@ -244,6 +245,7 @@ impl Node {
         let Some(card) = &mut self.card else { return };
         let mut programs = Vec::new();
         let mut homes = Vec::new();
+        let mut known = false;
         for name in names {
             let Some(entry) = self.networks.get_mut(*name) else { continue };
             let Some(have) = entry.have.clone() else { continue };
@@ -256,12 +258,13 @@ impl Node {
             let seat = Seat { program, stage: Stage::Software, broken: Arc::default() };
             // What is under way for the seat before it comes to nothing.
             if let Some(before) = card.seats.insert(vid, seat) {
+                known = true;
                 let _ = before.broken.set("the network has changed".to_owned());
             }
             programs.push(card.on_card(&have.program));
             homes.push((vid, self.live.home(vid)));
         }
-        if programs.is_empty() {
+        if programs.is_empty() || planted(Bug::SeatForgotten) && known {
             return;
         }
         let sender = self.sender.clone();
@@ -293,6 +296,9 @@ impl Node {
     pub(super) fn mirror(&self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
         let Some(card) = &self.card else { return };
         let Some(seat) = card.seats.get(&vid).filter(|seat| seat.stage != Stage::Software) else { return };
+        if planted(Bug::NoMirror) {
+            return;
+        }
         let (sender, broken) = (self.sender.clone(), Arc::clone(&seat.broken));
         card.write(vid, &seat.broken, hops, routes, move |runner, _| {
             // Software has it all: the network goes there at once.

@@ -16,6 +16,7 @@ use hue_planes::ipv4::Outcome;
 use hue_planes::{Adjacency, Counters, Verdict};
 use hue_soft::TotalsReader;
 use hue_substrate::demux_of;
+use hue_substrate::planted::{Bug, planted};
 use hue_tables::{Change, Vid};
 use tokio::sync::oneshot;
 
@@ -175,6 +176,9 @@ impl Node {
         let routes: Vec<Change<u32>> = routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
         let began = std::time::Instant::now();
         card.tell(&broken, |_, _| {}, move |card| card.take_plane(vid));
+        if planted(Bug::RowFirst) {
+            card.tell(&broken, |_, _| {}, move |card| card.steer(vid, false));
+        }
         card.write(vid, &broken, &hops, &routes, |_, _| {});
         let bare = card.on_card(&have.program);
         self.order(vid, broken, Side::Card, asked, move |runner, broken| {

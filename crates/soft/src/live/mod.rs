@@ -6,6 +6,7 @@
 //! control waits for them, packets never wait for control.
 
 mod block;
+mod by_hand;
 mod capture;
 mod classes;
 mod config;
@@ -22,3 +23,4 @@ pub use classes::Classes;
 pub use config::{LiveConfig, LiveError, WORKERS_MAX};
 pub use control::{Live, PortEvent};
 pub use totals::{NetworkTotals, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals};
+pub use worker::Inside;
