@@ -52,6 +52,8 @@ pub struct Seat {
     /// What it knows it by.
     program: Program,
     pub(super) stage: Stage,
+    /// The card had no room for it, and may have some now.
+    pub(super) again: bool,
     /// Why its table on the card is not right; set by the card's thread, which then does no more of what was told it.
     pub(super) broken: Arc<OnceLock<String>>,
 }
@@ -245,7 +247,7 @@ impl Node {
         let Some(card) = &mut self.card else { return };
         let mut programs = Vec::new();
         let mut homes = Vec::new();
-        let mut known = false;
+        let (mut known, mut room) = (false, false);
         for name in names {
             let Some(entry) = self.networks.get_mut(*name) else { continue };
             let Some(have) = entry.have.clone() else { continue };
@@ -255,14 +257,18 @@ impl Node {
             }
             (entry.on_card, entry.why_soft) = (false, None);
             let program = have.program.clone();
-            let seat = Seat { program, stage: Stage::Software, broken: Arc::default() };
+            let seat = Seat { program, stage: Stage::Software, again: false, broken: Arc::default() };
             // What is under way for the seat before it comes to nothing.
             if let Some(before) = card.seats.insert(vid, seat) {
-                known = true;
+                (known, room) = (true, room || before.stage != Stage::Software);
                 let _ = before.broken.set("the network has changed".to_owned());
             }
             programs.push(card.on_card(&have.program));
             homes.push((vid, self.live.home(vid)));
+        }
+        if room {
+            // They give up what they had there, and may not come back.
+            card.seats.values_mut().for_each(|seat| seat.again |= seat.stage == Stage::Software);
         }
         if programs.is_empty() || planted(Bug::SeatForgotten) && known {
             return;
@@ -352,6 +358,7 @@ impl Node {
             entry.why_soft = Some(why);
         }
         self.changed = true;
+        self.make_room();
     }
 
     /// The seat that is meant, if it is still that one.

@@ -330,6 +330,7 @@ impl Node {
             duration_us: us,
             networks,
         }));
+        self.make_room();
     }
 
     /// The card is gone: nothing is loaded any more.

@@ -21,7 +21,7 @@ use hue_tables::{Change, Vid};
 use tokio::sync::oneshot;
 
 use super::About;
-use super::card::{CardNews, Stage};
+use super::card::{CardNews, Seat, Stage};
 use super::core::{Message, Node};
 use crate::api::{
     EventKind, MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationStep, NetworkState,
@@ -90,6 +90,26 @@ impl Node {
         if entry.why_soft.is_none() {
             self.come(name, None);
         }
+    }
+
+    /// The card may have room that it had not: networks that it could not have are to be tried again.
+    pub(super) fn make_room(&mut self) {
+        if let Some(card) = &mut self.card {
+            card.seats.values_mut().for_each(|seat| seat.again |= seat.stage == Stage::Software);
+        }
+        self.try_again();
+    }
+
+    /// Tries them once nothing moves: what is on its way takes room that it may not keep.
+    pub(super) fn try_again(&mut self) {
+        let Some(card) = &mut self.card else { return };
+        if card.seats.values().any(|seat| matches!(seat.stage, Stage::Coming | Stage::Leaving)) {
+            return;
+        }
+        let taken = |seat: &mut Seat| std::mem::take(&mut seat.again);
+        let again = card.seats.iter_mut().filter_map(|(vid, seat)| taken(seat).then_some(vid));
+        let again: Vec<String> = again.filter_map(|vid| self.vids.get(vid).cloned()).collect();
+        again.iter().for_each(|name| self.place(name));
     }
 
     /// Why a network can never be on the card as it is.
@@ -300,6 +320,8 @@ impl Node {
         }
         let Some(seat) = self.seat_of(vid, &broken) else { return };
         seat.stage = if at == Side::Card { Stage::Card } else { Stage::Software };
+        // Others on their way may have had the room that it lacked.
+        seat.again = at == Side::Software && failed.is_some();
         if at == Side::Software {
             // Nothing that was told the card's thread of its table counts any more; it goes from the card.
             let _ = seat.broken.set("the network is in software".to_owned());
@@ -332,12 +354,30 @@ impl Node {
             self.shared.events.add(EventKind::Placed, About::Network(&name), text);
         }
         self.changed = true;
+        let departed = at == Side::Software && failed.is_none();
         if let Some(asked) = asked {
             self.answer(vid, asked, outcome, prepare_ns, arrived, failed);
         } else if failed.is_none() {
             self.place(&name);
         }
+        if departed {
+            self.make_room();
+        } else {
+            self.others_try_again(vid);
+        }
         self.tend_loading();
+    }
+
+    /// A network has come, or could not. The last one of several that could not has had all the room there is.
+    fn others_try_again(&mut self, vid: Vid) {
+        let Some(card) = &mut self.card else { return };
+        let moves = |seat: &Seat| matches!(seat.stage, Stage::Coming | Stage::Leaving);
+        if !card.seats.values().any(moves)
+            && let Some(seat) = card.seats.get_mut(&vid)
+        {
+            seat.again = false;
+        }
+        self.try_again();
     }
 
     /// Says to who asked what came of it.

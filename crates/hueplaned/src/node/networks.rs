@@ -298,6 +298,7 @@ impl Node {
                 self.changed = true;
                 self.ask_scheduler();
                 self.settled(name, None);
+                self.make_room();
                 self.load_ready();
             }
             Err(reason) => self.degrade(name, format!("it cannot be removed: {reason}")),
@@ -467,6 +468,7 @@ impl Node {
             self.ask_scheduler();
         }
         self.place(name);
+        self.try_again();
         let result = self.networks.get(name).map(|entry| entry.result(name));
         self.settled(name, result);
         self.started();
