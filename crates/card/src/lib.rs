@@ -32,8 +32,8 @@ pub use device::{Description, Device, Layout};
 pub use error::CardError;
 pub use images::Images;
 pub use live::{
-    CardCounts, CardEvent, CardTotals, Crossings, Fail, LiveCard, LivePortTotals, Order, Phase, Proof,
-    Report, Runner, Seen, Side, WAITING_MAX, make_live,
+    CardCounts, CardEvent, CardTotals, Crossings, Fail, Inside, LiveCard, LivePortTotals, Order, Phase,
+    Proof, Report, Runner, Seen, Side, WAITING_MAX, make_live,
 };
 pub use offline::{Offered, Sent, Way};
 pub use registers::{AccessError, Registers, SPACE_BYTES};

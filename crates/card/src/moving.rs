@@ -32,6 +32,11 @@ impl<R: Registers> Card<R> {
         Ok(net)
     }
 
+    /// Whether one is lent.
+    pub fn is_lending(&self) -> bool {
+        self.lent.is_some()
+    }
+
     /// Gives that back.
     pub fn return_net(&mut self) {
         self.lent = None;

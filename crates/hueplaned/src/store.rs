@@ -231,6 +231,11 @@ impl Store {
         }
     }
 
+    /// A store of nothing and without a place, for a node that keeps nothing over restarts: do not save.
+    pub(crate) fn nowhere() -> Self {
+        Self { directory: PathBuf::new(), database: None, rows: Rows::default() }
+    }
+
     /// Goes back to the copy.
     fn recover(directory: &Path, reason: &str) -> Result<Opened, StoreError> {
         let path = directory.join(FILE);

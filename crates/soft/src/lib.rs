@@ -19,7 +19,7 @@ pub use explain::{NetworkTrace, Trace};
 pub use flood::{COPIES_MAX, FloodCopy};
 pub use frame::{Fate, Frame};
 pub use live::{
-    CaptureFilter, CaptureStream, Captured, CapturedFrame, Direction, Live, LiveConfig, LiveError,
+    CaptureFilter, CaptureStream, Captured, CapturedFrame, Direction, Inside, Live, LiveConfig, LiveError,
     NetworkTotals, PortEvent, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals,
 };
 pub use load::NAME;

@@ -7,6 +7,7 @@
 //! Invariants: the card is reached through registers and queues alone; frames keep their order on every path; a card
 //! that no longer moves or answers is told ([`CardEvent::Failed`]) and ends its thread, never the process.
 
+mod by_hand;
 mod bypass;
 mod drain;
 mod runner;
@@ -15,16 +16,18 @@ mod transfer;
 mod witness;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use hue_demux::PortId;
 use hue_ports::{Pool, Region};
+use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
 use hue_substrate::wake::{Wake, hurry};
 
-pub use self::runner::{Runner, WAITING_MAX};
+use self::by_hand::Own;
+pub use self::runner::{Inside, Runner, WAITING_MAX};
 pub use self::totals::{CardCounts, CardTotals, Crossings, LivePortTotals};
 pub use self::transfer::{Fail, Order, Phase, Report, Side};
 pub use self::witness::{Proof, Seen};
@@ -59,6 +62,8 @@ pub struct LiveCard {
     region: Region,
     totals: Arc<Mutex<CardTotals>>,
     thread: Option<JoinHandle<()>>,
+    /// The card itself, when it has no thread.
+    own: Option<Own>,
 }
 
 impl LiveCard {
@@ -68,21 +73,14 @@ impl LiveCard {
     /// # Errors
     /// `Access`; `Start` when there is no memory or no thread.
     pub fn start(
-        mut card: Card<Twin>,
+        card: Card<Twin>,
         wake: Arc<Wake>,
         peers: Vec<Peer>,
-        (slots, slot_bytes): (u32, u32),
+        memory: (u32, u32),
         events: impl Fn(CardEvent) + Send + 'static,
     ) -> Result<Self, CardError> {
         let start = |reason: String| CardError::Start { reason };
-        make_live(&mut card)?;
-        let description = card.description().clone();
-        let pool = Pool::new(slots, slot_bytes).map_err(|error| start(error.to_string()))?;
-        let region = pool.region();
-        let (jobs, mailbox) = channel();
-        let totals = Arc::default();
-        let runner = Runner::new(card, pool, peers, Arc::clone(&wake), Arc::clone(&totals));
-        let mut runner = runner.map_err(|error| start(error.to_string()))?;
+        let (mut live, mut runner, mailbox) = Self::make(card, wake, peers, memory, Clock::host())?;
         let thread = std::thread::Builder::new().name("hue-card".to_owned()).spawn(move || {
             hurry();
             let ended = catch_unwind(AssertUnwindSafe(|| runner.run(&mailbox, &events)));
@@ -91,8 +89,29 @@ impl LiveCard {
                 events(CardEvent::Failed(reason));
             }
         });
-        let thread = Some(thread.map_err(|error| start(error.to_string()))?);
-        Ok(Self { description, jobs: Some(jobs), wake, region, totals, thread })
+        live.thread = Some(thread.map_err(|error| start(error.to_string()))?);
+        Ok(live)
+    }
+
+    /// A card that nobody runs yet.
+    fn make(
+        mut card: Card<Twin>,
+        wake: Arc<Wake>,
+        peers: Vec<Peer>,
+        (slots, slot_bytes): (u32, u32),
+        clock: Clock,
+    ) -> Result<(Self, Runner, Receiver<Job>), CardError> {
+        let start = |reason: String| CardError::Start { reason };
+        make_live(&mut card)?;
+        let description = card.description().clone();
+        let pool = Pool::new(slots, slot_bytes).map_err(|error| start(error.to_string()))?;
+        let region = pool.region();
+        let (jobs, mailbox) = channel();
+        let totals = Arc::default();
+        let runner = Runner::new(card, pool, peers, Arc::clone(&wake), Arc::clone(&totals), clock);
+        let runner = runner.map_err(|error| start(error.to_string()))?;
+        let live = Self { description, jobs: Some(jobs), wake, region, totals, thread: None, own: None };
+        Ok((live, runner, mailbox))
     }
 
     /// What the image is.

@@ -24,6 +24,7 @@ use std::time::Duration;
 use hue_demux::{Demux, PortId};
 use hue_substrate::SubstrateError;
 use hue_substrate::handover::{Crossing, Record};
+use hue_substrate::planted::{Bug, planted};
 use hue_tables::Vid;
 
 use super::drain::Drain;
@@ -274,10 +275,12 @@ impl Runner {
                 self.send_again(transfer, now_ns);
                 let aside = transfer.aside.unwrap_or(transfer.net);
                 if transfer.through_card && !self.card().waits_out(aside).map_err(text)? {
-                    if !self.card().end_out_hold().map_err(text)? {
+                    if !planted(Bug::HoldStays) && !self.card().end_out_hold().map_err(text)? {
                         transfer.fault("the card's hold ended too early: frames may have been reordered");
                     }
-                    self.card().return_net();
+                    if !planted(Bug::NetStays) {
+                        self.card().return_net();
+                    }
                     transfer.aside = None;
                     self.enter(transfer, Phase::After, now_ns)?;
                 }
@@ -434,7 +437,8 @@ impl Runner {
     fn send_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
         // Nobody else can name it.
         transfer.fence = RandomState::new().build_hasher().finish();
-        (transfer.through_card, transfer.in_software, transfer.through_software) = (false, false, false);
+        let none = planted(Bug::NoFence);
+        (transfer.through_card, transfer.in_software, transfer.through_software) = (none, none, none);
         self.push_fence(transfer, now_ns);
     }
 

@@ -162,7 +162,7 @@ pub struct Migration {
     pub steering: Option<MigrationSteering>,
 }
 
-/// Neighbours were told to send to NICs, after a move to software, or to the card's ports, before a move to the card.
+/// Neighbours were told to send to NICs, before a move to software, or to the card's ports, after a move to the card.
 /// Both ways are outside the node: frames on one may overtake those on the other until the old one is empty.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MigrationSteering {
@@ -172,8 +172,8 @@ pub struct MigrationSteering {
     pub watched_us: u64,
     /// Frames that still did: no more than these have been overtaken on their way to the node.
     pub late: u64,
-    /// Microseconds until all that the network had sent by the card had left: frames that it sent by the NICs have
-    /// overtaken others by no more than this. Of moves to software.
+    /// Microseconds until all that the card had of the network had left: frames that came by the NICs have overtaken others
+    /// that had come before by no more than this. Of moves to software.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap_us: Option<u64>,
 }

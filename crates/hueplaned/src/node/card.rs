@@ -18,6 +18,7 @@ use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
+use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
 use hue_substrate::{Program, Substrate, SubstrateError};
 use hue_tables::{Change, NextHop, Vid};
@@ -53,6 +54,8 @@ pub struct Seat {
     /// What it knows it by.
     program: Program,
     pub(super) stage: Stage,
+    /// The card had no room for it, and may have some now.
+    pub(super) again: bool,
     /// Why its table on the card is not right; set by the card's thread, which then does no more of what was told it.
     pub(super) broken: Arc<OnceLock<String>>,
 }
@@ -84,8 +87,8 @@ pub enum CardNews {
     Bypassed(Result<(), String>),
     /// A card with another image and all networks in software; or why there is none.
     Image(Result<Box<Card<Twin>>, String>),
-    /// What a network sent the old way has left; how long that took.
-    Drained(Vid, Arc<OnceLock<String>>, Option<u64>),
+    /// What the card had of a network has left; how long that took, and how many frames it had received.
+    Drained(Vid, Arc<OnceLock<String>>, Option<u64>, Option<u64>),
     /// A network's table could not follow: it runs in software.
     Fell(Vid, Arc<OnceLock<String>>),
 }
@@ -160,7 +163,7 @@ impl Node {
         // The node ends the card before it ends itself.
         let events = move |event| drop(sender.send(Message::Card(CardNews::Event(event))));
         let memory = (SLOTS, self.memory.slot_bytes);
-        let live = LiveCard::start(card, wake, peers, memory, events).map_err(text)?;
+        let live = self.drive.card(card, wake, peers, memory, events).map_err(text)?;
         Ok(CardSide { want, live, started: Instant::now(), numbers, seats: BTreeMap::new() })
     }
 
@@ -263,6 +266,7 @@ impl Node {
         let Some(card) = &mut self.card else { return };
         let mut programs = Vec::new();
         let mut homes = Vec::new();
+        let (mut known, mut room) = (false, false);
         for name in names {
             let Some(entry) = self.networks.get_mut(*name) else { continue };
             let Some(have) = entry.have.clone() else { continue };
@@ -272,15 +276,20 @@ impl Node {
             }
             (entry.on_card, entry.why_soft) = (false, None);
             let program = have.program.clone();
-            let seat = Seat { program, stage: Stage::Software, broken: Arc::default() };
+            let seat = Seat { program, stage: Stage::Software, again: false, broken: Arc::default() };
             // What is under way for the seat before it comes to nothing.
             if let Some(before) = card.seats.insert(vid, seat) {
+                (known, room) = (true, room || before.stage != Stage::Software);
                 let _ = before.broken.set("the network has changed".to_owned());
             }
             programs.push(card.on_card(&have.program));
             homes.push((vid, self.live.home(vid)));
         }
-        if programs.is_empty() {
+        if room {
+            // They give up what they had there, and may not come back.
+            card.seats.values_mut().for_each(|seat| seat.again |= seat.stage == Stage::Software);
+        }
+        if programs.is_empty() || planted(Bug::SeatForgotten) && known {
             return;
         }
         let sender = self.sender.clone();
@@ -312,6 +321,9 @@ impl Node {
     pub(super) fn mirror(&self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
         let Some(card) = &self.card else { return };
         let Some(seat) = card.seats.get(&vid).filter(|seat| seat.stage != Stage::Software) else { return };
+        if planted(Bug::NoMirror) {
+            return;
+        }
         let (sender, broken) = (self.sender.clone(), Arc::clone(&seat.broken));
         card.write(vid, &seat.broken, hops, routes, move |runner, _| {
             // Software has it all: the network goes there at once.
@@ -348,7 +360,7 @@ impl Node {
             CardNews::Scheduled(schedule) => self.scheduled(&schedule),
             CardNews::Bypassed(result) => self.bypassed(result),
             CardNews::Image(result) => self.image_made(result),
-            CardNews::Drained(vid, broken, ns) => self.drained(vid, &broken, ns),
+            CardNews::Drained(vid, broken, ns, received) => self.drained(vid, &broken, ns, received),
             CardNews::Fell(vid, broken) => self.fell(vid, &broken),
         }
     }
@@ -366,6 +378,7 @@ impl Node {
             entry.why_soft = Some(why);
         }
         self.changed = true;
+        self.make_room();
     }
 
     /// The seat that is meant, if it is still that one.

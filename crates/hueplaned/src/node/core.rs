@@ -27,6 +27,7 @@ use tokio::sync::oneshot;
 
 use super::Shared;
 use super::card::{CardNews, CardSide};
+use super::drive::Drive;
 use super::image::Loading;
 use super::jobs::{Done, Jobs};
 use super::memory::Memory;
@@ -87,6 +88,7 @@ pub struct Node {
     pub(super) turns: Vec<Turn>,
     /// Another image that is being loaded.
     pub(super) loading: Option<Loading>,
+    pub(super) drive: Drive,
     pub(super) sender: Sender<Message>,
     pub(super) monitor: Monitor,
     pub(super) jobs: Jobs,
@@ -161,7 +163,7 @@ impl Node {
         }
     }
 
-    fn handle(&mut self, message: Message, inbox: &Inbox) {
+    pub(super) fn handle(&mut self, message: Message, inbox: &Inbox) {
         match message {
             Message::Ask(work) => work(self),
             Message::Done(done) => self.job_done(done),
@@ -174,7 +176,7 @@ impl Node {
     }
 
     /// Takes a batch of events and applies a piece of a table; whether there is more to do.
-    fn routing(&mut self, inbox: &Inbox) -> bool {
+    pub(super) fn routing(&mut self, inbox: &Inbox) -> bool {
         let batch = inbox.batches.try_recv().ok();
         let fed = batch.is_some();
         if let Some(batch) = batch {
@@ -197,7 +199,7 @@ impl Node {
     }
 
     /// Tries again what failed, when its time has come.
-    fn tend(&mut self, now: Instant) {
+    pub(super) fn tend(&mut self, now: Instant) {
         let due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
         let ports: Vec<String> =
             self.ports.iter().filter(|(_, port)| due(port.due())).map(|(name, _)| name.clone()).collect();

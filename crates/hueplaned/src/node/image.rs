@@ -245,7 +245,7 @@ impl Node {
             std::thread::sleep(away.saturating_sub(began.elapsed()));
             let _ = sender.send(Message::Card(CardNews::Image(card)));
         };
-        if let Err(error) = std::thread::Builder::new().name("hue-image".to_owned()).spawn(make) {
+        if let Err(error) = self.drive.aside("hue-image", make) {
             self.image_made(Err(error.to_string()));
         }
     }
@@ -271,10 +271,11 @@ impl Node {
             }
             Err(why) => (None, Some(why)),
         };
+        let drive = self.drive.clone();
         card.live.tell(move |runner| {
             let before = runner.end_bypass(new);
             // It takes its time to go.
-            drop(std::thread::Builder::new().name("hue-image".to_owned()).spawn(move || drop(before)));
+            drop(drive.aside("hue-image", move || drop(before)));
         });
         match failed {
             Some(why) => self.turn_back(why),
@@ -329,6 +330,7 @@ impl Node {
             duration_us: us,
             networks,
         }));
+        self.make_room();
     }
 
     /// The card is gone: nothing is loaded any more.

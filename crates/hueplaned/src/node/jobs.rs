@@ -93,8 +93,8 @@ pub struct OpenPort {
 
 /// What came of a job.
 pub enum Done {
-    /// Of a setup.
-    Setup(String, Result<Box<Made>, String>),
+    /// Of a setup; nothing where there is no operating system to set up.
+    Setup(String, Result<Option<Box<Made>>, String>),
     /// Of a removal: whether there was anything.
     Delete(String, Result<bool, String>),
     /// Of opening a port.
@@ -132,6 +132,11 @@ impl Jobs {
         Ok(Self { networks: start("hue-host", THREADS)?, ports: start("hue-port", PORT_THREADS)? })
     }
 
+    /// No threads: jobs go to who does them otherwise.
+    pub fn to(queue: Sender<Job>) -> Self {
+        Self { networks: queue.clone(), ports: queue }
+    }
+
     /// Has a job done.
     pub fn add(&self, job: Job) {
         let queue = match &job {
@@ -151,7 +156,7 @@ fn work(owner: &Owner, job: Job) -> Done {
     match job {
         Job::Setup(name, setup) => {
             let made = guarded(|| set_up(owner, &name, &setup));
-            Done::Setup(name, made.map(Box::new))
+            Done::Setup(name, made.map(|made| Some(Box::new(made))))
         }
         Job::Delete(name) => {
             let gone = guarded(|| ControlNamespace::delete(owner, &name).map_err(|error| error.to_string()));

@@ -5,10 +5,12 @@
 //! Invariants: packets never wait for any of this; one network's failure is that network's alone.
 
 mod backend;
+pub mod by_hand;
 mod capture;
 mod card;
 mod change;
 mod core;
+mod drive;
 mod events;
 mod image;
 mod jobs;
@@ -43,6 +45,7 @@ use tokio::sync::{oneshot, watch};
 pub use events::{About, EVENTS_MAX, EventLog};
 
 use self::core::{Inbox, Message, Node};
+use self::drive::Drive;
 use self::jobs::{Done, Job, Jobs, PortTag};
 use self::plan::Planning;
 use self::view::View;
@@ -187,35 +190,8 @@ pub fn start(
     if let Some(trouble) = &trouble {
         shared.events.add(EventKind::Trouble, About::Node, trouble.clone());
     }
-    let mut node = Node {
-        shared: Arc::clone(&shared),
-        live,
-        card: None,
-        card_problem: None,
-        images,
-        scheduled: None,
-        asking: None,
-        nics: Vec::new(),
-        turns: Vec::new(),
-        loading: None,
-        sender,
-        monitor,
-        jobs,
-        memory: config.into(),
-        desired: Arc::default(),
-        compiled: Arc::new(Compiled::default()),
-        networks: BTreeMap::new(),
-        vids: HashMap::new(),
-        ports: BTreeMap::new(),
-        opening: BTreeSet::new(),
-        links: HashMap::new(),
-        waiters: Vec::new(),
-        behind: VecDeque::new(),
-        leftovers: BTreeSet::new(),
-        changed: true,
-        health: Health::Starting,
-        troubles: trouble.into_iter().collect(),
-    };
+    let mut node = Node::new(Arc::clone(&shared), live, images, (monitor, jobs), config, Drive::Threads);
+    node.troubles.extend(trouble);
     let inbox = Inbox { messages, batches, woken };
     let thread = std::thread::Builder::new().name("hue-node".to_owned()).spawn(move || {
         node.bring_up(prepared, left);
@@ -288,6 +264,47 @@ impl Running {
 }
 
 impl Node {
+    /// A node of nothing yet.
+    fn new(
+        shared: Arc<Shared>,
+        live: Live,
+        images: Images,
+        (monitor, jobs): (Monitor, Jobs),
+        config: LiveConfig,
+        drive: Drive,
+    ) -> Self {
+        Self {
+            sender: shared.sender.clone(),
+            shared,
+            live,
+            card: None,
+            card_problem: None,
+            images,
+            scheduled: None,
+            asking: None,
+            nics: Vec::new(),
+            turns: Vec::new(),
+            loading: None,
+            drive,
+            monitor,
+            jobs,
+            memory: config.into(),
+            desired: Arc::default(),
+            compiled: Arc::new(Compiled::default()),
+            networks: BTreeMap::new(),
+            vids: HashMap::new(),
+            ports: BTreeMap::new(),
+            opening: BTreeSet::new(),
+            links: HashMap::new(),
+            waiters: Vec::new(),
+            behind: VecDeque::new(),
+            leftovers: BTreeSet::new(),
+            changed: true,
+            health: Health::Starting,
+            troubles: Vec::new(),
+        }
+    }
+
     /// Ends everything.
     fn end(mut self, inbox: &Inbox, keep: bool) {
         self.health = Health::Stopping;

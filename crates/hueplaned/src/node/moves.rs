@@ -16,11 +16,12 @@ use hue_planes::ipv4::Outcome;
 use hue_planes::{Adjacency, Counters, Verdict};
 use hue_soft::TotalsReader;
 use hue_substrate::demux_of;
+use hue_substrate::planted::{Bug, planted};
 use hue_tables::{Change, Vid};
 use tokio::sync::oneshot;
 
 use super::About;
-use super::card::{CardNews, Stage};
+use super::card::{CardNews, Seat, Stage};
 use super::core::{Message, Node};
 use super::wires::Then;
 use crate::api::{
@@ -37,9 +38,16 @@ pub struct Asked {
     request: MigrateRequest,
     /// What the network had decided before.
     before: Counters,
-    /// What neighbours were told before it began.
-    steering: Option<MigrationSteering>,
+    /// What neighbours were told before it began, and how many frames the card had received then.
+    steering: Option<(MigrationSteering, Option<u64>)>,
     reply: oneshot::Sender<Result<Migration, Problem>>,
+}
+
+impl Asked {
+    /// The same, once neighbours were told to send elsewhere.
+    pub(super) fn steered(self, steering: MigrationSteering, by_card: Option<u64>) -> Self {
+        Self { steering: Some((steering, by_card)), ..self }
+    }
 }
 
 /// What came of a move, for who asked.
@@ -102,6 +110,26 @@ impl Node {
         if entry.why_soft.is_none() {
             self.come(name, None);
         }
+    }
+
+    /// The card may have room that it had not: networks that it could not have are to be tried again.
+    pub(super) fn make_room(&mut self) {
+        if let Some(card) = &mut self.card {
+            card.seats.values_mut().for_each(|seat| seat.again |= seat.stage == Stage::Software);
+        }
+        self.try_again();
+    }
+
+    /// Tries them once nothing moves: what is on its way takes room that it may not keep.
+    pub(super) fn try_again(&mut self) {
+        let Some(card) = &mut self.card else { return };
+        if card.seats.values().any(|seat| matches!(seat.stage, Stage::Coming | Stage::Leaving)) {
+            return;
+        }
+        let taken = |seat: &mut Seat| std::mem::take(&mut seat.again);
+        let again = card.seats.iter_mut().filter_map(|(vid, seat)| taken(seat).then_some(vid));
+        let again: Vec<String> = again.filter_map(|vid| self.vids.get(vid).cloned()).collect();
+        again.iter().for_each(|name| self.place(name));
     }
 
     /// Why a network can never be on the card as it is.
@@ -181,45 +209,23 @@ impl Node {
         Ok(answer)
     }
 
-    /// Has a network move to the card, once its neighbours send there.
+    /// Has a network's table written to the card, and the network moved there.
     fn come(&mut self, name: &str, asked: Option<Asked>) {
         let Some(card) = &mut self.card else { return };
-        let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
-        let Some(vid) = have.map(|have| have.program.vid) else { return };
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = entry.have.clone() else { return };
+        let vid = have.program.vid;
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         seat.stage = Stage::Coming;
         let broken = Arc::clone(&seat.broken);
-        match self.rewire(name) {
-            Some(turn) => self.turns.push(turn.then(Then::Come(Box::new(asked)))),
-            None => self.come_on(vid, Some(broken), asked, None),
-        }
-    }
-
-    /// Has a network's table written to the card, and the network moved there.
-    pub(super) fn come_on(
-        &mut self,
-        vid: Vid,
-        broken: Option<Arc<OnceLock<String>>>,
-        mut asked: Option<Asked>,
-        steering: Option<MigrationSteering>,
-    ) {
-        let Some(broken) = broken else { return };
-        if let Some(asked) = &mut asked {
-            asked.steering = steering;
-        }
-        let entry = self.vids.get(&vid).and_then(|name| self.networks.get_mut(name));
-        let found = entry.and_then(|entry| Some((entry.have.clone()?, entry)));
-        let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid));
-        let seat = seat.filter(|seat| Arc::ptr_eq(&seat.broken, &broken) && seat.stage == Stage::Coming);
-        let (Some((have, entry)), Some(card), Some(_)) = (found, &self.card, seat) else {
-            let outcome = Err("it has changed meanwhile".to_owned());
-            return self.moved(Moved { vid, broken, outcome, prepare_ns: 0, asked });
-        };
         let (hops, routes) = entry.rib.handed_out();
         let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
         let routes: Vec<Change<u32>> = routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
         let began = std::time::Instant::now();
         card.tell(&broken, |_, _| {}, move |card| card.take_plane(vid));
+        if planted(Bug::RowFirst) {
+            card.tell(&broken, |_, _| {}, move |card| card.steer(vid, false));
+        }
         card.write(vid, &broken, &hops, &routes, |_, _| {});
         let bare = card.on_card(&have.program);
         self.order(vid, broken, Side::Card, asked, move |runner, broken| {
@@ -236,14 +242,28 @@ impl Node {
         });
     }
 
-    /// Has a network moved to software, where its table is.
+    /// Has a network move to software, once its neighbours send to NICs if there are any.
     pub(super) fn leave(&mut self, name: &str, asked: Option<Asked>) {
         let Some(card) = &mut self.card else { return };
-        let Some(have) = self.networks.get(name).and_then(|entry| entry.have.clone()) else { return };
-        let vid = have.program.vid;
+        let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
+        let Some(vid) = have.map(|have| have.program.vid) else { return };
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         seat.stage = Stage::Leaving;
         let broken = Arc::clone(&seat.broken);
+        match self.rewire(name) {
+            Some(turn) => self.turns.push(turn.then(Then::Leave(Box::new(asked)))),
+            None => self.leave_on(vid, Some(broken), asked),
+        }
+    }
+
+    /// Has a network moved to software, where its table is.
+    pub(super) fn leave_on(&mut self, vid: Vid, broken: Option<Arc<OnceLock<String>>>, asked: Option<Asked>) {
+        let Some(broken) = broken else { return };
+        let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid));
+        if seat.is_none_or(|seat| !Arc::ptr_eq(&seat.broken, &broken) || seat.stage != Stage::Leaving) {
+            let outcome = Err("it has changed meanwhile".to_owned());
+            return self.moved(Moved { vid, broken, outcome, prepare_ns: 0, asked });
+        }
         self.order(vid, broken, Side::Software, asked, |_, _| Ok(0));
     }
 
@@ -284,6 +304,10 @@ impl Node {
             };
             if let Some(asked) = &mut asked {
                 asked.before = decided(runner, &totals, vid);
+                if let Some((steering, Some(before))) = &mut asked.steering {
+                    let now = runner.counts(vid).map_or(*before, |counts| counts.outcomes.received());
+                    steering.late = now.saturating_sub(*before);
+                }
             }
             let ms = |ms: u32| Duration::from_millis(ms.into());
             let request = asked.as_ref().map(|asked| &asked.request);
@@ -342,6 +366,8 @@ impl Node {
         }
         let Some(seat) = self.seat_of(vid, &broken) else { return };
         seat.stage = if at == Side::Card { Stage::Card } else { Stage::Software };
+        // Others on their way may have had the room that it lacked.
+        seat.again = at == Side::Software && failed.is_some();
         if at == Side::Software {
             // Nothing that was told the card's thread of its table counts any more; it goes from the card.
             let _ = seat.broken.set("the network is in software".to_owned());
@@ -375,6 +401,7 @@ impl Node {
         }
         self.changed = true;
         let turn = self.rewire(&name);
+        let departed = at == Side::Software && failed.is_none();
         if let Some(asked) = asked {
             let arrived = Arrived { asked, outcome, prepare_ns, arrived, failed };
             match turn {
@@ -387,7 +414,24 @@ impl Node {
                 self.place(&name);
             }
         }
+        if departed {
+            self.make_room();
+        } else {
+            self.others_try_again(vid);
+        }
         self.tend_loading();
+    }
+
+    /// A network has come, or could not. The last one of several that could not has had all the room there is.
+    fn others_try_again(&mut self, vid: Vid) {
+        let Some(card) = &mut self.card else { return };
+        let moves = |seat: &Seat| matches!(seat.stage, Stage::Coming | Stage::Leaving);
+        if !card.seats.values().any(moves)
+            && let Some(seat) = card.seats.get_mut(&vid)
+        {
+            seat.again = false;
+        }
+        self.try_again();
     }
 
     /// Says to who asked what came of it.
@@ -421,7 +465,7 @@ impl Node {
         card.live.tell(move |runner| {
             let after = decided(runner, &shared.totals, vid);
             let mut migration = migration(&asked, &report, prepare_ns, &after, bytes_max, failed);
-            migration.steering = steering.or_else(|| asked.steering.clone());
+            migration.steering = steering.or_else(|| asked.steering.clone().map(|(steering, _)| steering));
             let (lost, doubled, reordered) = (migration.lost, migration.doubled, migration.reordered);
             let (to, us) = (migration.to.name(), migration.duration_us);
             let text = format!(

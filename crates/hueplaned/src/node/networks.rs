@@ -43,7 +43,7 @@ pub struct Entry {
     ready: Option<(Arc<Wanted>, Option<Box<Made>>)>,
     pub(super) control: Option<Arc<ControlNamespace>>,
     /// Its TAPs are with the workers.
-    taps: bool,
+    pub(super) taps: bool,
     /// Second handles of its TAPs, by virtual port, and whether the kernel there was told that the wire is on.
     wires: Vec<(Tap, bool)>,
     pub(super) rib: Rib,
@@ -266,7 +266,7 @@ impl Node {
         self.started();
     }
 
-    fn setup_done(&mut self, name: &str, result: Result<Box<Made>, String>) {
+    fn setup_done(&mut self, name: &str, result: Result<Option<Box<Made>>, String>) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(Some(want)) = entry.job.take() else { return };
         if entry.want.as_ref() != Some(&want) {
@@ -274,7 +274,7 @@ impl Node {
         }
         match result {
             Ok(made) => {
-                entry.ready = Some((want, Some(made)));
+                entry.ready = Some((want, made));
                 self.load_ready();
             }
             Err(reason) => self.degrade(name, reason),
@@ -302,6 +302,7 @@ impl Node {
                 self.changed = true;
                 self.ask_scheduler();
                 self.settled(name, None);
+                self.make_room();
                 self.load_ready();
             }
             Err(reason) => self.degrade(name, format!("it cannot be removed: {reason}")),
@@ -471,6 +472,7 @@ impl Node {
             self.ask_scheduler();
         }
         self.place(name);
+        self.try_again();
         let result = self.networks.get(name).map(|entry| entry.result(name));
         self.settled(name, result);
         self.started();

@@ -167,7 +167,7 @@ impl Node {
             let schedule = question.schedule(None);
             let _ = sender.send(Message::Card(CardNews::Scheduled(Box::new(schedule))));
         };
-        if let Err(error) = std::thread::Builder::new().name("hue-plan".to_owned()).spawn(answer) {
+        if let Err(error) = self.drive.aside("hue-plan", answer) {
             tracing::warn!(%error, "the scheduler cannot be asked: networks stay where they are");
             self.asking = None;
         }

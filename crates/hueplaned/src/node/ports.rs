@@ -75,6 +75,11 @@ impl PhysicalPort {
         self.want.interface() == other.interface() && self.want.driver == other.driver
     }
 
+    /// Whether it is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Whether frames can come and go.
     pub(super) fn has_wire(&self, links: &HashMap<String, Link>) -> bool {
         self.open.is_some()

@@ -2,9 +2,10 @@
 //!
 //! Flow: where networks run, and which ports have a wire → **here** → workers take and send by the other wire, and tell the
 //! neighbours (ARP announcements) → a little later what still came the old way is counted, and what waited for it goes on.
-//! A network in software has its neighbours send to the NICs; before it moves to the card they are told to send to the
-//! card's ports again. Both wires take frames at any time, so that nothing is lost on the way; only their order may
-//! change, while both ways are in use, and the report says how long that was.
+//! Neighbours of a network send to the NICs before it moves to software, and to the card's ports once it has moved there:
+//! while it moves, the card has next to nothing of it, and the way through the card to software, which carries less than
+//! either, none of its load. Both wires take frames at any time, so that nothing is lost; only their order may change,
+//! while both ways are in use, and the report says of how many.
 //! Invariants: nobody waits; a NIC without a wire has no network's neighbours.
 
 use std::sync::{Arc, OnceLock};
@@ -30,11 +31,13 @@ pub struct Turn {
     broken: Option<Arc<OnceLock<String>>>,
     began: Instant,
     addresses: usize,
-    /// Frames that the way they shall not take any more had brought.
-    before: u64,
+    /// Frames that NICs had brought.
+    by_nic: u64,
     to_nic: bool,
-    /// How long frames were under way on the old one, once it is known.
+    /// How long what the network had on the card took to leave, once it is known.
     overlap: Option<Duration>,
+    /// Frames that the card had received of it.
+    by_card: Option<u64>,
     then: Then,
 }
 
@@ -42,10 +45,10 @@ pub struct Turn {
 pub enum Then {
     /// Nothing.
     Nothing,
-    /// Who asked for a move to software is told.
+    /// Who asked for a move to the card is told.
     Answer(Box<Arrived>),
-    /// The network moves to the card, as somebody asked or not.
-    Come(Box<Option<Asked>>),
+    /// The network moves to software, as somebody asked or not.
+    Leave(Box<Option<Asked>>),
 }
 
 impl Node {
@@ -80,7 +83,12 @@ impl Node {
             return entry.on_nic; // as it is, until it is clear
         };
         let seat = self.card.as_ref().and_then(|card| card.seats.get(&have.program.vid));
-        if seat.is_some_and(|seat| seat.stage != Stage::Software) || have.network.spec.select != Select::Mac {
+        match seat.map(|seat| seat.stage) {
+            Some(Stage::Card) => return false,
+            Some(Stage::Coming) => return entry.on_nic, // until it has come
+            Some(Stage::Software | Stage::Leaving) | None => {}
+        }
+        if have.network.spec.select != Select::Mac {
             return false;
         }
         let mut nics = have.program.ports.iter().filter_map(|port| self.nic_of(port.port)).peekable();
@@ -124,30 +132,37 @@ impl Node {
         if to_nic && let (Some(card), Some(broken)) = (&self.card, &broken) {
             let (sender, broken) = (self.sender.clone(), Arc::clone(broken));
             card.live.tell(move |runner| {
+                let received = runner.counts(vid).map(|counts| counts.outcomes.received());
                 let done = move |ns: Option<u64>| {
-                    let _ = sender.send(Message::Card(CardNews::Drained(vid, broken, ns)));
+                    let _ = sender.send(Message::Card(CardNews::Drained(vid, broken, ns, received)));
                 };
                 runner.drained(vid, Box::new(done));
             });
         }
-        let before = self.by_old_way(vid, to_nic);
-        let (began, overlap, then) = (Instant::now(), None, Then::Nothing);
-        Some(Turn { vid, broken, began, addresses, before, to_nic, overlap, then })
+        let by_nic = self.by_nic(vid);
+        let (began, overlap, by_card, then) = (Instant::now(), None, None, Then::Nothing);
+        Some(Turn { vid, broken, began, addresses, by_nic, to_nic, overlap, by_card, then })
     }
 
-    /// Frames that came to a network in software so far by the wire that is not its own now.
-    fn by_old_way(&self, vid: Vid, to_nic: bool) -> u64 {
-        let Some(totals) = self.live.totals(vid) else { return 0 };
-        if to_nic { totals.received_packets().saturating_sub(totals.nic_packets) } else { totals.nic_packets }
+    /// Frames that NICs have brought a network so far.
+    fn by_nic(&self, vid: Vid) -> u64 {
+        self.live.totals(vid).map_or(0, |totals| totals.nic_packets)
     }
 
-    /// What a network sent the old way has left the card.
-    pub(super) fn drained(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>, ns: Option<u64>) {
+    /// What the card had of a network has left it.
+    pub(super) fn drained(
+        &mut self,
+        vid: Vid,
+        broken: &Arc<OnceLock<String>>,
+        ns: Option<u64>,
+        received: Option<u64>,
+    ) {
         let is_meant = |turn: &&mut Turn| {
             turn.vid == vid && turn.broken.as_ref().is_some_and(|other| Arc::ptr_eq(other, broken))
         };
         if let Some(turn) = self.turns.iter_mut().find(is_meant) {
             turn.overlap = ns.map(Duration::from_nanos);
+            turn.by_card = received;
         }
     }
 
@@ -166,7 +181,8 @@ impl Node {
                 // Once more, for those whose frame was lost.
                 self.live.announce(turn.vid);
             }
-            let late = self.by_old_way(turn.vid, turn.to_nic).saturating_sub(turn.before);
+            // Of the card's, its thread tells the rest.
+            let late = if turn.to_nic { 0 } else { self.by_nic(turn.vid).saturating_sub(turn.by_nic) };
             let steering = MigrationSteering {
                 addresses: turn.addresses as u64,
                 watched_us: micros(turn.began.elapsed()),
@@ -176,7 +192,10 @@ impl Node {
             match turn.then {
                 Then::Nothing => {}
                 Then::Answer(arrived) => self.answer(turn.vid, *arrived, Some(steering)),
-                Then::Come(asked) => self.come_on(turn.vid, turn.broken, *asked, Some(steering)),
+                Then::Leave(asked) => {
+                    let asked = asked.map(|asked| asked.steered(steering, turn.by_card));
+                    self.leave_on(turn.vid, turn.broken, asked);
+                }
             }
         }
     }

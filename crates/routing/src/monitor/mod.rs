@@ -107,6 +107,15 @@ impl Monitor {
         Ok(Self { commands: Some(commands), wake, sessions: 0 })
     }
 
+    /// One that listens to nothing and has no thread: what networks' kernels say is told otherwise.
+    ///
+    /// # Errors
+    /// When the system has no file left.
+    pub fn deaf() -> Result<Self, MonitorError> {
+        let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
+        Ok(Self { commands: None, wake, sessions: 0 })
+    }
+
     /// Starts the thread with a channel that holds this many batches.
     ///
     /// # Errors

@@ -10,15 +10,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime};
 
 use hue_demux::{PortId, Target};
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Pool, Port, PortError, Region};
 use hue_substrate::SubstrateError;
+use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
 use hue_substrate::wake::{Poller, Wake, hurry, pin};
 use hue_tables::{Account, Change, Vid};
@@ -26,6 +26,7 @@ use hue_wire::Mac;
 
 use super::beside::Beside;
 use super::block::Block;
+use super::by_hand;
 use super::capture::{CaptureFilter, CaptureStream, capture};
 use super::classes::{self, Classes};
 use super::config::{LiveConfig, LiveError, WORKERS_MAX};
@@ -51,7 +52,7 @@ pub struct PortEvent {
 /// it stops it.
 pub struct Live {
     pub(super) model: Soft,
-    workers: Vec<Handle>,
+    pub(super) workers: Vec<Handle>,
     pub(super) networks: BTreeMap<Vid, NetworkControl>,
     pub(super) settings: BTreeMap<Vid, Settings>,
     ports: BTreeMap<PortId, PortControl>,
@@ -61,16 +62,18 @@ pub struct Live {
     nics: Vec<(PortId, PortId)>,
     /// Networks whose neighbours send there.
     pub(super) on_nic: BTreeSet<Vid>,
-    events: Option<Receiver<PortEvent>>,
+    pub(super) events: Option<Receiver<PortEvent>>,
 }
 
 /// A worker as control has it.
-struct Handle {
+pub(super) struct Handle {
     /// `None` once it is to stop.
     jobs: Option<Sender<Job>>,
     wake: Arc<Wake>,
     region: Region,
     thread: Option<JoinHandle<()>>,
+    /// The worker itself, when it has no thread.
+    pub(super) own: Option<Mutex<Worker>>,
 }
 
 /// Where a network lives.
@@ -111,6 +114,11 @@ impl Live {
     /// # Errors
     /// `Workers`, `Start`, `Table`.
     pub fn start(config: LiveConfig) -> Result<Self, LiveError> {
+        Self::begin(config, &Clock::host(), true)
+    }
+
+    /// The same, with threads or without ([`Live::by_hand`]).
+    pub(super) fn begin(config: LiveConfig, clock: &Clock, threads: bool) -> Result<Self, LiveError> {
         let count = match config.workers {
             0 => (std::thread::available_parallelism().map_or(1, usize::from) / 2).clamp(1, 4),
             count => count,
@@ -136,7 +144,6 @@ impl Live {
         let wakes = (0..count)
             .map(|worker| Wake::new().map(Arc::new).map_err(|error| start_error(worker, &error)))
             .collect::<Result<Vec<_>, _>>()?;
-        let epoch = (Instant::now(), SystemTime::now());
         for (index, peers) in peers(&wakes).into_iter().enumerate() {
             let wake = wakes[index].clone();
             let block = Arc::new(Block::new(WORKER_WORDS));
@@ -156,8 +163,13 @@ impl Live {
                 failures: failures.clone(),
                 block,
                 registry: live.totals.clone(),
-                epoch,
+                clock: clock.clone(),
             };
+            if !threads {
+                let own = Some(Mutex::new(Worker::new(parts)));
+                live.workers.push(Handle { jobs: Some(jobs), wake, region, thread: None, own });
+                continue;
+            }
             let thread = std::thread::Builder::new()
                 .name(format!("hue-worker-{index}"))
                 .spawn(move || {
@@ -165,7 +177,7 @@ impl Live {
                     Worker::new(parts).run();
                 })
                 .map_err(|error| start_error(index, &error))?;
-            live.workers.push(Handle { jobs: Some(jobs), wake, region, thread: Some(thread) });
+            live.workers.push(Handle { jobs: Some(jobs), wake, region, thread: Some(thread), own: None });
             if config.pin {
                 live.ask(index, move |_| pin(index))?.map_err(|error| start_error(index, &error))?;
             }
@@ -196,6 +208,9 @@ impl Live {
         });
         handle.jobs.as_ref().ok_or_else(ended)?.send(job).map_err(|_| ended())?;
         handle.wake.notify();
+        if let Some(own) = &handle.own {
+            by_hand::lock(own).work_off_jobs();
+        }
         wait.recv().map_err(|_| ended())
     }
 

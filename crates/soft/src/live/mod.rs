@@ -7,6 +7,7 @@
 
 mod beside;
 mod block;
+mod by_hand;
 mod capture;
 mod classes;
 mod config;
@@ -23,3 +24,4 @@ pub use classes::Classes;
 pub use config::{LiveConfig, LiveError, WORKERS_MAX};
 pub use control::{Live, PortEvent};
 pub use totals::{NetworkTotals, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals};
+pub use worker::Inside;

@@ -11,6 +11,7 @@
 mod arrive;
 mod change;
 mod depart;
+mod inside;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -19,15 +20,17 @@ mod watch;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use hue_demux::PortId;
 use hue_ports::{Packet, Pool, Port, PortError};
+use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::{Reader, Vid};
 
 pub(crate) use self::change::Installation;
+pub use self::inside::Inside;
 use self::watch::Watch;
 use super::block::Block;
 use super::control::PortEvent;
@@ -78,7 +81,7 @@ pub(crate) struct Parts {
     pub failures: Sender<PortEvent>,
     pub block: Arc<Block>,
     pub registry: TotalsReader,
-    pub epoch: (Instant, SystemTime),
+    pub clock: Clock,
 }
 
 /// A port at its home.
@@ -116,18 +119,6 @@ struct Batch {
     packets: Vec<Packet>,
     frames: Vec<Frame>,
     claims: Vec<Claimed>,
-}
-
-/// Time as frames carry it.
-struct Clock {
-    start: Instant,
-    epoch_ns: u64,
-}
-
-impl Clock {
-    fn now(&self) -> u64 {
-        self.epoch_ns.saturating_add(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
 }
 
 /// See the head of this file.
@@ -175,16 +166,14 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub fn new(parts: Parts) -> Self {
-        let Parts { index, pool, reader, jobs, wake, poller, peers, failures, block, registry, epoch } =
+        let Parts { index, pool, reader, jobs, wake, poller, peers, failures, block, registry, clock } =
             parts;
-        let since_epoch = epoch.1.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let epoch_ns = u64::try_from(since_epoch.as_nanos()).unwrap_or_default();
         Self {
             index,
             engine: Engine::new(reader),
             pool,
-            clock: Clock { start: epoch.0, epoch_ns },
-            now_ns: epoch_ns,
+            now_ns: clock.now_ns(),
+            clock,
             steering: Arc::new(Steering::empty()),
             networks: Vec::new(),
             schedule: VecDeque::new(),
@@ -233,7 +222,7 @@ impl Worker {
     }
 
     /// Does what control wants; `false` when it wants nothing any more.
-    fn work_off_jobs(&mut self) -> bool {
+    pub(super) fn work_off_jobs(&mut self) -> bool {
         loop {
             match self.jobs.try_recv() {
                 Ok(job) => job(self),
@@ -245,7 +234,7 @@ impl Worker {
 
     /// One round; whether there was anything to do.
     pub fn round(&mut self) -> bool {
-        self.now_ns = self.clock.now();
+        self.now_ns = self.clock.now_ns();
         if self.now_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
             self.poller.look();
             self.take_tokens();

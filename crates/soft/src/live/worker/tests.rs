@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::time::{Instant, SystemTime};
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::{Adjacency, Kind, Loss, Rate, RateLimit, ipv4::Outcome};
@@ -17,6 +16,7 @@ use super::super::steering::Steering;
 use super::super::totals::{Ledger, PORT_WORDS, TotalsReader, WORKER_WORDS};
 use super::{Installation, Job, Parts, Worker};
 use crate::engine::{BATCH_MAX, Soft};
+use hue_substrate::clock::Clock;
 use hue_substrate::wake::{Poller, Wake};
 
 const P0: PortId = PortId::new(0);
@@ -101,7 +101,7 @@ impl Solo {
             failures: channel().0,
             block,
             registry: registry.clone(),
-            epoch: (Instant::now(), SystemTime::now()),
+            clock: Clock::host(),
         });
         let mut wires = Vec::new();
         for id in [P0, P1] {

@@ -1,0 +1,67 @@
+//! A running card without a thread: whoever has it says when it has its round. For simulations.
+//!
+//! Flow: hand → [`LiveCard::round`] → a job and one round of the card, in the caller's thread, at the time of the clock that
+//! it was begun with. Everything else is the same code.
+
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hue_substrate::clock::Clock;
+use hue_substrate::handover::Peer;
+use hue_substrate::wake::Wake;
+
+use super::{CardEvent, Job, LiveCard, Runner};
+use crate::card::Card;
+use crate::error::CardError;
+use crate::twin::Twin;
+
+/// What the thread would have; nothing once the card has failed.
+pub(super) type Own = Mutex<Option<Running>>;
+
+pub(super) struct Running {
+    runner: Runner,
+    jobs: Receiver<Job>,
+    events: Box<dyn Fn(CardEvent) + Send>,
+}
+
+impl LiveCard {
+    /// As [`LiveCard::start`], but the card does nothing until it gets its round, and sees the time of `clock`.
+    ///
+    /// # Errors
+    /// As [`LiveCard::start`].
+    pub fn by_hand(
+        card: Card<Twin>,
+        wake: Arc<Wake>,
+        peers: Vec<Peer>,
+        memory: (u32, u32),
+        clock: Clock,
+        events: impl Fn(CardEvent) + Send + 'static,
+    ) -> Result<Self, CardError> {
+        let (mut live, runner, jobs) = Self::make(card, wake, peers, memory, clock)?;
+        live.own = Some(Mutex::new(Some(Running { runner, jobs, events: Box::new(events) })));
+        Ok(live)
+    }
+
+    /// Gives the card a job, if there is one, and a round: whether it had anything to do. One with a thread has its own.
+    pub fn round(&self) -> bool {
+        let Some(own) = &self.own else { return false };
+        let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Running { runner, jobs, events }) = own.as_mut() else { return false };
+        match runner.turn(jobs, events) {
+            Ok(worked) => worked.unwrap_or_default(),
+            Err(reason) => {
+                runner.end();
+                if let Some(Running { events, .. }) = own.take() {
+                    events(CardEvent::Failed(reason));
+                }
+                true
+            }
+        }
+    }
+
+    /// Does something with the card between two rounds, out of turn; `None` when it has failed, or has a thread.
+    pub fn look<T>(&self, look: impl FnOnce(&mut Runner) -> T) -> Option<T> {
+        let mut own = self.own.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        own.as_mut().map(|running| look(&mut running.runner))
+    }
+}

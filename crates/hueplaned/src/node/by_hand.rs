@@ -1,0 +1,424 @@
+//! The node without threads, namespaces and sockets: one hand steps all of it, for simulations of whole histories.
+//!
+//! Flow: hand → **[`ByHand`]** → the node's messages, jobs and pieces of tables; rounds of workers and of the card, one at a
+//! time, in the caller's thread. The node, the workers, the card's thread and the card's logic are those of the daemon.
+//! What is not: the operating system. Ports are queues in memory, a namespace is what its document says of it (the kernel
+//! is `kernel`), TAPs are queues, nothing is stored on a disk.
+//! Invariants: time is what the hand says, but for what fails and is tried again, which happens when the hand says so;
+//! changes wait for each other as the daemon's do.
+
+mod kernel;
+mod look;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use hue_card::Images;
+use hue_host::control::{Config, Owner};
+use hue_host::links::LinkEvent;
+use hue_host::netlink::Link;
+use hue_ports::{MemoryHandle, MemoryPort, Opened, PortError};
+use hue_routing::{Event, Monitor};
+use hue_soft::{Live, LiveConfig};
+use hue_substrate::clock::{Clock, Hand};
+use tokio::sync::{oneshot, watch};
+
+pub use self::look::{CardLook, Look, NetworkLook, Seated};
+use super::change::{self, Prepared};
+use super::core::{Inbox, Message, Node};
+use super::drive::Drive;
+use super::events::EventLog;
+use super::jobs::{Done, Job, Jobs, OpenPort};
+use super::plan::Planning;
+use super::{Shared, moves};
+use crate::api::{
+    ApplyRequest, ImageLoaded, MigrateRequest, Migration, NetworkState, Problem, ProblemKind, SourceText,
+    SubstrateName, Timestamp,
+};
+use crate::error::DaemonError;
+use crate::store::{Desired, Store};
+
+/// Frames that a port's queues hold, each way.
+const ROOM_FRAMES: usize = 256;
+/// What fails is tried again after less than this.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// What somebody asked for and waits for.
+struct Pending<T> {
+    name: String,
+    to: Option<SubstrateName>,
+    answer: oneshot::Receiver<Result<T, Problem>>,
+}
+
+/// What came of something that was asked for.
+#[derive(Debug)]
+pub enum Answer {
+    /// Of a move of this network.
+    Moved(String, Box<Result<Migration, Problem>>),
+    /// Of loading this image.
+    Loaded(String, Result<ImageLoaded, Problem>),
+}
+
+/// See the head of this file.
+pub struct ByHand {
+    node: Node,
+    inbox: Inbox,
+    jobs: Receiver<Job>,
+    time: Hand,
+    /// By interface.
+    wires: BTreeMap<String, MemoryHandle>,
+    /// By network, in the order of virtual ports.
+    taps: BTreeMap<String, Vec<MemoryHandle>>,
+    /// What is in namespaces.
+    kernels: BTreeMap<String, Config>,
+    /// Networks whose kernel has something to tell.
+    telling: VecDeque<String>,
+    moving: Option<Pending<Migration>>,
+    loading: Option<Pending<ImageLoaded>>,
+}
+
+impl ByHand {
+    /// A node of nothing, with interfaces of these names. `workers` of the configuration is how many there are.
+    ///
+    /// # Errors
+    /// When there is no memory or no descriptor left.
+    pub fn start(config: LiveConfig, images: Images, interfaces: &[&str]) -> Result<Self, DaemonError> {
+        let (clock, time) = Clock::by_hand(1_000_000_000);
+        let live = Live::by_hand(config, &clock)?;
+        let (sender, messages) = mpsc::channel();
+        let (job_sender, jobs) = mpsc::channel();
+        let shared = Arc::new(Shared {
+            sender,
+            view: RwLock::default(),
+            desired: RwLock::default(),
+            totals: live.totals_reader(),
+            events: EventLog::default(),
+            store: Mutex::new(Store::nowhere()),
+            change: tokio::sync::Mutex::default(),
+            down: watch::channel(None).0,
+            owner: Owner::new("by-hand"),
+            started: Timestamp::now(),
+            workers: live.workers(),
+            planning: Planning::default(),
+        });
+        let around = (Monitor::deaf()?, Jobs::to(job_sender));
+        let mut node = Node::new(shared, live, images, around, config, Drive::Hand(clock));
+        let link = |(index, name): (u32, &&str)| {
+            let mac = None;
+            let (name, mtu) = ((*name).to_owned(), 1500);
+            LinkEvent::Present(Link { index, name, mac, mtu, up: true, carrier: true, ..Link::default() })
+        };
+        node.links_changed((2..).zip(interfaces).map(link).collect());
+        node.started();
+        let (_, batches) = mpsc::channel();
+        Ok(Self {
+            node,
+            inbox: Inbox { messages, batches, woken: Arc::new(AtomicBool::new(false)) },
+            jobs,
+            time,
+            wires: BTreeMap::new(),
+            taps: BTreeMap::new(),
+            kernels: BTreeMap::new(),
+            telling: VecDeque::new(),
+            moving: None,
+            loading: None,
+        })
+    }
+
+    /// The hand of the clock.
+    #[must_use]
+    pub fn time(&self) -> &Hand {
+        &self.time
+    }
+
+    /// Whether a change is under way that others wait for.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.moving.is_some() || self.loading.is_some()
+    }
+
+    /// Brings documents into force; with `prune` they are all there is.
+    ///
+    /// # Errors
+    /// As the API; `conflict` while a change is under way.
+    pub fn apply(&mut self, text: &str, prune: bool) -> Result<(), Problem> {
+        let source = SourceText { name: "documents".to_owned(), text: text.to_owned() };
+        let request = ApplyRequest { sources: vec![source], prune, ..ApplyRequest::default() };
+        self.change(|now, owner| change::prepare(now, &request, owner))
+    }
+
+    /// Deletes a network.
+    ///
+    /// # Errors
+    /// As the API; `conflict` while a change is under way.
+    pub fn delete(&mut self, name: &str) -> Result<(), Problem> {
+        self.change(|now, owner| change::prepare_delete(now, name, owner))
+    }
+
+    fn change(
+        &mut self,
+        prepare: impl FnOnce(&Desired, &Owner) -> Result<Prepared, Problem>,
+    ) -> Result<(), Problem> {
+        self.turn_to_change()?;
+        let prepared = prepare(&self.node.shared.desired(), &self.node.shared.owner)?;
+        self.node.shared.set_desired(Arc::clone(&prepared.desired));
+        // Nobody waits for it.
+        drop(self.node.reconcile(prepared));
+        Ok(())
+    }
+
+    fn turn_to_change(&self) -> Result<(), Problem> {
+        let detail = "another change is under way";
+        if self.is_busy() { Err(Problem::new(ProblemKind::Conflict, detail)) } else { Ok(()) }
+    }
+
+    /// Begins to move a network.
+    ///
+    /// # Errors
+    /// As the API.
+    pub fn migrate(&mut self, name: &str, request: &MigrateRequest) -> Result<(), Problem> {
+        self.turn_to_change()?;
+        let answer = self.node.migrate(name, request)?;
+        self.moving = Some(Pending { name: name.to_owned(), to: Some(request.to), answer });
+        Ok(())
+    }
+
+    /// Begins to load an image.
+    ///
+    /// # Errors
+    /// As the API.
+    pub fn load_image(&mut self, name: &str) -> Result<(), Problem> {
+        self.turn_to_change()?;
+        let answer = self.node.load_image(name, Duration::ZERO)?;
+        self.loading = Some(Pending { name: name.to_owned(), to: None, answer });
+        Ok(())
+    }
+
+    /// What was asked for, once it has come to its end. It is in the documents then.
+    pub fn answer(&mut self) -> Option<Answer> {
+        if let Some(Pending { name, to, answer }) = &mut self.moving {
+            let result = taken(answer)?;
+            let (name, to) = (std::mem::take(name), *to);
+            self.moving = None;
+            if let (Ok(_), Some(to)) = (&result, to) {
+                let now = self.node.shared.desired();
+                self.keep(change::placed(&now, &name, moves::placement(to)));
+            }
+            return Some(Answer::Moved(name, Box::new(result)));
+        }
+        let Pending { name, answer, .. } = self.loading.as_mut()?;
+        let result = taken(answer)?;
+        let name = std::mem::take(name);
+        self.loading = None;
+        if result.is_ok() {
+            self.keep(change::with_image(&self.node.shared.desired(), &name));
+        }
+        Some(Answer::Loaded(name, result))
+    }
+
+    fn keep(&mut self, desired: Option<Desired>) {
+        if let Some(desired) = desired.map(Arc::new) {
+            self.node.shared.set_desired(Arc::clone(&desired));
+            self.node.desired = desired;
+        }
+    }
+
+    /// The node takes a message and applies a piece of a table; whether there was any.
+    pub fn step_node(&mut self) -> bool {
+        let message = self.inbox.messages.try_recv().ok();
+        let any = message.is_some();
+        if let Some(message) = message {
+            self.node.handle(message, &self.inbox);
+        }
+        let more = self.node.routing(&self.inbox);
+        self.attach_taps();
+        if self.node.changed {
+            self.node.publish();
+        }
+        any || more
+    }
+
+    /// The operating system does a job; whether there was one.
+    pub fn step_job(&mut self) -> bool {
+        let Ok(job) = self.jobs.try_recv() else { return false };
+        let done = match job {
+            Job::Setup(name, setup) => {
+                self.kernels.insert(name.clone(), setup.config);
+                self.telling.push_back(name.clone());
+                Done::Setup(name, Ok(None))
+            }
+            Job::Delete(name) => {
+                self.taps.remove(&name);
+                Done::Delete(name.clone(), Ok(self.kernels.remove(&name).is_some()))
+            }
+            Job::Open(opening) => {
+                let index = self.node.links.get(&opening.interface).map(|link| link.index);
+                let opened = MemoryPort::pair(&opening.interface, ROOM_FRAMES).map(|(port, handle)| {
+                    self.wires.insert(opening.interface.clone(), handle);
+                    let opened = Opened { port: Box::new(port), note: None };
+                    OpenPort { opened, index: index.unwrap_or_default(), region: opening.region.clone() }
+                });
+                Done::Open(opening.tag, opened.map_err(|error: PortError| error.to_string()))
+            }
+            Job::Close(interface, port) => {
+                drop(port);
+                Done::Close(interface)
+            }
+        };
+        // The node listens as long as this has it.
+        let _ = self.node.sender.send(Message::Done(done));
+        true
+    }
+
+    /// The kernel of a namespace tells all it has; whether one had to.
+    pub fn step_kernel(&mut self) -> bool {
+        let Some(name) = self.telling.pop_front() else { return false };
+        if let Some(config) = self.kernels.get(&name) {
+            let events = kernel::snapshot(config);
+            if !self.feed(&name, events) {
+                // Nobody listens yet.
+                self.telling.push_back(name);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A routing daemon of a network has a route, or has none any more; whether somebody listens.
+    pub fn route(
+        &mut self,
+        name: &str,
+        prefix: hue_tables::Prefix4,
+        via: Option<std::net::Ipv4Addr>,
+    ) -> bool {
+        let Some(config) = self.kernels.get(name) else { return false };
+        let Some(event) = kernel::route_change(config, prefix, via) else { return false };
+        self.feed(name, vec![event])
+    }
+
+    fn feed(&mut self, name: &str, events: Vec<Event>) -> bool {
+        let Some(entry) = self.node.networks.get_mut(name) else { return true };
+        let Some(have) = &entry.have else { return entry.want.is_none() };
+        let vid = have.program.vid;
+        entry.rib.apply_all(events);
+        self.node.fall_behind(vid);
+        true
+    }
+
+    /// The card has its round; whether it had anything to do.
+    pub fn step_card(&mut self) -> bool {
+        self.node.card.as_ref().is_some_and(|card| card.live.round())
+    }
+
+    /// A worker has its round; whether it had anything to do.
+    pub fn step_worker(&mut self, worker: usize) -> bool {
+        let worked = self.node.live.round(worker);
+        if worked {
+            self.forward_failures();
+        }
+        worked
+    }
+
+    /// What workers say of ports is a message, as the daemon's thread for it makes one.
+    fn forward_failures(&mut self) {
+        while let Some(event) = self.node.live.take_port_event() {
+            let _ = self.node.sender.send(Message::Port(event));
+        }
+    }
+
+    /// All that failed has waited for long enough.
+    pub fn retry(&mut self) {
+        self.node.tend(Instant::now() + PATIENCE);
+    }
+
+    /// Networks whose namespaces are ready get their TAPs.
+    fn attach_taps(&mut self) {
+        let Self { node, taps, .. } = self;
+        let Node { networks, live, .. } = node;
+        for (name, entry) in networks {
+            let Some(have) = entry.have.clone().filter(|_| !entry.taps && !entry.is_busy()) else { continue };
+            entry.taps = true;
+            let handles = taps.entry(name.clone()).or_default();
+            handles.clear();
+            for (port, vport) in have.program.ports.iter().zip(0u16..) {
+                let Ok((tap, handle)) = MemoryPort::pair(&port.name, ROOM_FRAMES) else { continue };
+                // A worker that has ended has none.
+                let _ = live.add_tap(have.program.vid, vport, Box::new(tap));
+                handles.push(handle);
+            }
+        }
+    }
+
+    /// Puts a frame onto the wire of an interface; `false` when nobody listens there, or there is no room.
+    #[must_use]
+    pub fn send(&self, interface: &str, frame: &[u8]) -> bool {
+        self.wires.get(interface).is_some_and(|wire| wire.feed(frame))
+    }
+
+    /// The oldest frame that left by an interface and was not taken yet.
+    #[must_use]
+    pub fn receive(&self, interface: &str) -> Option<Vec<u8>> {
+        self.wires.get(interface)?.take()
+    }
+
+    /// The oldest frame that a network's control plane got on a virtual port and that was not taken yet.
+    #[must_use]
+    pub fn receive_control(&self, network: &str, vport: usize) -> Option<Vec<u8>> {
+        self.taps.get(network)?.get(vport)?.take()
+    }
+
+    /// A network's control plane sends a frame on a virtual port; `false` when it cannot.
+    #[must_use]
+    pub fn send_control(&self, network: &str, vport: usize, frame: &[u8]) -> bool {
+        self.taps.get(network).and_then(|taps| taps.get(vport)).is_some_and(|tap| tap.feed(frame))
+    }
+
+    /// Breaks the wire of an interface: every call on its port fails from now on, until it is opened anew.
+    pub fn cut(&self, interface: &str) {
+        if let Some(wire) = self.wires.get(interface) {
+            wire.fail(Some(nix::errno::Errno::ENODEV as i32));
+        }
+    }
+
+    /// Whether there is a card that works.
+    #[must_use]
+    pub fn has_card(&self) -> bool {
+        self.node.card.is_some()
+    }
+
+    /// Whether frames are inside the card.
+    #[must_use]
+    pub fn has_frames_on_card(&self) -> bool {
+        let idle =
+            self.node.card.as_ref().and_then(|card| card.live.look(|runner| runner.card().twin().idle()));
+        idle == Some(false)
+    }
+
+    /// Whether control has a network on the card.
+    #[must_use]
+    pub fn is_on_card(&self, network: &str) -> bool {
+        self.node.networks.get(network).is_some_and(|entry| entry.on_card)
+    }
+
+    /// Whether a network is set up and takes frames.
+    #[must_use]
+    pub fn runs(&self, network: &str) -> bool {
+        self.node.networks.get(network).is_some_and(|entry| {
+            entry.state == NetworkState::Running && entry.have.is_some() && entry.have == entry.want
+        })
+    }
+}
+
+/// The answer, if it is there; who was to answer may have gone.
+fn taken<T>(answer: &mut oneshot::Receiver<Result<T, Problem>>) -> Option<Result<T, Problem>> {
+    match answer.try_recv() {
+        Ok(result) => Some(result),
+        Err(oneshot::error::TryRecvError::Empty) => None,
+        Err(oneshot::error::TryRecvError::Closed) => {
+            Some(Err(Problem::new(ProblemKind::Internal, "the card failed while the network moved")))
+        }
+    }
+}

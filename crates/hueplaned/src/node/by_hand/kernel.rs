@@ -1,0 +1,103 @@
+//! What the kernel of a network's namespace would tell, by what the document says of it.
+//!
+//! Flow: configuration → **events** → routing information base. The routes that a kernel makes for addresses are here; its
+//! own opinions (broadcasts, what goes with a link) are not.
+
+use std::net::Ipv4Addr;
+
+use hue_host::control::{Config, StaticTarget};
+use hue_host::netlink::{Address, Link, Neighbour, NextHop, Route, RouteKind, Scope, neighbour_state};
+use hue_routing::{Change, Event};
+use hue_tables::Prefix4;
+
+const LOCAL: u32 = 255;
+const MAIN: u32 = 254;
+/// Metric of what a routing daemon has: what documents say wins.
+const DAEMON_METRIC: u32 = 20;
+
+fn index(port: usize) -> u32 {
+    port as u32 + 2 // below PORTS_MAX
+}
+
+/// All of it, from beginning to end.
+pub fn snapshot(config: &Config) -> Vec<Event> {
+    let mut events = vec![Event::Begin];
+    for (port, at) in config.ports.iter().zip(0..) {
+        let link = Link {
+            index: index(at),
+            name: port.interface.clone(),
+            mac: Some(port.mac),
+            mtu: u32::from(port.mtu_bytes),
+            up: true,
+            carrier: true,
+            ..Link::default()
+        };
+        events.push(Event::Link(Change::Listed, Box::new(link)));
+    }
+    for (port, at) in config.ports.iter().zip(0..) {
+        for (address, len) in port.addresses.iter().copied() {
+            let link = index(at);
+            let (peer, broadcast, protocol) = (address, None, 0);
+            let told = Address { link, address, len, peer, broadcast, protocol };
+            events.push(Event::Address(Change::Listed, told));
+            let own = Prefix4::containing(address.to_bits(), 32);
+            let local = Route {
+                kind: RouteKind::Local,
+                table: LOCAL,
+                scope: Scope::Host,
+                ..route(own, link, None, 0)
+            };
+            events.push(Event::Route(Change::Listed, local));
+            let on_link = Prefix4::containing(address.to_bits(), len);
+            let connected = Route { scope: Scope::Link, ..route(on_link, link, None, 0) };
+            events.push(Event::Route(Change::Listed, connected));
+        }
+    }
+    for known in &config.routes {
+        let way = match known.target {
+            StaticTarget::Port(port) => Some((index(port), None)),
+            StaticTarget::Via(via) => link_of(config, via).map(|link| (link, Some(via))),
+        };
+        if let Some((link, via)) = way {
+            events.push(Event::Route(Change::Listed, route(known.prefix, link, via, 0)));
+        }
+    }
+    for (port, address, mac) in config.neighbours.iter().copied() {
+        let (link, state) = (index(port), neighbour_state::PERMANENT);
+        let told = Neighbour { link, address, mac: Some(mac), state, flags: 0, protocol: 0 };
+        events.push(Event::Neighbour(Change::Listed, told));
+    }
+    events.push(Event::End);
+    events
+}
+
+/// A routing daemon's route by a router, or that it has none any more. Nothing when the router is on no link.
+pub fn route_change(config: &Config, prefix: Prefix4, via: Option<Ipv4Addr>) -> Option<Event> {
+    Some(match via {
+        Some(via) => {
+            Event::Route(Change::Replaced, route(prefix, link_of(config, via)?, Some(via), DAEMON_METRIC))
+        }
+        None => Event::Route(Change::Gone, route(prefix, index(0), None, DAEMON_METRIC)),
+    })
+}
+
+fn link_of(config: &Config, address: Ipv4Addr) -> Option<u32> {
+    let on = |(own, len): &(Ipv4Addr, u8)| {
+        Prefix4::containing(own.to_bits(), *len) == Prefix4::containing(address.to_bits(), *len)
+    };
+    config.ports.iter().position(|port| port.addresses.iter().any(on)).map(index)
+}
+
+fn route(prefix: Prefix4, link: u32, via: Option<Ipv4Addr>, metric: u32) -> Route {
+    Route {
+        prefix,
+        table: MAIN,
+        tos: 0,
+        metric,
+        protocol: 0,
+        scope: Scope::Universe,
+        kind: RouteKind::Unicast,
+        hops: vec![NextHop { link, via, weight: 1, dead: false, onlink: false }],
+        cloned: false,
+    }
+}

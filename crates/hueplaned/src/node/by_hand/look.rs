@@ -1,0 +1,242 @@
+//! What is inside a node that is driven by hand: what everybody believes, side by side, for checkers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hue_card::Runner;
+use hue_card::generated::{self as regs, NetworkRow};
+use hue_planes::Adjacency;
+use hue_soft::NetworkTotals;
+use hue_substrate::Program;
+use hue_tables::{NextHop, Prefix4, Vid};
+
+use super::super::card::{CardSide, Stage};
+use super::super::core::Node;
+use super::super::networks::Entry;
+use super::ByHand;
+use crate::api::NetworkState;
+
+/// Where control believes that a network is, of those that the card knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seated {
+    /// In software.
+    Software,
+    /// The same, and on its way to the card.
+    Coming,
+    /// On the card.
+    Card,
+    /// The same, and on its way to software.
+    Leaving,
+}
+
+/// A network.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NetworkLook {
+    /// Name.
+    pub name: String,
+    /// Id, once it is loaded.
+    pub vid: Option<Vid>,
+    /// It is what its document says.
+    pub as_wanted: bool,
+    /// How it is.
+    pub state: NetworkState,
+    /// What is not as it should be.
+    pub reason: Option<String>,
+    /// Where the API says that it is.
+    pub on_card: bool,
+    /// Why it is not on the card.
+    pub why_soft: Option<String>,
+    /// What its document says of its place.
+    pub placement: hue_intent::Placement,
+    /// Where the scheduler has it.
+    pub scheduled: Option<hue_control::schedule::Side>,
+    /// All of its ports are the card's.
+    pub fits_ports: bool,
+    /// Where control believes that it is, if the card knows it.
+    pub seated: Option<Seated>,
+    /// What the card's driver and its row say, if the driver knows it.
+    pub card: Option<OnCard>,
+    /// What software counted of it.
+    pub totals: Option<NetworkTotals>,
+}
+
+/// A network as the card has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OnCard {
+    /// The driver: software decides.
+    pub software: bool,
+    /// The row: it is this network's, and software decides.
+    pub row: Option<(u16, bool)>,
+    /// Routes on the card.
+    pub routes: usize,
+    /// The card's table is what the namespace says.
+    pub same_table: bool,
+}
+
+/// The card.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CardLook {
+    /// Its image.
+    pub image: String,
+    /// What its thread has inside; nothing when it has failed.
+    pub inside: Option<hue_card::Inside>,
+    /// Networks that its driver knows.
+    pub networks: Vec<Vid>,
+    /// An index is lent for a move.
+    pub lent: bool,
+    /// Clocks that a hold of frames is to last.
+    pub hold_clocks: u32,
+    /// Networks that have frames in output queues, by index.
+    pub waits: u64,
+    /// Networks with a table that it can have at once.
+    pub planes: u32,
+}
+
+/// All of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Look {
+    /// In the order of names.
+    pub networks: Vec<NetworkLook>,
+    /// The card, if there is one.
+    pub card: Option<CardLook>,
+    /// Why there is none although one is desired.
+    pub card_problem: Option<String>,
+    /// By worker.
+    pub workers: Vec<hue_soft::Inside>,
+    /// Networks that software has.
+    pub in_software: usize,
+    /// An image is being loaded, or the scheduler is being asked.
+    pub unsettled: bool,
+    /// Ports that are not open.
+    pub closed: BTreeSet<String>,
+    /// Networks that the documents name.
+    pub desired: BTreeSet<String>,
+}
+
+impl ByHand {
+    /// Looks at everything. The card's clock goes on by what reading its registers takes, nothing else does.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        let node = &self.node;
+        let networks = node.networks.iter().map(|(name, entry)| network(node, name, entry)).collect();
+        let inside = |worker| node.live.inside(worker).ok();
+        Look {
+            networks,
+            card: node.card.as_ref().map(card),
+            card_problem: node.card_problem.clone(),
+            workers: (0..node.live.workers()).filter_map(inside).collect(),
+            in_software: hue_substrate::Substrate::capacity(&node.live).networks,
+            unsettled: node.loading.is_some() || node.asking.is_some(),
+            closed: node
+                .ports
+                .iter()
+                .filter(|(_, port)| !port.is_open())
+                .map(|(name, _)| name.clone())
+                .collect(),
+            desired: node.desired.intent.networks.iter().map(|one| one.name().to_owned()).collect(),
+        }
+    }
+
+    /// What happened, in words; the latest last.
+    #[must_use]
+    pub fn events(&self) -> Vec<String> {
+        let page = self.node.shared.events.since(0, usize::MAX);
+        page.events
+            .iter()
+            .map(|event| format!("{:?} {:?}{:?}: {}", event.kind, event.network, event.port, event.message))
+            .collect()
+    }
+}
+
+fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
+    let vid = entry.have.as_ref().map(|have| have.program.vid);
+    let seat = vid.zip(node.card.as_ref()).and_then(|(vid, card)| card.seats.get(&vid));
+    let seated = seat.map(|seat| match seat.stage {
+        Stage::Software => Seated::Software,
+        Stage::Coming => Seated::Coming,
+        Stage::Card => Seated::Card,
+        Stage::Leaving => Seated::Leaving,
+    });
+    let on_card = vid.zip(node.card.as_ref()).and_then(|(vid, card)| {
+        let table = table(card, entry);
+        card.live.look(|runner| on_card(runner, vid, &table)).flatten()
+    });
+    let fits = |card: &CardSide| {
+        let mut ports = entry.have.iter().flat_map(|have| &have.program.ports);
+        ports.all(|port| card.numbers.contains_key(&port.port))
+    };
+    NetworkLook {
+        name: name.to_owned(),
+        vid,
+        as_wanted: entry.want.is_some() && entry.have == entry.want,
+        state: entry.state,
+        reason: entry.reason.clone(),
+        on_card: entry.on_card,
+        why_soft: entry.why_soft.clone(),
+        placement: entry.have.as_ref().map(|have| have.network.spec.placement).unwrap_or_default(),
+        scheduled: node.scheduled.as_ref().and_then(|sides| sides.get(name)).map(|(side, _)| *side),
+        fits_ports: node.card.as_ref().is_some_and(fits),
+        seated,
+        card: on_card,
+        totals: vid.and_then(|vid| node.live.totals(vid)),
+    }
+}
+
+/// The table that the card should have.
+fn table(card: &CardSide, entry: &Entry) -> BTreeMap<Prefix4, Adjacency> {
+    let (hops, routes) = entry.rib.handed_out();
+    let hop = |hop: NextHop| {
+        let hop = hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
+        hop.on_port(card.number(hop.port()))
+    };
+    routes.into_iter().map(|(prefix, row)| (prefix, hop(row))).collect()
+}
+
+fn on_card(runner: &mut Runner, vid: Vid, table: &BTreeMap<Prefix4, Adjacency>) -> Option<OnCard> {
+    let software = runner.card().is_in_software(vid)?;
+    let net = runner.card().net(vid)?;
+    let has = |program: &Program| -> BTreeMap<Prefix4, Adjacency> {
+        let hop =
+            |hop: &NextHop| program.next_hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
+        program.routes.iter().map(|(prefix, row)| (*prefix, hop(row))).collect()
+    };
+    let has = runner.card().programs().find(|program| program.vid == vid).map(has)?;
+    let row = runner.card().device().read_row::<NetworkRow>(u32::from(net)).ok();
+    Some(OnCard {
+        software,
+        row: row.filter(|row| row.valid).map(|row| (row.vid, row.software)),
+        routes: has.len(),
+        same_table: has == *table,
+    })
+}
+
+fn card(card: &CardSide) -> CardLook {
+    let read = |runner: &mut Runner| {
+        let networks: Vec<Vid> = runner.card().programs().map(|program| program.vid).collect();
+        let device = runner.card().device();
+        let mut register = |address| device.read(address).unwrap_or(u32::MAX);
+        let hold_clocks = register(regs::OUT_HOLD) & regs::OUT_HOLD_CLOCKS;
+        let [low, high] = regs::OUT_WAITS.map(&mut register);
+        let waits = u64::from(low) | u64::from(high) << 32;
+        (networks, hold_clocks, waits, runner.card().is_lending(), runner.inside())
+    };
+    let seen = card.live.look(read);
+    let image = card.description().name.clone();
+    let planes = match card.description().layout {
+        hue_card::Layout::Tcam => card.description().planes,
+        hue_card::Layout::Dag36 => card.description().nets,
+    };
+    match seen {
+        None => CardLook {
+            image,
+            inside: None,
+            networks: Vec::new(),
+            lent: false,
+            hold_clocks: 0,
+            waits: 0,
+            planes,
+        },
+        Some((networks, hold_clocks, waits, lent, inside)) => {
+            CardLook { image, inside: Some(inside), networks, lent, hold_clocks, waits, planes }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Who drives the node and what it starts: threads of their own, or one hand that steps everything ([`super::by_hand`]).
+
+use std::io;
+use std::sync::Arc;
+
+use hue_card::{Card, CardError, CardEvent, LiveCard, Twin};
+use hue_substrate::clock::Clock;
+use hue_substrate::handover::Peer;
+use hue_substrate::wake::Wake;
+
+/// See the head of this file.
+#[derive(Clone)]
+pub enum Drive {
+    /// Each has a thread, as the daemon runs.
+    Threads,
+    /// Nothing has one; this is the time.
+    Hand(Clock),
+}
+
+impl Drive {
+    /// Has something done that takes its time: by a thread, or at once.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn aside(&self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        match self {
+            Self::Threads => std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop),
+            Self::Hand(_) => {
+                work();
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts a card.
+    ///
+    /// # Errors
+    /// As [`LiveCard::start`].
+    pub fn card(
+        &self,
+        card: Card<Twin>,
+        wake: Arc<Wake>,
+        peers: Vec<Peer>,
+        memory: (u32, u32),
+        events: impl Fn(CardEvent) + Send + 'static,
+    ) -> Result<LiveCard, CardError> {
+        match self {
+            Self::Threads => LiveCard::start(card, wake, peers, memory, events),
+            Self::Hand(clock) => LiveCard::by_hand(card, wake, peers, memory, clock.clone(), events),
+        }
+    }
+}

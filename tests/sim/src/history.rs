@@ -1,0 +1,584 @@
+//! A history: steps that a seed chooses, and what is looked at between them.
+//!
+//! Between two steps the node, its jobs, the kernels of namespaces, the workers and the card each get some of their turns,
+//! in an order that the seed chooses too, and frames arrive. Now and then, and at the end, the history waits until nothing
+//! moves any more, and then everything is to be as the documents want it.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use hue_card::Images;
+use hue_soft::LiveConfig;
+use hueplaned::api::{MigrateRequest, MigrationStep, SubstrateName};
+use hueplaned::node::by_hand::{Answer, ByHand};
+
+use crate::check;
+use crate::frame::{self, Tag, mac, neighbour_mac, tagged};
+use crate::images::IMAGES;
+use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, TTL};
+use crate::random::Random;
+use crate::world::{NETS, Net, PORTS, Place, World, name, number};
+
+/// Steps of a history, at most.
+const STEPS_MAX: usize = 30;
+/// Turns between two steps, at most.
+const TURNS_MAX: usize = 200;
+/// Frames of a network that are inside at once, at most: less than any queue holds.
+const INSIDE_MAX: usize = 48;
+/// Passes over everything after which nothing may move any more.
+const PASSES_MAX: usize = 4_000;
+/// Passes without work after which nothing moves: what control tells the card is done one a round and is no work.
+const IDLE_PASSES: usize = 60;
+/// Events of the node that a failure tells.
+const EVENTS_TOLD: usize = 8;
+const WORKERS: usize = 2;
+const US: u64 = 1_000;
+
+/// What a history came to.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Outcome {
+    /// Of all frames that left, where, when, and of all answers.
+    pub digest: u64,
+    /// Frames sent, and left.
+    pub frames: (u64, u64),
+    /// Moves that were asked for and arrived, and that did not.
+    pub moves: (u64, u64),
+    /// Images that were loaded.
+    pub images: u64,
+    /// Cards that failed or were taken away.
+    pub cards_failed: u64,
+    /// Times that everything was quiet and was looked at.
+    pub looks: u64,
+    /// What happened.
+    pub history: Vec<String>,
+}
+
+impl Outcome {
+    /// Takes what happened in another history into this one's numbers.
+    pub fn add(&mut self, other: &Self) {
+        let both = |one: (u64, u64), two: (u64, u64)| (one.0 + two.0, one.1 + two.1);
+        self.digest ^= other.digest;
+        self.frames = both(self.frames, other.frames);
+        self.moves = both(self.moves, other.moves);
+        self.images += other.images;
+        self.cards_failed += other.cards_failed;
+        self.looks += other.looks;
+    }
+}
+
+/// Why a history is wrong, and what happened in it.
+#[derive(Debug)]
+pub struct Failure {
+    /// The seed that replays it.
+    pub seed: u64,
+    /// What does not hold.
+    pub what: String,
+    /// What happened until then.
+    pub history: Vec<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.history.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
+        writeln!(f, "{}", self.what)?;
+        write!(f, "replay: HUE_SIM_SEED={} cargo test -p hue-sim --test histories -- --nocapture", self.seed)
+    }
+}
+
+/// Plays the history of a seed.
+///
+/// # Errors
+/// What does not hold, with the history.
+pub fn play(images: &Images, seed: u64) -> Result<Outcome, Box<Failure>> {
+    let mut log = Vec::new();
+    let played = catch_unwind(AssertUnwindSafe(|| Sim::start(images, seed, &mut log).and_then(Sim::play)));
+    let panicked = |panic: Box<dyn std::any::Any + Send>| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(format!("it panicked: {}", text.unwrap_or_default()))
+    };
+    match played.unwrap_or_else(panicked) {
+        Ok(outcome) => Ok(Outcome { history: log, ..outcome }),
+        Err(what) => Err(Box::new(Failure { seed, what, history: log })),
+    }
+}
+
+struct Sim<'l> {
+    node: ByHand,
+    random: Random,
+    world: World,
+    ledger: Ledger,
+    log: &'l mut Vec<String>,
+    /// Turns that a worker does not get.
+    stalled: [usize; WORKERS],
+    had_card: bool,
+    /// A network whose frames a move was asked to lose.
+    losing: Option<u8>,
+    outcome: Outcome,
+}
+
+impl<'l> Sim<'l> {
+    fn start(images: &Images, seed: u64, log: &'l mut Vec<String>) -> Result<Self, String> {
+        let mut random = Random::new(seed);
+        let config = LiveConfig { workers: WORKERS, slots: 8192, ..LiveConfig::default() };
+        let node = ByHand::start(config, images.clone(), &PORTS).map_err(|error| error.to_string())?;
+        let image = if random.chance(30) { IMAGES[1] } else { IMAGES[0] };
+        let mut world = World { image: Some(image), ..World::default() };
+        for net in 1..=2 + random.below(3) as u8 {
+            world.nets[usize::from(net) - 1] = Some(new_net(&mut random));
+        }
+        let mut sim = Self {
+            node,
+            random,
+            world,
+            ledger: Ledger::default(),
+            log,
+            stalled: [0; WORKERS],
+            had_card: false,
+            losing: None,
+            outcome: Outcome::default(),
+        };
+        sim.say(format!("begins with {:?}", sim.world));
+        Ok(sim)
+    }
+
+    fn play(mut self) -> Result<Outcome, String> {
+        self.run().map_err(|what| {
+            let events = self.node.events();
+            let latest = &events[events.len().saturating_sub(EVENTS_TOLD)..];
+            format!("{what}\nwhat the node told last:\n  {}", latest.join("\n  "))
+        })?;
+        self.outcome.frames = (self.ledger.sent, self.ledger.left);
+        Ok(self.outcome)
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        self.apply("first documents")?;
+        self.settle()?;
+        for _ in 0..6 + self.random.below(STEPS_MAX - 5) {
+            self.step()?;
+            for _ in 0..self.random.below(TURNS_MAX) {
+                self.turn()?;
+            }
+            check::always(&self.node.look())?;
+            if self.random.chance(12) {
+                self.settle()?;
+            }
+        }
+        self.settle()
+    }
+
+    fn say(&mut self, what: String) {
+        self.note(what.as_bytes());
+        self.log.push(format!("{:>9} us {what}", self.node.time().now_ns() / US));
+    }
+
+    /// Takes something into the digest (FNV-1a).
+    fn note(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().chain(&self.node.time().now_ns().to_le_bytes()) {
+            self.outcome.digest = (self.outcome.digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        match self.random.below(100) {
+            0..25 => self.change_a_network(),
+            25..65 => self.migrate(),
+            65..71 => self.load_image(),
+            71..76 => self.change_scheduler(),
+            76..84 => self.change_route(),
+            84..86 => self.cut_a_port(),
+            86..94 => {
+                let worker = self.random.below(WORKERS);
+                self.stalled[worker] = self.random.below(200);
+                self.say(format!("worker {worker} stalls for {} turns", self.stalled[worker]));
+                Ok(())
+            }
+            94..96 => self.change_card(),
+            _ => {
+                self.say("what failed is tried again".to_owned());
+                self.node.retry();
+                Ok(())
+            }
+        }
+    }
+
+    fn apply(&mut self, why: &str) -> Result<(), String> {
+        self.say(why.to_owned());
+        if self.world.image.is_some() && !self.node.has_card() {
+            self.ledger.disturb_all(); // ports go to the card
+        }
+        self.node
+            .apply(&self.world.documents(), true)
+            .map_err(|problem| format!("documents are refused: {problem:?}"))
+    }
+
+    fn change_a_network(&mut self) -> Result<(), String> {
+        if self.node.is_busy() {
+            return Ok(()); // a change waits for the one before it
+        }
+        let net = 1 + self.random.below(usize::from(NETS)) as u8;
+        let Some(mut now) = self.world.net(net).cloned() else {
+            let new = new_net(&mut self.random);
+            let why = format!("n{net} appears: {new:?}");
+            self.ledger.disturb(net);
+            // Frames of one that had the name before may still be under way.
+            let age = self.node.time().now_ns().to_le_bytes()[2];
+            self.world.nets[usize::from(net) - 1] = Some(Net { age, ..new });
+            return self.apply(&why);
+        };
+        let why = match self.random.below(10) {
+            0 => {
+                self.ledger.disturb(net);
+                self.world.nets[usize::from(net) - 1] = None;
+                return self.apply(&format!("n{net} goes"));
+            }
+            1 => {
+                self.ledger.disturb(net);
+                (now.ports, now.age) = (ports(&mut self.random), now.age.wrapping_add(1));
+                format!("n{net} has other ports: {:?}", now.ports)
+            }
+            2..=4 => {
+                now.place = place(&mut self.random);
+                format!("n{net} is to be at {:?}", now.place)
+            }
+            5 => {
+                self.ledger.disturb(net);
+                now.limit = self.random.chance(50).then(|| 1000 + self.random.below(100_000) as u32);
+                format!("n{net} has limit {:?}", now.limit)
+            }
+            6 => {
+                now.weight = 1 + self.random.below(9) as u16;
+                format!("n{net} has weight {}", now.weight)
+            }
+            7 => {
+                now.needs = self.random.below(400) as u16;
+                now.low = self.random.chance(30);
+                format!("n{net} needs {} Mbit/s, low: {}", now.needs, now.low)
+            }
+            _ => {
+                now.extra = extra(&mut self.random);
+                format!("n{net} has {} more routes", now.extra)
+            }
+        };
+        self.world.nets[usize::from(net) - 1] = Some(now);
+        self.apply(&why)
+    }
+
+    fn migrate(&mut self) -> Result<(), String> {
+        let nets = self.world.numbers();
+        let Some(net) = self.random.pick(&nets).copied() else { return Ok(()) };
+        // Mostly to where it is not.
+        let to = match self.node.is_on_card(&name(net)) == self.random.chance(92) {
+            true => SubstrateName::Soft,
+            false => SubstrateName::Card,
+        };
+        let fail = match self.random.below(100) {
+            0..55 => None,
+            55..65 => Some(MigrationStep::Prepare),
+            65..75 => Some(MigrationStep::Aside),
+            75..84 => Some(MigrationStep::Switch),
+            84..94 => Some(MigrationStep::Drain),
+            94..98 => Some(MigrationStep::Packets),
+            _ => Some(MigrationStep::Card),
+        };
+        let watch_ms = self.random.below(3) as u32;
+        let request = MigrateRequest { watch_ms, fail, ..MigrateRequest::new(to) };
+        let answer = self.node.migrate(&name(net), &request);
+        if answer.is_ok() && fail == Some(MigrationStep::Packets) {
+            self.ledger.disturb(net);
+            self.losing = Some(net);
+        }
+        let refused = answer.err().map(|problem| problem.detail);
+        self.say(format!("n{net} is to move to {}, fails: {fail:?}, refused: {refused:?}", to.name()));
+        Ok(())
+    }
+
+    fn load_image(&mut self) -> Result<(), String> {
+        let image = IMAGES[self.random.below(IMAGES.len())];
+        let refused = self.node.load_image(image).err().map(|problem| problem.detail);
+        self.say(format!("image {image} is to be loaded, refused: {refused:?}"));
+        Ok(())
+    }
+
+    fn change_scheduler(&mut self) -> Result<(), String> {
+        if self.node.is_busy() {
+            return Ok(());
+        }
+        let kind = if self.random.chance(50) { "greedy" } else { "exact" };
+        let mbit = 100 + 100 * self.random.below(6) as u16;
+        self.world.scheduler = self.random.chance(60).then_some((kind, mbit));
+        self.apply(&format!("the scheduler is {:?}", self.world.scheduler))
+    }
+
+    fn change_route(&mut self) -> Result<(), String> {
+        let nets = self.world.numbers();
+        let Some(net) = self.random.pick(&nets).copied() else { return Ok(()) };
+        let Some(ports) = self.world.net(net).map(|net| net.ports) else { return Ok(()) };
+        let prefix = hue_tables::Prefix4::containing(0xac12_0000 | (self.random.below(8) as u32) << 8, 24);
+        let port = ports[self.random.below(2)];
+        let via = self.random.chance(60).then(|| crate::world::neighbour(net, port).into());
+        let heard = self.node.route(&name(net), prefix, via);
+        self.say(format!("n{net} learns {prefix} by {via:?}: {heard}"));
+        Ok(())
+    }
+
+    fn cut_a_port(&mut self) -> Result<(), String> {
+        let port = self.random.below(PORTS.len());
+        self.say(format!("p{port} breaks"));
+        self.ledger.disturb_all();
+        self.node.cut(PORTS[port]);
+        Ok(())
+    }
+
+    fn change_card(&mut self) -> Result<(), String> {
+        if self.node.is_busy() {
+            return Ok(());
+        }
+        self.ledger.disturb_all();
+        self.world.image = match self.world.image {
+            Some(_) => None,
+            None => self.random.pick(&IMAGES).copied(),
+        };
+        self.apply(&format!("the card is to be {:?}", self.world.image))
+    }
+
+    /// Somebody gets a turn.
+    fn turn(&mut self) -> Result<(), String> {
+        let ns = US + self.random.word() % (10 * US);
+        self.node.time().pass(ns);
+        match self.random.below(16) {
+            0..6 => _ = self.node.step_card(),
+            6..10 => self.worker_turn(),
+            10..12 => _ = self.node.step_node(),
+            12 => _ = self.node.step_job(),
+            13 => _ = self.node.step_kernel(),
+            14 => self.traffic(),
+            _ => {
+                self.traffic();
+                self.hostile();
+            }
+        }
+        self.collect()?;
+        self.answers()
+    }
+
+    fn worker_turn(&mut self) {
+        let worker = self.random.below(WORKERS);
+        match &mut self.stalled[worker] {
+            0 => _ = self.node.step_worker(worker),
+            turns => *turns -= 1,
+        }
+    }
+
+    /// Some frames of a network.
+    fn traffic(&mut self) {
+        let nets = self.world.numbers();
+        let Some(number) = self.random.pick(&nets).copied() else { return };
+        if !self.node.runs(&name(number)) {
+            return; // nothing is promised before it is set up
+        }
+        let Some((ports, age)) = self.world.net(number).map(|net| (net.ports, net.age)) else { return };
+        let flow = self.random.below(usize::from(FLOWS)) as u8;
+        for _ in 0..1 + self.random.below(10) {
+            if self.ledger.inside(number) >= INSIDE_MAX {
+                return;
+            }
+            let tag = self.ledger.next(number, age, flow);
+            let port = if flow == 1 { ports[1] } else { ports[0] };
+            let len = if self.random.chance(10) { 1514 } else { 60 + self.random.below(140) };
+            let from = self.random.word().to_le_bytes();
+            let to = match flow {
+                0 => [172, 16, from[0], from[1]],
+                1 => [172, 17, from[0], from[1]],
+                _ => [172, 18, from[0] % 8, from[1]],
+            };
+            let sent = if flow == CONTROL {
+                let macs = [neighbour_mac(number, port), mac(number, port)];
+                self.node.send_control(&name(number), 0, &tagged(macs, to, TTL, tag, len))
+            } else {
+                let macs = [mac(number, port), neighbour_mac(number, port)];
+                self.node.send(PORTS[usize::from(port)], &tagged(macs, to, TTL, tag, len))
+            };
+            if sent {
+                self.ledger.sent(tag);
+            }
+        }
+    }
+
+    /// A frame that nobody should send.
+    fn hostile(&mut self) {
+        let port = self.random.below(PORTS.len()) as u8;
+        let net = 1 + self.random.below(usize::from(NETS)) as u8;
+        let tag = Tag { net, age: 0xff, flow: RESTLESS, number: u32::MAX };
+        let (to, from) = (mac(net, port), neighbour_mac(net, port));
+        let mut frame = tagged([to, from], [172, 16, 0, 1], 1, tag, 60);
+        match self.random.below(8) {
+            0 => {} // its TTL is at its end
+            1 => frame[..6].copy_from_slice(&[2, 9, 9, 9, 9, 9]),
+            2 => frame[..6].copy_from_slice(&[0xff; 6]),
+            3 => frame[6..12].copy_from_slice(&to),
+            4 => frame[24] ^= 0xff,
+            5 => frame.truncate(10 + self.random.below(50)),
+            6 => {
+                // What fences look like inside the card.
+                frame[..16].copy_from_slice(b"hueplane fence\0\0");
+            }
+            _ => {
+                let bytes = self.random.word().to_le_bytes();
+                frame[12..20].copy_from_slice(&bytes);
+            }
+        }
+        let _ = self.node.send(PORTS[usize::from(port)], &frame);
+    }
+
+    /// Takes what left.
+    fn collect(&mut self) -> Result<(), String> {
+        for (port, interface) in (0u8..).zip(PORTS) {
+            while let Some(bytes) = self.node.receive(interface) {
+                self.note(&[port]);
+                self.note(&bytes);
+                match frame::read(&bytes).map_err(|what| format!("a frame at p{port}: {what}"))? {
+                    Some(left) => self.ledger.left(&self.world, port, &left)?,
+                    None => return Err(format!("a frame that nobody sent left by p{port}: {bytes:02x?}")),
+                }
+            }
+        }
+        for net in 1..=NETS {
+            for vport in 0..2 {
+                while let Some(bytes) = self.node.receive_control(&name(net), vport) {
+                    self.note(&bytes);
+                    let own = bytes[..5] == mac(net, 0)[..5];
+                    if !own && bytes[0] & 1 == 0 {
+                        return Err(format!(
+                            "the control plane of n{net} got another network's frame: {bytes:02x?}"
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what came of what was asked for.
+    fn answers(&mut self) -> Result<(), String> {
+        let has_card = self.node.has_card();
+        if self.had_card && !has_card {
+            self.say("there is no card any more".to_owned());
+            self.outcome.cards_failed += 1;
+            self.ledger.disturb_all();
+        }
+        self.had_card = has_card;
+        let Some(answer) = self.node.answer() else { return Ok(()) };
+        match answer {
+            Answer::Moved(network, result) => match *result {
+                Ok(moved) => {
+                    self.outcome.moves.0 += 1;
+                    let to = moved.to.name();
+                    let proof = (moved.lost, moved.doubled, moved.reordered);
+                    self.say(format!(
+                        "{network} has moved to {to}, trouble: {:?}, proof: {proof:?}",
+                        moved.trouble
+                    ));
+                    let net = number(&network);
+                    let losing = self.losing.take().is_some();
+                    if let Some(net) = self.world.net_mut(net) {
+                        // From now on its document says so.
+                        net.place = if moved.to == SubstrateName::Card { Place::Card } else { Place::Soft };
+                    }
+                    if !losing && (proof != (0, 0, 0) || moved.trouble.is_some()) && self.ledger.is_calm(net)
+                    {
+                        return Err(format!("the move's own proof does not hold: {moved:?}"));
+                    }
+                }
+                Err(problem) => {
+                    self.losing = None;
+                    self.outcome.moves.1 += 1;
+                    self.say(format!("{network} has not moved: {}", problem.detail));
+                }
+            },
+            Answer::Loaded(image, Ok(_)) => {
+                self.outcome.images += 1;
+                self.say(format!("image {image} is loaded"));
+                self.world.image = IMAGES.into_iter().find(|one| *one == image);
+            }
+            Answer::Loaded(image, Err(problem)) => {
+                self.say(format!("image {image} is not loaded: {}", problem.detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing moves, and looks at everything.
+    fn settle(&mut self) -> Result<(), String> {
+        self.stalled = [0; WORKERS];
+        let mut idle = 0;
+        for pass in 0.. {
+            let mut busy = self.node.step_job();
+            busy |= self.node.step_kernel();
+            busy |= self.node.step_node();
+            for worker in 0..WORKERS {
+                busy |= self.node.step_worker(worker);
+            }
+            // A move waits for its time, and frames inside for the card's cycles: both go on.
+            let slow = busy || self.node.has_frames_on_card();
+            self.node.time().pass(if slow { 20 * US } else { 1000 * US });
+            busy |= self.node.step_card();
+            self.collect()?;
+            self.answers()?;
+            idle = if busy { 0 } else { idle + 1 };
+            if idle == IDLE_PASSES {
+                self.node.retry();
+            } else if idle > 2 * IDLE_PASSES {
+                break;
+            }
+            if pass == PASSES_MAX {
+                return Err(format!("it does not come to rest: {:?}", self.node.look()));
+            }
+        }
+        let look = self.node.look();
+        check::always(&look)?;
+        check::quiet(&look, &self.world)?;
+        let world = &self.world;
+        self.ledger.settle(|net| world.net(net).is_some_and(|net| net.limit.is_none()))?;
+        self.outcome.looks += 1;
+        let on_card: Vec<&str> =
+            look.networks.iter().filter(|one| one.on_card).map(|one| one.name.as_str()).collect();
+        self.say(format!("all is quiet; on the card: {on_card:?}"));
+        Ok(())
+    }
+}
+
+fn new_net(random: &mut Random) -> Net {
+    Net {
+        ports: ports(random),
+        age: 0,
+        place: place(random),
+        limit: None,
+        weight: 1,
+        extra: extra(random),
+        needs: random.below(200) as u16,
+        low: false,
+    }
+}
+
+/// Two different ports, rarely one that is not the card's.
+fn ports(random: &mut Random) -> [u8; 2] {
+    let of = if random.chance(15) { 4 } else { 3 };
+    let first = random.below(of) as u8;
+    let second = (usize::from(first) + 1 + random.below(of - 1)) % of;
+    [first, second as u8]
+}
+
+fn place(random: &mut Random) -> Place {
+    match random.below(4) {
+        0 => Place::Soft,
+        1 => Place::Card,
+        _ => Place::Auto,
+    }
+}
+
+/// Few, or more than a ternary plane has rows for.
+fn extra(random: &mut Random) -> u8 {
+    if random.chance(15) { 40 } else { random.below(6) as u8 }
+}
