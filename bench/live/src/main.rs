@@ -49,7 +49,8 @@ Options:
   --rounds N   interleaved rounds, after one that warms up (default: 7)
   --moves N    live-migration: round trips (default: 100)
   --minutes N  how long the soak takes (default: 10)
-  --only TEXT  live-forwarding: contestants whose names have one of these texts, split by |
+  --only TEXT  live-forwarding: contestants whose names have one of these texts, split by |;
+               live-migration: receivers, single and multi receiver alone
   --out DIR    where results go (default: results in the folder above)
 
 Exit codes: 0 measured, 1 failed, 2 usage. A peer that is not installed is left out and said so.";

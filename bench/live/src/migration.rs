@@ -31,6 +31,10 @@ const TRIES: usize = 3;
 /// What was lost, doubled or reordered.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let mut wrong = Vec::new();
+    if !settings.only.is_empty() && settings.wants("receivers") {
+        report.push(two_wires(settings, &mut wrong));
+        return if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) };
+    }
     let lab = Lab::new(4);
     let pairs: Vec<Pair> = (1..=15).map(|n| lab.pair(&format!("n{n}"), n, n, [0, 1])).collect();
     let ports = lab.ports().join(", ");
