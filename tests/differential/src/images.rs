@@ -27,18 +27,24 @@ fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-fn make(out: &Path, rtl: &Path, name: &str) -> Image {
+fn make(out: &Path, rtl: &Path, names: &[&str]) -> Images {
     let mut command = Command::new(root().join("scripts/images"));
-    command.arg("--assert").arg("--out").arg(out).arg("--rtl").arg(rtl).arg(name);
+    command.arg("--assert").arg("--out").arg(out).arg("--rtl").arg(rtl).args(names);
     let output = command.output().expect("scripts/images runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Images::in_folders(vec![out.to_owned()]).load(name).unwrap()
+    Images::in_folders(vec![out.to_owned()])
+}
+
+/// Images.
+#[must_use]
+pub fn images(names: &[&str]) -> Images {
+    make(&target().join("tmp/differential"), &root().join("rtl"), names)
 }
 
 /// An image.
 #[must_use]
 pub fn image(name: &str) -> Image {
-    make(&target().join("tmp/differential"), &root().join("rtl"), name)
+    images(&[name]).load(name).unwrap()
 }
 
 /// An image of the RTL with one text of one file replaced by another.
@@ -52,7 +58,7 @@ pub fn mutated(name: &str, file: &str, from: &str, to: &str) -> Image {
     let planted = text.replacen(from, to, 1);
     assert_ne!(text, planted, "'{from}' is not in {file}");
     fs::write(path, planted).unwrap();
-    make(&out, &rtl, name)
+    make(&out, &rtl, &[name]).load(name).unwrap()
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -1,6 +1,7 @@
 //! SplitMix64: one seed gives a whole experiment.
 
 /// A sequence of numbers that a seed determines.
+#[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {

@@ -8,15 +8,15 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hue_card::Images;
+use hue_differential::Random;
 use hue_soft::LiveConfig;
 use hueplaned::api::{MigrateRequest, MigrationStep, SubstrateName};
 use hueplaned::node::by_hand::{Answer, ByHand};
 
+use crate::IMAGES;
 use crate::check;
 use crate::frame::{self, Tag, mac, neighbour_mac, tagged};
-use crate::images::IMAGES;
 use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, TTL};
-use crate::random::Random;
 use crate::world::{NETS, Net, PORTS, Place, World, name, number};
 
 /// Steps of a history, at most.
@@ -267,7 +267,10 @@ impl<'l> Sim<'l> {
 
     fn migrate(&mut self) -> Result<(), String> {
         let nets = self.world.numbers();
-        let Some(net) = self.random.pick(&nets).copied() else { return Ok(()) };
+        if nets.is_empty() {
+            return Ok(());
+        }
+        let net = self.random.pick(&nets);
         // Mostly to where it is not.
         let to = match self.node.is_on_card(&name(net)) == self.random.chance(92) {
             true => SubstrateName::Soft,
@@ -295,7 +298,7 @@ impl<'l> Sim<'l> {
     }
 
     fn load_image(&mut self) -> Result<(), String> {
-        let image = IMAGES[self.random.below(IMAGES.len())];
+        let image = self.random.pick(&IMAGES);
         let refused = self.node.load_image(image).err().map(|problem| problem.detail);
         self.say(format!("image {image} is to be loaded, refused: {refused:?}"));
         Ok(())
@@ -313,7 +316,10 @@ impl<'l> Sim<'l> {
 
     fn change_route(&mut self) -> Result<(), String> {
         let nets = self.world.numbers();
-        let Some(net) = self.random.pick(&nets).copied() else { return Ok(()) };
+        if nets.is_empty() {
+            return Ok(());
+        }
+        let net = self.random.pick(&nets);
         let Some(ports) = self.world.net(net).map(|net| net.ports) else { return Ok(()) };
         let prefix = hue_tables::Prefix4::containing(0xac12_0000 | (self.random.below(8) as u32) << 8, 24);
         let port = ports[self.random.below(2)];
@@ -338,7 +344,7 @@ impl<'l> Sim<'l> {
         self.ledger.disturb_all();
         self.world.image = match self.world.image {
             Some(_) => None,
-            None => self.random.pick(&IMAGES).copied(),
+            None => Some(self.random.pick(&IMAGES)),
         };
         self.apply(&format!("the card is to be {:?}", self.world.image))
     }
@@ -374,7 +380,10 @@ impl<'l> Sim<'l> {
     /// Some frames of a network.
     fn traffic(&mut self) {
         let nets = self.world.numbers();
-        let Some(number) = self.random.pick(&nets).copied() else { return };
+        if nets.is_empty() {
+            return;
+        }
+        let number = self.random.pick(&nets);
         if !self.node.runs(&name(number)) {
             return; // nothing is promised before it is set up
         }

@@ -1,7 +1,7 @@
 //! Random histories of a node, in one thread, from a seed: networks appear, change and go, move between card and software,
 //! images are loaded, steps are made to fail, cards and ports break, workers stall, and frames flow all the while.
 //!
-//! Flow: seed → [`random`] → [`history`] (documents from [`world`], frames from [`frame`]) → the daemon's node, the software's
+//! Flow: seed → [`history`] (documents from [`world`], frames from [`frame`]) → the daemon's node, the software's
 //! workers, the card's thread and the card's own logic, each stepped by hand
 //! ([`ByHand`](hueplaned::node::by_hand::ByHand)) → [`ledger`] and [`check`]. Nothing of the product is imitated but the
 //! operating system. Time is simulated; a seed gives the same history on every machine.
@@ -9,9 +9,10 @@
 pub mod check;
 pub mod frame;
 pub mod history;
-pub mod images;
 pub mod ledger;
-pub mod random;
 pub mod world;
 
 pub use history::{Failure, Outcome, play};
+
+/// The images that histories go through: ternary tables for three networks at a time, and the trie for many.
+pub const IMAGES: [&str; 2] = ["tcam3", "default"];

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hue_card::Images;
-use hue_sim::images::images;
-use hue_sim::{Outcome, play};
+use hue_differential::{full, images};
+use hue_sim::{IMAGES, Outcome, play};
 
 /// Seeds of every run: as many as take some ten seconds.
 const SEEDS: Range<u64> = 1..49;
@@ -23,7 +23,7 @@ fn seeds() -> Range<u64> {
         let (from, to) = text.split_once("..").expect("HUE_SIM_SEEDS is FROM..TO");
         return from.parse().unwrap()..to.parse().unwrap();
     }
-    if std::env::var_os("HUEPLANE_FULL").is_some() { SEEDS_FULL } else { SEEDS }
+    if full() { SEEDS_FULL } else { SEEDS }
 }
 
 /// Plays histories; all that happened in them, and those that do not hold.
@@ -53,7 +53,7 @@ fn play_all(images: &Images, seeds: Range<u64>) -> (Outcome, Vec<String>) {
 
 #[test]
 fn histories_hold() {
-    let images = images();
+    let images = images(&IMAGES);
     if let Ok(seed) = std::env::var("HUE_SIM_SEED") {
         match play(&images, seed.parse().expect("HUE_SIM_SEED is a number")) {
             Ok(outcome) => outcome.history.iter().for_each(|line| println!("  {line}")),
@@ -81,7 +81,7 @@ fn histories_hold() {
 
 #[test]
 fn a_seed_gives_the_same_history_again() {
-    let images = images();
+    let images = images(&IMAGES);
     for seed in 1..4 {
         let history = || play(&images, seed).map_err(|failure| failure.to_string());
         assert_eq!(history(), history(), "seed {seed}");

@@ -1,8 +1,8 @@
 //! Bugs that are planted are found: what checks histories is itself checked.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use hue_sim::images::images;
-use hue_sim::play;
+use hue_differential::images;
+use hue_sim::{IMAGES, play};
 use hue_substrate::planted::{Bug, plant};
 
 /// Histories within which each bug must show.
@@ -10,7 +10,7 @@ const SEEDS_MAX: u64 = 40;
 
 #[test]
 fn a_planted_bug_is_found() {
-    let images = images();
+    let images = images(&IMAGES);
     let mut missed = Vec::new();
     for bug in Bug::ALL {
         plant(Some(bug));

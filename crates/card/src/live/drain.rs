@@ -4,17 +4,13 @@
 //! behind the last of their frames through the card, and the network's output queues run empty → how long that took. A
 //! frame that was sent the old way comes that much later at most than one that took the new way at once.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
-
 use hue_tables::Vid;
 
 use super::runner::Runner;
+use super::transfer::{AGAIN_NS, fence_name};
 
 /// How long it may take: frames that wait for a wire that takes none are not waited for.
 const LIMIT_NS: u64 = 1_000_000_000;
-/// How often a fence that has not come back is sent again.
-const AGAIN_NS: u64 = 50_000_000;
 
 /// A way that runs empty.
 pub(super) struct Drain {
@@ -30,12 +26,12 @@ pub(super) struct Drain {
 }
 
 /// Told once it is empty: after so many nanoseconds. Nothing when it was given up.
-type Done = Box<dyn FnOnce(Option<u64>) + Send>;
+pub type Done = Box<dyn FnOnce(Option<u64>) + Send>;
 
 impl Runner {
     /// Tells when nothing of what a network in software has sent by the card so far is inside any more.
-    pub fn drained(&mut self, vid: Vid, done: Box<dyn FnOnce(Option<u64>) + Send>) {
-        let (began_ns, name) = (self.now(), RandomState::new().build_hasher().finish());
+    pub fn drained(&mut self, vid: Vid, done: Done) {
+        let (began_ns, name) = (self.now(), fence_name());
         let drain = Drain { vid, began_ns, fence_ns: None, name, through: false, done: Some(done) };
         self.drains.push(drain);
     }

@@ -37,7 +37,7 @@ use crate::error::CardError;
 const FENCE_BYTES: usize = 60;
 const FENCE_MARK: &[u8; 16] = b"hueplane fence\0\0";
 /// How often a fence that has not come back is sent again: one that found no room is gone.
-const AGAIN_NS: u64 = 50_000_000;
+pub(super) const AGAIN_NS: u64 = 50_000_000;
 /// How long frames that are inside at the end may take to leave.
 const SETTLE_NS: u64 = 100_000_000;
 
@@ -435,8 +435,7 @@ impl Runner {
 
     /// Sends a fence of its own for a step: through the card to the network's CPU queue.
     fn send_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
-        // Nobody else can name it.
-        transfer.fence = RandomState::new().build_hasher().finish();
+        transfer.fence = fence_name();
         let none = planted(Bug::NoFence);
         (transfer.through_card, transfer.in_software, transfer.through_software) = (none, none, none);
         self.push_fence(transfer, now_ns);
@@ -564,6 +563,11 @@ impl Transfer {
             proof: self.witness.map(Witness::proof),
         });
     }
+}
+
+/// A name for a fence that nobody else can know.
+pub(super) fn fence_name() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 fn fence_frame(name: u64) -> [u8; FENCE_BYTES] {

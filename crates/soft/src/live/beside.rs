@@ -136,35 +136,18 @@ fn swap(frame: &mut [u8], at: usize, arp_at: usize) {
 
 #[cfg(test)]
 mod tests {
-    use hue_planes::Kind;
     use hue_ports::CLASS_GROUP;
-    use hue_substrate::Program;
 
+    use super::super::classes::tests::network;
     use super::*;
 
     const P0: PortId = PortId::new(0);
     const N0: PortId = PortId::new(7);
     const MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
 
-    fn network(id: u16, select: Match) -> Network {
-        let vid = Vid::new(id).unwrap();
-        let program = Program {
-            vid,
-            name: format!("net{id}"),
-            kind: Kind::Ipv4,
-            ports: Vec::new(),
-            rows: vec![Row { vid, vport: 0, select }],
-            next_hops: Vec::new(),
-            routes: Vec::new(),
-            rate_limit: None,
-            weight: 1,
-        };
-        Network::new(&program, None)
-    }
-
     #[test]
     fn each_wire_takes_its_own_address() {
-        let networks = [network(1, Match::Mac { port: P0, mac: MAC }), network(2, Match::Port(P0))];
+        let networks = [network(1, &[Match::Mac { port: P0, mac: MAC }]), network(2, &[Match::Port(P0)])];
         let vid = |id| Vid::new(id).unwrap();
         let beside = Beside::new(&[(P0, N0)], &networks, &[vid(1), vid(2)].into());
         let to = |mac: Mac| [&mac.octets()[..], &[2, 9, 9, 9, 9, 9, 8, 0]].concat();

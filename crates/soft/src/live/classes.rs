@@ -65,7 +65,7 @@ pub(crate) fn of_port(port: PortId, networks: &[Network]) -> Classes {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use hue_demux::Row;
     use hue_planes::Kind;
     use hue_substrate::Program;
@@ -74,7 +74,8 @@ mod tests {
 
     use super::*;
 
-    fn network(id: u16, selects: &[Match]) -> Network {
+    /// A network of these rows.
+    pub fn network(id: u16, selects: &[Match]) -> Network {
         let vid = Vid::new(id).unwrap();
         let rows = selects.iter().map(|select| Row { vid, vport: 0, select: *select }).collect();
         let program = Program {

@@ -200,6 +200,16 @@ impl LiveNetwork {
         exact.or_else(|| on_port().next()).map_or(0, |(_, at)| at)
     }
 
+    /// Puts something at the end of the queue of the network at place `slot`, and the network in the schedule.
+    #[inline(always)]
+    pub fn line_up(&mut self, queued: Queued, slot: usize, schedule: &mut VecDeque<u16>) {
+        self.queue.push_back(queued);
+        if !self.scheduled && !self.held {
+            self.scheduled = true;
+            schedule.push_back(slot as u16); // below NETWORKS_MAX
+        }
+    }
+
     /// Whether the queue takes another frame while so many slots are free: half of these at most, so that no network
     /// takes all packet memory, nor several together.
     #[inline(always)]

@@ -48,19 +48,25 @@ fn two(lab: &Lab) -> (Pair, Pair) {
     (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]))
 }
 
+/// Two networks that run on the card of a daemon, neighbours known.
+fn two_on_card(lab: &Lab) -> (Pair, Pair, Daemon) {
+    let (red, blue) = two(lab);
+    let documents = [node(lab, "default"), red.document.yaml(), blue.document.yaml()];
+    let daemon = start(lab, &["default"], &documents);
+    for pair in [&red, &blue] {
+        runs_on(&daemon, pair.name(), "card");
+        pair.warm_up();
+    }
+    (red, blue, daemon)
+}
+
 #[test]
 fn a_network_moves_both_ways_and_its_hosts_see_nothing() {
     if !can_run(&["iperf3"]) {
         return;
     }
     let lab = Lab::new(2);
-    let (red, blue) = two(&lab);
-    let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml()];
-    let daemon = start(&lab, &["default"], &documents);
-    for pair in [&red, &blue] {
-        runs_on(&daemon, pair.name(), "card");
-        pair.warm_up();
-    }
+    let (red, blue, daemon) = two_on_card(&lab);
     let before = daemon.cli.stats(red.name());
     let flows = [
         Flow::start(&red.left, &red.right, 2_000, 64),
@@ -151,13 +157,7 @@ fn packets_wait_for_a_slow_drain_and_those_that_find_no_room_show() {
         return;
     }
     let lab = Lab::new(2);
-    let (red, blue) = two(&lab);
-    let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml()];
-    let daemon = start(&lab, &["default"], &documents);
-    for pair in [&red, &blue] {
-        runs_on(&daemon, pair.name(), "card");
-        pair.warm_up();
-    }
+    let (red, blue, daemon) = two_on_card(&lab);
     let beside = Flow::start(&blue.left, &blue.right, 200, 200);
     // 130 ms of 1,000 packets a second fill three quarters of what may wait.
     let flow = Flow::start(&red.left, &red.right, 1_000, 1_400);
@@ -256,13 +256,7 @@ fn a_card_that_disappears_leaves_its_networks_to_software() {
         return;
     }
     let lab = Lab::new(2);
-    let (red, blue) = two(&lab);
-    let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml()];
-    let daemon = start(&lab, &["default"], &documents);
-    for pair in [&red, &blue] {
-        runs_on(&daemon, pair.name(), "card");
-        pair.warm_up();
-    }
+    let (red, blue, daemon) = two_on_card(&lab);
     // In the midst of a move, too.
     let (text, _) = refused(&daemon, &[red.name(), "--to", "soft", "--fail", "card"]);
     assert!(text.contains("asked to fail"), "{text}");
@@ -315,13 +309,7 @@ fn where_a_network_was_moved_it_is_when_the_daemon_comes_back() {
         return;
     }
     let lab = Lab::new(2);
-    let (red, blue) = two(&lab);
-    let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml()];
-    let mut daemon = start(&lab, &["default"], &documents);
-    for pair in [&red, &blue] {
-        runs_on(&daemon, pair.name(), "card");
-        pair.warm_up();
-    }
+    let (red, blue, mut daemon) = two_on_card(&lab);
     is_clean(&migrate(&daemon, red.name(), "soft"));
     // Killed at any moment of a move: it is where it was, or where it was to go, and works.
     for wait_ms in [0, 15, 40, 80] {

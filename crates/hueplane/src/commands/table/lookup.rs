@@ -66,11 +66,10 @@ pub fn run(args: &Lookup) -> Result<(), Failure> {
                 }
             };
             let (mut words4, mut words6) = (words4.into_iter(), words6.into_iter());
-            type Found = (u16, Option<u32>);
             ready.extend(batch.iter().filter_map(|query| {
                 let word = if query.address.is_ipv4() { words4.next() } else { words6.next() };
                 let network = networks.get(query.network)?;
-                let (word, reads): Found = word.unwrap_or((NextHop::NONE_WORD, None));
+                let (word, reads) = word.unwrap_or((NextHop::NONE_WORD, None));
                 Some(Answer { reads, ..answer(network, query, NextHop::new(word), &mut wrong) })
             }));
         }
@@ -122,7 +121,5 @@ fn answer_batch<K: Key>(
         .iter()
         .filter_map(|query| Some((networks.get(query.network)?.vid, K::from_ip(query.address)?)))
         .unzip();
-    let (words, reads) = store.lookup(&vids, &keys)?;
-    let mut reads = reads.map(Vec::into_iter);
-    Ok(words.into_iter().map(|word| (word, reads.as_mut().and_then(Iterator::next))).collect())
+    store.lookup(&vids, &keys)
 }

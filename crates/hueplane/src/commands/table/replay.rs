@@ -331,9 +331,9 @@ impl Checker {
     ) -> Result<(), Failure> {
         let Some(store) = store else { return Ok(()) };
         let keys: Vec<K> = (0..CHECKED_ADDRESSES).map(|_| self.key(recent)).collect();
-        let (words, _) = store.lookup(&vec![network.vid; keys.len()], &keys)?;
+        let words = store.lookup(&vec![network.vid; keys.len()], &keys)?;
         self.done.lookups += CHECKED_ADDRESSES;
-        for (key, word) in keys.into_iter().zip(words) {
+        for (key, (word, _)) in keys.into_iter().zip(words) {
             let table = NextHop::new(word);
             let naive = known.lookup(key).map(|(_, hop)| hop);
             if table != naive {

@@ -210,25 +210,22 @@ impl<K: Key> Store<K> {
 
     /// Next-hop words as the image answers them, one a key; with the papers' layouts the words that were read for each,
     /// too.
-    pub fn lookup(&self, vids: &[Vid], keys: &[K]) -> Result<(Vec<u16>, Option<Vec<u32>>), Failure> {
+    pub fn lookup(&self, vids: &[Vid], keys: &[K]) -> Result<Vec<(u16, Option<u32>)>, Failure> {
         let pairs = vids.iter().zip(keys);
         let address = |key: &K| (key.to_bits() >> 96) as u32;
-        let (words, reads): (Vec<u16>, Vec<u32>) = match &self.image {
+        Ok(match &self.image {
             Image::Dag64 => {
                 let mut words = vec![NextHop::NONE_WORD; keys.len()];
                 self.dag.reader()?.pin().lookup_batch(vids, keys, &mut words);
-                return Ok((words, None));
+                words.into_iter().map(|word| (word, None)).collect()
             }
-            Image::Dag36(card) => {
-                return Ok((pairs.map(|(vid, key)| card.lookup(*vid, *key).0).collect(), None));
-            }
+            Image::Dag36(card) => pairs.map(|(vid, key)| (card.lookup(*vid, *key).0, None)).collect(),
             Image::Dir(dir) => pairs
                 .map(|(vid, key)| dir.lookup(*vid, address(key)))
-                .map(|found| (found.word, u32::from(found.reads)))
-                .unzip(),
-            Image::Tcam(tcam) => pairs.map(|(vid, key)| (tcam.lookup(*vid, address(key)), 1)).unzip(),
-        };
-        Ok((words, Some(reads)))
+                .map(|found| (found.word, Some(found.reads.into())))
+                .collect(),
+            Image::Tcam(tcam) => pairs.map(|(vid, key)| (tcam.lookup(*vid, address(key)), Some(1))).collect(),
+        })
     }
 }
 

@@ -223,11 +223,7 @@ impl Worker {
         if !network.has_room(slots_free) {
             return self.overflow(at, slot, port, vport, packet);
         }
-        network.queue.push_back(Queued { packet, port, what: Waiting::Frame, vport });
-        if !network.scheduled && !network.held {
-            network.scheduled = true;
-            self.schedule.push_back(slot as u16);
-        }
+        network.line_up(Queued { packet, port, what: Waiting::Frame, vport }, slot, &mut self.schedule);
     }
 
     #[cold]
@@ -376,12 +372,8 @@ impl Worker {
         let Some(network) = self.networks.get_mut(slot).filter(|network| network.has_room_for_fence()) else {
             return self.pool.give(packet.slot);
         };
-        network.queue.push_back(Queued { packet, port, what: Waiting::Fence, vport });
+        network.line_up(Queued { packet, port, what: Waiting::Fence, vport }, slot, &mut self.schedule);
         network.fences += 1;
-        if !network.scheduled && !network.held {
-            network.scheduled = true;
-            self.schedule.push_back(slot as u16);
-        }
     }
 
     /// There was no slot for it.
@@ -463,11 +455,7 @@ impl Worker {
             packet.time_ns,
             bytes,
         );
-        network.queue.push_back(Queued { packet, port, what: Waiting::Control, vport });
-        if !network.scheduled && !network.held {
-            network.scheduled = true;
-            self.schedule.push_back(slot as u16);
-        }
+        network.line_up(Queued { packet, port, what: Waiting::Control, vport }, slot, &mut self.schedule);
     }
 
     #[cold]

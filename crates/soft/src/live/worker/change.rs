@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hue_demux::PortId;
 use hue_planes::{Adjacency, Loss, Meter};
-use hue_ports::{CLASS_MAX, ClassRule, Driver, Packet, Pool, Port, PortError};
+use hue_ports::{CLASS_MAX, ClassRule, Driver, Pool, Port, PortError};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
 use hue_tables::Vid;
@@ -330,25 +330,17 @@ impl Worker {
                 return;
             };
             let Some(own) = network.vports.get(usize::from(*vport)) else { continue };
-            let Some(packet) = self.pool.take() else { return };
-            let start = self.pool.start(&packet);
-            let mut packet =
-                Packet { slot: packet, start, len: FRAME_BYTES_LEAST as u32, time_ns: self.now_ns, class: 0 };
-            let frame = packet.bytes_mut(&mut self.pool);
-            frame.fill(0);
+            let (port, vport) = (own.port, *vport);
             let header = ethernet::Header::new(Mac::BROADCAST, own.mac, ethernet::EtherType::ARP);
             let message = arp::Header::announcement(own.mac, *address);
+            let mut frame = [0; FRAME_BYTES_LEAST];
             let bytes = header.as_bytes().iter().chain(message.as_bytes());
             frame.iter_mut().zip(bytes).for_each(|(byte, value)| *byte = *value);
-            packet.time_ns = self.now_ns;
+            let Some(packet) = self.pool.copy_in(&frame, self.now_ns) else { return };
             network.ledger.from_control_packets += 1;
             network.ledger.from_control_bytes += u64::from(packet.len);
-            let (port, vport) = (own.port, *vport);
-            network.queue.push_back(Queued { packet, port, what: Waiting::Control, vport });
-            if !network.scheduled && !network.held {
-                network.scheduled = true;
-                self.schedule.push_back(slot as u16);
-            }
+            let queued = Queued { packet, port, what: Waiting::Control, vport };
+            network.line_up(queued, slot, &mut self.schedule);
         }
     }
 
