@@ -90,6 +90,9 @@ module hue_board
   logic [Ports-1:0][8*BusBytes-1:0] m_tdata;
   logic [Ports-1:0][BusBytes-1:0]   m_tkeep;
   logic                    unused_ingress_idle, unused_idle, unused_irq;
+  logic [1:0]              unused_sram_en, unused_sram_write;
+  logic [1:0][18:0]        unused_sram_addr;
+  logic [1:0][35:0]        unused_sram_wdata;
 
   hue_card #(
     `include "hue_image.vh"
@@ -102,6 +105,8 @@ module hue_board
     .s_axil_rvalid_o(axil_rvalid), .s_axil_rready_i(axil_rready), .s_axil_rdata_o(axil_rdata), .s_axil_rresp_o(axil_rresp),
     .s_tvalid_i, .s_tready_o, .s_tdata_i, .s_tkeep_i, .s_tlast_i, .s_ttime_i({Ports{now_ns}}), .s_ttag_i(s_ttag),
     .m_tvalid_o, .m_tready_i, .m_tdata_o(m_tdata), .m_tkeep_o(m_tkeep), .m_tlast_o, .m_tlen_o(m_tlen), .m_ttag_o(m_ttag),
+    .sram_en_o(unused_sram_en), .sram_write_o(unused_sram_write), .sram_addr_o(unused_sram_addr),
+    .sram_wdata_o(unused_sram_wdata), .sram_rdata_i('0),
     .ingress_idle_o(unused_ingress_idle), .idle_o(unused_idle), .irq_o(unused_irq)
   );
 

@@ -29,6 +29,9 @@ module hue_card
   parameter int unsigned Level1Words = 4096,
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
+  // Words of both external banks together, and clocks from their enable to their data; layout sram.
+  parameter int unsigned SramWords = 0,
+  parameter int unsigned SramLatency = 4,
   parameter logic [127:0] ImageName = '0,
   // A port's input queue, the packet buffer, all output queues together.
   parameter int unsigned InputBytes = 16384,
@@ -72,6 +75,13 @@ module hue_card
   output logic [Ports-1:0][13:0]           m_tlen_o,   // of the frame, with its CPU header; stable over it
   output logic [Ports-1:0][31:0]           m_ttag_o,   // counts with the first beat
 
+  // The pins of two external memories of 36-bit words; layout sram.
+  output logic [1:0]                       sram_en_o,
+  output logic [1:0]                       sram_write_o,
+  output logic [1:0][18:0]                 sram_addr_o,
+  output logic [1:0][35:0]                 sram_wdata_o,
+  input  logic [1:0][35:0]                 sram_rdata_i,
+
   output logic        ingress_idle_o,   // no frame before the stages
   output logic        idle_o,           // no frame inside
   output logic        irq_o
@@ -92,12 +102,19 @@ module hue_card
   logic [63:0] out_waits;
   logic        offline, pause, gated_to_cpu, hold, out_hold, accepted, retired, memory_error, queue_drop;
   logic [31:0] gates;
+  sram_req_t   sram_req;
+  sram_state_t sram_state;
+  logic        sram_fault_clear;
+  assign sram_en_o    = sram_req.en;
+  assign sram_write_o = sram_req.write;
+  assign sram_addr_o  = sram_req.addr;
+  assign sram_wdata_o = sram_req.wdata;
 
   hue_regs #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets),
     .SelectRows(SelectRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .OutputBytes(OutputBytes), .ImageName(ImageName)
+    .SramWords(SramWords), .OutputBytes(OutputBytes), .ImageName(ImageName)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -109,7 +126,8 @@ module hue_card
     .offline_o(offline), .pause_o(pause), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu), .hold_o(hold),
     .out_hold_o(out_hold), .out_hold_net_o(out_hold_net), .out_waits_i(out_waits),
     .accepted_i(accepted), .retired_i(retired), .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),
-    .memory_error_i(memory_error), .queue_drop_i(queue_drop), .irq_o
+    .memory_error_i(memory_error), .sram_state_i(sram_state), .sram_fault_clear_o(sram_fault_clear),
+    .queue_drop_i(queue_drop), .irq_o
   );
   assign tbl_rsp = stages_rsp | counters_rsp;
 
@@ -223,13 +241,15 @@ module hue_card
   hue_stages #(
     .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .AttachRows(AttachRows),
     .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
-    .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words)
+    .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
+    .SramWords(SramWords), .SramLatency(SramLatency)
   ) u_stages (
     .clk_i, .rst_ni,
     .head_valid_i(head_valid && !hold), .head_ready_o(stages_ready), .head_i(head),
     .verdict_valid_o(verdict_valid), .verdict_ready_i(verdict_ready), .verdict_o(verdict),
     .tbl_req_i(tbl_req), .tbl_rsp_o(stages_rsp), .gates_i(gates), .gated_to_cpu_i(gated_to_cpu),
-    .idle_o(stages_idle), .memory_error_o(memory_error)
+    .idle_o(stages_idle), .memory_error_o(memory_error),
+    .sram_req_o(sram_req), .sram_rdata_i, .sram_fault_clear_i(sram_fault_clear), .sram_state_o(sram_state)
   );
   assign head_ready = stages_ready && !hold;
   assign accepted = head_valid && head_ready;

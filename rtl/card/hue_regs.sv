@@ -22,6 +22,7 @@ module hue_regs #(
   parameter int unsigned Level1Words = 4096,
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
+  parameter int unsigned SramWords = 0,
   parameter int unsigned OutputBytes = 131072,
   // Up to 16 ASCII characters, the first in the low byte.
   parameter logic [127:0] ImageName = '0
@@ -64,6 +65,8 @@ module hue_regs #(
   input  logic        ingress_idle_i,
   input  logic        idle_i,
   input  logic        memory_error_i,
+  input  hue_pkg::sram_state_t sram_state_i,
+  output logic        sram_fault_clear_o,
   input  logic        queue_drop_i,
   output logic        irq_o
 );
@@ -120,6 +123,8 @@ module hue_regs #(
   logic [63:0]           cycles_q;
   logic [31:0]           cycles_high_q, cycles_high_d, accepted_q, retired_q;
 
+  logic [31:0]       sram_reads_q, sram_lookups_q;
+  reg_sram_fault_t   sram_fault;
   reg_bus_t          bus;
   reg_table_status_t table_status;
   reg_activity_t     activity;
@@ -138,6 +143,9 @@ module hue_regs #(
     table_status = '0;
     table_status.busy = busy_q;
     table_status.error = error_q;
+    sram_fault = '0;
+    sram_fault.valid = sram_state_i.fault;
+    sram_fault.index = sram_state_i.fault_index;
     activity = '0;
     activity.ingress_idle = ingress_idle_i;
     activity.idle = idle_i;
@@ -183,6 +191,11 @@ module hue_regs #(
       ADDR_HOLD:             reg_rdata = hold_q;
       ADDR_OUT_HOLD:         reg_rdata = out_hold_q;
       ADDR_OUT_BYTES:        reg_rdata = 32'(OutputBytes);
+      ADDR_SRAM_WORDS:       reg_rdata = 32'(SramWords);
+      ADDR_SRAM_FAULT:       reg_rdata = 32'(sram_fault);
+      ADDR_SRAM_FAULTS:      reg_rdata = sram_state_i.fault_count;
+      ADDR_SRAM_READS:       reg_rdata = sram_reads_q;
+      ADDR_SRAM_LOOKUPS:     reg_rdata = sram_lookups_q;
       ADDR_OUT_WAITS:            reg_rdata = out_waits_i[31:0];
       ADDR_OUT_WAITS + 24'd4:    reg_rdata = out_waits_i[63:32];
       ADDR_TABLE_ID:         reg_rdata = id_q;
@@ -201,7 +214,7 @@ module hue_regs #(
     if (reg_write) begin
       unique case (reg_addr)
         ADDR_SCRATCH, ADDR_CONTROL, ADDR_GATES, ADDR_GATED, ADDR_HOLD, ADDR_OUT_HOLD, ADDR_INTERRUPT_STATUS,
-        ADDR_INTERRUPT_ENABLE: ;
+        ADDR_INTERRUPT_ENABLE, ADDR_SRAM_FAULT: ;
         ADDR_TABLE_ID, ADDR_TABLE_INDEX: reg_error = busy_q;
         ADDR_TABLE_COMMAND: reg_error = busy_q || command == 2'd0;
         default: reg_error = busy_q || reg_addr < ADDR_TABLE_DATA
@@ -230,6 +243,7 @@ module hue_regs #(
     clocks_d = clocks_q;
     cycles_high_d = cycles_high_q;
     cleared = '0;
+    sram_fault_clear_o = 1'b0;
     table_failed = 1'b0;
 
     if (busy_q) begin
@@ -263,6 +277,7 @@ module hue_regs #(
         end
         ADDR_INTERRUPT_STATUS: cleared = reg_interrupt_status_t'(reg_wdata);
         ADDR_INTERRUPT_ENABLE: enable_d.mask = reg_wdata[3:0];
+        ADDR_SRAM_FAULT: sram_fault_clear_o = reg_wdata[20];
         ADDR_TABLE_ID: id_d.id = reg_wdata[7:0];
         ADDR_TABLE_INDEX: index_d.index = reg_wdata[23:0];
         ADDR_TABLE_COMMAND: begin
@@ -303,6 +318,8 @@ module hue_regs #(
       cycles_high_q <= '0;
       accepted_q <= '0;
       retired_q <= '0;
+      sram_reads_q <= '0;
+      sram_lookups_q <= '0;
     end else begin
       scratch_q <= scratch_d;
       control_q <= control_d;
@@ -323,6 +340,8 @@ module hue_regs #(
       cycles_high_q <= cycles_high_d;
       accepted_q <= accepted_q + 32'(accepted_i);
       retired_q <= retired_q + 32'(retired_i);
+      sram_reads_q <= sram_reads_q + 32'(sram_state_i.read[0]) + 32'(sram_state_i.read[1]);
+      sram_lookups_q <= sram_lookups_q + 32'(sram_state_i.lookup);
     end
   end
 

@@ -65,6 +65,16 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_OUT_WAITS = 32'h00000000;
   localparam logic [23:0] ADDR_OUT_BYTES = 24'h0000bc;
   localparam logic [31:0] RESET_OUT_BYTES = 32'h00000000;
+  localparam logic [23:0] ADDR_SRAM_WORDS = 24'h0000c0;
+  localparam logic [31:0] RESET_SRAM_WORDS = 32'h00000000;
+  localparam logic [23:0] ADDR_SRAM_FAULT = 24'h0000c4;
+  localparam logic [31:0] RESET_SRAM_FAULT = 32'h00000000;
+  localparam logic [23:0] ADDR_SRAM_FAULTS = 24'h0000c8;
+  localparam logic [31:0] RESET_SRAM_FAULTS = 32'h00000000;
+  localparam logic [23:0] ADDR_SRAM_READS = 24'h0000cc;
+  localparam logic [31:0] RESET_SRAM_READS = 32'h00000000;
+  localparam logic [23:0] ADDR_SRAM_LOOKUPS = 24'h0000d0;
+  localparam logic [31:0] RESET_SRAM_LOOKUPS = 32'h00000000;
   localparam logic [23:0] ADDR_TABLE_ID = 24'h000100;
   localparam logic [31:0] RESET_TABLE_ID = 32'h00000000;
   localparam logic [23:0] ADDR_TABLE_INDEX = 24'h000104;
@@ -80,6 +90,7 @@ package hue_regs_pkg;
   // Layout.
   localparam logic [7:0] LAYOUT_TCAM = 8'd1;
   localparam logic [7:0] LAYOUT_DAG36 = 8'd2;
+  localparam logic [7:0] LAYOUT_SRAM = 8'd3;
 
   // TableCommand.
   localparam logic [1:0] TABLE_COMMAND_READ = 2'd1;
@@ -204,6 +215,23 @@ package hue_regs_pkg;
     logic [31:0] bytes;
   } reg_out_bytes_t;
   typedef struct packed {
+    logic [31:0] words;
+  } reg_sram_words_t;
+  typedef struct packed {
+    logic [10:0] gap21;
+    logic        valid;
+    logic [19:0] index;
+  } reg_sram_fault_t;
+  typedef struct packed {
+    logic [31:0] count;
+  } reg_sram_faults_t;
+  typedef struct packed {
+    logic [31:0] count;
+  } reg_sram_reads_t;
+  typedef struct packed {
+    logic [31:0] count;
+  } reg_sram_lookups_t;
+  typedef struct packed {
     logic [23:0] gap8;
     logic [7:0]  id;
   } reg_table_id_t;
@@ -242,6 +270,7 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_UNCLAIMED = 8'd15;
   localparam logic [7:0] TABLE_OUT_DROPS = 8'd16;
   localparam logic [7:0] TABLE_LOCAL = 8'd18;
+  localparam logic [7:0] TABLE_SRAM = 8'd19;
   typedef struct packed {
     logic [7:0]  vport;
     logic [5:0]  net;
@@ -324,5 +353,8 @@ package hue_regs_pkg;
     logic [31:0] addr;
     logic        valid;
   } row_local_t;
+  typedef struct packed {
+    logic [35:0] word;
+  } row_sram_t;
 endpackage
 /* verilator lint_on UNUSEDPARAM */

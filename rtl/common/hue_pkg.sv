@@ -111,6 +111,22 @@ package hue_pkg;
     logic [255:0] rdata;
   } tbl_rsp_t;
 
+  // Pins of the card's two external memories: word i lies in bank i mod 2.
+  typedef struct packed {
+    logic [1:0]       en;
+    logic [1:0]       write;
+    logic [1:0][18:0] addr;
+    logic [1:0][35:0] wdata;
+  } sram_req_t;
+  // What the registers tell of them.
+  typedef struct packed {
+    logic        fault;        // a word with wrong parity was read
+    logic [19:0] fault_index;
+    logic [31:0] fault_count;
+    logic [1:0]  read;         // pulses: words read for lookups
+    logic        lookup;       // pulse: one was begun
+  } sram_state_t;
+
   // What the output side knows of a frame, beside its body.
   typedef struct packed {
     logic [2:0]  port;         // to leave by

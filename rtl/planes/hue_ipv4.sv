@@ -2,9 +2,10 @@
 //
 // Place: hue_meter → **here** → verdict. Crate: `decide` and `finish` in crates/planes/src/ipv4.rs. The outcomes
 // stand in the order of spec/kinds.toml. With layout dag36 all networks share one trie and one table of next hops, of
-// which a network has a run; with layout tcam each plane has tables of its own.
+// which a network has a run; with layout sram that trie is in external memory; with layout tcam each plane has tables of
+// its own.
 //
-// Latency: `Latency` clocks in which `en_i` is 1. Throughput: one packet a clock. Source: RFC 1812 §5.2, RFC 1141.
+// Latency: `Latency` clocks in which `en_i` is 1; with layout sram that of the walk and 3. Throughput: one packet a clock. Source: RFC 1812 §5.2, RFC 1141.
 module hue_ipv4
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -19,7 +20,9 @@ module hue_ipv4
     parameter int unsigned Level0Words = 0,
     parameter int unsigned Level1Words = 0,
     parameter int unsigned Level2Words = 0,
-    parameter int unsigned Level3Words = 0
+    parameter int unsigned Level3Words = 0,
+    parameter int unsigned SramWords   = 0,
+    parameter int unsigned SramLatency = 4
 ) (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -32,13 +35,25 @@ module hue_ipv4
     input  logic         valid_i,
     input  packet_t      packet_i,
     output logic         valid_o,
-    output hue_verdict_t verdict_o
+    output hue_verdict_t verdict_o,
+    // external memory
+    output sram_req_t        sram_req_o,
+    input  logic [1:0][35:0] sram_rdata_i,
+    input  logic             sram_fault_clear_i,
+    output sram_state_t      sram_state_o
 );
   localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
+  localparam bit Sram = Layout == 32'(LAYOUT_SRAM);
   localparam int unsigned LookupLatency = Tcam ? 4 : 26;
   localparam int unsigned Latency = LookupLatency + 1;
-  if (!Tcam && Layout != 32'(LAYOUT_DAG36)) begin : gen_check
-    $fatal(1, "hue_ipv4: Layout is %0d, %0d (tcam) or %0d (dag36)", Layout, LAYOUT_TCAM, LAYOUT_DAG36);
+  if (!Tcam && !Sram && Layout != 32'(LAYOUT_DAG36)) begin : gen_check
+    $fatal(1, "hue_ipv4: Layout is %0d, not tcam, dag36 or sram", Layout);
+  end
+  if (!Sram) begin : gen_no_sram
+    logic unused_sram;
+    assign unused_sram  = &{1'b0, sram_rdata_i, sram_fault_clear_i, SramWords == 0, SramLatency == 0};
+    assign sram_req_o   = '0;
+    assign sram_state_o = '0;
   end
 
   // What of a packet waits for the lookup.
@@ -131,7 +146,7 @@ module hue_ipv4
     end
     assign found       = wait_q[LookupLatency];
     assign found_valid = valid_q[LookupLatency];
-  end else begin : gen_dag36
+  end else begin : gen_shared
     localparam int unsigned HopBits = HopRows > 1 ? $clog2(HopRows) : 1;
     typedef struct packed {
       wait_t       packet;
@@ -141,53 +156,97 @@ module hue_ipv4
 
     // ---- the trie
     tag_t tag;
-    logic tag_valid;
+    logic tag_valid, trie_error;
     logic [15:0] word;
-    logic host_en;
-    logic [3:0] level_start;
-    logic [35:0] level_data;
-    logic level_read_q;
-    tbl_rsp_t [3:0] level_rsp;
-    localparam int unsigned LevelWords[4] = '{Level0Words, Level1Words, Level2Words, Level3Words};
-    for (genvar level = 0; level < 4; level++) begin : gen_level
-      localparam int unsigned Words = LevelWords[level];
-      logic [$clog2(Words)-1:0] unused_addr;
-      hue_table_port #(.Id(TABLE_LEVEL0 + 8'(level)), .Rows(Words)) u_port (
-        .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(level_rsp[level]),
-        .start_o(level_start[level]), .addr_o(unused_addr),
-        .done_i((level_start[level] && tbl_req_i.write) || (level_read_q && tbl_req_i.id == TABLE_LEVEL0 + 8'(level))),
-        .rdata_i(256'(level_data))
+    tbl_rsp_t trie_rsp;
+    logic trie_wait;
+    if (Sram) begin : gen_sram
+      // Packets wait in the walk, however long it takes them; behind it they move with all others again. They stand
+      // still only when there is no room, and no answer that would make some.
+      logic tight, ready, walk_error, host_start, host_waits_q, host_done;
+      logic [35:0] host_data;
+      logic [$clog2(SramWords)-1:0] host_addr;
+      assign trie_wait = valid_i && tight && !tag_valid;
+      hue_table_port #(.Id(TABLE_SRAM), .Rows(SramWords)) u_port (
+        .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(trie_rsp), .start_o(host_start), .addr_o(host_addr),
+        .done_i(host_done), .rdata_i(256'(host_data))
       );
-    end
-    assign host_en = level_start != '0;
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni) level_read_q <= 1'b0;
-      else level_read_q <= host_en && !tbl_req_i.write;
-    end
+      always_ff @(posedge clk_i) begin
+        if (!rst_ni) host_waits_q <= 1'b0;
+        else host_waits_q <= (host_start || host_waits_q) && !host_done;
+      end
+      hue_dag36_sram #(.TagBits($bits(tag_t)), .Latency(SramLatency)) u_dag36 (
+        .clk_i, .rst_ni,
+        .valid_i(valid_i && en_i), .ready_o(ready), .tight_o(tight),
+        .item_i(in.decided ? 36'hffff : packet_i.root), .key_i(packet_i.ipv4.dst),
+        .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
+        .valid_o(tag_valid), .ready_i(en_i), .hop_o(word), .error_o(walk_error), .tag_o(tag),
+        .host_valid_i(host_start || host_waits_q), .host_write_i(tbl_req_i.write), .host_index_i(20'(host_addr)),
+        .host_data_i(tbl_req_i.wdata[35:0]), .host_done_o(host_done), .host_data_o(host_data),
+        .fault_clear_i(sram_fault_clear_i), .fault_o(sram_state_o.fault), .fault_index_o(sram_state_o.fault_index),
+        .fault_count_o(sram_state_o.fault_count), .read_o(sram_state_o.read),
+        .sram_en_o(sram_req_o.en), .sram_write_o(sram_req_o.write), .sram_addr_o(sram_req_o.addr),
+        .sram_wdata_o(sram_req_o.wdata), .sram_rdata_i
+      );
+      assign sram_state_o.lookup = lookup && en_i;
+      assign trie_error = tag_valid && walk_error;
+`ifndef SYNTHESIS
+      a_room: assert property (@(posedge clk_i) disable iff (!rst_ni) (valid_i && en_i) |-> ready);
+`else
+      logic unused_ready;
+      assign unused_ready = ready;
+`endif
+    end else begin : gen_dag36
+      assign trie_wait = 1'b0;
+      logic host_en;
+      logic [3:0] level_start;
+      logic [35:0] level_data;
+      logic level_read_q;
+      tbl_rsp_t [3:0] level_rsp;
+      localparam int unsigned LevelWords[4] = '{Level0Words, Level1Words, Level2Words, Level3Words};
+      for (genvar level = 0; level < 4; level++) begin : gen_level
+        localparam int unsigned Words = LevelWords[level];
+        logic [$clog2(Words)-1:0] unused_addr;
+        hue_table_port #(.Id(TABLE_LEVEL0 + 8'(level)), .Rows(Words)) u_port (
+          .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(level_rsp[level]),
+          .start_o(level_start[level]), .addr_o(unused_addr),
+          .done_i((level_start[level] && tbl_req_i.write) || (level_read_q && tbl_req_i.id == TABLE_LEVEL0 + 8'(level))),
+          .rdata_i(256'(level_data))
+        );
+      end
+      assign host_en = level_start != '0;
+      always_ff @(posedge clk_i) begin
+        if (!rst_ni) level_read_q <= 1'b0;
+        else level_read_q <= host_en && !tbl_req_i.write;
+      end
 
-    hue_dag36 #(
-      .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-      .TagBits($bits(tag_t))
-    ) u_dag36 (
-      .clk_i, .rst_ni, .en_i,
-      .valid_i, .item_i(packet_i.root), .key_i(packet_i.ipv4.dst),
-      .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
-      .valid_o(tag_valid), .hop_o(word), .tag_o(tag),
-      .host_en_i(host_en), .host_write_i(tbl_req_i.write), .host_level_i(tbl_req_i.id[1:0]),
-      .host_index_i(tbl_req_i.index), .host_data_i(tbl_req_i.wdata[35:0]), .host_data_o(level_data)
-    );
+      hue_dag36 #(
+        .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
+        .TagBits($bits(tag_t))
+      ) u_dag36 (
+        .clk_i, .rst_ni, .en_i,
+        .valid_i, .item_i(packet_i.root), .key_i(packet_i.ipv4.dst),
+        .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
+        .valid_o(tag_valid), .hop_o(word), .tag_o(tag), .error_o(trie_error),
+        .host_en_i(host_en), .host_write_i(tbl_req_i.write), .host_level_i(tbl_req_i.id[1:0]),
+        .host_index_i(tbl_req_i.index), .host_data_i(tbl_req_i.wdata[35:0]), .host_data_o(level_data)
+      );
+      assign trie_rsp = level_rsp[0] | level_rsp[1] | level_rsp[2] | level_rsp[3];
+    end
 
     // ---- the row of the next hop: a network reaches its own rows only
     wait_t h1_q, h2_q;
     logic h1_valid_q, h2_valid_q, h1_known_q, h2_known_q, hop_error;
+    logic hop_wait;
     logic [HopBits-1:0] h1_addr_q, unused_write_addr;
+    assign wait_o = hop_wait || trie_wait;
     logic unused_write;
     row_hop_t row, unused_write_data;
     tbl_rsp_t hop_rsp;
     hue_table #(.Id(TABLE_HOP), .Rows(HopRows), .Width($bits(row_hop_t)), .Reset(1'b0)) u_hop (
       .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
       .write_o(unused_write), .write_addr_o(unused_write_addr), .write_data_o(unused_write_data),
-      .wait_o, .en_i, .addr_i(h1_addr_q), .data_o(row), .error_o(hop_error)
+      .wait_o(hop_wait), .en_i, .addr_i(h1_addr_q), .data_o(row), .error_o(hop_error)
     );
     always_ff @(posedge clk_i) begin
       if (!rst_ni) {h2_valid_q, h1_valid_q} <= '0;
@@ -207,8 +266,8 @@ module hue_ipv4
     assign hop         = h2_known_q ? row : '0;
     assign found       = h2_q;
     assign found_valid = h2_valid_q;
-    assign error_o     = en_i && h2_valid_q && !h2_q.decided && h2_known_q && hop_error;
-    assign tbl_rsp_o   = level_rsp[0] | level_rsp[1] | level_rsp[2] | level_rsp[3] | hop_rsp;
+    assign error_o     = en_i && (trie_error || (h2_valid_q && !h2_q.decided && h2_known_q && hop_error));
+    assign tbl_rsp_o   = trie_rsp | hop_rsp;
     logic unused_lookup;
     assign unused_lookup = &{1'b0, lookup};
   end
@@ -275,7 +334,7 @@ module hue_ipv4
       inside_q <= '0;
     end else if (en_i) begin
       inside_q <= {inside_q[Latency-2:0], valid_i};
-      assert (inside_q[Latency-1] == valid_o) else $error("hue_ipv4: latency");
+      assert (Sram || inside_q[Latency-1] == valid_o) else $error("hue_ipv4: latency");
     end
   end
 `endif

@@ -8,7 +8,7 @@
 // reads a counter under load or writes a meter, for two when it reads a row, for 65 when it writes a ternary row
 // (hue_tcam), and after reset until the counters are zero (Nets * 32 clocks).
 //
-// Latency: 20 clocks with layout tcam, 42 with dag36, for the first verdict of a frame when nothing stalls. Throughput:
+// Latency: 20 clocks with layout tcam, 42 with dag36, 18 and the walk with sram, for the first verdict of a frame when nothing stalls. Throughput:
 // one verdict a clock.
 module hue_stages
   import hue_pkg::*;
@@ -26,7 +26,9 @@ module hue_stages
     parameter int unsigned Level0Words = 0,
     parameter int unsigned Level1Words = 0,
     parameter int unsigned Level2Words = 0,
-    parameter int unsigned Level3Words = 0
+    parameter int unsigned Level3Words = 0,
+    parameter int unsigned SramWords   = 0,
+    parameter int unsigned SramLatency = 4
 ) (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -41,7 +43,12 @@ module hue_stages
     input  logic [31:0]  gates_i,
     input  logic         gated_to_cpu_i,
     output logic         idle_o,          // no record inside
-    output logic         memory_error_o
+    output logic         memory_error_o,
+    // external memory (layout sram)
+    output sram_req_t        sram_req_o,
+    input  logic [1:0][35:0] sram_rdata_i,
+    input  logic             sram_fault_clear_i,
+    output sram_state_t      sram_state_o
 );
   localparam int unsigned NetBits = $clog2(Nets);
   localparam int unsigned UnclaimedRows = hue_kinds_pkg::UNCLAIMED_COUNT + 1;
@@ -95,10 +102,12 @@ module hue_stages
 
   hue_ipv4 #(
     .Layout(Layout), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
-    .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words)
+    .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
+    .SramWords(SramWords), .SramLatency(SramLatency)
   ) u_ipv4 (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(ipv4_rsp), .error_o(ipv4_error), .wait_o(ipv4_wait),
-    .gates_i(gates_q), .en_i(en), .valid_i(meter_valid), .packet_i(meter_packet), .valid_o(done_valid), .verdict_o(done)
+    .gates_i(gates_q), .en_i(en), .valid_i(meter_valid), .packet_i(meter_packet), .valid_o(done_valid), .verdict_o(done),
+    .sram_req_o, .sram_rdata_i, .sram_fault_clear_i, .sram_state_o
   );
 
   // ---- the way out: two places, so that `en` comes from registers

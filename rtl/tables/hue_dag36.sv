@@ -1,7 +1,7 @@
 // Longest-prefix match over on-chip `dag36`: one trie of all networks, a memory a level, one lookup a clock.
 //
 // Place: rtl/planes/hue_ipv4, between the header's checks and the next-hop table. The encoding: crates/tables/src/
-// dag36.rs; who writes the words: crates/tables/src/dag36_levels.rs through the card's table access.
+// dag36/words.rs; who writes the words: crates/tables/src/dag36_levels.rs through the card's table access.
 // A lookup that entered sees the table of its root: new words are written first, then the root (hue_network's row),
 // and old words are reused only when the lookups that entered before have left. So no lookup sees half of a change.
 //
@@ -23,6 +23,7 @@ module hue_dag36 #(
     output logic               valid_o,
     output logic [15:0]        hop_o,   // next-hop word; 65535: no prefix matches
     output logic [TagBits-1:0] tag_o,
+    output logic               error_o, // while `en_i` is 1: a lookup met a word with wrong parity; its answer is 65535
     // host: one access a clock; `host_data_o` counts one clock after a read
     input  logic               host_en_i,
     input  logic               host_write_i,
@@ -47,6 +48,7 @@ module hue_dag36 #(
   logic [Levels:0] valid;
   logic [Levels:0][35:0] item;
   logic [Levels-1:0][35:0] host_data;
+  logic [Levels-1:0] bad;
   logic [1:0] host_level_q;
 
   assign valid[0] = valid_i;
@@ -68,15 +70,16 @@ module hue_dag36 #(
     ) u_level (
       .clk_i, .rst_ni, .en_i,
       .valid_i(valid[level]), .item_i(item[level]), .slot_i(slot),
-      .valid_o(valid[level+1]), .item_o(item[level+1]),
+      .valid_o(valid[level+1]), .item_o(item[level+1]), .error_o(bad[level]),
       .host_en_i(host_en_i && host_level_i == 2'(level)), .host_write_i, .host_index_i, .host_data_i,
       .host_data_o(host_data[level])
     );
   end
 
+  assign error_o = (bad & valid[Levels:1]) != '0;
   assign valid_o = valid[Levels];
   // A node below the last level would be a wrong table: no route.
-  assign hop_o   = item[Levels][35] ? 16'hffff : item[Levels][15:0];
+  assign hop_o   = item[Levels][34] ? 16'hffff : item[Levels][15:0];
   hue_delay #(.Clocks(Latency), .Bits(TagBits)) u_tag (
     .clk_i, .rst_ni, .en_i, .data_i(tag_i), .data_o(tag_o)
   );

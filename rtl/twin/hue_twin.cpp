@@ -9,6 +9,7 @@
 
 #include "hue_twin.h"
 
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -91,6 +92,48 @@ class Random {
   uint64_t state_;
 };
 
+#if HUE_SRAM_WORDS
+// Two external memories at their pins: word i lies in bank i mod 2. What is read comes HUE_SRAM_LATENCY cycles after its
+// enable.
+class Memories {
+ public:
+  Memories() : words_(HUE_SRAM_WORDS), read_(HUE_SRAM_LATENCY) {}
+
+  template <typename Top>
+  void cycle(Top &top) {
+    if (++at_ == read_.size()) at_ = 0;
+    std::array<uint64_t, 2> &read = read_[at_];
+    if (read[0] != on_pins_[0] || read[1] != on_pins_[1]) {
+      on_pins_ = read;
+      const uint32_t pins[3] = {static_cast<uint32_t>(read[0]), static_cast<uint32_t>(read[0] >> 32 | read[1] << 4),
+                                static_cast<uint32_t>(read[1] >> 28)};
+      std::memcpy(bytes_of(top.sram_rdata_i), pins, sizeof pins);
+    }
+    if (top.sram_en_o == 0) return;
+    uint32_t data[3];
+    std::memcpy(data, bytes_of(top.sram_wdata_o), sizeof data);
+    const uint64_t in[2] = {data[0] | uint64_t{data[1] & 0xf} << 32, data[1] >> 4 | uint64_t{data[2]} << 28};
+    for (unsigned bank = 0; bank < 2; ++bank) {
+      if ((top.sram_en_o >> bank & 1) == 0) continue;
+      uint64_t &word = words_[((top.sram_addr_o >> (19 * bank) & 0x7ffff) << 1 | bank) % HUE_SRAM_WORDS];
+      if ((top.sram_write_o >> bank & 1) != 0) {
+        word = in[bank];
+      } else {
+        read[bank] = word;
+      }
+    }
+  }
+
+  void flip(uint32_t index, uint64_t bits) { words_[index] ^= bits; }
+
+ private:
+  std::vector<uint64_t> words_;
+  std::vector<std::array<uint64_t, 2>> read_;
+  std::array<uint64_t, 2> on_pins_ = {};
+  size_t at_ = 0;
+};
+#endif
+
 thread_local hue_twin *current = nullptr;
 
 }  // namespace
@@ -124,6 +167,9 @@ struct hue_twin {
   std::unique_ptr<Vtwin> top;
 #if VM_TRACE
   std::unique_ptr<VerilatedFstC> wave;
+#endif
+#if HUE_SRAM_WORDS
+  Memories memories;
 #endif
   std::deque<Pushed> in[kPorts];
   size_t offset[kPorts] = {};  // Of the beat on offer in the first frame of `in`.
@@ -290,6 +336,9 @@ void hue_twin::cycle() {
   } else {
     evaluate(false);
   }
+#if HUE_SRAM_WORDS
+  memories.cycle(*top);
+#endif
   const unsigned moved_in = top->s_tvalid_i & top->s_tready_o;
   const unsigned moved_out = top->m_tvalid_o & top->m_tready_i;
   if (moved_out != 0 && top->rst_ni) collect(moved_out);
@@ -372,6 +421,17 @@ int hue_twin_line(hue_twin *twin, uint32_t port, uint64_t cycles, uint64_t per) 
   twin->lines[port].per = per;
   twin->lines[port].free = 0;
   return HUE_TWIN_OK;
+}
+
+int hue_twin_damage(hue_twin *twin, uint32_t word, uint64_t bits) {
+#if HUE_SRAM_WORDS
+  if (word >= HUE_SRAM_WORDS || bits >> 36 != 0) return HUE_TWIN_ARGUMENT;
+  twin->memories.flip(word, bits);
+  return HUE_TWIN_OK;
+#else
+  (void)twin, (void)word, (void)bits;
+  return HUE_TWIN_ARGUMENT;
+#endif
 }
 
 int hue_twin_read(hue_twin *twin, uint32_t address, uint32_t *value) {

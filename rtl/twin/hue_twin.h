@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define HUE_TWIN_ABI 2
+#define HUE_TWIN_ABI 3
 #define HUE_TWIN_PORTS 8
 /* Longest frame that can be pushed; the card itself cuts at 9,216. */
 #define HUE_TWIN_FRAME_BYTES_MAX 65535
@@ -80,6 +80,10 @@ HUE_TWIN_API int hue_twin_idle(const hue_twin *twin);
 HUE_TWIN_API uint64_t hue_twin_still_cycles(const hue_twin *twin);
 /* Whether the interrupt is raised. */
 HUE_TWIN_API int hue_twin_interrupt(const hue_twin *twin);
+
+/* Turns bits over in a word of the external memories, as a particle does; for tests. HUE_TWIN_ARGUMENT for a word that is
+ * not there, or an image without such memories. */
+HUE_TWIN_API int hue_twin_damage(hue_twin *twin, uint32_t word, uint64_t bits);
 
 /* Ordered mode: a frame is offered only when no frame of another port is before the stages, so that frames meet
  * the meters in the order of pushing. */

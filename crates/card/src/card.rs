@@ -11,7 +11,8 @@ use hue_tables::Vid;
 use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
 use crate::generated::{
-    self as regs, AttachHeadRow, AttachRow, BytesRow, CountRow, NetworkRow, PortRow, SelectRow, UnclaimedRow,
+    self as regs, AttachHeadRow, AttachRow, BytesRow, CountRow, NetworkRow, PortRow, SelectRow, SramRow,
+    UnclaimedRow,
 };
 use crate::network::Loaded;
 use crate::planes::Plane;
@@ -91,7 +92,7 @@ impl<R: Registers> Card<R> {
         }
         let shared = match description.layout {
             Layout::Tcam => None,
-            Layout::Dag36 => Some(Shared::new(description.level_words, description.hop_rows)?),
+            Layout::Dag36 | Layout::Sram => Some(Shared::new(&description)?),
         };
         Ok(Self {
             device: RefCell::new(device),
@@ -144,6 +145,36 @@ impl<R: Registers> Card<R> {
             memory_error: status & regs::INTERRUPT_STATUS_MEMORY_ERROR != 0,
             queue_drop: status & regs::INTERRUPT_STATUS_QUEUE_DROP != 0,
         })
+    }
+
+    /// Writes a damaged word of external memory again, if lookups or the driver met one since the last call; its index.
+    /// Several are found one after the other, as they are read.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn repair(&mut self) -> Result<Option<u32>, CardError> {
+        let device = self.device.get_mut();
+        let Some(shared) = self.shared.as_ref().filter(|_| device.description().sram_words > 0) else {
+            return Ok(None);
+        };
+        let fault = device.read(regs::SRAM_FAULT)?;
+        if fault & regs::SRAM_FAULT_VALID == 0 {
+            return Ok(None);
+        }
+        let index = fault & regs::SRAM_FAULT_INDEX;
+        device.write_row(index, &SramRow { word: shared.word(index) })?;
+        // Cleared after it: what was read before the write is told of once.
+        device.write(regs::SRAM_FAULT, regs::SRAM_FAULT_VALID)?;
+        Ok(Some(index))
+    }
+
+    /// Words that lookups read in external memory, and lookups, since the card began; both modulo 2^32.
+    ///
+    /// # Errors
+    /// `Access`.
+    pub fn reads(&mut self) -> Result<(u32, u32), CardError> {
+        let device = self.device.get_mut();
+        Ok((device.read(regs::SRAM_READS)?, device.read(regs::SRAM_LOOKUPS)?))
     }
 
     /// Packets that a network's plane did not see because it stood still; `None` when the network is not loaded.

@@ -4,6 +4,7 @@
 //! access must end, and a row is checked against the image before a register is touched.
 
 use hue_planes::Kind;
+use hue_tables::dag36::CARD_WORDS;
 
 use crate::error::CardError;
 use crate::generated as regs;
@@ -28,8 +29,10 @@ const OUT_BYTES_MAX: u32 = 1 << 30;
 pub enum Layout {
     /// Ternary rows, each plane its own.
     Tcam,
-    /// One trie in 36-bit words for all networks.
+    /// One trie in 36-bit words for all networks, a memory a level.
     Dag36,
+    /// The same trie in one external memory.
+    Sram,
 }
 
 impl Layout {
@@ -39,6 +42,7 @@ impl Layout {
         match self {
             Self::Tcam => "tcam",
             Self::Dag36 => "dag36",
+            Self::Sram => "sram",
         }
     }
 }
@@ -74,10 +78,12 @@ pub struct Description {
     pub route_rows: u32,
     /// Local addresses of a plane (tcam).
     pub local_rows: u32,
-    /// Next hops: of a plane (tcam), of all networks together (dag36).
+    /// Next hops: of a plane (tcam), of all networks together (dag36, sram).
     pub hop_rows: u32,
     /// Words of each level (dag36).
     pub level_words: [u32; 4],
+    /// Words of the external memory (sram).
+    pub sram_words: u32,
     /// Memory of the output queues, bytes; one queue takes at most half of what others leave.
     pub out_bytes: u32,
 }
@@ -97,12 +103,13 @@ impl Description {
             regs::LOCAL => self.planes * self.local_rows,
             regs::HOP => match self.layout {
                 Layout::Tcam => self.planes * self.hop_rows,
-                Layout::Dag36 => self.hop_rows,
+                Layout::Dag36 | Layout::Sram => self.hop_rows,
             },
             regs::LEVEL0 => level0,
             regs::LEVEL1 => level1,
             regs::LEVEL2 => level2,
             regs::LEVEL3 => level3,
+            regs::SRAM => self.sram_words,
             regs::COUNT => self.nets * 32,
             regs::BYTES => self.nets * 2,
             regs::PORT => ports * 8,
@@ -277,15 +284,21 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     let select_rows = number("rows of design select", regs::SELECT_ROWS, 1, ROWS_MAX)?;
     let attach_rows = number("rows of ATTACH", regs::ATTACH_ROWS, 1, ROWS_MAX)?;
     let hop_rows = number("next-hop rows", regs::HOP_ROWS, 1, ROWS_MAX / PLANES_MAX)?;
-    let tcam =
-        number("the layout", regs::LAYOUT, regs::LAYOUT_TCAM, regs::LAYOUT_DAG36)? == regs::LAYOUT_TCAM;
-    let (ternary, words) = if tcam { ((1, ROWS_MAX / PLANES_MAX), (0, 0)) } else { ((0, 0), (1, ROWS_MAX)) };
+    let layout = match number("the layout", regs::LAYOUT, regs::LAYOUT_TCAM, regs::LAYOUT_SRAM)? {
+        regs::LAYOUT_TCAM => Layout::Tcam,
+        regs::LAYOUT_DAG36 => Layout::Dag36,
+        _ => Layout::Sram,
+    };
+    let only = |of: Layout, max| if layout == of { (1, max) } else { (0, 0) };
+    let (ternary, words) = (only(Layout::Tcam, ROWS_MAX / PLANES_MAX), only(Layout::Dag36, ROWS_MAX));
+    let external = only(Layout::Sram, CARD_WORDS);
     let route_rows = number("route rows", regs::ROUTE_ROWS, ternary.0, ternary.1)?;
     let local_rows = number("local rows", regs::LOCAL_ROWS, ternary.0, ternary.1)?;
     let mut level_words = [0; 4];
     for (address, count) in regs::LEVEL_WORDS.into_iter().zip(&mut level_words) {
         *count = number("words of a level", address, words.0, words.1)?;
     }
+    let sram_words = number("words of external memory", regs::SRAM_WORDS, external.0, external.1)?;
     let out_bytes = number("bytes of the output queues", regs::OUT_BYTES, 1, OUT_BYTES_MAX)?;
     let bus = registers.read(regs::BUS)?;
     let [bus_bytes, mac_ports, cpu_queues, _] = bus.to_le_bytes().map(u32::from);
@@ -295,7 +308,6 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     let bitmap = registers.read(regs::KINDS)?;
     let kinds: Vec<Kind> =
         Kind::ALL.into_iter().filter(|kind| bitmap.checked_shr(*kind as u32).unwrap_or(0) & 1 != 0).collect();
-    let layout = if tcam { Layout::Tcam } else { Layout::Dag36 };
     let name = image_name(registers)?;
     Ok(Description {
         name,
@@ -314,6 +326,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         local_rows,
         hop_rows,
         level_words,
+        sram_words,
         out_bytes,
     })
 }

@@ -68,7 +68,7 @@ impl<R: Registers> Substrate for Card<R> {
         let device = self.device.borrow();
         let description = device.description();
         let (table_bytes, table_bytes_max) = match &self.shared {
-            Some(shared) => shared.bytes(description.level_words),
+            Some(shared) => shared.bytes(),
             None => {
                 let routes = self.networks.values().map(|loaded| loaded.program().routes.len() as u64);
                 let row = RouteRow::TABLE.bits.div_ceil(8) as u64;
@@ -191,7 +191,7 @@ impl<R: Registers> Card<R> {
                 Layout::Tcam if software => NO_PLANE,
                 Layout::Tcam => own.or_else(|| free(&mut planes)).ok_or_else(full)?,
                 // Shared tables need none; a network's clock gate is that of its index.
-                Layout::Dag36 => net % planes.len() as u8,
+                Layout::Dag36 | Layout::Sram => net % planes.len() as u8,
             };
             let place = Place { net, plane };
             changes.push(Change { place, before, program: program.clone(), switch: None });
@@ -375,7 +375,7 @@ fn forget_counters<R: Registers>(device: &mut Device<R>, net: u32) -> Result<(),
 fn networks_max(description: &Description) -> usize {
     match description.layout {
         Layout::Tcam => description.nets.min(description.planes) as usize,
-        Layout::Dag36 => description.nets as usize,
+        Layout::Dag36 | Layout::Sram => description.nets as usize,
     }
 }
 
@@ -411,7 +411,9 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     }
     match description.layout {
         Layout::Tcam => check_plane(&plan::plane(program), name, description),
-        Layout::Dag36 => room(description, name, "next hops", program.next_hops.len(), description.hop_rows),
+        Layout::Dag36 | Layout::Sram => {
+            room(description, name, "next hops", program.next_hops.len(), description.hop_rows)
+        }
     }
 }
 

@@ -16,12 +16,14 @@ use hue_tables::{Change, Dag, Dag36Levels, Limits, TableError, Vid};
 use thiserror::Error;
 
 use crate::card::{NAME, broken};
-use crate::device::Device;
+use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
-use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row};
+use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
 use crate::records::Mark;
 use crate::registers::Registers;
 
+/// Bytes of an IPv4 address.
+const KEY_BYTES: usize = 4;
 /// The item of "no route".
 const NO_ROUTE: u64 = 0xffff;
 /// Bytes of the store that the levels follow, beyond what any card's levels hold.
@@ -32,6 +34,8 @@ pub struct Shared {
     dag: Dag<u32>,
     levels: Dag36Levels,
     hops: Rows,
+    /// Words of each memory.
+    words_max: Vec<u32>,
     /// What waits, with the moment from which on nothing new could meet it.
     waiting: Vec<(Mark, Retired, Range<u32>)>,
 }
@@ -91,6 +95,13 @@ impl Refusal {
                     max: words_max as usize,
                 }
             }
+            Self::Level(Dag36Error::Full { words, words_used, words_max }) => SubstrateError::Room {
+                name,
+                substrate: format!("image {image}"),
+                what: "route words in external memory, all networks together,",
+                needed: (words_used + words) as usize,
+                max: words_max as usize,
+            },
             Self::Card(error) => broken(error),
             Self::Level(error) => SubstrateError::Broken { substrate: NAME, reason: error.to_string() },
         }
@@ -153,22 +164,21 @@ impl Rows {
 
 impl Shared {
     /// Empty tables.
-    pub fn new(level_words: [u32; 4], hop_rows: u32) -> Result<Self, CardError> {
+    pub fn new(of: &Description) -> Result<Self, CardError> {
         let limits = Limits { image_bytes_max: STORE_BYTES_MAX, ..Limits::default() };
         let mut dag = Dag::new(limits).map_err(CardError::Memory)?;
         dag.record_deltas();
-        Ok(Self {
-            dag,
-            levels: Dag36Levels::new(&level_words),
-            hops: Rows::new(hop_rows),
-            waiting: Vec::new(),
-        })
+        let (levels, words_max) = match of.layout {
+            Layout::Sram => (Dag36Levels::flat(of.sram_words, KEY_BYTES), Vec::from([of.sram_words])),
+            _ => (Dag36Levels::new(&of.level_words), of.level_words.to_vec()),
+        };
+        Ok(Self { dag, levels, hops: Rows::new(of.hop_rows), words_max, waiting: Vec::new() })
     }
 
     /// Bytes of route words in use, and at most.
-    pub fn bytes(&self, level_words: [u32; 4]) -> (u64, u64) {
-        let used: u64 = (0..level_words.len()).map(|level| self.levels.words_used(level)).sum();
-        let max: u64 = level_words.into_iter().map(u64::from).sum();
+    pub fn bytes(&self) -> (u64, u64) {
+        let used: u64 = (0..self.words_max.len()).map(|memory| self.levels.words_used(memory)).sum();
+        let max: u64 = self.words_max.iter().copied().map(u64::from).sum();
         (used * 36 / 8, max * 36 / 8)
     }
 
@@ -287,13 +297,20 @@ impl Shared {
         let mut writes = Vec::new();
         self.reclaim(device)?;
         match self.follow(table, changes, &mut writes) {
-            Err(Refusal::Level(Dag36Error::LevelFull { .. })) if !self.waiting.is_empty() => {
+            Err(Refusal::Level(Dag36Error::LevelFull { .. } | Dag36Error::Full { .. }))
+                if !self.waiting.is_empty() =>
+            {
                 self.reclaim_all(device)?;
                 self.follow(table, changes, &mut writes)?;
             }
             result => result?,
         }
         Ok(writes)
+    }
+
+    /// What a word of external memory is to hold: 0 where nothing was ever written.
+    pub fn word(&self, index: u32) -> u64 {
+        self.levels.words(0).get(index as usize).copied().unwrap_or(0)
     }
 
     /// The root item of a table.
@@ -377,9 +394,11 @@ impl Shared {
 
 /// Writes route words, in order; roots are the caller's.
 pub fn write_words<R: Registers>(device: &mut Device<R>, writes: &[Write]) -> Result<(), CardError> {
+    let external = device.description().layout == Layout::Sram;
     for write in writes {
         let Write::Word { level, index, word } = *write else { continue };
         match level {
+            _ if external => device.write_row(index, &SramRow { word })?,
             0 => device.write_row(index, &Level0Row { word })?,
             1 => device.write_row(index, &Level1Row { word })?,
             2 => device.write_row(index, &Level2Row { word })?,

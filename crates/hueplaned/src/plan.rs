@@ -17,14 +17,14 @@ pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
             locals: description.local_rows,
             hops: description.hop_rows,
         },
-        Layout::Dag36 => TableSite::Shared {
-            words: description.level_words.iter().copied().map(u64::from).sum(),
+        Layout::Dag36 | Layout::Sram => TableSite::Shared {
+            words: description.level_words.into_iter().chain([description.sram_words]).map(u64::from).sum(),
             hops: description.hop_rows,
         },
     };
     let networks_max = match description.layout {
         Layout::Tcam => description.nets.min(description.planes),
-        Layout::Dag36 => description.nets,
+        Layout::Dag36 | Layout::Sram => description.nets,
     };
     CardSite {
         image: description.name.clone(),

@@ -1,4 +1,5 @@
-//! Writes and lookups for the test bench of `rtl/tables/hue_dag36.sv`, made by the updater and the oracle.
+//! Writes and lookups for the test benches of `rtl/tables/hue_dag36.sv` (four memories) and `hue_dag36_sram.sv` (one), made
+//! by the updater and the oracle.
 //!
 //! `cargo run -p hue-tables --example dag36_vectors -- SEED CHANGES WORDS…` prints a line a step:
 //!
@@ -49,7 +50,7 @@ impl Random {
 fn main() -> ExitCode {
     let numbers: Vec<u64> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
     let [seed, changes, words @ ..] = &numbers[..] else {
-        eprintln!("usage: dag36_vectors SEED CHANGES WORDS WORDS WORDS WORDS");
+        eprintln!("usage: dag36_vectors SEED CHANGES WORDS [WORDS WORDS WORDS]");
         return ExitCode::from(2);
     };
     match run(*seed, *changes, words) {
@@ -73,14 +74,19 @@ fn run(seed: u64, changes: u64, words: &[u64]) -> Result<(), Box<dyn std::error:
         oracles.entry(*vid).or_default();
     }
     let words: Vec<u32> = words.iter().map(|words| *words as u32).collect();
-    let mut levels = Dag36Levels::new(&words);
+    let mut levels = match words[..] {
+        [words] => Dag36Levels::flat(words, 4),
+        _ => Dag36Levels::new(&words),
+    };
     let mut retired = Retired::default();
     let mut recent: Vec<u32> = vec![0];
-    for _ in 0..changes {
+    for change in 0..changes {
         let vid = vids[random.below(u32::from(NETWORKS)) as usize];
         let oracle = oracles.entry(vid).or_default();
         let prefix = Prefix::containing(random.address(), random.below(33) as u8);
-        let hop = NextHop::new(random.below(2_000) as u16).filter(|_| random.below(3) > 0);
+        // Few next hops at first, so that byte items occur, then more.
+        let hops = if change < changes / 2 { 200 } else { 2_000 };
+        let hop = NextHop::new(random.below(hops) as u16).filter(|_| random.below(3) > 0);
         match hop {
             Some(hop) => _ = dag.insert(vid, prefix, hop)?,
             None => _ = dag.remove(vid, prefix)?,

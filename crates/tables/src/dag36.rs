@@ -1,34 +1,17 @@
 //! The `dag36` table image: the same trie in dense 36-bit words, for the card's SRAM banks and block RAMs.
 //!
 //! Flow: `Dag` deltas → `Dag36::apply` → words that the card reads (RTL) and `Dag36::lookup` reads here, as its
-//! specification. This page is the one place that describes the words. Nothing in them is a pointer: an *item* names
-//! a word by its index, 20 bits, which spans the card's two banks of 2^19 words.
-//!
-//! ```text
-//! item, 36 bits    leaf  35 = 0   15..0  next-hop word (65535 = no route)
-//!                  node  35 = 1   34..32 form   19..0  address of its first word
-//! half item, 18 bits             15..0  next-hop word; two in a word, the first in the low half
-//!
-//! form 0 wide      words 0..256   one item a slot                                            1 read
-//! form 1 list1     word  0        31..0 the slots where runs 1 to 4 begin, 8 bits each,
-//!                                 ascending from the low end; 0 = no such run
-//!                  words 1..      half items of the runs                                     2 reads
-//! form 2 list2     words 0..2     the same for runs 1 to 8;  words 2..  half items           3 reads or 2
-//! form 3 map       words 0..10    word w: 27..0 bit s set: slot 28 w + s begins a run;
-//!                                 35..28 number of runs that begin before slot 28 w
-//!                  words 10..     half items                                                 2 reads
-//! form 4, 5, 6     list1, list2, map with items instead of half items: nodes with children   2, 3, 2 reads
-//! ```
-//!
-//! 28 slots and an 8-bit count fill a word exactly, so a map costs one read and no second bitmap. Lists are for nodes
-//! of up to 9 runs, more than half of a full table's (ADR-0002). Roots, an item a network, are registers of the card
-//! and not part of the image. Words of retired nodes are written again only after `reclaim`, which the card's driver
-//! calls when no lookup in flight can hold them.
+//! specification. [`words`] describes them. Roots, an item a network, are registers of the card and not part of the
+//! image. Words of retired nodes are written again only after `reclaim`, which the card's driver calls when no lookup
+//! in flight can hold them.
+
+pub mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use thiserror::Error;
 
+use self::words::{ADDRESS, NODE_FLAG, Shape};
 use crate::dag::{Dag, Delta};
 use crate::layout::{Ref, Runs, SLOTS};
 use crate::limits::{Account, TableError};
@@ -38,68 +21,10 @@ use crate::types::{Key, Vid};
 pub const CARD_WORDS: u32 = 1 << 20;
 /// Bits of a word.
 pub const WORD_BITS: u32 = 36;
-/// Words a map takes before its items.
-pub const MAP_WORDS: usize = 10;
-/// Slots a map word covers.
-pub const MAP_SLOTS: usize = 28;
-/// Runs from which a node with children is written wide: 256 words instead of 10 + runs, one read instead of two.
-pub const WIDE_RUNS_MIN: usize = 192;
-
-pub(crate) const NODE_FLAG: u64 = 1 << 35;
-const FORM_SHIFT: u32 = 32;
-const ADDRESS: u64 = (1 << 20) - 1;
-
-/// How a node is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    Wide,
-    /// Header words; whether items are whole words.
-    List(usize, bool),
-    Map(bool),
-}
-
-impl Form {
-    fn of(runs: &Runs) -> Self {
-        let len = runs.items().len();
-        let children = runs.items().iter().any(|item| !item.is_leaf());
-        match len {
-            WIDE_RUNS_MIN.. if children => Self::Wide,
-            0..=5 => Self::List(1, children),
-            6..=9 => Self::List(2, children),
-            _ => Self::Map(children),
-        }
-    }
-
-    fn code(self) -> u64 {
-        match self {
-            Self::Wide => 0,
-            Self::List(headers, children) => headers as u64 + 3 * u64::from(children),
-            Self::Map(children) => 3 + 3 * u64::from(children),
-        }
-    }
-
-    fn from_code(code: u64) -> Self {
-        match code {
-            0 => Self::Wide,
-            3 | 6 => Self::Map(code == 6),
-            _ => Self::List(if code > 3 { code as usize - 3 } else { code as usize }, code > 3),
-        }
-    }
-
-    fn words(self, runs: usize) -> usize {
-        let items = |children: bool| if children { runs } else { runs.div_ceil(2) };
-        match self {
-            Self::Wide => SLOTS,
-            Self::List(headers, children) => headers + items(children),
-            Self::Map(children) => MAP_WORDS + items(children),
-        }
-    }
-}
-
-/// Words that a node takes in this encoding.
+/// Words that a node takes in this encoding, in one memory.
 #[must_use]
 pub fn words_of(runs: &Runs) -> u64 {
-    Form::of(runs).words(runs.items().len()) as u64
+    words::words_of(runs, Shape::Flat) as u64
 }
 
 /// Words of all live nodes of a store in this encoding.
@@ -229,16 +154,18 @@ impl Arena {
         self.by_size.insert((words, at));
     }
 
-    pub(crate) fn block(&self, at: u32, words: usize) -> &[u64] {
-        &self.words[at as usize..at as usize + words]
-    }
-
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }
 
-    pub(crate) fn words_max(&self) -> u32 {
-        self.words_max
+    /// That a block does not fit.
+    pub(crate) fn full(&self, words: usize) -> Dag36Error {
+        Dag36Error::Full { words: words as u64, words_used: self.used, words_max: self.words_max }
+    }
+
+    /// The same of a level's memory.
+    pub(crate) fn full_level(&self, level: usize, words: usize) -> Dag36Error {
+        Dag36Error::LevelFull { level, words: words as u64, words_used: self.used, words_max: self.words_max }
     }
 
     /// Words in blocks that were given out.
@@ -246,17 +173,10 @@ impl Arena {
         self.used
     }
 
-    /// Writes a node of these runs, whose items are already encoded, into a block of its size.
-    pub(crate) fn write(&mut self, at: u32, runs: &Runs, items: &[u64]) {
-        let form = Form::of(runs);
-        let words = form.words(items.len());
-        write(form, runs, items, &mut self.words[at as usize..at as usize + words]);
+    /// A block to be written.
+    pub(crate) fn block_mut(&mut self, at: u32, words: usize) -> &mut [u64] {
+        &mut self.words[at as usize..at as usize + words]
     }
-}
-
-/// The item that names the node of these runs at an address.
-pub(crate) fn node_item(runs: &Runs, at: u32) -> u64 {
-    NODE_FLAG | Form::of(runs).code() << FORM_SHIFT | u64::from(at)
 }
 
 /// A `dag36` image that follows a store's deltas.
@@ -292,9 +212,14 @@ impl Dag36 {
                     *to = self.item(*item)?;
                 }
                 let words = words_of(runs) as usize;
-                let at = self.arena.allocate(words).ok_or_else(|| self.full(words))?;
-                self.arena.write(at, runs, &items[..runs.items().len()]);
-                self.nodes.insert(*node, (node_item(runs, at), words));
+                let at = self.arena.allocate(words).ok_or_else(|| self.arena.full(words))?;
+                words::write(
+                    runs,
+                    Shape::Flat,
+                    &items[..runs.items().len()],
+                    self.arena.block_mut(at, words),
+                );
+                self.nodes.insert(*node, (words::node_item(runs, Shape::Flat, at), words));
             }
             Delta::Root(vid, Some(top)) => {
                 let item = self.item(*top)?;
@@ -346,17 +271,9 @@ impl Dag36 {
             if item & NODE_FLAG == 0 {
                 break;
             }
-            item = step(item, key.byte_at(depth), self.arena.words(), &mut reads);
+            item = words::step(item, key.byte_at(depth), self.arena.words(), &mut reads);
         }
         (item as u16, reads)
-    }
-
-    fn full(&self, words: usize) -> Dag36Error {
-        Dag36Error::Full {
-            words: words as u64,
-            words_used: self.arena.used(),
-            words_max: self.arena.words_max(),
-        }
     }
 
     fn item(&self, of: Ref) -> Result<u64, Dag36Error> {
@@ -364,82 +281,6 @@ impl Dag36 {
             return Ok(u64::from(of.hop_word()));
         }
         self.nodes.get(&of).map(|(item, _)| *item).ok_or(Dag36Error::Unknown(of))
-    }
-}
-
-/// From a node's item to what a slot of the node holds, in the memory that the item's address is of; counts the words
-/// read. What lies beyond the memory is "no route".
-pub(crate) fn step(item: u64, slot: u8, words: &[u64], reads: &mut u32) -> u64 {
-    let at = (item & ADDRESS) as usize;
-    let mut read = |at: usize| {
-        *reads += 1;
-        words.get(at).copied().unwrap_or(u64::from(u16::MAX))
-    };
-    let (rank, items, children) = match Form::from_code(item >> FORM_SHIFT & 7) {
-        Form::Wide => (usize::from(slot), at, true),
-        Form::List(headers, children) => {
-            let mut rank = 0;
-            for header in 0..headers {
-                let begun = starts_up_to(read(at + header), slot);
-                rank += begun;
-                if begun < 4 {
-                    break;
-                }
-            }
-            (rank, at + headers, children)
-        }
-        Form::Map(children) => {
-            let word = read(at + usize::from(slot) / MAP_SLOTS);
-            let up_to = word << (63 - usize::from(slot) % MAP_SLOTS);
-            (((word >> 28) as u32 + up_to.count_ones() - 1) as usize, at + MAP_WORDS, children)
-        }
-    };
-    if children { read(items + rank) } else { read(items + rank / 2) >> (18 * (rank % 2)) & 0xffff }
-}
-
-/// How many of the four starts of a list's header word lie at or before the slot.
-fn starts_up_to(word: u64, slot: u8) -> usize {
-    (0..4).map(|i| (word >> (8 * i)) as u8).filter(|start| *start != 0 && *start <= slot).count()
-}
-
-fn write(form: Form, runs: &Runs, items: &[u64], words: &mut [u64]) {
-    words.fill(0);
-    let (headers, children) = match form {
-        Form::Wide => {
-            let mut ends = runs.iter().map(|(slot, _)| usize::from(slot)).skip(1).chain([SLOTS]);
-            let mut at = 0;
-            for item in items {
-                let end = ends.next().unwrap_or(SLOTS);
-                words[at..end].fill(*item);
-                at = end;
-            }
-            return;
-        }
-        Form::List(headers, children) => {
-            for (i, (start, _)) in runs.iter().skip(1).enumerate() {
-                words[i / 4] |= u64::from(start) << (8 * (i % 4));
-            }
-            (headers, children)
-        }
-        Form::Map(children) => {
-            for (start, _) in runs.iter() {
-                words[usize::from(start) / MAP_SLOTS] |= 1 << (usize::from(start) % MAP_SLOTS);
-            }
-            let mut before = 0;
-            for word in &mut words[..MAP_WORDS] {
-                let begun = u64::from(word.count_ones());
-                *word |= before << 28;
-                before += begun;
-            }
-            (MAP_WORDS, children)
-        }
-    };
-    for (i, item) in items.iter().enumerate() {
-        if children {
-            words[headers + i] = *item;
-        } else {
-            words[headers + i / 2] |= item << (18 * (i % 2));
-        }
     }
 }
 

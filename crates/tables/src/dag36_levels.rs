@@ -1,9 +1,9 @@
-//! `dag36` with a memory a level: what the card holds in block RAM.
+//! `dag36` as the card holds it: in block RAM with a memory a level, or in one external memory.
 //!
 //! Flow: `Dag` deltas → [`Dag36Levels::apply`] → [`Write`]s, in the order in which the card must get them →
-//! `rtl/tables/hue_dag36.sv`. Items and nodes are those of [`dag36`](crate::dag36); the address in an item of level
-//! `l` names a word of the memory of level `l`. A node that the store has once may be reached at several depths: it
-//! then stands in the memory of each.
+//! `rtl/tables/hue_dag36.sv`, or `hue_dag36_walk.sv` for one memory. Items and nodes are those of
+//! [`words`](crate::dag36::words); the address in an item of level `l` names a word of the memory of level `l`. A node
+//! that the store has once may be reached at several depths: it then stands in the memory of each, or in the one.
 //!
 //! Invariants: a node stands in a level's memory as long as a root, or a node of the level above, names it there. Its
 //! words are written before whatever names them, and are given out again only by [`Dag36Levels::reclaim`], when every
@@ -12,7 +12,8 @@
 use std::collections::HashMap;
 
 use crate::dag::Delta;
-use crate::dag36::{Arena, Dag36Error, NODE_FLAG, node_item, step, words_of};
+use crate::dag36::words::{NODE_FLAG, Shape, node_item, step, words_of, write};
+use crate::dag36::{Arena, Dag36Error};
 use crate::layout::{Ref, Runs, SLOTS};
 use crate::types::{Key, Vid};
 
@@ -21,7 +22,7 @@ use crate::types::{Key, Vid};
 pub enum Write {
     /// A word of a level's memory, 36 bits.
     Word {
-        /// The level, 0 for the first byte of the key.
+        /// The level, 0 for the first byte of the key, or for the one memory.
         level: usize,
         /// The word's address.
         index: u32,
@@ -50,7 +51,7 @@ impl Retired {
     }
 }
 
-/// A node in a level's memory.
+/// A node in a memory.
 struct Placed {
     at: u32,
     /// How many roots, or items of the level above, name it.
@@ -64,7 +65,11 @@ struct Level {
 
 /// Images of the levels, following a store's deltas.
 pub struct Dag36Levels {
+    /// One for each byte of the key, or one for all.
     levels: Vec<Level>,
+    /// Bytes of the key.
+    depth: usize,
+    shape: Shape,
     /// Nodes of the store, as deltas brought them.
     nodes: HashMap<Ref, Box<Runs>>,
     roots: HashMap<Vid, Ref>,
@@ -75,13 +80,30 @@ impl Dag36Levels {
     /// Empty memories of so many words, one for each byte of the key.
     #[must_use]
     pub fn new(words_max: &[u32]) -> Self {
+        Self::with(words_max, words_max.len(), Shape::Levels)
+    }
+
+    /// One empty memory of so many words for a key of `depth` bytes.
+    #[must_use]
+    pub fn flat(words_max: u32, depth: usize) -> Self {
+        Self::with(&[words_max], depth, Shape::Flat)
+    }
+
+    fn with(words_max: &[u32], depth: usize, shape: Shape) -> Self {
         let level = |words_max: &u32| Level { arena: Arena::new(*words_max), placed: HashMap::new() };
         Self {
             levels: words_max.iter().map(level).collect(),
+            depth,
+            shape,
             nodes: HashMap::new(),
             roots: HashMap::new(),
             retired: Vec::new(),
         }
+    }
+
+    /// The memory of a level; `None` below the key's last byte.
+    fn memory(&self, level: usize) -> Option<usize> {
+        (level < self.depth).then(|| level.min(self.levels.len() - 1))
     }
 
     /// Follows one change of the store; appends what the card must write, in this order.
@@ -151,11 +173,12 @@ impl Dag36Levels {
     pub fn lookup<K: Key>(&self, vid: Vid, key: K) -> u16 {
         let Some(mut item) = self.root(vid) else { return u16::MAX };
         let mut reads = 0;
-        for (level, depth) in self.levels.iter().zip((0..K::BITS).step_by(8)) {
+        for (level, depth) in (0..self.depth).zip((0..K::BITS).step_by(8)) {
             if item & NODE_FLAG == 0 {
                 break;
             }
-            item = step(item, key.byte_at(depth), level.arena.words(), &mut reads);
+            let memory = self.memory(level).map_or(&[][..], |memory| self.levels[memory].arena.words());
+            item = step(item, key.byte_at(depth), memory, &mut reads);
         }
         item as u16
     }
@@ -165,8 +188,9 @@ impl Dag36Levels {
         if of.is_leaf() {
             return u64::from(of.hop_word());
         }
-        let place = self.levels.get(level).and_then(|level| level.placed.get(&of)).zip(self.nodes.get(&of));
-        place.map_or(u64::from(u16::MAX), |(place, runs)| node_item(runs, place.at))
+        let place = self.memory(level).and_then(|memory| self.levels[memory].placed.get(&of));
+        let place = place.zip(self.nodes.get(&of));
+        place.map_or(u64::from(u16::MAX), |(place, runs)| node_item(runs, self.shape, place.at))
     }
 
     /// Something names a node at a level: places it there, and what it names below, if it is not there yet. On an
@@ -175,8 +199,8 @@ impl Dag36Levels {
         if of.is_leaf() {
             return Ok(u64::from(of.hop_word()));
         }
-        let Some(memory) = self.levels.get_mut(level) else { return Err(Dag36Error::Unknown(of)) };
-        if let Some(place) = memory.placed.get_mut(&of) {
+        let Some(memory) = self.memory(level) else { return Err(Dag36Error::Unknown(of)) };
+        if let Some(place) = self.levels[memory].placed.get_mut(&of) {
             place.named += 1;
             return Ok(self.item(level, of));
         }
@@ -191,18 +215,25 @@ impl Dag36Levels {
                 }
             }
         }
-        let words = words_of(&runs) as usize;
-        let memory = &mut self.levels[level];
-        let Some(at) = memory.arena.allocate(words) else {
-            let (words_used, words_max) = (memory.arena.used(), memory.arena.words_max());
+        let words = words_of(&runs, self.shape);
+        let Level { arena, placed } = &mut self.levels[memory];
+        let Some(at) = arena.allocate(words) else {
+            let full = match self.shape {
+                Shape::Levels => arena.full_level(level, words),
+                Shape::Flat => arena.full(words),
+            };
             self.unname_items(level, &runs, runs.items().len());
-            return Err(Dag36Error::LevelFull { level, words: words as u64, words_used, words_max });
+            return Err(full);
         };
-        memory.arena.write(at, &runs, &items[..runs.items().len()]);
-        memory.placed.insert(of, Placed { at, named: 1 });
-        let block = memory.arena.block(at, words).iter().zip(at..);
-        writes.extend(block.map(|(word, index)| Write::Word { level, index, word: *word }));
-        Ok(node_item(&runs, at))
+        let block = arena.block_mut(at, words);
+        write(&runs, self.shape, &items[..runs.items().len()], block);
+        writes.extend(block.iter().zip(at..).map(|(word, index)| Write::Word {
+            level: memory,
+            index,
+            word: *word,
+        }));
+        placed.insert(of, Placed { at, named: 1 });
+        Ok(node_item(&runs, self.shape, at))
     }
 
     /// Takes back that the first `count` items of a node being placed name what is below; no lookup has seen it.
@@ -218,7 +249,8 @@ impl Dag36Levels {
         if of.is_leaf() {
             return;
         }
-        let Some(memory) = self.levels.get_mut(level) else { return };
+        let Some(at_memory) = self.memory(level) else { return };
+        let memory = &mut self.levels[at_memory];
         let Some(place) = memory.placed.get_mut(&of) else { return };
         place.named -= 1;
         if place.named > 0 {
@@ -227,9 +259,9 @@ impl Dag36Levels {
         let at = place.at;
         memory.placed.remove(&of);
         let Some(runs) = self.nodes.get(&of).cloned() else { return };
-        let words = words_of(&runs) as usize;
+        let words = words_of(&runs, self.shape);
         if seen {
-            self.retired.push((level, at, words));
+            self.retired.push((at_memory, at, words));
         } else {
             memory.arena.free(at, words);
         }

@@ -20,6 +20,7 @@ module hue_card #(
   parameter int unsigned Level1Words = 4096,
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
+  parameter int unsigned SramWords = 0,
   parameter int unsigned OutputBytes = 131072,
   parameter logic [127:0] ImageName = '0
 ) (
@@ -67,17 +68,18 @@ module hue_card #(
   hue_pkg::tbl_req_t req;
   hue_pkg::tbl_rsp_t rsp;
   logic [5:0]  out_hold_net;
-  logic        offline, pause, gated_to_cpu, hold, out_hold, begin_frame, end_frame;
+  logic        offline, pause, gated_to_cpu, hold, out_hold, sram_fault_clear, begin_frame, end_frame;
   logic [31:0] gates;
   logic [7:0]  inside_q, moved;
   logic        unused;
-  assign unused = ^{offline, pause, gates, gated_to_cpu, hold, out_hold, out_hold_net, s_ttime_i};
+  assign unused = ^{sram_fault_clear, offline, pause, gates, gated_to_cpu, hold, out_hold, out_hold_net, s_ttime_i};
 
   hue_regs #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes),
     .Nets(Nets), .SelectRows(SelectRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows),
     .HopRows(HopRowsHere), .Level0Words(Level0Words), .Level1Words(Level1Words),
-    .Level2Words(Level2Words), .Level3Words(Level3Words), .OutputBytes(OutputBytes), .ImageName(ImageName)
+    .Level2Words(Level2Words), .Level3Words(Level3Words), .SramWords(SramWords), .OutputBytes(OutputBytes),
+    .ImageName(ImageName)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -90,7 +92,7 @@ module hue_card #(
     .out_hold_o(out_hold), .out_hold_net_o(out_hold_net), .out_waits_i('0),
     .accepted_i(begin_frame), .retired_i(end_frame),
     .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),
-    .memory_error_i(1'b0), .queue_drop_i(1'b0), .irq_o
+    .memory_error_i(1'b0), .sram_state_i('0), .sram_fault_clear_o(sram_fault_clear), .queue_drop_i(1'b0), .irq_o
   );
 
   // Streams: a wire to the neighbour.

@@ -1,5 +1,5 @@
 // Test bench of hue_dag36: writes and lookups of dag36_vectors on standard input, fed with random gaps and stalls, writes
-// while lookups are in flight; every answer is compared, in order.
+// while lookups are in flight; every answer is compared, in order. At the end each word of the first level is damaged.
 //
 // Arguments: seed, name of the test. Ends with a line `test NAME ... ok|FAILED` and 0 or 1.
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 
 #include "Vtop.h"
@@ -28,13 +29,14 @@ uint32_t random_below(uint32_t end) {
 
 std::unique_ptr<Vtop> top;
 std::deque<Expected> inside;
-uint64_t cycles, lookups, wrong;
+uint64_t cycles, lookups, wrong, errors;
 unsigned stall_percent;
 
 // One clock; inputs are set. Checks what comes out at its edge.
 void tick() {
   top->en_i = random_below(100) >= stall_percent;
   top->eval();
+  errors += top->en_i && top->error_o;
   if (top->en_i && top->valid_o) {
     if (inside.empty()) {
       std::printf("an answer that nobody asked for\n");
@@ -73,6 +75,8 @@ int main(int argc, char** argv) {
   char line[128];
   uint8_t tag = 0;
   bool bad = false;
+  std::map<uint32_t, uint64_t> first_level;
+  uint64_t node = 0;  // the latest root that is one
   while (std::fgets(line, sizeof line, stdin)) {
     unsigned level;
     unsigned long long a, b, c;
@@ -84,6 +88,7 @@ int main(int argc, char** argv) {
       top->host_level_i = level;
       top->host_index_i = a;
       top->host_data_i = b;
+      if (level == 0) first_level[a] = b;
       tick();
       top->host_en_i = 0;
       // Now and then it is read back.
@@ -102,6 +107,7 @@ int main(int argc, char** argv) {
       while (random_below(4) == 0) idle();
       inside.push_back({static_cast<uint32_t>(b), static_cast<uint16_t>(c), tag});
       top->valid_i = 1;
+      if (a >> 34 & 1) node = a;
       top->item_i = a;
       top->key_i = b;
       top->tag_i = tag++;
@@ -121,6 +127,32 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 4096 && !inside.empty(); ++i) idle();
   if (!inside.empty()) {
     std::printf("%zu answers are missing\n", inside.size());
+    bad = true;
+  }
+  if (errors) {
+    std::printf("%llu errors of parity in sound words\n", static_cast<unsigned long long>(errors));
+    bad = true;
+  }
+  // Every word of the first level with a bit turned: a lookup that begins there says so, and finds no route.
+  for (const auto& [index, word] : first_level) {
+    top->host_en_i = 1;
+    top->host_write_i = 1;
+    top->host_level_i = 0;
+    top->host_index_i = index;
+    top->host_data_i = word ^ (1ULL << random_below(36));
+    tick();
+  }
+  top->host_en_i = 0;
+  inside.push_back({0, 0xffff, tag});
+  top->valid_i = 1;
+  top->item_i = node;
+  top->key_i = 0;
+  top->tag_i = tag;
+  do tick();
+  while (!top->en_i);
+  for (int i = 0; i < 4096 && !inside.empty(); ++i) idle();
+  if (errors == 0) {
+    std::printf("a damaged word goes unnoticed\n");
     bad = true;
   }
   top->final();

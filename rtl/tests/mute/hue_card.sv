@@ -16,6 +16,7 @@ module hue_card #(
   parameter int unsigned Level1Words = 4096,
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
+  parameter int unsigned SramWords = 0,
   parameter int unsigned OutputBytes = 131072,
   parameter logic [127:0] ImageName = '0
 ) (

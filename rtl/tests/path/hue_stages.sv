@@ -19,7 +19,9 @@ module hue_stages
   parameter int unsigned Level0Words = 4096,
   parameter int unsigned Level1Words = 4096,
   parameter int unsigned Level2Words = 4096,
-  parameter int unsigned Level3Words = 4096
+  parameter int unsigned Level3Words = 4096,
+  parameter int unsigned SramWords = 0,
+  parameter int unsigned SramLatency = 4
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -34,7 +36,11 @@ module hue_stages
   input  logic [31:0]  gates_i,
   input  logic         gated_to_cpu_i,
   output logic         idle_o,
-  output logic         memory_error_o
+  output logic         memory_error_o,
+  output sram_req_t        sram_req_o,
+  input  logic [1:0][35:0] sram_rdata_i,
+  input  logic             sram_fault_clear_i,
+  output sram_state_t      sram_state_o
 );
 
   localparam int unsigned Delay = 40;
@@ -94,8 +100,10 @@ module hue_stages
   assign idle_o = valid_q == '0;
   assign memory_error_o = 1'b0;
   assign tbl_rsp_o = '0;
+  assign sram_req_o = '0;
+  assign sram_state_o = '0;
   logic unused;
   assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, Layout, Planes, Nets, SelectRows, AttachRows, RouteRows, LocalRows,
-                    HopRows, Level0Words, Level1Words, Level2Words, Level3Words};
+                    HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, sram_rdata_i, sram_fault_clear_i};
 
 endmodule

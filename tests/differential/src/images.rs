@@ -6,8 +6,9 @@ use std::process::Command;
 
 use hue_card::{Image, Images};
 
-/// The images that every run of the tests goes through: ternary tables at 64 bits, the trie at 256 and 512.
-pub const IMAGES: [&str; 3] = ["tcam3", "default", "wide"];
+/// The images that every run of the tests goes through: ternary tables at 64 bits, the trie on chip at 256 and 512, in
+/// external memory at 64.
+pub const IMAGES: [&str; 4] = ["tcam3", "default", "wide", "sram"];
 
 /// Whether the long tests are asked for (`make test-full`).
 #[must_use]
@@ -16,7 +17,7 @@ pub fn full() -> bool {
 }
 
 /// Every image there is; `make test-full` goes through all of them.
-pub const ALL_IMAGES: [&str; 7] = ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide"];
+pub const ALL_IMAGES: [&str; 8] = ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide", "sram"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()

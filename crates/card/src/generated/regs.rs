@@ -51,7 +51,7 @@ pub const ROUTE_ROWS: u32 = 0x028;
 /// Local rows: Size of LOCAL for one plane; 0 without tcam.
 pub const LOCAL_ROWS: u32 = 0x02c;
 
-/// Next-hop rows: Size of HOP: of one plane with tcam, in all with dag36.
+/// Next-hop rows: Size of HOP: of one plane with tcam, in all with dag36 and sram.
 pub const HOP_ROWS: u32 = 0x030;
 
 /// Words of the levels: Size of LEVEL0 to LEVEL3; 0 without dag36.
@@ -91,8 +91,8 @@ pub const INTERRUPT_STATUS: u32 = 0x098;
 pub const INTERRUPT_STATUS_TABLE_ERROR: u32 = 0x00000001;
 /// A register access met no register, or wrote a part of one. Mask.
 pub const INTERRUPT_STATUS_ACCESS_ERROR: u32 = 0x00000002;
-/// Packets met a row of a table with wrong parity. Route words of dag36 have no parity, nor have the copies
-/// of rows that ternary tables compare. Mask.
+/// Packets met a row of a table with wrong parity. The copies of rows that ternary tables compare have no
+/// parity. Mask.
 pub const INTERRUPT_STATUS_MEMORY_ERROR: u32 = 0x00000004;
 /// A queue dropped a packet. Mask.
 pub const INTERRUPT_STATUS_QUEUE_DROP: u32 = 0x00000008;
@@ -135,6 +135,26 @@ pub const OUT_WAITS: [u32; 2] = [0x0b4, 0x0b8];
 /// others leave.
 pub const OUT_BYTES: u32 = 0x0bc;
 
+/// Words of external memory: Size of SRAM; 0 without it.
+pub const SRAM_WORDS: u32 = 0x0c0;
+
+/// Fault in external memory: The first word of SRAM with wrong parity that was read since the last time this
+/// was cleared. What read it found no route; the driver writes the word again from its copy.
+pub const SRAM_FAULT: u32 = 0x0c4;
+/// Index of the word. Mask.
+pub const SRAM_FAULT_INDEX: u32 = 0x000fffff;
+/// There is one. Writing a 1 clears it. Mask.
+pub const SRAM_FAULT_VALID: u32 = 0x00100000;
+
+/// Faults in external memory: Reads of words with wrong parity since reset.
+pub const SRAM_FAULTS: u32 = 0x0c8;
+
+/// Reads of external memory: Words read for lookups, modulo 2^32.
+pub const SRAM_READS: u32 = 0x0cc;
+
+/// Lookups in external memory: Lookups begun there, modulo 2^32.
+pub const SRAM_LOOKUPS: u32 = 0x0d0;
+
 /// Table: Which table the next command means.
 pub const TABLE_ID: u32 = 0x100;
 
@@ -159,6 +179,9 @@ pub const LAYOUT_TCAM: u32 = 1;
 
 /// Layout: One trie in 36-bit words for all networks.
 pub const LAYOUT_DAG36: u32 = 2;
+
+/// Layout: The same in external memory.
+pub const LAYOUT_SRAM: u32 = 3;
 
 /// TableCommand: Reads a row into the row data.
 pub const TABLE_COMMAND_READ: u32 = 1;
@@ -199,7 +222,7 @@ pub const METER: Table = Table { name: "meter", id: 5, bits: 162 };
 /// Routes (tcam). Index: plane * route rows + row; the lowest that matches wins.
 pub const ROUTE: Table = Table { name: "route", id: 6, bits: 81 };
 
-/// Next hops. Index: hop_base + next hop (dag36); plane * hops + next hop (tcam).
+/// Next hops. Index: hop_base + next hop (dag36, sram); plane * hops + next hop (tcam).
 pub const HOP: Table = Table { name: "hop", id: 7, bits: 117 };
 
 /// Route words, first level (dag36). Index: word.
@@ -232,6 +255,9 @@ pub const OUT_DROPS: Table = Table { name: "out_drops", id: 16, bits: 64 };
 
 /// Local addresses (tcam). Index: plane * local rows + row.
 pub const LOCAL: Table = Table { name: "local", id: 18, bits: 33 };
+
+/// Route words, external memory (sram). Index: word.
+pub const SRAM: Table = Table { name: "sram", id: 19, bits: 36 };
 
 /// Design select: One way to find the network of a frame. Group frames go by ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -353,9 +379,9 @@ pub struct NetworkRow {
     pub vid: u16,
     /// Plane, and clock gate, it belongs to.
     pub plane: u8,
-    /// Root item of its routes (dag36).
+    /// Root item of its routes (dag36, sram).
     pub root: u64,
-    /// First row of its next hops (dag36).
+    /// First row of its next hops (dag36, sram).
     pub hop_base: u16,
     /// Rows of its next hops.
     pub hop_count: u16,
@@ -511,7 +537,7 @@ impl Row for HopRow {
 /// Route words, first level (dag36): Words of nodes that the first byte of an address meets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Level0Row {
-    /// As crates/tables/src/dag36.rs describes.
+    /// As crates/tables/src/dag36/words.rs describes.
     pub word: u64,
 }
 
@@ -718,5 +744,26 @@ impl Row for LocalRow {
 
     fn unpack(words: &Words) -> Self {
         Self { valid: get(words, 0, 1) != 0, addr: get(words, 1, 32) as u32 }
+    }
+}
+
+/// Route words, external memory (sram): Words of nodes of all levels. Parity is the card's own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SramRow {
+    /// As crates/tables/src/dag36/words.rs describes.
+    pub word: u64,
+}
+
+impl Row for SramRow {
+    const TABLE: Table = SRAM;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "sram.word", 0, 36, self.word)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { word: get(words, 0, 36) }
     }
 }

@@ -23,7 +23,7 @@ use crate::error::CardError;
 use crate::registers::{AccessError, Registers, SPACE_BYTES, check};
 
 /// Version of the library interface.
-const ABI: u32 = 2;
+const ABI: u32 = 3;
 /// Longest frame the twin takes; the card cuts at less.
 pub const FRAME_BYTES_MAX: usize = 65_535;
 
@@ -81,6 +81,7 @@ functions! {
     idle = "hue_twin_idle": unsafe extern "C" fn(*const Handle) -> c_int;
     still_cycles = "hue_twin_still_cycles": unsafe extern "C" fn(*const Handle) -> u64;
     interrupt = "hue_twin_interrupt": unsafe extern "C" fn(*const Handle) -> c_int;
+    damage = "hue_twin_damage": unsafe extern "C" fn(*mut Handle, u32, u64) -> c_int;
     ordered = "hue_twin_ordered": unsafe extern "C" fn(*mut Handle, c_int);
     stress = "hue_twin_stress": unsafe extern "C" fn(*mut Handle, u64, u32, u32) -> c_int;
     wave = "hue_twin_wave": unsafe extern "C" fn(*mut Handle, *const c_char, u64, u64) -> c_int;
@@ -255,6 +256,13 @@ impl Twin {
     pub fn idle(&self) -> bool {
         // SAFETY: as in `cycles`.
         unsafe { (self.functions().idle)(self.handle.as_ptr()) != 0 }
+    }
+
+    /// Turns bits over in a word of the external memories, as a particle does; for tests. Returns `false`, and does
+    /// nothing, for a word that is not there, or an image without such memories.
+    pub fn damage(&mut self, word: u32, bits: u64) -> bool {
+        // SAFETY: the handle is live and ours alone.
+        unsafe { (self.functions().damage)(self.handle.as_ptr(), word, bits) == OK }
     }
 
     /// Cycles since a beat last moved on any stream.

@@ -200,12 +200,12 @@ pub fn match_rows(rows: &Rows, network: &NetworkRow, key: u32) -> Found {
     Some((route.hop, get(rows, plane + u32::from(route.hop))))
 }
 
-/// A lookup by the words of the levels, as crates/tables/src/dag36.rs describes them.
+/// A lookup by the words of the levels, as crates/tables/src/dag36/words.rs describes them.
 fn walk(rows: &Rows, root: u64, key: u32) -> u16 {
     let tables = [regs::LEVEL0.id, regs::LEVEL1.id, regs::LEVEL2.id, regs::LEVEL3.id];
     let mut item = root;
     for (table, slot) in tables.into_iter().zip(key.to_be_bytes()) {
-        if item >> 35 == 0 {
+        if item >> 34 & 1 == 0 {
             break;
         }
         let at = (item & 0xf_ffff) as u32;
@@ -213,24 +213,28 @@ fn walk(rows: &Rows, root: u64, key: u32) -> u16 {
             let words = rows.get(&(table, at + offset)).copied().unwrap_or_default();
             u64::from(words[1]) << 32 | u64::from(words[0])
         };
-        let form = (item >> 32 & 7) as u32;
-        let (rank, items) = match form {
-            0 => (u32::from(slot), 0),
-            1 | 2 | 4 | 5 => {
-                let headers = if form == 1 || form == 4 { 1 } else { 2 };
+        let (header, size) = (item >> 32 & 3, item >> 30 & 3);
+        let (rank, items) = match header {
+            _ if size == 3 => (u32::from(slot), 0),
+            0 | 1 => {
+                let headers = header as u32 + 1;
                 let starts = (0..headers).flat_map(|header| (read(header) as u32).to_le_bytes());
                 (starts.filter(|start| *start != 0 && *start <= slot).count() as u32, headers)
             }
+            2 => panic!("pivots in a memory of a level"),
             _ => {
-                let (word, bit) = (read(u32::from(slot) / 28), u32::from(slot) % 28);
+                let (word, bit) = (read(u32::from(slot) / 27), u32::from(slot) % 27);
                 let begun = (word as u32 & ((1 << (bit + 1)) - 1)).count_ones();
-                ((word >> 28) as u32 + begun - 1, 10)
+                ((word >> 27 & 0xff) as u32 + begun - 1, 10)
             }
         };
-        item = if form == 0 || form >= 4 {
-            read(items + rank)
-        } else {
-            read(items + rank / 2) >> (18 * (rank % 2)) & 0xffff
+        item = match size {
+            0 => match read(items + rank / 4) >> (8 * (rank % 4)) & 0xff {
+                0xff => 0xffff,
+                hop => hop,
+            },
+            1 => read(items + rank / 2) >> (16 * (rank % 2)) & 0xffff,
+            _ => read(items + rank),
         };
     }
     item as u16

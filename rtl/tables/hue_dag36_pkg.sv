@@ -1,0 +1,98 @@
+// The words of `dag36`, as crates/tables/src/dag36/words.rs describes them bit by bit: what a form means, which run a
+// slot is in, which item of a word is meant.
+//
+// Place: hue_dag36_level (a memory a level) and hue_dag36_walk (one memory). Pure functions.
+/* verilator lint_off UNUSEDPARAM */
+/* verilator lint_off UNUSEDSIGNAL */  // a function looks at what it needs
+package hue_dag36_pkg;
+
+  localparam int unsigned MapWords = 10;
+  localparam int unsigned MapSlots = 27;
+  localparam int unsigned GroupRuns = 4;
+
+  typedef struct packed {
+    logic        parity;  // of a word; of a root item nothing
+    logic        node;    // 1: the rest names a node; 0: a next-hop word
+    logic [1:0]  header;
+    logic [1:0]  items;
+    logic [9:0]  unused;
+    logic [19:0] addr;
+  } item_t;
+
+  localparam logic [1:0] HeaderList1  = 2'd0;
+  localparam logic [1:0] HeaderList2  = 2'd1;
+  localparam logic [1:0] HeaderPivots = 2'd2;
+  localparam logic [1:0] HeaderMap    = 2'd3;
+
+  localparam logic [1:0] ItemsByte  = 2'd0;  // four a word
+  localparam logic [1:0] ItemsHalf  = 2'd1;  // two
+  localparam logic [1:0] ItemsWhole = 2'd2;  // one
+  localparam logic [1:0] ItemsWide  = 2'd3;  // no header, one a slot
+
+  // Which of the ten words of a map covers a slot, and the slot's place in it.
+  function automatic logic [3:0] map_word(logic [7:0] slot);
+    logic [3:0] word;
+    word = '0;
+    for (int unsigned i = 1; i < MapWords; i++) begin
+      if (slot >= 8'(MapSlots * i)) word = 4'(i);
+    end
+    return word;
+  endfunction
+
+  function automatic logic [4:0] map_bit(logic [7:0] slot);
+    return 5'(slot - 8'(MapSlots) * 8'(map_word(slot)));
+  endfunction
+
+  // How far a slot's first word lies behind the node's address.
+  function automatic logic [7:0] first_offset(item_t item, logic [7:0] slot);
+    if (item.items == ItemsWide) return slot;
+    return item.header == HeaderMap ? 8'(map_word(slot)) : 8'd0;
+  endfunction
+
+  // How many of a header word's four starts lie at or before the slot; 0 is no start.
+  function automatic logic [2:0] starts_up_to(logic [35:0] word, logic [7:0] slot);
+    logic [2:0] count;
+    count = '0;
+    for (int unsigned i = 0; i < 4; i++) begin
+      if (word[8*i+:8] != '0 && word[8*i+:8] <= slot) count++;
+    end
+    return count;
+  endfunction
+
+  // The run of a slot, by the map's word that covers it.
+  function automatic logic [7:0] map_rank(logic [35:0] word, logic [7:0] slot);
+    logic [26:0] up_to;
+    logic [4:0] count;
+    up_to = word[26:0] & ~(27'h7fffffe << map_bit(slot));
+    count = '0;
+    for (int unsigned i = 0; i < MapSlots; i++) count += 5'(up_to[i]);
+`ifdef HUE_PLANT_DAG36_MAP
+    return 8'(count) - 8'd1;
+`else
+    return word[34:27] + 8'(count) - 8'd1;
+`endif
+  endfunction
+
+  // How many words the items of `rank` runs fill.
+  function automatic logic [7:0] item_offset(logic [1:0] items, logic [7:0] rank);
+    case (items)
+      ItemsByte: return {2'd0, rank[7:2]};
+      ItemsHalf: return {1'b0, rank[7:1]};
+      default:   return rank;
+    endcase
+  endfunction
+
+  // The item of a run in its word, of which `place` are the low bits of the run.
+  function automatic item_t item_of(logic [35:0] word, logic [1:0] items, logic [1:0] place);
+    logic [7:0] hop;
+    hop = word[8*place+:8];
+    case (items)
+      ItemsByte: return item_t'({20'd0, hop == 8'hff ? 8'hff : 8'h00, hop});
+      ItemsHalf: return item_t'({20'd0, place[0] ? word[31:16] : word[15:0]});
+      default:   return item_t'({1'b0, word[34:0]});
+    endcase
+  endfunction
+
+endpackage
+/* verilator lint_on UNUSEDSIGNAL */
+/* verilator lint_on UNUSEDPARAM */

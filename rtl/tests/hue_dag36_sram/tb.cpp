@@ -1,0 +1,212 @@
+// Test bench of hue_dag36_sram: writes and lookups of dag36_vectors on standard input, with random gaps and stalls; the
+// host writes while lookups are in flight. Every answer is compared, in order. The banks are modelled here. Now and then
+// a bit of a word flips: the lookups that read it find no route, the fault is told with its place, and the word that the
+// host then writes again is sound.
+//
+// Arguments: seed, name of the test. Ends with a line `test NAME ... ok|FAILED` and 0 or 1.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "Vtop.h"
+
+#ifndef HUE_LATENCY
+#define HUE_LATENCY 4
+#endif
+
+namespace {
+struct Expected {
+  uint32_t key;
+  uint16_t hop;
+  uint8_t tag;
+};
+
+uint64_t random_state;
+uint32_t random_below(uint32_t end) {
+  random_state ^= random_state >> 12;
+  random_state ^= random_state << 25;
+  random_state ^= random_state >> 27;
+  return static_cast<uint32_t>((random_state * 0x2545f4914f6cdd1dULL) >> 33) % end;
+}
+
+std::unique_ptr<Vtop> top;
+std::vector<uint64_t> bank[2];
+std::vector<uint64_t> copies;  // the host's
+std::deque<uint64_t> pipeline[2];
+std::deque<Expected> inside;
+uint64_t cycles, lookups, wrong, reads, faulty, latest;
+unsigned stall_percent;
+bool may_fail;  // a word is damaged
+
+// One clock; inputs are set. True when the lookup that is offered was taken.
+bool tick() {
+  top->ready_i = random_below(100) >= stall_percent;
+  const uint64_t even = pipeline[0].front(), odd = pipeline[1].front();
+  top->sram_rdata_i[0] = static_cast<uint32_t>(even);
+  top->sram_rdata_i[1] = static_cast<uint32_t>(even >> 32 | odd << 4);
+  top->sram_rdata_i[2] = static_cast<uint32_t>(odd >> 28);
+  top->eval();
+  const bool taken = top->valid_i && top->ready_o;
+  reads += (top->read_o & 1) + (top->read_o >> 1);
+  if (top->valid_o && top->ready_i) {
+    if (inside.empty()) {
+      std::printf("an answer that nobody asked for\n");
+      ++wrong;
+    } else {
+      const Expected want = inside.front();
+      inside.pop_front();
+      const bool failed = may_fail && top->error_o && top->hop_o == 0xffff;
+      faulty += failed;
+      if (top->tag_o != want.tag || (!failed && (top->error_o || top->hop_o != want.hop))) {
+        if (++wrong < 10)
+          std::printf("key %08x: hop %u tag %u error %u, expected %u tag %u\n", want.key, top->hop_o, top->tag_o,
+                      top->error_o, want.hop, want.tag);
+      }
+    }
+  }
+  // What the pins say at this edge.
+  for (int i = 0; i < 2; ++i) {
+    pipeline[i].pop_front();
+    uint64_t read = pipeline[i].empty() ? 0 : pipeline[i].back();
+    if (top->sram_en_o >> i & 1) {
+      const uint64_t both = top->sram_addr_o;
+      const uint32_t addr = static_cast<uint32_t>(both >> (19 * i)) & 0x7ffff;
+      if (top->sram_write_o >> i & 1) {
+        uint64_t data = i == 0 ? (top->sram_wdata_o[0] | static_cast<uint64_t>(top->sram_wdata_o[1] & 0xf) << 32)
+                               : (top->sram_wdata_o[1] >> 4 | static_cast<uint64_t>(top->sram_wdata_o[2]) << 28);
+        bank[i][addr] = data & 0xfffffffffULL;
+      } else {
+        read = bank[i][addr];
+      }
+    }
+    pipeline[i].push_back(read);
+  }
+  top->clk_i = 1;
+  top->eval();
+  top->clk_i = 0;
+  top->eval();
+  ++cycles;
+  return taken;
+}
+
+void idle() {
+  top->valid_i = 0;
+  tick();
+}
+
+// The host's access, among whatever is inside.
+uint64_t host(bool write, uint32_t index, uint64_t data) {
+  top->valid_i = 0;
+  top->host_valid_i = 1;
+  top->host_write_i = write;
+  top->host_index_i = index;
+  top->host_data_i = data;
+  for (int i = 0; i < 1000; ++i) {
+    top->eval();
+    const bool done = top->host_done_o;
+    const uint64_t read = top->host_data_o;
+    tick();
+    if (done) {
+      top->host_valid_i = 0;
+      return read;
+    }
+  }
+  std::printf("the host waits for ever\n");
+  ++wrong;
+  top->host_valid_i = 0;
+  return 0;
+}
+
+void empty() {
+  for (int i = 0; i < 100000 && !inside.empty() && wrong < 10; ++i) idle();
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  random_state = (argc > 1 ? std::strtoull(argv[1], nullptr, 0) : 1) | 1;
+  const char* name = argc > 2 ? argv[2] : "hue_dag36_sram";
+  top = std::make_unique<Vtop>();
+  copies.assign(1 << 20, 0);
+  for (int i = 0; i < 2; ++i) {
+    bank[i].assign(1 << 19, 0);
+    pipeline[i].assign(HUE_LATENCY, 0);
+  }
+  top->rst_ni = 0;
+  for (int i = 0; i < 16; ++i) idle();
+  top->rst_ni = 1;
+  char line[128];
+  uint8_t tag = 0;
+  bool bad = false;
+  uint64_t flips = 0, found = 0;
+  std::vector<uint32_t> written;
+  while (wrong < 10 && std::fgets(line, sizeof line, stdin)) {
+    unsigned level;
+    unsigned long long a, b, c;
+    if (lookups % 512 == 0) stall_percent = random_below(3) * 30;
+    if (std::sscanf(line, "w %u %llx %llx", &level, &a, &b) == 3) {
+      if (may_fail && a == latest) may_fail = false;  // sound again
+      host(true, a, b);
+      copies[a] = b;
+      written.push_back(a);
+      if (random_below(16) == 0 && host(false, a, 0) != b) {
+        std::printf("word %llx does not read %llx\n", a, b);
+        ++wrong;
+      }
+    } else if (std::sscanf(line, "l %llx %llx %llx", &a, &b, &c) == 3) {
+      while (random_below(4) == 0) idle();
+      inside.push_back({static_cast<uint32_t>(b), static_cast<uint16_t>(c), tag});
+      top->valid_i = 1;
+      top->item_i = a;
+      top->key_i = b;
+      top->tag_i = tag++;
+      while (!tick());
+      top->valid_i = 0;
+      ++lookups;
+      // A bit flips in a word that was written; it is read by lookups, or by the host who looks.
+      if (!may_fail && !written.empty() && random_below(256) == 0) {
+        latest = written[random_below(written.size())];
+        bank[latest & 1][latest >> 1] ^= 1ULL << random_below(36);
+        may_fail = true;
+        ++flips;
+      } else if (may_fail && random_below(64) == 0) {
+        host(false, latest, 0);
+        empty();
+        if (!top->fault_o || top->fault_index_o != latest || top->fault_count_o == 0) {
+          std::printf("a flipped bit in word %llx is not told: %u %x\n", static_cast<unsigned long long>(latest),
+                      top->fault_o, top->fault_index_o);
+          ++wrong;
+        } else {
+          ++found;
+        }
+        may_fail = false;
+        host(true, latest, copies[latest]);
+        top->fault_clear_i = 1;
+        idle();
+        top->fault_clear_i = 0;
+      }
+    } else if (line[0] == 'f') {
+      empty();
+    } else {
+      std::printf("cannot read: %s", line);
+      bad = true;
+      break;
+    }
+  }
+  empty();
+  if (!inside.empty()) {
+    std::printf("%zu answers are missing\n", inside.size());
+    bad = true;
+  }
+  top->final();
+  top.reset();  // before the simulator's own globals go
+  bad = bad || wrong || lookups == 0 || flips < 5 || found + 1 < flips;
+  std::printf("%llu lookups, %llu cycles, %llu words read; %llu bits flipped, %llu found, %llu lookups without an answer\n",
+              static_cast<unsigned long long>(lookups), static_cast<unsigned long long>(cycles),
+              static_cast<unsigned long long>(reads), static_cast<unsigned long long>(flips),
+              static_cast<unsigned long long>(found), static_cast<unsigned long long>(faulty));
+  std::printf("test %s ... %s\n", name, bad ? "FAILED" : "ok");
+  return bad;
+}
