@@ -5,7 +5,8 @@
 // which a network has a run; with layout sram that trie is in external memory; with layout tcam each plane has tables of
 // its own.
 //
-// Latency: `Latency` clocks in which `en_i` is 1; with layout sram that of the walk and 3. Throughput: one packet a clock. Source: RFC 1812 §5.2, RFC 1141.
+// Latency: `Latency` clocks in which `en_i` is 1; with layout sram that of the walk and 3. Throughput: one packet a clock.
+// Source: RFC 1812 §5.2, RFC 1141.
 module hue_ipv4
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -197,11 +198,9 @@ module hue_ipv4
       assign unused_ready = ready;
 `endif
     end else begin : gen_dag36
-      assign trie_wait = 1'b0;
-      logic host_en;
+      logic host_en, host_done;
       logic [3:0] level_start;
       logic [35:0] level_data;
-      logic level_read_q;
       tbl_rsp_t [3:0] level_rsp;
       localparam int unsigned LevelWords[4] = '{Level0Words, Level1Words, Level2Words, Level3Words};
       for (genvar level = 0; level < 4; level++) begin : gen_level
@@ -210,15 +209,11 @@ module hue_ipv4
         hue_table_port #(.Id(TABLE_LEVEL0 + 8'(level)), .Rows(Words)) u_port (
           .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(level_rsp[level]),
           .start_o(level_start[level]), .addr_o(unused_addr),
-          .done_i((level_start[level] && tbl_req_i.write) || (level_read_q && tbl_req_i.id == TABLE_LEVEL0 + 8'(level))),
+          .done_i(host_done && tbl_req_i.id == TABLE_LEVEL0 + 8'(level)),
           .rdata_i(256'(level_data))
         );
       end
       assign host_en = level_start != '0;
-      always_ff @(posedge clk_i) begin
-        if (!rst_ni) level_read_q <= 1'b0;
-        else level_read_q <= host_en && !tbl_req_i.write;
-      end
 
       hue_dag36 #(
         .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
@@ -228,6 +223,7 @@ module hue_ipv4
         .valid_i, .item_i(packet_i.root), .key_i(packet_i.ipv4.dst),
         .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
         .valid_o(tag_valid), .hop_o(word), .tag_o(tag), .error_o(trie_error),
+        .wait_o(trie_wait), .host_done_o(host_done),
         .host_en_i(host_en), .host_write_i(tbl_req_i.write), .host_level_i(tbl_req_i.id[1:0]),
         .host_index_i(tbl_req_i.index), .host_data_i(tbl_req_i.wdata[35:0]), .host_data_o(level_data)
       );

@@ -24,12 +24,15 @@ module hue_dag36 #(
     output logic [15:0]        hop_o,   // next-hop word; 65535: no prefix matches
     output logic [TagBits-1:0] tag_o,
     output logic               error_o, // while `en_i` is 1: a lookup met a word with wrong parity; its answer is 65535
-    // host: one access a clock; `host_data_o` counts one clock after a read
+    // host: `host_en_i` for a clock, the rest until `host_done_o`, with which `host_data_o` counts. `en_i` is 0 while
+    // `wait_o` is 1: a clock for a write, two for a read.
+    output logic               wait_o,
     input  logic               host_en_i,
     input  logic               host_write_i,
     input  logic [1:0]         host_level_i,
     input  logic [23:0]        host_index_i,  // below the level's words
     input  logic [35:0]        host_data_i,
+    output logic               host_done_o,
     output logic [35:0]        host_data_o
 );
   localparam int unsigned Levels = 4;
@@ -49,7 +52,7 @@ module hue_dag36 #(
   logic [Levels:0][35:0] item;
   logic [Levels-1:0][35:0] host_data;
   logic [Levels-1:0] bad;
-  logic [1:0] host_level_q;
+  logic asked_q, back_q;
 
   assign valid[0] = valid_i;
   assign item[0]  = item_i;
@@ -71,7 +74,8 @@ module hue_dag36 #(
       .clk_i, .rst_ni, .en_i,
       .valid_i(valid[level]), .item_i(item[level]), .slot_i(slot),
       .valid_o(valid[level+1]), .item_o(item[level+1]), .error_o(bad[level]),
-      .host_en_i(host_en_i && host_level_i == 2'(level)), .host_write_i, .host_index_i, .host_data_i,
+      .host_en_i(asked_q && host_level_i == 2'(level)), .host_write_i,
+      .host_back_i(back_q && host_level_i == 2'(level)), .host_index_i, .host_data_i,
       .host_data_o(host_data[level])
     );
   end
@@ -85,9 +89,12 @@ module hue_dag36 #(
   );
 
   always_ff @(posedge clk_i) begin
-    if (host_en_i) host_level_q <= host_level_i;
+    if (!rst_ni) {back_q, asked_q} <= '0;
+    else {back_q, asked_q} <= {asked_q && !host_write_i, host_en_i};
   end
-  assign host_data_o = host_data[host_level_q];
+  assign wait_o      = asked_q || back_q;
+  assign host_done_o = back_q || (asked_q && host_write_i);
+  assign host_data_o = host_data[host_level_i];
 
 `ifndef SYNTHESIS
   // What entered leaves after `Latency` enabled clocks, not earlier and not later.

@@ -1,6 +1,10 @@
-// One memory of 36-bit words with a port for the host (write or read) and a port for lookups (read).
+// One memory of 36-bit words with two ports: headers and the host share one, items have the other.
 //
-// Maps to true dual-port block RAM. Latency: 1 clock on either port. Throughput: one access a clock a port.
+// Place: two of them, even words and odd ones, in each hue_dag36_level. Maps to true dual-port block RAM. The host's
+// access takes the clock of `host_en_i`, in which `en_i` must be 0; when it read, the next one too (`back_i`), in which what
+// lookups read there before is read again, so that they do not notice.
+//
+// Latency: 1 clock on either port. Throughput: one access a clock a port.
 // A lookup never reads a word that is being written: new words are written before anything refers to them, and words
 // are reused only after every lookup that could hold them has left (retire epoch).
 module hue_dag36_bank #(
@@ -13,26 +17,41 @@ module hue_dag36_bank #(
     input  logic                host_write_i,
     input  logic [AddrBits-1:0] host_addr_i,
     input  logic [35:0]         host_data_i,
-    output logic [35:0]         host_data_o,
-    // lookups; `data_o` keeps its value while `en_i` is 0
+    input  logic                back_i,
+    // lookups; what is read stays while `en_i` is 0, but for `header_o` in the clock of `back_i`: it is the host's
     input  logic                en_i,
-    input  logic [AddrBits-1:0] addr_i,
-    output logic [35:0]         data_o
+    input  logic [AddrBits-1:0] header_addr_i,
+    output logic [35:0]         header_o,
+    input  logic [AddrBits-1:0] item_addr_i,
+    output logic [35:0]         item_o
 );
   if (Words < 2) begin : gen_check
     $fatal(1, "hue_dag36_bank: Words is %0d, at least 2", Words);
   end
 
   logic [35:0] words_q[Words];
+  logic [AddrBits-1:0] addr, last_addr_q;
+  logic write, read;
+
+  assign write = host_en_i && host_write_i;
+  assign read  = (en_i || host_en_i || back_i) && !write;
+  assign addr  = host_en_i ? host_addr_i : back_i ? last_addr_q : header_addr_i;
 
   always_ff @(posedge clk_i) begin
-    if (host_en_i) begin
-      if (host_write_i) words_q[host_addr_i] <= host_data_i;
-      else host_data_o <= words_q[host_addr_i];
-    end
+    if (write) words_q[addr] <= host_data_i;
+    else if (read) header_o <= words_q[addr];
+  end
+  always_ff @(posedge clk_i) begin
+    if (en_i) last_addr_q <= header_addr_i;
   end
 
   always_ff @(posedge clk_i) begin
-    if (en_i) data_o <= words_q[addr_i];
+    if (en_i) item_o <= words_q[item_addr_i];
   end
+
+`ifndef SYNTHESIS
+  always_ff @(posedge clk_i) begin
+    assert (!((host_en_i || back_i) && en_i)) else $error("hue_dag36_bank: moved while the host is at a word");
+  end
+`endif
 endmodule

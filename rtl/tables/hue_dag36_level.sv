@@ -2,8 +2,8 @@
 //
 // Place: hue_dag36 chains four of them; each has a memory of its own, shared by all networks. The words are described,
 // bit by bit, in crates/tables/src/dag36/words.rs (pivots do not occur here); addresses in items of level l name words of the memory of level l.
-// Words lie in two banks by parity, so that both header words of a list come with one access; the memory stands twice,
-// once for headers and once for items, so that a lookup enters every clock.
+// Words lie in two banks by parity, so that both header words of a list come with one access; each has a port for headers
+// and one for items, so that a lookup enters every clock. The host takes the headers' port for a clock or two.
 //
 // Latency: 6 clocks in which `en_i` is 1. Throughput: one lookup a clock. Nothing moves while `en_i` is 0.
 // An item that is a leaf passes unchanged. An address beyond the memory wraps: a wrong table gives a wrong next hop
@@ -22,9 +22,10 @@ module hue_dag36_level
     output logic               valid_o,
     output logic [35:0]        item_o,
     output logic               error_o,      // with `valid_o`: a word of it had wrong parity; then `item_o` is "no route"
-    // host: one access a clock, `host_data_o` one clock after `host_en_i` without `host_write_i`
+    // host: in the clock of `host_en_i`, and after a read that of `host_back_i`, `en_i` is 0; then `host_data_o` counts
     input  logic               host_en_i,
     input  logic               host_write_i,
+    input  logic               host_back_i,
     /* verilator lint_off UNUSEDSIGNAL */
     input  logic [23:0]        host_index_i,  // below `Words`
     /* verilator lint_on UNUSEDSIGNAL */
@@ -68,25 +69,20 @@ module hue_dag36_level
     end
   end
 
-  // ---- 1: the header's memory
+  // ---- 1: the header comes from its memory
   logic [35:0] even_header, odd_header, even_item, odd_item;
   logic [BankBits-1:0] item_bank_addr_q;
-  logic host_odd_q;
-  logic [35:0] even_host, odd_host;
-  hue_dag36_bank #(.Words(BankWords)) u_even_header (
+  hue_dag36_bank #(.Words(BankWords)) u_even (
     .clk_i, .host_en_i(host_en_i && !host_index_i[0]), .host_write_i,
-    .host_addr_i(host_index_i[BankBits:1]), .host_data_i, .host_data_o(even_host),
-    .en_i, .addr_i(even_addr_q), .data_o(even_header)
+    .host_addr_i(host_index_i[BankBits:1]), .host_data_i, .back_i(host_back_i && !host_index_i[0]),
+    .en_i, .header_addr_i(even_addr_q), .header_o(even_header), .item_addr_i(item_bank_addr_q), .item_o(even_item)
   );
-  hue_dag36_bank #(.Words(BankWords)) u_odd_header (
+  hue_dag36_bank #(.Words(BankWords)) u_odd (
     .clk_i, .host_en_i(host_en_i && host_index_i[0]), .host_write_i,
-    .host_addr_i(host_index_i[BankBits:1]), .host_data_i, .host_data_o(odd_host),
-    .en_i, .addr_i(odd_addr_q), .data_o(odd_header)
+    .host_addr_i(host_index_i[BankBits:1]), .host_data_i, .back_i(host_back_i && host_index_i[0]),
+    .en_i, .header_addr_i(odd_addr_q), .header_o(odd_header), .item_addr_i(item_bank_addr_q), .item_o(odd_item)
   );
-  always_ff @(posedge clk_i) begin
-    if (host_en_i) host_odd_q <= host_index_i[0];
-  end
-  assign host_data_o = host_odd_q ? odd_host : even_host;
+  assign host_data_o = host_index_i[0] ? odd_header : even_header;
 
   // ---- 2: which run
   logic [35:0] first, second;
@@ -139,20 +135,7 @@ module hue_dag36_level
     end
   end
 
-  // ---- 4: the item's memory; the host reads the header's copy
-  logic [35:0] unused_even, unused_odd;
-  hue_dag36_bank #(.Words(BankWords)) u_even_item (
-    .clk_i, .host_en_i(host_en_i && host_write_i && !host_index_i[0]), .host_write_i,
-    .host_addr_i(host_index_i[BankBits:1]), .host_data_i, .host_data_o(unused_even),
-    .en_i, .addr_i(item_bank_addr_q), .data_o(even_item)
-  );
-  hue_dag36_bank #(.Words(BankWords)) u_odd_item (
-    .clk_i, .host_en_i(host_en_i && host_write_i && host_index_i[0]), .host_write_i,
-    .host_addr_i(host_index_i[BankBits:1]), .host_data_i, .host_data_o(unused_odd),
-    .en_i, .addr_i(item_bank_addr_q), .data_o(odd_item)
-  );
-
-  // ---- 5: the item
+  // ---- 4: the item comes from its memory
   logic [35:0] word;
   assign word = s4_odd_q ? odd_item : even_item;
   assign bad  = s4_bad_q || (!s4_known_q && ^word);

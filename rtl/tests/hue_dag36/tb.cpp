@@ -34,7 +34,8 @@ unsigned stall_percent;
 
 // One clock; inputs are set. Checks what comes out at its edge.
 void tick() {
-  top->en_i = random_below(100) >= stall_percent;
+  top->eval();
+  top->en_i = !top->wait_o && random_below(100) >= stall_percent;
   top->eval();
   errors += top->en_i && top->error_o;
   if (top->en_i && top->valid_o) {
@@ -63,6 +64,29 @@ void idle() {
   top->host_en_i = 0;
   tick();
 }
+
+// An access of the host, among whatever is inside; the word that was read.
+uint64_t host(bool write, unsigned level, uint32_t index, uint64_t data) {
+  top->valid_i = 0;
+  top->host_en_i = 1;
+  top->host_write_i = write;
+  top->host_level_i = level;
+  top->host_index_i = index;
+  top->host_data_i = data;
+  for (int i = 0; i < 8; ++i) {
+    tick();
+    top->host_en_i = 0;
+    top->eval();
+    if (top->host_done_o) {
+      const uint64_t read = top->host_data_o;
+      tick();
+      return read;
+    }
+  }
+  std::printf("the host waits for ever\n");
+  ++wrong;
+  return 0;
+}
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -82,26 +106,13 @@ int main(int argc, char** argv) {
     unsigned long long a, b, c;
     if (lookups % 512 == 0) stall_percent = random_below(3) * 30;
     if (std::sscanf(line, "w %u %llx %llx", &level, &a, &b) == 3) {
-      top->valid_i = 0;
-      top->host_en_i = 1;
-      top->host_write_i = 1;
-      top->host_level_i = level;
-      top->host_index_i = a;
-      top->host_data_i = b;
       if (level == 0) first_level[a] = b;
-      tick();
-      top->host_en_i = 0;
+      host(true, level, a, b);
       // Now and then it is read back.
-      if (random_below(16) == 0) {
-        top->host_en_i = 1;
-        top->host_write_i = 0;
-        tick();
-        if (top->host_data_o != b) {
-          std::printf("level %u word %llx reads %llx, expected %llx\n", level, a,
-                      static_cast<unsigned long long>(top->host_data_o), b);
-          ++wrong;
-        }
-        top->host_en_i = 0;
+      const uint64_t read = random_below(16) == 0 ? host(false, level, a, 0) : b;
+      if (read != b) {
+        std::printf("level %u word %llx reads %llx, expected %llx\n", level, a, static_cast<unsigned long long>(read), b);
+        ++wrong;
       }
     } else if (std::sscanf(line, "l %llx %llx %llx", &a, &b, &c) == 3) {
       while (random_below(4) == 0) idle();
@@ -135,14 +146,8 @@ int main(int argc, char** argv) {
   }
   // Every word of the first level with a bit turned: a lookup that begins there says so, and finds no route.
   for (const auto& [index, word] : first_level) {
-    top->host_en_i = 1;
-    top->host_write_i = 1;
-    top->host_level_i = 0;
-    top->host_index_i = index;
-    top->host_data_i = word ^ (1ULL << random_below(36));
-    tick();
+    host(true, 0, index, word ^ (1ULL << random_below(36)));
   }
-  top->host_en_i = 0;
   inside.push_back({0, 0xffff, tag});
   top->valid_i = 1;
   top->item_i = node;
