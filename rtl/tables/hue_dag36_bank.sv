@@ -45,8 +45,9 @@ module hue_dag36_bank #(
     if (en_i) last_addr_q <= header_addr_i;
   end
 
+  // A read in the clock of a write does not happen; said so that no logic has to stand around a block RAM.
   always_ff @(posedge clk_i) begin
-    if (en_i) item_o <= words_q[item_addr_i];
+    if (en_i) item_o <= write && addr == item_addr_i ? 'x : words_q[item_addr_i];
   end
 
 `ifndef SYNTHESIS
