@@ -5,7 +5,7 @@
 // which a network has a run; with layout sram that trie is in external memory; with layout tcam each plane has tables of
 // its own.
 //
-// Latency: `Latency` clocks in which `en_i` is 1; with layout sram that of the walk and 3. Throughput: one packet a clock.
+// Latency: `Latency` clocks in which `en_i` is 1; with layout sram that of the walk and 4. Throughput: one packet a clock.
 // Source: RFC 1812 §5.2, RFC 1141.
 module hue_ipv4
   import hue_pkg::*;
@@ -45,7 +45,7 @@ module hue_ipv4
 );
   localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
   localparam bit Sram = Layout == 32'(LAYOUT_SRAM);
-  localparam int unsigned LookupLatency = Tcam ? 4 : 26;
+  localparam int unsigned LookupLatency = Tcam ? 5 : 47;
   localparam int unsigned Latency = LookupLatency + 1;
   if (!Tcam && !Sram && Layout != 32'(LAYOUT_DAG36)) begin : gen_check
     $fatal(1, "hue_ipv4: Layout is %0d, not tcam, dag36 or sram", Layout);
@@ -77,9 +77,10 @@ module hue_ipv4
     logic [15:0] checksum;
   } wait_t;
 
-  wait_t in, found;
-  logic  found_valid, lookup;
-  row_hop_t hop;
+  // Next hop and packet as the tables give them, and behind a register, since a row comes late in its clock.
+  wait_t in, found_d, found;
+  logic  found_valid_d, found_valid, lookup, error_d;
+  row_hop_t hop_d, hop;
   logic unused_packet;
   assign unused_packet = &{1'b0, packet_i, gates_i};
 
@@ -123,30 +124,31 @@ module hue_ipv4
     end
     // A plane that has no packet there says zero.
     always_comb begin
-      hop = '0;
+      hop_d = '0;
       tbl_rsp_o = '0;
       for (int unsigned plane = 0; plane < Planes; plane++) begin
-        hop = hop | hops[plane];
+        hop_d = hop_d | hops[plane];
         tbl_rsp_o = tbl_rsp_o | rsps[plane];
       end
     end
-    assign error_o = errors != '0;
+    assign error_d = errors != '0;
     assign wait_o  = waits != '0;
 
-    wait_t wait_q[1:LookupLatency];
-    logic [LookupLatency:1] valid_q;
+    localparam int unsigned TableLatency = LookupLatency - 1;
+    wait_t wait_q[1:TableLatency];
+    logic [TableLatency:1] valid_q;
     always_ff @(posedge clk_i) begin
       if (!rst_ni) valid_q <= '0;
-      else if (en_i) valid_q <= {valid_q[LookupLatency-1:1], valid_i};
+      else if (en_i) valid_q <= {valid_q[TableLatency-1:1], valid_i};
     end
     always_ff @(posedge clk_i) begin
       if (en_i) begin
         wait_q[1] <= in;
-        for (int unsigned i = 2; i <= LookupLatency; i++) wait_q[i] <= wait_q[i-1];
+        for (int unsigned i = 2; i <= TableLatency; i++) wait_q[i] <= wait_q[i-1];
       end
     end
-    assign found       = wait_q[LookupLatency];
-    assign found_valid = valid_q[LookupLatency];
+    assign found_d       = wait_q[TableLatency];
+    assign found_valid_d = valid_q[TableLatency];
   end else begin : gen_shared
     localparam int unsigned HopBits = HopRows > 1 ? $clog2(HopRows) : 1;
     typedef struct packed {
@@ -259,13 +261,27 @@ module hue_ipv4
         h2_known_q <= h1_known_q;
       end
     end
-    assign hop         = h2_known_q ? row : '0;
-    assign found       = h2_q;
-    assign found_valid = h2_valid_q;
-    assign error_o     = en_i && (trie_error || (h2_valid_q && !h2_q.decided && h2_known_q && hop_error));
-    assign tbl_rsp_o   = trie_rsp | hop_rsp;
+    assign hop_d         = h2_known_q ? row : '0;
+    assign found_d       = h2_q;
+    assign found_valid_d = h2_valid_q;
+    assign error_d       = en_i && (trie_error || (h2_valid_q && !h2_q.decided && h2_known_q && hop_error));
+    assign tbl_rsp_o     = trie_rsp | hop_rsp;
     logic unused_lookup;
     assign unused_lookup = &{1'b0, lookup};
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) {error_o, found_valid} <= '0;
+    else begin
+      error_o <= error_d;
+      if (en_i) found_valid <= found_valid_d;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (en_i) begin
+      found <= found_d;
+      hop   <= hop_d;
+    end
   end
 
   // ---- the decision

@@ -36,7 +36,7 @@ module hue_dag36 #(
     output logic [35:0]        host_data_o
 );
   localparam int unsigned Levels = 4;
-  localparam int unsigned LevelLatency = 6;
+  localparam int unsigned LevelLatency = 11;
   localparam int unsigned Latency = Levels * LevelLatency;
 
   function automatic int unsigned words_of(int unsigned level);
@@ -52,7 +52,7 @@ module hue_dag36 #(
   logic [Levels:0][35:0] item;
   logic [Levels-1:0][35:0] host_data;
   logic [Levels-1:0] bad;
-  logic asked_q, back_q;
+  logic asked_q, back_q, read_q;
 
   assign valid[0] = valid_i;
   assign item[0]  = item_i;
@@ -89,11 +89,11 @@ module hue_dag36 #(
   );
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) {back_q, asked_q} <= '0;
-    else {back_q, asked_q} <= {asked_q && !host_write_i, host_en_i};
+    if (!rst_ni) {read_q, back_q, asked_q} <= '0;
+    else {read_q, back_q, asked_q} <= {back_q, asked_q && !host_write_i, host_en_i};
   end
   assign wait_o      = asked_q || back_q;
-  assign host_done_o = back_q || (asked_q && host_write_i);
+  assign host_done_o = read_q || (asked_q && host_write_i);
   assign host_data_o = host_data[host_level_i];
 
 `ifndef SYNTHESIS

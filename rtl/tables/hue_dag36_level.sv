@@ -5,7 +5,7 @@
 // Words lie in two banks by parity, so that both header words of a list come with one access; each has a port for headers
 // and one for items, so that a lookup enters every clock. The host takes the headers' port for a clock or two.
 //
-// Latency: 6 clocks in which `en_i` is 1. Throughput: one lookup a clock. Nothing moves while `en_i` is 0.
+// Latency: 11 clocks in which `en_i` is 1. Throughput: one lookup a clock. Nothing moves while `en_i` is 0.
 // An item that is a leaf passes unchanged. An address beyond the memory wraps: a wrong table gives a wrong next hop
 // index, which the next-hop table bounds to its own network, and never a hang.
 module hue_dag36_level
@@ -22,7 +22,7 @@ module hue_dag36_level
     output logic               valid_o,
     output logic [35:0]        item_o,
     output logic               error_o,      // with `valid_o`: a word of it had wrong parity; then `item_o` is "no route"
-    // host: in the clock of `host_en_i`, and after a read that of `host_back_i`, `en_i` is 0; then `host_data_o` counts
+    // host: in the clock of `host_en_i`, and after a read that of `host_back_i`, `en_i` is 0; in the one after that `host_data_o` counts
     input  logic               host_en_i,
     input  logic               host_write_i,
     input  logic               host_back_i,
@@ -40,37 +40,52 @@ module hue_dag36_level
     $fatal(1, "hue_dag36_level: Words is %0d, an even number of 4 to 2^20", Words);
   end
 
-  // ---- 0: the header's address
-  item_t item;
-  logic [AddrBits-1:0] header_addr_d;
-  assign item = item_t'(item_i);
-  assign header_addr_d = AddrBits'(item.addr + 20'(first_offset(item, slot_i)));
-
+  // ---- 0: how far the header lies behind the node
   typedef struct packed {
-    item_t      item;
-    logic [7:0] slot;
-    logic       odd;  // the first header word lies in the odd bank
+    item_t       item;
+    logic [7:0]  slot;
+    logic        odd;    // the first header word lies in the odd bank
   } lookup_t;
 
-  logic [4:0] valid_q;
+  localparam int unsigned Latency = 11;
+  logic [Latency-2:0] valid_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) {valid_o, valid_q} <= '0;
     else if (en_i) {valid_o, valid_q} <= {valid_q, valid_i};
   end
 
-  lookup_t s0_q, s1_q;
+  // ---- 1: its address; then, on the way, what of the slot a map will ask
+  item_t item_q;
+  logic [7:0] slot_q, offset_q;
+  logic [3:0] map_word_q;
+  logic [4:0] s0_place_q;
+  logic [26:0] s1_up_to_q, s2_up_to_q, s3_up_to_q;  // the bits of a map word that lie at or before the slot
+  logic [AddrBits-1:0] header_addr_d;
+  assign header_addr_d = AddrBits'(item_q.addr + 20'(offset_q));
+
+  lookup_t s0_q, s1_q, s2_q, s3_q;
   logic [BankBits-1:0] even_addr_q, odd_addr_q;
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      s0_q        <= '{item: item, slot: slot_i, odd: header_addr_d[0]};
+      item_q      <= item_t'(item_i);
+      slot_q      <= slot_i;
+      offset_q    <= first_offset(item_t'(item_i), slot_i);
+      map_word_q  <= map_word(slot_i);
+      s0_q        <= '{item: item_q, slot: slot_q, odd: header_addr_d[0]};
+      s0_place_q  <= map_place(slot_q, map_word_q);
       even_addr_q <= BankBits'((header_addr_d + 1'b1) >> 1);
       odd_addr_q  <= header_addr_d[AddrBits-1:1];
       s1_q        <= s0_q;
+      s2_q        <= s1_q;
+      s3_q        <= s2_q;
+      s1_up_to_q  <= map_up_to(s0_place_q);
+      s2_up_to_q  <= s1_up_to_q;
+      s3_up_to_q  <= s2_up_to_q;
     end
   end
 
-  // ---- 1: the header comes from its memory
-  logic [35:0] even_header, odd_header, even_item, odd_item;
+  // ---- 2, 3: the header comes from its memory, and stands in a register behind it
+  logic [35:0] even_header, odd_header, even_item, odd_item, even_header_q, odd_header_q, even_item_q, odd_item_q;
   logic [BankBits-1:0] item_bank_addr_q;
   hue_dag36_bank #(.Words(BankWords)) u_even (
     .clk_i, .host_en_i(host_en_i && !host_index_i[0]), .host_write_i,
@@ -82,66 +97,87 @@ module hue_dag36_level
     .host_addr_i(host_index_i[BankBits:1]), .host_data_i, .back_i(host_back_i && host_index_i[0]),
     .en_i, .header_addr_i(odd_addr_q), .header_o(odd_header), .item_addr_i(item_bank_addr_q), .item_o(odd_item)
   );
-  assign host_data_o = host_index_i[0] ? odd_header : even_header;
-
-  // ---- 2: which run
-  logic [35:0] first, second;
-  logic [7:0] rank_d;
-  assign first   = s1_q.odd ? odd_header : even_header;
-  assign second  = s1_q.odd ? even_header : odd_header;
-  always_comb begin
-    rank_d = 8'(starts_up_to(first, s1_q.slot));
-    if (s1_q.item.header == HeaderList2) rank_d = rank_d + 8'(starts_up_to(second, s1_q.slot));
-    if (s1_q.item.header == HeaderMap) rank_d = map_rank(first, s1_q.slot);
+  always_ff @(posedge clk_i) begin
+    if (en_i) begin
+      even_header_q <= even_header;
+      odd_header_q  <= odd_header;
+      even_item_q   <= even_item;
+      odd_item_q    <= odd_item;
+    end
+    host_data_o <= host_index_i[0] ? odd_header : even_header;
   end
 
-  item_t s2_item_q, s3_item_q, s4_item_q;
-  logic [35:0] s2_first_q;
-  logic [7:0] s2_rank_q;
+  // ---- 4: which words, and whether they are sound
+  logic [35:0] first_q, second_q;
+  // ---- 5: what begins at or before the slot: of a map, of the first header word, of the second
+  logic [2:0][3:0] map_ones_q;
+  logic [7:0] map_before_q;
+  logic [2:0] starts_q, more_starts_q;
+  item_t s4_item_q, s5_item_q, s6_item_q, s7_item_q, s8_item_q;
+  logic [35:0] s4_first_q, s5_first_q;
+  logic s4_bad_q, s5_bad_q, s6_bad_q, s7_bad_q, s8_bad_q, bad;
+  always_ff @(posedge clk_i) begin
+    if (en_i) begin
+      first_q  <= s2_q.odd ? odd_header_q : even_header_q;
+      second_q <= s2_q.odd ? even_header_q : odd_header_q;
 
-  // ---- 3: the item's address
+      s4_item_q     <= s3_q.item;
+      s4_first_q    <= first_q;
+      s4_bad_q      <= s3_q.item.node && (^first_q || (s3_q.item.header == HeaderList2 && ^second_q));
+      map_ones_q    <= map_ones(first_q, s3_up_to_q);
+      map_before_q  <= map_before(first_q);
+      starts_q      <= starts_up_to(first_q, s3_q.slot);
+      more_starts_q <= s3_q.item.header == HeaderList2 ? starts_up_to(second_q, s3_q.slot) : '0;
+    end
+  end
+
+  // ---- 6: which run
+  logic [7:0] s5_rank_q;
+  always_ff @(posedge clk_i) begin
+    if (en_i) begin
+      s5_item_q  <= s4_item_q;
+      s5_first_q <= s4_first_q;
+      s5_bad_q   <= s4_bad_q;
+      s5_rank_q  <= s4_item_q.header == HeaderMap ? map_rank(map_before_q, map_ones_q) :
+                    8'(starts_q) + 8'(more_starts_q);
+    end
+  end
+
+  // ---- 7: the item's address
   logic [AddrBits-1:0] item_addr_d;
   logic [3:0] headers;
   always_comb begin
     headers = 4'd1;
-    if (s2_item_q.header == HeaderMap) headers = 4'(MapWords);
-    else if (s2_item_q.header == HeaderList2) headers = 4'd2;
-    item_addr_d = AddrBits'(s2_item_q.addr + 20'(headers) + 20'(item_offset(s2_item_q.items, s2_rank_q)));
+    if (s5_item_q.header == HeaderMap) headers = 4'(MapWords);
+    else if (s5_item_q.header == HeaderList2) headers = 4'd2;
+    item_addr_d = AddrBits'(s5_item_q.addr + 20'(headers) + 20'(item_offset(s5_item_q.items, s5_rank_q)));
   end
 
-  // A leaf, or what a wide node gave, is known before the item's memory is read.
-  logic s2_bad_q, s3_bad_q, s4_bad_q, bad;
-  logic s3_known_q, s4_known_q, s3_odd_q, s4_odd_q;
-  logic [1:0] s3_place_q, s4_place_q;
+  // ---- 8, 9: the item comes from its memory, and stands in a register behind it. A leaf, or what a wide node gave, is
+  // known before.
+  logic s6_known_q, s7_known_q, s8_known_q, s6_odd_q, s7_odd_q, s8_odd_q;
+  logic [1:0] s6_place_q, s7_place_q, s8_place_q;
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      s2_item_q  <= s1_q.item;
-      s2_first_q <= first;
-      s2_rank_q  <= rank_d;
-      s2_bad_q   <= s1_q.item.node && (^first || (s1_q.item.header == HeaderList2 && ^second));
-
-      s3_item_q        <= s2_item_q.node && s2_item_q.items == ItemsWide ? item_t'(s2_first_q) : s2_item_q;
-      s3_known_q       <= !s2_item_q.node || s2_item_q.items == ItemsWide;
-      s3_place_q       <= s2_rank_q[1:0];
-      s3_odd_q         <= item_addr_d[0];
-      s3_bad_q         <= s2_bad_q;
+      s6_item_q        <= s5_item_q.node && s5_item_q.items == ItemsWide ? item_t'(s5_first_q) : s5_item_q;
+      s6_known_q       <= !s5_item_q.node || s5_item_q.items == ItemsWide;
+      s6_place_q       <= s5_rank_q[1:0];
+      s6_odd_q         <= item_addr_d[0];
+      s6_bad_q         <= s5_bad_q;
       item_bank_addr_q <= item_addr_d[AddrBits-1:1];
 
-      s4_item_q  <= s3_item_q;
-      s4_known_q <= s3_known_q;
-      s4_place_q <= s3_place_q;
-      s4_odd_q   <= s3_odd_q;
-      s4_bad_q   <= s3_bad_q;
+      {s7_item_q, s7_known_q, s7_place_q, s7_odd_q, s7_bad_q} <= {s6_item_q, s6_known_q, s6_place_q, s6_odd_q, s6_bad_q};
+      {s8_item_q, s8_known_q, s8_place_q, s8_odd_q, s8_bad_q} <= {s7_item_q, s7_known_q, s7_place_q, s7_odd_q, s7_bad_q};
     end
   end
 
-  // ---- 4: the item comes from its memory
+  // ---- 10: the item
   logic [35:0] word;
-  assign word = s4_odd_q ? odd_item : even_item;
-  assign bad  = s4_bad_q || (!s4_known_q && ^word);
+  assign word = s8_odd_q ? odd_item_q : even_item_q;
+  assign bad  = s8_bad_q || (!s8_known_q && ^word);
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      item_o  <= bad ? 36'hffff : s4_known_q ? s4_item_q : item_of(word, s4_item_q.items, s4_place_q);
+      item_o  <= bad ? 36'hffff : s8_known_q ? s8_item_q : item_of(word, s8_item_q.items, s8_place_q);
       error_o <= bad;
     end
   end

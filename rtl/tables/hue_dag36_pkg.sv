@@ -29,7 +29,7 @@ package hue_dag36_pkg;
   localparam logic [1:0] ItemsWhole = 2'd2;  // one
   localparam logic [1:0] ItemsWide  = 2'd3;  // no header, one a slot
 
-  // Which of the ten words of a map covers a slot, and the slot's place in it.
+  // Which of the ten words of a map covers a slot.
   function automatic logic [3:0] map_word(logic [7:0] slot);
     logic [3:0] word;
     word = '0;
@@ -39,8 +39,13 @@ package hue_dag36_pkg;
     return word;
   endfunction
 
-  function automatic logic [4:0] map_bit(logic [7:0] slot);
-    return 5'(slot - 8'(MapSlots) * 8'(map_word(slot)));
+  // The slot's place in that word, and the bits of the word that lie at or before it.
+  function automatic logic [4:0] map_place(logic [7:0] slot, logic [3:0] word);
+    return 5'(slot - 8'(MapSlots) * 8'(word));
+  endfunction
+
+  function automatic logic [26:0] map_up_to(logic [4:0] place);
+    return ~(27'h7fffffe << place);
   endfunction
 
   // How far a slot's first word lies behind the node's address.
@@ -59,17 +64,26 @@ package hue_dag36_pkg;
     return count;
   endfunction
 
-  // The run of a slot, by the map's word that covers it.
-  function automatic logic [7:0] map_rank(logic [35:0] word, logic [7:0] slot);
-    logic [26:0] up_to;
-    logic [4:0] count;
-    up_to = word[26:0] & ~(27'h7fffffe << map_bit(slot));
-    count = '0;
-    for (int unsigned i = 0; i < MapSlots; i++) count += 5'(up_to[i]);
+  // The run of a slot, by the map's word that covers it: runs that begin before the word, and those that begin in it at or
+  // before the slot, counted in thirds so that a register fits between.
+  function automatic logic [7:0] map_before(logic [35:0] word);
+    return word[34:27];
+  endfunction
+
+  function automatic logic [2:0][3:0] map_ones(logic [35:0] word, logic [26:0] up_to);
+    logic [2:0][3:0] ones;
+    ones = '0;
+    for (int unsigned third = 0; third < 3; third++) begin
+      for (int unsigned i = 0; i < 9; i++) ones[third] += 4'(word[9*third+i] && up_to[9*third+i]);
+    end
+    return ones;
+  endfunction
+
+  function automatic logic [7:0] map_rank(logic [7:0] earlier, logic [2:0][3:0] ones);
 `ifdef HUE_PLANT_DAG36_MAP
-    return 8'(count) - 8'd1;
+    return 8'(ones[0]) + 8'(ones[1]) + 8'(ones[2]) - 8'd1;
 `else
-    return word[34:27] + 8'(count) - 8'd1;
+    return earlier + 8'(ones[0]) + 8'(ones[1]) + 8'(ones[2]) - 8'd1;
 `endif
   endfunction
 

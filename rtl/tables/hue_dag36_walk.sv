@@ -197,7 +197,7 @@ module hue_dag36_walk
             next.base = next_addr;
           end
           HeaderMap: begin
-            rank     = map_rank(word_q, byte_q);
+            rank     = map_rank(map_before(word_q), map_ones(word_q, map_up_to(map_place(byte_q, map_word(byte_q)))));
             items_at = step_q.base + 20'(MapWords);
           end
           default: ;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hue_card::generated::{OutDropsRow, PortRow};
-use hue_card::{Card, Description, Image, Way};
+use hue_card::{Card, Description, Image, Twin, Way};
 use hue_differential::{
     ALL_IMAGES, IMAGES, Random, card, compare, compare_on, frames, full, golden, image, mutated, offered,
     programs,
@@ -295,6 +295,50 @@ fn a_wrong_bit_in_a_memory_is_reported() {
     assert!(!card.take_events().unwrap().memory_error);
     assert!(compare_on(&mut card, &programs, &frames).is_err());
     assert!(card.take_events().unwrap().memory_error);
+}
+
+/// Bits that turn over in external memory: packets that meet the word find no route and reach nobody, the card says where
+/// it is, and once the driver has written it again everything agrees as before.
+#[test]
+fn a_damaged_word_of_external_memory_is_found_and_repaired() {
+    let mut random = Random::new(9);
+    let image = image("sram");
+    let mut programs = programs(&mut random, 4, 20);
+    // They run again and again, at the same times.
+    programs.iter_mut().for_each(|program| program.rate_limit = None);
+    let frames = frames(&mut random, &programs, 80);
+    let mut card = card(&image, &programs);
+    // Blocks that were given back lie between.
+    let words = 2 * u32::try_from(card.capacity().table_bytes * 8 / 36).unwrap();
+    assert_eq!(card.repair().unwrap(), None);
+    assert!(!card.take_events().unwrap().memory_error);
+    // Each word once, so that those are among them that packets meet.
+    for word in 0..words {
+        assert!(card.twin().damage(word, 1 << random.below(36)));
+    }
+    assert!(!card.twin().damage(1 << 20, 1), "there is no such word");
+    let forwarded = |card: &mut Card<Twin>| {
+        let mut ports = 0;
+        card.run(&offered(&frames), |sent| ports += usize::from(matches!(sent.way, Way::Port(_)))).unwrap();
+        ports
+    };
+    let sound = forwarded(&mut hue_differential::card(&image, &programs));
+    assert!(forwarded(&mut card) < sound / 4, "most lookups meet a damaged word");
+    assert!(card.take_events().unwrap().memory_error);
+    let mut repaired = 0;
+    loop {
+        while let Some(word) = card.repair().unwrap() {
+            assert!(word < words);
+            repaired += 1;
+        }
+        forwarded(&mut card);
+        if !card.take_events().unwrap().memory_error {
+            break;
+        }
+        assert!(repaired <= words, "a word is damaged again and again");
+    }
+    assert!(repaired > 0);
+    assert_eq!(forwarded(&mut card), sound);
 }
 
 /// The comparison must see a bug on either side: one in the RTL, one in what the software side was told.

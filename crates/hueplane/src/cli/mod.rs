@@ -316,6 +316,13 @@ pub struct Tables {
     /// Rows of a network's plane; of layout tcam
     #[arg(long, value_name = "N", default_value_t = hue_tables::tcam::PLANE_ROWS)]
     pub plane_rows: usize,
+    /// Where the tables are. On the card, layout and encoding are the image's: they are written through its registers, and
+    /// packets ask for addresses
+    #[arg(long, value_enum, default_value_t = On::Soft, conflicts_with_all = ["layout", "encoding", "sets", "cam_rows", "plane_rows", "limit"])]
+    pub on: On,
+    /// Image of the card
+    #[arg(long, value_name = "NAME", default_value = "sram")]
+    pub image: String,
     /// A network and its routes (repeatable): lines `PREFIX [NEXTHOP]`, or an MRT TABLE_DUMP_V2 dump; plain, .gz
     /// or .xz. Of equal prefixes the last line wins; further columns and lines that begin with # are ignored
     #[arg(long, value_name = "NAME=FILE", required = true)]
@@ -335,8 +342,21 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// Whether the tables are on the card.
+    pub const fn on_card(&self) -> bool {
+        matches!(self.on, On::Card)
+    }
+
+    /// What the layout is called in results.
+    pub const fn layout_name(&self) -> &'static str {
+        if self.on_card() { "card" } else { self.layout.name() }
+    }
+
     /// What the words of the image are called in results.
     pub const fn words(&self) -> &'static str {
+        if self.on_card() {
+            return "dag36";
+        }
         match self.layout {
             Layout::Dag => self.encoding.name(),
             other => other.name(),

@@ -18,8 +18,8 @@ fn full() -> bool {
 
 /// The images of these tests: all of them in full.
 fn names() -> &'static [&'static str] {
-    const ALL: [&str; 7] = ["default", "tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "wide"];
-    if full() { &ALL } else { &ALL[..2] }
+    const ALL: [&str; 8] = ["default", "tcam1", "sram", "tcam2", "tcam3", "tcam4", "tcam5", "wide"];
+    if full() { &ALL } else { &ALL[..3] }
 }
 
 /// A folder with these images, made when they are missing or stale.
@@ -104,7 +104,7 @@ fn faults_are_named() {
         dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())])
     };
     run("--on card --image tcam9").fails(3, "no image 'tcam9' in ");
-    run("--on card --image tcam9").fails(3, "there are default, tcam1");
+    run("--on card --image tcam9").fails(3, "there are default, sram, tcam1");
     run("--wave w.fst").fails(2, "--wave is of the card: it needs --on card");
     run("--on card --wave-packet 1").fails(2, "--wave");
     run("--on card --wave w.fst --wave-cycles 9-3").fails(2, "FROM below TO");

@@ -1,9 +1,11 @@
 //! `table size|lookup|replay`: results, formats, limits, and every bad input.
 
+use std::fmt::Write as _;
 use std::io::Write;
 
 use serde_json::json;
 
+use crate::card::images;
 use crate::support::Scratch;
 
 const A: &str = "# a comment\n10.0.0.0/8 first\n10.1.0.0/16 b\tucst\tge-0/0/0\n10.0.0.0/8 a\n\n2001:db8::/32 six\n192.0.2.0/24\n";
@@ -85,6 +87,62 @@ fn dag36_counts_words_of_36_bits() {
     let full = dir.hueplane("table size --encoding dag36 --limit 60 --routes a=a.txt -o json");
     assert_eq!(full.code, 4, "{full:?}");
     assert!(full.json()["overflow"].is_string());
+}
+
+/// The same tables on the card, written through its registers and asked by packets.
+#[test]
+fn the_card_answers_as_software_does() {
+    let dir = Scratch::new();
+    let mut routes =
+        String::from("0.0.0.0/0 up\n10.0.0.0/8 a\n10.1.0.0/16 b\n10.1.2.0/24 c\n10.1.2.3/32 d\n");
+    // A node of every form: 12 runs are pivots, 100 a map.
+    (0..6).for_each(|i| writeln!(routes, "10.2.{}.0/24 e{i}", 40 * i).unwrap());
+    (0..100).for_each(|i| writeln!(routes, "10.3.{}.0/24 f{i}", 2 * i).unwrap());
+    dir.write("a.txt", &routes);
+    dir.write("b.txt", "10.1.0.0/17 other\n");
+    let mut queries =
+        String::from("a 10.1.2.3\na 10.1.2.4\na 10.1.3.0\na 11.0.0.1\nb 10.1.2.3\nb 10.2.0.0\n");
+    (0..256).for_each(|i| writeln!(queries, "a 10.2.{i}.1\na 10.3.{i}.1").unwrap());
+    dir.write("q.txt", &queries);
+    let run = |line: &str| dir.hueplane_env(line, &[("HUEPLANE_IMAGES", images())]);
+    let files = "--routes a=a.txt --routes b=b.txt";
+    let mut card = run(&format!("table lookup --on card {files} --queries q.txt -o json")).ok().json();
+    let soft = dir.hueplane(&format!("table lookup {files} --queries q.txt -o json")).ok().json();
+    let reads: Vec<u64> = card
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .map(|answer| answer.as_object_mut().unwrap().remove("reads").unwrap().as_u64().unwrap())
+        .collect();
+    assert_eq!(card, soft);
+    // /32 of a: lists of 2, 2 or 3 words at each of the four bytes. b has one route: 2 words for each of three bytes.
+    assert!((8..=12).contains(&reads[0]) && reads[4] == 6 && reads[5] == 4, "{reads:?}");
+    assert!(reads.iter().all(|reads| (1..=12).contains(reads)));
+    // On chip the card does not count its reads.
+    let chip =
+        run(&format!("table lookup --on card --image default {files} --queries q.txt -o json")).ok().json();
+    assert_eq!(chip, soft);
+    dir.write("u.txt", "A 10.1.2.0/24 x\nW 10.0.0.0/8\nW 10.3.4.0/24\nA 10.2.9.0/24 y\n");
+    let replay = run(&format!("table replay --on card {files} --updates u.txt --verify 3 --seed 5 -o json"))
+        .ok()
+        .json();
+    assert_eq!((&replay["layout"], &replay["verified"]["lookups"]), (&"card".into(), &6000.into()));
+    assert_eq!(replay["routes_after"], 110);
+    let size = run(&format!("table size --on card {files} -o json")).ok().json();
+    assert!(size["bytes_total"].as_f64().unwrap() > 100.0 && size["layout"] == "card", "{size}");
+    // What cannot be, and is said.
+    dir.write("group.txt", "a 224.0.0.5\n");
+    let group = run(&format!("table lookup --on card {files} --queries group.txt"));
+    assert!(
+        group.code == 3 && group.stderr.contains("224.0.0.5: a router takes packets to groups itself"),
+        "{group:?}"
+    );
+    let both = run(&format!("table size --on card --encoding dag64 {files}"));
+    assert!(both.code == 2 && both.stderr.contains("--encoding"), "{both:?}");
+    let many: String = (0..40).map(|i| format!("10.{i}.0.0/16 hop\n")).collect();
+    dir.write("many.txt", &many);
+    let full = run("table size --on card --image tcam1 --routes a=many.txt -o json");
+    assert!(full.code == 4 && full.json()["overflow"].as_str().unwrap().contains("32"), "{full:?}");
 }
 
 /// The papers' layouts: two banks with a Conflict CAM, and ternary rows.

@@ -5,6 +5,7 @@
 
 mod amount;
 mod lookup;
+mod on_card;
 mod replay;
 mod size;
 mod stores;

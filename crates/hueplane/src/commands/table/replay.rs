@@ -71,7 +71,7 @@ pub fn run(args: &Replay) -> Result<(), Failure> {
     let mut stores = Stores::build(tables, &networks, (has4.then_some(vid), has6.then_some(vid)))?;
     let network = networks.get(index).ok_or_else(|| Failure::Usage("--routes: expected a network".into()))?;
     let mut report = Report {
-        layout: tables.layout.name(),
+        layout: tables.layout_name(),
         encoding: tables.words(),
         network: &network.name,
         routes_before: stores.account(vid)?.0,
@@ -330,7 +330,11 @@ impl Checker {
         network: &Network,
     ) -> Result<(), Failure> {
         let Some(store) = store else { return Ok(()) };
-        let keys: Vec<K> = (0..CHECKED_ADDRESSES).map(|_| self.key(recent)).collect();
+        let mut keys = Vec::new();
+        while keys.len() < CHECKED_ADDRESSES as usize {
+            let key = self.key(recent);
+            keys.extend(store.can_ask(key).then_some(key));
+        }
         let words = store.lookup(&vec![network.vid; keys.len()], &keys)?;
         self.done.lookups += CHECKED_ADDRESSES;
         for (key, (word, _)) in keys.into_iter().zip(words) {

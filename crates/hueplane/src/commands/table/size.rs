@@ -58,7 +58,7 @@ pub fn run(args: &Size) -> Result<(), Failure> {
         rows.push(measure(&stores, network)?);
     }
     let report = Report {
-        layout: tables.layout.name(),
+        layout: tables.layout_name(),
         encoding: tables.words(),
         bytes_total: stores.total(),
         networks: rows,

@@ -1,7 +1,9 @@
 //! The shared tries of a table command: one for IPv4, one for IPv6, each made only when a network needs it.
 //!
 //! A store is always a [`Dag`], whose own image is `dag64`. Another image follows it, has the limits, and answers lookups:
-//! `dag36` by deltas, the papers' `dir` and `tcam` by changes. Invariant: what an image refuses is not in the store either.
+//! `dag36` by deltas, the papers' `dir` and `tcam` and the card by changes. Invariant: what an image refuses is not in the store either.
+
+use std::cell::RefCell;
 
 use hue_tables::dag36::{CARD_WORDS, Dag36Error, account_words, words_total};
 use hue_tables::dir::{DirError, DirLimits, DirUsage};
@@ -13,6 +15,7 @@ use indicatif::ProgressBar;
 
 use super::Network;
 use super::amount::Amount;
+use super::on_card::OnCard;
 use crate::cli::{Encoding, Layout, Tables};
 use crate::failure::Failure;
 use crate::progress;
@@ -39,6 +42,7 @@ enum Image {
     Dag36(Dag36),
     Dir(Box<Dir>),
     Tcam(Tcam),
+    Card(RefCell<Box<OnCard>>),
 }
 
 /// Why a change was refused.
@@ -50,9 +54,10 @@ pub enum Refused {
 }
 
 impl<K: Key> Store<K> {
-    fn new(tables: &Tables) -> Result<Self, TableError> {
+    fn new(tables: &Tables) -> Result<Self, Failure> {
         let mut limits = Limits::default();
         let image = match (tables.layout, tables.encoding) {
+            _ if tables.on_card() => Image::Card(RefCell::new(Box::new(OnCard::new(tables)?))),
             (Layout::Dag, Encoding::Dag64) => {
                 limits.image_bytes_max = tables.limit.map_or(limits.image_bytes_max, |bytes| bytes.0);
                 Image::Dag64
@@ -77,9 +82,9 @@ impl<K: Key> Store<K> {
     }
 
     fn add_network(&mut self, vid: Vid) -> Result<(), Refused> {
-        if K::BITS != u32::BITS as u8 && matches!(self.image, Image::Dir(_) | Image::Tcam(_)) {
+        if K::BITS != u32::BITS as u8 && !matches!(self.image, Image::Dag64 | Image::Dag36(_)) {
             return Err(Refused::Other(Failure::Input(
-                "layouts dir and tcam are for IPv4, and there are IPv6 routes".to_owned(),
+                "the card, and layouts dir and tcam, are for IPv4, and there are IPv6 routes".to_owned(),
             )));
         }
         self.dag.add_network(vid).map_err(Self::refused)?;
@@ -89,6 +94,7 @@ impl<K: Key> Store<K> {
                 tcam.add_network(vid);
                 Ok(())
             }
+            Image::Card(card) => card.get_mut().add_network(vid),
             Image::Dag64 | Image::Dag36(_) => self.follow(&[], vid),
         }
         .inspect_err(|_| {
@@ -117,6 +123,7 @@ impl<K: Key> Store<K> {
         let card = match &mut self.image {
             Image::Dag64 => return Ok(()),
             Image::Dag36(card) => card,
+            Image::Card(card) => return card.get_mut().apply(vid, &ipv4()),
             Image::Dir(dir) => return dir.apply(vid, &ipv4()).map_err(|error| Self::refused_dir(&error)),
             Image::Tcam(tcam) => {
                 return tcam.apply(vid, &ipv4()).map_err(|error| match error {
@@ -174,13 +181,14 @@ impl<K: Key> Store<K> {
             Image::Dag36(_) => Amount::words(words_total(&self.dag)),
             Image::Dir(dir) => Amount::words(dir.usage().words()),
             Image::Tcam(tcam) => rows(tcam.rows_total()),
+            Image::Card(card) => card.borrow().total(),
         }
     }
 
     /// Routes, own and marginal memory of a network, zeros when it has no table here.
     pub fn account(&self, vid: Vid) -> Result<(u64, Amount, Amount), Failure> {
         let account = match &self.image {
-            Image::Dag36(_) => account_words(&self.dag, vid),
+            Image::Dag36(_) | Image::Card(_) => account_words(&self.dag, vid),
             Image::Dag64 | Image::Dir(_) | Image::Tcam(_) => self.dag.account(vid),
         };
         let account = match account {
@@ -190,7 +198,9 @@ impl<K: Key> Store<K> {
         let routes = account.routes as u64;
         let (own, marginal) = match &self.image {
             Image::Dag64 => (Amount::bytes(account.bytes_own), Amount::bytes(account.bytes_marginal)),
-            Image::Dag36(_) => (Amount::words(account.bytes_own), Amount::words(account.bytes_marginal)),
+            Image::Dag36(_) | Image::Card(_) => {
+                (Amount::words(account.bytes_own), Amount::words(account.bytes_marginal))
+            }
             Image::Dir(dir) => {
                 let (own, marginal) = dir.words_of(vid);
                 (Amount::words(own), Amount::words(marginal))
@@ -208,8 +218,13 @@ impl<K: Key> Store<K> {
         }
     }
 
-    /// Next-hop words as the image answers them, one a key; with the papers' layouts the words that were read for each,
-    /// too.
+    /// Whether the image can be asked for an address.
+    pub fn can_ask(&self, key: K) -> bool {
+        !matches!(self.image, Image::Card(_)) || OnCard::can_ask((key.to_bits() >> 96) as u32)
+    }
+
+    /// Next-hop words as the image answers them, one a key; with the papers' layouts and in a card's external memory the
+    /// words that were read for each, too.
     pub fn lookup(&self, vids: &[Vid], keys: &[K]) -> Result<Vec<(u16, Option<u32>)>, Failure> {
         let pairs = vids.iter().zip(keys);
         let address = |key: &K| (key.to_bits() >> 96) as u32;
@@ -225,6 +240,10 @@ impl<K: Key> Store<K> {
                 .map(|found| (found.word, Some(found.reads.into())))
                 .collect(),
             Image::Tcam(tcam) => pairs.map(|(vid, key)| (tcam.lookup(*vid, address(key)), Some(1))).collect(),
+            Image::Card(card) => {
+                let mut card = card.borrow_mut();
+                pairs.map(|(vid, key)| card.lookup(*vid, address(key))).collect::<Result<_, _>>()?
+            }
         })
     }
 }
@@ -324,7 +343,8 @@ fn fill<K: Key>(
     };
     let mut fitted = 0;
     let mut result = store.add_network(network.vid);
-    let size = if tables.layout == Layout::Dag { CHUNK_ROUTES } else { CHUNK_ROUTES_SMALL };
+    let size =
+        if tables.on_card() || tables.layout == Layout::Dag { CHUNK_ROUTES } else { CHUNK_ROUTES_SMALL };
     let mut changes: Vec<Change<K>> = Vec::with_capacity(size.min(routes.len()));
     for chunk in routes.chunks(size) {
         if result.is_err() {

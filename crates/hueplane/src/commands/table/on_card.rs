@@ -1,0 +1,153 @@
+//! Tables on the card: written through its registers, asked by packets.
+//!
+//! Flow: networks and changes → driver → the twin's memories; an address → a frame through the whole card → the next hop
+//! that it left with. Each network has a MAC address on the first port, each next hop an address that says its number, so
+//! that what comes out says what the card found. One frame is inside at a time: the words that the card counts then are those
+//! of its lookup.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use hue_card::{Card, Layout, Offered, Twin, Way};
+use hue_demux::{Match, PortId, Row};
+use hue_planes::{Adjacency, Kind};
+use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
+use hue_tables::{Change, NextHop, Vid};
+use hue_wire::ipv4::Header;
+use hue_wire::{Mac, ip};
+use zerocopy::IntoBytes;
+
+use super::amount::Amount;
+use super::stores::Refused;
+use crate::cli::Tables;
+use crate::failure::Failure;
+
+/// The port that questions come in by and answers leave by.
+const PORT: PortId = PortId::new(0);
+/// Ethernet header and IPv4 header.
+const FRAME_BYTES: usize = 34;
+const MTU_BYTES: u16 = 1500;
+/// First bytes of the addresses of networks, and of next hops; the last two are a number. Locally administered.
+const NETWORK: [u8; 4] = [0x02, 0x68, 0x75, 0x6e];
+const HOP: [u8; 4] = [0x02, 0x68, 0x75, 0x68];
+
+/// A card with tables.
+pub struct OnCard {
+    card: Card<Twin>,
+    /// Next hops that each network has there.
+    hops: BTreeMap<Vid, usize>,
+    external: bool,
+}
+
+impl OnCard {
+    /// A card of the image asked for, without networks.
+    pub fn new(tables: &Tables) -> Result<Self, Failure> {
+        let mut card = Card::new(hueplaned::options::images().load(&tables.image)?.start()?)?;
+        card.set_offline()?;
+        let external = card.description().layout == Layout::Sram;
+        Ok(Self { card, hops: BTreeMap::new(), external })
+    }
+
+    /// Gives a network a table.
+    pub fn add_network(&mut self, vid: Vid) -> Result<(), Refused> {
+        let mac = mac(NETWORK, vid.get());
+        let name = format!("network {}", vid.get());
+        let program = Program {
+            vid,
+            ports: vec![VirtualPort { name: name.clone(), port: PORT, mac, mtu_bytes: MTU_BYTES }],
+            rows: vec![Row { vid, vport: 0, select: Match::Mac { port: PORT, mac } }],
+            name,
+            kind: Kind::Ipv4,
+            next_hops: Vec::new(),
+            routes: Vec::new(),
+            rate_limit: None,
+            weight: 1,
+        };
+        self.card.load(&[program]).map_err(refused)?;
+        self.hops.insert(vid, 0);
+        Ok(())
+    }
+
+    /// Changes routes of a network, all at once.
+    pub fn apply(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), Refused> {
+        let have = self.hops.get(&vid).copied().unwrap_or_default();
+        let need = changes.iter().filter_map(|(_, hop)| Some(usize::from((*hop)?.get()) + 1)).max();
+        let need = need.unwrap_or_default().max(have);
+        let hop = |index: usize| {
+            let number = u16::try_from(index).ok()?;
+            let to = Adjacency::forward(PORT, mac(NETWORK, vid.get()), mac(HOP, number), MTU_BYTES);
+            Some((NextHop::new(number)?, to))
+        };
+        let new: Vec<_> = (have..need).filter_map(hop).collect();
+        if !new.is_empty() {
+            self.card.update_hops(vid, &new).map_err(refused)?;
+            self.hops.insert(vid, need);
+        }
+        self.card.update_routes(vid, changes).map_err(refused)
+    }
+
+    /// Memory of all networks' routes.
+    pub fn total(&self) -> Amount {
+        Amount::bytes(self.card.capacity().table_bytes)
+    }
+
+    /// Whether packets can ask for an address: a router takes those to groups itself.
+    pub const fn can_ask(address: u32) -> bool {
+        address >> 28 != 0xe && address != u32::MAX
+    }
+
+    /// What the card does with a packet to an address, and the words it read, where they are in external memory.
+    pub fn lookup(&mut self, vid: Vid, address: u32) -> Result<(u16, Option<u32>), Failure> {
+        if !Self::can_ask(address) {
+            return Err(Failure::Input(format!(
+                "{}: a router takes packets to groups itself, so a card cannot be asked; leave such addresses out",
+                Ipv4Addr::from(address)
+            )));
+        }
+        let mut frame = [0; FRAME_BYTES];
+        let (ethernet, packet) = frame.split_at_mut(FRAME_BYTES - size_of::<Header>());
+        ethernet[..6].copy_from_slice(&mac(NETWORK, vid.get()).octets());
+        ethernet[6..12].copy_from_slice(&mac(HOP, 0).octets());
+        ethernet[12..].copy_from_slice(&0x0800_u16.to_be_bytes());
+        let source = Ipv4Addr::new(192, 0, 2, 1); // RFC 5737
+        let total_length = size_of::<Header>() as u16;
+        let header = Header::new(source, Ipv4Addr::from(address), ip::Protocol::UDP, 64, total_length);
+        packet.copy_from_slice(header.as_bytes());
+        let before = self.card.reads()?;
+        let mut found = NextHop::NONE_WORD;
+        let mut odd = None;
+        self.card.run(&[Offered { port: PORT, time_ns: 0, bytes: &frame }], |sent| match sent.way {
+            Way::Port(_) => match sent.bytes {
+                [a, b, c, d, high, low, ..] if [*a, *b, *c, *d] == HOP => {
+                    found = u16::from_be_bytes([*high, *low]);
+                }
+                _ => odd = Some("left with an address that is no next hop's".to_owned()),
+            },
+            // Without a route it goes to the control plane, which answers with ICMP.
+            Way::Control { outcome: Some(hue_planes::ipv4::Outcome::NoRoute), .. } => {}
+            Way::Control { outcome, .. } => {
+                odd = Some(format!("was handed to the control plane: {outcome:?}"))
+            }
+        })?;
+        if let Some(why) = odd {
+            let address = Ipv4Addr::from(address);
+            return Err(Failure::Broken(format!("network {}: the packet to {address} {why}", vid.get())));
+        }
+        let after = self.card.reads()?;
+        Ok((found, self.external.then(|| after.0.wrapping_sub(before.0))))
+    }
+}
+
+fn mac([a, b, c, d]: [u8; 4], number: u16) -> Mac {
+    let [high, low] = number.to_be_bytes();
+    Mac([a, b, c, d, high, low])
+}
+
+fn refused(error: SubstrateError) -> Refused {
+    match error {
+        SubstrateError::Room { .. } | SubstrateError::ImageNetworks { .. } => {
+            Refused::Full(format!("{error}; give fewer routes or another --image"))
+        }
+        other => Refused::Other(other.into()),
+    }
+}
