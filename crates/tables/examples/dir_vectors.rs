@@ -175,7 +175,7 @@ fn run(seed: u64, changes: u64) -> Result<(), Error> {
         let mut between = between.iter();
         for (at, write) in writes.iter().enumerate() {
             print(&mut out, write)?;
-            if at as u32 % stride == 0 {
+            if (at as u32).is_multiple_of(stride) {
                 between.next().map_or(Ok(()), |asked| line(&mut out, kind, asked))?;
             }
         }
