@@ -1,14 +1,15 @@
 //! The papers' table in two SRAM banks (Unnikrishnan §5.1), kept faithful as the comparison for [`crate::dag36`].
 //!
-//! Flow: routes → **Dir** → words of two banks and rows of the Conflict CAM, which the card reads (RTL) and
-//! [`Dir::lookup`] reads here, as their specification. This page is the one place that describes the words.
+//! Flow: routes → **Dir** → words of two banks and rows of the Conflict CAM, which the card reads (rtl/tables/hue_dir.sv)
+//! and [`Dir::lookup`] reads here, as their specification; [`words`] has the bits, and the steps of a change.
 //!
 //! ```text
 //! bank 1  2^19 entries, by the first 19 bits of the address (a slot) or by the index of a CAM row
 //! bank 2  sets of 2^13 entries, by the last 13 bits
-//! entry   35      flag: 15..0 is a set of bank 2, not a next hop
-//!         34..32  output port of the next hop; 0 here, where a next hop's index names its port
-//!         31      the entry is reached by a CAM row, not by its own slot
+//! entry   35      parity, put on and checked by the memory's controller; 0 here
+//!         34      flag: 15..0 is a set of bank 2, not a next hop
+//!         33..31  output port of the next hop; 0 here, where a next hop's index names its port
+//!         30      the entry is reached by a CAM row, not by its own slot
 //!         27..16  the network it is of; 0: nobody's
 //!         15..0   next-hop word (65535 = no route), or set
 //! CAM     network, prefix of at most 19 bits → index into bank 1
@@ -17,7 +18,7 @@
 //! All networks share both banks. A slot is the first network's that has a route there. Another network's routes there
 //! *conflict*: they lie elsewhere in bank 1, at an index that is found first-fit among unused slots, and a CAM row leads
 //! there. The paper does not say what a network reads that has no route where another has, nor how routes go again:
-//! bits 31 to 16 of an entry say whose it is and how it is reached, so that nobody takes another's for its own; when the
+//! bits 30 to 16 of an entry say whose it is and how it is reached, so that nobody takes another's for its own; when the
 //! owner of a slot loses its routes there, a network that conflicted takes the slot; rows of the CAM are as few as the
 //! contents allow, one for each largest block of slots with the same answer.
 //! Invariants: a slot has an owner exactly if some network has a route there; what does not fit changes nothing.
@@ -29,6 +30,11 @@ use thiserror::Error;
 
 use crate::dag::Change;
 use crate::types::{NextHop, Prefix4, Vid};
+
+mod place;
+pub mod words;
+
+use words::{DirEntry, DirWrite};
 
 /// Bits of an address that index bank 1.
 pub const SLOT_BITS: u8 = 19;
@@ -42,11 +48,6 @@ pub const SETS: u32 = (SLOTS / SET_ENTRIES) as u32;
 pub const CAM_ROWS: usize = 32;
 /// Sets that an entry can name.
 pub const SETS_MAX: u32 = 1 << 16;
-
-const FLAG: u64 = 1 << 35;
-const BY_CAM: u64 = 1 << 31;
-const VID_SHIFT: u32 = 16;
-const OWNER: u64 = 0x8fff_0000;
 
 /// In [`Network::slots`]: no route, or a set's; all others are a next hop's index and one.
 const EMPTY: u32 = 0;
@@ -163,6 +164,13 @@ struct Network {
     sets: BTreeMap<u32, Placed>,
 }
 
+/// Where a row of the CAM stands, and where it leads.
+#[derive(Clone, Copy)]
+struct Row {
+    row: u32,
+    index: u32,
+}
+
 /// A slot before a change.
 struct Undo {
     slot: u32,
@@ -179,14 +187,20 @@ pub struct Dir {
     /// Whose each slot is; 0: nobody's.
     owners: Vec<u16>,
     /// Rows of the CAM.
-    cam: BTreeMap<(Vid, Prefix4), u32>,
-    /// Unused slots that rows lead to.
+    cam: BTreeMap<(Vid, Prefix4), Row>,
+    /// Rows that are free again, below `rows_used`.
+    rows_free: BTreeSet<u32>,
+    rows_used: u32,
+    /// Unused slots that rows lead to, or led to before the change that is being written.
     indirect: BTreeMap<u32, (Vid, Prefix4)>,
     sets_free: BTreeSet<u32>,
     bank1: Vec<u64>,
     bank2: Vec<u64>,
     /// No unused slot is below.
     lowest: u32,
+    /// Steps of the changes, if they are recorded.
+    writes: Option<Vec<DirWrite>>,
+    interruptions: u64,
 }
 
 const fn slot_of(address: u32) -> u32 {
@@ -293,11 +307,15 @@ impl Dir {
             networks: BTreeMap::new(),
             owners: vec![0; SLOTS],
             cam: BTreeMap::new(),
+            rows_free: BTreeSet::new(),
+            rows_used: 0,
             indirect: BTreeMap::new(),
             sets_free: (0..limits.sets).collect(),
             bank1: vec![0; SLOTS],
             bank2: Vec::new(),
             lowest: 0,
+            writes: None,
+            interruptions: 0,
         }
     }
 
@@ -391,7 +409,7 @@ impl Dir {
             self.take_back(vid, undo, &before);
             return Err(error);
         }
-        self.place(vid, undo, rows);
+        self.place(vid, &undo, &rows);
         Ok(())
     }
 
@@ -434,112 +452,43 @@ impl Dir {
         }
     }
 
-    /// Writes what has changed: there is room for it.
-    fn place(&mut self, vid: Vid, undo: Vec<Undo>, rows: BTreeMap<Vid, Vec<Prefix4>>) {
-        // What goes makes room first: sets, and rows with their entries.
-        let gone = undo.iter().filter_map(|change| change.placed.as_ref()?.set);
-        self.sets_free.extend(gone);
-        for (owner, wanted) in &rows {
-            let wanted: BTreeSet<Prefix4> = wanted.iter().copied().collect();
-            let old = self.cam.extract_if(.., |(of, prefix), _| of == owner && !wanted.contains(prefix));
-            for (_, index) in old.collect::<Vec<_>>() {
-                self.indirect.remove(&index);
-                self.lowest = self.lowest.min(index);
-                self.write1(index, 0);
-            }
-        }
-        // Sets, where they begin or have changed.
-        if let Some(network) = self.networks.get_mut(&vid) {
-            for placed in network.sets.values_mut().filter(|placed| placed.set.is_none()) {
-                let Some(set) = self.sets_free.pop_first() else { continue };
-                placed.set = Some(set);
-                let from = set as usize * SET_ENTRIES;
-                if self.bank2.len() < from + SET_ENTRIES {
-                    self.bank2.resize(from + SET_ENTRIES, 0);
-                }
-                let place = self.bank2.iter_mut().skip(from);
-                place.zip(&placed.words).for_each(|(entry, word)| *entry = u64::from(*word));
-            }
-        }
-        // Slots, at their own places; who is in the way goes elsewhere.
-        for Undo { slot, .. } in &undo {
-            let owner = self.owners.get(*slot as usize).copied().and_then(Vid::new);
-            match owner {
-                Some(owner) => {
-                    if let Some((of, prefix)) = self.indirect.remove(slot) {
-                        self.give_index(of, prefix);
-                    }
-                    self.write1(*slot, self.entry(owner, *slot));
-                }
-                None if self.indirect.contains_key(slot) => {}
-                None => {
-                    self.lowest = self.lowest.min(*slot);
-                    self.write1(*slot, 0);
-                }
-            }
-        }
-        // Rows, new ones and those whose answer has changed.
-        for (owner, wanted) in rows {
-            for prefix in wanted {
-                match self.cam.get(&(owner, prefix)).copied() {
-                    None => self.give_index(owner, prefix),
-                    Some(index) => {
-                        let entry = self.entry(owner, slot_of(prefix.addr())) | BY_CAM;
-                        self.write1(index, entry);
-                    }
-                }
-            }
-        }
+    /// From now on steps of changes are kept for [`take_writes`](Self::take_writes); on an empty table, to have all.
+    pub fn record_writes(&mut self) {
+        self.writes.get_or_insert_default();
     }
 
-    /// Gives a row of the CAM the first unused slot, and writes both.
-    fn give_index(&mut self, vid: Vid, prefix: Prefix4) {
-        let unused =
-            |slot: &u32| self.owners.get(*slot as usize) == Some(&0) && !self.indirect.contains_key(slot);
-        let Some(index) = (self.lowest..SLOTS as u32).find(unused) else { return };
-        self.lowest = index;
-        self.indirect.insert(index, (vid, prefix));
-        self.cam.insert((vid, prefix), index);
-        self.write1(index, self.entry(vid, slot_of(prefix.addr())) | BY_CAM);
-    }
-
-    /// The entry of a network's slot.
-    fn entry(&self, vid: Vid, slot: u32) -> u64 {
-        let Some(network) = self.networks.get(&vid) else { return 0 };
-        let whose = u64::from(vid.get()) << VID_SHIFT;
-        match network.code(slot) {
-            EMPTY => 0,
-            SET => {
-                let set = network.sets.get(&slot).and_then(|placed| placed.set).unwrap_or(0);
-                FLAG | whose | u64::from(set)
-            }
-            hop => whose | u64::from(hop - 1),
-        }
-    }
-
-    fn write1(&mut self, slot: u32, entry: u64) {
-        if let Some(place) = self.bank1.get_mut(slot as usize) {
-            *place = entry;
-        }
+    /// Steps of the changes since, for memories that were all 0. When a step has been done, every lookup gets the answer
+    /// of before the change or that of after it, address by address, and never another network's. One case is less: if
+    /// what comes has no room beside what goes (the last sets, rows or entries), lookups there may find no route in
+    /// between; [`interruptions`](Self::interruptions) counts such changes.
+    pub fn take_writes(&mut self) -> Vec<DirWrite> {
+        self.writes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// What the words answer: the CAM first, then one bank or both.
     #[must_use]
     pub fn lookup(&self, vid: Vid, address: u32) -> DirFound {
         let row = |len| self.cam.get(&(vid, Prefix4::containing(address, len)));
-        let index = (0..=SLOT_BITS).rev().find_map(row).copied();
+        let index = (0..=SLOT_BITS).rev().find_map(row).map(|row| row.index);
         let by_cam = index.is_some();
-        let entry = self.bank1.get(index.unwrap_or(slot_of(address)) as usize).copied().unwrap_or(0);
-        let own = u64::from(vid.get()) << VID_SHIFT | if by_cam { BY_CAM } else { 0 };
-        if entry & OWNER != own {
+        let word = self.bank1.get(index.unwrap_or(slot_of(address)) as usize).copied().unwrap_or(0);
+        let entry = DirEntry::decode(word);
+        if (entry.vid, entry.by_cam) != (Some(vid), by_cam) {
             return DirFound { word: NextHop::NONE_WORD, reads: 1, by_cam };
         }
-        if entry & FLAG == 0 {
-            return DirFound { word: entry as u16, reads: 1, by_cam };
+        if !entry.set {
+            return DirFound { word: entry.value, reads: 1, by_cam };
         }
-        let at = usize::from(entry as u16) * SET_ENTRIES + address as usize % SET_ENTRIES;
-        let word = self.bank2.get(at).map_or(NextHop::NONE_WORD, |entry| *entry as u16);
+        let at = usize::from(entry.value) * SET_ENTRIES + address as usize % SET_ENTRIES;
+        let entry = DirEntry::decode(self.bank2.get(at).copied().unwrap_or(0));
+        let word = if entry.vid == Some(vid) { entry.value } else { NextHop::NONE_WORD };
         DirFound { word, reads: 2, by_cam }
+    }
+
+    /// Changes so far that took old words away before new ones had room.
+    #[must_use]
+    pub const fn interruptions(&self) -> u64 {
+        self.interruptions
     }
 
     /// What it takes.
@@ -579,6 +528,6 @@ impl Dir {
 
     /// Rows of the Conflict CAM, in no order that matters: no two match the same address.
     pub fn cam(&self) -> impl Iterator<Item = (Vid, Prefix4, u32)> + '_ {
-        self.cam.iter().map(|((vid, prefix), index)| (*vid, *prefix, *index))
+        self.cam.iter().map(|((vid, prefix), row)| (*vid, *prefix, row.index))
     }
 }
