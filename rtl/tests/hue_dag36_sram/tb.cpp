@@ -3,12 +3,14 @@
 // a bit of a word flips: the lookups that read it find no route, the fault is told with its place, and the word that the
 // host then writes again is sound.
 //
-// Arguments: seed, name of the test. Ends with a line `test NAME ... ok|FAILED` and 0 or 1.
+// Arguments: seed, name of the test, `rate` if lookups are to come as fast as they are taken, nothing stalls and no bit
+// flips: then the last line but one tells how fast that was. Ends with a line `test NAME ... ok|FAILED` and 0 or 1.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "Vtop.h"
@@ -19,6 +21,7 @@
 
 namespace {
 struct Expected {
+  uint64_t entered;
   uint32_t key;
   uint16_t hop;
   uint8_t tag;
@@ -38,12 +41,14 @@ std::vector<uint64_t> copies;  // the host's
 std::deque<uint64_t> pipeline[2];
 std::deque<Expected> inside;
 uint64_t cycles, lookups, wrong, reads, faulty, latest;
+uint64_t host_cycles, latency_sum, latency_max;
 unsigned stall_percent;
 bool may_fail;  // a word is damaged
+bool rate;
 
 // One clock; inputs are set. True when the lookup that is offered was taken.
 bool tick() {
-  top->ready_i = random_below(100) >= stall_percent;
+  top->ready_i = rate || random_below(100) >= stall_percent;
   const uint64_t even = pipeline[0].front(), odd = pipeline[1].front();
   top->sram_rdata_i[0] = static_cast<uint32_t>(even);
   top->sram_rdata_i[1] = static_cast<uint32_t>(even >> 32 | odd << 4);
@@ -58,6 +63,9 @@ bool tick() {
     } else {
       const Expected want = inside.front();
       inside.pop_front();
+      const uint64_t latency = cycles - want.entered;
+      latency_sum += latency;
+      if (latency > latency_max) latency_max = latency;
       const bool failed = may_fail && top->error_o && top->hop_o == 0xffff;
       faulty += failed;
       if (top->tag_o != want.tag || (!failed && (top->error_o || top->hop_o != want.hop))) {
@@ -99,6 +107,7 @@ void idle() {
 
 // The host's access, among whatever is inside.
 uint64_t host(bool write, uint32_t index, uint64_t data) {
+  const uint64_t began = cycles;
   top->valid_i = 0;
   top->host_valid_i = 1;
   top->host_write_i = write;
@@ -111,6 +120,7 @@ uint64_t host(bool write, uint32_t index, uint64_t data) {
     tick();
     if (done) {
       top->host_valid_i = 0;
+      host_cycles += cycles - began;
       return read;
     }
   }
@@ -135,6 +145,7 @@ void clear() {
 int main(int argc, char** argv) {
   random_state = (argc > 1 ? std::strtoull(argv[1], nullptr, 0) : 1) | 1;
   const char* name = argc > 2 ? argv[2] : "hue_dag36_sram";
+  rate = argc > 3 && std::string(argv[3]) == "rate";
   top = std::make_unique<Vtop>();
   copies.assign(1 << 20, 0);
   for (int i = 0; i < 2; ++i) {
@@ -163,21 +174,23 @@ int main(int argc, char** argv) {
       }
       copies[a] = b;
       written.push_back(a);
-      if (random_below(16) == 0 && host(false, a, 0) != b) {
+      if (!rate && random_below(16) == 0 && host(false, a, 0) != b) {
         std::printf("word %llx does not read %llx\n", a, b);
         ++wrong;
       }
     } else if (std::sscanf(line, "l %llx %llx %llx", &a, &b, &c) == 3) {
-      while (random_below(4) == 0) idle();
-      inside.push_back({static_cast<uint32_t>(b), static_cast<uint16_t>(c), tag});
+      while (!rate && random_below(4) == 0) idle();
+      inside.push_back({0, static_cast<uint32_t>(b), static_cast<uint16_t>(c), tag});
       top->valid_i = 1;
       top->item_i = a;
       top->key_i = b;
       top->tag_i = tag++;
       while (!tick());
+      inside.back().entered = cycles - 1;
       top->valid_i = 0;
       ++lookups;
       // A bit flips in a word that was written; it is read by lookups, or by the host who looks.
+      if (rate) continue;
       if (!may_fail && !written.empty() && random_below(256) == 0) {
         latest = written[random_below(written.size())];
         bank[latest & 1][latest >> 1] ^= 1ULL << random_below(36);
@@ -211,11 +224,18 @@ int main(int argc, char** argv) {
   }
   top->final();
   top.reset();  // before the simulator's own globals go
-  bad = bad || wrong || lookups == 0 || flips < 5 || found + 1 < flips;
+  bad = bad || wrong || lookups == 0 || (!rate && (flips < 5 || found + 1 < flips));
   std::printf("%llu lookups, %llu cycles, %llu words read; %llu bits flipped, %llu found, %llu lookups without an answer\n",
               static_cast<unsigned long long>(lookups), static_cast<unsigned long long>(cycles),
               static_cast<unsigned long long>(reads), static_cast<unsigned long long>(flips),
               static_cast<unsigned long long>(found), static_cast<unsigned long long>(faulty));
+  if (rate) {
+    const double clocks = static_cast<double>(cycles - host_cycles);
+    std::printf("rate: %llu lookups, %.4f clocks each, %.4f words each, latency %.2f clocks, at most %llu; %llu words written\n",
+                static_cast<unsigned long long>(lookups), clocks / lookups, static_cast<double>(reads) / lookups,
+                static_cast<double>(latency_sum) / lookups, static_cast<unsigned long long>(latency_max),
+                static_cast<unsigned long long>(written.size()));
+  }
   std::printf("test %s ... %s\n", name, bad ? "FAILED" : "ok");
   return bad;
 }
