@@ -5,6 +5,7 @@
 //!
 //! Flow: real tables (`rib`) → engines (`ours`, `dpdk`) → answers compared → timed rounds (`measure`) → `report`.
 
+mod capacity;
 mod ceiling;
 mod dpdk;
 mod engine;
@@ -40,6 +41,7 @@ Commands:
   ceiling   cache lines a core can read a second, from as much memory as tables take
   insert    insertion and removal, one by one and in batches
   memory    what real tables weigh
+  capacity  what fits the card's two SRAM banks, and still does after a day of updates
   planes    whole packets beside a DPDK loop over net_ring
   tables    all of these
   live-…    the live system: live-forwarding, live-shares, live-scale, live-isolation, live-migration, live-soak, live-all (root);
@@ -63,6 +65,9 @@ enum Failure {
     /// Our table refused something.
     #[error(transparent)]
     Table(#[from] hue_tables::TableError),
+    /// The card's image refused a change.
+    #[error(transparent)]
+    Card(#[from] hue_tables::dag36::Dag36Error),
     /// Our engine refused a network.
     #[error(transparent)]
     Substrate(#[from] hue_substrate::SubstrateError),
@@ -141,12 +146,13 @@ impl Settings {
 /// One command: fills its report.
 type Command = fn(&Dpdk, &Settings, &mut Report) -> Result<(), Failure>;
 
-const COMMANDS: [(&str, Command); 6] = [
+const COMMANDS: [(&str, Command); 7] = [
     ("lookup", lookup::v4),
     ("lookup6", lookup::v6),
     ("ceiling", ceiling::lines),
     ("insert", insert::all),
     ("memory", memory::all),
+    ("capacity", capacity::all),
     ("planes", planes::all),
 ];
 

@@ -67,7 +67,7 @@ pub fn folder() -> PathBuf {
 }
 
 /// Opens a data file; `None`, with a line on standard error, when it is absent.
-fn open(name: &str) -> Option<Box<dyn Read>> {
+pub fn open(name: &str) -> Option<Box<dyn Read>> {
     let Ok(file) = File::open(folder().join(name)) else {
         eprintln!("skipped: {name} missing");
         return None;

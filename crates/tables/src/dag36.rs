@@ -76,7 +76,23 @@ pub enum Dag36Error {
     Unknown(Ref),
 }
 
+/// What room a memory of words has.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Room {
+    /// Words that it may hold.
+    pub words_max: u32,
+    /// Words of nodes, live and retired.
+    pub words_used: u64,
+    /// Words from its beginning to the end of the last one that was ever written.
+    pub words_high: u32,
+    /// Unused blocks below that.
+    pub blocks_free: usize,
+    /// Words of the largest node that would fit.
+    pub words_fit: u32,
+}
+
 /// Words of one memory, in blocks of any size. Free blocks that touch are one, so that room does not crumble.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Arena {
     words: Vec<u64>,
     words_max: u32,
@@ -177,6 +193,21 @@ impl Arena {
     pub(crate) fn block_mut(&mut self, at: u32, words: usize) -> &mut [u64] {
         &mut self.words[at as usize..at as usize + words]
     }
+
+    pub(crate) fn room(&self) -> Room {
+        let high = self.words.len() as u32;
+        let last = self.free.last_key_value().filter(|(at, size)| **at as usize + **size == self.words.len());
+        // What `grow` could give: a free block at the end and all that follows it.
+        let end = self.words_max - last.map_or(high, |(at, _)| *at);
+        let inside = self.by_size.last().map_or(0, |(size, _)| *size as u32);
+        Room {
+            words_max: self.words_max,
+            words_used: self.used,
+            words_high: high,
+            blocks_free: self.free.len(),
+            words_fit: end.max(inside),
+        }
+    }
 }
 
 /// A `dag36` image that follows a store's deltas.
@@ -255,6 +286,12 @@ impl Dag36 {
         self.arena.used()
     }
 
+    /// What room is left, and in what pieces.
+    #[must_use]
+    pub fn room(&self) -> Room {
+        self.arena.room()
+    }
+
     /// The root item of a network, as the card's register holds it.
     #[must_use]
     pub fn root(&self, vid: Vid) -> Option<u64> {
@@ -316,6 +353,10 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(arena.used(), given.iter().map(|(_, words)| *words as u64).sum::<u64>());
+                let room = arena.room();
+                prop_assert!(room.words_high <= WORDS && u64::from(room.words_high) >= room.words_used);
+                let fits = |words: u32| arena.clone().allocate(words as usize).is_some();
+                prop_assert!((room.words_fit == 0 || fits(room.words_fit)) && !fits(room.words_fit + 1));
                 let touching = arena.free.iter().zip(arena.free.keys().skip(1));
                 prop_assert!(touching.clone().all(|((at, size), next)| *at as usize + size < *next as usize));
             }

@@ -24,6 +24,8 @@
 //! Invariants: a slot has an owner exactly if some network has a route there; what does not fit changes nothing.
 //! Cost: a change rewrites the slots of its prefix and looks through all slots of the network (some 0.5 ms).
 
+mod needs;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use thiserror::Error;
@@ -34,6 +36,7 @@ use crate::types::{NextHop, Prefix4, Vid};
 mod place;
 pub mod words;
 
+pub use needs::{DirNeeds, DirShape};
 use words::{DirEntry, DirWrite};
 
 /// Bits of an address that index bank 1.
@@ -267,34 +270,33 @@ impl Network {
     fn code(&self, slot: u32) -> u32 {
         self.slots.get(slot as usize).copied().unwrap_or(EMPTY)
     }
+}
 
-    /// The largest blocks of slots with the same answer that have a slot of another's.
-    fn conflicts(&self, vid: Vid, owners: &[u16]) -> Vec<Prefix4> {
-        let mut blocks = Vec::new();
-        let mut first = 0;
-        while first < SLOTS {
-            let Some(code) = self.slots.get(first).copied() else { break };
-            let alike = |slot: &u32| *slot == code && code != SET;
-            let run =
-                self.slots.get(first + 1..).unwrap_or_default().iter().take_while(|slot| alike(slot)).count();
-            let end = first + 1 + run;
-            while code != EMPTY && first < end {
-                // The largest aligned block that begins here and ends in the run.
-                let mut bits = first.trailing_zeros().min(u32::from(SLOT_BITS));
-                while first + (1 << bits) > end {
-                    bits -= 1;
-                }
-                let whose = owners.get(first..first + (1 << bits)).unwrap_or_default();
-                if whose.iter().any(|owner| *owner != vid.get()) {
-                    let address = (first as u32) << (32 - SLOT_BITS);
-                    blocks.push(Prefix4::containing(address, SLOT_BITS - bits as u8));
-                }
-                first += 1 << bits;
+/// The largest blocks of slots with the same answer that have a slot of another's.
+fn conflicts(slots: &[u32], vid: u16, owners: &[u16]) -> Vec<Prefix4> {
+    let mut blocks = Vec::new();
+    let mut first = 0;
+    while first < SLOTS {
+        let Some(code) = slots.get(first).copied() else { break };
+        let alike = |slot: &u32| *slot == code && code != SET;
+        let run = slots.get(first + 1..).unwrap_or_default().iter().take_while(|slot| alike(slot)).count();
+        let end = first + 1 + run;
+        while code != EMPTY && first < end {
+            // The largest aligned block that begins here and ends in the run.
+            let mut bits = first.trailing_zeros().min(u32::from(SLOT_BITS));
+            while first + (1 << bits) > end {
+                bits -= 1;
             }
-            first = end;
+            let whose = owners.get(first..first + (1 << bits)).unwrap_or_default();
+            if whose.iter().any(|owner| *owner != vid) {
+                let address = (first as u32) << (32 - SLOT_BITS);
+                blocks.push(Prefix4::containing(address, SLOT_BITS - bits as u8));
+            }
+            first += 1 << bits;
         }
-        blocks
+        first = end;
     }
+    blocks
 }
 
 impl Dir {
@@ -403,7 +405,9 @@ impl Dir {
         }
         let rows: BTreeMap<Vid, Vec<Prefix4>> = affected
             .iter()
-            .filter_map(|vid| Some((*vid, self.networks.get(vid)?.conflicts(*vid, &self.owners))))
+            .filter_map(|vid| {
+                Some((*vid, conflicts(&self.networks.get(vid)?.slots, vid.get(), &self.owners)))
+            })
             .collect();
         if let Err(error) = self.fits(vid, &rows) {
             self.take_back(vid, undo, &before);
