@@ -15,6 +15,7 @@ use crate::engine::vid;
 use crate::report::{Report, Section, round};
 use crate::rib::{self, Relation, Table};
 use crate::rng::{Rng, fnv1a, mix};
+use crate::rtl::{self, Rtl};
 use crate::{Failure, Settings};
 
 /// The day of changes to [`rib::V4_2026`]: `A` or `W` and a prefix a line.
@@ -185,7 +186,29 @@ pub fn all(_dpdk: &Dpdk, settings: &Settings, report: &mut Report) -> Result<(),
     if let (Some(fibs), Some(base)) = (&fibs, &base) {
         report.push(weights(fibs, base)?);
         if let Some(day) = day() {
-            report.push(days(settings, fibs, base, &day)?);
+            let mut walks = Section::new(
+                "The same in the card's logic, after the day",
+                &[
+                    "next hops",
+                    "lookups",
+                    "M lookups/s at 62.5 MHz",
+                    "clocks a lookup",
+                    "words a lookup",
+                    "latency, clocks",
+                    "at most",
+                ],
+            );
+            report.push(days(settings, fibs, base, &day, &mut walks)?);
+            if let Some(rtl) = Rtl::new()? {
+                walks.row(walk("deepest there can be", &worst(&rtl)?));
+            }
+            walks.note(
+                "The first address of every prefix of all 22 networks, one network after the other, as fast as the logic takes \
+                 them, each answer compared. Image `sram`: two banks, 32 lookups in flight, words 4 clocks from their address. Deepest: a \
+                 table in which a lookup reads three words at each of the four bytes, twelve in all. Four ports of 1 Gbit/s with 64-byte \
+                 packets ask for 5.95 M/s.",
+            );
+            report.push(walks);
         }
     }
     report.push(counts(settings, base.as_deref())?);
@@ -262,7 +285,9 @@ fn days(
     fibs: &[Table<u32>],
     base: &[Prefix4],
     day: &[(bool, Prefix4)],
+    walks: &mut Section,
 ) -> Result<Section, Failure> {
+    let rtl = Rtl::new()?;
     let mut section = Section::new(
         format!("The same through a day of {} updates", day.len()),
         &[
@@ -290,7 +315,16 @@ fn days(
         courses.retain(|course| course.moves && course.batch == BATCH);
     }
     for course in &courses {
-        live(&mut section, course, fibs, base, day)?;
+        let Some((bank, oracles)) = live(&mut section, course, fibs, base, day)? else { continue };
+        let Some(rtl) = rtl.as_ref().filter(|_| course.moves && course.batch == BATCH) else { continue };
+        let lookups = (0..).zip(&oracles).flat_map(|(net, oracle)| {
+            let item = bank.card.root(vid(net)).unwrap_or(NextHop::NONE_WORD.into());
+            oracle.iter().map(move |(prefix, _)| {
+                let key = prefix.addr();
+                rtl::Lookup { item, key, hop: oracle.lookup(key).map(|(_, hop)| hop) }
+            })
+        });
+        walks.row(walk(course.rule.name, &rtl.run(bank.card.words(), lookups)?));
     }
     section.note(
         "Announced again: `same` next hop, so that only routes that come and go change the trie, or `new`: the rule's for this prefix and \
@@ -302,13 +336,16 @@ fn days(
     Ok(section)
 }
 
+/// An image at the day's end, and what each network's lookups are to find.
+type Lived = (Bank, Vec<Oracle<u32>>);
+
 fn live(
     section: &mut Section,
     course: &Course,
     fibs: &[Table<u32>],
     base: &[Prefix4],
     day: &[(bool, Prefix4)],
-) -> Result<(), Failure> {
+) -> Result<Option<Lived>, Failure> {
     let mut bank = Bank::new()?;
     let net = fibs.len() as u16;
     let table = course.rule.table(base, 0);
@@ -328,7 +365,7 @@ fn live(
     };
     if !fits {
         row(&mut bank, json!("does not fit"), 0, Value::Null);
-        return Ok(());
+        return Ok(None);
     }
     let mut oracles: Vec<Oracle<u32>> = tables.map(oracle).collect();
     // How often each prefix of the last network was announced.
@@ -373,7 +410,47 @@ fn live(
         let done = (part + 1) * day.len().div_ceil(PARTS);
         row(&mut bank, json!(done.min(day.len())), refused, lookups);
     }
-    Ok(())
+    Ok(Some((bank, oracles)))
+}
+
+/// A row of what the card's logic did.
+fn walk(what: &str, rate: &rtl::Rate) -> Vec<Value> {
+    vec![
+        json!(what),
+        json!(rate.lookups),
+        round(rate.millions(), 2),
+        round(rate.clocks, 2),
+        round(rate.words, 2),
+        round(rate.latency, 1),
+        json!(rate.latency_max),
+    ]
+}
+
+/// Lookups that read as many words as there can be: a list of two words, beyond its first four runs, at each byte.
+fn worst(rtl: &Rtl) -> Result<rtl::Rate, Failure> {
+    const RUNS: u32 = 6;
+    let mut bank = Bank::new()?;
+    let mut oracle = Oracle::default();
+    bank.dag.add_network(vid(0))?;
+    let place = |run: u32| 16 * run + 8;
+    let mut changes: Vec<Change<u32>> = Vec::new();
+    for depth in 0..4_u32 {
+        for run in 1..RUNS {
+            let above = (0..depth).fold(0, |addr, _| addr << 8 | place(RUNS - 1));
+            let addr = (above << 8 | place(run)) << (24 - 8 * depth);
+            let prefix = Prefix4::containing(addr, 8 * (depth as u8 + 1));
+            changes.push((prefix, NextHop::new((depth * RUNS + run) as u16)));
+        }
+    }
+    for (prefix, hop) in &changes {
+        hop.map(|hop| oracle.insert(*prefix, hop));
+    }
+    bank.apply(vid(0), &changes)?;
+    let key = (0..4).fold(0, |addr, _| addr << 8 | place(RUNS - 1));
+    let item = bank.card.root(vid(0)).unwrap_or_default();
+    let hop = oracle.lookup(key).map(|(_, hop)| hop);
+    let all = (0..200_000).map(|_| rtl::Lookup { item, key, hop });
+    rtl.run(bank.card.words(), all)
 }
 
 /// How many tables of a kind fit.

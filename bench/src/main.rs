@@ -21,6 +21,7 @@ mod planes;
 mod report;
 mod rib;
 mod rng;
+mod rtl;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode};
