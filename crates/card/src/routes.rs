@@ -10,9 +10,9 @@
 use std::ops::Range;
 
 use hue_substrate::{Program, SubstrateError};
-use hue_tables::dag36::Dag36Error;
+use hue_tables::dag36::{Dag36Error, words_of};
 use hue_tables::dag36_levels::{Retired, Write};
-use hue_tables::{Change, Dag, Dag36Levels, Limits, TableError, Vid};
+use hue_tables::{Account, Change, Dag, Dag36Levels, Limits, TableError, Vid};
 use thiserror::Error;
 
 use crate::card::{NAME, broken};
@@ -78,17 +78,13 @@ impl Refusal {
         match self {
             Self::Store(error) => SubstrateError::Table { name, error },
             Self::Level(Dag36Error::LevelFull { level, words, words_used, words_max }) => {
-                SubstrateError::Room {
+                SubstrateError::Words {
                     name,
                     substrate: format!("image {image}"),
-                    what: match level {
-                        0 => "route words in the first level, all networks together,",
-                        1 => "route words in the second level, all networks together,",
-                        2 => "route words in the third level, all networks together,",
-                        _ => "route words in the fourth level, all networks together,",
-                    },
-                    needed: (words_used + words) as usize,
-                    max: words_max as usize,
+                    level: level + 1,
+                    needed: words,
+                    free: u64::from(words_max).saturating_sub(words_used),
+                    max: words_max.into(),
                 }
             }
             Self::Card(error) => broken(error),
@@ -156,6 +152,7 @@ impl Shared {
     pub fn new(level_words: [u32; 4], hop_rows: u32) -> Result<Self, CardError> {
         let limits = Limits { image_bytes_max: STORE_BYTES_MAX, ..Limits::default() };
         let mut dag = Dag::new(limits).map_err(CardError::Memory)?;
+        dag.weigh_by(words_of);
         dag.record_deltas();
         Ok(Self {
             dag,
@@ -163,6 +160,18 @@ impl Shared {
             hops: Rows::new(hop_rows),
             waiting: Vec::new(),
         })
+    }
+
+    /// What a network has of the levels, in words: each node once, in whichever levels it stands.
+    pub fn account(&self, held: &Held) -> Option<Account> {
+        self.dag.account(held.table).ok()
+    }
+
+    /// Words in use in each level, those that wait for records among them; and rows of next hops given out.
+    pub fn used(&self, levels: usize) -> (Vec<u64>, u64) {
+        let free: usize = self.hops.free.iter().map(ExactSizeIterator::len).sum();
+        let words = (0..levels).map(|level| self.levels.words_used(level)).collect();
+        (words, u64::from(self.hops.max) - free as u64)
     }
 
     /// Bytes of route words in use, and at most.

@@ -340,7 +340,10 @@ fn what_a_card_cannot_hold_is_refused_by_name() {
     // A route table that does not fit a level names the level, and takes nothing away from the next.
     let (routes, _) = table(400);
     let full = text(dag36(100, 64), &program(1, 4, routes.clone()));
-    assert!(full.starts_with("network 'net1' needs ") && full.contains(" route words in the "), "{full}");
+    assert!(
+        full.starts_with("network 'net1' needs ") && full.contains(" more route words in level "),
+        "{full}"
+    );
     let mut card = Card::new(dag36(100, 4)).unwrap();
     for _ in 0..10 {
         assert!(card.load(&[program(1, 4, routes.clone())]).is_err());

@@ -36,7 +36,7 @@ use super::plan::Planning;
 use super::{Shared, moves};
 use crate::api::{
     ApplyRequest, ImageLoaded, MigrateRequest, Migration, NetworkState, Problem, ProblemKind, SourceText,
-    SubstrateName, Timestamp,
+    SubstrateName, Tables, Timestamp,
 };
 use crate::error::DaemonError;
 use crate::store::{Desired, Store};
@@ -381,6 +381,12 @@ impl ByHand {
         if let Some(wire) = self.wires.get(interface) {
             wire.fail(Some(nix::errno::Errno::ENODEV as i32));
         }
+    }
+
+    /// What networks have of software's tables.
+    #[must_use]
+    pub fn tables(&self) -> Tables {
+        self.node.tables().0
     }
 
     /// Whether there is a card that works.
