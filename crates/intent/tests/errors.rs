@@ -493,7 +493,7 @@ fn punt_limits() {
 fn table() {
     let table = |text: &str| one("  weight: 1", &format!("  table: {text}"));
     let expected = "expected an amount of table memory from 4Ki to 64Gi, such as 512Ki or 2Mi";
-    assert_eq!(table("{}"), format!("a.yaml:14:10: spec.table: found no quota, {expected}"));
+    assert_eq!(table("{}"), format!("a.yaml:14:10: spec.table.quota: found nothing, {expected}"));
     for (quota, shown) in [("3Ki", "\"3Ki\""), ("65Gi", "\"65Gi\""), ("2MiB", "\"2MiB\""), ("[]", "a list")] {
         let error = format!("a.yaml:14:18: spec.table.quota: found {shown}, {expected}");
         assert_eq!(table(&format!("{{quota: {quota}}}")), error);

@@ -74,6 +74,8 @@ pub struct ByHand {
     taps: BTreeMap<String, Vec<MemoryHandle>>,
     /// What is in namespaces.
     kernels: BTreeMap<String, Config>,
+    /// What routing daemons have told kernels, by network: the routers.
+    learned: BTreeMap<(String, hue_tables::Prefix4), std::net::Ipv4Addr>,
     /// Networks whose kernel has something to tell.
     telling: VecDeque<String>,
     moving: Option<Pending<Migration>>,
@@ -122,6 +124,7 @@ impl ByHand {
             wires: BTreeMap::new(),
             taps: BTreeMap::new(),
             kernels: BTreeMap::new(),
+            learned: BTreeMap::new(),
             telling: VecDeque::new(),
             moving: None,
             loading: None,
@@ -246,6 +249,8 @@ impl ByHand {
         let Ok(job) = self.jobs.try_recv() else { return false };
         let done = match job {
             Job::Setup(name, setup) => {
+                // Its kernel tells what is in the document, and nothing else.
+                self.learned.retain(|(network, _), _| *network != name);
                 self.kernels.insert(name.clone(), setup.config);
                 self.telling.push_back(name.clone());
                 Done::Setup(name, Ok(None))
@@ -295,7 +300,13 @@ impl ByHand {
         via: Option<std::net::Ipv4Addr>,
     ) -> bool {
         let Some(config) = self.kernels.get(name) else { return false };
-        let Some(event) = kernel::route_change(config, prefix, via) else { return false };
+        let key = (name.to_owned(), prefix);
+        let Some(known) = via.or_else(|| self.learned.get(&key).copied()) else { return true };
+        let Some(event) = kernel::route_change(config, prefix, known, via.is_some()) else { return false };
+        match via {
+            Some(via) => self.learned.insert(key, via),
+            None => self.learned.remove(&key),
+        };
         self.feed(name, vec![event])
     }
 

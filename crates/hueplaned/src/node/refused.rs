@@ -245,3 +245,60 @@ impl Node {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(n: usize) -> Prefix4 {
+        Prefix4::containing((n as u32) << 8, 24)
+    }
+
+    fn change(n: usize) -> Change<u32> {
+        (prefix(n), NextHop::new(1))
+    }
+
+    fn refusals(at: Vec<usize>) -> Refusals {
+        let error = TableError::Full { vid: Vid::new(1).unwrap(), bytes_used: 9, bytes_max: 9 };
+        Refusals { error: (!at.is_empty()).then_some(error), at }
+    }
+
+    #[test]
+    fn what_is_refused_becomes_a_withdrawal_and_is_counted_once() {
+        let mut refused = Refused::default();
+        let mut changes = [change(1), change(2), (prefix(3), None)];
+        refused.take(&mut changes, refusals(vec![1]), 100);
+        assert_eq!(changes, [change(1), (prefix(2), None), (prefix(3), None)]);
+        assert!(refused.contains(prefix(2)) && !refused.contains(prefix(1)));
+        refused.take(&mut [change(2)], refusals(vec![0]), 100);
+        assert_eq!((refused.len(), refused.count()), (1, 1));
+        // The kernel has it no more.
+        refused.take(&mut [(prefix(2), None)], refusals(Vec::new()), 100);
+        assert!(refused.is_empty() && refused.next(&Rib::new(Vec::new()), 0).is_none());
+    }
+
+    #[test]
+    fn all_are_tried_in_turn_and_only_when_there_is_reason_to() {
+        let count = 2 * RETRY_ROUTES + 10;
+        let rib = Rib::new(Vec::new());
+        let mut refused = Refused::default();
+        let mut all: Vec<_> = (0..count).map(change).collect();
+        refused.take(&mut all, refusals((0..count).collect()), 1000);
+        assert_eq!(refused.next(&rib, 1000), None, "nothing has become smaller");
+        let mut tried = Vec::new();
+        for own in [999, 998, 997] {
+            let some = refused.next(&rib, own).unwrap();
+            tried.extend(some.iter().map(|(prefix, _)| *prefix));
+            assert_eq!(refused.next(&rib, own), None);
+        }
+        assert_eq!(tried, (0..count).map(prefix).collect::<Vec<_>>());
+        // From the beginning again; one that fits brings the next piece.
+        refused.try_again();
+        let mut some = refused.next(&rib, 1000).unwrap();
+        assert_eq!(some[0].0, prefix(0));
+        some.truncate(1);
+        some[0].1 = NextHop::new(1);
+        refused.take(&mut some, refusals(Vec::new()), 1000);
+        assert_eq!(refused.next(&rib, 1000).unwrap()[0].0, prefix(RETRY_ROUTES));
+    }
+}
