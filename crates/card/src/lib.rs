@@ -13,6 +13,7 @@ pub mod generated;
 mod images;
 mod live;
 mod load;
+mod memory;
 mod moving;
 mod network;
 mod offline;
@@ -35,6 +36,7 @@ pub use live::{
     CardCounts, CardEvent, CardTotals, Crossings, Fail, Inside, LiveCard, LivePortTotals, Order, Phase,
     Proof, Report, Runner, Seen, Side, WAITING_MAX, make_live,
 };
+pub use memory::{CardBank, CardMemory, CardShare};
 pub use offline::{Offered, Sent, Way};
 pub use registers::{AccessError, Registers, SPACE_BYTES};
 pub use rows::{FieldError, ROW_WORDS, Row, Table, Words};

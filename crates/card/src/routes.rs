@@ -10,9 +10,9 @@
 use std::ops::Range;
 
 use hue_substrate::{Program, SubstrateError};
-use hue_tables::dag36::Dag36Error;
+use hue_tables::dag36::{Dag36Error, words_of, words_of_level};
 use hue_tables::dag36_levels::{Retired, Write};
-use hue_tables::{Change, Dag, Dag36Levels, Limits, TableError, Vid};
+use hue_tables::{Account, Change, Dag, Dag36Levels, Limits, TableError, Vid};
 use thiserror::Error;
 
 use crate::card::{NAME, broken};
@@ -22,6 +22,8 @@ use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
 use crate::records::Mark;
 use crate::registers::Registers;
 
+/// Names of levels.
+const LEVELS: [&str; 4] = ["level 1", "level 2", "level 3", "level 4"];
 /// Bytes of an IPv4 address.
 const KEY_BYTES: usize = 4;
 /// The item of "no route".
@@ -81,26 +83,21 @@ impl Refusal {
         let name = name.to_owned();
         match self {
             Self::Store(error) => SubstrateError::Table { name, error },
-            Self::Level(Dag36Error::LevelFull { level, words, words_used, words_max }) => {
-                SubstrateError::Room {
-                    name,
-                    substrate: format!("image {image}"),
-                    what: match level {
-                        0 => "route words in the first level, all networks together,",
-                        1 => "route words in the second level, all networks together,",
-                        2 => "route words in the third level, all networks together,",
-                        _ => "route words in the fourth level, all networks together,",
-                    },
-                    needed: (words_used + words) as usize,
-                    max: words_max as usize,
-                }
-            }
-            Self::Level(Dag36Error::Full { words, words_used, words_max }) => SubstrateError::Room {
+            Self::Level(
+                Dag36Error::LevelFull { words, words_used, words_max, .. }
+                | Dag36Error::Full { words, words_used, words_max },
+            ) => SubstrateError::Words {
                 name,
                 substrate: format!("image {image}"),
-                what: "route words in external memory, all networks together,",
-                needed: (words_used + words) as usize,
-                max: words_max as usize,
+                place: match self {
+                    Self::Level(Dag36Error::LevelFull { level, .. }) => {
+                        LEVELS.get(level).copied().unwrap_or("a level")
+                    }
+                    _ => "external memory",
+                },
+                needed: words,
+                free: u64::from(words_max).saturating_sub(words_used),
+                max: words_max.into(),
             },
             Self::Card(error) => broken(error),
             Self::Level(error) => SubstrateError::Broken { substrate: NAME, reason: error.to_string() },
@@ -167,12 +164,30 @@ impl Shared {
     pub fn new(of: &Description) -> Result<Self, CardError> {
         let limits = Limits { image_bytes_max: STORE_BYTES_MAX, ..Limits::default() };
         let mut dag = Dag::new(limits).map_err(CardError::Memory)?;
-        dag.record_deltas();
         let (levels, words_max) = match of.layout {
-            Layout::Sram => (Dag36Levels::flat(of.sram_words, KEY_BYTES), Vec::from([of.sram_words])),
-            _ => (Dag36Levels::new(&of.level_words), of.level_words.to_vec()),
+            Layout::Sram => {
+                dag.weigh_by(words_of);
+                (Dag36Levels::flat(of.sram_words, KEY_BYTES), Vec::from([of.sram_words]))
+            }
+            _ => {
+                dag.weigh_by(words_of_level);
+                (Dag36Levels::new(&of.level_words), of.level_words.to_vec())
+            }
         };
+        dag.record_deltas();
         Ok(Self { dag, levels, hops: Rows::new(of.hop_rows), words_max, waiting: Vec::new() })
+    }
+
+    /// What a network has of the levels, in words: each node once, in whichever levels it stands.
+    pub fn account(&self, held: &Held) -> Option<Account> {
+        self.dag.account(held.table).ok()
+    }
+
+    /// Words in use in each level, those that wait for records among them; and rows of next hops given out.
+    pub fn used(&self, levels: usize) -> (Vec<u64>, u64) {
+        let free: usize = self.hops.free.iter().map(ExactSizeIterator::len).sum();
+        let words = (0..levels).map(|level| self.levels.words_used(level)).collect();
+        (words, u64::from(self.hops.max) - free as u64)
     }
 
     /// Bytes of route words in use, and at most.

@@ -94,7 +94,9 @@ impl From<RoutingError> for Failure {
 impl From<TableError> for Failure {
     fn from(error: TableError) -> Self {
         match error {
-            TableError::Full { .. } | TableError::TooManyNetworks { .. } => Self::Full(error.to_string()),
+            TableError::Full { .. } | TableError::Quota { .. } | TableError::TooManyNetworks { .. } => {
+                Self::Full(error.to_string())
+            }
             other => Self::Broken(other.to_string()),
         }
     }

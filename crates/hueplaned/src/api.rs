@@ -44,7 +44,10 @@ pub use packet::{
 };
 pub use plan::{CapacityUse, Placement, Plan, PlanQuery, PlannedMove, PlannedNetwork, SchedulerName};
 pub use problem::{Finding, Problem, ProblemKind};
-pub use routes::{Neighbour, NeighbourFilter, Route, RouteFilter, RouteKind, TableShare, Tables};
+pub use routes::{
+    CardMemory, CardShare, CardTables, Neighbour, NeighbourFilter, Route, RouteFilter, RouteKind, TableShare,
+    Tables,
+};
 pub use stats::{NetworkStats, PortStats, Stats, VirtualPortStats, WorkerStats};
 
 /// A moment, UTC; as text RFC 3339 with microseconds, such as `2026-01-31T12:00:00.000000Z`.

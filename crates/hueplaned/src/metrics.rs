@@ -18,7 +18,7 @@ use hue_planes::{
     Unclaimed, Verdict,
 };
 
-use crate::api::{Health, NetworkState, NetworkStats, PortState, PortStats};
+use crate::api::{CardMemory, Health, NetworkState, NetworkStats, PortState, PortStats, TableShare};
 use crate::backend::MetricsSnapshot;
 
 /// Media type of the text.
@@ -227,6 +227,45 @@ fn tables(text: &mut Text, snapshot: &MetricsSnapshot) {
         "Table memory that lookups of a network can reach; networks share memory, so these add up to more than all.",
     );
     tables.networks.iter().for_each(|share| text.sample(&[("network", &share.network)], share.bytes_own));
+    let mut each = |name, kind, doc, of: fn(&TableShare) -> Option<u64>| {
+        text.metric(name, kind, doc);
+        let shares = tables.networks.iter().filter_map(|share| Some((share, of(share)?)));
+        shares.for_each(|(share, value)| text.sample(&[("network", &share.network)], value));
+    };
+    each(
+        "hueplane_network_table_marginal_bytes",
+        Kind::Gauge,
+        "Table memory that would be freed if a network were removed.",
+        |share| share.bytes_marginal,
+    );
+    each(
+        "hueplane_network_table_quota_bytes",
+        Kind::Gauge,
+        "Limit on the table memory that lookups of a network can reach.",
+        |share| share.bytes_quota,
+    );
+    each(
+        "hueplane_network_routes_refused",
+        Kind::Gauge,
+        "Routes of a network that its table has no room for.",
+        |share| Some(share.routes_refused),
+    );
+    each(
+        "hueplane_network_route_refusals_total",
+        Kind::Counter,
+        "Announcements of a network that were refused for want of room.",
+        |share| Some(share.refusals),
+    );
+    if let Some(card) = tables.card.as_ref().filter(|card| !card.memories.is_empty()) {
+        let mut each = |name, doc, of: fn(&CardMemory) -> u64| {
+            text.metric(name, Kind::Gauge, doc);
+            card.memories.iter().for_each(|memory| text.sample(&[("memory", &memory.name)], of(memory)));
+        };
+        each("hueplane_card_table_used", "Words or rows of a memory of the card in use.", |memory| {
+            memory.used
+        });
+        each("hueplane_card_table_max", "Words or rows of a memory of the card.", |memory| memory.max);
+    }
     if let Some(bytes) = tables.bytes_total {
         text.metric("hueplane_table_bytes", Kind::Gauge, "Table memory in use by all networks together.");
         text.sample(&[], bytes);

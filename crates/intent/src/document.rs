@@ -16,6 +16,7 @@ use crate::error::one_of;
 use crate::limits;
 use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
 use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
+use crate::table::{TableBytes, TableLimit};
 use crate::types::{
     ApiVersion, Bucket, Colour, InterfaceAddress, Metadata, Name, Neighbour, NetworkPort, NetworkSpec,
     NodePort, NodeSpec, Plane, RateLimit, Route, Select, Target,
@@ -28,6 +29,7 @@ const PREFIX: &str = "an IPv4 prefix such as 10.9.0.0/16";
 const INTERFACE: &str = "an IPv4 address with the length of its link's prefix, such as 10.1.0.1/24";
 const INTERFACE_NAME: &str = "the name of a Linux interface: 1 to 15 visible characters, no '/' or ':'";
 const MEMORY: &str = "an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi";
+const TABLE_BYTES: &str = "an amount of table memory from 4Ki to 64Gi, such as 512Ki or 2Mi";
 const BANDWIDTH: &str = "a bandwidth from 1kbit/s to 1000Gbit/s, such as 200Mbit/s";
 const COLOUR: &str = "a colour such as \"#d62728\"";
 
@@ -89,6 +91,7 @@ pub(crate) struct NetworkDraft<'t> {
     pub(crate) weight: Option<u16>,
     pub(crate) rate_limit: Option<RateLimit>,
     pub(crate) punt_limit: Option<PuntLimit>,
+    pub(crate) table: Option<TableLimit>,
     pub(crate) resources: Option<Resources>,
 }
 
@@ -108,6 +111,7 @@ impl NetworkDraft<'_> {
             weight: self.weight?,
             rate_limit: self.rate_limit,
             punt_limit: self.punt_limit?,
+            table: self.table,
             resources: self.resources,
         };
         Some((Metadata { name: self.name? }, spec))
@@ -274,7 +278,7 @@ fn optional<'t, T>(
     }
 }
 
-const NETWORK_FIELDS: [&str; 13] = [
+const NETWORK_FIELDS: [&str; 14] = [
     "colour",
     "vid",
     "plane",
@@ -287,6 +291,7 @@ const NETWORK_FIELDS: [&str; 13] = [
     "weight",
     "rate_limit",
     "punt_limit",
+    "table",
     "resources",
 ];
 
@@ -311,6 +316,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
             weight: None,
             rate_limit: None,
             punt_limit: None,
+            table: None,
             resources: None,
         };
     };
@@ -336,6 +342,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
             .map(|weight| weight.unwrap_or(1)),
         rate_limit: optional(&spec, "rate_limit", rate_limit).flatten(),
         punt_limit: optional(&spec, "punt_limit", punt_limit).map(Option::unwrap_or_default),
+        table: optional(&spec, "table", table).flatten(),
         resources: optional(&spec, "resources", resources).flatten(),
         spec,
         at,
@@ -548,6 +555,12 @@ fn punt_limit(at: &Cursor<'_>) -> Option<PuntLimit> {
     let number = |name| at.required(name, &expected)?.number(1, limits::PUNT_RATE_MAX, "");
     let (rate, burst) = (number("packets_per_second"), number("burst_packets"));
     Some(PuntLimit { packets_per_second: rate?, burst_packets: burst? })
+}
+
+fn table(at: &Cursor<'_>) -> Option<TableLimit> {
+    at.mapping(&["quota"])?;
+    let quota = at.required("quota", TABLE_BYTES)?.parse::<TableBytes>(TABLE_BYTES)?;
+    Some(TableLimit { quota })
 }
 
 fn resources(at: &Cursor<'_>) -> Option<Resources> {

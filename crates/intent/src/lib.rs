@@ -14,6 +14,7 @@ mod live;
 mod load;
 mod needs;
 mod schema;
+mod table;
 mod types;
 mod validate;
 mod yaml;
@@ -27,6 +28,7 @@ pub use live::{
 pub use load::{Intent, STDIN, Source, load, parse};
 pub use needs::{Bandwidth, BandwidthError, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 pub use schema::{schema, schema_text};
+pub use table::{TableBytes, TableBytesError, TableLimit};
 pub use types::{
     ApiVersion, Bucket, Colour, ColourError, InterfaceAddress, Metadata, Name, NameError, Neighbour, Network,
     NetworkPort, NetworkSpec, NetworkTag, Node, NodePort, NodeSpec, NodeTag, Plane, RateLimit, Route, Select,

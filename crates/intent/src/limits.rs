@@ -6,7 +6,7 @@
 pub const FILE_BYTES_MAX: usize = 64 << 20;
 /// Deepest nesting of lists and mappings; a valid document needs 6.
 pub const DEPTH_MAX: usize = 32;
-/// Most fields of one mapping; a valid one has at most 13.
+/// Most fields of one mapping; a valid one has at most 14.
 pub const KEYS_MAX: usize = 256;
 /// Most YAML values (scalars, lists, mappings, aliases) in one file.
 pub const VALUES_MAX: usize = 8_000_000;
@@ -60,5 +60,9 @@ pub const CPU_THOUSANDTHS_MAX: u32 = 1_024_000;
 pub const MEMORY_MIB_MIN: u64 = 4;
 /// Most memory, MiB: 1,024 GiB.
 pub const MEMORY_MIB_MAX: u64 = 1 << 20;
+/// Least quota of table memory, KiB: an empty table with the addresses of some ports.
+pub const TABLE_KIB_MIN: u64 = 4;
+/// Most quota of table memory, KiB: 64 GiB, more than any table can have.
+pub const TABLE_KIB_MAX: u64 = 64 << 20;
 /// Most processes: the kernel's `PID_MAX_LIMIT`.
 pub const PROCESSES_MAX: u32 = 4_194_304;

@@ -132,6 +132,10 @@ pub(crate) fn memory(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "pattern": "^[1-9][0-9]*[MG]i$", "examples": ["256Mi"]})
 }
 
+pub(crate) fn table_bytes(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^[1-9][0-9]*[KMG]i$", "examples": ["2Mi"]})
+}
+
 /// Resources name one at least.
 pub(crate) fn some_resource(schema: &mut Schema) {
     let any = json!([{"required": ["cpu"]}, {"required": ["memory"]}, {"required": ["processes"]}]);

@@ -21,6 +21,7 @@ use crate::limits;
 use crate::live::{InterfaceName, PortDriver, PuntLimit, Resources};
 use crate::needs::{Bandwidth, Needs, Scheduler};
 use crate::schema;
+use crate::table::TableLimit;
 
 /// Version of the document format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
@@ -206,6 +207,10 @@ pub struct NetworkSpec {
     #[serde(skip_serializing_if = "PuntLimit::is_default")]
     #[schemars(default)]
     pub punt_limit: PuntLimit,
+    /// What the network's table may take; without it there is no limit but that of all networks together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<TableLimit>")]
+    pub table: Option<TableLimit>,
     /// What the programs in the network's namespace may take; without it there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Resources>")]

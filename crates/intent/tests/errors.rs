@@ -106,7 +106,7 @@ fn shape_of_a_document() {
 fn unknown_fields_with_a_suggestion() {
     assert_eq!(
         one("  colour:", "  color:"),
-        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, placement, needs, select, ports, routes, neighbours, weight, rate_limit, punt_limit or resources (did you mean \"colour\"?)"
+        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, placement, needs, select, ports, routes, neighbours, weight, rate_limit, punt_limit, table or resources (did you mean \"colour\"?)"
     );
     assert_eq!(
         one("{name: left,  port:", "{nmae: x, name: left,  port:"),
@@ -486,6 +486,21 @@ fn punt_limits() {
     assert_eq!(
         punt("{packets_per_second: 1, burst_packets: 1, bits_per_second: 1}"),
         "a.yaml:14:57: spec.punt_limit.bits_per_second: found an unknown field, expected packets_per_second or burst_packets (did you mean \"packets_per_second\"?)"
+    );
+}
+
+#[test]
+fn table() {
+    let table = |text: &str| one("  weight: 1", &format!("  table: {text}"));
+    let expected = "expected an amount of table memory from 4Ki to 64Gi, such as 512Ki or 2Mi";
+    assert_eq!(table("{}"), format!("a.yaml:14:10: spec.table.quota: found nothing, {expected}"));
+    for (quota, shown) in [("3Ki", "\"3Ki\""), ("65Gi", "\"65Gi\""), ("2MiB", "\"2MiB\""), ("[]", "a list")] {
+        let error = format!("a.yaml:14:18: spec.table.quota: found {shown}, {expected}");
+        assert_eq!(table(&format!("{{quota: {quota}}}")), error);
+    }
+    assert_eq!(
+        table("{quota: 2Mi, routes: 1}"),
+        "a.yaml:14:23: spec.table.routes: found an unknown field, expected quota"
     );
 }
 

@@ -24,7 +24,7 @@ fn try_it(bytes: Vec<u8>) {
 }
 
 /// What only a live node acts on.
-const LIVE: &str = "  punt_limit: {packets_per_second: 50, burst_packets: 5}\n  resources: {cpu: 0.25, memory: 64Mi}\n  needs: {bandwidth: 5Mbit/s, routes: 9}\n";
+const LIVE: &str = "  punt_limit: {packets_per_second: 50, burst_packets: 5}\n  resources: {cpu: 0.25, memory: 64Mi}\n  table: {quota: 64Ki}\n  needs: {bandwidth: 5Mbit/s, routes: 9}\n";
 
 /// One edit of a text: bytes taken away and put in.
 fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, usize, Vec<u8>)>> {

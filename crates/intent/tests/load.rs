@@ -51,7 +51,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!((spec.weight, spec.vid, spec.colour, spec.rate_limit), (1, None, None, None));
     assert!(spec.routes.is_empty() && spec.neighbours.is_empty() && spec.ports[0].addresses.is_empty());
     assert_eq!((spec.punt_limit.packets_per_second, spec.punt_limit.burst_packets), (1_000, 200));
-    assert_eq!(spec.resources, None);
+    assert_eq!((spec.table, spec.resources), (None, None));
     let port = &intent.node.spec.ports[0];
     assert_eq!((port.mtu, port.driver, port.interface()), (limits::MTU_DEFAULT, PortDriver::Auto, "p0"));
 }
@@ -88,12 +88,14 @@ fn needs_and_schedulers_load_and_are_written_out() {
 #[test]
 fn what_a_live_node_acts_on_loads_and_is_written_out() {
     let node = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: n}\nspec:\n  ports: [{name: p0, interface: enp3s0f0, driver: afxdp}]\n";
-    let more = "  punt_limit: {packets_per_second: 50, burst_packets: 5}\n  resources: {cpu: 0.25, memory: 2048Mi, processes: 64}\n";
+    let more = "  punt_limit: {packets_per_second: 50, burst_packets: 5}\n  resources: {cpu: 0.25, memory: 2048Mi, processes: 64}\n  table: {quota: 2048Ki}\n";
     let intent = load(&[node, &network("a", &[], more)]).unwrap();
     let port = &intent.node.spec.ports[0];
     assert_eq!((port.interface(), port.driver), ("enp3s0f0", PortDriver::AfXdp));
     let spec = &intent.networks[0].spec;
     assert_eq!((spec.punt_limit.packets_per_second, spec.punt_limit.burst_packets), (50, 5));
+    let quota = spec.table.unwrap().quota;
+    assert_eq!((quota.bytes(), quota.to_string().as_str()), (2 << 20, "2Mi"));
     let resources = spec.resources.unwrap();
     assert_eq!(resources.cpu.unwrap().thousandths(), 250);
     assert_eq!((resources.memory.unwrap().bytes(), resources.processes), (2 << 30, Some(64)));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use hue_demux::{Demux, PortId, Selection, Target};
 use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Unclaimed, UnclaimedCounters, ipv4};
 use hue_substrate::SubstrateError;
-use hue_tables::{Account, Change, Dag, Limits, Reader, TableError, Vid};
+use hue_tables::{Account, Change, Dag, Limits, Reader, Refusals, TableError, Vid};
 
 use crate::flood::{COPIES_MAX, Copies, FloodCopy};
 use crate::frame::{Fate, Frame};
@@ -201,6 +201,30 @@ impl Soft {
     /// # Errors
     /// `Unknown`, `Hop` or `Table`; then nothing has changed.
     pub fn update_routes(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), SubstrateError> {
+        let name = self.check_routes(vid, changes)?;
+        self.dag.apply(vid, changes).map_err(|error| SubstrateError::Table { name, error })
+    }
+
+    /// The same, but announcements that do not fit the table or the network's quota are left out, see
+    /// [`Dag::apply_fitting`]; packets meet all at once only when all fit.
+    ///
+    /// # Errors
+    /// `Unknown`, `Hop`; `Table` when not even a withdrawal is possible.
+    pub fn update_fitting(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<Refusals, SubstrateError> {
+        let name = self.check_routes(vid, changes)?;
+        self.dag.apply_fitting(vid, changes).map_err(|error| SubstrateError::Table { name, error })
+    }
+
+    /// Bounds what a loaded network's lookups can reach, bytes; see [`Dag::set_quota`].
+    ///
+    /// # Errors
+    /// `Unknown`.
+    pub fn set_quota(&mut self, vid: Vid, bytes_max: Option<u64>) -> Result<(), SubstrateError> {
+        self.dag.set_quota(vid, bytes_max).map_err(|_| SubstrateError::Unknown(vid))
+    }
+
+    /// Checks changes of routes; gives the network's name.
+    fn check_routes(&self, vid: Vid, changes: &[Change<u32>]) -> Result<String, SubstrateError> {
         let network = self.network(vid).ok_or(SubstrateError::Unknown(vid))?;
         let (name, count) = (&network.shape.name, network.hops.count());
         for (prefix, hop) in changes {
@@ -213,8 +237,7 @@ impl Soft {
                 });
             }
         }
-        let name = name.clone();
-        self.dag.apply(vid, changes).map_err(|error| SubstrateError::Table { name, error })
+        Ok(name.clone())
     }
 
     /// Table memory of a loaded network, bytes.

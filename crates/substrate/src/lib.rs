@@ -132,6 +132,24 @@ pub enum SubstrateError {
         /// How many there are for it.
         max: usize,
     },
+    /// A memory of the tables that networks share has too few words left for the network.
+    #[error(
+        "network '{name}' needs {needed} more route words in {place} of {substrate}: {free} of {max} are free"
+    )]
+    Words {
+        /// Name of the network.
+        name: String,
+        /// Name of the substrate, or of the image it runs.
+        substrate: String,
+        /// The memory: a level, from 1, or the external one.
+        place: &'static str,
+        /// Words that the next node needs in one piece; there may be more to come.
+        needed: u64,
+        /// Words that are free, of all sizes.
+        free: u64,
+        /// Words of the memory.
+        max: u64,
+    },
     /// The network is on a port that the substrate does not have (the caller's fault).
     #[error("network '{name}' is on port {port}: {substrate} has ports 0 to {last}", last = count - 1)]
     Port {

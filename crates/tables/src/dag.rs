@@ -11,7 +11,9 @@
 //! children, which hold them. A failed change leaves routes, image and roots as they were. Source: ADR-0002;
 //! hash-consed prefix DAGs are Rétvári et al., SIGCOMM 2013.
 
+mod fitting;
 mod follow;
+mod holdings;
 
 use std::collections::{HashMap, VecDeque};
 use std::marker::PhantomData;
@@ -27,7 +29,9 @@ use crate::source::{Child, NodeId, Source, TOP};
 use crate::space::Space;
 use crate::types::{Key, NextHop, Prefix, Vid};
 use hashbrown::HashTable;
+use holdings::Holdings;
 
+pub use fitting::Refusals;
 pub use follow::Delta;
 
 /// One route change: `Some(hop)` announces, `None` withdraws.
@@ -64,8 +68,10 @@ pub struct Dag<K: Key> {
     networks: HashMap<Vid, Source>,
     nodes: HashTable<Entry>,
     hasher: foldhash::fast::FixedState,
-    /// Source nodes compiled to the node that begins at a granule.
-    counts: Vec<u32>,
+    /// Source nodes compiled to each node, and whose they are.
+    holdings: Holdings,
+    /// What a node takes, in the unit of accounts and quotas; without it bytes of `dag64`.
+    weigh: Option<fn(&Runs) -> u64>,
     space: Space,
     retired: VecDeque<(u64, Ref, u8)>,
     retiring: Vec<(Ref, u8)>,
@@ -92,7 +98,8 @@ impl<K: Key> Dag<K> {
             networks: HashMap::new(),
             nodes: HashTable::new(),
             hasher: foldhash::fast::FixedState::with_seed(0),
-            counts: Vec::new(),
+            holdings: Holdings::new(),
+            weigh: None,
             space: Space::new(granules as u32, limit),
             retired: VecDeque::new(),
             retiring: Vec::new(),
@@ -115,9 +122,14 @@ impl<K: Key> Dag<K> {
         self.collect();
         let mut source = Source::new();
         let slots = source.node(TOP).leaves(NextHop::NONE_WORD);
-        source.compiled = self.intern(&slots, true).map_err(|NoSpace| self.full(vid))?;
+        self.holdings.open(vid);
+        source.compiled = self.intern(vid, &slots, true).map_err(|NoSpace| {
+            self.holdings.close(vid);
+            self.full(vid)
+        })?;
         if self.space.live > self.space.live_max {
-            self.release(source.compiled);
+            self.release(vid, source.compiled);
+            self.holdings.close(vid);
             self.retire();
             return Err(self.full(vid));
         }
@@ -137,10 +149,29 @@ impl<K: Key> Dag<K> {
             deltas.push(Delta::Root(vid, None));
         }
         for node in source.compiled_refs() {
-            self.release(node);
+            self.release(vid, node);
         }
+        self.holdings.close(vid);
         self.retire();
         Ok(())
+    }
+
+    /// Bounds what a network's lookups can reach ([`Account::bytes_own`]): announcements that would take more are refused,
+    /// unless they make it less than it was. What is there stays; withdrawals are never refused.
+    ///
+    /// # Errors
+    /// `UnknownNetwork`.
+    pub fn set_quota(&mut self, vid: Vid, bytes_max: Option<u64>) -> Result<(), TableError> {
+        if self.holdings.set_quota(vid, bytes_max) { Ok(()) } else { Err(TableError::UnknownNetwork(vid)) }
+    }
+
+    /// Has accounts and quotas in another unit than bytes of `dag64`, such as words of the encoding that follows.
+    ///
+    /// # Panics
+    /// When there is a network already: what it holds was weighed otherwise.
+    pub fn weigh_by(&mut self, weigh: fn(&Runs) -> u64) {
+        assert!(self.networks.is_empty(), "a unit is chosen before the first network comes");
+        self.weigh = Some(weigh);
     }
 
     /// Announces one route and returns the next hop it replaces.
@@ -172,7 +203,7 @@ impl<K: Key> Dag<K> {
     /// absent route changes nothing.
     ///
     /// # Errors
-    /// `UnknownNetwork`, or `Full`; then nothing has changed.
+    /// `UnknownNetwork`, `Full`, or `Quota`; then nothing has changed.
     pub fn apply(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), TableError> {
         self.apply_each(vid, changes, |_, _| ())
     }
@@ -203,11 +234,15 @@ impl<K: Key> Dag<K> {
         let Some(mut source) = self.networks.remove(&vid) else {
             return Err(TableError::UnknownNetwork(vid).into());
         };
-        let result = self.change(&mut source, changes, each, accept);
+        let result = self.change(vid, &mut source, changes, each, accept);
         self.networks.insert(vid, source);
-        let result = result.map_err(|refused| refused.unwrap_or_else(|| self.full(vid).into()));
+        let result = result.map_err(|refused| match refused {
+            Refused::NoSpace => self.full(vid).into(),
+            Refused::Quota { bytes_needed } => self.over_quota(vid, bytes_needed).into(),
+            Refused::By(error) => error,
+        });
         for node in result.as_deref().unwrap_or_default() {
-            self.release(*node);
+            self.release(vid, *node);
         }
         self.retire();
         result.map(drop)
@@ -255,7 +290,7 @@ impl<K: Key> Dag<K> {
     pub fn updater_bytes(&self) -> u64 {
         let sources: u64 = self.networks.values().map(Source::bytes).sum();
         let hash = self.nodes.capacity() * (size_of::<Entry>() + 1);
-        sources + (self.counts.capacity() * size_of::<u32>() + hash) as u64
+        sources + self.holdings.bytes() + hash as u64
     }
 
     /// Live nodes of the image.
@@ -270,35 +305,41 @@ impl<K: Key> Dag<K> {
         self.limits
     }
 
-    /// Memory of one network; walks its nodes.
+    /// Memory of one network, kept up with every change: nothing is walked.
     ///
     /// # Errors
     /// `UnknownNetwork`.
     pub fn account(&self, vid: Vid) -> Result<Account, TableError> {
-        self.account_by(vid, |node| (self.granules(node) * GRANULE_BYTES) as u64)
+        let source = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?;
+        let held = self.holdings.held(vid);
+        let (bytes_own, bytes_marginal) = (held.own, held.marginal);
+        let bytes_shared = bytes_own - bytes_marginal;
+        Ok(Account {
+            routes: source.routes,
+            bytes_own,
+            bytes_shared,
+            bytes_marginal,
+            bytes_quota: held.quota,
+        })
     }
 
-    /// Memory of one network in the units of `size`, which tells what a node takes in some encoding.
+    /// Memory of one network in the units of `size`, which tells what a node takes in some encoding; walks its nodes.
     ///
     /// # Errors
     /// `UnknownNetwork`.
     pub(crate) fn account_by(&self, vid: Vid, size: impl Fn(Ref) -> u64) -> Result<Account, TableError> {
         let source = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?;
-        let mut held: HashMap<Ref, u32> = HashMap::new();
-        for node in source.compiled_refs().filter(|node| !node.is_leaf()) {
-            *held.entry(node).or_default() += 1;
-        }
         let (mut bytes_own, mut bytes_marginal) = (0, 0);
-        for (node, held) in held {
+        for (node, held) in tally(source.compiled_refs()) {
             let bytes = size(node);
             bytes_own += bytes;
             // A node goes with the network when no other network's source nodes are compiled to it.
-            if self.counts[node.index() as usize] == held {
+            if self.holdings.refs(node) == held {
                 bytes_marginal += bytes;
             }
         }
         let bytes_shared = bytes_own - bytes_marginal;
-        Ok(Account { routes: source.routes, bytes_own, bytes_shared, bytes_marginal })
+        Ok(Account { routes: source.routes, bytes_own, bytes_shared, bytes_marginal, bytes_quota: None })
     }
 
     /// Live nodes of the image, in no particular order.
@@ -319,6 +360,25 @@ const INDEX_MARGIN: u64 = 1 << 16;
 /// The arena has no room; which network asked is added at the border.
 struct NoSpace;
 
+/// Why a change was not taken; which network asked is added at the border.
+enum Refused<E> {
+    /// The arena, or the limit on live nodes.
+    NoSpace,
+    /// The network's quota.
+    Quota { bytes_needed: u64 },
+    /// Who follows the store.
+    By(E),
+}
+
+/// How often each node is there; leaves take nothing.
+fn tally(nodes: impl Iterator<Item = Ref>) -> HashMap<Ref, u32> {
+    let mut held = HashMap::new();
+    for node in nodes.filter(|node| !node.is_leaf()) {
+        *held.entry(node).or_default() += 1;
+    }
+    held
+}
+
 /// A child's state before a compile, to undo it, and whose count falls when the compile is kept.
 struct Undo {
     parent: NodeId,
@@ -328,31 +388,33 @@ struct Undo {
 
 impl<K: Key> Dag<K> {
     /// Edits and compiles a source; returns the refs that lost a source node's reference. On failure everything is
-    /// put back; the error is `accept`'s, `None` when there is no space.
+    /// put back.
     fn change<E>(
         &mut self,
+        vid: Vid,
         source: &mut Source,
         changes: &[Change<K>],
         mut each: impl FnMut(Prefix<K>, Option<NextHop>),
         accept: impl FnOnce(&mut Self, Ref) -> Result<(), E>,
-    ) -> Result<Vec<Ref>, Option<E>> {
+    ) -> Result<Vec<Ref>, Refused<E>> {
         let before: Vec<_> = changes
             .iter()
             .map(|(prefix, hop)| (*prefix, source.set(*prefix, hop.map(NextHop::get))))
             .collect();
         let mut undo = Vec::new();
-        let live_before = self.space.live;
-        let compiled = self.compile(source, TOP, NextHop::NONE_WORD, &mut undo).map_err(|NoSpace| None);
-        let compiled = compiled.and_then(|top| {
+        let (live_before, own_before) = (self.space.live, self.holdings.held(vid).own);
+        let compiled = self.compile(vid, source, TOP, NextHop::NONE_WORD, &mut undo);
+        let compiled = compiled.map_err(|NoSpace| Refused::NoSpace).and_then(|top| {
             let mut replaced: Vec<Ref> = undo.iter().map(|u: &Undo| u.before.compiled).collect();
             replaced.push(source.compiled);
             // A withdrawal is never refused for room: it is what makes room.
             let announces = changes.iter().any(|(_, hop)| hop.is_some());
-            let fits = !announces || self.fits(&replaced, live_before);
-            match if fits { accept(self, top).map_err(Some) } else { Err(None) } {
+            let room =
+                if announces { self.has_room(vid, &replaced, live_before, own_before) } else { Ok(()) };
+            match room.and_then(|()| accept(self, top).map_err(Refused::By)) {
                 Ok(()) => Ok((top, replaced)),
                 Err(refused) => {
-                    self.release(top);
+                    self.release(vid, top);
                     Err(refused)
                 }
             }
@@ -371,7 +433,7 @@ impl<K: Key> Dag<K> {
             Err(refused) => {
                 for Undo { parent, at, before } in undo.into_iter().rev() {
                     let child = &mut source.node_mut(parent).children[at];
-                    self.release(std::mem::replace(child, before).compiled);
+                    self.release(vid, std::mem::replace(child, before).compiled);
                 }
                 for (prefix, hop) in before.iter().rev() {
                     source.set(*prefix, *hop);
@@ -384,25 +446,42 @@ impl<K: Key> Dag<K> {
         }
     }
 
-    /// Whether the live nodes are within the limit, or at least no more than before, once `replaced` are released.
-    fn fits(&self, replaced: &[Ref], live_before: u64) -> bool {
-        let allowed = self.space.live_max.max(live_before);
-        if self.space.live <= allowed {
-            return true;
+    /// Whether the live nodes and what the network holds are within their limits, or at least no more than before, once
+    /// `replaced` are released.
+    fn has_room<E>(
+        &self,
+        vid: Vid,
+        replaced: &[Ref],
+        live_before: u64,
+        own_before: u64,
+    ) -> Result<(), Refused<E>> {
+        let live_max = self.space.live_max.max(live_before);
+        let held = self.holdings.held(vid);
+        let own_max = held.quota.map_or(u64::MAX, |quota| quota.max(own_before));
+        if self.space.live <= live_max && held.own <= own_max {
+            return Ok(());
         }
-        let mut held: HashMap<Ref, u32> = HashMap::new();
-        for node in replaced.iter().filter(|node| !node.is_leaf()) {
-            *held.entry(*node).or_default() += 1;
+        let (mut live, mut own) = (self.space.live, held.own);
+        for (node, released) in tally(replaced.iter().copied()) {
+            if self.holdings.refs(node) == released {
+                live -= self.granules(node) as u64;
+            }
+            if self.holdings.refs_of(vid, node) == released {
+                own -= weight(&self.image, self.weigh, node);
+            }
         }
-        let freed = held.iter().filter(|(node, held)| self.counts[node.index() as usize] == **held);
-        let freed: usize = freed.map(|(node, _)| self.granules(*node)).sum();
-        self.space.live - freed as u64 <= allowed
+        match (live <= live_max, own <= own_max) {
+            (_, false) => Err(Refused::Quota { bytes_needed: own }),
+            (false, true) => Err(Refused::NoSpace),
+            (true, true) => Ok(()),
+        }
     }
 
     /// Compiles a source node and, first, those children that changed or inherit something else than before. The
     /// returned ref carries one count, the source's.
     fn compile(
         &mut self,
+        vid: Vid,
         source: &mut Source,
         id: NodeId,
         inherited: u16,
@@ -422,22 +501,21 @@ impl<K: Key> Dag<K> {
         }
         for (at, inherited) in stale {
             let before = source.node(id).children[at];
-            let compiled = self.compile(source, before.node, inherited, undo)?;
+            let compiled = self.compile(vid, source, before.node, inherited, undo)?;
             slots[usize::from(before.slot)] = compiled;
             source.node_mut(id).children[at] = Child { dirty: false, inherited, compiled, ..before };
             undo.push(Undo { parent: id, at, before });
         }
-        self.intern(&slots, id == TOP)
+        self.intern(vid, &slots, id == TOP)
     }
 
-    /// Drops one count of a node; one that loses its last leaves the hash table and waits to be retired.
-    fn release(&mut self, node: Ref) {
+    /// Drops one count of a network's node; one that loses its last leaves the hash table and waits to be retired.
+    fn release(&mut self, vid: Vid, node: Ref) {
         if node.is_leaf() {
             return;
         }
-        let count = &mut self.counts[node.index() as usize];
-        *count -= 1;
-        if *count == 0 {
+        let (image, weigh) = (&self.image, self.weigh);
+        if self.holdings.remove(vid, node, || weight(image, weigh, node)) {
             let granules = self.granules(node);
             let hash = self.hash(self.image.node(node.index(), granules));
             if let Ok(entry) = self.nodes.find_entry(Entry::spread(hash), |entry| entry.at == node) {
@@ -500,6 +578,12 @@ impl<K: Key> Dag<K> {
         TableError::Full { vid, bytes_used: self.bytes_used(), bytes_max: self.limits.image_bytes_max }
     }
 
+    fn over_quota(&self, vid: Vid, bytes_needed: u64) -> TableError {
+        let held = self.holdings.held(vid);
+        let (bytes_own, bytes_quota) = (held.own, held.quota.unwrap_or_default());
+        TableError::Quota { vid, bytes_own, bytes_needed, bytes_quota }
+    }
+
     fn granules(&self, node: Ref) -> usize {
         granules(node.kind(), self.image.node(node.index(), 1))
     }
@@ -508,8 +592,8 @@ impl<K: Key> Dag<K> {
         for_each_child(node.kind(), self.image.node(node.index(), self.granules(node)), each);
     }
 
-    /// The one node with this content, with one more count: found among all networks' nodes, or written.
-    fn intern(&mut self, slots: &[Ref; SLOTS], top: bool) -> Result<Ref, NoSpace> {
+    /// The one node with this content, with one more count of a network: found among all networks' nodes, or written.
+    fn intern(&mut self, vid: Vid, slots: &[Ref; SLOTS], top: bool) -> Result<Ref, NoSpace> {
         let mut bytes = [0; WIDE_BYTES];
         let (kind, granules) = if surely_wide(slots, top) {
             encode_wide(slots, &mut bytes);
@@ -534,21 +618,29 @@ impl<K: Key> Dag<K> {
                 && image.node(entry.at.index(), granules) == bytes
         };
         if let Some(entry) = self.nodes.find(Entry::spread(hash), same) {
-            self.counts[entry.at.index() as usize] += 1;
-            return Ok(entry.at);
+            let node = entry.at;
+            self.holdings.add(vid, node, || weight(image, self.weigh, node));
+            return Ok(node);
         }
         let index = self.allocate(granules).ok_or(NoSpace)?;
         // Readers may run: these granules are reachable by none of them until a root says so.
         self.image.write_node(index, bytes);
         let node = Ref::node(kind, index);
-        if self.counts.len() <= index as usize {
-            self.counts.resize(index as usize + 1, 0);
-        }
-        self.counts[index as usize] = 1;
+        let (image, weigh) = (&self.image, self.weigh);
+        self.holdings.add(vid, node, || weight(image, weigh, node));
         self.nodes.insert_unique(Entry::spread(hash), Entry { at: node, hash }, |e| Entry::spread(e.hash));
         if let Some(deltas) = &mut self.deltas {
             deltas.push(Delta::Node(node, Box::new(Runs::of(slots))));
         }
         Ok(node)
+    }
+}
+
+/// What a node takes, in the unit of accounts.
+fn weight(image: &Writer, weigh: Option<fn(&Runs) -> u64>, node: Ref) -> u64 {
+    let granules = granules(node.kind(), image.node(node.index(), 1));
+    match weigh {
+        None => (granules * GRANULE_BYTES) as u64,
+        Some(weigh) => weigh(&crate::layout::decode(node.kind(), image.node(node.index(), granules))),
     }
 }

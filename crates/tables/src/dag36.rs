@@ -27,6 +27,12 @@ pub fn words_of(runs: &Runs) -> u64 {
     words::words_of(runs, Shape::Flat) as u64
 }
 
+/// The same in memories of a level each, where a lookup has two accesses at each.
+#[must_use]
+pub fn words_of_level(runs: &Runs) -> u64 {
+    words::words_of(runs, Shape::Levels) as u64
+}
+
 /// Words of all live nodes of a store in this encoding.
 #[must_use]
 pub fn words_total<K: Key>(dag: &Dag<K>) -> u64 {

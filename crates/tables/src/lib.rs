@@ -18,7 +18,7 @@ mod space;
 pub mod tcam;
 mod types;
 
-pub use dag::{Change, Dag, Delta};
+pub use dag::{Change, Dag, Delta, Refusals};
 pub use dag36::Dag36;
 pub use dag36_levels::Dag36Levels;
 pub use dir::Dir;

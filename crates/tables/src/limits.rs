@@ -37,6 +37,21 @@ pub enum TableError {
         /// The limit.
         bytes_max: u64,
     },
+    /// The network would take more than its quota.
+    #[error(
+        "network {vid}: its table has {bytes_own} bytes, the change would make it {bytes_needed}, and its quota is \
+         {bytes_quota}; withdraw routes or raise the quota"
+    )]
+    Quota {
+        /// Network of the refused change.
+        vid: Vid,
+        /// What its lookups can reach.
+        bytes_own: u64,
+        /// What they could reach after the change.
+        bytes_needed: u64,
+        /// The quota.
+        bytes_quota: u64,
+    },
     /// Too many networks.
     #[error("network {vid}: networks_max = {networks_max} networks are in the table already")]
     TooManyNetworks {
@@ -64,7 +79,7 @@ pub enum TableError {
     },
 }
 
-/// Memory of one network in a store, in bytes of the image.
+/// Memory of one network in a store, in bytes of the image, or in the unit of `Dag::weigh_by`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Account {
     /// Routes of the network.
@@ -75,4 +90,6 @@ pub struct Account {
     pub bytes_shared: u64,
     /// Bytes that would be freed if the network were removed: what it adds to the others.
     pub bytes_marginal: u64,
+    /// Limit on `bytes_own`, if there is one.
+    pub bytes_quota: Option<u64>,
 }

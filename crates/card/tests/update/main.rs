@@ -340,7 +340,10 @@ fn what_a_card_cannot_hold_is_refused_by_name() {
     // A route table that does not fit a level names the level, and takes nothing away from the next.
     let (routes, _) = table(400);
     let full = text(dag36(100, 64), &program(1, 4, routes.clone()));
-    assert!(full.starts_with("network 'net1' needs ") && full.contains(" route words in the "), "{full}");
+    assert!(
+        full.starts_with("network 'net1' needs ") && full.contains(" more route words in level "),
+        "{full}"
+    );
     let mut card = Card::new(dag36(100, 4)).unwrap();
     for _ in 0..10 {
         assert!(card.load(&[program(1, 4, routes.clone())]).is_err());
@@ -348,6 +351,41 @@ fn what_a_card_cannot_hold_is_refused_by_name() {
         card.unload(&[vid(1)]).unwrap();
     }
     assert_eq!(card.capacity().table_bytes, 0);
+}
+
+#[test]
+fn a_card_knows_how_full_it_is_and_who_has_what() {
+    let (routes, _) = table(300);
+    let mut card = Card::new(dag36(4096, 64)).unwrap();
+    let empty = card.memory();
+    assert!(empty.networks.is_empty() && empty.banks.iter().all(|bank| bank.used == 0 && bank.max > 0));
+    card.load(&[program(1, 4, routes.clone())]).unwrap();
+    let one = card.memory();
+    let share = one.networks[0];
+    assert_eq!((one.unit, share.vid, share.routes, share.marginal), ("words", vid(1), 300, share.own));
+    let words = |memory: &hue_card::CardMemory| -> u64 {
+        memory.banks.iter().filter(|bank| bank.name != "next hops").map(|bank| bank.used).sum()
+    };
+    // No node of this table stands in two levels.
+    assert_eq!(words(&one), share.own);
+    assert_eq!(one.banks.iter().find(|bank| bank.name == "next hops").map(|bank| bank.used), Some(4));
+    // Its twin takes next hops and no word; a change of one of them is its alone.
+    card.load(&[program(2, 4, routes.clone())]).unwrap();
+    let twins = card.memory();
+    assert_eq!(words(&twins), words(&one));
+    assert!(twins.networks.iter().all(|twin| (twin.own, twin.marginal) == (share.own, 0)));
+    card.update_routes(vid(2), &[("192.0.2.0/24".parse().unwrap(), Some(hop(3)))]).unwrap();
+    let apart = card.memory();
+    assert!(apart.networks.iter().all(|twin| twin.marginal > 0 && twin.marginal < twin.own), "{apart:?}");
+    card.unload(&[vid(1), vid(2)]).unwrap();
+    assert_eq!(card.memory(), empty);
+    // Rows of planes of their own.
+    let mut card = Card::new(Memory::new(regs::LAYOUT_TCAM, 2, [0; 4], 16)).unwrap();
+    card.load(&[program(1, 4, routes[..5].to_vec())]).unwrap();
+    let rows = card.memory();
+    assert_eq!((rows.unit, rows.networks[0].own, rows.networks[0].marginal), ("rows", 5, 5));
+    let bank = rows.banks[0];
+    assert_eq!((bank.used, bank.network_max.map(|each| each * 2)), (5, Some(bank.max)));
 }
 
 #[test]

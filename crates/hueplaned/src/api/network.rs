@@ -61,6 +61,9 @@ pub struct Network {
     pub ports: Vec<VirtualPort>,
     /// Routes in the data plane.
     pub routes: u64,
+    /// Routes that its table has no room for: its quota's, or that of all networks.
+    #[serde(default)]
+    pub routes_refused: u64,
     /// Neighbours whose MAC address is known.
     pub neighbours: u64,
     /// What it may take.
@@ -103,6 +106,9 @@ pub struct Limits {
     /// Handed to its control plane, packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub punt: Option<Bucket>,
+    /// Table memory that its lookups can reach, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table_bytes: Option<u64>,
     /// What its processes may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,

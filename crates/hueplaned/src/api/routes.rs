@@ -52,6 +52,9 @@ pub struct Route {
     pub protocol: String,
     /// Of several routes to one prefix, the one of the least metric counts.
     pub metric: u32,
+    /// The data plane does not have it: there is no room in the network's table.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
 }
 
 /// Which routes.
@@ -101,7 +104,7 @@ pub struct NeighbourFilter {
     pub limit: Option<u64>,
 }
 
-/// The route tables of the data plane.
+/// The route tables of the data plane: of software, where every network has its table, and of the card.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Tables {
     /// Layout of the table memory.
@@ -112,8 +115,14 @@ pub struct Tables {
     /// Bytes at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u64>,
-    /// What each network has in them.
+    /// Bytes that are left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_free: Option<u64>,
+    /// What each network has in them, those with the largest tables first.
     pub networks: Vec<TableShare>,
+    /// The tables of the card, while one runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardTables>,
 }
 
 /// What a network has in the tables.
@@ -125,9 +134,69 @@ pub struct TableShare {
     pub routes: u64,
     /// Rows of its next-hop table in use.
     pub next_hops: u64,
-    /// Bytes that its lookups can reach: the size of its table without the others.
+    /// Bytes that its lookups can reach: the size of its table without the others. This is what a quota is about.
     pub bytes_own: u64,
+    /// Those of them that other networks reach too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_shared: Option<u64>,
     /// Bytes that would be freed if it were removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_marginal: Option<u64>,
+    /// Its quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_quota: Option<u64>,
+    /// Routes that its namespace has and its table has no room for.
+    #[serde(default)]
+    pub routes_refused: u64,
+    /// Announcements that were refused since it was loaded.
+    #[serde(default)]
+    pub refusals: u64,
+}
+
+/// The tables of the card.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct CardTables {
+    /// The image it runs.
+    pub image: String,
+    /// How it keeps routes: `tcam` or `dag36`.
+    pub layout: String,
+    /// What networks' tables are counted in: `words` of 36 bits, or `rows`.
+    pub unit: String,
+    /// Its memories; a tenant sees none.
+    pub memories: Vec<CardMemory>,
+    /// What each network that runs there has, those with the largest tables first.
+    pub networks: Vec<CardShare>,
+}
+
+/// A memory of the card.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CardMemory {
+    /// What it holds: `level0` to `level3` and `next hops`, or `routes`, `local addresses` and `next hops`.
+    pub name: String,
+    /// Words or rows in use.
+    pub used: u64,
+    /// Words or rows that there are.
+    pub max: u64,
+    /// Those that are left.
+    pub free: u64,
+    /// What one network can have of them, where that is less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_max: Option<u64>,
+}
+
+/// What a network has in the tables of the card.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CardShare {
+    /// The network.
+    pub network: String,
+    /// Its routes there.
+    pub routes: u64,
+    /// Words or rows that its lookups can reach.
+    pub own: u64,
+    /// Those of them that other networks reach too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<u64>,
+    /// Words or rows that would be free without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marginal: Option<u64>,
 }

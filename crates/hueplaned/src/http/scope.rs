@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::access::Caller;
 use crate::api::{
     Config, Event, Health, Network, NetworkState, Node, Placement, Port, Problem, Stats, Status, Summary,
-    Tables, Trace,
+    TableShare, Tables, Trace,
 };
 use crate::backend::MetricsSnapshot;
 
@@ -100,8 +100,15 @@ pub(super) fn uses(networks: &[Network], port: &str) -> bool {
 pub(super) fn tables(caller: &Caller, mut tables: Tables) -> Tables {
     if caller.only().is_some() {
         tables.networks.retain(|share| caller.sees(&share.network));
-        tables.networks.iter_mut().for_each(|share| share.bytes_marginal = None);
-        (tables.bytes_total, tables.bytes_max) = (None, None);
+        // What is shared depends on what others have.
+        let alone = |share: &mut TableShare| (share.bytes_shared, share.bytes_marginal) = (None, None);
+        tables.networks.iter_mut().for_each(alone);
+        (tables.bytes_total, tables.bytes_max, tables.bytes_free) = (None, None, None);
+        if let Some(card) = &mut tables.card {
+            card.memories.clear();
+            card.networks.retain(|share| caller.sees(&share.network));
+            card.networks.iter_mut().for_each(|share| (share.shared, share.marginal) = (None, None));
+        }
     }
     tables
 }

@@ -94,7 +94,12 @@ impl Backend for NodeHandle {
     }
 
     async fn tables(&self) -> Result<Tables, Problem> {
-        self.ask(super::core::Node::tables).await
+        let (mut tables, card) = self.ask(|node| node.tables()).await?;
+        if let Some(card) = card {
+            // No answer: the card has just ended.
+            tables.card = card.await.ok();
+        }
+        Ok(tables)
     }
 
     async fn stats(&self, network: Option<&str>) -> Result<Stats, Problem> {
@@ -444,6 +449,7 @@ fn networks(view: &View) -> Vec<Network> {
 fn network(view: &View, one: &NetworkView) -> Network {
     let mut network = one.api.clone();
     network.routes = one.counts.routes.load(Ordering::Relaxed);
+    network.routes_refused = one.counts.refused.load(Ordering::Relaxed);
     network.neighbours = one.counts.neighbours.load(Ordering::Relaxed);
     for port in &mut network.ports {
         let on = view.ports.iter().find(|physical| physical.api.name == port.port);

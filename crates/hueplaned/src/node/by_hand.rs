@@ -36,7 +36,7 @@ use super::plan::Planning;
 use super::{Shared, moves};
 use crate::api::{
     ApplyRequest, ImageLoaded, MigrateRequest, Migration, NetworkState, Problem, ProblemKind, SourceText,
-    SubstrateName, Timestamp,
+    SubstrateName, Tables, Timestamp,
 };
 use crate::error::DaemonError;
 use crate::store::{Desired, Store};
@@ -74,6 +74,8 @@ pub struct ByHand {
     taps: BTreeMap<String, Vec<MemoryHandle>>,
     /// What is in namespaces.
     kernels: BTreeMap<String, Config>,
+    /// What routing daemons have told kernels, by network: the routers.
+    learned: BTreeMap<(String, hue_tables::Prefix4), std::net::Ipv4Addr>,
     /// Networks whose kernel has something to tell.
     telling: VecDeque<String>,
     moving: Option<Pending<Migration>>,
@@ -122,6 +124,7 @@ impl ByHand {
             wires: BTreeMap::new(),
             taps: BTreeMap::new(),
             kernels: BTreeMap::new(),
+            learned: BTreeMap::new(),
             telling: VecDeque::new(),
             moving: None,
             loading: None,
@@ -246,6 +249,8 @@ impl ByHand {
         let Ok(job) = self.jobs.try_recv() else { return false };
         let done = match job {
             Job::Setup(name, setup) => {
+                // Its kernel tells what is in the document, and nothing else.
+                self.learned.retain(|(network, _), _| *network != name);
                 self.kernels.insert(name.clone(), setup.config);
                 self.telling.push_back(name.clone());
                 Done::Setup(name, Ok(None))
@@ -295,7 +300,13 @@ impl ByHand {
         via: Option<std::net::Ipv4Addr>,
     ) -> bool {
         let Some(config) = self.kernels.get(name) else { return false };
-        let Some(event) = kernel::route_change(config, prefix, via) else { return false };
+        let key = (name.to_owned(), prefix);
+        let Some(known) = via.or_else(|| self.learned.get(&key).copied()) else { return true };
+        let Some(event) = kernel::route_change(config, prefix, known, via.is_some()) else { return false };
+        match via {
+            Some(via) => self.learned.insert(key, via),
+            None => self.learned.remove(&key),
+        };
         self.feed(name, vec![event])
     }
 
@@ -381,6 +392,12 @@ impl ByHand {
         if let Some(wire) = self.wires.get(interface) {
             wire.fail(Some(nix::errno::Errno::ENODEV as i32));
         }
+    }
+
+    /// What networks have of software's tables.
+    #[must_use]
+    pub fn tables(&self) -> Tables {
+        self.node.tables().0
     }
 
     /// Whether there is a card that works.

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock, mpsc};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hue_card::{Bar, Card, CardCounts, CardEvent, Device, LiveCard, Runner, Twin};
 use hue_control::schedule::Schedule;
@@ -33,6 +33,10 @@ use crate::api::{CardInfo, EventKind};
 
 /// Routes or next hops that one job of the card's thread writes: frames wait no longer than that takes.
 const PIECE_ROWS: usize = 64;
+/// First and longest pause before networks are tried again that the card could not have, after tables became smaller. A try
+/// writes as much of a table as fits.
+pub const RETRY_MIN: Duration = Duration::from_secs(2);
+const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Packet slots of the card's thread.
 const SLOTS: u32 = 16_384;
 
@@ -47,6 +51,10 @@ pub struct CardSide {
     /// The card's number of each of its ports.
     pub(super) numbers: BTreeMap<PortId, u8>,
     pub(super) seats: BTreeMap<Vid, Seat>,
+    /// When networks that it could not have are tried again, as tables have become smaller since.
+    retry: Option<Instant>,
+    /// How long after that: longer each time, until one comes.
+    pub(super) pause: Duration,
 }
 
 /// A network that the card knows.
@@ -164,7 +172,15 @@ impl Node {
         let events = move |event| drop(sender.send(Message::Card(CardNews::Event(event))));
         let memory = (SLOTS, self.memory.slot_bytes);
         let live = self.drive.card(card, wake, peers, memory, events).map_err(text)?;
-        Ok(CardSide { want, live, started: Instant::now(), numbers, seats: BTreeMap::new() })
+        Ok(CardSide {
+            want,
+            live,
+            started: Instant::now(),
+            numbers,
+            seats: BTreeMap::new(),
+            retry: None,
+            pause: RETRY_MIN,
+        })
     }
 
     /// Lets go of the card: its networks run in software. Gives the names of ports that were its own.
@@ -318,9 +334,16 @@ impl Node {
     }
 
     /// A network's table has changed in software: the card follows.
-    pub(super) fn mirror(&self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
-        let Some(card) = &self.card else { return };
-        let Some(seat) = card.seats.get(&vid).filter(|seat| seat.stage != Stage::Software) else { return };
+    pub(super) fn mirror(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
+        let Some(card) = &mut self.card else { return };
+        let Some(seat) = card.seats.get(&vid) else { return };
+        if routes.iter().any(|(_, hop)| hop.is_none()) && card.retry.is_none() {
+            // Where it is, or where it is to go, there may be room now.
+            card.retry = Some(Instant::now() + card.pause);
+        }
+        if seat.stage == Stage::Software {
+            return;
+        }
         if planted(Bug::NoMirror) {
             return;
         }
@@ -330,6 +353,22 @@ impl Node {
             let _ = runner.card().steer(vid, true);
             let _ = sender.send(Message::Card(CardNews::Fell(vid, Arc::clone(&broken))));
         });
+    }
+
+    /// When networks that the card could not have are tried again.
+    pub(super) fn room_due(&self) -> Option<Instant> {
+        self.card.as_ref()?.retry
+    }
+
+    /// Tries them, when their time has come.
+    pub(super) fn tend_room(&mut self, now: Instant) {
+        if let Some(card) = &mut self.card
+            && card.retry.is_some_and(|retry| retry <= now)
+        {
+            card.retry = None;
+            card.pause = (card.pause * 2).min(RETRY_MAX);
+            self.make_room();
+        }
     }
 
     /// What the card's thread told.

@@ -192,8 +192,8 @@ impl Node {
 
     fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
         let networks = self.networks.values().filter_map(Entry::due);
-        let due =
-            networks.chain(self.ports.values().filter_map(PhysicalPort::due)).chain(self.turn_due()).min();
+        let due = networks.chain(self.ports.values().filter_map(PhysicalPort::due)).chain(self.turn_due());
+        let due = due.chain(self.room_due()).min();
         let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
     }
@@ -207,10 +207,12 @@ impl Node {
         let networks: Vec<String> = self
             .networks
             .iter()
-            .filter(|(_, entry)| due(entry.due()))
+            .filter(|(_, entry)| entry.is_to_be_retried(now))
             .map(|(name, _)| name.clone())
             .collect();
         networks.iter().for_each(|name| self.retry(name));
+        self.tend_refused(now);
+        self.tend_room(now);
         self.tend_turns(now);
     }
 
@@ -223,7 +225,7 @@ impl Node {
             problems.extend(port.problem().map(|problem| format!("port {name}: {problem}")));
         }
         for (name, entry) in &self.networks {
-            problems.extend(entry.reason.as_ref().map(|reason| format!("network {name}: {reason}")));
+            problems.extend(entry.condition().1.map(|reason| format!("network {name}: {reason}")));
         }
         if matches!(self.health, Health::Running | Health::Degraded) {
             self.health = if problems.is_empty() { Health::Running } else { Health::Degraded };

@@ -1,6 +1,7 @@
 //! Routes, neighbours and tables, in the words of the API. Long lists come in pieces, each a call of its own, so that other
 //! work of the node's thread goes between them.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -11,11 +12,14 @@ use hue_host::{ControlNamespace, HostError, neighbours};
 use hue_planes::AdjacencyKind;
 use hue_routing::RouteRow;
 use hue_substrate::Substrate;
-use hue_tables::Prefix4;
+use hue_tables::{Prefix4, Vid};
+use tokio::sync::oneshot;
 
 use super::core::Node;
 use super::networks::Entry;
-use crate::api::{ExecInfo, Neighbour, Problem, Route, RouteKind, TableShare, Tables};
+use crate::api::{
+    CardMemory, CardShare, CardTables, ExecInfo, Neighbour, Problem, Route, RouteKind, TableShare, Tables,
+};
 
 /// Entries looked at in one piece.
 const PIECE: usize = 2048;
@@ -76,28 +80,46 @@ impl Node {
         })
     }
 
-    /// The tables.
-    pub(super) fn tables(&mut self) -> Tables {
+    /// The tables of software; and those of the card, when its thread has answered.
+    pub(super) fn tables(&self) -> (Tables, Option<oneshot::Receiver<CardTables>>) {
         let capacity = self.live.capacity();
         let mut networks = Vec::with_capacity(self.networks.len());
-        for (name, entry) in &mut self.networks {
+        for (name, entry) in &self.networks {
             let Some(have) = &entry.have else { continue };
-            let counts = entry.rib.counts();
             let Ok(account) = self.live.account(have.program.vid) else { continue };
             networks.push(TableShare {
                 network: name.clone(),
-                routes: counts.routes as u64,
-                next_hops: counts.rows as u64,
+                routes: account.routes as u64,
+                next_hops: entry.rib.counts().rows as u64,
                 bytes_own: account.bytes_own,
+                bytes_shared: Some(account.bytes_shared),
                 bytes_marginal: Some(account.bytes_marginal),
+                bytes_quota: account.bytes_quota,
+                routes_refused: entry.refused.len() as u64,
+                refusals: entry.refused.count(),
             });
         }
-        Tables {
+        // By names among equals: they came in that order.
+        networks.sort_by_key(|share| Reverse((share.bytes_own, share.bytes_marginal)));
+        let tables = Tables {
             layout: "dag".to_owned(),
             bytes_total: Some(capacity.table_bytes),
             bytes_max: Some(capacity.table_bytes_max),
+            bytes_free: Some(capacity.table_bytes_max.saturating_sub(capacity.table_bytes)),
             networks,
-        }
+            card: None,
+        };
+        (tables, self.card_tables())
+    }
+
+    /// Asks the card's thread how full its tables are. It knows without a walk or a register.
+    fn card_tables(&self) -> Option<oneshot::Receiver<CardTables>> {
+        let card = self.card.as_ref()?;
+        let (reply, answer) = oneshot::channel();
+        let (image, names) = (card.description().name.clone(), self.vids.clone());
+        // Who asked may have gone.
+        card.live.tell(move |runner| drop(reply.send(card_tables(image, &runner.card().memory(), &names))));
+        Some(answer)
     }
 
     /// Where a network's commands run.
@@ -115,6 +137,35 @@ impl Node {
             namespace,
             cgroups: folders.map(|folder| folder.display().to_string()).collect(),
         })
+    }
+}
+
+/// What a card has, in the words of the API.
+fn card_tables(image: String, memory: &hue_card::CardMemory, names: &HashMap<Vid, String>) -> CardTables {
+    let memories = memory.banks.iter().map(|bank| CardMemory {
+        name: bank.name.to_owned(),
+        used: bank.used,
+        max: bank.max,
+        free: bank.max.saturating_sub(bank.used),
+        network_max: bank.network_max,
+    });
+    let share = |share: &hue_card::CardShare| {
+        Some(CardShare {
+            network: names.get(&share.vid)?.clone(),
+            routes: share.routes,
+            own: share.own,
+            shared: Some(share.own - share.marginal),
+            marginal: Some(share.marginal),
+        })
+    };
+    let mut networks: Vec<CardShare> = memory.networks.iter().filter_map(share).collect();
+    networks.sort_by(|a, b| (b.own, b.marginal, &a.network).cmp(&(a.own, a.marginal, &b.network)));
+    CardTables {
+        image,
+        layout: memory.layout.name().to_owned(),
+        unit: memory.unit.to_owned(),
+        memories: memories.collect(),
+        networks,
     }
 }
 
@@ -203,5 +254,6 @@ fn route(entry: &Entry, network: &str, row: RouteRow) -> Route {
         mac: (kind == RouteKind::Forward).then(|| adjacency.dst().to_string()),
         protocol: row.protocol,
         metric: row.metric,
+        refused: entry.refused.contains(row.prefix),
     }
 }

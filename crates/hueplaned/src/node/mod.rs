@@ -20,6 +20,7 @@ mod moves;
 mod networks;
 mod plan;
 mod ports;
+mod refused;
 mod stats;
 mod tables;
 mod trace;

@@ -21,7 +21,7 @@ use hue_tables::{Change, Vid};
 use tokio::sync::oneshot;
 
 use super::About;
-use super::card::{CardNews, Seat, Stage};
+use super::card::{CardNews, RETRY_MIN, Seat, Stage};
 use super::core::{Message, Node};
 use super::wires::Then;
 use crate::api::{
@@ -106,9 +106,10 @@ impl Node {
         self.changed = true;
         let why = if wanted == Placement::Soft { Some(why) } else { self.elsewhere(name) };
         let Some(entry) = self.networks.get_mut(name) else { return };
-        entry.why_soft = why;
-        if entry.why_soft.is_none() {
-            self.come(name, None);
+        match why {
+            Some(_) => entry.why_soft = why,
+            // Until it has come, what is known of why it could not holds: a try that fails again is no news.
+            None => self.come(name, None),
         }
     }
 
@@ -218,7 +219,7 @@ impl Node {
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         seat.stage = Stage::Coming;
         let broken = Arc::clone(&seat.broken);
-        let (hops, routes) = entry.rib.handed_out();
+        let (hops, routes) = entry.handed_out();
         let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
         let routes: Vec<Change<u32>> = routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
         let began = std::time::Instant::now();
@@ -375,6 +376,9 @@ impl Node {
             if outcome.is_ok() {
                 self.strip(vid);
             }
+        }
+        if let Some(card) = self.card.as_mut().filter(|_| at == Side::Card) {
+            card.pause = RETRY_MIN;
         }
         let planned = self.scheduled.as_ref().and_then(|sides| sides.get(&name));
         let planned = planned.map(|(_, why)| format!("the scheduler: {why}"));

@@ -20,6 +20,7 @@ use hue_tables::{Change, Vid};
 use super::About;
 use super::core::Node;
 use super::jobs::{Done, Job, Made, Setup};
+use super::refused::Refused;
 use super::tables::Piece;
 use super::view::{Counts, NetworkView};
 use super::wanted::Wanted;
@@ -50,6 +51,8 @@ pub struct Entry {
     pub(super) session: Option<Session>,
     /// What is not yet in its table.
     pub(super) piece: Option<Piece>,
+    /// What its table has no room for.
+    pub(super) refused: Refused,
     /// It is in the queue of those whose tables are behind.
     pub(super) behind: bool,
     /// Its table does not hold what was handed out: it is to be loaded as a whole.
@@ -87,6 +90,7 @@ impl Entry {
             rib: Rib::new(Vec::new()),
             session: None,
             piece: None,
+            refused: Refused::default(),
             behind: false,
             torn: false,
             state: NetworkState::Pending,
@@ -106,7 +110,12 @@ impl Entry {
 
     /// When it is to be looked at again.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.retry
+        [self.retry, self.refused.due()].into_iter().flatten().min()
+    }
+
+    /// Whether something of it failed whose time has come to be tried again.
+    pub(super) fn is_to_be_retried(&self, now: Instant) -> bool {
+        self.retry.is_some_and(|retry| retry <= now)
     }
 
     /// Whether it is neither as wanted nor known to have failed.
@@ -128,8 +137,9 @@ impl Entry {
     pub(super) fn view(&mut self) -> Option<Arc<NetworkView>> {
         let want = self.want.as_ref()?;
         let mut api = want.api.clone();
-        api.state = self.state;
-        api.reason.clone_from(&self.reason);
+        let (state, reason) = self.condition();
+        api.state = state;
+        api.reason = reason.cloned();
         (if self.on_card { hue_card::NAME } else { hue_soft::NAME }).clone_into(&mut api.substrate);
         api.why_soft.clone_from(&self.why_soft);
         api.on_nic = self.on_nic;
@@ -145,7 +155,8 @@ impl Entry {
     }
 
     fn result(&self, name: &str) -> NetworkResult {
-        NetworkResult { name: name.to_owned(), state: self.state, reason: self.reason.clone() }
+        let (state, reason) = self.condition();
+        NetworkResult { name: name.to_owned(), state, reason: reason.cloned() }
     }
 }
 
@@ -192,6 +203,8 @@ impl Node {
         entry.piece = None;
         entry.torn = false;
         entry.rib = Rib::new(Vec::new());
+        entry.refused = Refused::default();
+        entry.counts.refused.store(0, Ordering::Relaxed);
         entry.counts.routes.store(0, Ordering::Relaxed);
         entry.counts.neighbours.store(0, Ordering::Relaxed);
         self.changed = true;
@@ -388,12 +401,14 @@ impl Node {
         if !known || entry.rib.ports() != want.ports {
             entry.rib.set_ports(want.ports.clone());
             entry.piece = None;
+            entry.refused.forget();
             entry.torn = false;
         }
         entry.have = Some(Arc::clone(&want));
         entry.state = NetworkState::Pending;
         entry.reason = None;
         self.changed = true;
+        self.set_quota(name);
         let attached = match made {
             Some(made) => self.attach(name, vid, *made),
             None => Ok(()),

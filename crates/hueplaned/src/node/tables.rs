@@ -5,13 +5,15 @@
 //! since rows are used again then; a network with much to tell gets one piece a turn, as every other.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use hue_planes::Adjacency;
 use hue_routing::{Batch, Change as How, Event, RibUpdate};
-use hue_substrate::{Program, Substrate};
+use hue_substrate::{Program, Substrate, SubstrateError};
 use hue_tables::{Change, Vid};
 
 use super::core::Node;
+use super::refused::RETRY_ROUTES;
 use crate::api::NetworkState;
 
 /// Routes set at once.
@@ -76,35 +78,43 @@ impl Node {
             return false;
         }
         if entry.piece.is_none() {
-            let Some(update) = entry.rib.take_update() else {
+            if let Some(update) = entry.rib.take_update() {
+                let RibUpdate { hops, routes, neighbours, addresses, .. } = update;
+                if let Some(addresses) = addresses {
+                    self.live.set_addresses(vid, &addresses);
+                }
+                if let Some(neighbours) = neighbours {
+                    self.live.neighbours(vid, &neighbours);
+                    entry.counts.neighbours.store(neighbours.len() as u64, Ordering::Relaxed);
+                }
+                entry.piece = Some(Piece { hops, routes, done: 0 });
+            } else if let Some(routes) = entry.refused.next(&entry.rib, own_bytes(&self.live, vid)) {
+                entry.piece = Some(Piece { hops: Vec::new(), routes, done: 0 });
+            } else {
                 entry.behind = false;
                 if entry.rib.is_synchronous() {
+                    self.say_refused(&name, Instant::now());
                     self.is_through(&name);
                 }
                 return false;
-            };
-            let RibUpdate { hops, routes, neighbours, addresses, .. } = update;
-            if let Some(addresses) = addresses {
-                self.live.set_addresses(vid, &addresses);
             }
-            if let Some(neighbours) = neighbours {
-                self.live.neighbours(vid, &neighbours);
-                entry.counts.neighbours.store(neighbours.len() as u64, Ordering::Relaxed);
-            }
-            entry.piece = Some(Piece { hops, routes, done: 0 });
         }
+        let size = if entry.refused.is_empty() { PIECE_ROUTES } else { RETRY_ROUTES };
         let Some(piece) = &mut entry.piece else { return false };
-        let end = piece.routes.len().min(piece.done + PIECE_ROUTES);
+        let end = piece.routes.len().min(piece.done + size);
         let hops = std::mem::take(&mut piece.hops);
-        let routes = piece.routes.get(piece.done..end).unwrap_or_default();
-        match self.live.update(vid, &hops, routes) {
-            Ok(()) => {
-                let routes = routes.to_vec();
+        let mut routes = piece.routes.get(piece.done..end).unwrap_or_default().to_vec();
+        match self.live.update_fitting(vid, &hops, &routes) {
+            Ok(refusals) => {
                 piece.done = end;
-                if end == piece.routes.len() {
+                let through = end == piece.routes.len();
+                if through {
                     entry.piece = None;
-                    let count = entry.rib.counts().routes;
-                    entry.counts.routes.store(count as u64, Ordering::Relaxed);
+                }
+                let refused = !refusals.at.is_empty();
+                entry.refused.take(&mut routes, refusals, own_bytes(&self.live, vid));
+                if through || refused {
+                    self.look_at_refused(&name, Instant::now());
                 }
                 self.mirror(vid, &hops, &routes);
                 true
@@ -142,26 +152,47 @@ impl Node {
         // What has changed meanwhile is part of it.
         while entry.rib.take_update().is_some() {}
         entry.piece = None;
+        entry.refused.forget();
         let (next_hops, routes) = entry.rib.handed_out();
         let addresses: Vec<_> = entry.rib.addresses().collect();
         let neighbours: Vec<_> = entry.rib.neighbours().collect();
-        let count = routes.len() as u64;
-        let program = Program { next_hops, routes, ..have.program.clone() };
-        match self.live.load(&[program]) {
+        let mut program = Program { next_hops, routes, ..have.program.clone() };
+        let mut loaded = self.live.load(std::slice::from_ref(&program));
+        let mut rest = Vec::new();
+        if let Err(SubstrateError::Table { .. }) = &loaded {
+            // As a whole it does not fit: what does comes piece by piece.
+            rest = std::mem::take(&mut program.routes);
+            loaded = self.live.load(&[program]);
+        }
+        match loaded {
             Ok(()) => {
                 entry.torn = false;
-                entry.counts.routes.store(count, Ordering::Relaxed);
                 entry.counts.neighbours.store(neighbours.len() as u64, Ordering::Relaxed);
                 self.live.set_addresses(vid, &addresses);
                 self.live.neighbours(vid, &neighbours);
                 let as_wanted = entry.have == entry.want;
+                let whole = rest.is_empty();
+                if !whole {
+                    let routes = rest.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
+                    entry.piece = Some(Piece { hops: Vec::new(), routes, done: 0 });
+                    if as_wanted {
+                        entry.state = NetworkState::Pending;
+                    }
+                    self.fall_behind(vid);
+                }
+                self.look_at_refused(name, Instant::now());
                 // What the card has of it may be of before.
                 self.seat_anew(&[name]);
-                if as_wanted {
+                if whole && as_wanted {
                     self.announce(name);
                 }
             }
             Err(error) => self.degrade(name, format!("its routes do not fit: {error}")),
         }
     }
+}
+
+/// Bytes that a network's lookups can reach.
+fn own_bytes(live: &hue_soft::Live, vid: Vid) -> u64 {
+    live.account(vid).map_or(0, |account| account.bytes_own)
 }

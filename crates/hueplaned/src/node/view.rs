@@ -112,6 +112,8 @@ pub struct NetworkView {
 pub struct Counts {
     /// Routes in the data plane.
     pub routes: AtomicU64,
+    /// Routes that its table has no room for.
+    pub refused: AtomicU64,
     /// Neighbours whose MAC address is known.
     pub neighbours: AtomicU64,
 }

@@ -156,6 +156,7 @@ fn network(name: &str) -> Network {
             virtual_port("right", port, "02:00:00:00:01:02"),
         ],
         routes: if is_blue { BLUE } else { 2 },
+        routes_refused: if is_blue { BLUE } else { 1 },
         neighbours: 1,
         limits: Limits { weight: 5, ..Limits::default() },
         usage: Some(Usage { cpu_seconds: 0.5, memory_bytes: 4096, processes: 3 }),
@@ -205,6 +206,7 @@ fn route(name: &str, number: u64) -> Route {
         mac: Some("02:00:00:00:0a:09".to_owned()),
         protocol: "static".to_owned(),
         metric: 20,
+        refused: number % 2 == 1,
     }
 }
 
@@ -329,13 +331,34 @@ impl Backend for World {
             routes: if name == "blue" { BLUE } else { 2 },
             next_hops: 3,
             bytes_own: if name == "blue" { BLUE } else { 640 },
+            bytes_shared: Some(BLUE),
             bytes_marginal: Some(BLUE),
+            bytes_quota: Some(if name == "blue" { BLUE } else { 4_096 }),
+            routes_refused: if name == "blue" { BLUE } else { 1 },
+            refusals: if name == "blue" { BLUE } else { 3 },
         };
+        let on_card = |name: &str| CardShare {
+            network: name.to_owned(),
+            routes: if name == "blue" { BLUE } else { 2 },
+            own: if name == "blue" { BLUE } else { 40 },
+            shared: Some(BLUE),
+            marginal: Some(BLUE),
+        };
+        let memory =
+            CardMemory { name: "level0".to_owned(), used: BLUE, max: BLUE, free: BLUE, network_max: None };
         Ok(Tables {
             layout: "dag".to_owned(),
             bytes_total: Some(BLUE),
             bytes_max: Some(BLUE),
+            bytes_free: Some(BLUE),
             networks: vec![share("blue"), share("red")],
+            card: Some(CardTables {
+                image: "default".to_owned(),
+                layout: "dag36".to_owned(),
+                unit: "words".to_owned(),
+                memories: vec![memory],
+                networks: vec![on_card("blue"), on_card("red")],
+            }),
         })
     }
 

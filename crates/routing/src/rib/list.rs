@@ -70,6 +70,12 @@ impl Rib {
         self.route_row(prefix, self.table.get(&prefix)?)
     }
 
+    /// The row that was handed out for exactly this prefix.
+    #[must_use]
+    pub fn handed(&self, prefix: Prefix4) -> Option<NextHop> {
+        self.table.get(&prefix).and_then(|entry| NextHop::new(entry.sent))
+    }
+
     fn route_row(&self, prefix: Prefix4, entry: &Entry) -> Option<RouteRow> {
         let hop = NextHop::new(entry.sent)?;
         let adjacency = self.rows.get(entry.sent)?;

@@ -21,7 +21,7 @@ use hue_substrate::SubstrateError;
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
 use hue_substrate::wake::{Poller, Wake, hurry, pin};
-use hue_tables::{Account, Change, Vid};
+use hue_tables::{Account, Change, Refusals, Vid};
 use hue_wire::Mac;
 
 use super::beside::Beside;
@@ -447,6 +447,35 @@ impl Live {
         self.model.update_routes(vid, routes).inspect_err(|_| {
             let _ = self.set_hops(vid, &before);
         })
+    }
+
+    /// [`Live::update`], but announcements that do not fit the table or the network's quota are left out and told; then
+    /// routes change in parts. A refused prefix has no route afterwards.
+    ///
+    /// # Errors
+    /// `Unknown`, `Program`, `Hop`; then nothing has changed. `Table` when not even a withdrawal is possible.
+    pub fn update_fitting(
+        &mut self,
+        vid: Vid,
+        hops: &[(u16, Adjacency)],
+        routes: &[Change<u32>],
+    ) -> Result<Refusals, SubstrateError> {
+        let before = self.check_hops(vid, hops)?;
+        self.set_hops(vid, hops)?;
+        if routes.is_empty() {
+            return Ok(Refusals::default());
+        }
+        self.model.update_fitting(vid, routes).inspect_err(|_| {
+            let _ = self.set_hops(vid, &before);
+        })
+    }
+
+    /// Bounds what a loaded network's lookups can reach, bytes. What is there stays.
+    ///
+    /// # Errors
+    /// `Unknown`.
+    pub fn set_quota(&mut self, vid: Vid, bytes_max: Option<u64>) -> Result<(), SubstrateError> {
+        self.model.set_quota(vid, bytes_max)
     }
 
     fn set_hops(&mut self, vid: Vid, rows: &[(u16, Adjacency)]) -> Result<(), SubstrateError> {

@@ -5,8 +5,8 @@
 use std::net::Ipv4Addr;
 
 use hueplaned::api::{
-    Neighbour, NeighbourFilter, Network, NetworkState, Node, Placement, Port, PortState, Problem, Route,
-    RouteFilter, RouteKind, Status, TableShare,
+    CardShare, CardTables, Neighbour, NeighbourFilter, Network, NetworkState, Node, Placement, Port,
+    PortState, Problem, Route, RouteFilter, RouteKind, Status, TableShare,
 };
 use hueplaned::client::Client;
 use serde::Serialize;
@@ -231,10 +231,11 @@ fn routes(client: &Client, format: Format, name: Option<&str>, network: Option<&
 }
 
 fn route_row(route: &Route, painter: &Painter) -> String {
-    let style = match route.kind {
-        RouteKind::Forward => GREEN,
-        RouteKind::Glean => YELLOW,
-        RouteKind::Local => DIM,
+    let (does, style) = match route.kind {
+        _ if route.refused => ("refused", RED),
+        RouteKind::Forward => (route.kind.name(), GREEN),
+        RouteKind::Glean => (route.kind.name(), YELLOW),
+        RouteKind::Local => (route.kind.name(), DIM),
     };
     let pad =
         |text: String, shown: usize, width: usize| text + &" ".repeat(width.saturating_sub(shown).max(1));
@@ -242,7 +243,7 @@ fn route_row(route: &Route, painter: &Painter) -> String {
         "{}{:<20}{}{:<17}{:<12}{:<19}{:<10}{}",
         pad(painter.paint(&route.network), route.network.len(), 16),
         route.prefix,
-        pad(styled(style, route.kind.name()), route.kind.name().len(), 9),
+        pad(styled(style, does), does.len(), 9),
         route.via.map_or_else(|| "-".to_owned(), |via| via.to_string()),
         route.port.as_deref().unwrap_or("-"),
         route.mac.as_deref().unwrap_or("-"),
@@ -290,41 +291,90 @@ fn neighbours(
 
 fn tables(client: &Client, format: Format, name: Option<&str>) -> Result<(), Failure> {
     let tables = client.tables()?;
-    let text = |shares: &[TableShare]| {
-        let head = [
-            ("NETWORK", Align::Left),
-            ("ROUTES", Align::Right),
-            ("NEXT HOPS", Align::Right),
-            ("BYTES ALONE", Align::Right),
-            ("BYTES ADDED", Align::Right),
-        ];
-        let painter = Painter::ask(client);
-        let row = |share: &TableShare| {
-            vec![
-                painter.paint(&share.network),
-                grouped(share.routes),
-                grouped(share.next_hops),
-                grouped(share.bytes_own),
-                share.bytes_marginal.map_or_else(String::new, grouped),
-            ]
-        };
-        columns(&head, &shares.iter().map(row).collect::<Vec<_>>())
-    };
+    let painter = Painter::ask(client);
     if let Some(name) = name {
         let share = tables.networks.iter().find(|share| share.network == name);
         let share = share.ok_or_else(|| Failure::Usage(Problem::no_network(name).to_string()))?;
-        return result(format, share, || text(std::slice::from_ref(share)));
+        return result(format, share, || shares(std::slice::from_ref(share), &painter));
     }
     result(format, &tables, || {
-        let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "?".to_owned(), grouped);
-        format!(
-            "{}layout {}, {} bytes of {}\n",
-            text(&tables.networks),
-            tables.layout,
-            bytes(tables.bytes_total),
-            bytes(tables.bytes_max)
-        )
+        let mut out = shares(&tables.networks, &painter);
+        if let (Some(total), Some(max), Some(free)) =
+            (tables.bytes_total, tables.bytes_max, tables.bytes_free)
+        {
+            let (total, max, free) = (grouped(total), grouped(max), grouped(free));
+            out.push_str(&format!(
+                "software, layout {}: {total} of {max} bytes, {free} free\n",
+                tables.layout
+            ));
+        }
+        if let Some(card) = &tables.card {
+            out.push('\n');
+            out.push_str(&on_card(card, &painter));
+        }
+        out
     })
+}
+
+/// What networks have in software's table.
+fn shares(shares: &[TableShare], painter: &Painter) -> String {
+    let head = [
+        ("NETWORK", Align::Left),
+        ("ROUTES", Align::Right),
+        ("REFUSED", Align::Right),
+        ("NEXT HOPS", Align::Right),
+        ("OWN BYTES", Align::Right),
+        ("SHARED", Align::Right),
+        ("MARGINAL", Align::Right),
+        ("QUOTA", Align::Right),
+    ];
+    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "-".to_owned(), grouped);
+    let row = |share: &TableShare| {
+        let refused = grouped(share.routes_refused);
+        vec![
+            painter.paint(&share.network),
+            grouped(share.routes),
+            if share.routes_refused > 0 { styled(RED, refused) } else { refused },
+            grouped(share.next_hops),
+            grouped(share.bytes_own),
+            bytes(share.bytes_shared),
+            bytes(share.bytes_marginal),
+            bytes(share.bytes_quota),
+        ]
+    };
+    columns(&head, &shares.iter().map(row).collect::<Vec<_>>())
+}
+
+/// What networks have in the card's tables, and how full these are.
+fn on_card(card: &CardTables, painter: &Painter) -> String {
+    let own = format!("OWN {}", card.unit.to_uppercase());
+    let head = [
+        ("ON THE CARD", Align::Left),
+        ("ROUTES", Align::Right),
+        (own.as_str(), Align::Right),
+        ("SHARED", Align::Right),
+        ("MARGINAL", Align::Right),
+    ];
+    let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), grouped);
+    let row = |share: &CardShare| {
+        vec![
+            painter.paint(&share.network),
+            grouped(share.routes),
+            grouped(share.own),
+            number(share.shared),
+            number(share.marginal),
+        ]
+    };
+    let mut out = columns(&head, &card.networks.iter().map(row).collect::<Vec<_>>());
+    for memory in &card.memories {
+        let [used, max, free] = [memory.used, memory.max, memory.free].map(grouped);
+        let each = memory.network_max.map_or_else(String::new, |max| format!(", {} a network", grouped(max)));
+        out.push_str(&format!(
+            "card {}, layout {}, {}: {used} of {max}, {free} free{each}\n",
+            card.image, card.layout, memory.name
+        ));
+    }
+    out
 }
 
 fn placements(client: &Client, format: Format, name: Option<&str>) -> Result<(), Failure> {

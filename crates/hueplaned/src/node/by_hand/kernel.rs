@@ -71,14 +71,10 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
     events
 }
 
-/// A routing daemon's route by a router, or that it has none any more. Nothing when the router is on no link.
-pub fn route_change(config: &Config, prefix: Prefix4, via: Option<Ipv4Addr>) -> Option<Event> {
-    Some(match via {
-        Some(via) => {
-            Event::Route(Change::Replaced, route(prefix, link_of(config, via)?, Some(via), DAEMON_METRIC))
-        }
-        None => Event::Route(Change::Gone, route(prefix, index(0), None, DAEMON_METRIC)),
-    })
+/// A routing daemon has a route by a router, or has it no more. Nothing when the router is on no link.
+pub fn route_change(config: &Config, prefix: Prefix4, via: Ipv4Addr, there: bool) -> Option<Event> {
+    let change = if there { Change::Replaced } else { Change::Gone };
+    Some(Event::Route(change, route(prefix, link_of(config, via)?, Some(via), DAEMON_METRIC)))
 }
 
 fn link_of(config: &Config, address: Ipv4Addr) -> Option<u32> {

@@ -168,8 +168,8 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         name: name.to_owned(),
         vid,
         as_wanted: entry.want.is_some() && entry.have == entry.want,
-        state: entry.state,
-        reason: entry.reason.clone(),
+        state: entry.condition().0,
+        reason: entry.condition().1.cloned(),
         on_card: entry.on_card,
         why_soft: entry.why_soft.clone(),
         placement: entry.have.as_ref().map(|have| have.network.spec.placement).unwrap_or_default(),
@@ -183,7 +183,7 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
 
 /// The table that the card should have.
 fn table(card: &CardSide, entry: &Entry) -> BTreeMap<Prefix4, Adjacency> {
-    let (hops, routes) = entry.rib.handed_out();
+    let (hops, routes) = entry.handed_out();
     let hop = |hop: NextHop| {
         let hop = hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
         hop.on_port(card.number(hop.port()))

@@ -1,0 +1,126 @@
+//! How full the card's tables are, and who has what of them. Read from the driver's own models: no register is touched, and no
+//! table is walked.
+
+use hue_tables::Vid;
+
+use crate::card::Card;
+use crate::device::Layout;
+use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
+use crate::network::Loaded;
+use crate::plan::NO_PLANE;
+use crate::registers::Registers;
+use crate::rows::Row;
+
+/// Names of the levels' memories, as in `spec/regs`.
+const LEVELS: [&str; 4] =
+    [Level0Row::TABLE.name, Level1Row::TABLE.name, Level2Row::TABLE.name, Level3Row::TABLE.name];
+
+/// The tables of a card.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CardMemory {
+    /// How the image keeps routes.
+    pub layout: Layout,
+    /// What its routes are counted in: `words` or `rows`.
+    pub unit: &'static str,
+    /// Memories that can be full.
+    pub banks: Vec<CardBank>,
+    /// Networks with tables on the card, by id.
+    pub networks: Vec<CardShare>,
+}
+
+/// A memory of the card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CardBank {
+    /// What it holds.
+    pub name: &'static str,
+    /// Words or rows in use.
+    pub used: u64,
+    /// Words or rows that there are.
+    pub max: u64,
+    /// What one network can have at most, where that is less.
+    pub network_max: Option<u64>,
+}
+
+/// What a network has of the card's tables, in [`CardMemory::unit`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CardShare {
+    /// The network.
+    pub vid: Vid,
+    /// Its routes there.
+    pub routes: u64,
+    /// What its lookups can reach.
+    pub own: u64,
+    /// What would be free without it.
+    pub marginal: u64,
+}
+
+impl<R: Registers> Card<R> {
+    /// How full the tables are now, and who has what of them.
+    pub fn memory(&self) -> CardMemory {
+        let description = self.device.borrow().description().clone();
+        let there = self.networks.iter().filter(|(_, loaded)| !loaded.program().routes.is_empty());
+        let Some(shared) = &self.shared else {
+            let planes = u64::from(description.planes);
+            let sum = |of: fn(&Loaded) -> usize| {
+                let own = self.networks.values().filter(|loaded| loaded.place.plane != NO_PLANE);
+                own.map(|loaded| of(loaded) as u64).sum()
+            };
+            let bank = |name, used, each: u32| {
+                let each = u64::from(each);
+                CardBank { name, used, max: planes * each, network_max: Some(each) }
+            };
+            let locals = |loaded: &Loaded| crate::plan::plane(loaded.program()).locals.len();
+            let routes = |loaded: &Loaded| crate::plan::plane(loaded.program()).routes.len();
+            let hops = |loaded: &Loaded| loaded.program().next_hops.len();
+            let share = |(vid, loaded): (&Vid, &Loaded)| {
+                let rows = (routes(loaded) + locals(loaded)) as u64;
+                let all = loaded.program().routes.len() as u64;
+                CardShare { vid: *vid, routes: all, own: rows, marginal: rows }
+            };
+            return CardMemory {
+                layout: Layout::Tcam,
+                unit: "rows",
+                banks: vec![
+                    bank("routes", sum(routes), description.route_rows),
+                    bank("local addresses", sum(locals), description.local_rows),
+                    bank("next hops", sum(hops), description.hop_rows),
+                ],
+                networks: there.map(share).collect(),
+            };
+        };
+        let external = description.layout == Layout::Sram;
+        let memories: Vec<(&str, u32)> = match external {
+            true => vec![(SramRow::TABLE.name, description.sram_words)],
+            false => LEVELS.into_iter().zip(description.level_words).collect(),
+        };
+        let (words, hops) = shared.used(memories.len());
+        let memories = memories.into_iter().zip(words);
+        let memories = memories.map(|((name, max), used)| CardBank {
+            name,
+            used,
+            max: u64::from(max),
+            network_max: None,
+        });
+        let hops = CardBank {
+            name: "next hops",
+            used: hops,
+            max: u64::from(description.hop_rows),
+            network_max: None,
+        };
+        let share = |(vid, loaded): (&Vid, &Loaded)| {
+            let account = shared.account(loaded.held.as_ref()?)?;
+            Some(CardShare {
+                vid: *vid,
+                routes: account.routes as u64,
+                own: account.bytes_own,
+                marginal: account.bytes_marginal,
+            })
+        };
+        CardMemory {
+            layout: description.layout,
+            unit: "words",
+            banks: memories.chain([hops]).collect(),
+            networks: there.filter_map(share).collect(),
+        }
+    }
+}

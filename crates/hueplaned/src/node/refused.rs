@@ -1,0 +1,304 @@
+//! Routes that a network's table has no room for, its quota's or the table's: which they are, why, and when they are tried again.
+//!
+//! Flow: pieces of a table → data plane → [`Refusals`] → **[`Refused`]** → condition of the network, events, counts; and back:
+//! pieces of refused routes, once there is room. The namespace's kernel goes on saying what the routes are; what is kept here
+//! is only which of them the table does not have.
+//! Invariants: a prefix here has no route in the data plane, on the card neither; one that the kernel withdraws is here no more.
+//! Trying costs a piece of [`RETRY_ROUTES`] when the network's own table has become smaller, and one each [`RETRY_EACH`]; a
+//! piece of which something was taken is followed by the next at once.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hue_planes::Adjacency;
+use hue_routing::Rib;
+use hue_tables::{Account, Change, NextHop, Prefix4, Refusals, TableError, Vid};
+
+use super::About;
+use super::core::Node;
+use super::networks::Entry;
+use crate::api::{EventKind, NetworkState};
+
+/// Routes in a piece of a network that has refused ones: each may cost a change by itself.
+pub const RETRY_ROUTES: usize = 256;
+/// How often some of them are tried although the network's own table has not become smaller. Nor are there more events than
+/// that about a network whose routes come and go at the edge of its quota.
+const RETRY_EACH: Duration = Duration::from_secs(2);
+
+/// The refused routes of a network.
+#[derive(Default)]
+pub struct Refused {
+    routes: BTreeSet<Prefix4>,
+    /// Announcements that were refused since the network was loaded.
+    count: u64,
+    /// Why the last one was.
+    why: Option<TableError>,
+    /// What is to be said of them, while there are any.
+    reason: Option<String>,
+    /// The last one that was tried.
+    at: Option<Prefix4>,
+    /// Bytes of the network's own table when nothing fitted.
+    own_then: u64,
+    /// Some are to be tried, whatever its table takes.
+    again: bool,
+    /// When some are tried, or nothing more is said, whatever happens.
+    due: Option<Instant>,
+}
+
+impl Refused {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.routes.is_empty()
+    }
+
+    /// Whether there are none, and nothing is said of any.
+    fn is_quiet(&self) -> bool {
+        self.routes.is_empty() && self.reason.is_none()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.routes.len()
+    }
+
+    /// How many announcements were refused since the network was loaded.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether this is one.
+    pub fn contains(&self, prefix: Prefix4) -> bool {
+        self.routes.contains(&prefix)
+    }
+
+    /// What is to be said of them.
+    pub const fn reason(&self) -> Option<&String> {
+        self.reason.as_ref()
+    }
+
+    /// When something is to be done.
+    pub const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// There may be room: some are to be tried.
+    pub const fn try_again(&mut self) {
+        self.again = true;
+    }
+
+    /// The table is filled anew: none was refused yet.
+    pub fn forget(&mut self) {
+        self.routes.clear();
+        (self.at, self.why, self.again) = (None, None, false);
+    }
+
+    /// Some routes to try, as they were handed out, when there is reason to.
+    pub fn next(&mut self, rib: &Rib, own: u64) -> Option<Vec<Change<u32>>> {
+        if self.routes.is_empty() || !(self.again || own < self.own_then) {
+            return None;
+        }
+        (self.again, self.own_then) = (false, own);
+        let after = self.at.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut some: Vec<Prefix4> =
+            self.routes.range((after, Bound::Unbounded)).take(RETRY_ROUTES).copied().collect();
+        if some.is_empty() {
+            some = self.routes.iter().take(RETRY_ROUTES).copied().collect();
+        }
+        self.at = some.last().copied();
+        Some(some.into_iter().map(|prefix| (prefix, rib.handed(prefix))).collect())
+    }
+
+    /// Takes what came of a piece; in `changes`, what was refused becomes what was done instead: a withdrawal.
+    pub fn take(&mut self, changes: &mut [Change<u32>], refusals: Refusals, own: u64) {
+        if self.routes.is_empty() && refusals.at.is_empty() {
+            return;
+        }
+        let mut at = refusals.at.iter().copied().peekable();
+        let mut fitted = false;
+        for (place, (prefix, hop)) in changes.iter_mut().enumerate() {
+            if at.next_if_eq(&place).is_some() {
+                *hop = None;
+                self.count += u64::from(self.routes.insert(*prefix));
+            } else {
+                fitted |= self.routes.remove(prefix) && hop.is_some();
+            }
+        }
+        if fitted {
+            self.again = true;
+        } else if refusals.error.is_some() {
+            (self.again, self.own_then) = (false, own);
+        }
+        self.why = refusals.error.or(self.why.take());
+    }
+
+    /// What is to be said of them now, of so many routes.
+    fn words(&self, routes: usize, account: &Account) -> Option<String> {
+        let (refused, own) = (self.routes.len(), account.bytes_own);
+        let head = format!("{refused} of {routes} routes are refused");
+        match &self.why {
+            _ if refused == 0 => None,
+            Some(TableError::Quota { bytes_needed, .. }) => {
+                let quota = account.bytes_quota.unwrap_or(u64::MAX);
+                Some(format!(
+                    "{head}: its table has {own} bytes, would have {bytes_needed} with the next one, and its quota is \
+                     {quota} (table.quota)"
+                ))
+            }
+            Some(TableError::Full { bytes_max, .. }) => Some(format!(
+                "{head}: its table has {own} bytes, and the one of all networks, of {bytes_max} bytes, is full"
+            )),
+            // Nothing else refuses a route.
+            Some(_) | None => Some(head),
+        }
+    }
+}
+
+impl Entry {
+    /// How it is, and what is not as it should be.
+    pub(super) fn condition(&self) -> (NetworkState, Option<&String>) {
+        match (self.state, self.refused.reason()) {
+            (NetworkState::Running, Some(reason)) => (NetworkState::Degraded, Some(reason)),
+            (state, _) => (state, self.reason.as_ref()),
+        }
+    }
+
+    /// What is, or is to be, in its table: next hops and routes, less those that were refused.
+    pub(super) fn handed_out(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
+        let (hops, mut routes) = self.rib.handed_out();
+        if !self.refused.is_empty() {
+            routes.retain(|(prefix, _)| !self.refused.contains(*prefix));
+        }
+        (hops, routes)
+    }
+}
+
+impl Node {
+    /// Bounds a loaded network's table as its document says.
+    pub(super) fn set_quota(&mut self, name: &str) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = &entry.have else { return };
+        let (vid, quota) = (have.program.vid, have.network.spec.table.map(|table| table.quota.bytes()));
+        let before = self.live.account(vid).ok().and_then(|account| account.bytes_quota);
+        if before != quota {
+            if let Err(error) = self.live.set_quota(vid, quota) {
+                tracing::error!(network = name, %error, "a quota cannot be set");
+            }
+            entry.refused.try_again();
+        }
+    }
+
+    /// Counts what a network's table has, and says so when routes begin to be refused, or none are any more.
+    pub(super) fn look_at_refused(&mut self, name: &str, now: Instant) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let counts = (entry.refused.len() as u64, entry.refused.count());
+        let routes = (entry.rib.counts().routes as u64).saturating_sub(counts.0);
+        entry.counts.routes.store(routes, Ordering::Relaxed);
+        entry.counts.refused.store(counts.0, Ordering::Relaxed);
+        if (counts.0 > 0) != entry.refused.reason.is_some() {
+            self.say_refused(name, now);
+        }
+    }
+
+    /// Brings what is said of a network's refused routes up to date.
+    pub(super) fn say_refused(&mut self, name: &str, now: Instant) {
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(have) = entry.have.as_ref().filter(|_| !entry.refused.is_quiet()) else { return };
+        let account = self.live.account(have.program.vid).unwrap_or_default();
+        let words = entry.refused.words(entry.rib.counts().routes, &account);
+        if words == entry.refused.reason {
+            return;
+        }
+        entry.refused.reason = words;
+        self.changed = true;
+        if let Some(reason) = &entry.refused.reason
+            && entry.refused.due.is_none()
+        {
+            entry.refused.due = Some(now + RETRY_EACH);
+            self.shared.events.add(EventKind::NetworkDegraded, About::Network(name), reason.clone());
+        }
+    }
+
+    /// Tries some of the refused routes whose time has come, and says of networks that have none any more that it is so.
+    pub(super) fn tend_refused(&mut self, now: Instant) {
+        let due = |entry: &Entry| entry.refused.due.is_some_and(|due| due <= now);
+        let due: Vec<String> =
+            self.networks.iter().filter(|(_, entry)| due(entry)).map(|(name, _)| name.clone()).collect();
+        for name in due {
+            let Some(entry) = self.networks.get_mut(&name) else { continue };
+            let vid: Option<Vid> = entry.have.as_ref().map(|have| have.program.vid);
+            if entry.refused.is_empty() {
+                entry.refused.due = None;
+                if vid.is_some() {
+                    let text = "all of its routes are in its table again";
+                    self.shared.events.add(EventKind::NetworkRecovered, About::Network(&name), text);
+                }
+                self.changed = true;
+                continue;
+            }
+            entry.refused.due = Some(now + RETRY_EACH);
+            entry.refused.try_again();
+            if let Some(vid) = vid {
+                self.fall_behind(vid);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(n: usize) -> Prefix4 {
+        Prefix4::containing((n as u32) << 8, 24)
+    }
+
+    fn change(n: usize) -> Change<u32> {
+        (prefix(n), NextHop::new(1))
+    }
+
+    fn refusals(at: Vec<usize>) -> Refusals {
+        let error = TableError::Full { vid: Vid::new(1).unwrap(), bytes_used: 9, bytes_max: 9 };
+        Refusals { error: (!at.is_empty()).then_some(error), at }
+    }
+
+    #[test]
+    fn what_is_refused_becomes_a_withdrawal_and_is_counted_once() {
+        let mut refused = Refused::default();
+        let mut changes = [change(1), change(2), (prefix(3), None)];
+        refused.take(&mut changes, refusals(vec![1]), 100);
+        assert_eq!(changes, [change(1), (prefix(2), None), (prefix(3), None)]);
+        assert!(refused.contains(prefix(2)) && !refused.contains(prefix(1)));
+        refused.take(&mut [change(2)], refusals(vec![0]), 100);
+        assert_eq!((refused.len(), refused.count()), (1, 1));
+        // The kernel has it no more.
+        refused.take(&mut [(prefix(2), None)], refusals(Vec::new()), 100);
+        assert!(refused.is_empty() && refused.next(&Rib::new(Vec::new()), 0).is_none());
+    }
+
+    #[test]
+    fn all_are_tried_in_turn_and_only_when_there_is_reason_to() {
+        let count = 2 * RETRY_ROUTES + 10;
+        let rib = Rib::new(Vec::new());
+        let mut refused = Refused::default();
+        let mut all: Vec<_> = (0..count).map(change).collect();
+        refused.take(&mut all, refusals((0..count).collect()), 1000);
+        assert_eq!(refused.next(&rib, 1000), None, "nothing has become smaller");
+        let mut tried = Vec::new();
+        for own in [999, 998, 997] {
+            let some = refused.next(&rib, own).unwrap();
+            tried.extend(some.iter().map(|(prefix, _)| *prefix));
+            assert_eq!(refused.next(&rib, own), None);
+        }
+        assert_eq!(tried, (0..count).map(prefix).collect::<Vec<_>>());
+        // From the beginning again; one that fits brings the next piece.
+        refused.try_again();
+        let mut some = refused.next(&rib, 1000).unwrap();
+        assert_eq!(some[0].0, prefix(0));
+        some.truncate(1);
+        some[0].1 = NextHop::new(1);
+        refused.take(&mut some, refusals(Vec::new()), 1000);
+        assert_eq!(refused.next(&rib, 1000).unwrap()[0].0, prefix(RETRY_ROUTES));
+    }
+}

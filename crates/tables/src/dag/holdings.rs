@@ -1,0 +1,386 @@
+//! Who holds what: how many source nodes of which networks are compiled to each image node, and what each network's nodes
+//! weigh together, kept up with every count that comes or goes.
+//!
+//! Flow: `Dag` adds and removes counts → **[`Holdings`]** → accounts and quotas, without a walk.
+//!
+//! Most nodes are one network's: then its count is the node's, and nothing else is kept. A node that several networks hold
+//! has a count in each of their maps. The XOR of their ids names the last one when the others have gone.
+//! Invariants: a network's `own` is the weight of the nodes with a count of it; its `marginal` that of the nodes that nobody
+//! else has a count of. A node's weight never changes while anybody holds it. Weights are the store's unit, counts are
+//! source nodes.
+
+use std::collections::HashMap;
+
+use crate::layout::Ref;
+use crate::types::Vid;
+
+type Counts = HashMap<u32, u32, foldhash::fast::FixedState>;
+
+/// Counts of all nodes and weights of all networks.
+pub(super) struct Holdings {
+    /// By the granule that a node begins at.
+    nodes: Vec<Node>,
+    /// By id; those of networks that are not in the store hold nothing.
+    networks: Vec<Held>,
+}
+
+/// A node of the image.
+#[derive(Clone, Copy, Default)]
+struct Node {
+    /// Source nodes, of all networks, that are compiled to it.
+    refs: u32,
+    /// Networks that these are of.
+    networks: u16,
+    /// The XOR of their ids.
+    who: u16,
+}
+
+/// What a network holds.
+pub(super) struct Held {
+    /// Weight of all its nodes.
+    pub(super) own: u64,
+    /// Weight of those that are its alone.
+    pub(super) marginal: u64,
+    /// Limit on `own`.
+    pub(super) quota: Option<u64>,
+    /// Its counts of nodes that others hold too, by granule.
+    shared: Counts,
+}
+
+impl Held {
+    const fn none() -> Self {
+        let shared = HashMap::with_hasher(foldhash::fast::FixedState::with_seed(0));
+        Self { own: 0, marginal: 0, quota: None, shared }
+    }
+}
+
+impl Holdings {
+    pub(super) fn new() -> Self {
+        Self { nodes: Vec::new(), networks: Vec::new() }
+    }
+
+    /// A network comes, and holds nothing.
+    pub(super) fn open(&mut self, vid: Vid) {
+        if self.networks.len() <= vid.index() {
+            self.networks.resize_with(vid.index() + 1, Held::none);
+        }
+    }
+
+    /// A network is gone.
+    pub(super) fn close(&mut self, vid: Vid) {
+        let held = std::mem::replace(&mut self.networks[vid.index()], Held::none());
+        debug_assert!((held.own, held.marginal, held.shared.len()) == (0, 0, 0));
+    }
+
+    /// What a network of the store holds.
+    pub(super) fn held(&self, vid: Vid) -> &Held {
+        &self.networks[vid.index()]
+    }
+
+    /// Whether there is such a network, which then has this quota.
+    pub(super) fn set_quota(&mut self, vid: Vid, quota: Option<u64>) -> bool {
+        // Every network in the store has its top node.
+        let held = self.networks.get_mut(vid.index()).filter(|held| held.own > 0);
+        held.map(|held| held.quota = quota).is_some()
+    }
+
+    /// Source nodes compiled to a node.
+    pub(super) fn refs(&self, node: Ref) -> u32 {
+        self.nodes[node.index() as usize].refs
+    }
+
+    /// Those of one network.
+    pub(super) fn refs_of(&self, vid: Vid, node: Ref) -> u32 {
+        let at = self.nodes[node.index() as usize];
+        match at.networks {
+            1 if at.who == vid.get() => at.refs,
+            0 | 1 => 0,
+            _ => self.held(vid).shared.get(&node.index()).copied().unwrap_or(0),
+        }
+    }
+
+    /// One source node more of a network is compiled to a node.
+    pub(super) fn add(&mut self, vid: Vid, node: Ref, weight: impl FnOnce() -> u64) {
+        let index = node.index() as usize;
+        if self.nodes.len() <= index {
+            self.nodes.resize(index + 1, Node::default());
+        }
+        let at = &mut self.nodes[index];
+        at.refs += 1;
+        match at.networks {
+            0 => {
+                (at.networks, at.who) = (1, vid.get());
+                let (held, weight) = (&mut self.networks[vid.index()], weight());
+                held.own += weight;
+                held.marginal += weight;
+            }
+            1 if at.who == vid.get() => {}
+            networks => {
+                let counts = &mut self.networks[vid.index()].shared;
+                let count = counts.entry(node.index()).or_default();
+                *count += 1;
+                if *count > 1 {
+                    return;
+                }
+                let weight = weight();
+                if networks == 1 {
+                    let owner = &mut self.networks[usize::from(at.who)];
+                    owner.shared.insert(node.index(), at.refs - 1);
+                    owner.marginal -= weight;
+                }
+                at.networks += 1;
+                at.who ^= vid.get();
+                self.networks[vid.index()].own += weight;
+            }
+        }
+    }
+
+    /// One less; whether it was the last of all networks.
+    pub(super) fn remove(&mut self, vid: Vid, node: Ref, weight: impl FnOnce() -> u64) -> bool {
+        let at = &mut self.nodes[node.index() as usize];
+        at.refs -= 1;
+        if at.networks == 1 {
+            if at.refs > 0 {
+                return false;
+            }
+            *at = Node::default();
+            let (held, weight) = (&mut self.networks[vid.index()], weight());
+            held.own -= weight;
+            held.marginal -= weight;
+            return true;
+        }
+        let held = &mut self.networks[vid.index()];
+        let count = held.shared.entry(node.index()).or_default();
+        *count -= 1;
+        if *count > 0 {
+            return false;
+        }
+        held.shared.remove(&node.index());
+        let weight = weight();
+        held.own -= weight;
+        at.networks -= 1;
+        at.who ^= vid.get();
+        if at.networks == 1 {
+            let owner = &mut self.networks[usize::from(at.who)];
+            owner.shared.remove(&node.index());
+            owner.marginal += weight;
+        }
+        false
+    }
+
+    /// Bytes that this takes (estimate of the allocations).
+    pub(super) fn bytes(&self) -> u64 {
+        let counts: usize = self.networks.iter().map(|held| held.shared.capacity()).sum();
+        let counts = counts * (size_of::<(u32, u32)>() + 1);
+        let networks = self.networks.capacity() * size_of::<Held>();
+        (self.nodes.capacity() * size_of::<Node>() + networks + counts) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::super::{Change, Dag, weight};
+    use crate::dag36::words_of;
+    use crate::limits::{Account, Limits, TableError};
+    use crate::types::{NextHop, Prefix, Vid};
+
+    const NETWORKS: u16 = 4;
+
+    fn vid(n: u16) -> Vid {
+        Vid::new(n + 1).unwrap()
+    }
+
+    /// Accounts by a walk through all tables, which knows nothing of counts.
+    fn naive(dag: &Dag<u32>) -> Vec<(Vid, u64, u64)> {
+        let nodes = |source: &crate::source::Source| -> HashSet<_> {
+            source.compiled_refs().filter(|node| !node.is_leaf()).collect()
+        };
+        let sets: Vec<_> = dag.networks.iter().map(|(vid, source)| (*vid, nodes(source))).collect();
+        let weigh = |node: &_| weight(&dag.image, dag.weigh, *node);
+        let account = |(vid, own): &(Vid, HashSet<_>)| {
+            let others = sets.iter().filter(|(other, _)| other != vid);
+            let others: HashSet<_> = others.flat_map(|(_, nodes)| nodes).collect();
+            let alone = own.iter().filter(|node| !others.contains(node));
+            (*vid, own.iter().map(weigh).sum(), alone.map(weigh).sum())
+        };
+        sets.iter().map(account).collect()
+    }
+
+    fn agree(dag: &Dag<u32>) -> Result<(), TestCaseError> {
+        for (vid, own, marginal) in naive(dag) {
+            let Account { bytes_own, bytes_marginal, bytes_shared, .. } = dag.account(vid).unwrap();
+            prop_assert_eq!((bytes_own, bytes_marginal, bytes_shared), (own, marginal, own - marginal));
+        }
+        Ok(())
+    }
+
+    /// Few prefixes and next hops, so that networks share much and part again.
+    fn changes() -> impl Strategy<Value = Vec<Change<u32>>> {
+        let byte = || prop_oneof![3 => Just(10_u8), 1 => Just(11), 1 => any::<u8>()];
+        let one = ([byte(), byte(), byte(), byte()], 0..=32_u8, proptest::option::weighted(0.7, 0..3_u16));
+        let change = one.prop_map(|(addr, len, hop)| {
+            (Prefix::containing(u32::from_be_bytes(addr), len), hop.and_then(NextHop::new))
+        });
+        proptest::collection::vec(change, 1..40)
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Apply(u16, Vec<Change<u32>>),
+        Fit(u16, Vec<Change<u32>>),
+        Copy(u16, u16),
+        Quota(u16, Option<u64>),
+        Renew(u16),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let n = || 0..NETWORKS;
+        prop_oneof![
+            4 => (n(), changes()).prop_map(|(n, changes)| Step::Apply(n, changes)),
+            4 => (n(), changes()).prop_map(|(n, changes)| Step::Fit(n, changes)),
+            2 => (n(), n()).prop_map(|(from, to)| Step::Copy(from, to)),
+            2 => (n(), proptest::option::of(256..4_096_u64)).prop_map(|(n, quota)| Step::Quota(n, quota)),
+            1 => n().prop_map(Step::Renew),
+        ]
+    }
+
+    fn run(mut dag: Dag<u32>, steps: Vec<Step>) -> Result<(), TestCaseError> {
+        (0..NETWORKS).for_each(|n| dag.add_network(vid(n)).unwrap());
+        for step in steps {
+            let (who, changes) = match &step {
+                Step::Apply(n, changes) | Step::Fit(n, changes) => (*n, changes.clone()),
+                Step::Copy(from, to) => {
+                    (*to, dag.routes(vid(*from)).map(|(prefix, hop)| (prefix, Some(hop))).collect())
+                }
+                Step::Quota(n, quota) => {
+                    dag.set_quota(vid(*n), *quota).unwrap();
+                    (*n, Vec::new())
+                }
+                Step::Renew(n) => {
+                    dag.remove_network(vid(*n)).unwrap();
+                    match dag.add_network(vid(*n)) {
+                        Ok(()) => (*n, Vec::new()),
+                        // Others have all there is.
+                        Err(_) => return Ok(()),
+                    }
+                }
+            };
+            let before = dag.account(vid(who)).unwrap();
+            let others: Vec<_> = (0..NETWORKS).filter(|n| *n != who).collect();
+            let table =
+                |dag: &Dag<u32>, n: u16| -> std::collections::BTreeMap<_, _> { dag.routes(vid(n)).collect() };
+            let neighbours: Vec<_> = others.iter().map(|n| table(&dag, *n)).collect();
+            let mut expected = table(&dag, who);
+            let announces = changes.iter().any(|(_, hop)| hop.is_some());
+            let allowed = before.bytes_quota.map_or(u64::MAX, |quota| quota.max(before.bytes_own));
+            let mut put = |(prefix, hop): &Change<u32>| match hop {
+                Some(hop) => expected.insert(*prefix, *hop),
+                None => expected.remove(prefix),
+            };
+            if let Step::Fit(..) = step {
+                let refusals = dag.apply_fitting(vid(who), &changes).unwrap();
+                for (at, change) in changes.iter().enumerate() {
+                    let refused = refusals.at.binary_search(&at).is_ok();
+                    put(&(change.0, change.1.filter(|_| !refused)));
+                }
+                prop_assert_eq!(refusals.at.is_empty(), refusals.error.is_none());
+                let withdraws = changes.iter().any(|(_, hop)| hop.is_none()) || !refusals.at.is_empty();
+                prop_assert!(withdraws || dag.account(vid(who)).unwrap().bytes_own <= allowed);
+            } else {
+                match dag.apply(vid(who), &changes) {
+                    Ok(()) => changes.iter().for_each(|change| _ = put(change)),
+                    Err(TableError::Quota { bytes_own, bytes_needed, bytes_quota, .. }) => {
+                        prop_assert_eq!(
+                            (bytes_own, Some(bytes_quota)),
+                            (before.bytes_own, before.bytes_quota)
+                        );
+                        prop_assert!(announces && bytes_needed > allowed);
+                        prop_assert_eq!(dag.account(vid(who)).unwrap(), before);
+                    }
+                    Err(error) => {
+                        prop_assert!(matches!(error, TableError::Full { .. }), "{}", error);
+                        prop_assert_eq!(dag.account(vid(who)).unwrap(), before);
+                    }
+                }
+                prop_assert!(!announces || dag.account(vid(who)).unwrap().bytes_own <= allowed);
+            }
+            prop_assert_eq!(table(&dag, who), expected);
+            let after: Vec<_> = others.iter().map(|n| table(&dag, *n)).collect();
+            prop_assert_eq!(after, neighbours, "nobody else is touched");
+            agree(&dag)?;
+        }
+        (0..NETWORKS).for_each(|n| dag.remove_network(vid(n)).unwrap());
+        prop_assert_eq!((dag.bytes_live(), dag.node_count()), (0, 0));
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn accounts_are_what_a_walk_finds(
+            steps in proptest::collection::vec(step(), 1..25),
+            limit in prop_oneof![Just(1_u64 << 20), Just(12 << 10)],
+        ) {
+            let dag = Dag::new(Limits { image_bytes_max: limit, ..Limits::default() }).unwrap();
+            run(dag, steps)?;
+        }
+
+        #[test]
+        fn accounts_are_kept_in_words_too(steps in proptest::collection::vec(step(), 1..15)) {
+            let mut dag = Dag::new(Limits { image_bytes_max: 1 << 20, ..Limits::default() }).unwrap();
+            dag.weigh_by(words_of);
+            run(dag, steps)?;
+        }
+    }
+
+    #[test]
+    fn a_quota_is_met_to_the_byte_and_freed_room_is_taken_again() {
+        let route = |n: u32| (Prefix::containing(n << 16, 16), NextHop::new(n as u16 + 1));
+        let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
+        dag.add_network(vid(0)).unwrap();
+        let all: Vec<Change<u32>> = (0..600).map(route).collect();
+        dag.apply(vid(0), &all).unwrap();
+        let full = dag.account(vid(0)).unwrap().bytes_own;
+        // Announcing what is there takes nothing; its own size is enough, one byte less is not.
+        dag.set_quota(vid(0), Some(full)).unwrap();
+        assert_eq!(dag.apply(vid(0), &all), Ok(()));
+        dag.apply(vid(0), &[(all[0].0, None)]).unwrap();
+        dag.set_quota(vid(0), Some(full - 1)).unwrap();
+        let more: Change<u32> = (Prefix::containing(0x0900_0100, 24), NextHop::new(7));
+        let refusals = dag.apply_fitting(vid(0), &[all[0], more]).unwrap();
+        assert!(refusals.at.contains(&1), "{refusals:?}");
+        assert!(
+            matches!(refusals.error, Some(TableError::Quota { bytes_needed, .. }) if bytes_needed > full - 1)
+        );
+        // A quota below what is there leaves it, and takes nothing more.
+        dag.set_quota(vid(0), Some(64)).unwrap();
+        let routes = dag.account(vid(0)).unwrap().routes;
+        assert_eq!(dag.apply_fitting(vid(0), &[more]).unwrap().at, [0]);
+        assert_eq!(dag.account(vid(0)).unwrap().routes, routes);
+        dag.set_quota(vid(0), None).unwrap();
+        assert_eq!(dag.apply_fitting(vid(0), &[more]).unwrap().at, []);
+        assert_eq!(dag.set_quota(vid(1), None), Err(TableError::UnknownNetwork(vid(1))));
+    }
+
+    #[test]
+    fn a_route_whose_new_next_hop_does_not_fit_is_withdrawn() {
+        let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
+        dag.add_network(vid(0)).unwrap();
+        let wide: Vec<Change<u32>> =
+            (0..256).map(|n| (Prefix::containing(0x0a00_0000 | n << 8, 24), NextHop::new(1))).collect();
+        dag.apply(vid(0), &wide).unwrap();
+        dag.set_quota(vid(0), Some(dag.account(vid(0)).unwrap().bytes_own)).unwrap();
+        let changed: Vec<Change<u32>> =
+            wide.iter().zip(0..).map(|((prefix, _), n)| (*prefix, NextHop::new(2 + n))).collect();
+        let refusals = dag.apply_fitting(vid(0), &changed).unwrap();
+        assert!(!refusals.at.is_empty());
+        for (at, (prefix, hop)) in changed.iter().enumerate() {
+            let refused = refusals.at.binary_search(&at).is_ok();
+            assert_eq!(dag.route(vid(0), *prefix), hop.filter(|_| !refused), "never the old one");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Table memory: who has what of it, quotas that refuse routes and take them again, networks that do not fit the card.
+
+use std::net::Ipv4Addr;
+
+use hue_e2e::document::all;
+use hue_e2e::traffic::Flow;
+use hue_e2e::{Daemon, Lab, Pair, can_run, http, until};
+use serde_json::Value;
+
+use crate::card::{network, node, runs_on, start};
+
+/// Destinations far apart: each needs nodes of its own, on three levels.
+fn destinations(count: u32) -> Vec<Ipv4Addr> {
+    (0..count)
+        .map(|n| Ipv4Addr::new(10, 64 + (n % 32) as u8, (n / 32) as u8, (n * 7 % 251) as u8 + 1))
+        .collect()
+}
+
+/// Has the kernel of a network's namespace take or forget routes to these, by the host on the right.
+fn routes(daemon: &Daemon, pair: &Pair, verb: &str, to: &[Ipv4Addr]) {
+    let lines: String =
+        to.iter().map(|to| format!("route {verb} {to}/32 via {}\n", pair.right.address)).collect();
+    let _ = daemon.cli.run_with(&["exec", pair.name(), "--", "ip", "-batch", "-"], &lines).expect_ok();
+}
+
+/// What a network has of the table.
+fn share(daemon: &Daemon, pair: &Pair) -> Value {
+    daemon.cli.json(&["get", "tables", pair.name()])
+}
+
+fn number(value: &Value, field: &str) -> u64 {
+    value[field].as_u64().unwrap_or_default()
+}
+
+fn metric(daemon: &Daemon, name: &str, pair: &Pair) -> f64 {
+    let text = http::get(&daemon.cli.socket(), "/metrics").body;
+    let head = format!("{name}{{network=\"{}\"}} ", pair.name());
+    let line = text.lines().find_map(|line| line.strip_prefix(&head));
+    line.and_then(|value| value.parse().ok()).unwrap_or(f64::NAN)
+}
+
+#[test]
+fn a_quota_refuses_what_is_beyond_it_and_touches_nobody_else() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
+    let limited = |quota: &str| red.document.clone().with("table", &format!("{{quota: {quota}}}")).yaml();
+    let documents = [lab.node_document(""), limited("16Ki"), blue.document.yaml()];
+    let daemon = Daemon::start(&lab, &all(&documents));
+    red.warm_up();
+    blue.warm_up();
+    let beside = Flow::start(&blue.left, &blue.right, 500, 200);
+
+    // The same routes in both: what blue takes as a matter of course is too much for red.
+    let to = destinations(600);
+    let before = number(&share(&daemon, &blue), "routes");
+    routes(&daemon, &red, "add", &to);
+    routes(&daemon, &blue, "add", &to);
+    until("blue has all of its routes", 30, || number(&share(&daemon, &blue), "routes") == before + 600);
+    until("red has what fits", 30, || {
+        let red = share(&daemon, &red);
+        number(&red, "routes_refused") > 0 && number(&red, "routes") + number(&red, "routes_refused") >= 600
+    });
+    let [of_red, of_blue] = [&red, &blue].map(|pair| share(&daemon, pair));
+    let refused = number(&of_red, "routes_refused");
+    assert_eq!(number(&of_red, "bytes_quota"), 16 << 10, "{of_red}");
+    assert!((1..=16 << 10).contains(&number(&of_red, "bytes_own")), "{of_red}");
+    assert!(number(&of_red, "bytes_own") > 12 << 10 && refused < 600, "most of it is used: {of_red}");
+    assert!(number(&of_red, "refusals") >= refused, "{of_red}");
+    assert_eq!((number(&of_blue, "routes_refused"), &of_blue["bytes_quota"]), (0, &Value::Null), "{of_blue}");
+    for share in [&of_red, &of_blue] {
+        let [own, shared, marginal] =
+            ["bytes_own", "bytes_shared", "bytes_marginal"].map(|f| number(share, f));
+        assert!(own == shared + marginal && shared > 0, "{share}");
+    }
+
+    // It is told, with figures, everywhere; and blue is as it was.
+    let condition = network(&daemon, red.name());
+    let reason = condition["reason"].as_str().unwrap_or_default().to_owned();
+    assert_eq!((&condition["state"], &condition["routes_refused"]), (&"degraded".into(), &refused.into()));
+    assert!(
+        reason.starts_with(&format!("{refused} of ")) && reason.contains("its quota is 16384"),
+        "{reason}"
+    );
+    assert_eq!(network(&daemon, blue.name())["state"], "running");
+    let told = |kind: &str, pair: &Pair| {
+        let events = daemon.cli.events();
+        events.iter().any(|event| event["kind"] == kind && event["network"] == pair.name())
+    };
+    assert!(told("network_degraded", &red) && !told("network_degraded", &blue));
+    assert_eq!(metric(&daemon, "hueplane_network_routes_refused", &red) as u64, refused);
+    assert_eq!(metric(&daemon, "hueplane_network_table_quota_bytes", &red) as u64, 16 << 10);
+    assert_eq!(metric(&daemon, "hueplane_network_routes_refused", &blue) as u64, 0);
+    let tables = daemon.cli.json(&["get", "tables"]);
+    let [total, max, free] = ["bytes_total", "bytes_max", "bytes_free"].map(|field| number(&tables, field));
+    assert!(total > 0 && total + free == max, "{tables}");
+    let order: Vec<&Value> = tables["networks"].as_array().unwrap().iter().map(|s| &s["network"]).collect();
+    assert_eq!(order, [blue.name(), red.name()], "the larger one is first: {tables}");
+    let text = daemon.cli.run(&["get", "tables"]).expect_ok().stdout;
+    assert!(text.contains("QUOTA") && text.contains("16,384") && text.contains(" free"), "{text}");
+
+    // Refused routes are named, and lead nowhere; the others, and blue's, do.
+    let list = daemon.cli.json(&["get", "routes", "-n", red.name()]);
+    let list: Vec<&Value> = list.as_array().unwrap().iter().collect();
+    let address =
+        |route: &&Value| -> Option<Ipv4Addr> { route["prefix"].as_str()?.strip_suffix("/32")?.parse().ok() };
+    let (out, there): (Vec<&Value>, Vec<&Value>) = list.iter().partition(|route| route["refused"] == true);
+    assert_eq!(out.len() as u64, refused);
+    let far: Vec<Ipv4Addr> =
+        there.iter().filter_map(address).filter(|to| destinations(600).contains(to)).collect();
+    let (near, lost) = (far[0], out.iter().find_map(address).unwrap());
+    for (pair, to) in [(&red, near), (&red, lost), (&blue, near), (&blue, lost)] {
+        pair.right.space.ip(&["address", "replace", &format!("{to}/32"), "dev", "lo"]);
+    }
+    assert_eq!((red.left.ping(near, 1), red.left.ping(lost, 1)), (1, 0));
+    assert_eq!((blue.left.ping(near, 1), blue.left.ping(lost, 1)), (1, 1));
+    assert_eq!(red.left.ping(red.right.address, 5), 5);
+
+    // Routes are withdrawn: what was refused comes in until all is there.
+    routes(&daemon, &red, "del", &far);
+    until("refused routes are taken", 30, || number(&share(&daemon, &red), "routes_refused") < refused);
+    until("as many as fit", 30, || number(&share(&daemon, &red), "bytes_own") > 12 << 10);
+    assert!(number(&share(&daemon, &red), "bytes_own") <= 16 << 10);
+    // A larger quota does it too.
+    daemon.cli.apply(&all(&[limited("1Mi")]), &[]);
+    until("all are taken", 30, || number(&share(&daemon, &red), "routes_refused") == 0);
+    assert_eq!((red.left.ping(near, 1), red.left.ping(lost, 1)), (0, 1));
+    until("it is as desired again", 30, || {
+        network(&daemon, red.name())["state"] == "running" && told("network_recovered", &red)
+    });
+    assert_eq!(share(&daemon, &blue), of_blue_now(&daemon, &of_blue, &blue), "blue was never touched");
+    let report = beside.stop();
+    assert!(report.sent > 0 && report.lost() == 0 && report.duplicated == 0, "{report}");
+}
+
+/// What blue had, but for what it shares: that is red's doing.
+fn of_blue_now(daemon: &Daemon, before: &Value, blue: &Pair) -> Value {
+    let (mut expected, now) = (before.clone(), share(daemon, blue));
+    for field in ["bytes_shared", "bytes_marginal"] {
+        expected[field] = now[field].clone();
+    }
+    expected
+}
+
+#[test]
+fn a_network_that_outgrows_the_card_comes_back_when_it_fits() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
+    let pinned = red.document.clone().with("placement", "card");
+    let documents = [node(&lab, "tcam3"), pinned.yaml(), blue.document.yaml()];
+    let daemon = start(&lab, &["tcam3"], &documents);
+    for pair in [&red, &blue] {
+        runs_on(&daemon, pair.name(), "card");
+        pair.warm_up();
+    }
+    let flow = Flow::start(&red.left, &red.right, 200, 200);
+    let to = destinations(40);
+    routes(&daemon, &red, "add", &to);
+    runs_on(&daemon, red.name(), "soft");
+    until("it says why, with figures", 10, || {
+        let network = network(&daemon, red.name());
+        let why = network["why_soft"].as_str().unwrap_or_default().to_owned();
+        // Its document wants it on the card; still it works.
+        network["state"] == "running" && why.contains("route rows: image tcam3 has 32")
+    });
+    let tables = daemon.cli.json(&["get", "tables"]);
+    let on_card = tables["card"]["networks"].as_array().unwrap();
+    assert!(on_card.len() == 1 && on_card[0]["network"] == blue.name(), "{tables}");
+    assert_eq!((&tables["card"]["layout"], &tables["card"]["unit"]), (&"tcam".into(), &"rows".into()));
+    let memory = &tables["card"]["memories"][0];
+    let [used, max, free] = ["used", "max", "free"].map(|field| number(memory, field));
+    assert!(used > 0 && used + free == max && memory["network_max"] == 32, "{tables}");
+    routes(&daemon, &red, "del", &to);
+    runs_on(&daemon, red.name(), "card");
+    let report = flow.stop();
+    assert!(report.sent > 0 && report.lost() == 0, "{report}");
+    assert_eq!(red.left.ping(red.right.address, 5), 5);
+}
