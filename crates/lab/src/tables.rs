@@ -11,6 +11,8 @@ use crate::random::Random;
 /// Prefixes of a table by how they meet another's. The default route meets everything, so both sides' is left out.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Overlap {
+    /// All that are counted.
+    pub prefixes: usize,
     /// The other table has the same prefix.
     pub same: usize,
     /// A shorter prefix of the other covers it.
@@ -41,6 +43,7 @@ pub fn overlap(of: &[Prefix4], with: &[Prefix4]) -> Overlap {
         let same = covering.last() == Some(prefix);
         let inside = covering.len() > usize::from(same);
         let covers = rest.peek().is_some_and(|next| next.addr() <= prefix.last());
+        overlap.prefixes += 1;
         overlap.same += usize::from(same);
         overlap.inside += usize::from(inside);
         overlap.covers += usize::from(covers);
@@ -119,6 +122,7 @@ mod tests {
             let entry = with().any(|other| {
                 prefix.addr() >> 13 <= other.last() >> 13 && other.addr() >> 13 <= prefix.last() >> 13
             });
+            overlap.prefixes += 1;
             overlap.same += usize::from(same);
             overlap.inside += usize::from(inside);
             overlap.covers += usize::from(covers);

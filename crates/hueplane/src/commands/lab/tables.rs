@@ -147,14 +147,14 @@ fn pairs(sets: &[Set]) -> Section {
                 needs.add(&first.shape);
                 let cam_rows = needs.add(&second.shape).cam_rows;
                 let count = second.prefixes.len();
-                let share = |part| percent(part, count);
+                let share = |part| percent(part, meets.prefixes);
                 let figures = [
                     json!(count),
                     share(meets.same),
                     share(meets.any),
                     share(meets.entry),
                     json!(cam_rows),
-                    share(cam_rows),
+                    percent(cam_rows, count),
                 ];
                 rows.push((&first.name, &second.name, figures));
             }
@@ -219,7 +219,7 @@ fn dealt(sets: &[Set], args: &LabTables) -> Section {
         section.row(row.into_iter().chain([Value::Null, Value::Null, Value::Null, cam, Value::Null]));
     }
     let mut short = 0;
-    for table in sets.iter().flat_map(|set| &set.tables) {
+    for table in (0..sets.len()).flat_map(|at| new_in(sets, at)) {
         let parts = usize::from(args.parts);
         for sample in [args.sample, args.sample.saturating_mul(parts)] {
             match deal(&table.routes, sample, parts, args.seed) {
@@ -247,12 +247,13 @@ fn dealt_row(table: &Table, sample: usize, parts: Vec<Vec<(Prefix4, NextHop)>>) 
     let count = parts.len();
     let parts: Vec<Table> = parts.into_iter().map(|part| Table::new(String::new(), part)).collect();
     let (mut needs, mut usage) = (DirNeeds::default(), DirUsage::default());
-    let mut sums = [0; 4];
+    let (mut counted, mut sums) = (0, [0; 4]);
     for (at, part) in parts.iter().enumerate() {
         let others = parts.iter().enumerate().filter(|(other, _)| *other != at);
         let mut others: Vec<Prefix4> = others.flat_map(|(_, other)| &other.prefixes).copied().collect();
         others.sort_unstable();
         let meets = overlap(&part.prefixes, &others);
+        counted += meets.prefixes;
         for (sum, one) in sums.iter_mut().zip([meets.inside, meets.covers, meets.any, meets.entry]) {
             *sum += one;
         }
@@ -260,7 +261,7 @@ fn dealt_row(table: &Table, sample: usize, parts: Vec<Vec<(Prefix4, NextHop)>>) 
     }
     let bits = (count as f64).log2() + ROW_BITS_CAM as f64;
     let mut row = vec![json!(table.name), json!(table.prefixes.len()), json!(sample)];
-    row.extend(sums.map(|sum| percent(sum, sample)));
+    row.extend(sums.map(|sum| percent(sum, counted)));
     row.extend([json!(usage.cam_rows), percent(usage.cam_rows, sample)]);
     row.extend([json!((usage.cam_rows as f64 * bits / 1000.0).round() as u64), json!(usage.sets)]);
     row
@@ -305,15 +306,19 @@ fn conflicts(sets: &[Set]) -> Section {
     section
 }
 
-/// Every table by itself, but those that are in several sets only once, and every set of several.
+/// Tables of a set that are in none before it.
+fn new_in(sets: &[Set], at: usize) -> impl Iterator<Item = &Table> {
+    let before = sets.iter().take(at).flat_map(|set| &set.tables);
+    let tables = sets.iter().skip(at).take(1).flat_map(|set| &set.tables);
+    tables.filter(move |table| {
+        !before.clone().any(|other| other.name == table.name && other.routes == table.routes)
+    })
+}
+
+/// Every table by itself, once, and every set of several.
 fn alone_and_together(sets: &[Set]) -> impl Iterator<Item = (String, &[Table])> {
     sets.iter().enumerate().flat_map(move |(at, set)| {
-        let before = move |table: &Table| {
-            let mut shown = sets.iter().take(at).flat_map(|set| &set.tables);
-            shown.any(|other| other.name == table.name && other.routes == table.routes)
-        };
-        let alone = set.tables.iter().filter(move |table| !before(table));
-        let alone = alone.map(|table| (table.name.clone(), std::slice::from_ref(table)));
+        let alone = new_in(sets, at).map(|table| (table.name.clone(), std::slice::from_ref(table)));
         let all = (set.tables.len() > 1).then(|| (format!("{}, all", set.name), set.tables.as_slice()));
         alone.chain(all)
     })
