@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-offline test test-full build images synth synth-timing formal check generate bench fuzz clean
+.PHONY: help demo demo-offline test test-full build images synth synth-timing formal lab check generate bench fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -52,6 +52,10 @@ generate: ## writes the generated files anew
 formal: ## proofs of the card's logic, and that each of them can fail; NAMES="fifo arbiter" runs only these
 	@scripts/setup build
 	@scripts/formal $(NAMES)
+
+lab: build ## experiments on real tables: overlap, Conflict CAM, what each layout takes, into bench/results; ARGS="--seed 7" and the like
+	@scripts/setup lab
+	@scripts/lab $(ARGS)
 
 bench: ## beside DPDK, Linux, Open vSwitch, into bench/results; ARGS="live-forwarding --quick" and the like, all: an hour and a half (root)
 	@scripts/setup bench

@@ -19,7 +19,7 @@ use crate::generated::{
 use crate::network::{Loaded, row};
 use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::registers::Registers;
-use crate::routes::{Switch, write_words};
+use crate::routes::{Shared, Switch, write_words};
 use crate::rows::Row;
 
 /// OUT_DROPS rows of a port.
@@ -129,16 +129,41 @@ impl<R: Registers> Card<R> {
         }
         let Self { device, networks, shared, .. } = self;
         let loaded = networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
+        let device = device.get_mut();
         let root = match (shared, &loaded.held) {
-            (Some(shared), Some(held)) => shared.root(held.table),
+            (Some(shared), Some(held)) => {
+                if !software {
+                    write_words(device, &shared.settle(held.table)).map_err(broken)?;
+                }
+                shared.root(held.table)
+            }
             _ => 0,
         };
         let before = std::mem::replace(&mut loaded.software, software);
-        let written = device.get_mut().write_row(u32::from(loaded.place.net), &loaded.row(root));
+        let written = device.write_row(u32::from(loaded.place.net), &loaded.row(root));
         if written.is_err() {
             loaded.software = before;
         }
         written.map_err(broken)
+    }
+
+    /// Writes about so many words that tables of networks in software still lack here; whether any may be left. What is
+    /// not written by the time a network comes is written then.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn write_deferred(&mut self, words: usize) -> Result<bool, CardError> {
+        let Some(shared) = self.shared.as_mut().filter(|shared| shared.has_deferred()) else {
+            return Ok(false);
+        };
+        let writes = shared.deferred(words);
+        write_words(self.device.get_mut(), &writes)?;
+        Ok(shared.has_deferred())
+    }
+
+    /// Whether tables of networks in software may lack words.
+    pub fn has_deferred(&self) -> bool {
+        self.shared.as_ref().is_some_and(Shared::has_deferred)
     }
 
     /// Whether software decides a network's packets; `None` when it is not loaded.

@@ -78,6 +78,11 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Whether there was no room.
+    fn is_full(&self) -> bool {
+        matches!(self, Self::Level(Dag36Error::LevelFull { .. } | Dag36Error::Full { .. }))
+    }
+
     /// As a substrate's error about a network of an image.
     pub fn of(self, name: &str, image: &str) -> SubstrateError {
         let name = name.to_owned();
@@ -302,25 +307,44 @@ impl Shared {
         }
     }
 
-    /// Changes routes of a table that is in use; what the card must write is returned, the network's row excepted.
+    /// Changes routes of a table that is in use; what the card must write is returned, the network's row excepted. Of a
+    /// network in `software` the words are deferred.
     pub fn update<R: Registers>(
         &mut self,
         table: Vid,
         changes: &[Change<u32>],
+        software: bool,
         device: &mut Device<R>,
     ) -> Result<Vec<Write>, Refusal> {
         let mut writes = Vec::new();
         self.reclaim(device)?;
-        match self.follow(table, changes, &mut writes) {
-            Err(Refusal::Level(Dag36Error::LevelFull { .. } | Dag36Error::Full { .. }))
-                if !self.waiting.is_empty() =>
-            {
-                self.reclaim_all(device)?;
-                self.follow(table, changes, &mut writes)?;
-            }
-            result => result?,
+        self.levels.defer(software);
+        let mut result = self.follow(table, changes, &mut writes);
+        if result.as_ref().is_err_and(Refusal::is_full) && !self.waiting.is_empty() {
+            result = self.reclaim_all(device).map_err(Refusal::Card);
+            result = result.and_then(|()| self.follow(table, changes, &mut writes));
         }
-        Ok(writes)
+        self.levels.defer(false);
+        result.map(|()| writes)
+    }
+
+    /// What a table still lacks on the card.
+    pub fn settle(&mut self, table: Vid) -> Vec<Write> {
+        let mut writes = Vec::new();
+        self.levels.settle(table, &mut writes);
+        writes
+    }
+
+    /// About so many words of those that were deferred.
+    pub fn deferred(&mut self, words: usize) -> Vec<Write> {
+        let mut writes = Vec::new();
+        self.levels.take_deferred(words, &mut writes);
+        writes
+    }
+
+    /// Whether words may be deferred.
+    pub fn has_deferred(&self) -> bool {
+        self.levels.has_deferred()
     }
 
     /// What a word of external memory is to hold: 0 where nothing was ever written.

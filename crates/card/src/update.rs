@@ -86,7 +86,7 @@ fn shared_routes<R: Registers>(
     let Some(table) = loaded.held.as_ref().map(|held| held.table) else { return Ok(()) };
     let before = shared.root(table);
     let writes = shared
-        .update(table, changes, device)
+        .update(table, changes, loaded.software, device)
         .map_err(|refusal| refusal.of(&loaded.program().name, &device.description().name))?;
     loaded.set_routes(changes);
     let root = shared.root(table);
@@ -95,7 +95,10 @@ fn shared_routes<R: Registers>(
     }
     let mut write = || {
         write_words(device, &writes)?;
-        device.write_row(u32::from(loaded.place.net), &loaded.row(root))?;
+        // In software nothing asks for it: it is written when the network comes.
+        if !loaded.software {
+            device.write_row(u32::from(loaded.place.net), &loaded.row(root))?;
+        }
         device.mark()
     };
     let mark = write().map_err(broken)?;

@@ -1,4 +1,4 @@
-//! Experiments on the card: a packet generator and a capture, exact to a clock cycle.
+//! Experiments on the card: a packet generator and a capture, exact to a clock cycle; and on forwarding tables ([`tables`]).
 //!
 //! Flow: [`Traffic`] → generator → [`Schedule`] → twin's ports → card → capture → [`Measured`]. Time is the card's clock,
 //! so that the same traffic gives the same result on any machine. Rates and lengths are those of the wire ([`wire_bytes`]):
@@ -13,6 +13,7 @@ mod rate;
 mod run;
 mod schedule;
 mod synthetic;
+pub mod tables;
 mod traffic;
 
 pub use capture::{Captured, Latency};

@@ -5,11 +5,15 @@
 //! [`words`](crate::dag36::words); the address in an item of level `l` names a word of the memory of level `l`. A node
 //! that the store has once may be reached at several depths: it then stands in the memory of each, or in the one.
 //!
+//! What a network needs that does not run on the card yet can be *deferred*: its nodes get their places at once, and their
+//! words are written when there is time ([`Dag36Levels::take_deferred`]), or when something that runs there names them.
+//!
 //! Invariants: a node stands in a level's memory as long as a root, or a node of the level above, names it there. Its
 //! words are written before whatever names them, and are given out again only by [`Dag36Levels::reclaim`], when every
-//! lookup that entered before has left. A change that does not fit leaves everything as it was.
+//! lookup that entered before has left. What is written names nothing that is not. A change that does not fit leaves
+//! everything as it was.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use crate::dag::Delta;
 use crate::dag36::words::{NODE_FLAG, Shape, node_item, step, words_of, write};
@@ -56,6 +60,8 @@ struct Placed {
     at: u32,
     /// How many roots, or items of the level above, name it.
     named: u32,
+    /// The card has been told its words, and those of all that it names.
+    written: bool,
 }
 
 struct Level {
@@ -74,6 +80,11 @@ pub struct Dag36Levels {
     nodes: HashMap<Ref, Box<Runs>>,
     roots: HashMap<Vid, Ref>,
     retired: Vec<(usize, u32, usize)>,
+    /// Nodes that were not written when they got their places, children first; some are by now, or are gone.
+    deferred: VecDeque<(usize, Ref)>,
+    deferring: bool,
+    /// Those of them that the change under way has had written.
+    caught_up: Vec<(usize, Ref)>,
 }
 
 impl Dag36Levels {
@@ -98,6 +109,64 @@ impl Dag36Levels {
             nodes: HashMap::new(),
             roots: HashMap::new(),
             retired: Vec::new(),
+            deferred: VecDeque::new(),
+            deferring: false,
+            caught_up: Vec::new(),
+        }
+    }
+
+    /// Whether words of changes from now on are deferred: those of networks that no lookup asks for.
+    pub fn defer(&mut self, on: bool) {
+        self.deferring = on;
+    }
+
+    /// Appends what a network's table still lacks on the card: lookups may then ask for it.
+    pub fn settle(&mut self, vid: Vid, writes: &mut Vec<Write>) {
+        if let Some(top) = self.roots.get(&vid).copied() {
+            self.catch_up(0, top, writes);
+        }
+        self.caught_up.clear();
+    }
+
+    /// Appends deferred words, node by node, until there are about `words`; whether any are left.
+    pub fn take_deferred(&mut self, words: usize, writes: &mut Vec<Write>) -> bool {
+        let end = writes.len() + words;
+        while writes.len() < end
+            && let Some((level, node)) = self.deferred.pop_front()
+        {
+            self.catch_up(level, node, writes);
+        }
+        self.caught_up.clear();
+        !self.deferred.is_empty()
+    }
+
+    /// Whether words may be deferred.
+    #[must_use]
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    /// Appends the words of a node that were not written, after those of what it names.
+    fn catch_up(&mut self, level: usize, of: Ref, writes: &mut Vec<Write>) {
+        let Some(memory) = self.memory(level).filter(|_| !of.is_leaf()) else { return };
+        let place = self.levels[memory].placed.get_mut(&of).filter(|place| !place.written);
+        let Some((place, runs)) = place.zip(self.nodes.get(&of)) else { return };
+        place.written = true;
+        let (at, runs) = (place.at, runs.clone());
+        runs.items().iter().for_each(|child| self.catch_up(level + 1, *child, writes));
+        let words = words_of(&runs, self.shape);
+        tell(memory, at, self.levels[memory].arena.block_mut(at, words), writes);
+        self.caught_up.push((level, of));
+    }
+
+    /// The change that had deferred nodes written came to nothing, and so do the writes.
+    fn fall_behind(&mut self) {
+        for (level, of) in std::mem::take(&mut self.caught_up) {
+            let Some(memory) = self.memory(level) else { continue };
+            if let Some(place) = self.levels[memory].placed.get_mut(&of) {
+                place.written = false;
+                self.deferred.push_back((level, of));
+            }
         }
     }
 
@@ -118,7 +187,13 @@ impl Dag36Levels {
             }
             Delta::Root(vid, Some(top)) => {
                 let before = writes.len();
-                let item = self.name(0, *top, writes).inspect_err(|_| writes.truncate(before))?;
+                let named = self.name(0, *top, writes);
+                if named.is_err() {
+                    writes.truncate(before);
+                    self.fall_behind();
+                }
+                self.caught_up.clear();
+                let item = named?;
                 writes.push(Write::Root { vid: *vid, item: Some(item) });
                 if let Some(old) = self.roots.insert(*vid, *top) {
                     self.unname(0, old, true);
@@ -202,6 +277,9 @@ impl Dag36Levels {
         let Some(memory) = self.memory(level) else { return Err(Dag36Error::Unknown(of)) };
         if let Some(place) = self.levels[memory].placed.get_mut(&of) {
             place.named += 1;
+            if !self.deferring {
+                self.catch_up(level, of, writes);
+            }
             return Ok(self.item(level, of));
         }
         let runs = self.nodes.get(&of).ok_or(Dag36Error::Unknown(of))?.clone();
@@ -227,12 +305,12 @@ impl Dag36Levels {
         };
         let block = arena.block_mut(at, words);
         write(&runs, self.shape, &items[..runs.items().len()], block);
-        writes.extend(block.iter().zip(at..).map(|(word, index)| Write::Word {
-            level: memory,
-            index,
-            word: *word,
-        }));
-        placed.insert(of, Placed { at, named: 1 });
+        if self.deferring {
+            self.deferred.push_back((level, of));
+        } else {
+            tell(memory, at, block, writes);
+        }
+        placed.insert(of, Placed { at, named: 1, written: !self.deferring });
         Ok(node_item(&runs, self.shape, at))
     }
 
@@ -269,6 +347,12 @@ impl Dag36Levels {
             self.unname(level + 1, *child, seen);
         }
     }
+}
+
+/// Appends the words of a block.
+fn tell(memory: usize, at: u32, block: &[u64], writes: &mut Vec<Write>) {
+    let words = block.iter().zip(at..);
+    writes.extend(words.map(|(word, index)| Write::Word { level: memory, index, word: *word }));
 }
 
 #[cfg(test)]
@@ -359,6 +443,78 @@ mod tests {
             levels.reclaim(last);
             for level in 0..4 {
                 prop_assert_eq!(levels.words_used(level), 0, "nothing is left at level {}", level);
+            }
+        }
+    }
+
+    proptest! {
+        /// Some networks run on the card, others are deferred until they come; memories are so small that changes are
+        /// refused. Whatever a lookup on the card can reach is there, word by word, at every moment.
+        #[test]
+        fn what_runs_there_finds_all_its_words(flat: bool, changes in proptest::collection::vec(
+            (1_u16..4, 0_u32..4, 0_u32..20, 0_u8..=32, proptest::option::weighted(0.8, 0_u16..40), 0_u8..10), 1..150)
+        ) {
+            let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
+            dag.record_deltas();
+            (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
+            let mut levels = if flat { Dag36Levels::flat(90, 4) } else { Dag36Levels::new(&[40, 40, 30, 30]) };
+            let mut card = Card::default();
+            let mut writes = Vec::new();
+            dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut writes).unwrap());
+            let mut oracles: HashMap<u16, Oracle<u32>> = HashMap::new();
+            let mut runs_there = [true, true, false, false];
+            let mut keys = vec![0, u32::MAX];
+            for (number, high, low, len, hop, what) in changes {
+                let addr = high << 30 | low << 15 | low << 3 | low;
+                let prefix = Prefix::containing(addr, len);
+                keys.extend([addr, prefix.last(), prefix.last().wrapping_add(1)]);
+                match what {
+                    0 => {
+                        levels.settle(vid(number), &mut writes);
+                        runs_there[usize::from(number)] = true;
+                    }
+                    1 => runs_there[usize::from(number)] = false,
+                    2 | 3 => _ = levels.take_deferred(4, &mut writes),
+                    _ => {}
+                }
+                levels.defer(!runs_there[usize::from(number)]);
+                let hop = hop.and_then(NextHop::new);
+                let done = dag.apply_if(vid(number), &[(prefix, hop)], |deltas| {
+                    deltas.iter().try_for_each(|delta| levels.apply(delta, &mut writes)).map_err(Refused::Level)
+                });
+                dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut Vec::new()).unwrap());
+                card.take(&std::mem::take(&mut writes));
+                let retired = levels.take_retired();
+                levels.reclaim(retired);
+                let oracle = oracles.entry(number).or_default();
+                match (done.is_ok(), hop) {
+                    (true, Some(hop)) => _ = oracle.insert(prefix, hop),
+                    (true, None) => _ = oracle.remove(prefix),
+                    (false, _) => {}
+                }
+                for (number, oracle) in &oracles {
+                    let memory = |level: usize| if flat { 0 } else { level };
+                    for key in &keys {
+                        let expected = NextHop::word(oracle.lookup(*key).map(|(_, hop)| hop));
+                        prop_assert_eq!(levels.lookup(vid(*number), *key), expected);
+                        if !runs_there[usize::from(*number)] {
+                            continue;
+                        }
+                        // As the card walks it, by the words that it was told.
+                        let mut item = levels.root(vid(*number)).unwrap();
+                        for level in 0..4 {
+                            if item & NODE_FLAG == 0 {
+                                break;
+                            }
+                            let told = &card.words[memory(level)];
+                            let last = told.keys().max().map_or(0, |last| *last as usize + 1);
+                            let words: Vec<u64> =
+                                (0..last).map(|index| told.get(&(index as u32)).copied().unwrap_or(1 << 36)).collect();
+                            item = step(item, key.byte_at(8 * level as u8), &words, &mut 0);
+                        }
+                        prop_assert_eq!(item as u16, expected, "network {} at {:x}", number, key);
+                    }
+                }
             }
         }
     }

@@ -45,8 +45,10 @@ const NAP_SHORT: Duration = Duration::from_micros(100);
 const IDLE_NS: u64 = 20_000;
 /// How often totals are published while there is work.
 const PUBLISH_NS: u64 = 1_000_000;
-/// How often ports are asked for their counters while there is work.
+/// How often ports are asked for their counters, and the card for damaged words, while there is work.
 const ASK_NS: u64 = 100_000_000;
+/// Words of tables of networks in software that a round writes: some 500 cycles, in which frames go on.
+const DEFERRED_WORDS: usize = 16;
 
 /// A wire of the card.
 struct Wire {
@@ -87,6 +89,7 @@ pub struct Runner {
     worked_ns: u64,
     published_ns: u64,
     asked_ns: u64,
+    repaired_ns: u64,
 }
 
 /// What a running card has inside between two rounds: what must be nothing when all is quiet.
@@ -142,6 +145,7 @@ impl Runner {
             worked_ns: 0,
             published_ns: 0,
             asked_ns: 0,
+            repaired_ns: 0,
             card,
             pool,
             peers,
@@ -278,6 +282,8 @@ impl Runner {
         self.now_ns = self.now();
         let mut worked = self.tend_transfer()?;
         worked |= self.tend_drains()?;
+        worked |= self.card.write_deferred(DEFERRED_WORDS).map_err(|error| error.to_string())?;
+        self.repair()?;
         worked |= self.receive();
         worked |= self.receive_from_workers();
         let twin = self.card.twin();
@@ -306,6 +312,29 @@ impl Runner {
             self.publish();
         }
         Ok(worked)
+    }
+
+    /// Writes what tables of networks in software lack, while frames go on: one of them is about to come.
+    ///
+    /// # Errors
+    /// How the card broke.
+    pub fn catch_up(&mut self) -> Result<(), String> {
+        while self.card.has_deferred() {
+            self.round()?;
+        }
+        Ok(())
+    }
+
+    /// Has damaged words of external memory written again.
+    fn repair(&mut self) -> Result<(), String> {
+        if self.now_ns.saturating_sub(self.repaired_ns) < ASK_NS {
+            return Ok(());
+        }
+        self.repaired_ns = self.now_ns;
+        while self.card.repair().map_err(|error| error.to_string())?.is_some() {
+            self.totals.repaired += 1;
+        }
+        Ok(())
     }
 
     /// Whether the card still does what it should.

@@ -23,6 +23,8 @@ pub struct CardTotals {
     pub crossings: BTreeMap<Vid, Crossings>,
     /// Frames on CPU queues that made no sense.
     pub nonsense: u64,
+    /// Damaged words of external memory that were written again.
+    pub repaired: u64,
 }
 
 /// What the card counted of a network.

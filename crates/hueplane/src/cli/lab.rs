@@ -1,4 +1,4 @@
-//! The commands that measure the card.
+//! The commands that measure the card, and tables.
 //!
 //! Flow: arguments → these types → `commands::lab`.
 
@@ -9,8 +9,9 @@ use clap::{Args, Subcommand};
 use hue_lab::{Rate, Traffic};
 
 use super::{Files, Output};
+use crate::named::NamedFile;
 
-/// Experiments on the simulated card
+/// Experiments on the simulated card and on tables
 #[derive(Args, Debug)]
 pub struct Lab {
     /// What to do
@@ -22,6 +23,7 @@ pub struct Lab {
 #[derive(Subcommand, Debug)]
 pub enum LabCommand {
     Run(LabRun),
+    Tables(LabTables),
 }
 
 /// Offer traffic to the card at an exact rate, and measure what it does
@@ -70,6 +72,43 @@ pub struct LabRun {
     #[arg(long, value_name = "RATE")]
     pub line: Option<Rate>,
     /// Directory for what left, DIR/PORT.pcap and DIR/punt.pcap, with times of the card; made when absent
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What real tables need in the papers' two banks and in ours
+///
+/// How many prefixes tables have in common, and how many of them conflict in the papers' layout; one table dealt to several
+/// networks, as the papers have it; rows of the Conflict CAM as networks are added; how many sets tables need, and where the
+/// papers' banks overflow; bytes a route of every layout. IPv4 only. Nothing is timed.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane lab tables --set labs=labs/tables/red.txt --set labs=labs/tables/green.txt --sample 400
+  hueplane lab tables --set views=2010/ --set full=rib.mrt.gz --seed 7 --out results")]
+pub struct LabTables {
+    /// Tables that one node would hold together (repeatable, equal names make one set): a route file as `table --routes` takes
+    /// it, or a folder with one for each network
+    #[arg(long = "set", value_name = "NAME=PATH", required = true)]
+    pub sets: Vec<NamedFile>,
+    /// Go on after bad lines and count them
+    #[arg(long)]
+    pub skip_bad: bool,
+    /// Give routes without a next hop one of N derived from their first 20 bits (FNV-1a modulo N)
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
+    pub derive_hops: u16,
+    /// Prefixes of a table that are dealt to networks; the same again for each of them, when the table has as many
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub sample: usize,
+    /// Networks that a table is dealt to
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=4095))]
+    pub parts: u16,
+    /// The same seed deals the same prefixes
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+    /// Directory for the result as lab-tables.json and lab-tables.md; made when absent
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

@@ -1,7 +1,10 @@
-//! `hueplane lab`: traffic through the simulated card, and what it did with it.
+//! `hueplane lab`: traffic through the simulated card, and what it did with it; experiments on tables are in [`tables`].
 //!
 //! Flow: documents → networks on the twin; traffic → `hue_lab` → what was measured → a report. Output files get their names
 //! after the last frame.
+
+mod sections;
+mod tables;
 
 use hue_card::{Card, Way};
 use hue_lab::{Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream};
@@ -89,7 +92,13 @@ struct Quantiles<T> {
 
 /// Runs the command.
 pub fn run(command: &LabCommand) -> Result<(), Failure> {
-    let LabCommand::Run(args) = command;
+    match command {
+        LabCommand::Run(args) => run_card(args),
+        LabCommand::Tables(args) => tables::run(args),
+    }
+}
+
+fn run_card(args: &LabRun) -> Result<(), Failure> {
     let networks = Networks::compile(&args.files.files)?;
     let mut streams = Vec::with_capacity(args.traffic.len());
     for one in &args.traffic {

@@ -7,6 +7,7 @@ mod card;
 mod demo;
 mod documents;
 mod lab;
+mod lab_tables;
 mod live;
 mod manual;
 mod model;

@@ -38,7 +38,7 @@ pub struct CardInfo {
     pub bus_bits: u32,
     /// Clock of its data path, kHz.
     pub clock_khz: u32,
-    /// How it keeps routes: `tcam` or `dag36`.
+    /// How it keeps routes: `tcam`, `dag36` or `sram`.
     pub layout: String,
     /// Networks it can know.
     pub networks_max: u32,
@@ -52,6 +52,9 @@ pub struct CardInfo {
     pub clocking_seconds: f64,
     /// Seconds since it started.
     pub wall_seconds: f64,
+    /// Words of external memory that were damaged, and written again from the driver's copy.
+    #[serde(default)]
+    pub repaired_words: u64,
 }
 
 /// What a substrate holds and could hold.

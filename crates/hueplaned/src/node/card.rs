@@ -64,6 +64,8 @@ pub struct Seat {
     pub(super) stage: Stage,
     /// The card had no room for it, and may have some now.
     pub(super) again: bool,
+    /// Its table stands on the card while it runs in software, and follows: it need not be written when the network comes.
+    pub(super) kept: bool,
     /// Why its table on the card is not right; set by the card's thread, which then does no more of what was told it.
     pub(super) broken: Arc<OnceLock<String>>,
 }
@@ -99,6 +101,8 @@ pub enum CardNews {
     Drained(Vid, Arc<OnceLock<String>>, Option<u64>, Option<u64>),
     /// A network's table could not follow: it runs in software.
     Fell(Vid, Arc<OnceLock<String>>),
+    /// The table of a network in software has no room on the card.
+    NotKept(Vid, Arc<OnceLock<String>>),
 }
 
 impl Node {
@@ -292,7 +296,8 @@ impl Node {
             }
             (entry.on_card, entry.why_soft) = (false, None);
             let program = have.program.clone();
-            let seat = Seat { program, stage: Stage::Software, again: false, broken: Arc::default() };
+            let seat =
+                Seat { program, stage: Stage::Software, again: false, kept: false, broken: Arc::default() };
             // What is under way for the seat before it comes to nothing.
             if let Some(before) = card.seats.insert(vid, seat) {
                 (known, room) = (true, room || before.stage != Stage::Software);
@@ -316,7 +321,49 @@ impl Node {
                 let _ = sender.send(Message::Card(CardNews::Refused(vids, error.to_string())));
             }
         });
+        self.keep(names);
         self.police_card();
+    }
+
+    /// Has the card keep tables of networks in software, where there is memory for many: in the background, so that one
+    /// that comes finds its table there.
+    pub(super) fn keep<T: AsRef<str>>(&mut self, names: &[T]) {
+        let Some(card) = self.card.as_mut().filter(|card| card.keeps()) else { return };
+        for name in names {
+            let Some(entry) = self.networks.get(name.as_ref()) else { continue };
+            let Some(vid) = entry.have.as_ref().map(|have| have.program.vid) else { continue };
+            let seat = card.seats.get_mut(&vid);
+            let Some(seat) = seat.filter(|seat| seat.stage == Stage::Software && !seat.kept) else {
+                continue;
+            };
+            seat.kept = true;
+            let broken = Arc::clone(&seat.broken);
+            let (hops, routes) = entry.handed_out();
+            let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
+            let routes: Vec<Change<u32>> =
+                routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
+            let failed = not_kept(self.sender.clone(), vid, &broken);
+            card.write(vid, &broken, &hops, &routes, failed);
+        }
+    }
+
+    /// Takes the table of a network in software from the card.
+    pub(super) fn let_go(&mut self, vid: Vid) {
+        let Some(seat) = self.card.as_mut().and_then(|card| card.seats.get_mut(&vid)) else { return };
+        seat.kept = false;
+        // Nothing that was told the card's thread of its table counts any more.
+        let _ = seat.broken.set("the network is in software".to_owned());
+        seat.broken = Arc::default();
+        self.strip(vid);
+    }
+
+    /// The same for all networks in software; whether there were any.
+    pub(super) fn let_all_go(&mut self) -> bool {
+        let Some(card) = &self.card else { return false };
+        let kept = |(vid, seat): (&Vid, &Seat)| (seat.kept && seat.stage == Stage::Software).then_some(*vid);
+        let kept: Vec<Vid> = card.seats.iter().filter_map(kept).collect();
+        kept.iter().for_each(|vid| self.let_go(*vid));
+        !kept.is_empty()
     }
 
     /// Takes a network from the card.
@@ -341,11 +388,12 @@ impl Node {
             // Where it is, or where it is to go, there may be room now.
             card.retry = Some(Instant::now() + card.pause);
         }
-        if seat.stage == Stage::Software {
+        if (seat.stage == Stage::Software && !seat.kept) || planted(Bug::NoMirror) {
             return;
         }
-        if planted(Bug::NoMirror) {
-            return;
+        if seat.stage == Stage::Software {
+            let failed = not_kept(self.sender.clone(), vid, &seat.broken);
+            return card.write(vid, &seat.broken, hops, routes, failed);
         }
         let (sender, broken) = (self.sender.clone(), Arc::clone(&seat.broken));
         card.write(vid, &seat.broken, hops, routes, move |runner, _| {
@@ -401,6 +449,11 @@ impl Node {
             CardNews::Image(result) => self.image_made(result),
             CardNews::Drained(vid, broken, ns, received) => self.drained(vid, &broken, ns, received),
             CardNews::Fell(vid, broken) => self.fell(vid, &broken),
+            CardNews::NotKept(vid, broken) => {
+                if self.seat_of(vid, &broken).is_some_and(|seat| seat.stage == Stage::Software) {
+                    self.let_go(vid);
+                }
+            }
         }
     }
 
@@ -447,7 +500,24 @@ impl Node {
     }
 }
 
+/// What the card's thread does when the table of a network in software has no room.
+fn not_kept(
+    sender: mpsc::Sender<Message>,
+    vid: Vid,
+    broken: &Arc<OnceLock<String>>,
+) -> impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static {
+    let broken = Arc::clone(broken);
+    move |_, _| {
+        let _ = sender.send(Message::Card(CardNews::NotKept(vid, Arc::clone(&broken))));
+    }
+}
+
 impl CardSide {
+    /// Whether tables of networks in software stay on the card: external memory has room for many.
+    pub(super) fn keeps(&self) -> bool {
+        self.live.description().layout == hue_card::Layout::Sram
+    }
+
     /// What everybody may see of it.
     pub(super) fn view(&self) -> CardView {
         let description = self.live.description();
@@ -462,6 +532,7 @@ impl CardSide {
             simulated_seconds: 0.0,
             clocking_seconds: 0.0,
             wall_seconds: 0.0,
+            repaired_words: 0,
         };
         CardView { api, started: self.started, totals: self.live.totals_reader() }
     }

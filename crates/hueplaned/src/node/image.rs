@@ -281,6 +281,10 @@ impl Node {
             Some(why) => self.turn_back(why),
             None => {
                 loading.next(Step::Return);
+                // It is another card: nothing of networks is there yet.
+                card.seats.values_mut().for_each(|seat| seat.kept = false);
+                let names: Vec<String> = self.networks.keys().cloned().collect();
+                self.keep(&names);
                 self.go_back();
             }
         }

@@ -21,7 +21,7 @@ use hue_tables::{Change, Vid};
 use tokio::sync::oneshot;
 
 use super::About;
-use super::card::{CardNews, RETRY_MIN, Seat, Stage};
+use super::card::{CardNews, CardSide, RETRY_MIN, Seat, Stage};
 use super::core::{Message, Node};
 use super::wires::Then;
 use crate::api::{
@@ -219,7 +219,8 @@ impl Node {
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         seat.stage = Stage::Coming;
         let broken = Arc::clone(&seat.broken);
-        let (hops, routes) = entry.handed_out();
+        // A table that is kept has all that follows here, or is being told it.
+        let (hops, routes) = if seat.kept { Default::default() } else { entry.handed_out() };
         let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
         let routes: Vec<Change<u32>> = routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
         let began = std::time::Instant::now();
@@ -230,7 +231,8 @@ impl Node {
         card.write(vid, &broken, &hops, &routes, |_, _| {});
         let bare = card.on_card(&have.program);
         self.order(vid, broken, Side::Card, asked, move |runner, broken| {
-            let fails = broken.get().cloned();
+            // A card that broke says so at its next round.
+            let fails = broken.get().cloned().or_else(|| runner.catch_up().err());
             let prepare_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
             match fails {
                 None => Ok(prepare_ns),
@@ -369,12 +371,18 @@ impl Node {
         seat.stage = if at == Side::Card { Stage::Card } else { Stage::Software };
         // Others on their way may have had the room that it lacked.
         seat.again = at == Side::Software && failed.is_some();
-        if at == Side::Software {
+        let keeps = self.card.as_ref().is_some_and(CardSide::keeps);
+        let Some(seat) = self.seat_of(vid, &broken) else { return };
+        seat.kept = keeps && outcome.is_ok();
+        if at == Side::Software && !seat.kept {
             // Nothing that was told the card's thread of its table counts any more; it goes from the card.
             let _ = seat.broken.set("the network is in software".to_owned());
             seat.broken = Arc::default();
             if outcome.is_ok() {
                 self.strip(vid);
+            } else if keeps && self.let_all_go() {
+                // What was kept for others in software may be what it lacked.
+                self.make_room();
             }
         }
         if let Some(card) = self.card.as_mut().filter(|_| at == Side::Card) {
@@ -481,7 +489,7 @@ impl Node {
     }
 
     /// Takes a network's table from the card; software decides its packets.
-    fn strip(&mut self, vid: Vid) {
+    pub(super) fn strip(&mut self, vid: Vid) {
         let Some(card) = &self.card else { return };
         let name = self.vids.get(&vid);
         let Some(have) = name.and_then(|name| self.networks.get(name)).and_then(|entry| entry.have.as_ref())

@@ -60,6 +60,7 @@ impl CardView {
             simulated_seconds: totals.cycles as f64 / (f64::from(self.api.clock_khz) * 1e3),
             clocking_seconds: totals.clocking_ns as f64 / 1e9,
             wall_seconds: self.started.elapsed().as_secs_f64(),
+            repaired_words: totals.repaired,
             ..self.api.clone()
         }
     }

@@ -194,3 +194,75 @@ fn a_network_that_outgrows_the_card_comes_back_when_it_fits() {
     assert!(report.sent > 0 && report.lost() == 0, "{report}");
     assert_eq!(red.left.ping(red.right.address, 5), 5);
 }
+
+/// Where the card has memory for many tables, that of a network in software stays there and follows: a move copies none.
+#[test]
+fn a_table_in_external_memory_stays_there_and_follows() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
+    let documents = [node(&lab, "sram"), red.document.yaml(), blue.document.yaml()];
+    let daemon = start(&lab, &["sram", "default"], &documents);
+    for pair in [&red, &blue] {
+        runs_on(&daemon, pair.name(), "card");
+        pair.warm_up();
+    }
+    let to = destinations(2_000);
+    routes(&daemon, &red, "add", &to);
+    let on_card = |routes: u64| {
+        until(&format!("the card has {routes} routes of red"), 60, || {
+            let tables = daemon.cli.json(&["get", "tables"]);
+            let shares = tables["card"]["networks"].as_array().cloned().unwrap_or_default();
+            let red = shares.iter().find(|share| share["network"] == red.name());
+            red.is_some_and(|share| number(share, "routes") == routes && number(share, "own") > 0)
+        });
+    };
+    let all = number(&share(&daemon, &red), "routes").max(2_000);
+    until("software has them", 30, || number(&share(&daemon, &red), "routes") >= 2_000);
+    let count = number(&share(&daemon, &red), "routes").max(all);
+    on_card(count);
+    let beside = Flow::start(&blue.left, &blue.right, 500, 200);
+    let through = Flow::start(&red.left, &red.right, 500, 200);
+    for round in 0..4 {
+        let proof = daemon.cli.json(&["migrate", red.name(), "--to", "soft"]);
+        assert!(proof["lost"] == 0 && proof["doubled"] == 0 && proof["reordered"] == 0, "{proof}");
+        // In software it goes on to change, and the card's copy with it.
+        let some = &to[round * 100..round * 100 + 100];
+        routes(&daemon, &red, "del", some);
+        on_card(count - 100);
+        let proof = daemon.cli.json(&["migrate", red.name(), "--to", "card"]);
+        assert!(proof["lost"] == 0 && proof["doubled"] == 0 && proof["reordered"] == 0, "{proof}");
+        eprintln!("{proof}");
+        // What is gone is gone on the card too, and what stayed is there.
+        let no_route = || number(&daemon.cli.stats(red.name())["drops"], "no_route");
+        let before = no_route();
+        red.left.ping(some[7], 2);
+        assert_eq!(no_route(), before + 2, "{}", some[7]);
+        red.left.ping(to[1_000 + round], 2);
+        assert_eq!(no_route(), before + 2, "{}", to[1_000 + round]);
+        routes(&daemon, &red, "add", some);
+        on_card(count);
+    }
+    for flow in [beside, through] {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+    }
+    // Another image has room for what runs on it alone, and back again.
+    for (image, kept) in [("default", false), ("sram", true)] {
+        let _ = daemon.cli.json(&["migrate", red.name(), "--to", "soft"]);
+        let _ = daemon.cli.json(&["image", "load", image]);
+        runs_on(&daemon, blue.name(), "card");
+        let there = || {
+            let tables = daemon.cli.json(&["get", "tables"]);
+            let shares = tables["card"]["networks"].as_array().cloned().unwrap_or_default();
+            shares.iter().any(|share| share["network"] == red.name() && number(share, "routes") == count)
+        };
+        if kept {
+            until("the card keeps red's table", 60, there);
+        } else {
+            assert!(!there());
+        }
+    }
+}
