@@ -63,7 +63,9 @@ module hue_dag36_level
   logic [AddrBits-1:0] header_addr_d;
   assign header_addr_d = AddrBits'(item_q.addr + 20'(offset_q));
 
-  lookup_t s0_q, s1_q, s2_q, s3_q;
+  lookup_t s0_q, s1_q, s2_q;
+  item_t s3_item_q;
+  logic [7:0] s3_slot_q;
   logic [BankBits-1:0] even_addr_q, odd_addr_q;
   always_ff @(posedge clk_i) begin
     if (en_i) begin
@@ -77,7 +79,8 @@ module hue_dag36_level
       odd_addr_q  <= header_addr_d[AddrBits-1:1];
       s1_q        <= s0_q;
       s2_q        <= s1_q;
-      s3_q        <= s2_q;
+      s3_item_q   <= s2_q.item;
+      s3_slot_q   <= s2_q.slot;
       s1_up_to_q  <= map_up_to(s0_place_q);
       s2_up_to_q  <= s1_up_to_q;
       s3_up_to_q  <= s2_up_to_q;
@@ -121,13 +124,13 @@ module hue_dag36_level
       first_q  <= s2_q.odd ? odd_header_q : even_header_q;
       second_q <= s2_q.odd ? even_header_q : odd_header_q;
 
-      s4_item_q     <= s3_q.item;
+      s4_item_q     <= s3_item_q;
       s4_first_q    <= first_q;
-      s4_bad_q      <= s3_q.item.node && (^first_q || (s3_q.item.header == HeaderList2 && ^second_q));
+      s4_bad_q      <= s3_item_q.node && (^first_q || (s3_item_q.header == HeaderList2 && ^second_q));
       map_ones_q    <= map_ones(first_q, s3_up_to_q);
       map_before_q  <= map_before(first_q);
-      starts_q      <= starts_up_to(first_q, s3_q.slot);
-      more_starts_q <= s3_q.item.header == HeaderList2 ? starts_up_to(second_q, s3_q.slot) : '0;
+      starts_q      <= starts_up_to(first_q, s3_slot_q);
+      more_starts_q <= s3_item_q.header == HeaderList2 ? starts_up_to(second_q, s3_slot_q) : '0;
     end
   end
 

@@ -143,7 +143,7 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
         ("get ports", ["afxdp", "777,001"]),
         ("get routes -n red", ["02:00:00:00:0a:09", "static"]),
         ("get neighbours", ["10.1.0.9", "reachable"]),
-        ("get tables", ["BYTES ADDED", "layout dag, 777,001 bytes of 777,001"]),
+        ("get tables", ["OWN BYTES", "layout dag: 777,001 of 777,001 bytes"]),
         (
             "get placements",
             ["2026-01-01T00:00:00.000000Z", "the card's places for networks are all taken (777001)"],
