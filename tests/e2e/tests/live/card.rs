@@ -93,6 +93,18 @@ fn hosts_reach_each_other_through_the_card() {
     let card = &daemon.cli.json(&["get", "nodes"])[0]["card"];
     assert_eq!((&card["image"], &card["bus_bits"]), (&"default".into(), &256.into()), "{card}");
 
+    let tables = daemon.cli.json(&["get", "tables"]);
+    let (levels, shares) = (&tables["card"]["memories"], &tables["card"]["networks"]);
+    assert_eq!((&tables["card"]["layout"], &tables["card"]["unit"]), (&"dag36".into(), &"words".into()));
+    let count = |one: &Value, field: &str| one[field].as_u64().unwrap_or_default();
+    for level in levels.as_array().unwrap() {
+        assert_eq!(count(level, "used") + count(level, "free"), count(level, "max"), "{tables}");
+    }
+    let shares = shares.as_array().unwrap();
+    assert!(shares.len() == 2 && shares.iter().all(|one| count(one, "own") > 0), "{tables}");
+    let text = daemon.cli.run(&["get", "tables"]).expect_ok().stdout;
+    assert!(text.contains("OWN WORDS") && text.contains("level0: "), "{text}");
+
     for pair in [&red, &blue, &soft] {
         pair.warm_up();
         assert_eq!(pair.left.ping(pair.right.address, 20), 20, "{}", pair.name());
