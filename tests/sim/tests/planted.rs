@@ -6,7 +6,7 @@ use hue_sim::{IMAGES, play};
 use hue_substrate::planted::{Bug, plant};
 
 /// Histories within which each bug must show.
-const SEEDS_MAX: u64 = 40;
+const SEEDS_MAX: u64 = 150;
 
 #[test]
 fn a_planted_bug_is_found() {
