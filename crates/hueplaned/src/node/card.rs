@@ -118,8 +118,6 @@ impl Node {
             (None, None) => return,
             (Some(card), Some(want)) if same(&card.want, want) => {
                 card.want.nics.clone_from(&want.nics);
-                // Neighbours are told.
-                self.changed = true;
                 return;
             }
             _ => {}
