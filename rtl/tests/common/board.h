@@ -163,16 +163,16 @@ class Bench {
 
   void load(const Tables& tables) {
     for (unsigned n = 0; n <= Metered; ++n) {
-      // A list of three runs: its header, then half items (crates/tables/src/dag36.rs).
-      row(Level0, 4 * n, Row().put(8, 128).put(8, 192));
-      row(Level0, 4 * n + 1, Row().put(18, 0).put(18, 1));
-      row(Level0, 4 * n + 2, Row().put(18, 2));
+      // A list of three runs: its header, then half items, each word with its parity (crates/tables/src/dag36/words.rs).
+      row(Level0, 4 * n, Row().put(8, 128).put(8, 192).put(19, 0).put(1, 1));
+      row(Level0, 4 * n + 1, Row().put(16, 0).put(16, 1).put(3, 0).put(1, 1));
+      row(Level0, 4 * n + 2, Row().put(16, 2).put(19, 0).put(1, 1));
       for (unsigned hop = 0; hop < 2; ++hop) {
         row(Hop, 4 * n + hop, Row().put(2, 3).put(3, tables.port_of(n, hop)).put(16, 9000)
                                    .put(48, mac_of(n, 0x80 + hop)).put(48, mac_of(n, 0x40 + hop)));
       }
       row(Hop, 4 * n + 2, Row().put(2, 1));
-      const uint64_t root = uint64_t{1} << 35 | uint64_t{1} << 32 | 4 * n;
+      const uint64_t root = uint64_t{1} << 34 | uint64_t{1} << 30 | 4 * n;
       row(Network, n, Row().put(1, 1).put(12, 0x100 + n).put(4, n % 4).put(36, root).put(16, 4 * n).put(16, 3));
       row(Select, n, Row().put(1, 1).put(4, 0).put(1, 1).put(48, mac_of(n, 0)).put(32, 0).put(32, 0).put(1, 0).put(1, 0).put(6, n)
                               .put(8, 0x20 + n));
