@@ -157,7 +157,6 @@ impl Node {
             more = self.routing(inbox);
             self.tend(Instant::now());
             if self.changed {
-                self.rewire_all();
                 self.publish();
             }
         }
@@ -216,8 +215,9 @@ impl Node {
         self.tend_turns(now);
     }
 
-    /// Tells everybody how it is.
+    /// Tells everybody how it is; neighbours first, whose networks may be elsewhere now.
     pub(super) fn publish(&mut self) {
+        self.rewire_all();
         self.changed = false;
         let mut problems = self.troubles.clone();
         problems.extend(self.card_problem.clone());

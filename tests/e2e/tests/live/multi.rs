@@ -40,8 +40,7 @@ fn macs(pair: &Pair, side: usize) -> [String; 2] {
 fn neighbours_send_to(pair: &Pair, nic: bool) {
     for (side, host) in [&pair.left, &pair.right].into_iter().enumerate() {
         let expected = &macs(pair, side)[usize::from(nic)];
-        // Where the announcement did not come, entries age first: some ten seconds.
-        until(&format!("{} sends to {expected}", host.space.name()), 30, || router_mac(host) == *expected);
+        until(&format!("{} sends to {expected}", host.space.name()), 10, || router_mac(host) == *expected);
     }
 }
 
