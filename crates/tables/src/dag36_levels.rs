@@ -80,7 +80,8 @@ pub struct Dag36Levels {
     nodes: HashMap<Ref, Box<Runs>>,
     roots: HashMap<Vid, Ref>,
     retired: Vec<(usize, u32, usize)>,
-    /// Nodes that were not written when they got their places, children first; some are by now, or are gone.
+    /// Nodes that were not written when they got their places, children first, by memory; some are by now, or are gone,
+    /// and the store may have given their names to others, at another depth.
     deferred: VecDeque<(usize, Ref)>,
     deferring: bool,
     /// Those of them that the change under way has had written.
@@ -132,9 +133,9 @@ impl Dag36Levels {
     pub fn take_deferred(&mut self, words: usize, writes: &mut Vec<Write>) -> bool {
         let end = writes.len() + words;
         while writes.len() < end
-            && let Some((level, node)) = self.deferred.pop_front()
+            && let Some((memory, node)) = self.deferred.pop_front()
         {
-            self.catch_up(level, node, writes);
+            self.catch_up(memory, node, writes);
         }
         self.caught_up.clear();
         !self.deferred.is_empty()
@@ -147,25 +148,24 @@ impl Dag36Levels {
     }
 
     /// Appends the words of a node that were not written, after those of what it names.
-    fn catch_up(&mut self, level: usize, of: Ref, writes: &mut Vec<Write>) {
-        let Some(memory) = self.memory(level).filter(|_| !of.is_leaf()) else { return };
+    fn catch_up(&mut self, memory: usize, of: Ref, writes: &mut Vec<Write>) {
         let place = self.levels[memory].placed.get_mut(&of).filter(|place| !place.written);
         let Some((place, runs)) = place.zip(self.nodes.get(&of)) else { return };
         place.written = true;
         let (at, runs) = (place.at, runs.clone());
-        runs.items().iter().for_each(|child| self.catch_up(level + 1, *child, writes));
+        let below = (memory + 1).min(self.levels.len() - 1);
+        runs.items().iter().for_each(|child| self.catch_up(below, *child, writes));
         let words = words_of(&runs, self.shape);
         tell(memory, at, self.levels[memory].arena.block_mut(at, words), writes);
-        self.caught_up.push((level, of));
+        self.caught_up.push((memory, of));
     }
 
     /// The change that had deferred nodes written came to nothing, and so do the writes.
     fn fall_behind(&mut self) {
-        for (level, of) in std::mem::take(&mut self.caught_up) {
-            let Some(memory) = self.memory(level) else { continue };
+        for (memory, of) in std::mem::take(&mut self.caught_up) {
             if let Some(place) = self.levels[memory].placed.get_mut(&of) {
                 place.written = false;
-                self.deferred.push_back((level, of));
+                self.deferred.push_back((memory, of));
             }
         }
     }
@@ -278,7 +278,7 @@ impl Dag36Levels {
         if let Some(place) = self.levels[memory].placed.get_mut(&of) {
             place.named += 1;
             if !self.deferring {
-                self.catch_up(level, of, writes);
+                self.catch_up(memory, of, writes);
             }
             return Ok(self.item(level, of));
         }
@@ -306,7 +306,7 @@ impl Dag36Levels {
         let block = arena.block_mut(at, words);
         write(&runs, self.shape, &items[..runs.items().len()], block);
         if self.deferring {
-            self.deferred.push_back((level, of));
+            self.deferred.push_back((memory, of));
         } else {
             tell(memory, at, block, writes);
         }
@@ -358,6 +358,7 @@ fn tell(memory: usize, at: u32, block: &[u64], writes: &mut Vec<Write>) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::test_runner::TestCaseError;
 
     use super::*;
     use crate::dag::Dag;
@@ -454,69 +455,92 @@ mod tests {
         fn what_runs_there_finds_all_its_words(flat: bool, changes in proptest::collection::vec(
             (1_u16..4, 0_u32..4, 0_u32..20, 0_u8..=32, proptest::option::weighted(0.8, 0_u16..40), 0_u8..10), 1..150)
         ) {
-            let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
-            dag.record_deltas();
-            (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
-            let mut levels = if flat { Dag36Levels::flat(90, 4) } else { Dag36Levels::new(&[40, 40, 30, 30]) };
-            let mut card = Card::default();
-            let mut writes = Vec::new();
-            dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut writes).unwrap());
-            let mut oracles: HashMap<u16, Oracle<u32>> = HashMap::new();
-            let mut runs_there = [true, true, false, false];
-            let mut keys = vec![0, u32::MAX];
-            for (number, high, low, len, hop, what) in changes {
-                let addr = high << 30 | low << 15 | low << 3 | low;
-                let prefix = Prefix::containing(addr, len);
-                keys.extend([addr, prefix.last(), prefix.last().wrapping_add(1)]);
-                match what {
-                    0 => {
-                        levels.settle(vid(number), &mut writes);
-                        runs_there[usize::from(number)] = true;
-                    }
-                    1 => runs_there[usize::from(number)] = false,
-                    2 | 3 => _ = levels.take_deferred(4, &mut writes),
-                    _ => {}
+            what_runs_there_is_told(flat, &changes)?;
+        }
+    }
+
+    /// The store named a node as one that it had freed, which was still to be written, at a lesser depth.
+    #[test]
+    fn a_name_used_again_is_written_at_its_own_depth() {
+        let changes = [
+            (3, 1, 0, 25, Some(0), 1),
+            (3, 1, 2, 17, Some(0), 4),
+            (3, 1, 0, 0, Some(0), 4),
+            (3, 0, 0, 25, Some(1), 4),
+            (1, 0, 0, 0, None, 2),
+            (3, 0, 2, 16, None, 0),
+        ];
+        what_runs_there_is_told(true, &changes).unwrap();
+    }
+
+    /// A network, the parts of a prefix, its next hop or none, and what else happens.
+    type Change = (u16, u32, u32, u8, Option<u16>, u8);
+
+    fn what_runs_there_is_told(flat: bool, changes: &[Change]) -> Result<(), TestCaseError> {
+        let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
+        dag.record_deltas();
+        (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
+        let mut levels = if flat { Dag36Levels::flat(90, 4) } else { Dag36Levels::new(&[40, 40, 30, 30]) };
+        let mut card = Card::default();
+        let mut writes = Vec::new();
+        dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut writes).unwrap());
+        let mut oracles: HashMap<u16, Oracle<u32>> = HashMap::new();
+        let mut runs_there = [true, true, false, false];
+        let mut keys = vec![0, u32::MAX];
+        for (number, high, low, len, hop, what) in changes.iter().copied() {
+            let addr = high << 30 | low << 15 | low << 3 | low;
+            let prefix = Prefix::containing(addr, len);
+            keys.extend([addr, prefix.last(), prefix.last().wrapping_add(1)]);
+            match what {
+                0 => {
+                    levels.settle(vid(number), &mut writes);
+                    runs_there[usize::from(number)] = true;
                 }
-                levels.defer(!runs_there[usize::from(number)]);
-                let hop = hop.and_then(NextHop::new);
-                let done = dag.apply_if(vid(number), &[(prefix, hop)], |deltas| {
-                    deltas.iter().try_for_each(|delta| levels.apply(delta, &mut writes)).map_err(Refused::Level)
-                });
-                dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut Vec::new()).unwrap());
-                card.take(&std::mem::take(&mut writes));
-                let retired = levels.take_retired();
-                levels.reclaim(retired);
-                let oracle = oracles.entry(number).or_default();
-                match (done.is_ok(), hop) {
-                    (true, Some(hop)) => _ = oracle.insert(prefix, hop),
-                    (true, None) => _ = oracle.remove(prefix),
-                    (false, _) => {}
-                }
-                for (number, oracle) in &oracles {
-                    let memory = |level: usize| if flat { 0 } else { level };
-                    for key in &keys {
-                        let expected = NextHop::word(oracle.lookup(*key).map(|(_, hop)| hop));
-                        prop_assert_eq!(levels.lookup(vid(*number), *key), expected);
-                        if !runs_there[usize::from(*number)] {
-                            continue;
-                        }
-                        // As the card walks it, by the words that it was told.
-                        let mut item = levels.root(vid(*number)).unwrap();
-                        for level in 0..4 {
-                            if item & NODE_FLAG == 0 {
-                                break;
-                            }
-                            let told = &card.words[memory(level)];
-                            let last = told.keys().max().map_or(0, |last| *last as usize + 1);
-                            let words: Vec<u64> =
-                                (0..last).map(|index| told.get(&(index as u32)).copied().unwrap_or(1 << 36)).collect();
-                            item = step(item, key.byte_at(8 * level as u8), &words, &mut 0);
-                        }
-                        prop_assert_eq!(item as u16, expected, "network {} at {:x}", number, key);
+                1 => runs_there[usize::from(number)] = false,
+                2 | 3 => _ = levels.take_deferred(4, &mut writes),
+                _ => {}
+            }
+            levels.defer(!runs_there[usize::from(number)]);
+            let hop = hop.and_then(NextHop::new);
+            let done = dag.apply_if(vid(number), &[(prefix, hop)], |deltas| {
+                deltas.iter().try_for_each(|delta| levels.apply(delta, &mut writes)).map_err(Refused::Level)
+            });
+            dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut Vec::new()).unwrap());
+            card.take(&std::mem::take(&mut writes));
+            let retired = levels.take_retired();
+            levels.reclaim(retired);
+            let oracle = oracles.entry(number).or_default();
+            match (done.is_ok(), hop) {
+                (true, Some(hop)) => _ = oracle.insert(prefix, hop),
+                (true, None) => _ = oracle.remove(prefix),
+                (false, _) => {}
+            }
+            for (number, oracle) in &oracles {
+                let memory = |level: usize| if flat { 0 } else { level };
+                for key in &keys {
+                    let expected = NextHop::word(oracle.lookup(*key).map(|(_, hop)| hop));
+                    prop_assert_eq!(levels.lookup(vid(*number), *key), expected);
+                    if !runs_there[usize::from(*number)] {
+                        continue;
                     }
+                    // As the card walks it, by the words that it was told.
+                    let mut item = levels.root(vid(*number)).unwrap();
+                    for level in 0..4 {
+                        if item & NODE_FLAG == 0 {
+                            break;
+                        }
+                        let told = &card.words[memory(level)];
+                        let last = told.keys().max().map_or(0, |last| *last as usize + 1);
+                        let words: Vec<u64> = (0..last)
+                            .map(|index| told.get(&(index as u32)).copied().unwrap_or(1 << 36))
+                            .collect();
+                        item = step(item, key.byte_at(8 * level as u8), &words, &mut 0);
+                    }
+                    prop_assert_eq!(item as u16, expected, "network {} at {:x}", number, key);
                 }
             }
         }
+        Ok(())
     }
 
     /// Errors of a store and of its follower.
