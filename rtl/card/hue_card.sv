@@ -98,8 +98,8 @@ module hue_card
   // Registers
   tbl_req_t    tbl_req;
   tbl_rsp_t    tbl_rsp, stages_rsp, counters_rsp;
-  logic [5:0]  out_hold_net;
-  logic [63:0] out_waits;
+  logic [7:0]  out_hold_net;
+  logic [NetsMax-1:0] out_waits;
   logic        offline, pause, gated_to_cpu, hold, out_hold, accepted, retired, memory_error, queue_drop;
   logic [31:0] gates;
   sram_req_t   sram_req;
@@ -301,7 +301,7 @@ module hue_card
     always_comb for (int unsigned b = 0; b < BusBytes; b++) m_tkeep_o[p][b] = ByteBits'(b) < m_bytes[p];
   end
 
-  hue_port_counters u_counters (
+  hue_port_counters #(.Nets(Nets)) u_counters (
     .clk_i, .rst_ni, .ready_o(counters_ready),
     .rx_valid_i(rx_valid), .rx_bytes_i(rx_bytes), .rx_dropped_i(rx_dropped),
     .tx_valid_i(tx_valid), .tx_bytes_i(tx_bytes),

@@ -51,12 +51,12 @@ module hue_cpu_strip
     m_arrival_o.tag = inside_q ? tag_q : s_tag_i;
     if (!short_frame) begin
       m_arrival_o.from_cpu = (header.flags & CpuFlagFromPlane) != '0;
-      m_arrival_o.cpu_net = header.net[5:0];
+      m_arrival_o.cpu_net = header.net;
       m_arrival_o.cpu_out = header.port_out[2:0];
     end
   end
   logic unused;
-  assign unused = ^{header.vid, header.net[7:6], header.vport, header.outcome, header.port_in, header.port_out[7:3],
+  assign unused = ^{header.vid, header.vport, header.outcome, header.port_in, header.port_out[7:3],
                     header.len, header.reserved};
 
   always_ff @(posedge clk_i) begin

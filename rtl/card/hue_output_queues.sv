@@ -32,8 +32,8 @@ module hue_output_queues
   input  logic                  rst_ni,
   input  logic                  offline_i,
   input  logic                  hold_i,          // no frame of this network is begun at a MAC port
-  input  logic [5:0]            hold_net_i,
-  output logic [63:0]           waits_o,         // by network: it has frames in a queue of a MAC port
+  input  logic [7:0]            hold_net_i,
+  output logic [NetsMax-1:0]    waits_o,         // by network: it has frames in a queue of a MAC port
 
   input  logic                  s_valid_i,
   output logic                  s_ready_o,
@@ -210,7 +210,7 @@ module hue_output_queues
   end
   always_comb begin
     waits_o = '0;
-    for (int unsigned p = 0; p < MacPorts; p++) waits_o |= 64'(waits_q[p]);
+    for (int unsigned p = 0; p < MacPorts; p++) waits_o |= NetsMax'(waits_q[p]);
   end
   hue_round_robin #(.Count(Ports)) u_step (
     .clk_i, .rst_ni, .asks_i(asks), .take_i(1'b1), .any_o(step), .winner_o(sport)

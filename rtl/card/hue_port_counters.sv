@@ -5,7 +5,9 @@
 
 module hue_port_counters
   import hue_pkg::*;
-(
+#(
+  parameter int unsigned Nets = 64
+) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
   output logic                   ready_o,  // 0 after reset until counters are zero, and now and then for a clock
@@ -17,7 +19,7 @@ module hue_port_counters
   input  logic [Ports-1:0][13:0] tx_bytes_i,
   input  logic                   out_dropped_i,     // only when ready_o
   input  logic [2:0]             out_dropped_port_i,
-  input  logic [5:0]             out_dropped_net_i,
+  input  logic [7:0]             out_dropped_net_i,
 
   input  tbl_req_t               tbl_req_i,
   output tbl_rsp_t               tbl_rsp_o
@@ -25,7 +27,9 @@ module hue_port_counters
 
   localparam int unsigned Kinds = 8;  // places of a port in the table, of which the last two stay zero
   localparam int unsigned PortRows = Ports * Kinds;
-  localparam int unsigned DropRows = Ports * NetsMax;
+  // A port's rows are NetsMax places apart in the table; so many of them are there.
+  localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1;
+  localparam int unsigned PortLow = $clog2(NetsMax);
 
   logic [Ports-1:0][Kinds-1:0][15:0] add;
   always_comb begin
@@ -46,7 +50,7 @@ module hue_port_counters
   assign port_asked = tbl_req_i.valid && tbl_req_i.id == hue_regs_pkg::TABLE_PORT;
   assign drops_asked = tbl_req_i.valid && tbl_req_i.id == hue_regs_pkg::TABLE_OUT_DROPS;
   assign port_fits = tbl_req_i.index < 24'(PortRows);
-  assign drops_fits = tbl_req_i.index < 24'(DropRows);
+  assign drops_fits = 32'(tbl_req_i.index) < Ports * NetsMax && 32'(tbl_req_i.index[PortLow-1:0]) < Nets;
   assign refused = (port_asked || drops_asked) && tbl_req_i.write;
   assign beyond = (port_asked && !port_fits) || (drops_asked && !drops_fits);
 
@@ -56,11 +60,11 @@ module hue_port_counters
     .host_index_i(tbl_req_i.index[$clog2(PortRows)-1:0]), .host_done_o(port_done), .host_value_o(port_value)
   );
 
-  hue_counter_ram #(.Words(DropRows)) u_drops (
+  hue_counter_ram #(.Words(Ports << NetBits)) u_drops (
     .clk_i, .rst_ni, .ready_o, .valid_i(out_dropped_i),
-    .index_i({out_dropped_port_i, out_dropped_net_i}), .add_i(16'd1),
+    .index_i({out_dropped_port_i, out_dropped_net_i[NetBits-1:0]}), .add_i(16'd1),
     .host_valid_i(drops_asked && drops_fits && !refused), .host_clear_i(tbl_req_i.clear),
-    .host_index_i(tbl_req_i.index[$clog2(DropRows)-1:0]), .host_done_o(drops_done), .host_value_o(drops_value)
+    .host_index_i({tbl_req_i.index[PortLow+:3], tbl_req_i.index[NetBits-1:0]}), .host_done_o(drops_done), .host_value_o(drops_value)
   );
 
   always_comb begin

@@ -57,8 +57,8 @@ module hue_regs #(
   output logic        gated_to_cpu_o,
   output logic        hold_o,           // no record may enter the stages
   output logic        out_hold_o,       // no frame of this network is begun at a MAC port
-  output logic [5:0]  out_hold_net_o,
-  input  logic [63:0] out_waits_i,
+  output logic [7:0]  out_hold_net_o,
+  input  logic [hue_pkg::NetsMax-1:0] out_waits_i,
   // A record entered the stages; the last verdict of one left them. A pulse each.
   input  logic        accepted_i,
   input  logic        retired_i,
@@ -79,8 +79,8 @@ module hue_regs #(
   if (Planes < 1 || Planes > 16) begin : g_planes
     $fatal(1, "Planes: expected 1 to 16");
   end
-  if (Nets < 1 || Nets > 64) begin : g_nets
-    $fatal(1, "Nets: expected 1 to 64");
+  if (Nets < 1 || Nets > hue_pkg::NetsMax) begin : g_nets
+    $fatal(1, "Nets: expected 1 to %0d", hue_pkg::NetsMax);
   end
 
   localparam int unsigned MacPorts = 4;
@@ -196,8 +196,6 @@ module hue_regs #(
       ADDR_SRAM_FAULTS:      reg_rdata = sram_state_i.fault_count;
       ADDR_SRAM_READS:       reg_rdata = sram_reads_q;
       ADDR_SRAM_LOOKUPS:     reg_rdata = sram_lookups_q;
-      ADDR_OUT_WAITS:            reg_rdata = out_waits_i[31:0];
-      ADDR_OUT_WAITS + 24'd4:    reg_rdata = out_waits_i[63:32];
       ADDR_TABLE_ID:         reg_rdata = id_q;
       ADDR_TABLE_INDEX:      reg_rdata = index_q;
       ADDR_TABLE_STATUS:     reg_rdata = table_status;
@@ -205,6 +203,8 @@ module hue_regs #(
       default: begin
         if (reg_addr >= ADDR_TABLE_DATA && reg_addr < ADDR_TABLE_DATA + 24'(4 * COUNT_TABLE_DATA)) begin
           reg_rdata = data_q[data_word];
+        end else if (reg_addr >= ADDR_OUT_WAITS && reg_addr < ADDR_OUT_WAITS + 24'(4 * COUNT_OUT_WAITS)) begin
+          reg_rdata = out_waits_i[32*reg_addr[4:2]+:32];
         end else begin
           reg_error = 1'b1;
         end
@@ -273,7 +273,7 @@ module hue_regs #(
         ADDR_HOLD: hold_d.clocks = reg_wdata[23:0];
         ADDR_OUT_HOLD: begin
           out_hold_d.clocks = reg_wdata[23:0];
-          out_hold_d.net = reg_wdata[29:24];
+          out_hold_d.net = reg_wdata[31:24];
         end
         ADDR_INTERRUPT_STATUS: cleared = reg_interrupt_status_t'(reg_wdata);
         ADDR_INTERRUPT_ENABLE: enable_d.mask = reg_wdata[3:0];

@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00010001;
+  localparam logic [31:0] RESET_VERSION = 32'h00020001;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -60,9 +60,6 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_HOLD = 32'h00000000;
   localparam logic [23:0] ADDR_OUT_HOLD = 24'h0000b0;
   localparam logic [31:0] RESET_OUT_HOLD = 32'h00000000;
-  localparam logic [23:0] ADDR_OUT_WAITS = 24'h0000b4;
-  localparam int unsigned COUNT_OUT_WAITS = 2;
-  localparam logic [31:0] RESET_OUT_WAITS = 32'h00000000;
   localparam logic [23:0] ADDR_OUT_BYTES = 24'h0000bc;
   localparam logic [31:0] RESET_OUT_BYTES = 32'h00000000;
   localparam logic [23:0] ADDR_SRAM_WORDS = 24'h0000c0;
@@ -75,6 +72,9 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_SRAM_READS = 32'h00000000;
   localparam logic [23:0] ADDR_SRAM_LOOKUPS = 24'h0000d0;
   localparam logic [31:0] RESET_SRAM_LOOKUPS = 32'h00000000;
+  localparam logic [23:0] ADDR_OUT_WAITS = 24'h0000e0;
+  localparam int unsigned COUNT_OUT_WAITS = 8;
+  localparam logic [31:0] RESET_OUT_WAITS = 32'h00000000;
   localparam logic [23:0] ADDR_TABLE_ID = 24'h000100;
   localparam logic [31:0] RESET_TABLE_ID = 32'h00000000;
   localparam logic [23:0] ADDR_TABLE_INDEX = 24'h000104;
@@ -204,13 +204,9 @@ package hue_regs_pkg;
     logic [23:0] clocks;
   } reg_hold_t;
   typedef struct packed {
-    logic [1:0]  gap30;
-    logic [5:0]  net;
+    logic [7:0]  net;
     logic [23:0] clocks;
   } reg_out_hold_t;
-  typedef struct packed {
-    logic [31:0] nets;
-  } reg_out_waits_t;
   typedef struct packed {
     logic [31:0] bytes;
   } reg_out_bytes_t;
@@ -231,6 +227,9 @@ package hue_regs_pkg;
   typedef struct packed {
     logic [31:0] count;
   } reg_sram_lookups_t;
+  typedef struct packed {
+    logic [31:0] nets;
+  } reg_out_waits_t;
   typedef struct packed {
     logic [23:0] gap8;
     logic [7:0]  id;
@@ -273,7 +272,7 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_SRAM = 8'd19;
   typedef struct packed {
     logic [7:0]  vport;
-    logic [5:0]  net;
+    logic [7:0]  net;
     logic        arp_care;
     logic        inner_care;
     logic [31:0] inner;
@@ -286,7 +285,7 @@ package hue_regs_pkg;
   } row_select_t;
   typedef struct packed {
     logic [7:0]  vport;
-    logic [5:0]  net;
+    logic [7:0]  net;
   } row_attach_t;
   typedef struct packed {
     logic [15:0] count;

@@ -58,7 +58,7 @@ module hue_scatter
     logic [31:0] tag;
     logic [1:0]  verdict;
     logic [4:0]  outcome;
-    logic [5:0]  net;
+    logic [7:0]  net;
     logic [11:0] vid;
     logic [7:0]  vport;
     logic [2:0]  port_in;
@@ -148,7 +148,7 @@ module hue_scatter
     logic [31:0]           tag;
     logic [1:0]            verdict;
     logic [4:0]            outcome;
-    logic [5:0]            net;
+    logic [7:0]            net;
     logic [11:0]           vid;
     logic [7:0]            vport;
     logic [2:0]            port_in;
@@ -187,7 +187,7 @@ module hue_scatter
     m_departure_o.len = sent.len;
     m_header_o = '0;
     m_header_o.vid = 16'(sent.vid);
-    m_header_o.net = 8'(sent.net);
+    m_header_o.net = sent.net;
     m_header_o.vport = sent.vport;
     m_header_o.outcome = 8'(sent.outcome);
     m_header_o.port_in = 8'(sent.port_in);

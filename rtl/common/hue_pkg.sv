@@ -10,7 +10,7 @@ package hue_pkg;
   // Ports 0..3 are MACs, 4..7 CPU queues.
   localparam int unsigned Ports = 8;
   localparam int unsigned MacPorts = 4;
-  localparam int unsigned NetsMax = 64;
+  localparam int unsigned NetsMax = 256;
 
   localparam int unsigned FrameBytesMin = 14;
   localparam int unsigned FrameBytesMax = 9216;
@@ -29,7 +29,7 @@ package hue_pkg;
     logic [31:0] tag;          // leaves with everything the frame becomes; the card does not look at it
     logic [13:0] len;          // saturates at LenTooLong
     logic        from_cpu;     // as in hue_head_t
-    logic [5:0]  cpu_net;
+    logic [7:0]  cpu_net;
     logic [2:0]  cpu_out;
   } hue_arrival_t;
 
@@ -51,7 +51,7 @@ package hue_pkg;
     logic        inner_valid;  // crates/demux/src/inner.rs: there is an address that says whose the frame is
     logic [31:0] inner;
     logic        from_cpu;     // a software plane returned it: leaves by cpu_out without a lookup
-    logic [5:0]  cpu_net;
+    logic [7:0]  cpu_net;
     logic [2:0]  cpu_out;
   } hue_head_t;
 
@@ -66,7 +66,7 @@ package hue_pkg;
   typedef struct packed {
     logic [1:0]  verdict;      // verdict_e
     logic [4:0]  outcome;      // code in spec/kinds.toml
-    logic [5:0]  net;
+    logic [7:0]  net;
     logic [11:0] vid;
     logic [7:0]  vport;
     logic [2:0]  port_in;
@@ -130,7 +130,7 @@ package hue_pkg;
   // What the output side knows of a frame, beside its body.
   typedef struct packed {
     logic [2:0]  port;         // to leave by
-    logic [5:0]  net;          // whose share of the port's queue it takes
+    logic [7:0]  net;          // whose share of the port's queue it takes
     logic [31:0] tag;
     logic [13:0] len;          // with the CPU header where there is one
   } hue_departure_t;

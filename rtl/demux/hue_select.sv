@@ -84,7 +84,7 @@ module hue_select
   key_t key, row_value, row_mask;
   typedef struct packed {
     logic [7:0] vport;
-    logic [5:0] net;
+    logic [7:0] net;
   } whose_t;  // as it stands in row_select_t, highest
   row_select_t row;
   whose_t result;

@@ -13,7 +13,7 @@ module hue_network_formal
   input logic                clk_i,
   input logic                rst_ni,
   // Taken while in reset: any constants.
-  input logic [5:0]          net_i,
+  input logic [7:0]          net_i,
   input row_network_t        row_i,
   input logic                gate_i,
   input logic                gated_to_cpu_i,
@@ -31,7 +31,7 @@ module hue_network_formal
   input logic [1:0][31:0]    gates_i
 );
   logic         begun_q, gate_q, to_cpu_q;
-  logic [5:0]   net_q;
+  logic [7:0]   net_q;
   row_network_t row_q;
 
   packet_t [1:0]     in, out;

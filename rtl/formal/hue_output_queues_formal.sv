@@ -33,7 +33,7 @@ module hue_output_queues_formal
 
   logic                             offline_q, s_ready, s_last, dropped, idle, begun_q, stalled_q, inside_q, lost_q;
   logic                             held_q;   // the marked frame's network is held since before it was let in
-  logic [63:0]                      waits;
+  logic [NetsMax-1:0]               waits;
   hue_departure_t                   departure, departure_q;
   logic [Ports-1:0]                 m_valid, m_last, sent;
   logic [Ports-1:0][8*BusBytes-1:0] m_data;
@@ -46,13 +46,13 @@ module hue_output_queues_formal
   // The frame that is offered: it says what it is with its first beat.
   always_comb begin
     departure = departure_q;
-    if (!inside_q) departure = '{port: 3'(port_i), net: 6'(net_i), tag: {30'd0, tag_i, net_i}, len: 14'(len_i)};
+    if (!inside_q) departure = '{port: 3'(port_i), net: 8'(net_i), tag: {30'd0, tag_i, net_i}, len: 14'(len_i)};
   end
   assign s_last = (32'(beat_q) + 1) * BusBytes >= 32'(departure.len);
 
   hue_output_queues #(.BusBytes(BusBytes), .Nets(Nets), .Cells(Cells), .QuantumBytes(QuantumBytes)) u_dut (
     .clk_i, .rst_ni, .offline_i(offline_q), .hold_i,
-    .hold_net_i({5'd0, hold_net_i}), .waits_o(waits), .s_valid_i, .s_ready_o(s_ready), .s_data_i, .s_last_i(s_last),
+    .hold_net_i({7'd0, hold_net_i}), .waits_o(waits), .s_valid_i, .s_ready_o(s_ready), .s_data_i, .s_last_i(s_last),
     .s_departure_i(departure), .m_valid_o(m_valid), .m_ready_i, .m_data_o(m_data), .m_bytes_o(m_bytes),
     .m_last_o(m_last), .m_tag_o(m_tag), .dropped_o(dropped), .sent_o(sent), .sent_len_o(sent_len), .idle_o(idle)
   );
@@ -112,7 +112,7 @@ module hue_output_queues_formal
         if (m_valid[p] && m_ready_i[p]) out_beat_q[p] <= m_last[p] ? '0 : out_beat_q[p] + 1'b1;
         for (int unsigned n = 0; n < 2; n++) begin
           inside_count_q[p][n] <= inside_count_q[p][n]
-            + count_t'(enters && departure.port == 3'(p) && departure.net == 6'(n))
+            + count_t'(enters && departure.port == 3'(p) && departure.net == 8'(n))
             - count_t'(m_valid[p] && m_ready_i[p] && m_last[p] && m_tag[p][0] == 1'(n));
         end
       end

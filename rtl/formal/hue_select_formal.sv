@@ -48,7 +48,7 @@ module hue_select_formal
   assign group = plain && head_q.dst_mac[40];
   assign run = heads_q[head_q.port];
   assign attached = attach_q[AttachBits'(run.start + 16'(copy_q))];
-  assign hit = head_q.inner[14];
+  assign hit = head_q.inner[16];
 
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
@@ -95,7 +95,7 @@ module hue_select_formal
       end else begin
         assert (packet_o.last);
         if (plain && !group && hit) begin
-          assert (!packet_o.decided && {packet_o.vport, packet_o.net} == head_q.inner[13:0]);
+          assert (!packet_o.decided && {packet_o.vport, packet_o.net} == head_q.inner[15:0]);
         end else begin
           assert (packet_o.decided);
           if (!head_q.from_cpu) assert (packet_o.verdict == VerdictUnclaimed);

@@ -66,7 +66,7 @@ module hue_ipv4
     logic [1:0]  verdict;
     logic [4:0]  outcome;
     logic [2:0]  port_out;
-    logic [5:0]  net;
+    logic [7:0]  net;
     logic [7:0]  vport;
     logic [11:0] vid;
     logic        group;

@@ -37,7 +37,7 @@ package hue_stages_pkg;
     logic [4:0]  outcome;
     logic [2:0]  port_out;
     // Whose it is: from design select on.
-    logic [5:0]  net;
+    logic [7:0]  net;
     logic [7:0]  vport;
     // From the network's row on.
     logic [11:0] vid;

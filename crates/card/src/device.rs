@@ -16,13 +16,19 @@ const POLLS_MAX: usize = 1000;
 /// Most planes an image can have.
 const PLANES_MAX: u32 = 16;
 /// Most networks an image can have.
-const NETS_MAX: u32 = 64;
+const NETS_MAX: u32 = 256;
 /// Codes of unclaimed frames, and one that none has.
 const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
 /// Most rows a table can have.
 const ROWS_MAX: u32 = 1 << 24;
 /// Most bytes that output queues can have.
 const OUT_BYTES_MAX: u32 = 1 << 30;
+
+/// Where a network's row is in table OUT_DROPS for frames that were to leave by a port.
+#[must_use]
+pub fn out_drops_row(port: u32, net: u8) -> u32 {
+    port * NETS_MAX + u32::from(net)
+}
 
 /// How an image keeps routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +120,7 @@ impl Description {
             regs::BYTES => self.nets * 2,
             regs::PORT => ports * 8,
             regs::UNCLAIMED => UNCLAIMED_ROWS,
-            regs::OUT_DROPS => ports * NETS_MAX,
+            regs::OUT_DROPS => out_drops_row(ports - 1, 0) + self.nets,
             _ => 0,
         }
     }

@@ -29,7 +29,7 @@ mod update;
 pub use bar::{BAR_BYTES_MIN, Bar, BarError};
 pub use card::{Card, Events, NAME};
 pub use cpu::{ToCpu, from_plane};
-pub use device::{Description, Device, Layout};
+pub use device::{Description, Device, Layout, out_drops_row};
 pub use error::CardError;
 pub use images::Images;
 pub use live::{

@@ -11,7 +11,7 @@ use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_
 use hue_tables::Vid;
 
 use crate::card::{BYTES_ROWS, COUNT_ROWS, Card, NAME, broken};
-use crate::device::{Description, Device, Layout};
+use crate::device::{Description, Device, Layout, out_drops_row};
 use crate::error::CardError;
 use crate::generated::{
     AttachHeadRow, AttachRow, BytesRow, CountRow, NetworkRow, OutDropsRow, RouteRow, SelectRow,
@@ -21,9 +21,6 @@ use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::registers::Registers;
 use crate::routes::{Shared, Switch, write_words};
 use crate::rows::Row;
-
-/// OUT_DROPS rows of a port.
-pub const OUT_DROPS_ROWS: u32 = 64;
 
 /// What is to be written for one program, once everything is known to be sound.
 struct Change {
@@ -285,7 +282,7 @@ impl<R: Registers> Card<R> {
         let device = self.device.get_mut();
         for change in changes {
             if change.before.is_none() {
-                forget_counters(device, u32::from(change.place.net))?;
+                forget_counters(device, change.place.net)?;
             }
             let Some(switch) = &change.switch else { continue };
             if switch.hops_new {
@@ -383,16 +380,16 @@ fn write_claimed<R: Registers>(
 }
 
 /// A network's index was another's before: its counters begin at 0.
-fn forget_counters<R: Registers>(device: &mut Device<R>, net: u32) -> Result<(), CardError> {
+fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), CardError> {
     for row in 0..COUNT_ROWS {
-        device.take_row::<CountRow>(net * COUNT_ROWS + row)?;
+        device.take_row::<CountRow>(u32::from(net) * COUNT_ROWS + row)?;
     }
     for row in 0..BYTES_ROWS {
-        device.take_row::<BytesRow>(net * BYTES_ROWS + row)?;
+        device.take_row::<BytesRow>(u32::from(net) * BYTES_ROWS + row)?;
     }
     let ports = device.description().mac_ports + device.description().cpu_queues;
     for port in 0..ports {
-        device.take_row::<OutDropsRow>(port * OUT_DROPS_ROWS + net)?;
+        device.take_row::<OutDropsRow>(out_drops_row(port, net))?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 use hue_substrate::SubstrateError;
 
 use crate::card::Card;
+use crate::device::out_drops_row;
 use crate::error::CardError;
 use crate::generated as regs;
 use crate::registers::Registers;
@@ -23,7 +24,7 @@ impl<R: Registers> Card<R> {
         let description = self.device.get_mut().description();
         let nets = description.nets;
         let taken = |net: &u8| self.networks.values().any(|loaded| loaded.place.net == *net);
-        let free = (0..nets as u8).rev().find(|net| !taken(net)); // at most 64
+        let free = (0..nets).rev().map(|net| net as u8).find(|net| !taken(net)); // at most 256
         let Some(net) = free.filter(|_| self.lent.is_none()) else {
             let (count, image) = (self.networks.len() + 1, description.name.clone());
             return Err(SubstrateError::ImageNetworks { count, image, max: nets as usize });
@@ -67,8 +68,7 @@ impl<R: Registers> Card<R> {
     /// # Errors
     /// `Access`.
     pub fn waits_out(&mut self, net: u8) -> Result<bool, CardError> {
-        let [low, high] = regs::OUT_WAITS;
-        let address = if net < 32 { low } else { high };
+        let address = regs::OUT_WAITS[usize::from(net) / 32];
         Ok(self.device.get_mut().read(address)? >> (net % 32) & 1 != 0)
     }
 
@@ -79,8 +79,7 @@ impl<R: Registers> Card<R> {
     pub fn read_out_drops(&mut self, net: u8) -> Result<u64, CardError> {
         let device = self.device.get_mut();
         let ports = device.description().mac_ports + device.description().cpu_queues;
-        let row = |port| port * crate::load::OUT_DROPS_ROWS + u32::from(net);
-        let drops = |port| Ok(device.read_row::<regs::OutDropsRow>(row(port))?.value);
+        let drops = |port| Ok(device.read_row::<regs::OutDropsRow>(out_drops_row(port, net))?.value);
         (0..ports).map(drops).sum()
     }
 }

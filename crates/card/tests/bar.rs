@@ -117,7 +117,7 @@ fn what_is_no_card_is_refused_by_name() {
         (regs::SRAM_WORDS, 5, "words of external memory is 5, expected 0 to 0"),
         (regs::LAYOUT, regs::LAYOUT_DAG36, "route rows is 32, expected 0 to 0"),
         (regs::PLANES, 17, "planes is 17, expected 1 to 16"),
-        (regs::NETS, 0, "networks is 0, expected 1 to 64"),
+        (regs::NETS, 0, "networks is 0, expected 1 to 256"),
         (regs::ROUTE_ROWS, u32::MAX, "route rows"),
         (regs::LEVEL_WORDS[2], 1, "words of a level is 1"),
         (regs::IMAGE_NAME[3], 1, "the name of the image"),
@@ -161,7 +161,7 @@ proptest! {
         fs::write(&path, bytes).unwrap();
         if let Ok(mut device) = discover(&path) {
             let rows = device.description().rows(HopRow::TABLE);
-            prop_assert!(rows >= 1 && device.description().nets <= 64);
+            prop_assert!(rows >= 1 && device.description().nets <= 256);
             let _ = device.write_row(rows - 1, &HopRow::default());
             prop_assert!(device.write_row(rows, &HopRow::default()).is_err());
         }

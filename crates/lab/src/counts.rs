@@ -7,8 +7,6 @@ use hue_tables::Vid;
 
 /// Rows of PORT a port, in their order.
 const PORT_ROWS: u32 = 8;
-/// Rows of OUT_DROPS a port.
-const OUT_DROPS_ROWS: u32 = 64;
 
 /// Frames and bytes of a port since the card was taken over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,7 +58,7 @@ pub fn networks(card: &mut Card<Twin>) -> Result<Vec<NetworkCounts>, CardError> 
         let gated = card.read_gated(vid)?.unwrap_or_default();
         let mut output_queue_full = 0;
         for port in 0..ports {
-            let row = port * OUT_DROPS_ROWS + u32::from(net);
+            let row = hue_card::out_drops_row(port, net);
             output_queue_full += card.device().read_row::<OutDropsRow>(row)?.value;
         }
         all.push(NetworkCounts { vid, counters, gated, output_queue_full });

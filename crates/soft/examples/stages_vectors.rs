@@ -504,7 +504,7 @@ impl Scenario<'_> {
                 }
             }
             // Not for ARP alone: that is a rule of live networks.
-            bits.push(0, 1).push(u64::from(place.net), 6).push(u64::from(row.vport), 8);
+            bits.push(0, 1).push(u64::from(place.net), 8).push(u64::from(row.vport), 8);
             self.row(SELECT, index * step, &bits);
         }
     }
@@ -515,7 +515,7 @@ impl Scenario<'_> {
         for (one, index) in attached.iter().zip(0u32..) {
             let net = self.places[&one.vid].net;
             let mut bits = Bits::default();
-            bits.push(u64::from(net), 6).push(u64::from(one.vport), 8);
+            bits.push(u64::from(net), 8).push(u64::from(one.vport), 8);
             self.row(ATTACH, index, &bits);
         }
         for port in 0..PORTS {
@@ -685,7 +685,7 @@ impl Scenario<'_> {
             _ => self.now_ns + u64::from(self.random.below(3_000)),
         };
         let from_cpu =
-            self.random.percent(4).then(|| (self.random.below(64), self.random.below(u32::from(PORTS))));
+            self.random.percent(4).then(|| (self.random.below(256), self.random.below(u32::from(PORTS))));
         let head = self.head(port, &bytes, from_cpu);
         let verdicts = match from_cpu {
             Some((net, out)) => vec![self.returned(port, bytes.len(), net, out)],
@@ -807,9 +807,9 @@ impl Scenario<'_> {
         };
         let inner = inner_destination(bytes);
         let len = bytes.len().min(FRAME_BYTES_MAX + 1) as u64;
-        let (cpu_net, cpu_out) = from_cpu.unwrap_or((junk() as u32 & 63, junk() as u32 & 7));
+        let (cpu_net, cpu_out) = from_cpu.unwrap_or((junk() as u32 & 255, junk() as u32 & 7));
         let mut head = Bits::default();
-        head.push(u64::from(cpu_out), 3).push(u64::from(cpu_net), 6).push(u64::from(from_cpu.is_some()), 1);
+        head.push(u64::from(cpu_out), 3).push(u64::from(cpu_net), 8).push(u64::from(from_cpu.is_some()), 1);
         head.push(field(inner.map(u64::from), junk()), 32).push(u64::from(inner.is_some()), 1);
         head.push(field(sum_ok, junk()), 1).push(field(address(30), junk()), 32);
         head.push(field(number(24), junk()), 16).push(field(byte(22), junk()), 8);

@@ -54,10 +54,10 @@ struct Arrival {
            out == other.out;
   }
 };
-constexpr unsigned ArrivalBits = 64 + 32 + 14 + 1 + 6 + 3;
+constexpr unsigned ArrivalBits = 64 + 32 + 14 + 1 + 8 + 3;
 template <typename Signal>
 void put_arrival(Signal& signal, const Arrival& arrival) {
-  Put<Signal>(signal).put(3, arrival.out).put(6, arrival.net).put(1, arrival.from_cpu).put(14, arrival.len)
+  Put<Signal>(signal).put(3, arrival.out).put(8, arrival.net).put(1, arrival.from_cpu).put(14, arrival.len)
       .put(32, arrival.tag).put(64, arrival.time);
 }
 template <typename Signal>
@@ -68,7 +68,7 @@ Arrival arrival_of(const Signal& signal) {
   arrival.tag = fields.take(32);
   arrival.len = fields.take(14);
   arrival.from_cpu = fields.take(1);
-  arrival.net = fields.take(6);
+  arrival.net = fields.take(8);
   arrival.out = fields.take(3);
   return arrival;
 }
@@ -77,7 +77,7 @@ inline Arrival random_arrival(bench::Random& random, uint32_t tag) {
   arrival.time = random.next();
   arrival.tag = tag;
   arrival.from_cpu = random.below(2);
-  arrival.net = random.below(64);
+  arrival.net = random.below(256);
   arrival.out = random.below(8);
   return arrival;
 }

@@ -67,7 +67,7 @@ module hue_card #(
 
   hue_pkg::tbl_req_t req;
   hue_pkg::tbl_rsp_t rsp;
-  logic [5:0]  out_hold_net;
+  logic [7:0]  out_hold_net;
   logic        offline, pause, gated_to_cpu, hold, out_hold, sram_fault_clear, begin_frame, end_frame;
   logic [31:0] gates;
   logic [7:0]  inside_q, moved;

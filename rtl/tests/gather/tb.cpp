@@ -10,7 +10,7 @@ using bench::Bytes;
 
 namespace {
 constexpr unsigned Width = HUE_BUS_BYTES;
-constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 32 + 1 + 1 + 32 + 1 + 6 + 3;
+constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 32 + 1 + 1 + 32 + 1 + 8 + 3;
 
 struct Frame {
   Bytes bytes;
@@ -90,7 +90,7 @@ Frame random_frame(bench::Random& random, uint32_t number) {
   frame.tag = number;
   frame.port = random.below(8);
   frame.from_cpu = random.percent(20);
-  frame.cpu_net = random.below(64);
+  frame.cpu_net = random.below(256);
   frame.cpu_out = random.below(8);
   const unsigned sort = random.below(100);
   unsigned len = sort < 3 ? random.below(15) : sort < 40 ? random.between(14, 150) : sort < 98 ? random.between(60, 300)
@@ -181,7 +181,7 @@ void check(bench::Tests& tests, const Frame& frame) {
   expect("inner_valid", head.take(1), valid);
   expect("inner", head.take(32), inner, valid);
   expect("from_cpu", head.take(1), frame.from_cpu);
-  expect("cpu_net", head.take(6), frame.cpu_net, frame.from_cpu);
+  expect("cpu_net", head.take(8), frame.cpu_net, frame.from_cpu);
   expect("cpu_out", head.take(3), frame.cpu_out, frame.from_cpu);
   if (!head.at_end()) tests.wrong("the bench's idea of hue_head_t is out of date");
 }
@@ -201,7 +201,7 @@ void drive(const Frame& frame, size_t beat, bool last) {
     at += width;
   };
   put(3, frame.cpu_out);
-  put(6, frame.cpu_net);
+  put(8, frame.cpu_net);
   put(1, frame.from_cpu);
   put(14, frame.len);
   put(32, frame.tag);

@@ -24,7 +24,7 @@ struct Frame {
     return all;
   }
   // As hue_departure_t says it, from the highest field down.
-  uint64_t departure(unsigned len) const { return uint64_t{port} << 52 | uint64_t{net} << 46 | uint64_t{tag} << 14 | len; }
+  uint64_t departure(unsigned len) const { return uint64_t{port} << 54 | uint64_t{net} << 46 | uint64_t{tag} << 14 | len; }
 };
 
 void edge() {
@@ -38,7 +38,7 @@ void drive(const Frame& frame, unsigned beat) {
   top->s_bytes_i = stream::bytes_of(frame.bytes.size(), Width, beat);
   top->s_last_i = beat + 1 == stream::beats_of(frame.bytes.size(), Width);
   top->s_to_cpu_i = frame.to_cpu;
-  bench::set_bits(top->s_departure_i, 0, 55, frame.departure(frame.bytes.size()));
+  bench::set_bits(top->s_departure_i, 0, 57, frame.departure(frame.bytes.size()));
   for (unsigned b = 0; b < HeaderBytes; ++b) bench::set_bits(top->s_header_i, 8 * (HeaderBytes - 1 - b), 8, frame.header[b]);
 }
 
@@ -65,7 +65,7 @@ uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frame
       quiet = 0;
       const Bytes whole = frame.whole();
       const unsigned from = coming.size() / Width;
-      if (bench::bits(top->m_departure_o, 0, 55) != frame.departure(whole.size()))
+      if (bench::bits(top->m_departure_o, 0, 57) != frame.departure(whole.size()))
         tests.wrong("frame %u: departure", frame.tag);
       if (top->m_bytes_o != stream::bytes_of(whole.size(), Width, from))
         tests.wrong("frame %u: %u bytes", frame.tag, top->m_bytes_o);
@@ -100,7 +100,7 @@ Frame random_frame(bench::Random& random, uint32_t tag) {
   frame.header = stream::random_bytes(random, HeaderBytes);
   frame.to_cpu = random.below(2);
   frame.port = random.below(8);
-  frame.net = random.below(64);
+  frame.net = random.below(256);
   frame.tag = tag;
   return frame;
 }

@@ -26,7 +26,7 @@ struct Frame {
     arrival.time = time;
     arrival.tag = tag;
     if (!is_short()) {
-      arrival.net = bytes[2] & 63;
+      arrival.net = bytes[2];
       arrival.out = bytes[6] & 7;
       arrival.from_cpu = bytes[7] & 1;
     }

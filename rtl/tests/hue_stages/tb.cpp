@@ -15,10 +15,10 @@
 #include "bench.h"
 
 namespace {
-constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 32 + 1 + 1 + 32 + 1 + 6 + 3;
+constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 32 + 1 + 1 + 32 + 1 + 8 + 3;
 constexpr unsigned ReqBits = 1 + 1 + 1 + 8 + 24 + 256;
 constexpr unsigned RspBits = 1 + 2 + 256;
-constexpr unsigned VerdictBits = 2 + 5 + 6 + 12 + 8 + 3 + 3 + 14 + 1 + 48 + 48 + 8 + 16 + 1;
+constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 1 + 48 + 48 + 8 + 16 + 1;
 constexpr unsigned Latency = HUE_LAYOUT == 1 ? 21 : 63;
 constexpr unsigned AccessClocksMax = 96;
 
@@ -292,7 +292,7 @@ class Bench {
   // Until the counters are cleared: the stages take nothing before.
   void settle() {
     top_->head_valid_i = 0;
-    for (int i = 0; i < 5000; ++i) {
+    for (int i = 0; i < 20000; ++i) {
       top_->eval();
       if (top_->head_ready_o) return;
       tick(false);
@@ -352,7 +352,7 @@ class Bench {
     bench::Fields<decltype(top_->verdict_o)> f(top_->verdict_o, VerdictBits);
     Verdict v{};
     for (auto [field, width] : std::initializer_list<std::pair<uint64_t*, unsigned>>{
-             {&v.verdict, 2}, {&v.outcome, 5}, {&v.net, 6}, {&v.vid, 12}, {&v.vport, 8}, {&v.in, 3}, {&v.out, 3},
+             {&v.verdict, 2}, {&v.outcome, 5}, {&v.net, 8}, {&v.vid, 12}, {&v.vport, 8}, {&v.in, 3}, {&v.out, 3},
              {&v.len, 14}, {&v.rewrite, 1}, {&v.dst, 48}, {&v.src, 48}, {&v.ttl, 8}, {&v.checksum, 16}, {&v.last, 1}})
       *field = f.take(width);
     ++verdicts_;

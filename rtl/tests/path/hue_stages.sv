@@ -74,7 +74,7 @@ module hue_stages
     end else begin
       verdict_o.verdict = head.dst_mac[33:32];
       verdict_o.outcome = head.dst_mac[4:0];
-      verdict_o.net = head.dst_mac[21:16];
+      verdict_o.net = head.dst_mac[23:16];
       verdict_o.vid = 12'h100 + 12'(verdict_o.net);
       verdict_o.vport = copy_q;
       verdict_o.port_out = head.dst_mac[26:24] + copy_q[2:0];

@@ -51,7 +51,7 @@ void model(Expectation& all, unsigned port, const Frame& frame, bool counts = tr
     } else {
       from_plane = f[7] & 1;
       cpu_out = f[6] & 7;
-      cpu_net = f[2] & 63;
+      cpu_net = f[2];
       f.erase(f.begin(), f.begin() + 16);
     }
   }
@@ -76,7 +76,7 @@ void model(Expectation& all, unsigned port, const Frame& frame, bool counts = tr
     leave(cpu_out, cpu_out, f, 0, cpu_net, 0, 0);
     return;
   }
-  const unsigned verdict = f[1] & 3, net = f[3] & 63;
+  const unsigned verdict = f[1] & 3, net = f[3];
   for (unsigned copy = 0; copy <= f[4]; ++copy) {
     const unsigned out = (f[2] + copy) % 8;
     if (verdict == 1) {
@@ -473,10 +473,10 @@ int main(int argc, char** argv) {
     if (!wanted.leaving[1].empty()) tests.wrong("frames for a port with room were lost");
     bench.table(TablePort, 8 * 5 + 3, 1, sent);
     bench.table(TablePort, 8 * 5 + 5, 1, dropped);
-    for (unsigned net = 0; net < 64; ++net) {
-      bench.table(TableOutDrops, 64 * 5 + net, 3, value);
+    for (unsigned net = 0; net < 256; ++net) {
+      bench.table(TableOutDrops, 256 * 5 + net, 3, value);
       by_net += value;
-      bench.table(TableOutDrops, 64 * 5 + net, 1, value);
+      bench.table(TableOutDrops, 256 * 5 + net, 1, value);
       if (value != 0) tests.wrong("a counter that was cleared is %llu", (unsigned long long)value);
     }
     for (unsigned p = 0; p < 2; ++p) {
@@ -575,7 +575,7 @@ int main(int argc, char** argv) {
   {
     bench.reset();
     uint64_t value = 0;
-    const unsigned cases[][4] = {{TablePort, 64, 1, 2}, {TableOutDrops, 512, 1, 2}, {TablePort, 0, 2, 3},
+    const unsigned cases[][4] = {{TablePort, 64, 1, 2}, {TableOutDrops, 2048, 1, 2}, {TablePort, 0, 2, 3},
                                  {TableOutDrops, 0, 2, 3}, {99, 0, 1, 1}, {TablePort, 63, 3, 0}};
     for (const auto& c : cases) {
       const unsigned error = bench.table(c[0], c[1], c[2], value);

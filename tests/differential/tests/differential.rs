@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hue_card::generated::{OutDropsRow, PortRow};
-use hue_card::{Card, Description, Image, Twin, Way};
+use hue_card::{Card, Description, Image, Twin, Way, out_drops_row};
 use hue_differential::{
     ALL_IMAGES, IMAGES, Random, card, compare, compare_on, frames, full, golden, image, mutated, offered,
     programs,
@@ -262,9 +262,9 @@ fn full_queues_drop_and_count() {
             let counters = card.read_counters(program.vid).unwrap().unwrap();
             received += counters.received();
             to_send += counters.forwarded() + counters.punted();
-            let net = u32::from(card.net(program.vid).unwrap());
+            let net = card.net(program.vid).unwrap();
             for port in 0..8 {
-                by_network += card.device().read_row::<OutDropsRow>(port * 64 + net).unwrap().value;
+                by_network += card.device().read_row::<OutDropsRow>(out_drops_row(port, net)).unwrap().value;
             }
         }
         assert_eq!(to_send, sent + lost, "{name}: what the planes sent left or was dropped by a queue");

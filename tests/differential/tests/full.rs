@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use hue_card::generated::{OutDropsRow, PortRow};
-use hue_card::{Card, Description, Image, Layout, Twin};
+use hue_card::{Card, Description, Image, Layout, Twin, out_drops_row};
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{ALL_IMAGES, IMAGES, full, image};
 use hue_planes::ipv4::{Adjacency, Outcome};
@@ -152,7 +152,7 @@ fn every_output_queue_is_filled_and_drops_alone() {
             for to in 0..=MAC_PORTS {
                 // What is for a network itself leaves by one of the CPU queues.
                 let port = if to < MAC_PORTS { to } else { MAC_PORTS + net % 4 };
-                let row = u32::from(port) * 64 + u32::from(*net);
+                let row = out_drops_row(u32::from(port), *net);
                 let drops = card.device().read_row::<OutDropsRow>(row).unwrap().value;
                 assert!(
                     drops > 0 && drops < turns as u64,

@@ -9,7 +9,7 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00010001;
+pub const VERSION_RESET: u32 = 0x00020001;
 /// Grows when something is added. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Grows when something changes its meaning. Mask.
@@ -126,10 +126,7 @@ pub const OUT_HOLD: u32 = 0x0b0;
 /// Clocks left. Mask.
 pub const OUT_HOLD_CLOCKS: u32 = 0x00ffffff;
 /// The card's index of the network. Mask.
-pub const OUT_HOLD_NET: u32 = 0x3f000000;
-
-/// Waiting networks: Networks that have frames in output queues of MAC ports: the first 32, then the others.
-pub const OUT_WAITS: [u32; 2] = [0x0b4, 0x0b8];
+pub const OUT_HOLD_NET: u32 = 0xff000000;
 
 /// Output memory: Bytes of the output queues' memory, in cells of 64. One queue takes at most half of what
 /// others leave.
@@ -154,6 +151,9 @@ pub const SRAM_READS: u32 = 0x0cc;
 
 /// Lookups in external memory: Lookups begun there, modulo 2^32.
 pub const SRAM_LOOKUPS: u32 = 0x0d0;
+
+/// Waiting networks: Networks that have frames in output queues of MAC ports: 32 a register.
+pub const OUT_WAITS: [u32; 8] = [0x0e0, 0x0e4, 0x0e8, 0x0ec, 0x0f0, 0x0f4, 0x0f8, 0x0fc];
 
 /// Table: Which table the next command means.
 pub const TABLE_ID: u32 = 0x100;
@@ -205,10 +205,10 @@ pub const TABLE_ERROR_RANGE: u32 = 2;
 pub const TABLE_ERROR_REFUSED: u32 = 3;
 
 /// Design select. Index: row; the lowest that matches wins.
-pub const SELECT: Table = Table { name: "select", id: 1, bits: 134 };
+pub const SELECT: Table = Table { name: "select", id: 1, bits: 136 };
 
 /// Attached virtual ports. Index: position.
-pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 14 };
+pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 16 };
 
 /// Attached virtual ports of a port. Index: port.
 pub const ATTACH_HEAD: Table = Table { name: "attach_head", id: 3, bits: 32 };
@@ -250,7 +250,7 @@ pub const PORT: Table = Table { name: "port", id: 14, bits: 64 };
 /// Unclaimed frames. Index: code.
 pub const UNCLAIMED: Table = Table { name: "unclaimed", id: 15, bits: 64 };
 
-/// Drops of output queues. Index: port * 64 + network.
+/// Drops of output queues. Index: port * 256 + network.
 pub const OUT_DROPS: Table = Table { name: "out_drops", id: 16, bits: 64 };
 
 /// Local addresses (tcam). Index: plane * local rows + row.
@@ -300,8 +300,8 @@ impl Row for SelectRow {
         put(&mut words, "select.inner", 86, 32, u64::from(self.inner))?;
         put(&mut words, "select.inner_care", 118, 1, u64::from(self.inner_care))?;
         put(&mut words, "select.arp_care", 119, 1, u64::from(self.arp_care))?;
-        put(&mut words, "select.net", 120, 6, u64::from(self.net))?;
-        put(&mut words, "select.vport", 126, 8, u64::from(self.vport))?;
+        put(&mut words, "select.net", 120, 8, u64::from(self.net))?;
+        put(&mut words, "select.vport", 128, 8, u64::from(self.vport))?;
         Ok(words)
     }
 
@@ -316,8 +316,8 @@ impl Row for SelectRow {
             inner: get(words, 86, 32) as u32,
             inner_care: get(words, 118, 1) != 0,
             arp_care: get(words, 119, 1) != 0,
-            net: get(words, 120, 6) as u8,
-            vport: get(words, 126, 8) as u8,
+            net: get(words, 120, 8) as u8,
+            vport: get(words, 128, 8) as u8,
         }
     }
 }
@@ -336,13 +336,13 @@ impl Row for AttachRow {
 
     fn pack(&self) -> Result<Words, FieldError> {
         let mut words = [0; ROW_WORDS];
-        put(&mut words, "attach.net", 0, 6, u64::from(self.net))?;
-        put(&mut words, "attach.vport", 6, 8, u64::from(self.vport))?;
+        put(&mut words, "attach.net", 0, 8, u64::from(self.net))?;
+        put(&mut words, "attach.vport", 8, 8, u64::from(self.vport))?;
         Ok(words)
     }
 
     fn unpack(words: &Words) -> Self {
-        Self { net: get(words, 0, 6) as u8, vport: get(words, 6, 8) as u8 }
+        Self { net: get(words, 0, 8) as u8, vport: get(words, 8, 8) as u8 }
     }
 }
 

@@ -85,8 +85,8 @@ pub struct CardLook {
     pub lent: bool,
     /// Clocks that a hold of frames is to last.
     pub hold_clocks: u32,
-    /// Networks that have frames in output queues, by index.
-    pub waits: u64,
+    /// Networks that have frames in output queues of MAC ports.
+    pub waits: u32,
     /// Networks with a table that it can have at once.
     pub planes: u32,
 }
@@ -215,8 +215,7 @@ fn card(card: &CardSide) -> CardLook {
         let device = runner.card().device();
         let mut register = |address| device.read(address).unwrap_or(u32::MAX);
         let hold_clocks = register(regs::OUT_HOLD) & regs::OUT_HOLD_CLOCKS;
-        let [low, high] = regs::OUT_WAITS.map(&mut register);
-        let waits = u64::from(low) | u64::from(high) << 32;
+        let waits = regs::OUT_WAITS.map(&mut register).iter().map(|word| word.count_ones()).sum();
         (networks, hold_clocks, waits, runner.card().is_lending(), runner.inside())
     };
     let seen = card.live.look(read);
