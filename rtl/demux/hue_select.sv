@@ -131,7 +131,7 @@ module hue_select
   hue_table #(.Id(TABLE_ATTACH_HEAD), .Rows(Ports), .Width($bits(row_attach_head_t))) u_attach_head (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(head_rsp),
     .write_o(unused_head_write), .write_addr_o(unused_head_addr), .write_data_o(unused_head_data),
-    .wait_o(head_wait), .en_i(step), .addr_i(s1_q.packet.port_in), .data_o(run), .error_o(head_error)
+    .wait_o(head_wait), .en_i(step), .addr_i(s1_q.packet.port_in), .data_o(run), .check_i(step && s2_valid_q), .error_o(head_error)
   );
 
   always_ff @(posedge clk_i) begin
@@ -172,7 +172,8 @@ module hue_select
   hue_table #(.Id(TABLE_ATTACH), .Rows(AttachRows), .Width($bits(row_attach_t))) u_attach (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(attach_rsp),
     .write_o(unused_attach_write), .write_addr_o(unused_attach_addr), .write_data_o(unused_attach_data),
-    .wait_o(attach_wait), .en_i, .addr_i(attach_addr), .data_o(attached), .error_o(attach_error)
+    .wait_o(attach_wait), .en_i, .addr_i(attach_addr), .data_o(attached),
+    .check_i(en_i && s3_valid_q && s3_q.group), .error_o(attach_error)
   );
 
   always_ff @(posedge clk_i) begin
@@ -213,8 +214,7 @@ module hue_select
   end
 
   assign tbl_rsp_o = select_rsp | attach_rsp | head_rsp;
-  assign error_o   = (en_i && s3_valid_q && (s3_q.group ? attach_error : select_error)) ||
-                     (step && s2_valid_q && head_error);
+  assign error_o   = head_error || attach_error || (en_i && s3_valid_q && !s3_q.group && select_error);
 
 `ifndef SYNTHESIS
   // Frames inside: none is lost, doubled or split.

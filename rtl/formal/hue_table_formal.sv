@@ -16,6 +16,7 @@ module hue_table_formal
   input tbl_req_t            tbl_req_i,
   input logic                en_i,
   input logic [AddrBits-1:0] addr_i,
+  input logic                check_i,
   input logic [AddrBits-1:0] row_i  // taken while in reset
 );
   localparam logic [7:0] Id = 8'd4;
@@ -62,7 +63,8 @@ module hue_table_formal
       if (write_o) assert (mine && tbl_req_i.write && write_data_o == tbl_req_i.wdata[Width-1:0]);
       if (write_o) assert (names == (write_addr_o == row_q));
       // Packets that look at it see it, whole, as it was then, or as it became while they stood still.
-      if (looked_q && !wait_o) assert (since_q[data_o] && !error_o);
+      if (looked_q && !wait_o) assert (since_q[data_o]);
+      assert (!error_o);
       // The host sees it as it is.
       if (tbl_rsp_o.done && names && !tbl_req_i.write && !tbl_req_i.clear) assert (tbl_rsp_o.rdata == 256'(now_q));
       if (tbl_rsp_o.done) assert (mine);

@@ -244,7 +244,8 @@ module hue_ipv4
     hue_table #(.Id(TABLE_HOP), .Rows(HopRows), .Width($bits(row_hop_t)), .Reset(1'b0)) u_hop (
       .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
       .write_o(unused_write), .write_addr_o(unused_write_addr), .write_data_o(unused_write_data),
-      .wait_o(hop_wait), .en_i, .addr_i(h1_addr_q), .data_o(row), .error_o(hop_error)
+      .wait_o(hop_wait), .en_i, .addr_i(h1_addr_q), .data_o(row),
+      .check_i(en_i && h2_valid_q && !h2_q.decided && h2_known_q), .error_o(hop_error)
     );
     always_ff @(posedge clk_i) begin
       if (!rst_ni) {h2_valid_q, h1_valid_q} <= '0;
@@ -264,7 +265,7 @@ module hue_ipv4
     assign hop_d         = h2_known_q ? row : '0;
     assign found_d       = h2_q;
     assign found_valid_d = h2_valid_q;
-    assign error_d       = en_i && (trie_error || (h2_valid_q && !h2_q.decided && h2_known_q && hop_error));
+    assign error_d       = hop_error || (en_i && trie_error);
     assign tbl_rsp_o     = trie_rsp | hop_rsp;
     logic unused_lookup;
     assign unused_lookup = &{1'b0, lookup};

@@ -2,7 +2,8 @@
 // the host's write takes a clock of `wait_o`, in which `en_i` must be 0, its read two, and `data_o` stays as it was.
 //
 // Place: under each stage that looks something up. With `Reset`, a row reads zero after reset until it is written.
-// Rows carry a parity bit; a row that packets read with wrong parity raises `error_o`.
+// Rows carry a parity bit; a row that packets use with wrong parity raises `error_o`, two clocks after `check_i`: a wide
+// row from a block RAM is too late in its clock for its whole parity.
 //
 // Latency: 1 clock in which `en_i` is 1. Throughput: one read a clock. `data_o` stays while `en_i` is 0.
 module hue_table #(
@@ -26,6 +27,7 @@ module hue_table #(
     input  logic                en_i,
     input  logic [AddrBits-1:0] addr_i,
     output logic [Width-1:0]    data_o,
+    input  logic                check_i,  // a packet uses `data_o`
     output logic                error_o
 );
   if (Width < 1 || Width > 256) begin : gen_check
@@ -82,7 +84,18 @@ module hue_table #(
     assign known_q = 1'b1;
   end
   assign data_o  = known_q ? data_q[Width-1:0] : '0;
-  assign error_o = known_q && ^data_q;
+
+  localparam int unsigned PartBits = 16;
+  localparam int unsigned Parts = (Width + PartBits) / PartBits;
+  logic check_q;
+  logic [Parts-1:0] parts_q;
+  logic [Parts*PartBits-1:0] padded;
+  assign padded = (Parts * PartBits)'(data_q);
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < Parts; i++) parts_q[i] <= ^padded[PartBits*i+:PartBits];
+    if (!rst_ni) {error_o, check_q} <= '0;
+    else {error_o, check_q} <= {check_q && ^parts_q, check_i && known_q};
+  end
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin

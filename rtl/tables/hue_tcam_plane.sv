@@ -64,15 +64,16 @@ module hue_tcam_plane
   );
 
   // ---- 4: its row
+  logic [4:3] hit_q, local_q;
   hue_table #(
     .Id(TABLE_HOP), .First(Plane * HopRows), .Rows(HopRows), .Total(Planes * HopRows), .Width($bits(row_hop_t))
   ) u_hop (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
     .write_o(unused_hop_write), .write_addr_o(unused_hop_addr), .write_data_o(unused_hop_data),
-    .wait_o(hop_wait), .en_i(move), .addr_i(route[HopBits-1:0]), .data_o(hop), .error_o(hop_error)
+    .wait_o(hop_wait), .en_i(move), .addr_i(route[HopBits-1:0]), .data_o(hop),
+    .check_i(move && valid_q[4] && hit_q[4]), .error_o(hop_error)
   );
 
-  logic [4:3] hit_q, local_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) valid_q <= '0;
     else if (move) valid_q <= {valid_q[3:1], valid_i};
@@ -91,7 +92,7 @@ module hue_tcam_plane
     end
   end
   assign tbl_rsp_o = route_rsp | local_rsp | hop_rsp;
-  assign error_o   = move && ((valid_q[3] && hit_q[3] && route_error) || (valid_q[4] && hit_q[4] && hop_error));
+  assign error_o   = hop_error || (move && valid_q[3] && hit_q[3] && route_error);
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin

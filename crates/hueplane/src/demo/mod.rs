@@ -175,8 +175,9 @@ impl Run<'_> {
                 return Ok(text);
             }
             if Instant::now() > deadline {
-                let why = networks.iter().take(wanted).find_map(|network| network.why_soft.as_deref());
-                let why = why.unwrap_or("the daemon does not say why");
+                let why = networks.into_iter().take(wanted).find_map(|network| network.why_soft);
+                let why = why.or_else(|| daemon.client.node().ok()?.problems.into_iter().next());
+                let why = why.as_deref().unwrap_or("the daemon does not say why");
                 return Err(Failure::Broken(format!(
                     "{} of {wanted} networks are on the card: {why}",
                     on_card.len()
