@@ -89,6 +89,7 @@ module hue_dag36_level
 
   // ---- 2, 3: the header comes from its memory, and stands in a register behind it
   logic [35:0] even_header, odd_header, even_item, odd_item, even_header_q, odd_header_q, even_item_q, odd_item_q;
+  logic [35:0] even_host_q, odd_host_q;
   logic [BankBits-1:0] item_bank_addr_q;
   hue_dag36_bank #(.Words(BankWords)) u_even (
     .clk_i, .host_en_i(host_en_i && !host_index_i[0]), .host_write_i,
@@ -107,8 +108,9 @@ module hue_dag36_level
       even_item_q   <= even_item;
       odd_item_q    <= odd_item;
     end
-    host_data_o <= host_index_i[0] ? odd_header : even_header;
+    {even_host_q, odd_host_q} <= {even_header, odd_header};
   end
+  assign host_data_o = host_index_i[0] ? odd_host_q : even_host_q;
 
   // ---- 4: which words, and whether they are sound
   logic [35:0] first_q, second_q;

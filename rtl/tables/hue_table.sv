@@ -2,8 +2,8 @@
 // the host's write takes a clock of `wait_o`, in which `en_i` must be 0, its read two, and `data_o` stays as it was.
 //
 // Place: under each stage that looks something up. With `Reset`, a row reads zero after reset until it is written.
-// Rows carry a parity bit; a row that packets use with wrong parity raises `error_o`, two clocks after `check_i`: a wide
-// row from a block RAM is too late in its clock for its whole parity.
+// Rows carry a parity bit; a row that packets use with wrong parity raises `error_o`, three clocks after `check_i`: a
+// row from block RAMs is too late in its clock for its parity.
 //
 // Latency: 1 clock in which `en_i` is 1. Throughput: one read a clock. `data_o` stays while `en_i` is 0.
 module hue_table #(
@@ -87,14 +87,16 @@ module hue_table #(
 
   localparam int unsigned PartBits = 16;
   localparam int unsigned Parts = (Width + PartBits) / PartBits;
-  logic check_q;
+  logic [1:0] check_q;
+  logic [Width:0] late_q;
   logic [Parts-1:0] parts_q;
   logic [Parts*PartBits-1:0] padded;
-  assign padded = (Parts * PartBits)'(data_q);
+  assign padded = (Parts * PartBits)'(late_q);
   always_ff @(posedge clk_i) begin
+    late_q <= data_q;
     for (int unsigned i = 0; i < Parts; i++) parts_q[i] <= ^padded[PartBits*i+:PartBits];
     if (!rst_ni) {error_o, check_q} <= '0;
-    else {error_o, check_q} <= {check_q && ^parts_q, check_i && known_q};
+    else {error_o, check_q} <= {check_q[1] && ^parts_q, check_q[0], check_i && known_q};
   end
 
 `ifndef SYNTHESIS
