@@ -5,15 +5,12 @@ use hue_tables::Vid;
 
 use crate::card::Card;
 use crate::device::Layout;
-use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
+use crate::generated::SramRow;
 use crate::network::Loaded;
 use crate::plan::NO_PLANE;
 use crate::registers::Registers;
+use crate::routes::LEVELS;
 use crate::rows::Row;
-
-/// Names of the levels' memories, as in `spec/regs`.
-const LEVELS: [&str; 4] =
-    [Level0Row::TABLE.name, Level1Row::TABLE.name, Level2Row::TABLE.name, Level3Row::TABLE.name];
 
 /// The tables of a card.
 #[derive(Clone, PartialEq, Eq, Debug)]

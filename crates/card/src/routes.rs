@@ -21,9 +21,11 @@ use crate::error::CardError;
 use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
 use crate::records::Mark;
 use crate::registers::Registers;
+use crate::rows::Row;
 
-/// Names of levels.
-const LEVELS: [&str; 4] = ["level 1", "level 2", "level 3", "level 4"];
+/// Names of the levels' memories, as in `spec/regs`.
+pub const LEVELS: [&str; 4] =
+    [Level0Row::TABLE.name, Level1Row::TABLE.name, Level2Row::TABLE.name, Level3Row::TABLE.name];
 /// Bytes of an IPv4 address.
 const KEY_BYTES: usize = 4;
 /// The item of "no route".

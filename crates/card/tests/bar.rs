@@ -109,7 +109,7 @@ fn what_is_no_card_is_refused_by_name() {
     // A slot whose card fell off the bus reads as ones.
     assert!(refusal(&[0xff; 4096]).contains("the identification is 0xffffffff, expected 0x48554543"));
     for (address, value, what) in [
-        (regs::VERSION, 0x0002_0000, "the version is 2.0, expected 1.x"),
+        (regs::VERSION, 0x0001_0000, "the version is 1.0, expected 2.x"),
         (regs::CLOCK, 0, "the clock in kHz is 0"),
         (regs::BUS, 0x0004_0407, "the bus"),
         (regs::BUS, 0x0008_0808, "the bus"),
