@@ -157,7 +157,7 @@ mod tests {
             steps in prop::collection::vec(prop::collection::btree_map(0u64..1100, 0u8..8, 0..1060), 1..6),
         ) {
             let (mut macs, mut tables) = (Macs::new(ROWS).unwrap(), Tables::default());
-            let mac = |n: u64| if n % 3 == 0 { base + n } else { n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16 };
+            let mac = |n: u64| if n.is_multiple_of(3) { base + n } else { n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16 };
             let mut before = BTreeMap::new();
             for step in steps {
                 let mut all =
