@@ -14,6 +14,7 @@ module hue_regs #(
   parameter int unsigned Planes = 1,
   parameter int unsigned Nets = 64,
   parameter int unsigned SelectRows = 256,
+  parameter int unsigned MacRows = 0,
   parameter int unsigned AttachRows = 256,
   parameter int unsigned RouteRows = 0,
   parameter int unsigned LocalRows = 0,
@@ -165,6 +166,7 @@ module hue_regs #(
       ADDR_PLANES:           reg_rdata = 32'(Planes);
       ADDR_NETS:             reg_rdata = 32'(Nets);
       ADDR_SELECT_ROWS:      reg_rdata = 32'(SelectRows);
+      ADDR_MAC_ROWS:         reg_rdata = 32'(MacRows);
       ADDR_ATTACH_ROWS:      reg_rdata = 32'(AttachRows);
       ADDR_ROUTE_ROWS:       reg_rdata = 32'(RouteRows);
       ADDR_LOCAL_ROWS:       reg_rdata = 32'(LocalRows);

@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00020001;
+  localparam logic [31:0] RESET_VERSION = 32'h00020002;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -72,6 +72,8 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_SRAM_READS = 32'h00000000;
   localparam logic [23:0] ADDR_SRAM_LOOKUPS = 24'h0000d0;
   localparam logic [31:0] RESET_SRAM_LOOKUPS = 32'h00000000;
+  localparam logic [23:0] ADDR_MAC_ROWS = 24'h0000d4;
+  localparam logic [31:0] RESET_MAC_ROWS = 32'h00000000;
   localparam logic [23:0] ADDR_OUT_WAITS = 24'h0000e0;
   localparam int unsigned COUNT_OUT_WAITS = 8;
   localparam logic [31:0] RESET_OUT_WAITS = 32'h00000000;
@@ -228,6 +230,9 @@ package hue_regs_pkg;
     logic [31:0] count;
   } reg_sram_lookups_t;
   typedef struct packed {
+    logic [31:0] rows;
+  } reg_mac_rows_t;
+  typedef struct packed {
     logic [31:0] nets;
   } reg_out_waits_t;
   typedef struct packed {
@@ -270,6 +275,7 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_OUT_DROPS = 8'd16;
   localparam logic [7:0] TABLE_LOCAL = 8'd18;
   localparam logic [7:0] TABLE_SRAM = 8'd19;
+  localparam logic [7:0] TABLE_MAC = 8'd20;
   typedef struct packed {
     logic [7:0]  vport;
     logic [7:0]  net;
@@ -355,5 +361,12 @@ package hue_regs_pkg;
   typedef struct packed {
     logic [35:0] word;
   } row_sram_t;
+  typedef struct packed {
+    logic [7:0]  vport;
+    logic [7:0]  net;
+    logic [47:0] mac;
+    logic [2:0]  port;
+    logic        valid;
+  } row_mac_t;
 endpackage
 /* verilator lint_on UNUSEDPARAM */

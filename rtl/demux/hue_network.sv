@@ -34,14 +34,14 @@ module hue_network
   end
 
   row_network_t row, unused_data;
-  logic unused_write, in_range_q;
+  logic unused_write, unused_bad, in_range_q;
   logic [NetBits-1:0] unused_addr;
   packet_t packet_q;
 
   hue_table #(.Id(TABLE_NETWORK), .Rows(Nets), .Width($bits(row_network_t))) u_table (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o,
     .write_o(unused_write), .write_addr_o(unused_addr), .write_data_o(unused_data),
-    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .check_i(en_i && valid_o), .error_o
+    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .bad_o(unused_bad), .check_i(en_i && valid_o), .error_o
   );
 
   always_ff @(posedge clk_i) begin

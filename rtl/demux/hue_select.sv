@@ -2,7 +2,8 @@
 //
 // Place: header gather → **here** → hue_network. Crates: crates/demux/src/select.rs. Rows are ternary over ingress
 // port, destination MAC and inner destination, the lowest that matches wins; the driver puts MACs before inner
-// prefixes, longer prefixes before shorter ones, whole ports last. Group destination MACs go by the port's run of
+// prefixes, longer prefixes before shorter ones, whole ports last. Rows on a port and a MAC and nothing else, which are
+// most, stand in a table of exact rows, where the image has one (`MacRows`), and go before all ternary ones. Group destination MACs go by the port's run of
 // ATTACH instead, one packet a row, in the order of rows.
 //
 // Latency: 4 clocks in which `en_i` is 1, for the first packet of a frame. Throughput: one packet a clock; a frame that
@@ -13,6 +14,7 @@ module hue_select
   import hue_stages_pkg::*;
 #(
     parameter int unsigned SelectRows = 32,
+    parameter int unsigned MacRows    = 0,
     parameter int unsigned AttachRows = 32
 ) (
     input  logic      clk_i,
@@ -29,6 +31,7 @@ module hue_select
     output packet_t   packet_o,
     output logic [63:0] time_ns_o
 );
+  localparam int unsigned MacBanks = 4;
   localparam int unsigned AttachBits = AttachRows > 1 ? $clog2(AttachRows) : 1;
 
   // What a row compares.
@@ -87,11 +90,11 @@ module hue_select
     logic [7:0] net;
   } whose_t;  // as it stands in row_select_t, highest
   row_select_t row;
-  whose_t result;
-  logic hit;
-  tbl_rsp_t select_rsp, attach_rsp, head_rsp;
-  logic select_error, attach_error, head_error, select_wait, attach_wait, head_wait;
-  assign wait_o = select_wait || attach_wait || head_wait;
+  whose_t result, select_result, mac_result;
+  logic hit, select_hit, mac_hit, mac_hit_q, asks;
+  tbl_rsp_t select_rsp, mac_rsp, attach_rsp, head_rsp;
+  logic select_error, mac_error, attach_error, head_error, select_wait, mac_wait, attach_wait, head_wait;
+  assign wait_o = select_wait || mac_wait || attach_wait || head_wait;
 
   assign key = '{
     arp: head_i.ethertype == EthertypeArp,
@@ -118,20 +121,45 @@ module hue_select
   ) u_select (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp), .wait_o(select_wait),
     .row_o(row), .value_i(row_value), .mask_i(row_mask),
-    .en_i(step), .valid_i(valid_i && !s0.packet.decided && !s0.group), .key_i(key),
-    .hit_o(hit), .result_o(result), .error_o(select_error)
+    .en_i(step), .valid_i(asks), .key_i(key),
+    .hit_o(select_hit), .result_o(select_result), .error_o(select_error)
   );
+  assign asks = valid_i && !s0.packet.decided && !s0.group;
+
+  // As they stand in row_mac_t.
+  if (MacRows > 0) begin : gen_mac
+    hue_exact_table #(
+      .Id(TABLE_MAC), .Banks(MacBanks), .BankRows(MacRows / MacBanks), .KeyBits($bits({head_i.dst_mac, head_i.port})),
+      .ResultBits($bits(whose_t))
+    ) u_mac (
+      .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(mac_rsp), .wait_o(mac_wait),
+      .en_i(step), .valid_i(asks), .key_i({head_i.dst_mac, head_i.port}),
+      .hit_o(mac_hit), .result_o(mac_result), .error_o(mac_error)
+    );
+  end else begin : gen_no_mac
+    assign mac_rsp    = '0;
+    assign mac_wait   = 1'b0;
+    assign mac_hit    = 1'b0;
+    assign mac_result = '0;
+    assign mac_error  = 1'b0;
+  end
+  assign hit = mac_hit || select_hit;
+  // One clock later, as the results.
+  always_ff @(posedge clk_i) begin
+    if (step) mac_hit_q <= mac_hit;
+  end
+  assign result = mac_hit_q ? mac_result : select_result;
 
   entry_t s1_q, s2_q, s3_q;
   logic s1_valid_q, s2_valid_q, s3_valid_q;
   row_attach_head_t run;
-  logic unused_head_write, unused_attach_write;
+  logic unused_head_write, unused_attach_write, unused_head_bad, unused_attach_bad;
   logic [2:0] unused_head_addr;
   row_attach_head_t unused_head_data;
   hue_table #(.Id(TABLE_ATTACH_HEAD), .Rows(Ports), .Width($bits(row_attach_head_t))) u_attach_head (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(head_rsp),
     .write_o(unused_head_write), .write_addr_o(unused_head_addr), .write_data_o(unused_head_data),
-    .wait_o(head_wait), .en_i(step), .addr_i(s1_q.packet.port_in), .data_o(run), .check_i(step && s2_valid_q), .error_o(head_error)
+    .wait_o(head_wait), .en_i(step), .addr_i(s1_q.packet.port_in), .data_o(run), .bad_o(unused_head_bad), .check_i(step && s2_valid_q), .error_o(head_error)
   );
 
   always_ff @(posedge clk_i) begin
@@ -169,10 +197,13 @@ module hue_select
   end
   assign attach_addr = AttachBits'(run.start + copy_q);
 
-  hue_table #(.Id(TABLE_ATTACH), .Rows(AttachRows), .Width($bits(row_attach_t))) u_attach (
+  // No run names a row that was not written since reset.
+  hue_table #(
+    .Id(TABLE_ATTACH), .Rows(AttachRows), .Width($bits(row_attach_t)), .Reset(1'b0)
+  ) u_attach (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(attach_rsp),
     .write_o(unused_attach_write), .write_addr_o(unused_attach_addr), .write_data_o(unused_attach_data),
-    .wait_o(attach_wait), .en_i, .addr_i(attach_addr), .data_o(attached),
+    .wait_o(attach_wait), .en_i, .addr_i(attach_addr), .data_o(attached), .bad_o(unused_attach_bad),
     .check_i(en_i && s3_valid_q && s3_q.group), .error_o(attach_error)
   );
 
@@ -213,8 +244,9 @@ module hue_select
     end
   end
 
-  assign tbl_rsp_o = select_rsp | attach_rsp | head_rsp;
-  assign error_o   = head_error || attach_error || (en_i && s3_valid_q && !s3_q.group && select_error);
+  assign tbl_rsp_o = select_rsp | mac_rsp | attach_rsp | head_rsp;
+  assign error_o   = head_error || attach_error ||
+                     (en_i && s3_valid_q && !s3_q.group && (mac_error || (select_error && !mac_hit_q)));
 
 `ifndef SYNTHESIS
   // Frames inside: none is lost, doubled or split.

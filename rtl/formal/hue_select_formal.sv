@@ -1,8 +1,9 @@
 // Proof harness of hue_select: a frame goes to the network that its own row says, a group frame to those of its
 // port's run, each once, in order, and to nobody else, whatever frames are around it.
 //
-// Place: scripts/formal; inputs are free. The table of rows is any table (any/hue_ternary_table.sv); rows of
-// ATTACH are as the host writes them, and the harness keeps them too. `mark_i` picks any one frame.
+// Place: scripts/formal; inputs are free. The tables of rows are any tables (any/hue_ternary_table.sv and
+// any/hue_exact_table.sv); rows of ATTACH are as the host writes them, and the harness keeps them too. `mark_i` picks any
+// one frame.
 module hue_select_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -23,7 +24,7 @@ module hue_select_formal
   logic        error_o, wait_o, ready_o, valid_o;
   packet_t     packet_o;
   logic [63:0] time_ns_o;
-  hue_select #(.SelectRows(8), .AttachRows(AttachRows)) u_dut (.*);
+  hue_select #(.SelectRows(8), .MacRows(1024), .AttachRows(AttachRows)) u_dut (.*);
 
   // What the host wrote.
   row_attach_t      [AttachRows-1:0] attach_q;
@@ -35,7 +36,7 @@ module hue_select_formal
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
 
   // Frames inside, those before the marked one, and its copies that left.
-  logic             begun_q, accept, leaves, marked_q, mine_now, plain, group, hit;
+  logic             begun_q, accept, leaves, marked_q, mine_now, plain, group, hit, exact;
   logic [3:0]       inside_q, before_q;
   logic [2:0]       copy_q;
   hue_head_t        head_q;
@@ -49,6 +50,7 @@ module hue_select_formal
   assign run = heads_q[head_q.port];
   assign attached = attach_q[AttachBits'(run.start + 16'(copy_q))];
   assign hit = head_q.inner[16];
+  assign exact = head_q.dst_mac[13];
 
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
@@ -82,6 +84,8 @@ module hue_select_formal
 
   always_comb begin
     assume (rst_ni == begun_q);
+    // Memories hold zeros when the card begins.
+    if (!begun_q) assume (tbl_req_i == '0);
     if (wait_o) assume (!en_i);
     // Rows of ATTACH are not written while the marked frame is inside; runs are no longer than the table.
     if (begun_q && mine && tbl_req_i.write) begin
@@ -94,7 +98,9 @@ module hue_select_formal
         assert (packet_o.last == (16'(copy_q) + 16'd1 == run.count));
       end else begin
         assert (packet_o.last);
-        if (plain && !group && hit) begin
+        if (plain && !group && exact) begin
+          assert (!packet_o.decided && {packet_o.vport, packet_o.net} == {head_q.dst_mac[12:0], head_q.port});
+        end else if (plain && !group && hit) begin
           assert (!packet_o.decided && {packet_o.vport, packet_o.net} == head_q.inner[15:0]);
         end else begin
           assert (packet_o.decided);

@@ -238,13 +238,13 @@ module hue_ipv4
     logic hop_wait;
     logic [HopBits-1:0] h1_addr_q, unused_write_addr;
     assign wait_o = hop_wait || trie_wait;
-    logic unused_write;
+    logic unused_write, unused_bad;
     row_hop_t row, unused_write_data;
     tbl_rsp_t hop_rsp;
     hue_table #(.Id(TABLE_HOP), .Rows(HopRows), .Width($bits(row_hop_t)), .Reset(1'b0)) u_hop (
       .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
       .write_o(unused_write), .write_addr_o(unused_write_addr), .write_data_o(unused_write_data),
-      .wait_o(hop_wait), .en_i, .addr_i(h1_addr_q), .data_o(row),
+      .wait_o(hop_wait), .en_i, .addr_i(h1_addr_q), .data_o(row), .bad_o(unused_bad),
       .check_i(en_i && h2_valid_q && !h2_q.decided && h2_known_q), .error_o(hop_error)
     );
     always_ff @(posedge clk_i) begin

@@ -58,7 +58,7 @@ module hue_meter
 
   // ---- table: the row, and what it becomes
   row_meter_t row, write_row, unused_write_data;
-  logic table_write;
+  logic table_write, unused_bad;
   logic [NetBits-1:0] table_addr;
   tbl_rsp_t table_rsp;
   tbl_req_t table_req;
@@ -114,7 +114,7 @@ module hue_meter
   hue_table #(.Id(TABLE_METER), .Rows(Nets), .Width($bits(row_meter_t))) u_table (
     .clk_i, .rst_ni, .tbl_req_i(table_req), .tbl_rsp_o(table_rsp),
     .write_o(table_write), .write_addr_o(table_addr), .write_data_o(unused_write_data),
-    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .check_i(en_i && metered_q[1]), .error_o
+    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .bad_o(unused_bad), .check_i(en_i && metered_q[1]), .error_o
   );
   assign tbl_rsp_o = table_rsp;
 

@@ -5,7 +5,7 @@
 // frame one for each network attached to its port, the last marked.
 //
 // All stages move together (`en`): they stand still while two verdicts wait to be taken, for one clock when the host
-// reads a counter under load or writes a meter, for two when it reads a row, for 65 when it writes a ternary row
+// reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, for 65 when it writes a ternary row
 // (hue_tcam), and after reset until the counters are zero (Nets * 32 clocks).
 //
 // Latency: 21 clocks with layout tcam, 63 with dag36, 19 and the walk with sram, for the first verdict of a frame when
@@ -19,6 +19,7 @@ module hue_stages
     parameter int unsigned Planes      = 1,
     parameter int unsigned Nets        = 16,
     parameter int unsigned SelectRows  = 32,
+    parameter int unsigned MacRows     = 0,
     parameter int unsigned AttachRows  = 32,
     parameter int unsigned RouteRows   = 32,
     parameter int unsigned LocalRows   = 32,
@@ -80,7 +81,7 @@ module hue_stages
     end
   end
 
-  hue_select #(.SelectRows(SelectRows), .AttachRows(AttachRows)) u_select (
+  hue_select #(.SelectRows(SelectRows), .MacRows(MacRows), .AttachRows(AttachRows)) u_select (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp), .error_o(select_error), .wait_o(select_wait),
     .en_i(en), .valid_i(head_valid_i), .ready_o(select_ready), .head_i,
     .valid_o(select_valid), .packet_o(select_packet), .time_ns_o(select_time)

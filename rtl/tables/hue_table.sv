@@ -1,5 +1,6 @@
 // A table in a memory: rows written and read back by the host, and read by packets. The memory does one thing a clock:
-// the host's write takes a clock of `wait_o`, in which `en_i` must be 0, its read two, and `data_o` stays as it was.
+// the host's write takes a clock of `wait_o`, in which `en_i` must be 0, its read two, and `data_o` stays as it was. With
+// `Again` a write takes two as well, and `data_o` is the row as it is then, also for a packet that read it before.
 //
 // Place: under each stage that looks something up. With `Reset`, a row reads zero after reset until it is written.
 // Rows carry a parity bit; a row that packets use with wrong parity raises `error_o`, three clocks after `check_i`: a
@@ -13,6 +14,7 @@ module hue_table #(
     parameter int unsigned Total = First + Rows,
     parameter int unsigned Width = 1,
     parameter bit          Reset = 1'b1,
+    parameter bit          Again = 1'b0,
     localparam int unsigned AddrBits = Rows > 1 ? $clog2(Rows) : 1
 ) (
     input  logic                clk_i,
@@ -27,6 +29,7 @@ module hue_table #(
     input  logic                en_i,
     input  logic [AddrBits-1:0] addr_i,
     output logic [Width-1:0]    data_o,
+    output logic                bad_o,    // it has wrong parity: for who can wait for that in the same clock
     input  logic                check_i,  // a packet uses `data_o`
     output logic                error_o
 );
@@ -50,7 +53,7 @@ module hue_table #(
 
   hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total)) u_port (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o, .start_o(start), .addr_o(write_addr_o),
-    .done_i(back_q || write_o), .rdata_i(256'(data_o))
+    .done_i(back_q || (write_o && !Again)), .rdata_i(256'(data_o))
   );
   // The host writes and reads when packets stand still, so the memory never does both at once. It reads where packets
   // do, and what a packet read is read again.
@@ -67,7 +70,7 @@ module hue_table #(
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) {back_q, asked_q} <= '0;
-    else {back_q, asked_q} <= {asked_q && !tbl_req_i.write, start};
+    else {back_q, asked_q} <= {asked_q && (Again || !tbl_req_i.write), start};
   end
 
   if (Reset) begin : gen_reset
@@ -83,7 +86,8 @@ module hue_table #(
   end else begin : gen_keep
     assign known_q = 1'b1;
   end
-  assign data_o  = known_q ? data_q[Width-1:0] : '0;
+  assign data_o = known_q ? data_q[Width-1:0] : '0;
+  assign bad_o  = known_q && ^data_q;
 
   localparam int unsigned PartBits = 16;
   localparam int unsigned Parts = (Width + PartBits) / PartBits;

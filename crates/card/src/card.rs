@@ -11,9 +11,10 @@ use hue_tables::Vid;
 use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
 use crate::generated::{
-    self as regs, AttachHeadRow, AttachRow, BytesRow, CountRow, NetworkRow, PortRow, SelectRow, SramRow,
-    UnclaimedRow,
+    self as regs, AttachHeadRow, AttachRow, BytesRow, CountRow, MacRow, NetworkRow, PortRow, SelectRow,
+    SramRow, UnclaimedRow,
 };
+use crate::macs::Macs;
 use crate::network::Loaded;
 use crate::planes::Plane;
 use crate::registers::Registers;
@@ -48,6 +49,7 @@ pub struct Card<R> {
     pub(crate) device: RefCell<Device<R>>,
     pub(crate) networks: BTreeMap<Vid, Loaded>,
     /// What design select holds, and each port's run with its head.
+    pub(crate) macs: Macs,
     pub(crate) select: Vec<Option<SelectRow>>,
     pub(crate) attach: Vec<(AttachHeadRow, Vec<AttachRow>)>,
     /// Routes and next hops of all networks, where the image shares them.
@@ -74,6 +76,9 @@ impl<R: Registers> Card<R> {
             for row in 0..description.select_rows {
                 device.write_row(row, &SelectRow::default())?;
             }
+            for row in 0..description.mac_rows {
+                device.write_row(row, &MacRow::default())?;
+            }
             for row in 0..ports {
                 device.write_row(row, &AttachHeadRow::default())?;
             }
@@ -97,6 +102,7 @@ impl<R: Registers> Card<R> {
         Ok(Self {
             device: RefCell::new(device),
             networks: BTreeMap::new(),
+            macs: Macs::new(description.mac_rows).unwrap_or_default(),
             select: vec![None; description.select_rows as usize],
             attach: vec![(AttachHeadRow::default(), Vec::new()); ports as usize],
             shared,

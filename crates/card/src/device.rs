@@ -4,6 +4,7 @@
 //! access must end, and a row is checked against the image before a register is touched.
 
 use hue_planes::Kind;
+use hue_tables::cuckoo;
 use hue_tables::dag36::CARD_WORDS;
 
 use crate::error::CardError;
@@ -21,6 +22,8 @@ const NETS_MAX: u32 = 256;
 const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
 /// Most rows a table can have.
 const ROWS_MAX: u32 = 1 << 24;
+/// Minor version of the registers that has MAC_ROWS first.
+const MAC_ROWS_SINCE: u16 = 2;
 /// Most bytes that output queues can have.
 const OUT_BYTES_MAX: u32 = 1 << 30;
 
@@ -76,8 +79,10 @@ pub struct Description {
     pub planes: u32,
     /// Networks at most.
     pub nets: u32,
-    /// Rows of design select.
+    /// Ternary rows of design select.
     pub select_rows: u32,
+    /// Rows of design select by port and MAC address.
+    pub mac_rows: u32,
     /// Virtual ports that group frames can reach, all ports together.
     pub attach_rows: u32,
     /// Routes of a plane (tcam).
@@ -102,6 +107,7 @@ impl Description {
         let ports = self.mac_ports + self.cpu_queues;
         match table {
             regs::SELECT => self.select_rows,
+            regs::MAC => self.mac_rows,
             regs::ATTACH => self.attach_rows,
             regs::ATTACH_HEAD => ports,
             regs::NETWORK | regs::METER => self.nets,
@@ -288,6 +294,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     let planes = number("the number of planes", regs::PLANES, 1, PLANES_MAX)?;
     let nets = number("the number of networks", regs::NETS, 1, NETS_MAX)?;
     let select_rows = number("rows of design select", regs::SELECT_ROWS, 1, ROWS_MAX)?;
+    let mac_rows = match version.1 {
+        0..MAC_ROWS_SINCE => 0,
+        _ => number("rows of design select by MAC address", regs::MAC_ROWS, 0, ROWS_MAX)?,
+    };
     let attach_rows = number("rows of ATTACH", regs::ATTACH_ROWS, 1, ROWS_MAX)?;
     let hop_rows = number("next-hop rows", regs::HOP_ROWS, 1, ROWS_MAX / PLANES_MAX)?;
     let layout = match number("the layout", regs::LAYOUT, regs::LAYOUT_TCAM, regs::LAYOUT_SRAM)? {
@@ -306,6 +316,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     }
     let sram_words = number("words of external memory", regs::SRAM_WORDS, external.0, external.1)?;
     let out_bytes = number("bytes of the output queues", regs::OUT_BYTES, 1, OUT_BYTES_MAX)?;
+    if !cuckoo::is_size(mac_rows) {
+        let expected = "0, or 1024 to 16384 by powers of two";
+        return Err(unknown("rows of design select by MAC address", mac_rows.to_string(), expected));
+    }
     let bus = registers.read(regs::BUS)?;
     let [bus_bytes, mac_ports, cpu_queues, _] = bus.to_le_bytes().map(u32::from);
     if ![8, 32, 64].contains(&bus_bytes) || mac_ports + cpu_queues > 8 || mac_ports == 0 || cpu_queues == 0 {
@@ -327,6 +341,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         planes,
         nets,
         select_rows,
+        mac_rows,
         attach_rows,
         route_rows,
         local_rows,

@@ -13,6 +13,7 @@ pub mod generated;
 mod images;
 mod live;
 mod load;
+mod macs;
 mod memory;
 mod moving;
 mod network;

@@ -14,8 +14,9 @@ use crate::card::{BYTES_ROWS, COUNT_ROWS, Card, NAME, broken};
 use crate::device::{Description, Device, Layout, out_drops_row};
 use crate::error::CardError;
 use crate::generated::{
-    AttachHeadRow, AttachRow, BytesRow, CountRow, NetworkRow, OutDropsRow, RouteRow, SelectRow,
+    AttachHeadRow, AttachRow, BytesRow, CountRow, MacRow, NetworkRow, OutDropsRow, RouteRow, SelectRow,
 };
+use crate::macs::{MacWrites, Macs};
 use crate::network::{Loaded, row};
 use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::registers::Registers;
@@ -32,6 +33,8 @@ struct Change {
 
 /// Who gets frames, as rows.
 struct Claimed {
+    macs: Macs,
+    mac_writes: MacWrites,
     select: Vec<Option<SelectRow>>,
     heads: Vec<AttachHeadRow>,
     runs: Vec<Vec<AttachRow>>,
@@ -226,15 +229,19 @@ impl<R: Registers> Card<R> {
         let description = self.device.get_mut().description().clone();
         let all = self.with_changes(changes);
         let name = changes.first().map(|change| change.program.name.as_str()).unwrap_or_default();
-        let rows = all.iter().map(|(program, _)| plan::select_rows(program, self.arp)).sum();
-        room(&description, name, "rows of design select", rows, description.select_rows)?;
-        let select =
-            plan::select(&self.select, all.iter().copied(), description.select_rows as usize, self.arp);
+        let mut claims = plan::claims(all.iter().copied(), self.arp);
+        let rows = description.select_rows + description.mac_rows;
+        room(&description, name, "rows of design select", claims.rows.len() + claims.hidden, rows)?;
+        let mut macs = self.macs.clone();
+        let mac_writes = macs.change(&mut claims);
+        let ternary = claims.rows.len() + claims.hidden;
+        room(&description, name, "ternary rows of design select", ternary, description.select_rows)?;
+        let select = plan::select(&self.select, &claims, description.select_rows as usize);
         let runs = plan::attach(all.iter().copied(), self.attach.len());
         let needed = runs.iter().map(Vec::len).sum();
         room(&description, name, "rows for group frames", needed, description.attach_rows)?;
         let heads = plan::lay_out(&self.attach, &runs, description.attach_rows).unwrap_or_default();
-        Ok(Claimed { select, heads, runs })
+        Ok(Claimed { macs, mac_writes, select, heads, runs })
     }
 
     /// What still can be refused: room for routes and next hops of all networks together.
@@ -297,7 +304,7 @@ impl<R: Registers> Card<R> {
 
     /// Writes what makes frames meet the changes, all at once.
     fn write(&mut self, changes: Vec<Change>, software: bool, claimed: Claimed) -> Result<(), CardError> {
-        let Self { device, networks, select, attach, shared, planes, .. } = self;
+        let Self { device, networks, macs, select, attach, shared, planes, .. } = self;
         device.get_mut().in_hold(|device| {
             for Change { place, before, program, switch } in changes {
                 let net = u32::from(place.net);
@@ -323,16 +330,16 @@ impl<R: Registers> Card<R> {
                 };
                 networks.insert(program.vid, Loaded::new(place, software, program, held));
             }
-            write_claimed(device, select, attach, claimed)
+            write_claimed(device, macs, select, attach, claimed)
         })
     }
 
     fn take_off(&mut self, vids: &[Vid]) -> Result<(), SubstrateError> {
         let gone: Vec<Loaded> = vids.iter().filter_map(|vid| self.networks.remove(vid)).collect();
         let claimed = self.claimed(&[])?;
-        let Self { device, select, attach, shared, .. } = self;
+        let Self { device, macs, select, attach, shared, .. } = self;
         let taken = device.get_mut().in_hold(|device| {
-            write_claimed(device, select, attach, claimed)?;
+            write_claimed(device, macs, select, attach, claimed)?;
             for loaded in &gone {
                 device.write_row(u32::from(loaded.place.net), &NetworkRow::default())?;
             }
@@ -352,19 +359,27 @@ impl<R: Registers> Card<R> {
     }
 }
 
-/// Writes the rows that differ from what design select and the runs of ATTACH hold.
+/// Writes the rows that differ from what design select and the runs of ATTACH hold. What comes is written before what goes,
+/// of which it may have been a part.
 fn write_claimed<R: Registers>(
     device: &mut Device<R>,
+    macs: &mut Macs,
     select: &mut Vec<Option<SelectRow>>,
     attach: &mut [(AttachHeadRow, Vec<AttachRow>)],
     claimed: Claimed,
 ) -> Result<(), CardError> {
+    for (index, row) in &claimed.mac_writes.come {
+        device.write_row(*index, row)?;
+    }
     for (index, (before, row)) in (0u32..).zip(select.iter().zip(&claimed.select)) {
         if before != row {
             device.write_row(index, &row.unwrap_or_default())?;
         }
     }
-    *select = claimed.select;
+    for index in &claimed.mac_writes.go {
+        device.write_row(*index, &MacRow::default())?;
+    }
+    (*macs, *select) = (claimed.macs, claimed.select);
     let runs = claimed.heads.into_iter().zip(claimed.runs);
     for (port, (before, (head, run))) in (0u32..).zip(attach.iter_mut().zip(runs)) {
         if before.0 == head && before.1 == run {

@@ -36,22 +36,40 @@ struct Attached {
     net: u8,
 }
 
-/// Rows of design select, at most `rows`, the first to match first. Rows of one rank never match the same frame;
-/// those on a MAC address, of which most networks have nothing else, stay where they were `before` and fill its gaps,
-/// so that little has to be written. The others stand at the end.
-pub fn select<'a>(
-    before: &[Option<SelectRow>],
-    networks: impl Iterator<Item = (&'a Program, Place)>,
-    rows: usize,
-    arp: bool,
-) -> Vec<Option<SelectRow>> {
-    let mut all: Vec<_> = networks
+/// What networks claim, as rows of design select.
+#[derive(Clone, Debug)]
+pub struct Claims {
+    /// With their ranks, the first to match first. Rows of one rank never match the same frame, but for rows of ARP of
+    /// several networks.
+    pub rows: Vec<(u8, SelectRow)>,
+    /// Rows for ARP that are left out: their frames are another network's by its MAC address. They come back when it goes.
+    pub hidden: usize,
+}
+
+/// What networks claim; `arp`: a rule of live networks, see below.
+pub fn claims<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, arp: bool) -> Claims {
+    let mut rows: Vec<_> = networks
         .flat_map(|(program, place)| {
             let rows = program.rows.iter().map(move |row| (rank(row), select_row(row, place)));
             rows.chain(arp_rows(program, place, arp).map(|row| (0, row)))
         })
         .collect();
-    all.sort_by_key(|(rank, row)| (*rank, row.port, row.mac, row.inner, row.net, row.vport));
+    rows.sort_by_key(|(rank, row)| (*rank, row.port, row.mac, row.inner, row.net, row.vport));
+    let count = rows.len();
+    let by_mac: HashSet<(u8, u64)> = rows
+        .iter()
+        .filter(|(_, row)| row.mac_care && !row.arp_care)
+        .map(|(_, row)| (row.port, row.mac))
+        .collect();
+    rows.retain(|(_, row)| !row.arp_care || !by_mac.contains(&(row.port, row.mac)));
+    let hidden = count - rows.len();
+    Claims { rows, hidden }
+}
+
+/// Ternary rows of design select, at most `rows`, the first to match first. Those on a MAC address stay where they were
+/// `before` and fill its gaps, so that little has to be written. The others stand at the end.
+pub fn select(before: &[Option<SelectRow>], claims: &Claims, rows: usize) -> Vec<Option<SelectRow>> {
+    let all = &claims.rows;
     let macs = all.partition_point(|(rank, _)| *rank == 0);
     let others = rows.saturating_sub(all.len() - macs);
     let mut new: HashSet<SelectRow> = all.iter().take(macs).map(|(_, row)| *row).collect();
@@ -67,11 +85,6 @@ pub fn select<'a>(
         *to = Some(*row);
     }
     out
-}
-
-/// How many rows of design select a network takes.
-pub fn select_rows(program: &Program, arp: bool) -> usize {
-    program.rows.len() + arp_rows(program, Place { net: 0, plane: 0 }, arp).count()
 }
 
 /// ARP to a router's own MAC address is its network's also where the network's other frames are found otherwise; that is a
@@ -274,16 +287,17 @@ mod tests {
             after in prop::collection::btree_set((0u8..6, 0u8..60), 0..30),
         ) {
             const ROWS: usize = 32;
-            let claims = |set: &std::collections::BTreeSet<(u8, u8)>| {
+            let matches = |set: &std::collections::BTreeSet<(u8, u8)>| {
                 let mut all: Vec<Match> = set.iter().map(|(kind, value)| claim(*kind, *value)).collect();
                 all.sort_by_key(|claim| format!("{claim:?}"));
                 all.dedup();
                 all
             };
             let place = Place { net: 3, plane: 0 };
-            let (before, after) = (program(1, &claims(&before)), program(1, &claims(&after)));
-            let was = select(&[], [(&before, place)].into_iter(), ROWS, false);
-            let is = select(&was, [(&after, place)].into_iter(), ROWS, false);
+            let (before, after) = (program(1, &matches(&before)), program(1, &matches(&after)));
+            let claims = |program| claims([(program, place)].into_iter(), false);
+            let was = select(&[], &claims(&before), ROWS);
+            let is = select(&was, &claims(&after), ROWS);
             let mut want: Vec<_> = after.rows.iter().map(|row| (rank(row), select_row(row, place))).collect();
             let ranks: Vec<u8> = is
                 .iter()

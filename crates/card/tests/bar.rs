@@ -118,6 +118,9 @@ fn what_is_no_card_is_refused_by_name() {
         (regs::LAYOUT, regs::LAYOUT_DAG36, "route rows is 32, expected 0 to 0"),
         (regs::PLANES, 17, "planes is 17, expected 1 to 16"),
         (regs::NETS, 0, "networks is 0, expected 1 to 256"),
+        (regs::MAC_ROWS, 512, "rows of design select by MAC address is 512, expected 0, or 1024"),
+        (regs::MAC_ROWS, 2047, "rows of design select by MAC address is 2047"),
+        (regs::MAC_ROWS, u32::MAX, "rows of design select by MAC address is 4294967295"),
         (regs::ROUTE_ROWS, u32::MAX, "route rows"),
         (regs::LEVEL_WORDS[2], 1, "words of a level is 1"),
         (regs::IMAGE_NAME[3], 1, "the name of the image"),
@@ -126,6 +129,20 @@ fn what_is_no_card_is_refused_by_name() {
         set(&mut bytes, address, value);
         let found = refusal(&bytes);
         assert!(found.contains(what), "{address:x}: {found}");
+    }
+}
+
+/// Registers that a card of before does not have are not asked for.
+#[test]
+fn a_card_of_the_minor_version_before_has_no_mac_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource0");
+    for (version, rows) in [(0x0002_0001, 0), (regs::VERSION_RESET, 2048), (0x0002_ffff, 2048)] {
+        let mut bytes = reset_file();
+        set(&mut bytes, regs::VERSION, version);
+        set(&mut bytes, regs::MAC_ROWS, 2048);
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(discover(&path).unwrap().description().mac_rows, rows, "{version:x}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Vectors for the test bench of `rtl/planes/hue_stages.sv`: random networks and frames, and what [`Soft`] makes of them.
 //!
-//! `cargo run -p hue-soft --example stages_vectors -- SEED SCENARIOS tcam|dag36 PLANES NETS SELECT ATTACH ROUTES LOCALS HOPS
+//! `cargo run -p hue-soft --example stages_vectors -- SEED SCENARIOS tcam|dag36 PLANES NETS SELECT MACS ATTACH ROUTES LOCALS HOPS
 //! [WORDS WORDS WORDS WORDS]` prints a line a step, numbers hexadecimal:
 //!
 //! ```text
@@ -18,7 +18,7 @@
 //!
 //! The stages get no frames, only records of them; these are made here by reading the frame's bytes with `hue_wire`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -26,6 +26,7 @@ use hue_demux::{Attachment, Demux, Match, PortId, Row, Selection, Target, inner_
 use hue_planes::{Adjacency, AdjacencyKind, Kind, Rate, RateLimit, Unclaimed, Verdict, ipv4};
 use hue_soft::{Fate, Frame, Soft};
 use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_tables::cuckoo::{BANKS, Cuckoo, Placed, index_of};
 use hue_tables::dag36_levels::{Dag36Levels, Retired, Write};
 use hue_tables::{Change, Dag, Limits, NextHop, Prefix4, Vid};
 use hue_wire::Mac;
@@ -53,6 +54,7 @@ const COUNT: u8 = 12;
 const BYTES: u8 = 13;
 const UNCLAIMED: u8 = 15;
 const LOCAL: u8 = 18;
+const MAC: u8 = 20;
 
 /// What the image holds.
 struct Image {
@@ -60,6 +62,7 @@ struct Image {
     planes: u32,
     nets: u32,
     select: u32,
+    macs: u32,
     attach: u32,
     routes: u32,
     locals: u32,
@@ -145,6 +148,9 @@ struct Scenario<'a> {
     demux: Demux,
     addresses: Vec<u32>,
     macs: Vec<(PortId, Mac)>,
+    /// Rows of the table of exact rows, by place, and where a key stands.
+    exact: HashMap<u32, Bits>,
+    homes: BTreeMap<u64, u32>,
     bytes: HashMap<(u32, bool), u64>,
     gated: HashMap<u32, u64>,
     unclaimed: [u64; 4],
@@ -164,10 +170,11 @@ fn main() -> ExitCode {
     let texts: Vec<String> = std::env::args().skip(1).collect();
     let numbers: Vec<u32> = texts.iter().filter_map(|text| text.parse().ok()).collect();
     let layout = if texts.iter().any(|text| text == "tcam") { TCAM } else { 2 };
-    let [seed, scenarios, planes, nets, select, attach, routes, locals, hops, words @ ..] = &numbers[..]
+    let [seed, scenarios, planes, nets, select, macs, attach, routes, locals, hops, words @ ..] =
+        &numbers[..]
     else {
         eprintln!(
-            "usage: stages_vectors SEED SCENARIOS tcam|dag36 PLANES NETS SELECT ATTACH ROUTES LOCALS HOPS [WORDS…]"
+            "usage: stages_vectors SEED SCENARIOS tcam|dag36 PLANES NETS SELECT MACS ATTACH ROUTES LOCALS HOPS [WORDS…]"
         );
         return ExitCode::from(2);
     };
@@ -176,6 +183,7 @@ fn main() -> ExitCode {
         planes: *planes,
         nets: *nets,
         select: *select,
+        macs: *macs,
         attach: *attach,
         routes: *routes,
         locals: *locals,
@@ -216,6 +224,8 @@ fn scenario(image: &Image, random: &mut Random) -> Result<String, Failure> {
         demux: Demux::default(),
         addresses: vec![0xffff_ffff, 0xe000_0005, 0xefff_ffff, 0xf000_0000, 0],
         macs: Vec::new(),
+        exact: HashMap::new(),
+        homes: BTreeMap::new(),
         bytes: HashMap::new(),
         gated: HashMap::new(),
         unclaimed: [0; 4],
@@ -255,7 +265,7 @@ impl Scenario<'_> {
 
     /// Accesses that must be refused, and a table that nobody has.
     fn refusals(&mut self) {
-        let Image { nets, select, .. } = *self.image;
+        let Image { nets, select, macs, .. } = *self.image;
         for (table, index, write, error) in [
             (SELECT, select, 1, 2),
             (SELECT, select, 0, 2),
@@ -271,6 +281,10 @@ impl Scenario<'_> {
             (METER, 0, 2, 3),
         ] {
             self.line(&format!("e {table:x} {index:x} {write:x} {error:x}"));
+        }
+        if macs > 0 {
+            self.line(&format!("e {MAC:x} {macs:x} 1 2"));
+            self.line(&format!("e {MAC:x} {:x} 2 3", macs - 1));
         }
         let (table, rows) = match self.image.layout {
             TCAM => (ROUTE, self.image.planes * self.image.routes),
@@ -475,6 +489,7 @@ impl Scenario<'_> {
             Match::Inner { prefix, .. } => 40 - u32::from(prefix.len()),
             Match::Port(_) => 100,
         });
+        self.mac_rows(&mut rows);
         // Rows that are not used lie between those that are.
         let step =
             if self.random.percent(50) { (self.image.select / (rows.len() as u32 + 1)).max(1) } else { 1 };
@@ -506,6 +521,72 @@ impl Scenario<'_> {
             // Not for ARP alone: that is a rule of live networks.
             bits.push(0, 1).push(u64::from(place.net), 8).push(u64::from(row.vport), 8);
             self.row(SELECT, index * step, &bits);
+        }
+    }
+
+    /// Most of the rows on MAC addresses stand in the table of exact rows; they are taken out of `rows`.
+    fn mac_rows(&mut self, rows: &mut Vec<Row>) {
+        let Some(mut table) = Cuckoo::new(self.image.macs).filter(|table| table.rows() > 0) else { return };
+        // It keeps its rows over a reset.
+        for place in 0..self.image.macs {
+            self.row(MAC, place, &Bits::default());
+        }
+        let mut says = HashMap::new();
+        let mut moves = Vec::new();
+        rows.retain(|row| {
+            let Match::Mac { port, mac } = row.select else { return true };
+            let key = mac_bits(mac) << 3 | u64::from(port.get());
+            let stays = self.random.percent(10) || !table.insert(key, &mut moves);
+            if !stays {
+                says.insert(key, (self.places[&row.vid].net, row.vport));
+            }
+            stays
+        });
+        for Placed { place, key } in moves {
+            let (net, vport) = says[&key];
+            self.homes.insert(key, place);
+            self.exact_row(place, key, net, vport);
+        }
+        // Rows of keys that differ in one bit, where they are looked at and must not be found: they do not stand there.
+        for (key, place) in self.homes.clone() {
+            for other in self.places_of(key).into_iter().filter(|other| *other != place) {
+                let near = key ^ 1 << self.random.below(51);
+                if !self.exact.contains_key(&other) && !self.places_of(near).contains(&other) {
+                    let net = self.random.below(self.image.nets);
+                    self.exact_row(other, near, net, 0);
+                }
+            }
+        }
+    }
+
+    fn places_of(&self, key: u64) -> Vec<u32> {
+        let bits = (self.image.macs / BANKS).ilog2();
+        (0..BANKS).filter_map(|bank| Some(bank << bits | index_of(bits, bank, key)?)).collect()
+    }
+
+    fn exact_row(&mut self, place: u32, key: u64, net: u32, vport: u16) {
+        let mut bits = Bits::default();
+        bits.push(1, 1).push(key, 51).push(u64::from(net), 8).push(u64::from(vport), 8);
+        self.row(MAC, place, &bits);
+        self.exact.insert(place, bits);
+    }
+
+    /// Moves some keys to another of their places: no frame may notice.
+    fn move_macs(&mut self) {
+        let homes: Vec<(u64, u32)> = self.homes.iter().map(|(key, place)| (*key, *place)).collect();
+        for (key, from) in homes {
+            let taken: HashSet<u32> = self.homes.values().copied().collect();
+            let Some(to) = self.places_of(key).into_iter().find(|place| !taken.contains(place)) else {
+                continue;
+            };
+            if self.random.percent(70) {
+                continue;
+            }
+            let Some(bits) = self.exact.remove(&from) else { continue };
+            self.row(MAC, to, &bits);
+            self.row(MAC, from, &Bits::default());
+            self.exact.insert(to, bits);
+            self.homes.insert(key, to);
         }
     }
 
@@ -648,6 +729,7 @@ impl Scenario<'_> {
         } else {
             self.before.update_routes(vid, &changes)?;
         }
+        self.move_macs();
         self.route_changes(vid, &changes)?;
         if beside {
             self.line(".");

@@ -3,6 +3,7 @@
 //! Place in the flow: control feeds routes into a [`Dag`]; planes look up in its image through a [`Reader`]. Other
 //! encodings of the same trie (the card's [`dag36`]) follow it by [`Delta`]s. No I/O, threads or clock.
 
+pub mod cuckoo;
 pub mod dag;
 pub mod dag36;
 pub mod dag36_levels;
@@ -18,6 +19,7 @@ mod space;
 pub mod tcam;
 mod types;
 
+pub use cuckoo::Cuckoo;
 pub use dag::{Change, Dag, Delta, Refusals};
 pub use dag36::Dag36;
 pub use dag36_levels::Dag36Levels;

@@ -12,6 +12,7 @@ module hue_stages
   parameter int unsigned Planes = 1,
   parameter int unsigned Nets = 64,
   parameter int unsigned SelectRows = 256,
+  parameter int unsigned MacRows = 0,
   parameter int unsigned AttachRows = 256,
   parameter int unsigned RouteRows = 0,
   parameter int unsigned LocalRows = 0,
@@ -103,7 +104,7 @@ module hue_stages
   assign sram_req_o = '0;
   assign sram_state_o = '0;
   logic unused;
-  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, Layout, Planes, Nets, SelectRows, AttachRows, RouteRows, LocalRows,
+  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, Layout, Planes, Nets, SelectRows, MacRows, AttachRows, RouteRows, LocalRows,
                     HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, sram_rdata_i, sram_fault_clear_i};
 
 endmodule

@@ -9,7 +9,7 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00020001;
+pub const VERSION_RESET: u32 = 0x00020002;
 /// Grows when something is added. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Grows when something changes its meaning. Mask.
@@ -152,6 +152,9 @@ pub const SRAM_READS: u32 = 0x0cc;
 /// Lookups in external memory: Lookups begun there, modulo 2^32.
 pub const SRAM_LOOKUPS: u32 = 0x0d0;
 
+/// Rows of design select by MAC address: Size of MAC, in four banks; 0 without it. Since version 2.2.
+pub const MAC_ROWS: u32 = 0x0d4;
+
 /// Waiting networks: Networks that have frames in output queues of MAC ports: 32 a register.
 pub const OUT_WAITS: [u32; 8] = [0x0e0, 0x0e4, 0x0e8, 0x0ec, 0x0f0, 0x0f4, 0x0f8, 0x0fc];
 
@@ -258,6 +261,9 @@ pub const LOCAL: Table = Table { name: "local", id: 18, bits: 33 };
 
 /// Route words, external memory (sram). Index: word.
 pub const SRAM: Table = Table { name: "sram", id: 19, bits: 36 };
+
+/// Design select by MAC address. Index: bank * rows a bank + index.
+pub const MAC: Table = Table { name: "mac", id: 20, bits: 68 };
 
 /// Design select: One way to find the network of a frame. Group frames go by ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -765,5 +771,45 @@ impl Row for SramRow {
 
     fn unpack(words: &Words) -> Self {
         Self { word: get(words, 0, 36) }
+    }
+}
+
+/// Design select by MAC address: A port and a destination MAC address that are a network's; goes before rows
+/// of SELECT. The indices of the two in the four banks: rtl/tables/hue_exact_pkg.sv.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MacRow {
+    /// The row is in use.
+    pub valid: bool,
+    /// Port the frame arrives on.
+    pub port: u8,
+    /// Destination MAC address.
+    pub mac: u64,
+    /// Network.
+    pub net: u8,
+    /// Its virtual port.
+    pub vport: u8,
+}
+
+impl Row for MacRow {
+    const TABLE: Table = MAC;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "mac.valid", 0, 1, u64::from(self.valid))?;
+        put(&mut words, "mac.port", 1, 3, u64::from(self.port))?;
+        put(&mut words, "mac.mac", 4, 48, self.mac)?;
+        put(&mut words, "mac.net", 52, 8, u64::from(self.net))?;
+        put(&mut words, "mac.vport", 60, 8, u64::from(self.vport))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            valid: get(words, 0, 1) != 0,
+            port: get(words, 1, 3) as u8,
+            mac: get(words, 4, 48),
+            net: get(words, 52, 8) as u8,
+            vport: get(words, 60, 8) as u8,
+        }
     }
 }

@@ -333,10 +333,17 @@ fn what_a_card_cannot_hold_is_refused_by_name() {
     assert_eq!(text(kinds, &sound), "network 'net1': kind ipv4 does not run on card");
     let hops = program(1, 65, Vec::new());
     assert_eq!(text(dag36(4096, 64), &hops), "network 'net1' needs 65 next hops: image memo has 64");
-    let rows = dag36(4096, 64).with(regs::SELECT_ROWS, 1);
+    let rows = dag36(4096, 64).with(regs::SELECT_ROWS, 1).with(regs::MAC_ROWS, 0);
     let mut two = sound.clone();
     two.rows.push(Claim { vid: vid(1), vport: 0, select: Match::Port(PORT) });
     assert_eq!(text(rows, &two), "network 'net1' needs 2 rows of design select: image memo has 1");
+    let rows = dag36(4096, 64).with(regs::SELECT_ROWS, 1);
+    two.rows.push(Claim {
+        vid: vid(1),
+        vport: 0,
+        select: Match::Inner { port: None, prefix: "10.0.0.0/8".parse().unwrap() },
+    });
+    assert_eq!(text(rows, &two), "network 'net1' needs 2 ternary rows of design select: image memo has 1");
     // A route table that does not fit a level names the level, and takes nothing away from the next.
     let (routes, _) = table(400);
     let full = text(dag36(100, 64), &program(1, 4, routes.clone()));

@@ -70,6 +70,7 @@ impl Memory {
             (regs::PLANES, planes),
             (regs::NETS, 8),
             (regs::SELECT_ROWS, 32),
+            (regs::MAC_ROWS, if tcam { 0 } else { 1024 }),
             (regs::ATTACH_ROWS, 32),
             (regs::ROUTE_ROWS, if tcam { hop_rows } else { 0 }),
             (regs::LOCAL_ROWS, if tcam { hop_rows } else { 0 }),

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::captures::{ALL, captures};
-use crate::support::{RED, Scratch};
+use crate::support::{RED, Scratch, ipv4, pcap};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -92,6 +92,51 @@ fn real_captures_are_the_same_on_the_card() {
         }
         assert!(compared + 1 >= count.min(captures.len()), "{image}: {compared} of {count} captures");
     }
+}
+
+/// So many networks, each on four ports.
+fn many(count: usize) -> String {
+    let network = |k: usize| {
+        let mac =
+            |from: u8, port: usize| format!("{from:02x}:00:00:{:02x}:{:02x}:{port:02x}", k >> 8, k & 255);
+        let each = |line: &dyn Fn(usize) -> String| (0..4).map(line).collect::<Vec<_>>().join("\n");
+        let port = |p: usize| {
+            format!("    - {{name: v{p}, port: p{p}, mac: \"{}\", addresses: [10.{p}.0.1/24]}}", mac(2, p))
+        };
+        let neighbour =
+            |p: usize| format!("    - {{port: v{p}, address: 10.{p}.0.2, mac: \"{}\"}}", mac(6, p));
+        format!(
+            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: n{k}}}\nspec:\n  plane: {{kind: ipv4}}\n  \
+             ports:\n{}\n  neighbours:\n{}\n",
+            each(&port),
+            each(&neighbour)
+        )
+    };
+    (0..count).map(network).collect::<Vec<_>>().join("---\n")
+}
+
+/// A packet to each of 1,024 MAC addresses.
+#[test]
+fn the_card_takes_256_networks_of_four_ports() {
+    let dir = Scratch::new();
+    dir.write("many.yaml", many(256));
+    for port in 0..4usize {
+        let packet = |k: usize| {
+            let to = [10, ((port + 1 + k % 3) % 4) as u8, 0, 2];
+            let mac = format!("02:00:00:00:{k:02x}:{port:02x}");
+            (1_000 * k as u64, ipv4(&mac, 64, [10, port as u8, 0, 2], to))
+        };
+        dir.write(&format!("p{port}.pcap"), pcap(&(0..256).map(packet).collect::<Vec<_>>()));
+    }
+    let inputs = "--in p0=p0.pcap --in p1=p1.pcap --in p2=p2.pcap --in p3=p3.pcap";
+    both(&dir, &format!("-f many.yaml {inputs}"), "default");
+    let sent: usize = (0..4).map(|port| dir.packets(&format!("card/p{port}.pcap")).len()).sum();
+    assert_eq!(sent, 1024);
+    dir.write("more.yaml", many(257));
+    let line = format!("run --on card --image default -f more.yaml {inputs} --out more");
+    let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())]);
+    assert!(done.code != 0 && done.stderr.contains("257 networks: image default holds 256"), "{done:?}");
+    assert!(dir.files("more").is_empty(), "nothing half-written");
 }
 
 #[test]
