@@ -12,9 +12,9 @@
 // ends. A network that moves here from software waits so for the frames that are still on their way there (ADR 0013);
 // what it may hold is what a queue may. From the second clock of a hold on no frame is taken; one that was taken leaves.
 // Frames join their queues, and show in `waits_o`, in the order in which they came in, `Joining` clocks after their last
-// beat at most unless they are held back, and before any frame that came after them leaves: who sees a later one leave
-// knows that `waits_o` counts them. It is false two clocks after the last one was taken. `idle_o` is never true while a
-// beat is inside.
+// beat when nothing else comes, and before any frame that came after them leaves: who sees a later one leave knows that
+// `waits_o` counts them. It is false two clocks after the last one was taken. `idle_o` is never true while a beat is
+// inside.
 // Cross-network access: a frame leaves by the queue it was put in, which is asserted.
 //
 // Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes. Throughput: a
@@ -87,7 +87,7 @@ module hue_output_queues
   localparam int unsigned FreeClocks = 3;  // until a cell that came back can be had again
 `ifndef SYNTHESIS
   localparam int unsigned Latency = 28;
-  localparam int unsigned Joining = 12;
+  localparam int unsigned Joining = 10;
 `endif
 
   if (BusBytes > CellBytes) begin : g_bus_bytes
@@ -393,16 +393,18 @@ module hue_output_queues
   logic [MacPorts-1:0][NetPlaces-1:0] waits_q;
   logic [2:0]                         r_port_q;
   entry_t                             r_entry_q;
+  logic                               waits_end;
+`ifdef HUE_PLANT_QUEUES_WAITS
+  assign waits_end = r_empty_q && !k_v_q;  // for scripts/rtl-test: the bench must find this
+`else
+  assign waits_end = r_empty_q;
+`endif
   always_ff @(posedge clk_i) begin
     for (int unsigned p = 0; p < MacPorts; p++) begin
       for (int unsigned n = 0; n < NetPlaces; n++) begin
         if (!rst_ni) waits_q[p][n] <= 1'b0;
         else if (k_at_q[p] && k_net_q == net_t'(n)) waits_q[p][n] <= 1'b1;
-`ifdef HUE_PLANT_QUEUES_WAITS
-        else if (r_empty_q && !k_v_q && r_port_q == 3'(p) && r_entry_q.net == net_t'(n)) waits_q[p][n] <= 1'b0;  // for scripts/rtl-test
-`else
-        else if (r_empty_q && r_port_q == 3'(p) && r_entry_q.net == net_t'(n)) waits_q[p][n] <= 1'b0;
-`endif
+        else if (waits_end && r_port_q == 3'(p) && r_entry_q.net == net_t'(n)) waits_q[p][n] <= 1'b0;
       end
     end
   end
@@ -560,6 +562,7 @@ module hue_output_queues
   } plan_t;
   logic [Ports-1:0]                   asks, has_q, plan_ready, plan_valid, plan_take, plan_some_q, waits_held_q;
   logic [Ports-1:0]                   s1_at_q, s1_of_q, s2_at_q, s2_ends_q, stays, r_stays_q;
+  logic [Ports-1:0]                   held, only, joins, joins_next;
   logic [Ports-1:0][PlanRoomBits-1:0] plan_room;
   turn_t [Ports-1:0]                  turn_q;
   cell_t [Ports-1:0]                  tail_q;
@@ -569,7 +572,7 @@ module hue_output_queues
   queue_t                             s1_queue;
   logic                               s2_v_q, s2_debt_q, s2_spent_q, s2_held_q, s2_last_q, s2_by_q, s2_joins_q;
   credit_t                            s1_left, s1_below, s1_owes, s2_left_q, credit_next;
-  cell_t                              s1_tail;
+  cell_t                              s1_tail, s2_tail_q, r_tail_q;
   count_t                             s2_cells_q;
   logic [10:0]                        s2_beats_q;
   frame_t                             linked, follows, beside;
@@ -577,9 +580,19 @@ module hue_output_queues
   served_t                            served_next;
   plan_t                              plan_in;
 
-  // As a step is decided the next may begin, if there surely is a network whose turn it then is: if not this
-  // one's, one in a slot. One that is held gives way
-  // to others, and asks for nothing when alone.
+  // Of the network whose turn it is at a port: it is held, its queue has one frame, one joins it, or will in a clock. What
+  // compares stands at each port, as a choice of the port before it takes longer.
+  always_comb begin
+    for (int unsigned p = 0; p < Ports; p++) begin
+      held[p] = hold_i && p < MacPorts && turn_q[p].entry.net == hold_net_i[NetBits-1:0];
+      only[p] = tail_q[p] == turn_q[p].entry.frame.first;
+      joins[p] = k_at_q[p] && k_net_q == turn_q[p].entry.net;
+      joins_next[p] = y_v_q && y_port_q == 3'(p) && y_net_q == turn_q[p].entry.net;
+    end
+  end
+
+  // As a step is decided the next may begin, if there surely is a network whose turn it then is: if not this one's, one in
+  // a slot. One that is held gives way to others, and asks for nothing when alone.
   assign asks = has_q & plan_some_q & ~s1_at_q & ~s2_ends_q & ~waits_held_q;
   hue_round_robin #(.Count(Ports)) u_step (
     .clk_i, .rst_ni, .asks_i(asks), .take_i(1'b1), .any_o(step), .winner_o(s1_next)
@@ -591,7 +604,7 @@ module hue_output_queues
     s1_tail = '0;
     for (int unsigned p = 0; p < Ports; p++) begin
       if (s1_of_q[p]) s1 |= turn_q[p];
-      if (s1_at_q[p]) s1_tail |= tail_q[p];
+      if (s1_of_q[p]) s1_tail |= tail_q[p];
     end
   end
   assign s1_queue = queue_of(s1_port_q, s1.entry.net);
@@ -609,10 +622,10 @@ module hue_output_queues
 `ifdef HUE_PLANT_QUEUES_HOLD
   assign s1_held = 1'b0;  // one whose turn had begun goes on; for scripts/rtl-test: the bench must find this
 `else
-  assign s1_held = hold_i && 32'(s1_port_q) < MacPorts && s1.entry.net == hold_net_i[NetBits-1:0];
+  assign s1_held = (s1_at_q & held) != '0;
 `endif
-  assign s1_only = s1_tail == s1.entry.frame.first;
-  assign s1_joins = k_v_q && k_queue_q == s1_queue;
+  assign s1_only = (s1_of_q & only) != '0 || (s1_again_q && r_tail_q == r_entry_q.frame.first);
+  assign s1_joins = (s1_at_q & joins) != '0;
   hue_ram #(.Words(Cells), .Bits($bits(frame_t))) u_links (
     .clk_i, .write_i(k_v_q && k_act_q), .waddr_i(k_tail_q), .wdata_i(k_frame_q),
     .read_i(1'b1), .raddr_i(s1.entry.frame.first), .rdata_o(linked)
@@ -631,10 +644,12 @@ module hue_output_queues
     // A frame that joins the queue as its only one is looked at follows that one, and so does one that joins a clock later.
     s2_last_q <= s1_only && !s1_joins;
     s2_by_q <= s1_only && s1_joins;
-    s2_joins_q <= y_v_q && y_queue_q == s1_queue;
+    s2_joins_q <= (s1_at_q & joins_next) != '0;
+    if (s1_joins) s2_tail_q <= k_frame_q.first;
+    else s2_tail_q <= s1_again_q ? r_tail_q : s1_tail;
     for (int unsigned p = 0; p < Ports; p++) begin
       plan_some_q[p] <= plan_room[p] >= PlanRoomBits'(2);
-      waits_held_q[p] <= hold_i && p < MacPorts && turn_q[p].entry.net == hold_net_i[NetBits-1:0] && !slot_valid[p];
+      waits_held_q[p] <= held[p] && !slot_valid[p];
     end
     if (!rst_ni) begin
       s1_v_q <= 1'b0;
@@ -690,6 +705,7 @@ module hue_output_queues
     r_entry_q <= s2_q.entry;
     if (takes) r_entry_q.frame <= follows;
     r_served_q <= served_next;
+    r_tail_q <= s2_joins_q ? k_frame_q.first : s2_tail_q;
     for (int unsigned p = 0; p < Ports; p++) begin
       if (slot_take[p]) begin
         turn_q[p] <= slot[p];
@@ -697,7 +713,7 @@ module hue_output_queues
       end else begin
         if (r_stays_q[p]) turn_q[p].entry.frame <= r_entry_q.frame;
         if (r_stays_q[p]) turn_q[p].served <= r_served_q;
-        if (k_at_q[p] && k_net_q == turn_q[p].entry.net) tail_q[p] <= k_frame_q.first;
+        if (joins[p]) tail_q[p] <= k_frame_q.first;
       end
     end
     if (!rst_ni) begin
@@ -970,6 +986,9 @@ module hue_output_queues
     (takes && $past(hold_i) && 32'(s2_port_q) < MacPorts) |-> s2_q.entry.net != $past(hold_net_i[NetBits-1:0]));
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni)
     ($past(in_alone, Latency) && fires_q == '0 && holds_q == '0) |-> m_valid_o != '0);
+
+  a_joining: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    $past(in_alone && 32'(s_departure_i.port) < MacPorts, Joining) |-> waits_o[$past(s_departure_i.net, Joining)]);
 
   // Frames in each queue, from joining until they are taken; and beats inside, from pin to pin.
   logic [15:0] queued_q [Queues];

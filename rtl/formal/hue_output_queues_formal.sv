@@ -30,7 +30,7 @@ module hue_output_queues_formal
   localparam int unsigned BeatsMax = FrameBytesMax / BusBytes;
   localparam int unsigned BeatBits = $clog2(BeatsMax);
   localparam int unsigned Deciding = 6;  // clocks from a first beat until its frame is said to be dropped
-  localparam int unsigned Joining = 12;  // clocks from a last beat until its network is seen to wait, unless held back
+  localparam int unsigned Joining = 10;  // clocks from a last beat until its network is seen to wait, unless held back
   typedef logic [$clog2(Cells)+2:0] count_t;  // those that wait to be let in, in cells, and in the ports' FIFOs
   typedef logic [BeatBits-1:0]    beat_t;
 

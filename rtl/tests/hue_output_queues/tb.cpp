@@ -21,7 +21,7 @@ constexpr unsigned Latency = 28;
 // From a frame's first beat until it is said to be dropped.
 constexpr unsigned Deciding = 6;
 // From a frame's last beat until its network is seen to wait, unless it is held back.
-constexpr unsigned Joining = 12;
+constexpr unsigned Joining = 10;
 // From a frame's beginning to the next one's at one port, at least.
 constexpr unsigned Step = 2;
 constexpr unsigned MacPorts = 4;
