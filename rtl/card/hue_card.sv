@@ -230,10 +230,9 @@ module hue_card
     .write_i(body_valid), .ready_o(body_ready), .data_i(body_data), .filled_o(filled),
     .read_i(body_read), .offset_i(body_offset), .data_o(body_rdata), .release_i(body_release), .beats_i(body_beats)
   );
-  logic [$clog2(TagDepth+1)-1:0] unused_room;
-  hue_fifo #(.Depth(TagDepth), .Bits(32)) u_tags (
+  hue_deep_fifo #(.Depth(TagDepth), .Bits(32)) u_tags (
     .clk_i, .rst_ni, .valid_i(tag_in_valid), .ready_o(tag_in_ready), .data_i(tag_in),
-    .valid_o(tag_valid), .ready_i(tag_take), .data_o(tag), .room_o(unused_room)
+    .valid_o(tag_valid), .ready_i(tag_take), .data_o(tag)
   );
 
   // Stages
@@ -284,6 +283,8 @@ module hue_card
 
   // Output queues to ports
   logic                            out_ready, out_dropped, out_idle;
+  logic [2:0]                      out_dropped_port;
+  logic [7:0]                      out_dropped_net;
   logic [Ports-1:0]                tx_valid;
   logic [Ports-1:0][13:0]          tx_len, tx_bytes;
   logic [Ports-1:0][ByteBits-1:0]  m_bytes;
@@ -295,7 +296,8 @@ module hue_card
     .s_departure_i(o_departure),
     .m_valid_o(m_tvalid_o), .m_ready_i(m_tready_i), .m_data_o(m_tdata_o), .m_bytes_o(m_bytes), .m_last_o(m_tlast_o),
     .m_tag_o(m_ttag_o),
-    .dropped_o(out_dropped), .sent_o(tx_valid), .sent_len_o(tx_len), .idle_o(out_idle)
+    .dropped_o(out_dropped), .dropped_port_o(out_dropped_port), .dropped_net_o(out_dropped_net),
+    .sent_o(tx_valid), .sent_len_o(tx_len), .idle_o(out_idle)
   );
   assign m_tlen_o = tx_len;
   for (genvar p = 0; p < Ports; p++) begin : g_out
@@ -307,7 +309,7 @@ module hue_card
     .clk_i, .rst_ni, .ready_o(counters_ready),
     .rx_valid_i(rx_valid), .rx_bytes_i(rx_bytes), .rx_dropped_i(rx_dropped),
     .tx_valid_i(tx_valid), .tx_bytes_i(tx_bytes),
-    .out_dropped_i(out_dropped), .out_dropped_port_i(o_departure.port), .out_dropped_net_i(o_departure.net),
+    .out_dropped_i(out_dropped), .out_dropped_port_i(out_dropped_port), .out_dropped_net_i(out_dropped_net),
     .tbl_req_i(tbl_req), .tbl_rsp_o(counters_rsp)
   );
   assign queue_drop = out_dropped || rx_dropped != '0;

@@ -42,9 +42,10 @@ module hue_input_queue
 
   // Writing
   logic         inside_q, lost_q, cut_q, lose, cut, store, fire, room, fifo_full, frames_ready;
-  logic [15:0]  bytes_q, bytes;
+  logic [15:0]  bytes_q, bytes;       // of the frame before this beat, and with it
   logic [16:0]  bytes_wide;
-  logic         too_long, commit, rewind;
+  logic [13:0]  left_q;               // that it may still have
+  logic         over_q, too_long, commit, rewind;
   hue_arrival_t arrival_q, arrival;
 
   assign room = !fifo_full && frames_ready;
@@ -52,12 +53,12 @@ module hue_input_queue
   assign s_ready_o = !offline_i || lost_q || (cut_q ? frames_ready : room);
   assign fire = s_valid_i && s_ready_o;
 
-  assign bytes_wide = (inside_q ? 17'(bytes_q) : 17'd0) + 17'(s_bytes_i);
+  assign bytes_wide = 17'(bytes_q) + 17'(s_bytes_i);
   assign bytes = bytes_wide[16] ? '1 : bytes_wide[15:0];
 `ifdef HUE_PLANT_INPUT_LENGTH
-  assign too_long = bytes >= 16'(FrameBytesMax);  // for scripts/rtl-test: the bench must find this
+  assign too_long = over_q || 14'(s_bytes_i) >= left_q;  // for scripts/rtl-test: the bench must find this
 `else
-  assign too_long = bytes > 16'(FrameBytesMax);
+  assign too_long = over_q || 14'(s_bytes_i) > left_q;
 `endif
 
   always_comb begin
@@ -85,13 +86,18 @@ module hue_input_queue
 
   always_ff @(posedge clk_i) begin
     if (fire && !inside_q) arrival_q <= s_arrival_i;
-    if (fire) bytes_q <= bytes;
     if (!rst_ni) begin
       inside_q <= 1'b0;
       lost_q <= 1'b0;
       cut_q <= 1'b0;
+      bytes_q <= '0;
+      left_q <= 14'(FrameBytesMax);
+      over_q <= 1'b0;
     end else begin
       if (fire) begin
+        bytes_q <= s_last_i ? '0 : bytes;
+        left_q <= s_last_i ? 14'(FrameBytesMax) : too_long ? '0 : left_q - 14'(s_bytes_i);
+        over_q <= too_long && !s_last_i;
         inside_q <= !s_last_i;
         lost_q <= lose && !s_last_i;
         cut_q <= (cut_q || cut) && !s_last_i;
@@ -100,30 +106,24 @@ module hue_input_queue
   end
 
   // Reading
-  logic         words_valid, words_empty, frame_valid, leave;
-  logic [10:0]  beat_q, beats;
+  logic         words_valid, words_empty, frame_valid, leave, ends;
 
-  hue_frame_fifo #(.Words(Beats), .Bits(8 * BusBytes)) u_words (
-    .clk_i, .rst_ni, .write_i(store), .data_i(s_data_i), .commit_i(commit), .rewind_i(rewind), .cut_i(cut),
-    .full_o(fifo_full), .valid_o(words_valid), .ready_i(m_ready_i), .data_o(m_data_o), .empty_o(words_empty)
+  hue_frame_fifo #(.Words(Beats), .Bits(8 * BusBytes + 1)) u_words (
+    .clk_i, .rst_ni, .write_i(store), .data_i({s_last_i, s_data_i}), .commit_i(commit), .rewind_i(rewind), .cut_i(cut),
+    .full_o(fifo_full), .valid_o(words_valid), .ready_i(m_ready_i), .data_o({ends, m_data_o}), .empty_o(words_empty)
   );
 
-  logic [$clog2(Frames+1)-1:0] unused_room;
-  hue_fifo #(.Depth(Frames), .Bits($bits(hue_arrival_t))) u_frames (
+  // As long on its way as the words, so that it is there with them.
+  hue_deep_fifo #(.Depth(Frames), .Bits($bits(hue_arrival_t))) u_frames (
     .clk_i, .rst_ni, .valid_i(taken_o), .ready_o(frames_ready), .data_i(arrival),
-    .valid_o(frame_valid), .ready_i(leave), .data_o(m_arrival_o), .room_o(unused_room)
+    .valid_o(frame_valid), .ready_i(leave), .data_o(m_arrival_o)
   );
 
-  assign beats = beats_of(m_arrival_o.len, BusBytes);
   assign m_valid_o = words_valid;
-  assign m_last_o = beat_q == beats - 11'd1;
+  // What is left of a frame that was cut is its first beat.
+  assign m_last_o = ends || m_arrival_o.len == LenTooLong;
   assign leave = m_valid_o && m_ready_i && m_last_o;
   assign idle_o = words_empty && !inside_q;
-
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) beat_q <= '0;
-    else if (m_valid_o && m_ready_i) beat_q <= m_last_o ? '0 : beat_q + 11'd1;
-  end
 
 `ifndef SYNTHESIS
   a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)

@@ -5,17 +5,31 @@
 // free (Choudhury and Hahne, dynamic thresholds, alpha 1): so a network that sends more than its port takes fills at
 // most half of what others leave free, and only its own frames are lost. What is not let in is dropped and counted,
 // or held back when `offline_i`.
-// A port serves its networks round robin. A turn lasts while the network's credit is positive; each turn adds
-// QuantumBytes to the credit, each frame takes its bytes (surplus round robin). So over any time two networks that
-// always wait get the same bytes to within QuantumBytes and two frames.
+// A port serves its networks round robin, in the order in which they began to wait. A turn lasts while the network's
+// credit is positive; each turn adds QuantumBytes to the credit, each frame takes its bytes (surplus round robin). So over
+// any time two networks that always wait get the same bytes to within QuantumBytes and two frames.
 // One network's frames for MAC ports can be held (`hold_i`): they wait in its queues, and take no share, until the hold
 // ends. A network that moves here from software waits so for the frames that are still on their way there (ADR 0013);
-// what it may hold is what a queue may.
+// what it may hold is what a queue may. From the second clock of a hold on no frame is taken; one that was taken leaves.
+// Frames join their queues, and show in `waits_o`, in the order in which they came in, `Joining` clocks after their last
+// beat when nothing else comes, and before any frame that came after them leaves: who sees a later one leave knows that
+// `waits_o` counts them. It is false two clocks after the last one was taken. `idle_o` is never true while a beat is
+// inside.
 // Cross-network access: a frame leaves by the queue it was put in, which is asserted.
 //
-// Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes. Throughput:
-// a beat a clock in, and a beat a clock out over all ports together; a network that begins its turn in debt costs the
-// port a clock.
+// Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes. Throughput: a
+// beat a clock in, and a beat a clock out, at one port or over all; one port begins a frame every second clock at most,
+// all together one a clock: so it takes two ports with frames of 64 bytes to fill a bus of 512 bits. A network that begins
+// its turn in debt costs the port 2 clocks, and turns of a port begin every third clock at most.
+//
+// What is looked up is looked up a clock ahead, and nothing stands between a memory and a register but a choice. All that
+// there is of a queue lies in block RAM; each memory is written by one side:
+//   in      heads → a → b → c → d: let in?    beats wait → x: given a place → x1: written → y → k: joins its queue; a queue
+//           that was empty is put on the port's list
+//   lists   of networks that wait, by port; the next ones lie ahead (slots) with their credit and their last frame (p1..p5)
+//   s0..s2  a step of a port's turn: choose the port; look at its network, and up what follows; take and charge
+//   e0..e4  a beat: choose the port, where it lies, address, read, out
+// Whether a queue waits: its phase turns over as it begins to, and again, in a memory of the other side, as it is emptied.
 // Source: A. K. Choudhury, E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998;
 // H. Adiseshu, G. Parulkar, G. Varghese, "A reliable and scalable striping protocol", 1996.
 
@@ -48,7 +62,9 @@ module hue_output_queues
   output logic [Ports-1:0]                 m_last_o,
   output logic [Ports-1:0][31:0]           m_tag_o,        // counts with the first beat; then its cell may be free
 
-  output logic                   dropped_o,      // a frame of s_departure_i, with its first beat
+  output logic                   dropped_o,      // a frame for this port, of this network
+  output logic [2:0]             dropped_port_o,
+  output logic [7:0]             dropped_net_o,
   output logic [Ports-1:0]       sent_o,         // a frame's last beat left
   output logic [Ports-1:0][13:0] sent_len_o,
   output logic                   idle_o
@@ -63,9 +79,16 @@ module hue_output_queues
   localparam int unsigned Queues = Ports * NetPlaces;
   localparam int unsigned QueueBits = $clog2(Queues);
   localparam int unsigned LaneBits = $clog2(BusBytes);
-  localparam int unsigned PlanDepth = 2;
-  localparam int unsigned OutDepth = 4;
-  localparam int unsigned Latency = 5;
+  localparam int unsigned InDepth = 16;    // beats and frames that wait to be let in
+  localparam int unsigned PlanDepth = 4;
+  localparam int unsigned ActDepth = 16;
+  localparam int unsigned OutDepth = 8;
+  localparam int unsigned Slots = 2;       // networks of a port that are looked up ahead
+  localparam int unsigned FreeClocks = 3;  // until a cell that came back can be had again
+`ifndef SYNTHESIS
+  localparam int unsigned Latency = 28;
+  localparam int unsigned Joining = 10;
+`endif
 
   if (BusBytes > CellBytes) begin : g_bus_bytes
     $fatal(1, "BusBytes: expected at most the bytes of a cell");
@@ -80,259 +103,711 @@ module hue_output_queues
   typedef logic [CellBits-1:0]  cell_t;
   typedef logic [CountBits-1:0] count_t;
   typedef logic [QueueBits-1:0] queue_t;
+  typedef logic [NetBits-1:0]   net_t;
   typedef logic signed [15:0]   credit_t;
   typedef struct packed {
     cell_t       first;
     logic [13:0] len;
-  } plan_t;
+  } frame_t;
+  // A network that waits, with its queue's first frame.
+  typedef struct packed {
+    net_t   net;
+    logic   phase;
+    frame_t frame;
+  } entry_t;
+  // What the joining side keeps of a queue: the phase in which it waits, and its last frame.
+  typedef struct packed {
+    logic  phase;
+    cell_t tail;
+  } joined_t;
+  // What is kept of a queue between its turns: credit, and cells ever taken (modulo).
+  typedef struct packed {
+    credit_t credit;
+    count_t  taken;
+  } served_t;
+  typedef struct packed {
+    entry_t  entry;
+    served_t served;
+  } turn_t;
 
   // Cells that a frame takes.
   function automatic count_t cells_of(logic [13:0] len);
     return count_t'((32'(len) + CellBytes - 1) / CellBytes);
   endfunction
+  function automatic queue_t queue_of(logic [2:0] port, net_t net);
+    return queue_t'({port, net});
+  endfunction
 
-  // ---- State that both sides look at; each array is written by one side.
-
-  // Writing side: cells ever put into a queue (modulo), a queue's last frame, its first frame when it was empty before.
-  count_t      put_q [Queues];
-  cell_t       tail_q [Queues];
-  cell_t       head_put_q [Queues];
-  // By cell: the next one of the frame; by first cell of a frame: the next frame of the queue, and the length.
-  cell_t       next_q [Cells];
-  cell_t       follow_q [Cells];
-  logic [13:0] len_q [Cells];
-  // Serving side: cells ever taken, first frame of a queue that was not left empty, and whether it counts; credit.
-  count_t      taken_q [Queues];
-  cell_t       head_taken_q [Queues];
-  logic        head_taken_counts_q [Queues];
-  credit_t     credit_q [Queues];
-  // Which networks wait at a port.
-  logic [Ports-1:0][NetPlaces-1:0] waits_q;
-
-  // After reset the arrays by queue are cleared.
+  // After reset the memories by queue are cleared.
   logic   clearing_q;
   queue_t clear_q;
-
-  // ---- Free cells: those never used yet, then those given back.
-  logic   alloc, free, back_valid, back_ready, fresh;
-  cell_t  free_cell, back_cell, alloc_cell;
-  count_t fresh_q, free_q;
-  logic [CountBits-1:0] unused_room;
-  assign fresh = fresh_q != count_t'(Cells);
-  assign alloc_cell = fresh ? fresh_q[CellBits-1:0] : back_cell;
-  hue_fifo #(.Depth(Cells), .Bits(CellBits)) u_back (
-    .clk_i, .rst_ni, .valid_i(free), .ready_o(back_ready), .data_i(free_cell),
-    .valid_o(back_valid), .ready_i(alloc && !fresh), .data_o(back_cell), .room_o(unused_room)
-  );
-
-  // ---- Writing
-  localparam int unsigned BeatBits = CellBeats > 1 ? $clog2(CellBeats) : 1;
-  logic                inside_q, admit, drop, lost_q, store, commit, first_beat, cell_start;
-  logic [BeatBits-1:0] wbeat_q, wbeat;
-  cell_t               wcell_q, wcell, wfirst_q, wfirst;
-  queue_t              wqueue;
-  count_t              need, used;
-  logic                queue_empty;
-
-  assign wqueue = {s_departure_i.port, s_departure_i.net[NetBits-1:0]};
-  assign need = cells_of(s_departure_i.len);
-  assign used = put_q[wqueue] - taken_q[wqueue];
-  assign queue_empty = used == '0;
-  assign admit = 32'(used) + 32'(need) <= 32'(free_q);
-  assign first_beat = !inside_q;
-  assign drop = first_beat && !admit && !offline_i;
-  assign s_ready_o = !clearing_q && (!first_beat || admit || !offline_i);
-  assign store = s_valid_i && s_ready_o && !(first_beat ? drop : lost_q);
-  assign dropped_o = s_valid_i && s_ready_o && drop;
-  assign cell_start = first_beat || wbeat_q == '0;
-  assign wbeat = first_beat ? '0 : wbeat_q;
-  assign alloc = store && cell_start;
-  assign wcell = cell_start ? alloc_cell : wcell_q;
-  assign wfirst = first_beat ? alloc_cell : wfirst_q;
-  assign commit = store && s_last_i;
-
   always_ff @(posedge clk_i) begin
-    if (store) begin
-      wcell_q <= wcell;
-      wfirst_q <= wfirst;
-      if (cell_start && !first_beat) next_q[wcell_q] <= alloc_cell;
+    if (!rst_ni) begin
+      clearing_q <= 1'b1;
+      clear_q <= '0;
+    end else begin
+      clear_q <= clear_q + 1'b1;
+      if (clear_q == queue_t'(Queues - 1)) clearing_q <= 1'b0;
     end
-    if (commit) begin
-      len_q[wfirst] <= s_departure_i.len;
-      tail_q[wqueue] <= wfirst;
-      if (queue_empty) head_put_q[wqueue] <= wfirst;
-      else follow_q[tail_q[wqueue]] <= wfirst;
-    end
-    if (clearing_q) put_q[clear_q] <= '0;
-    else if (commit) put_q[wqueue] <= put_q[wqueue] + need;
+  end
+
+  // ---- In: beats wait until their frame is let in; its head goes ahead.
+  localparam int unsigned InBits = $clog2(InDepth);
+  typedef logic [InBits:0] place_t;  // a bit more than addresses, so that full and empty differ
+  hue_departure_t        heads_q [InDepth];
+  logic [InDepth-1:0]    admits_q;
+  place_t                come_q, asked_q, decided_q, left_q;   // heads: came, being decided, decided, written
+  logic                  inside_q, beat_ready, beat_valid, beat_last, x_fire;
+  logic [8*BusBytes-1:0] beat_data;
+  localparam int unsigned InRoomBits = $clog2(InDepth + 1);
+  logic [InRoomBits-1:0] unused_beat_room;
+
+  assign s_ready_o = !clearing_q && beat_ready && (inside_q || come_q - left_q != place_t'(InDepth));
+  hue_fifo #(.Depth(InDepth), .Bits(8 * BusBytes + 1)) u_beats (
+    .clk_i, .rst_ni, .valid_i(s_valid_i && s_ready_o), .ready_o(beat_ready), .data_i({s_last_i, s_data_i}),
+    .valid_o(beat_valid), .ready_i(x_fire), .data_o({beat_last, beat_data}), .room_o(unused_beat_room)
+  );
+  always_ff @(posedge clk_i) begin
+    if (s_valid_i && s_ready_o && !inside_q) heads_q[come_q[InBits-1:0]] <= s_departure_i;
     if (!rst_ni) begin
       inside_q <= 1'b0;
-      lost_q <= 1'b0;
-      wbeat_q <= '0;
+      come_q <= '0;
+    end else if (s_valid_i && s_ready_o) begin
+      inside_q <= !s_last_i;
+      if (!inside_q) come_q <= come_q + 1'b1;
+    end
+  end
+
+  // ---- Letting in: is there room? Cells let into a queue and taken out of it are counted modulo, each by one side.
+  logic           a_v_q, b_v_q, c_v_q, d_v_q, b_by_q, b_gone_by_q, b_same_q, c_same_q, admit, drop, again, d_here;
+  hue_departure_t a_head, a_head_q, b_head_q, c_head_q, d_head_q;
+  queue_t         a_queue, b_queue, c_queue, d_queue;
+  count_t         a_need_q, b_need_q, c_need_q, d_need_q, b_by_put_q, b_by_gone_q, b_put, b_gone, c_put_q, c_gone_q;
+  count_t         d_put_q, d_used_q, free_q;
+  logic           freed, r_take_q;
+  queue_t         r_queue_q;
+  served_t        r_served_q;
+
+  assign a_head = heads_q[asked_q[InBits-1:0]];
+  assign a_queue = queue_of(a_head_q.port, a_head_q.net[NetBits-1:0]);
+  assign b_queue = queue_of(b_head_q.port, b_head_q.net[NetBits-1:0]);
+  assign c_queue = queue_of(c_head_q.port, c_head_q.net[NetBits-1:0]);
+  assign d_queue = queue_of(d_head_q.port, d_head_q.net[NetBits-1:0]);
+  hue_ram #(.Words(Queues), .Bits(CountBits)) u_put (
+    .clk_i, .write_i(clearing_q || admit), .waddr_i(clearing_q ? clear_q : d_queue), .wdata_i(clearing_q ? '0 : d_put_q),
+    .read_i(1'b1), .raddr_i(a_queue), .rdata_o(b_put)
+  );
+  hue_ram #(.Words(Queues), .Bits(CountBits)) u_gone (
+    .clk_i, .write_i(clearing_q || r_take_q), .waddr_i(clearing_q ? clear_q : r_queue_q),
+    .wdata_i(clearing_q ? '0 : r_served_q.taken), .read_i(1'b1), .raddr_i(a_queue), .rdata_o(b_gone)
+  );
+  // What a frame of the same queue, decided just now, leaves in it counts for those behind it.
+  // d_used_q is what the queue would hold with the frame.
+  assign d_here = d_used_q <= free_q;
+  assign admit = d_v_q && d_here;
+  assign drop = d_v_q && !d_here && !offline_i;
+  // Held back: this frame is looked at again, and so are those behind it.
+  assign again = d_v_q && !d_here && offline_i;
+
+  always_ff @(posedge clk_i) begin
+    a_head_q <= a_head;
+    a_need_q <= cells_of(a_head.len);
+    b_head_q <= a_head_q;
+    b_need_q <= a_need_q;
+    b_by_q <= admit && d_queue == a_queue;
+    b_by_put_q <= d_put_q;
+    b_gone_by_q <= r_take_q && r_queue_q == a_queue;
+    b_by_gone_q <= r_served_q.taken;
+    b_same_q <= c_queue == a_queue;
+    c_head_q <= b_head_q;
+    c_need_q <= b_need_q;
+    c_same_q <= c_queue == b_queue;
+    c_gone_q <= b_gone_by_q ? b_by_gone_q : b_gone;
+    if (b_same_q && admit) c_put_q <= d_put_q;
+    else c_put_q <= b_by_q ? b_by_put_q : b_put;
+    d_head_q <= c_head_q;
+    d_need_q <= c_need_q;
+    d_put_q <= c_same_q && admit ? d_put_q + c_need_q : c_put_q + c_need_q;
+    d_used_q <= c_same_q && admit ? d_put_q - c_gone_q + c_need_q : c_put_q - c_gone_q + c_need_q;
+    if (admit || drop) admits_q[decided_q[InBits-1:0]] <= admit;
+    dropped_port_o <= d_head_q.port;
+    dropped_net_o <= d_head_q.net;
+    if (!rst_ni) begin
+      a_v_q <= 1'b0;
+      b_v_q <= 1'b0;
+      c_v_q <= 1'b0;
+      d_v_q <= 1'b0;
+      asked_q <= '0;
+      decided_q <= '0;
+      free_q <= count_t'(Cells);
+      dropped_o <= 1'b0;
+    end else begin
+      a_v_q <= asked_q != come_q && !again;
+      b_v_q <= a_v_q && !again;
+      c_v_q <= b_v_q && !again;
+      d_v_q <= c_v_q && !again;
+      if (again) asked_q <= decided_q;
+      else if (asked_q != come_q) asked_q <= asked_q + 1'b1;
+      if (admit || drop) decided_q <= decided_q + 1'b1;
+      // A frame's cells are set aside as it is let in.
+      free_q <= admit ? free_q + count_t'(freed) - d_need_q : free_q + count_t'(freed);
+      dropped_o <= drop;
+    end
+  end
+
+  // ---- Free cells: those never used yet, then those given back.
+  logic   alloc, free_cell_v_q, back_valid, back_ready, fresh;
+  cell_t  free_cell_q, back_cell, alloc_cell;
+  count_t fresh_q;
+  logic [FreeClocks-1:0] freed_q;
+  assign fresh = !fresh_q[CellBits];
+  assign alloc_cell = fresh ? fresh_q[CellBits-1:0] : back_cell;
+  assign freed = freed_q[FreeClocks-1];
+  hue_deep_fifo #(.Depth(Cells), .Bits(CellBits)) u_back (
+    .clk_i, .rst_ni, .valid_i(free_cell_v_q), .ready_o(back_ready), .data_i(free_cell_q),
+    .valid_o(back_valid), .ready_i(alloc && !fresh), .data_o(back_cell)
+  );
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      freed_q <= '0;
       fresh_q <= '0;
     end else begin
-      if (s_valid_i && s_ready_o) begin
-        inside_q <= !s_last_i;
-        if (first_beat) lost_q <= drop;
-        wbeat_q <= CellBeats == 1 || s_last_i ? '0 : wbeat + 1'b1;
-      end
+      freed_q <= {freed_q[FreeClocks-2:0], free_cell_v_q};
       if (alloc && fresh) fresh_q <= fresh_q + 1'b1;
     end
   end
 
-  // ---- Serving: a step a clock, for one port. A frame of the network whose turn it is is planned, or there is none.
-  logic [Ports-1:0]                plan_ready, plan_valid, asks, has_q;
-  logic [Ports-1:0][NetBits-1:0]   net_q;    // whose turn it is, or was last
-  logic                            step, begins, takes, empties, last_of_queue, commit_here, over;
-  logic [2:0]                      sport;
-  logic [NetBits-1:0]              found, found_after, found_any;
-  logic                            any_after;
-  logic [NetPlaces-1:0]            others;
-  logic [Ports-1:0][NetPlaces-1:0] may;      // they wait, and are not held
-  logic                            held_turn;
-  queue_t                          squeue;
-  cell_t                           sfirst, snext;
-  logic [13:0]                     slen;
-  count_t                          scells, waiting;
-  credit_t                         credit, credit_left;
-  plan_t                           plan_in;
-  plan_t [Ports-1:0]               plan;
-  // The reading side ends the first planned frame of a port.
-  logic                            rgrant, rlast;
-  logic [2:0]                      rport;
+  // ---- Writing: a beat is given its place (x) and is written (x1); with the last its frame joins the queue (y, k).
+  localparam int unsigned BeatBits = CellBeats > 1 ? $clog2(CellBeats) : 1;
+  localparam int unsigned ActRoomBits = $clog2(ActDepth + 1);
+  localparam int unsigned ActsComing = 3;  // of the stages between x and the lists
+  logic                   store, first_q, cell_start;
+  hue_departure_t         x_head, x1_head_q;
+  logic [BeatBits-1:0]    wbeat_q, x1_beat_q;
+  cell_t                  wcell_q, wfirst_q, x1_cell_q, x1_first_q, x1_before_q;
+  logic                   x1_store_q, x1_start_q, x1_link_q, x1_commit_q;
+  logic [8*BusBytes-1:0]  x1_data_q;
+  logic [ActRoomBits-1:0] act_room;
 
-  always_comb begin
-    may = waits_q;
-    if (hold_i) begin
-      for (int unsigned p = 0; p < MacPorts; p++) may[p][hold_net_i[NetBits-1:0]] = 1'b0;
+  assign x_head = heads_q[left_q[InBits-1:0]];
+  assign x_fire = beat_valid && left_q != decided_q && act_room > ActRoomBits'(ActsComing);
+  assign store = x_fire && admits_q[left_q[InBits-1:0]];
+  assign cell_start = wbeat_q == '0;
+  assign alloc = store && cell_start;
+
+  always_ff @(posedge clk_i) begin
+    if (alloc) wcell_q <= alloc_cell;
+    if (alloc && first_q) wfirst_q <= alloc_cell;
+    x1_head_q <= x_head;
+    x1_data_q <= beat_data;
+    x1_beat_q <= wbeat_q;
+    x1_cell_q <= cell_start ? alloc_cell : wcell_q;
+    x1_first_q <= first_q ? alloc_cell : wfirst_q;
+    x1_before_q <= wcell_q;
+    if (!rst_ni) begin
+      first_q <= 1'b1;
+      wbeat_q <= '0;
+      left_q <= '0;
+      x1_store_q <= 1'b0;
+      x1_start_q <= 1'b0;
+      x1_link_q <= 1'b0;
+      x1_commit_q <= 1'b0;
+    end else begin
+      if (x_fire) begin
+        first_q <= beat_last;
+        wbeat_q <= CellBeats == 1 || beat_last ? '0 : wbeat_q + 1'b1;
+        if (beat_last) left_q <= left_q + 1'b1;
+      end
+      x1_store_q <= store;
+      x1_start_q <= store && first_q;
+      x1_link_q <= alloc && !first_q;
+      x1_commit_q <= store && beat_last;
     end
-    for (int unsigned p = 0; p < Ports; p++) asks[p] = plan_ready[p] && (has_q[p] || may[p] != '0) && !clearing_q;
+  end
+
+  // A queue's last frame is told what follows it; a network that did not wait is put on the port's list. A frame that
+  // joins in clock k counts for what is decided of its queue in that clock already.
+  logic    y_v_q, y_by_q, y_emptied_q, y_active, y_hit, k_v_q, k_act_q, k_phase_q, y_clear, y_phase;
+  logic    empties, r_empty_q, r_phase_q;
+  queue_t  x1_queue, y_queue_q, k_queue_q, s2_queue_q;
+  logic [2:0] y_port_q, k_port_q;
+  logic [Ports-1:0] k_at_q;          // k_v_q, by port
+  net_t    x1_net, y_net_q, k_net_q;
+  frame_t  y_frame_q, k_frame_q, k_before_q;
+  cell_t   k_tail_q;
+  joined_t y_joined, y_by_joined_q, k_joined;
+  assign x1_net = x1_head_q.net[NetBits-1:0];
+  assign x1_queue = queue_of(x1_head_q.port, x1_net);
+  assign k_joined.phase = k_phase_q;
+  assign k_joined.tail = k_frame_q.first;
+  hue_ram #(.Words(Queues), .Bits($bits(joined_t))) u_joined (
+    .clk_i, .write_i(clearing_q || k_v_q), .waddr_i(clearing_q ? clear_q : k_queue_q), .wdata_i(clearing_q ? '0 : k_joined),
+    .read_i(1'b1), .raddr_i(x1_queue), .rdata_o(y_joined)
+  );
+  hue_ram #(.Words(Queues), .Bits(1)) u_emptied (
+    .clk_i, .write_i(clearing_q || r_empty_q), .waddr_i(clearing_q ? clear_q : r_queue_q),
+    .wdata_i(!clearing_q && r_phase_q), .read_i(1'b1), .raddr_i(x1_queue), .rdata_o(y_clear)
+  );
+  assign y_hit = k_v_q && k_queue_q == y_queue_q;
+  always_comb begin
+    y_phase = y_by_q ? y_by_joined_q.phase : y_joined.phase;
+    y_active = y_by_q || (!y_emptied_q && y_joined.phase != y_clear);
+    if (empties && s2_queue_q == y_queue_q) y_active = 1'b0;
+    if (y_hit) begin
+      y_phase = k_phase_q;
+      y_active = 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    y_port_q <= x1_head_q.port;
+    y_net_q <= x1_net;
+    y_queue_q <= x1_queue;
+    y_frame_q.first <= x1_first_q;
+    y_frame_q.len <= x1_head_q.len;
+    // What the memories do not show yet.
+    y_by_q <= k_v_q && k_queue_q == x1_queue;
+    y_by_joined_q <= k_joined;
+    y_emptied_q <= (r_empty_q && r_queue_q == x1_queue) || (empties && s2_queue_q == x1_queue);
+    k_port_q <= y_port_q;
+    k_net_q <= y_net_q;
+    k_queue_q <= y_queue_q;
+    k_frame_q <= y_frame_q;
+    k_before_q <= k_frame_q;
+    if (y_hit) k_tail_q <= k_frame_q.first;
+    else k_tail_q <= y_by_q ? y_by_joined_q.tail : y_joined.tail;
+    k_act_q <= y_active;
+    k_phase_q <= y_active ? y_phase : !y_phase;
+    if (!rst_ni) begin
+      y_v_q <= 1'b0;
+      k_v_q <= 1'b0;
+      k_at_q <= '0;
+    end else begin
+      y_v_q <= x1_commit_q;
+      k_v_q <= y_v_q;
+      for (int unsigned p = 0; p < Ports; p++) k_at_q[p] <= y_v_q && y_port_q == 3'(p);
+    end
+  end
+
+  // Which networks wait at MAC ports. One that is emptied shows a clock later: a frame that joins in that clock counts.
+  logic [MacPorts-1:0][NetPlaces-1:0] waits_q;
+  logic [2:0]                         r_port_q;
+  entry_t                             r_entry_q;
+  logic                               waits_end;
+`ifdef HUE_PLANT_QUEUES_WAITS
+  assign waits_end = r_empty_q && !k_v_q;  // for scripts/rtl-test: the bench must find this
+`else
+  assign waits_end = r_empty_q;
+`endif
+  always_ff @(posedge clk_i) begin
+    for (int unsigned p = 0; p < MacPorts; p++) begin
+      for (int unsigned n = 0; n < NetPlaces; n++) begin
+        if (!rst_ni) waits_q[p][n] <= 1'b0;
+        else if (k_at_q[p] && k_net_q == net_t'(n)) waits_q[p][n] <= 1'b1;
+        else if (waits_end && r_port_q == 3'(p) && r_entry_q.net == net_t'(n)) waits_q[p][n] <= 1'b0;
+      end
+    end
   end
   always_comb begin
     waits_o = '0;
     for (int unsigned p = 0; p < MacPorts; p++) waits_o |= NetsMax'(waits_q[p]);
   end
-  hue_round_robin #(.Count(Ports)) u_step (
-    .clk_i, .rst_ni, .asks_i(asks), .take_i(1'b1), .any_o(step), .winner_o(sport)
+
+  // ---- Lists: for each port the networks that wait and have no turn, in order. A network whose turn ended comes first.
+  typedef struct packed {
+    logic [2:0] port;
+    entry_t     entry;
+  } act_t;
+  typedef logic [NetBits:0] list_t;
+  act_t                  act_in, act, write;
+  logic                  act_new, act_ready, act_valid, act_take, list_write, r_v_q, r_push_q;
+  served_t               p4_served;
+  joined_t               p4_joined;
+  list_t [Ports-1:0]     list_put_q, list_got_q, member_q;
+  logic [Ports-1:0][1:0] ahead_q;    // networks on their way to a port's slots, or there
+  logic [Ports-1:0]      list_some_q, others_q, pop_asks, slot_valid, slot_take, back_now, p1_at_q, p2_at_q, p4_at_q, p5_at_q;
+  logic                  pop, p3_v_q, p4_by_q;
+  logic [2:0]            pop_port, p1_port_q, p2_port_q, p3_port_q;
+  queue_t                p3_queue, p4_queue_q, p5_queue_q;
+  entry_t                p2_entry, p3_entry_q, p4_entry_q;
+  cell_t                 p4_by_tail_q, p5_tail_q;
+  turn_t                 p5_turn_q;
+  logic                  p5_joins;
+  turn_t [Ports-1:0]     slot;
+  cell_t [Ports-1:0]     slot_tail;
+
+  assign act_new = k_v_q && !k_act_q;
+  assign act_in.port = k_port_q;
+  assign act_in.entry.net = k_net_q;
+  assign act_in.entry.phase = k_phase_q;
+  assign act_in.entry.frame = k_frame_q;
+  hue_fifo #(.Depth(ActDepth), .Bits($bits(act_t))) u_acts (
+    .clk_i, .rst_ni, .valid_i(act_new), .ready_o(act_ready), .data_i(act_in),
+    .valid_o(act_valid), .ready_i(act_take), .data_o(act), .room_o(act_room)
+  );
+  assign act_take = act_valid && !r_push_q;
+  assign list_write = act_valid || r_push_q;
+  always_comb begin
+    write = act;
+    if (r_push_q) write = '{port: r_port_q, entry: r_entry_q};
+  end
+  hue_ram #(.Words(Queues), .Bits($bits(entry_t))) u_lists (
+    .clk_i, .write_i(list_write), .waddr_i(queue_of(write.port, list_put_q[write.port][NetBits-1:0])),
+    .wdata_i(write.entry), .read_i(1'b1), .raddr_i(queue_of(p1_port_q, list_got_q[p1_port_q][NetBits-1:0])),
+    .rdata_o(p2_entry)
   );
 
-  // The next waiting network after the last one; itself only when it has no turn yet.
+  // The first of a list goes ahead to the port's slots; on its way its credit and its queue's last frame are read.
+  // That a list is empty shows two clocks after it was popped.
   always_comb begin
-    others = may[sport];
-    if (has_q[sport]) others[net_q[sport]] = 1'b0;
-    found_after = '0;
-    found_any = '0;
-    any_after = 1'b0;
-    for (int unsigned n = 0; n < NetPlaces; n++) begin
-      if (others[NetPlaces-1-n]) begin
-        found_any = NetBits'(NetPlaces - 1 - n);
-        if (NetPlaces - 1 - n > 32'(net_q[sport])) begin
-          found_after = NetBits'(NetPlaces - 1 - n);
-          any_after = 1'b1;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      pop_asks[p] = list_some_q[p] && ahead_q[p] != 2'(Slots) && !p1_at_q[p] && !p2_at_q[p];
+    end
+  end
+  hue_round_robin #(.Count(Ports)) u_pop (
+    .clk_i, .rst_ni, .asks_i(pop_asks), .take_i(1'b1), .any_o(pop), .winner_o(pop_port)
+  );
+  assign p3_queue = queue_of(p3_port_q, p3_entry_q.net);
+  hue_ram #(.Words(Queues), .Bits($bits(served_t))) u_served (
+    .clk_i, .write_i(clearing_q || r_v_q), .waddr_i(clearing_q ? clear_q : r_queue_q),
+    .wdata_i(clearing_q ? {credit_t'(QuantumBytes), count_t'(0)} : r_served_q),
+    .read_i(1'b1), .raddr_i(p3_queue), .rdata_o(p4_served)
+  );
+  hue_ram #(.Words(Queues), .Bits($bits(joined_t))) u_tails (
+    .clk_i, .write_i(k_v_q), .waddr_i(k_queue_q), .wdata_i(k_joined),
+    .read_i(1'b1), .raddr_i(p3_queue), .rdata_o(p4_joined)
+  );
+  always_ff @(posedge clk_i) begin
+    p1_port_q <= pop_port;
+    p2_port_q <= p1_port_q;
+    p3_port_q <= p2_port_q;
+    p3_entry_q <= p2_entry;
+    p4_entry_q <= p3_entry_q;
+    p4_queue_q <= p3_queue;
+    p4_by_q <= k_v_q && k_queue_q == p3_queue;
+    p4_by_tail_q <= k_frame_q.first;
+    p5_queue_q <= p4_queue_q;
+    p5_turn_q.entry <= p4_entry_q;
+    p5_turn_q.served <= p4_served;
+    if (k_v_q && k_queue_q == p4_queue_q) p5_tail_q <= k_frame_q.first;
+    else p5_tail_q <= p4_by_q ? p4_by_tail_q : p4_joined.tail;
+    if (!rst_ni) begin
+      p1_at_q <= '0;
+      p2_at_q <= '0;
+      p3_v_q <= 1'b0;
+      p4_at_q <= '0;
+      p5_at_q <= '0;
+      list_put_q <= '0;
+      list_got_q <= '0;
+      list_some_q <= '0;
+      ahead_q <= '0;
+      member_q <= '0;
+      others_q <= '0;
+    end else begin
+      p2_at_q <= p1_at_q;
+      p3_v_q <= p2_at_q != '0;
+      p5_at_q <= p4_at_q;
+      for (int unsigned p = 0; p < Ports; p++) begin
+        p1_at_q[p] <= pop && pop_port == 3'(p);
+        p4_at_q[p] <= p3_v_q && p3_port_q == 3'(p);
+        if (list_write && write.port == 3'(p)) list_put_q[p] <= list_put_q[p] + 1'b1;
+        if (p1_at_q[p]) list_got_q[p] <= list_got_q[p] + 1'b1;
+        list_some_q[p] <= list_put_q[p] != list_got_q[p];
+        ahead_q[p] <= ahead_q[p] + 2'(p1_at_q[p]) - 2'(slot_take[p]);
+        // All that wait beside the one whose turn it is; one that goes back counts before it is on the list.
+        member_q[p] <= member_q[p] + list_t'(act_take && act.port == 3'(p)) + list_t'(back_now[p])
+                       - list_t'(slot_take[p]);
+        others_q[p] <= member_q[p] != '0;
+      end
+    end
+  end
+
+  assign p5_joins = k_v_q && k_queue_q == p5_queue_q;
+
+  // Slots of a port, in turn; what joins their queues meanwhile is their last frame.
+  for (genvar p = 0; p < Ports; p++) begin : g_slot
+    turn_t [Slots-1:0] turns_q;
+    cell_t [Slots-1:0] tails_q;
+    logic              wslot_q, rslot_q;
+    logic [1:0]        count_q;
+    assign slot_valid[p] = count_q != '0;
+    assign slot[p] = turns_q[rslot_q];
+    assign slot_tail[p] = tails_q[rslot_q];
+    always_ff @(posedge clk_i) begin
+      for (int unsigned s = 0; s < Slots; s++) begin
+        if (p5_at_q[p] && wslot_q == 1'(s)) begin
+          turns_q[s] <= p5_turn_q;
+          tails_q[s] <= p5_joins ? k_frame_q.first : p5_tail_q;
+        end else if (k_at_q[p] && k_net_q == turns_q[s].entry.net) begin
+          tails_q[s] <= k_frame_q.first;
         end
       end
+      if (!rst_ni) begin
+        wslot_q <= 1'b0;
+        rslot_q <= 1'b0;
+        count_q <= '0;
+      end else begin
+        wslot_q <= wslot_q ^ p5_at_q[p];
+        rslot_q <= rslot_q ^ slot_take[p];
+        count_q <= count_q + 2'(p5_at_q[p]) - 2'(slot_take[p]);
+      end
     end
-    found = any_after ? found_after : found_any;
   end
 
-  assign begins = step && !has_q[sport];
-  assign squeue = {sport, net_q[sport]};
-  assign credit = credit_q[squeue];
-`ifdef HUE_PLANT_QUEUES_HOLD
-  assign held_turn = 1'b0;  // one whose turn had begun goes on; for scripts/rtl-test: the bench must find this
-`else
-  assign held_turn = hold_i && 32'(sport) < MacPorts && net_q[sport] == hold_net_i[NetBits-1:0];
-`endif
-  assign takes = step && has_q[sport] && credit > 0 && !held_turn;
-  assign sfirst = head_taken_counts_q[squeue] ? head_taken_q[squeue] : head_put_q[squeue];
-  assign slen = len_q[sfirst];
-  assign scells = cells_of(slen);
-  assign waiting = put_q[squeue] - taken_q[squeue];
-  // A frame that joins the queue in this very clock follows the one that leaves.
-  assign last_of_queue = waiting == scells;
-  assign commit_here = commit && wqueue == squeue;
-  assign empties = takes && last_of_queue && !commit_here;
-  assign snext = last_of_queue ? wfirst : follow_q[sfirst];
+  // ---- Turns: a step a clock, of one port. A frame of the network whose turn it is is planned, or there is none.
+  localparam int unsigned PlanRoomBits = $clog2(PlanDepth + 1);
+  typedef struct packed {
+    frame_t      frame;
+    logic [10:0] beats;
+  } plan_t;
+  logic [Ports-1:0]                   asks, has_q, plan_ready, plan_valid, plan_take, plan_some_q, waits_held_q;
+  logic [Ports-1:0]                   s1_at_q, s1_of_q, s2_at_q, s2_ends_q, stays, r_stays_q;
+  logic [Ports-1:0]                   held, only, joins, joins_next;
+  logic [Ports-1:0][PlanRoomBits-1:0] plan_room;
+  turn_t [Ports-1:0]                  turn_q;
+  cell_t [Ports-1:0]                  tail_q;
+  logic                               step, s1_v_q, s1_again_q, s1_debt, s1_spent, s1_held, s1_only, s1_joins;
+  logic [2:0]                         s1_next, s1_port_q, s2_port_q;
+  turn_t                              s1, s2_q;
+  queue_t                             s1_queue;
+  logic                               s2_v_q, s2_debt_q, s2_spent_q, s2_held_q, s2_last_q, s2_by_q, s2_joins_q;
+  credit_t                            s1_left, s1_below, s1_owes, s2_left_q, credit_next;
+  cell_t                              s1_tail, s2_tail_q, r_tail_q;
+  count_t                             s2_cells_q;
+  logic [10:0]                        s2_beats_q;
+  frame_t                             linked, follows, beside;
+  logic                               takes, over, leaves;
+  served_t                            served_next;
+  plan_t                              plan_in;
+
+  // Of the network whose turn it is at a port: it is held, its queue has one frame, one joins it, or will in a clock. What
+  // compares stands at each port, as a choice of the port before it takes longer.
+  always_comb begin
+    for (int unsigned p = 0; p < Ports; p++) begin
+      held[p] = hold_i && p < MacPorts && turn_q[p].entry.net == hold_net_i[NetBits-1:0];
+      only[p] = tail_q[p] == turn_q[p].entry.frame.first;
+      joins[p] = k_at_q[p] && k_net_q == turn_q[p].entry.net;
+      joins_next[p] = y_v_q && y_port_q == 3'(p) && y_net_q == turn_q[p].entry.net;
+    end
+  end
+
+  // As a step is decided the next may begin, if there surely is a network whose turn it then is: if not this one's, one in
+  // a slot. One that is held gives way to others, and asks for nothing when alone.
+  assign asks = has_q & plan_some_q & ~s1_at_q & ~s2_ends_q & ~waits_held_q;
+  hue_round_robin #(.Count(Ports)) u_step (
+    .clk_i, .rst_ni, .asks_i(asks), .take_i(1'b1), .any_o(step), .winner_o(s1_next)
+  );
+
+  always_comb begin
+    // What was decided a clock ago is not with the port yet.
+    s1 = s1_again_q ? {r_entry_q, r_served_q} : '0;
+    s1_tail = '0;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      if (s1_of_q[p]) s1 |= turn_q[p];
+      if (s1_of_q[p]) s1_tail |= tail_q[p];
+    end
+  end
+  assign s1_queue = queue_of(s1_port_q, s1.entry.net);
 `ifdef HUE_PLANT_QUEUES_CREDIT
-  assign credit_left = credit - credit_t'(64);  // by frames; for scripts/rtl-test: the bench must find this
+  assign s1_left = s1.served.credit - credit_t'(64);  // by frames; for scripts/rtl-test: the bench must find this
+  assign s1_below = s1_left - 1'b1;
 `else
-  assign credit_left = credit - credit_t'({2'b00, slen});
+  assign s1_left = s1.served.credit - credit_t'({2'b00, s1.entry.frame.len});
+  assign s1_below = s1.served.credit + ~credit_t'({2'b00, s1.entry.frame.len});
 `endif
-  // The turn ends when credit is used up, or nothing waits.
-  assign over = step && has_q[sport] && (!takes || empties || credit_left <= 0);
-  assign plan_in.first = sfirst;
-  assign plan_in.len = slen;
-
+  // Not above zero: a chain of carries each, as long as the difference.
+  assign s1_spent = s1_below[15];
+  assign s1_debt = s1_owes[15];
+  assign s1_owes = s1.served.credit + '1;
+`ifdef HUE_PLANT_QUEUES_HOLD
+  assign s1_held = 1'b0;  // one whose turn had begun goes on; for scripts/rtl-test: the bench must find this
+`else
+  assign s1_held = (s1_at_q & held) != '0;
+`endif
+  assign s1_only = (s1_of_q & only) != '0 || (s1_again_q && r_tail_q == r_entry_q.frame.first);
+  assign s1_joins = (s1_at_q & joins) != '0;
+  hue_ram #(.Words(Cells), .Bits($bits(frame_t))) u_links (
+    .clk_i, .write_i(k_v_q && k_act_q), .waddr_i(k_tail_q), .wdata_i(k_frame_q),
+    .read_i(1'b1), .raddr_i(s1.entry.frame.first), .rdata_o(linked)
+  );
   always_ff @(posedge clk_i) begin
-    if (clearing_q) begin
-      taken_q[clear_q] <= '0;
-      head_taken_counts_q[clear_q] <= 1'b0;
-      credit_q[clear_q] <= credit_t'(QuantumBytes);
-    end else begin
-      if (takes) begin
-        taken_q[squeue] <= taken_q[squeue] + scells;
-        head_taken_q[squeue] <= snext;
-        head_taken_counts_q[squeue] <= !empties;
-      end
-      if (takes || (over && !held_turn)) begin
-        // What is left of a credit is lost with an empty queue, a debt is not.
-        if (!takes) credit_q[squeue] <= credit + credit_t'(QuantumBytes);
-        else if (credit_left <= 0) credit_q[squeue] <= credit_left + credit_t'(QuantumBytes);
-        else credit_q[squeue] <= empties ? credit_t'(QuantumBytes) : credit_left;
-      end
+    s1_port_q <= s1_next;
+    s2_port_q <= s1_port_q;
+    s2_q <= s1;
+    s2_queue_q <= s1_queue;
+    s2_debt_q <= s1_debt;
+    s2_spent_q <= s1_spent;
+    s2_held_q <= s1_held;
+    s2_left_q <= s1_left;
+    s2_cells_q <= cells_of(s1.entry.frame.len);
+    s2_beats_q <= 11'((32'(s1.entry.frame.len) + BusBytes - 1) >> LaneBits);
+    // A frame that joins the queue as its only one is looked at follows that one, and so does one that joins a clock later.
+    s2_last_q <= s1_only && !s1_joins;
+    s2_by_q <= s1_only && s1_joins;
+    s2_joins_q <= (s1_at_q & joins_next) != '0;
+    if (s1_joins) s2_tail_q <= k_frame_q.first;
+    else s2_tail_q <= s1_again_q ? r_tail_q : s1_tail;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      plan_some_q[p] <= plan_room[p] >= PlanRoomBits'(2);
+      waits_held_q[p] <= held[p] && !slot_valid[p];
     end
-    if (begins || (over && others != '0)) net_q[sport] <= found;
     if (!rst_ni) begin
-      clearing_q <= 1'b1;
-      clear_q <= '0;
-      has_q <= '0;
-      waits_q <= '0;
-      net_q <= '0;
+      s1_v_q <= 1'b0;
+      s1_at_q <= '0;
+      s1_of_q <= '0;
+      s1_again_q <= 1'b0;
+      r_stays_q <= '0;
+      s2_v_q <= 1'b0;
+      s2_at_q <= '0;
+      s2_ends_q <= '0;
     end else begin
-      clear_q <= clear_q + 1'b1;
-      if (clear_q == queue_t'(Queues - 1)) clearing_q <= 1'b0;
-      if (begins) has_q[sport] <= 1'b1;
-      // The next network's turn begins at once; one that is alone goes on.
-      if ((empties || (over && held_turn)) && others == '0) has_q[sport] <= 1'b0;
-      if (empties) waits_q[sport][net_q[sport]] <= 1'b0;
-      if (commit) waits_q[s_departure_i.port][s_departure_i.net[NetBits-1:0]] <= 1'b1;
+      s1_v_q <= step;
+      s1_again_q <= step && stays[s1_next];
+      r_stays_q <= stays;
+      s2_v_q <= s1_v_q && has_q[s1_port_q];
+      for (int unsigned p = 0; p < Ports; p++) begin
+        s1_at_q[p] <= step && s1_next == 3'(p);
+        s1_of_q[p] <= step && s1_next == 3'(p) && !stays[p];
+        s2_at_q[p] <= s1_at_q[p] && has_q[p];
+        s2_ends_q[p] <= s1_at_q[p] && !slot_valid[p] && (s1_only || others_q[p]);
+      end
     end
   end
 
+  assign takes = s2_v_q && !s2_debt_q && !s2_held_q;
+`ifdef HUE_PLANT_QUEUES_JOIN
+  assign empties = takes && s2_last_q;  // for scripts/rtl-test: the bench must find this
+`else
+  assign empties = takes && s2_last_q && !s2_joins_q;
+`endif
+  // The turn ends when credit is used up, or nothing waits; a network that is alone goes on.
+  assign over = s2_v_q && (!takes || empties || s2_spent_q);
+  assign leaves = empties || (over && others_q[s2_port_q]);
+  always_comb begin
+    beside = s2_by_q ? k_before_q : k_frame_q;
+    follows = s2_by_q || s2_last_q ? beside : linked;
+    // What is left of a credit is lost with an empty queue, a debt is not.
+    credit_next = (s2_held_q || s2_debt_q ? s2_q.served.credit : s2_left_q)
+                  + ((s2_debt_q || s2_spent_q) && !s2_held_q ? credit_t'(QuantumBytes) : credit_t'(0));
+    if (empties && !s2_spent_q) credit_next = credit_t'(QuantumBytes);
+    served_next.credit = credit_next;
+    served_next.taken = takes ? s2_q.served.taken + s2_cells_q : s2_q.served.taken;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      slot_take[p] = slot_valid[p] && (s2_at_q[p] ? leaves : !has_q[p]);
+      back_now[p] = s2_at_q[p] && leaves && !empties;
+      stays[p] = s2_at_q[p] && !slot_take[p];
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    r_port_q <= s2_port_q;
+    r_queue_q <= s2_queue_q;
+    r_phase_q <= s2_q.entry.phase;
+    r_entry_q <= s2_q.entry;
+    if (takes) r_entry_q.frame <= follows;
+    r_served_q <= served_next;
+    r_tail_q <= s2_joins_q ? k_frame_q.first : s2_tail_q;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      if (slot_take[p]) begin
+        turn_q[p] <= slot[p];
+        tail_q[p] <= k_at_q[p] && k_net_q == slot[p].entry.net ? k_frame_q.first : slot_tail[p];
+      end else begin
+        if (r_stays_q[p]) turn_q[p].entry.frame <= r_entry_q.frame;
+        if (r_stays_q[p]) turn_q[p].served <= r_served_q;
+        if (joins[p]) tail_q[p] <= k_frame_q.first;
+      end
+    end
+    if (!rst_ni) begin
+      has_q <= '0;
+      r_v_q <= 1'b0;
+      r_take_q <= 1'b0;
+      r_empty_q <= 1'b0;
+      r_push_q <= 1'b0;
+    end else begin
+      r_v_q <= s2_v_q;
+      r_take_q <= takes;
+      r_empty_q <= empties;
+      r_push_q <= leaves && !empties;
+      for (int unsigned p = 0; p < Ports; p++) begin
+        if (slot_take[p]) has_q[p] <= 1'b1;
+        else if (s2_at_q[p] && leaves) has_q[p] <= 1'b0;
+      end
+    end
+  end
+
+  assign plan_in.frame = s2_q.entry.frame;
+  assign plan_in.beats = s2_beats_q;
+  plan_t [Ports-1:0] plan;
   for (genvar p = 0; p < Ports; p++) begin : g_plan
-    logic [$clog2(PlanDepth+1)-1:0] unused_plan_room;
     hue_fifo #(.Depth(PlanDepth), .Bits($bits(plan_t))) u_plan (
-      .clk_i, .rst_ni, .valid_i(takes && sport == 3'(p)), .ready_o(plan_ready[p]), .data_i(plan_in),
-      .valid_o(plan_valid[p]), .ready_i(rgrant && rlast && rport == 3'(p)), .data_o(plan[p]), .room_o(unused_plan_room)
+      .clk_i, .rst_ni, .valid_i(takes && s2_at_q[p]), .ready_o(plan_ready[p]), .data_i(plan_in),
+      .valid_o(plan_valid[p]), .ready_i(plan_take[p]), .data_o(plan[p]), .room_o(plan_room[p])
     );
   end
 
-  // ---- Reading: a beat a clock, of one port.
+  // ---- Reading: a beat a clock, of one port. A port's next frame is there as the last beat of the one before is chosen;
+  // what it is and where it lies follow a clock behind.
   localparam int unsigned OutRoomBits = $clog2(OutDepth + 1);
-  logic [Ports-1:0]                  rasks, rv_q;
-  logic [Ports-1:0][OutRoomBits-1:0] out_room;
-  logic [Ports-1:0][10:0]            rindex_q;   // beat of the frame that the port sends
-  cell_t [Ports-1:0]                 rcell_q;    // its cell, after the first beat
-  logic                              rcell_end;
-  cell_t                             rcell;
-  logic [10:0]                       rbeats;
-  plan_t                             rplan;
-  logic [LaneBits-1:0]               rrest;
+  logic [Ports-1:0]                  rasks, ract_q, rlast_q, rload_q, rgrants;
+  logic [Ports-1:0][OutRoomBits-1:0] out_q;      // beats of a port between here and its pins
+  logic [Ports-1:0][10:0]            rleft_q;    // beats of the frame that are not chosen yet
+  frame_t [Ports-1:0]                rahead_q, rframe_q;
+  logic [Ports-1:0][BeatBits-1:0]    rbeat_q;    // of the cell: the next one to be read
+  cell_t [Ports-1:0]                 rcell_q, rnext_q;  // its cell, and the one after that
+  logic                              rgrant, e1_v_q, e1_last_q, e1_by, e1_late, e1_first, e1_start, e1_end, n_v_q;
+  logic [2:0]                        rport;
+  logic [Ports-1:0]                  e1_at_q, e2_at_q, e3_at_q, e4_at_q, n_at_q, rfirst_q;
+  logic [BeatBits-1:0]               e1_beat, e2_beat_q;
+  cell_t                             e1_kept, e1_cell, e2_cell_q, e1_next, e2_first_q, n_cell, n_cell_q;
+  frame_t                            e1_frame;
+  logic [LaneBits-1:0]               e1_rest;
 
   always_comb begin
-    for (int unsigned p = 0; p < Ports; p++) rasks[p] = plan_valid[p] && out_room[p] > OutRoomBits'(rv_q[p]);
+    for (int unsigned p = 0; p < Ports; p++) begin
+      rasks[p] = ract_q[p] && out_q[p] != OutRoomBits'(OutDepth);
+      rgrants[p] = rgrant && rport == 3'(p);
+`ifdef HUE_PLANT_QUEUES_PAUSE
+      plan_take[p] = plan_valid[p] && !ract_q[p];  // for scripts/rtl-test: the bench must find this
+`else
+      plan_take[p] = plan_valid[p] && (!ract_q[p] || (rgrants[p] && rlast_q[p]));
+`endif
+    end
   end
   hue_round_robin #(.Count(Ports)) u_read (
     .clk_i, .rst_ni, .asks_i(rasks), .take_i(1'b1), .any_o(rgrant), .winner_o(rport)
   );
-  assign rplan = plan[rport];
-  assign rbeats = 11'((32'(rplan.len) + BusBytes - 1) >> LaneBits);
-  assign rlast = rindex_q[rport] == rbeats - 11'd1;
-  assign rcell = rindex_q[rport] == '0 ? rplan.first : rcell_q[rport];
-  assign rcell_end = rlast || (rindex_q[rport] & 11'(CellBeats - 1)) == 11'(CellBeats - 1);
-  assign rrest = rplan.len[LaneBits-1:0];
-  assign free = rgrant && rcell_end;
-  assign free_cell = rcell;
+
+  // Where the beat is. The cell after this one is looked up as it is begun, and is with the port when the third beat after
+  // that is chosen; with fewer beats a cell it is taken on its way.
+  always_comb begin
+    e1_frame = '0;
+    e1_beat = '0;
+    e1_kept = '0;
+    e1_next = '0;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      if (e1_at_q[p]) e1_frame |= rframe_q[p];
+      if (e1_at_q[p]) e1_beat |= rbeat_q[p];
+      if (e1_at_q[p]) e1_kept |= rcell_q[p];
+      if (e1_at_q[p]) e1_next |= rnext_q[p];
+    end
+  end
+  assign e1_by = n_v_q && (e2_at_q & e1_at_q) != '0;
+  assign e1_late = (n_at_q & e1_at_q) != '0;
+  assign e1_first = (rfirst_q & e1_at_q) != '0;
+  always_comb begin
+    e1_cell = e1_kept;
+    if (CellBeats == 1) begin
+      if (e1_by) e1_cell = n_cell;
+    end else if (e1_start && !e1_first) begin
+      e1_cell = e1_late ? n_cell_q : e1_next;
+    end
+  end
+  assign e1_start = e1_beat == '0;
+  assign e1_end = e1_last_q || 32'(e1_beat) == CellBeats - 1;
+  assign e1_rest = e1_frame.len[LaneBits-1:0];
+  hue_ram #(.Words(Cells), .Bits(CellBits)) u_nexts (
+    .clk_i, .write_i(x1_link_q), .waddr_i(x1_before_q), .wdata_i(x1_cell_q),
+    .read_i(1'b1), .raddr_i(e1_cell), .rdata_o(n_cell)
+  );
 
   // What goes along with a beat while it is read.
   typedef struct packed {
@@ -340,45 +815,6 @@ module hue_output_queues
     logic [ByteBits-1:0] bytes;
     logic [13:0]         len;
   } read_t;
-  read_t       r_q;
-  logic [31:0] rtag;
-  logic [8*BusBytes-1:0] rdata;
-
-  always_ff @(posedge clk_i) begin
-    r_q.last <= rlast;
-    r_q.bytes <= rlast && rrest != '0 ? ByteBits'(rrest) : ByteBits'(BusBytes);
-    r_q.len <= rplan.len;
-    if (rgrant) rcell_q[rport] <= rcell_end ? next_q[rcell] : rcell;
-    if (!rst_ni) begin
-      rindex_q <= '0;
-      rv_q <= '0;
-      free_q <= count_t'(Cells);
-    end else begin
-      for (int unsigned p = 0; p < Ports; p++) rv_q[p] <= rgrant && rport == 3'(p);
-      if (rgrant) rindex_q[rport] <= rlast ? '0 : rindex_q[rport] + 11'd1;
-      // A frame's cells are set aside with its first beat.
-      free_q <= free_q + count_t'(free) - (store && first_beat ? need : count_t'(0));
-    end
-  end
-
-  // Beats of cells, and tags by first cell.
-  logic [$clog2(Cells*CellBeats)-1:0] waddr, raddr;
-  if (CellBeats == 1) begin : g_one
-    assign waddr = wcell;
-    assign raddr = rcell;
-  end else begin : g_several
-    assign waddr = {wcell, wbeat};
-    assign raddr = {rcell, rindex_q[rport][BeatBits-1:0]};
-  end
-  hue_ram #(.Words(Cells * CellBeats), .Bits(8 * BusBytes)) u_cells (
-    .clk_i, .write_i(store), .waddr_i(waddr), .wdata_i(s_data_i), .read_i(rgrant), .raddr_i(raddr), .rdata_o(rdata)
-  );
-  hue_ram #(.Words(Cells), .Bits(32)) u_tags (
-    .clk_i, .write_i(store && first_beat), .waddr_i(wfirst), .wdata_i(s_departure_i.tag),
-    .read_i(rgrant), .raddr_i(rplan.first), .rdata_o(rtag)
-  );
-
-  // ---- Out
   typedef struct packed {
     logic [8*BusBytes-1:0] data;
     logic [ByteBits-1:0]   bytes;
@@ -386,65 +822,218 @@ module hue_output_queues
     logic [31:0]           tag;
     logic [13:0]           len;
   } out_t;
-  out_t             out;
+  read_t                 e2_q, e3_q;
+  out_t                  e4_q;
+  logic [31:0]           rtag;
+  logic [8*BusBytes-1:0] rdata;
+  logic [Ports-1:0]      m_fire;
+  assign m_fire = m_valid_o & m_ready_i;
+
+  always_ff @(posedge clk_i) begin
+    e1_last_q <= (rgrants & rlast_q) != '0;
+    e2_cell_q <= e1_cell;
+    e2_beat_q <= e1_beat;
+    e2_first_q <= e1_frame.first;
+    e2_q.last <= e1_last_q;
+    e2_q.bytes <= e1_last_q && e1_rest != '0 ? ByteBits'(e1_rest) : ByteBits'(BusBytes);
+    e2_q.len <= e1_frame.len;
+    e3_q <= e2_q;
+    e4_q.data <= rdata;
+    e4_q.bytes <= e3_q.bytes;
+    e4_q.last <= e3_q.last;
+    e4_q.tag <= rtag;
+    e4_q.len <= e3_q.len;
+    free_cell_q <= e1_cell;
+    n_cell_q <= n_cell;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      rahead_q[p] <= plan[p].frame;
+      if (rload_q[p]) rframe_q[p] <= rahead_q[p];
+      if (n_at_q[p]) rnext_q[p] <= n_cell_q;
+      if (rload_q[p]) rcell_q[p] <= rahead_q[p].first;
+      else if (CellBeats == 1) begin
+        if (n_v_q && e2_at_q[p]) rcell_q[p] <= n_cell;
+      end else if (e1_start && e1_at_q[p]) begin
+        rcell_q[p] <= e1_cell;
+      end
+      if (rload_q[p]) rfirst_q[p] <= 1'b1;
+      else if (e1_at_q[p]) rfirst_q[p] <= 1'b0;
+      if (plan_take[p]) begin
+        rleft_q[p] <= plan[p].beats;
+        rlast_q[p] <= plan[p].beats == 11'd1;
+      end else if (rgrants[p]) begin
+        rleft_q[p] <= rleft_q[p] - 11'd1;
+        rlast_q[p] <= rleft_q[p] == 11'd2;
+      end
+    end
+    if (!rst_ni) begin
+      ract_q <= '0;
+      rload_q <= '0;
+      rbeat_q <= '0;
+      out_q <= '0;
+      e1_v_q <= 1'b0;
+      e1_at_q <= '0;
+      e2_at_q <= '0;
+      e3_at_q <= '0;
+      e4_at_q <= '0;
+      n_v_q <= 1'b0;
+      n_at_q <= '0;
+      free_cell_v_q <= 1'b0;
+    end else begin
+      rload_q <= plan_take;
+      e1_v_q <= rgrant;
+      e1_at_q <= rgrants;
+      e2_at_q <= e1_at_q;
+      e3_at_q <= e2_at_q;
+      e4_at_q <= e3_at_q;
+      n_v_q <= e1_v_q && e1_start && !e1_last_q;
+      n_at_q <= n_v_q ? e2_at_q : '0;
+      free_cell_v_q <= e1_v_q && e1_end;
+      for (int unsigned p = 0; p < Ports; p++) begin
+        if (e1_at_q[p]) rbeat_q[p] <= e1_end ? '0 : rbeat_q[p] + 1'b1;
+        if (plan_take[p]) ract_q[p] <= 1'b1;
+        else if (rgrants[p] && rlast_q[p]) ract_q[p] <= 1'b0;
+        out_q[p] <= out_q[p] + OutRoomBits'(rgrants[p]) - OutRoomBits'(m_fire[p]);
+      end
+    end
+  end
+
+  // Beats of cells, and tags by first cell.
+  logic [$clog2(Cells*CellBeats)-1:0] waddr, raddr;
+  if (CellBeats == 1) begin : g_one
+    assign waddr = x1_cell_q;
+    assign raddr = e2_cell_q;
+  end else begin : g_several
+    assign waddr = {x1_cell_q, x1_beat_q};
+    assign raddr = {e2_cell_q, e2_beat_q};
+  end
+  hue_ram #(.Words(Cells * CellBeats), .Bits(8 * BusBytes)) u_cells (
+    .clk_i, .write_i(x1_store_q), .waddr_i(waddr), .wdata_i(x1_data_q), .read_i(1'b1), .raddr_i(raddr),
+    .rdata_o(rdata)
+  );
+  hue_ram #(.Words(Cells), .Bits(32)) u_tags (
+    .clk_i, .write_i(x1_start_q), .waddr_i(x1_first_q), .wdata_i(x1_head_q.tag),
+    .read_i(1'b1), .raddr_i(e2_first_q), .rdata_o(rtag)
+  );
+
+  // ---- Out
   logic [Ports-1:0] out_ready;
-  assign out.data = rdata;
-  assign out.bytes = r_q.bytes;
-  assign out.last = r_q.last;
-  assign out.tag = rtag;
-  assign out.len = r_q.len;
   for (genvar p = 0; p < Ports; p++) begin : g_out
-    out_t sent;
+    out_t                   sent;
+    logic [OutRoomBits-1:0] unused_out_room;
     hue_fifo #(.Depth(OutDepth), .Bits($bits(out_t))) u_out (
-      .clk_i, .rst_ni, .valid_i(rv_q[p]), .ready_o(out_ready[p]), .data_i(out),
-      .valid_o(m_valid_o[p]), .ready_i(m_ready_i[p]), .data_o(sent), .room_o(out_room[p])
+      .clk_i, .rst_ni, .valid_i(e4_at_q[p]), .ready_o(out_ready[p]), .data_i(e4_q),
+      .valid_o(m_valid_o[p]), .ready_i(m_ready_i[p]), .data_o(sent), .room_o(unused_out_room)
     );
     assign m_data_o[p] = sent.data;
     assign m_bytes_o[p] = sent.bytes;
     assign m_last_o[p] = sent.last;
     assign m_tag_o[p] = sent.tag;
-    assign sent_o[p] = m_valid_o[p] && m_ready_i[p] && sent.last;
+    assign sent_o[p] = m_fire[p] && sent.last;
     assign sent_len_o[p] = sent.len;
   end
 
-  assign idle_o = free_q == count_t'(Cells) && !inside_q && rv_q == '0 && m_valid_o == '0;
+  // A frame counts as come until it is written, its cells as not free until well after it is read, and beats until they
+  // are out; so that what is remembered of the last two is a clock old does not matter.
+  logic all_free_q, none_out_q;
+  always_ff @(posedge clk_i) begin
+    all_free_q <= free_q == count_t'(Cells);
+    none_out_q <= out_q == '0;
+  end
+`ifdef HUE_PLANT_QUEUES_IDLE
+  assign idle_o = all_free_q && none_out_q;  // for scripts/rtl-test: the bench must find this
+`else
+  assign idle_o = all_free_q && none_out_q && come_q == left_q;
+`endif
 
 `ifndef SYNTHESIS
-  count_t           put_cells_q;     // cells of the present frame so far
-  queue_t           owner_q [Cells]; // by first cell of a frame
-  logic             used_q [Cells];  // counts once a cell was used
-  logic             own, alloc_used, free_used, in_debt;
-  logic [Latency-2:0] commits_q;     // of the last clocks, the latest lowest
+  count_t put_cells_q;     // cells of the present frame so far
+  queue_t owner_q [Cells]; // by first cell of a frame
+  logic   used_q [Cells];  // counts once a cell was used
+  logic   own, alloc_used, free_used, commit_x, in_alone;
+  credit_t credits_q [Queues];
+  logic [Latency-2:0] fires_q;     // of the last clocks, the latest lowest
   logic [Latency-1:0] holds_q;
-  assign own = owner_q[sfirst] == squeue;
-  assign in_debt = credit_q[wqueue] <= 0;
+  assign own = owner_q[s2_q.entry.frame.first] == s2_queue_q;
+  assign commit_x = store && beat_last;
   assign alloc_used = !fresh && used_q[alloc_cell];
-  assign free_used = used_q[free_cell];
+  assign free_used = used_q[free_cell_q];
+  // A frame of one beat that comes to where nothing is, of a network that is not in debt.
+  assign in_alone = s_valid_i && s_ready_o && s_last_i && idle_o
+                    && credits_q[queue_of(s_departure_i.port, s_departure_i.net[NetBits-1:0])] > 0;
   always_ff @(posedge clk_i) begin
-    if (commit) owner_q[wfirst] <= wqueue;
-    commits_q <= {commits_q[Latency-3:0], commit};
+    if (x1_commit_q) owner_q[x1_first_q] <= x1_queue;
+    if (clearing_q) credits_q[clear_q] <= credit_t'(QuantumBytes);
+    else if (r_v_q) credits_q[r_queue_q] <= r_served_q.credit;
+    fires_q <= {fires_q[Latency-3:0], s_valid_i && s_ready_o};
     holds_q <= {holds_q[Latency-2:0], hold_i};
     if (alloc) used_q[alloc_cell] <= 1'b1;
-    if (free) used_q[free_cell] <= 1'b0;
-    if (!rst_ni || commit) put_cells_q <= '0;
+    if (free_cell_v_q) used_q[free_cell_q] <= 1'b0;
+    if (!rst_ni || commit_x) put_cells_q <= '0;
     else if (alloc) put_cells_q <= put_cells_q + 1'b1;
   end
   a_cell_when_set_aside: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> (fresh || back_valid));
-  a_back_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) free |-> back_ready);
-  a_out_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) (rv_q & ~out_ready) == '0);
-  a_takes_what_waits: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    takes |-> (waiting >= scells && waiting != '0));
+  a_back_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) free_cell_v_q |-> back_ready);
+  a_out_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) (e4_at_q & ~out_ready) == '0);
+  a_plan_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) takes |-> plan_ready[s2_port_q]);
+  a_act_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) act_new |-> act_ready);
   a_frames_end_as_announced: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    commit |-> 32'(put_cells_q) + 32'(alloc) == 32'(need));
+    commit_x |-> 32'(put_cells_q) + 32'(alloc) == 32'(cells_of(x_head.len)));
   a_free_is_bounded: assert property (@(posedge clk_i) disable iff (!rst_ni) free_q <= count_t'(Cells));
   a_own_queue: assert property (@(posedge clk_i) disable iff (!rst_ni) takes |-> own);
   a_not_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> !alloc_used);
-  a_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) free |-> free_used);
-  // A network that is in debt first waits for its turns.
+  a_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) free_cell_v_q |-> free_used);
   a_held: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    (takes && hold_i && 32'(sport) < MacPorts) |-> net_q[sport] != hold_net_i[NetBits-1:0]);
+    (takes && $past(hold_i) && 32'(s2_port_q) < MacPorts) |-> s2_q.entry.net != $past(hold_net_i[NetBits-1:0]));
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    ($past(commit && idle_o && !in_debt, Latency) && commits_q[Latency-2:0] == '0 && holds_q == '0) |-> m_valid_o != '0);
+    ($past(in_alone, Latency) && fires_q == '0 && holds_q == '0) |-> m_valid_o != '0);
+
+  a_joining: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    $past(in_alone && 32'(s_departure_i.port) < MacPorts, Joining) |-> waits_o[$past(s_departure_i.net, Joining)]);
+
+  // Frames in each queue, from joining until they are taken; and beats inside, from pin to pin.
+  logic [15:0] queued_q [Queues];
+  logic [15:0] k_queued, s2_queued;
+  logic [31:0] beats_q, frames_q;
+  logic        join_same;
+  assign k_queued = queued_q[k_queue_q];
+  assign s2_queued = queued_q[s2_queue_q];
+  assign join_same = k_v_q && takes && k_queue_q == s2_queue_q;
+  always_ff @(posedge clk_i) begin
+    if (clearing_q) begin
+      queued_q[clear_q] <= '0;
+    end else if (!join_same) begin
+      if (k_v_q) queued_q[k_queue_q] <= k_queued + 1'b1;
+      if (takes) queued_q[s2_queue_q] <= s2_queued - 1'b1;
+    end
+    if (!rst_ni) begin
+      beats_q <= '0;
+      frames_q <= '0;
+    end else begin
+      beats_q <= beats_q + 32'(s_valid_i && s_ready_o) - 32'(x_fire && !store) - 32'($countones(m_fire));
+      frames_q <= frames_q + 32'(commit_x) - 32'($countones(sent_o));
+    end
+  end
+  // A queue waits, and is on a list or has a turn, exactly as long as it has frames.
+  a_act: assert property (@(posedge clk_i) disable iff (!rst_ni) k_v_q |-> k_act_q == (k_queued != '0));
+  a_takes_what_waits: assert property (@(posedge clk_i) disable iff (!rst_ni) s2_v_q |-> s2_queued != '0);
+  a_empties: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    takes |-> empties == (s2_queued == 16'd1 && !join_same));
+  a_idle_means_empty: assert property (@(posedge clk_i) disable iff (!rst_ni) idle_o |-> (beats_q == '0 && frames_q == '0));
+  // As many bits as queues of MAC ports wait, and that of one that a frame joined: so those, and no others.
+  logic [15:0] waiting_q;
+  logic        begins_mac, ends_mac, ends_mac_q;
+  assign begins_mac = k_v_q && 32'(k_port_q) < MacPorts && k_queued == '0;
+  assign ends_mac = takes && 32'(s2_port_q) < MacPorts && s2_queued == 16'd1 && !join_same;
+  always_ff @(posedge clk_i) begin
+    ends_mac_q <= rst_ni && ends_mac;
+    if (!rst_ni) waiting_q <= '0;
+    else waiting_q <= waiting_q + 16'(begins_mac) - 16'(ends_mac_q);
+  end
+  a_waits: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (s2_v_q && 32'(s2_port_q) < MacPorts) |-> waits_q[s2_port_q[1:0]][s2_q.entry.net]);
+  a_waits_once_joined: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (k_v_q && 32'(k_port_q) < MacPorts) |=> waits_q[$past(k_port_q[1:0])][$past(k_net_q)]);
+  a_no_other_waits: assert property (@(posedge clk_i) disable iff (!rst_ni) 16'($countones(waits_q)) == waiting_q);
 `endif
 
 endmodule

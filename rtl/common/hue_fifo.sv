@@ -1,6 +1,6 @@
-// Queue whose first word shows without asking: LUT memory for a few words, block RAM for many.
+// Queue of a few words in LUT memory, whose first word shows without asking. For many words: hue_deep_fifo.
 //
-// Place: records, tags and descriptors beside a path of frames. `room_o` counts free places, for senders that cannot
+// Place: records, plans and beats beside a path of frames. `room_o` counts free places, for senders that cannot
 // stop at once.
 // Latency: 1 clock from push to `valid_o`. Throughput: a push and a pop a clock. No combinational path crosses it.
 
@@ -20,12 +20,12 @@ module hue_fifo #(
   output logic [CountBits-1:0] room_o
 );
 
-  if (Depth < 2 || (Depth & (Depth - 1)) != 0) begin : g_depth
-    $fatal(1, "Depth: expected a power of two, at least 2");
+  localparam int unsigned FewWords = 64;
+  if (Depth < 2 || Depth > FewWords || (Depth & (Depth - 1)) != 0) begin : g_depth
+    $fatal(1, "Depth: expected a power of two, 2 to 64");
   end
 
   localparam int unsigned AddrBits = $clog2(Depth);
-  localparam int unsigned FewWords = 32;
 
   logic [AddrBits-1:0]  wptr_q, rptr_q;
   logic [CountBits-1:0] count_q;
@@ -37,25 +37,9 @@ module hue_fifo #(
   assign push = valid_i && ready_o;
   assign pop = valid_o && ready_i;
 
-  if (Depth > FewWords) begin : g_deep
-    // The memory is asked for the word that will be first in the next clock; if that one is just coming in, it goes by.
-    logic [AddrBits-1:0] rptr_d;
-    logic                by_q;
-    logic [Bits-1:0]     by_data_q, stored;
-    assign rptr_d = rptr_q + AddrBits'(pop);
-    hue_ram #(.Words(Depth), .Bits(Bits)) u_words (
-      .clk_i, .write_i(push), .waddr_i(wptr_q), .wdata_i(data_i), .read_i(1'b1), .raddr_i(rptr_d), .rdata_o(stored)
-    );
-    always_ff @(posedge clk_i) begin
-      by_q <= push && wptr_q == rptr_d;
-      by_data_q <= data_i;
-    end
-    assign data_o = by_q ? by_data_q : stored;
-  end else begin : g_few
-    logic [Bits-1:0] words_q [Depth];
-    always_ff @(posedge clk_i) if (push) words_q[wptr_q] <= data_i;
-    assign data_o = words_q[rptr_q];
-  end
+  logic [Bits-1:0] words_q [Depth];
+  always_ff @(posedge clk_i) if (push) words_q[wptr_q] <= data_i;
+  assign data_o = words_q[rptr_q];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin

@@ -4,8 +4,7 @@
 // before it. That it is the word that leaves when none is before it, whichever it was, is all of the property.
 module hue_fifo_formal #(
   parameter int unsigned Depth = 4,
-  parameter int unsigned Bits = 2,
-  parameter bit          Deep = 1'b0  // so deep that its words lie in block RAM
+  parameter int unsigned Bits = 2
 ) (
   input logic            clk_i,
   input logic            rst_ni,
@@ -54,15 +53,11 @@ module hue_fifo_formal #(
     end
   end
 
-  // Where the marked word lies in either kind of memory.
+  // Where the marked word lies.
   logic [AddrBits-1:0] place;
   logic [Bits-1:0]     stored;
   assign place = AddrBits'(CountBits'(u_dut.rptr_q) + before_q);
-  if (Deep) begin : g_deep
-    assign stored = u_dut.g_deep.u_words.words_q[place];
-  end else begin : g_few
-    assign stored = u_dut.g_few.words_q[place];
-  end
+  assign stored = u_dut.words_q[place];
 
   always_comb begin
     if (!begun_q) assume (!rst_ni);

@@ -97,7 +97,7 @@ module hue_frame_fifo_formal #(
                   && shows_q <= 2'(ShowsMax) && (shows_q != 2'd1 || in_ahead + in_flight != '0)
                   && (!marked_q || (before_q < committed_q + pending_q && found == word_q));
   always_comb begin
-    if (before_q < in_ahead) found = u_dut.u_ahead.g_few.words_q[ahead_addr];
+    if (before_q < in_ahead) found = u_dut.u_ahead.words_q[ahead_addr];
     else if (before_q < in_ahead + in_flight) found = u_dut.u_ram.rdata_o;
     else found = u_dut.u_ram.words_q[memory_addr];
     // One assertion, so that the induction has all of it to stand on.

@@ -10,6 +10,7 @@ module hue_output_queues_formal
   parameter int unsigned Nets = 2,
   parameter int unsigned Cells = 4,
   parameter int unsigned QuantumBytes = 4,
+  parameter int unsigned Coming = 8,   // clocks in which frames come: what is inside then is all that leaves
   localparam int unsigned ByteBits = $clog2(BusBytes + 1)
 ) (
   input logic                          clk_i,
@@ -28,14 +29,19 @@ module hue_output_queues_formal
 );
   localparam int unsigned BeatsMax = FrameBytesMax / BusBytes;
   localparam int unsigned BeatBits = $clog2(BeatsMax);
-  typedef logic [$clog2(Cells)+1:0] count_t;  // those in cells, and those in the ports' FIFOs
+  localparam int unsigned Deciding = 6;  // clocks from a first beat until its frame is said to be dropped
+  localparam int unsigned Joining = 10;  // clocks from a last beat until its network is seen to wait, unless held back
+  typedef logic [$clog2(Cells)+2:0] count_t;  // those that wait to be let in, in cells, and in the ports' FIFOs
   typedef logic [BeatBits-1:0]    beat_t;
 
-  logic                             offline_q, s_ready, s_last, dropped, idle, begun_q, stalled_q, inside_q, lost_q;
+  logic                             offline_q, s_ready, s_last, dropped, idle, begun_q, stalled_q, inside_q;
+  logic                             hold_q, hold_net_q;  // a clock ago
   logic                             held_q;   // the marked frame's network is held since before it was let in
   logic [NetsMax-1:0]               waits;
   hue_departure_t                   departure, departure_q;
   logic [Ports-1:0]                 m_valid, m_last, sent;
+  logic [2:0]                       dropped_port;
+  logic [7:0]                       dropped_net;
   logic [Ports-1:0][8*BusBytes-1:0] m_data;
   logic [Ports-1:0][ByteBits-1:0]   m_bytes;
   logic [Ports-1:0][31:0]           m_tag;
@@ -54,7 +60,8 @@ module hue_output_queues_formal
     .clk_i, .rst_ni, .offline_i(offline_q), .hold_i,
     .hold_net_i({7'd0, hold_net_i}), .waits_o(waits), .s_valid_i, .s_ready_o(s_ready), .s_data_i, .s_last_i(s_last),
     .s_departure_i(departure), .m_valid_o(m_valid), .m_ready_i, .m_data_o(m_data), .m_bytes_o(m_bytes),
-    .m_last_o(m_last), .m_tag_o(m_tag), .dropped_o(dropped), .sent_o(sent), .sent_len_o(sent_len), .idle_o(idle)
+    .m_last_o(m_last), .m_tag_o(m_tag), .dropped_o(dropped), .dropped_port_o(dropped_port),
+    .dropped_net_o(dropped_net), .sent_o(sent), .sent_len_o(sent_len), .idle_o(idle)
   );
   for (genvar p = 0; p < Ports; p++) begin : g_rules
     hue_stream_rules #(.Bits(8 * BusBytes + 32), .BusBytes(BusBytes)) u_out (
@@ -65,14 +72,21 @@ module hue_output_queues_formal
 
   // Frames inside, by port and network; the marked one, how many of its queue are before it, and what of it left.
   count_t [Ports-1:0][1:0]              inside_count_q;
-  logic                                 marked_q, coming_q, fire, enters, out, mine;
+  logic                                 marked_q, coming_q, fire, enters, marks, out, mine, lost, behind;
   hue_departure_t                       mark_q;
   count_t                               before_q;
   logic [BeatsMax-1:0][8*BusBytes-1:0]  words_q;
   logic [Ports-1:0][BeatBits-1:0]       out_beat_q;
   logic [8*BusBytes-1:0]                mask;
   assign fire = s_valid_i && s_ready;
-  assign enters = fire && s_last && !(inside_q ? lost_q : dropped);
+  assign enters = fire && !inside_q;
+  assign marks = enters && mark_i && !marked_q;
+  // Frames are decided in order, and dropped at their time: the marked one, or one of its queue before it.
+  logic [Deciding-1:0] marks_q;
+  logic [3:0]          joining_q, clocks_q;
+  logic [1:0]          some;
+  assign lost = marked_q && dropped && marks_q[Deciding-1];
+  assign behind = marked_q && dropped && |marks_q[Deciding-2:0] && dropped_port == mark_q.port && dropped_net == mark_q.net;
   // The marked frame is leaving: it is the first of its queue, and its port sends one of its network.
   assign out = m_valid[mark_q.port] && m_tag[mark_q.port][0] == mark_q.net[0];
   assign mine = marked_q && out && before_q == '0;
@@ -83,19 +97,22 @@ module hue_output_queues_formal
   // The frame that comes in is the marked one.
   always_ff @(posedge clk_i) begin
     if (!rst_ni || (fire && s_last)) coming_q <= 1'b0;
-    else if (fire && !inside_q) coming_q <= mark_i && !marked_q && !dropped;
+    else if (enters) coming_q <= marks;
   end
 
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
     departure_q <= departure;
+    hold_q <= hold_i;
+    hold_net_q <= hold_net_i;
     data_q <= s_data_i;
     if (!rst_ni) begin
       offline_q <= offline_i;
       stalled_q <= 1'b0;
       inside_q <= 1'b0;
-      lost_q <= 1'b0;
+      marks_q <= '0;
+      clocks_q <= '0;
       beat_q <= '0;
       marked_q <= 1'b0;
       held_q <= 1'b0;
@@ -103,9 +120,12 @@ module hue_output_queues_formal
       out_beat_q <= '0;
     end else begin
       stalled_q <= s_valid_i && !s_ready;
+      marks_q <= {marks_q[Deciding-2:0], marks};
+      if (clocks_q != 4'(Coming)) clocks_q <= clocks_q + 1'b1;
+      if (marks || coming_q) joining_q <= '0;
+      else if (joining_q != 4'(Joining)) joining_q <= joining_q + 1'b1;
       if (fire) begin
         inside_q <= !s_last;
-        lost_q <= (inside_q ? lost_q : dropped) && !s_last;
         beat_q <= s_last ? '0 : beat_q + 1'b1;
       end
       for (int unsigned p = 0; p < Ports; p++) begin
@@ -113,30 +133,32 @@ module hue_output_queues_formal
         for (int unsigned n = 0; n < 2; n++) begin
           inside_count_q[p][n] <= inside_count_q[p][n]
             + count_t'(enters && departure.port == 3'(p) && departure.net == 8'(n))
+            - count_t'(dropped && dropped_port == 3'(p) && dropped_net == 8'(n))
             - count_t'(m_valid[p] && m_ready_i[p] && m_last[p] && m_tag[p][0] == 1'(n));
         end
       end
-      if (fire && !inside_q && mark_i && !marked_q && !dropped) begin
+      if (marks) begin
         marked_q <= 1'b1;
         held_q <= hold_i && hold_net_i == departure.net[0] && 32'(departure.port) < MacPorts;
         mark_q <= departure;
         before_q <= inside_count_q[departure.port][departure.net[0]]
-          - count_t'(sent[departure.port] && m_tag[departure.port][0] == departure.net[0]);
+          - count_t'(sent[departure.port] && m_tag[departure.port][0] == departure.net[0])
+          - count_t'(dropped && dropped_port == departure.port && dropped_net == departure.net);
         words_q[0] <= s_data_i;
       end else if (marked_q) begin
         held_q <= held_q && hold_i && hold_net_i == mark_q.net[0];
         // Beats that follow, while its frame is still coming in.
         if (fire && inside_q && coming_q) words_q[beat_q] <= s_data_i;
-        if (out && m_ready_i[mark_q.port] && m_last[mark_q.port]) begin
-          before_q <= before_q - 1'b1;
-          marked_q <= before_q != '0;
-        end
+        before_q <= before_q - count_t'(out && m_ready_i[mark_q.port] && m_last[mark_q.port]) - count_t'(behind);
+        if (lost || (mine && m_ready_i[mark_q.port] && m_last[mark_q.port])) marked_q <= 1'b0;
       end
     end
   end
   always_comb begin
+    some = '0;
     assume (rst_ni == begun_q);
     assume (32'(port_i) < Ports && len_i != '0 && 32'(len_i) <= FrameBytesMax);
+    if (begun_q && clocks_q == 4'(Coming) && !stalled_q) assume (!s_valid_i);
     if (begun_q && stalled_q) assume (s_valid_i && s_data_i == data_q && departure == departure_q);
     if (begun_q) begin
       // Nothing leaves that did not come.
@@ -154,7 +176,15 @@ module hue_output_queues_formal
       end
       // It does not leave while its network is held, which is seen to wait.
       if (held_q && hold_i && hold_net_i == mark_q.net[0]) assert (!mine);
-      if (marked_q && held_q && !coming_q) assert (waits[mark_q.net]);
+      if (marked_q && held_q && !offline_q && joining_q == 4'(Joining)) assert (waits[mark_q.net]);
+      // From the second clock of a hold on no frame of its network is taken.
+      if (hold_q && u_dut.takes && 32'(u_dut.s2_port_q) < MacPorts) assert (u_dut.s2_q.entry.net[0] != hold_net_q);
+      // A network that has no frame for MAC ports is not seen to wait.
+      for (int unsigned n = 0; n < 2; n++) begin
+        some[n] = 1'b0;
+        for (int unsigned p = 0; p < MacPorts; p++) if (inside_count_q[p][n] != '0) some[n] = 1'b1;
+        if (!some[n]) assert (!waits[n]);
+      end
       // Nothing stays behind, and offline nothing is dropped.
       if (idle) assert (inside_count_q == '0);
       if (offline_q) assert (!dropped);

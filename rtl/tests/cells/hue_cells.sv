@@ -2,6 +2,7 @@
 
 module hue_cells #(
   parameter int unsigned Depth = 8,
+  parameter bit          Deep = 1'b0,  // a queue in block RAM
   parameter int unsigned Askers = 5
 ) (
   input  logic                  clk_i,
@@ -55,10 +56,17 @@ module hue_cells #(
   hue_skid #(.Bits(32)) u_skid (
     .clk_i, .rst_ni, .valid_i, .ready_o, .data_i, .valid_o(skid_valid), .ready_i(skid_ready), .data_o(skid_data)
   );
-  hue_fifo #(.Depth(Depth), .Bits(32)) u_fifo (
-    .clk_i, .rst_ni, .valid_i(skid_valid), .ready_o(skid_ready), .data_i(skid_data), .valid_o, .ready_i, .data_o,
-    .room_o(unused_room)
-  );
+  if (Deep) begin : g_deep
+    assign unused_room = '0;
+    hue_deep_fifo #(.Depth(Depth), .Bits(32)) u_fifo (
+      .clk_i, .rst_ni, .valid_i(skid_valid), .ready_o(skid_ready), .data_i(skid_data), .valid_o, .ready_i, .data_o
+    );
+  end else begin : g_few
+    hue_fifo #(.Depth(Depth), .Bits(32)) u_fifo (
+      .clk_i, .rst_ni, .valid_i(skid_valid), .ready_o(skid_ready), .data_i(skid_data), .valid_o, .ready_i, .data_o,
+      .room_o(unused_room)
+    );
+  end
   hue_frame_fifo #(.Words(16), .Bits(32)) u_frames (
     .clk_i, .rst_ni, .write_i(frame_write_i), .data_i(frame_data_i), .commit_i(frame_commit_i),
     .rewind_i(frame_rewind_i), .cut_i(frame_cut_i), .full_o(frame_full_o), .valid_o(frame_valid_o),

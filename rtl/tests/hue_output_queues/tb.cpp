@@ -1,4 +1,5 @@
 // Bench of hue_output_queues: frames for all ports and networks against a queue each; what may be dropped, and shares.
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <map>
@@ -16,21 +17,29 @@ constexpr unsigned Cells = HUE_CELLS;
 constexpr unsigned Ports = 8;
 constexpr unsigned CellBytes = 64;
 constexpr unsigned Quantum = 2048;
-constexpr unsigned Latency = 5;
+constexpr unsigned Latency = 28;
+// From a frame's first beat until it is said to be dropped.
+constexpr unsigned Deciding = 6;
+// From a frame's last beat until its network is seen to wait, unless it is held back.
+constexpr unsigned Joining = 10;
+// From a frame's beginning to the next one's at one port, at least.
+constexpr unsigned Step = 2;
+constexpr unsigned MacPorts = 4;
 // Frames of a port that are planned, and no longer count as waiting.
-constexpr unsigned Planned = 2;
+constexpr unsigned Planned = 5;
 // Beats that a port has read and not sent.
-constexpr unsigned Read = 4;
+constexpr unsigned Read = 8;
 
 std::unique_ptr<Vtop> top;
 
 // Networks that wait, of the first 64.
-uint64_t waits() { return bench::bits(top->waits_o, 0, 64); }
+uint64_t first_waits() { return bench::bits(top->waits_o, 0, 64); }
 
 struct Frame {
   Bytes bytes;
   unsigned port = 0, net = 0;
   uint32_t tag = 0;
+  uint64_t came = 0;  // clock of its last beat
   unsigned cells() const { return (bytes.size() + CellBytes - 1) / CellBytes; }
 };
 
@@ -58,6 +67,10 @@ class Bench {
   unsigned came = 0;
   std::map<unsigned, unsigned> dropped;                     // by network
   std::array<std::array<uint64_t, Nets>, Ports> sent{};     // bytes
+  struct Left {
+    unsigned port, net;
+  };
+  std::vector<Left> left;                                   // in the order in which they left
   unsigned blocked = 0;                                     // ports that take nothing
   void hold(bool on, unsigned net) { top->hold_i = on, top->hold_net_i = net; }
 
@@ -75,8 +88,9 @@ class Bench {
     for (unsigned p = 0; p < Ports; ++p) ready |= unsigned{!random_.percent(rates.stall)} << p;
     top->m_ready_i = ready & ~blocked;
     top->eval();
+    look();
     const bool taken = offered_ && top->s_ready_o;
-    if (top->dropped_o && !(taken && beat_ == 0)) tests_.wrong("a drop of no frame");
+    if (top->dropped_o) drop();
     if (taken) put();
     for (unsigned p = 0; p < Ports; ++p) {
       const bool moves = (top->m_valid_o & top->m_ready_i) >> p & 1;
@@ -95,10 +109,21 @@ class Bench {
     }
     if (!waiting_.empty() || in_ != 0) tests_.wrong("%zu frames do not leave", waiting_.size() + in_);
     top->s_valid_i = 0;
-    for (int i = 0; i < 3; ++i) top->eval(), edge();
+    for (int i = 0; i < 12; ++i) top->eval(), edge();
     top->eval();
     if (!top->idle_o) tests_.wrong("not idle at the end");
+    for (unsigned n = 0; n < Nets; ++n) {
+      if (waits(n)) tests_.wrong("network %u waits at the end", n);
+    }
   }
+  bool waits(unsigned net) const { return bench::bits(top->waits_o, net, 1); }
+  // Frames of a network inside for MAC ports; the queue's first one.
+  unsigned inside(unsigned net) const {
+    unsigned count = 0;
+    for (unsigned p = 0; p < MacPorts; ++p) count += inside_[p][net].size();
+    return count;
+  }
+  bool empty() const { return waiting_.empty() && in_ == 0; }
 
  private:
   void edge() {
@@ -107,22 +132,35 @@ class Bench {
     top->clk_i = 0;
   }
 
+  // What the driver asks for: whether a network waits, and whether anything is inside.
+  void look() {
+    bool partly = beat_ != 0;
+    for (unsigned p = 0; p < Ports; ++p) partly = partly || !coming_[p].empty();
+    if (top->idle_o && (in_ != 0 || partly)) tests_.wrong("clock %llu: idle with %zu frames inside", (unsigned long long)cycle, in_);
+    for (unsigned n = 0; n < Nets; ++n) {
+      bool any = false, waits = false;
+      for (unsigned p = 0; p < MacPorts; ++p) {
+        const auto& frames = inside_[p][n];
+        any = any || !frames.empty();
+        // Those that may have been taken do not count, nor those that may not have joined.
+        const size_t taken = Planned + Read;
+        waits = waits || (!offline_ && frames.size() > taken && frames[taken].came + Joining < cycle);
+      }
+      const bool seen = bench::bits(top->waits_o, n, 1);
+      if (waits && !seen) tests_.wrong("clock %llu: network %u waits, and is not seen to", (unsigned long long)cycle, n);
+      if (!any && seen) tests_.wrong("clock %llu: network %u is seen to wait, and has nothing", (unsigned long long)cycle, n);
+    }
+  }
+
   void put() {
     const Frame& frame = waiting_.front();
     offered_ = false;
     if (beat_ == 0) {
       if (first_in == 0) first_in = cycle;
-      lost_ = top->dropped_o;
-      if (lost_) {
-        ++dropped[frame.net];
-        if (offline_) tests_.wrong("dropped although held back");
-        // Its queue is at most what has not left, the free cells at least what nothing holds.
-        if (queued_[frame.port][frame.net] + frame.cells() + held_ <= Cells)
-          tests_.wrong("port %u network %u: %u cells dropped beside %u of its own, %u of %u in use", frame.port, frame.net,
-                       frame.cells(), queued_[frame.port][frame.net], held_, Cells);
-      } else {
-        held_ += frame.cells();
-      }
+      lost_ = false;
+      // Its queue is at most what has not left, the free cells at least what nothing holds.
+      undecided_.push_back({frame, cycle, queued_[frame.port][frame.net] + frame.cells() + held_});
+      held_ += frame.cells();
     }
     if (++beat_ < stream::beats_of(frame.bytes.size(), Width)) return;
     beat_ = 0;
@@ -130,9 +168,33 @@ class Bench {
     if (!lost_) {
       queued_[frame.port][frame.net] += frame.cells();
       inside_[frame.port][frame.net].push_back(frame);
+      inside_[frame.port][frame.net].back().came = cycle;
       ++in_;
     }
     waiting_.pop_front();
+  }
+
+  // The frame that began to come so many clocks ago is dropped.
+  void drop() {
+    while (!undecided_.empty() && undecided_.front().cycle + Deciding < cycle) undecided_.pop_front();
+    if (undecided_.empty() || undecided_.front().cycle + Deciding != cycle) return tests_.wrong("a drop of no frame");
+    const auto [frame, began, cells] = undecided_.front();
+    if (top->dropped_port_o != frame.port || top->dropped_net_o != frame.net) tests_.wrong("a drop of another frame");
+    if (offline_) tests_.wrong("dropped although held back");
+    if (cells <= Cells)
+      tests_.wrong("port %u network %u: %u cells dropped, %u of %u would be in use", frame.port, frame.net, frame.cells(), cells,
+                   Cells);
+    ++dropped[frame.net];
+    held_ -= frame.cells();
+    auto& inside = inside_[frame.port][frame.net];
+    for (auto one = inside.begin(); one != inside.end(); ++one) {
+      if (one->tag != frame.tag) continue;
+      inside.erase(one);
+      queued_[frame.port][frame.net] -= frame.cells();
+      --in_;
+      return;
+    }
+    lost_ = true;  // it is still coming
   }
 
   void take(unsigned p) {
@@ -163,6 +225,7 @@ class Bench {
       queued_[p][net] -= frame.cells();
       sent[p][net] += frame.bytes.size();
       inside_[p][net].pop_front();
+      left.push_back({p, net});
       ++came;
       --in_;
     }
@@ -173,6 +236,12 @@ class Bench {
   bench::Random& random_;
   bool offline_, offered_ = false, lost_ = false;
   std::deque<Frame> waiting_;
+  struct Undecided {
+    Frame frame;
+    uint64_t cycle;
+    unsigned cells;  // in use by its queue and all others, with it, at most
+  };
+  std::deque<Undecided> undecided_;
   unsigned beat_ = 0, held_ = 0;
   size_t in_ = 0;
   std::array<std::array<std::deque<Frame>, Nets>, Ports> inside_;
@@ -208,6 +277,67 @@ void shares(bench::Tests& tests, bench::Random& random, unsigned long_frame) {
               (unsigned long long)worst);
   // Over any time: a quantum and two frames.
   if (worst > Quantum + 2 * long_frame + 2 * 64) tests.wrong("%llu bytes apart", (unsigned long long)worst);
+}
+
+// A network moves as the driver has it: the frames that came for it before a fence leave before those that take the queues
+// of another index meanwhile, which is held until nothing of the network waits.
+void move(bench::Tests& tests, bench::Random& random, Bench& bench, uint32_t& tag) {
+  const unsigned net = random.below(Nets), aside = (net + 1 + random.below(Nets - 1)) % Nets;
+  const stream::Rates rates{random.below(60), random.below(90)};
+  const auto some = [&](unsigned of, unsigned count) {
+    for (unsigned i = 0; i < count; ++i) bench.send(frame_of(random, tag++, random.below(MacPorts), of, random.between(14, 300)));
+  };
+  const auto until = [&](const char* what, auto done) {
+    unsigned clocks = 0;
+    while (!done() && clocks++ < 20000) bench.clock(rates);
+    if (!done()) tests.wrong("%s", what);
+  };
+  const unsigned before = random.below(30), fences = MacPorts + random.below(Ports - MacPorts);
+  some(net, before);
+  for (unsigned i = random.below(40); i > 0; --i) bench.clock(rates);
+  bench.hold(true, aside);
+  some(aside, random.below(10));
+  some(net, random.below(4));
+  bench.send(frame_of(random, tag++, fences, net, 64));
+  some(aside, random.below(10));
+  bench.left.clear();
+  const auto passed = [&] {
+    return std::any_of(bench.left.begin(), bench.left.end(), [&](const auto& one) { return one.port == fences && one.net == net; });
+  };
+  until("the fence does not leave", passed);
+  // The driver looks from time to time.
+  until("the network waits without end", [&] {
+    for (unsigned i = random.below(20); i > 0; --i) bench.clock(rates);
+    top->eval();
+    return !bench.waits(net);
+  });
+  for (const auto& one : bench.left) {
+    if (one.port < MacPorts && one.net == aside) tests.wrong("a held frame left");
+  }
+  const unsigned late = bench.inside(net);
+  if (late > MacPorts * (Planned + Read)) tests.wrong("%u frames of a network that does not wait are inside", late);
+  bench.hold(false, aside);
+  bench.left.clear();
+  until("frames do not leave", [&] { return bench.empty(); });
+  // What was taken before the hold ended leaves first.
+  std::array<bool, MacPorts> begun{};
+  for (const auto& one : bench.left) {
+    if (one.port >= MacPorts) continue;
+    if (one.net == aside) begun[one.port] = true;
+    if (one.net == net && begun[one.port]) tests.wrong("port %u: a frame of the network after those aside", one.port);
+  }
+  for (int i = 0; i < 3; ++i) bench.clock(rates);
+}
+
+// Clocks from the first to the last beat out, of frames of 64 bytes that lie ready for some ports.
+uint64_t rate(bench::Tests& tests, bench::Random& random, unsigned ports, unsigned nets, unsigned count) {
+  Bench bench(tests, random, true);
+  bench.blocked = 0xff;
+  for (uint32_t i = 0; i < count; ++i) bench.send(frame_of(random, i, i % ports, i / ports % nets, 64));
+  for (unsigned i = 0; i < count * 64 / Width + 100; ++i) bench.clock({0, 0});
+  bench.blocked = 0;
+  bench.run({0, 0});
+  return bench.last_out - bench.first_out + 1;
 }
 
 }  // namespace
@@ -251,6 +381,7 @@ int main(int argc, char** argv) {
       if (bench.hungry()) bench.send(frame_of(random, tag++, 4, 1, 200));
       bench.clock({0, 0});
     }
+    for (unsigned i = 0; i < 20; ++i) bench.clock({0, 0});
     const unsigned flooded = bench.cells_of(4, 1);
     for (unsigned i = 0; i < 20; ++i) bench.send(frame_of(random, tag++, 4, 2, 200));
     for (unsigned i = 0; i < 2000; ++i) bench.clock({0, 0});
@@ -290,22 +421,52 @@ int main(int argc, char** argv) {
     if (bench.sent[2][1] / 100 != begun || bench.sent[3][1] != 0) tests.wrong("held frames left");
     if (bench.sent[4][1] != 600) tests.wrong("a CPU queue was held");
     if (bench.sent[2][2] != 700 || bench.sent[3][2] != 800) tests.wrong("the other network was held");
-    if (waits() != 1u << 1) tests.wrong("networks 0x%llx wait", (unsigned long long)waits());
+    if (first_waits() != 1u << 1) tests.wrong("networks 0x%llx wait", (unsigned long long)first_waits());
     // Another hold begins as this one ends.
     bench.hold(true, 2);
     of(3, 2, 3);
     clocks(3000);
     if (bench.sent[2][1] != 1200 || bench.sent[3][1] != 500) tests.wrong("released frames did not leave");
-    if (bench.sent[3][2] != 800 || waits() != 1u << 2) tests.wrong("the second hold does not hold");
+    if (bench.sent[3][2] != 800 || first_waits() != 1u << 2) tests.wrong("the second hold does not hold");
     bench.hold(false, 2);
     bench.run({10, 10});
-    if (waits() != 0) tests.wrong("networks wait at the end");
+    if (first_waits() != 0) tests.wrong("networks wait at the end");
   }
   tests.end();
 
   for (const unsigned len : {300u, 1500u, 3000u}) {
     tests.begin(name + "shares by bytes beside frames of " + std::to_string(len));
     shares(tests, random, len);
+    tests.end();
+  }
+
+  tests.begin(name + "networks move");
+  {
+    Bench bench(tests, random, false);
+    uint32_t tag = 0;
+    for (unsigned i = 0; i < 150; ++i) move(tests, random, bench, tag);
+    bench.run({0, 0});
+  }
+  tests.end();
+
+  // A beat a clock out: at one port, one network or many; and at two, which fill any bus.
+  for (const unsigned ports : {1u, 2u, 4u}) {
+    for (const unsigned nets : {1u, 3u, Nets}) {
+      tests.begin(name + "rate of " + std::to_string(ports) + " ports, " + std::to_string(nets) + " networks");
+      const unsigned count = 240;  // at most half of all cells in one queue
+      const uint64_t clocks = rate(tests, random, ports, nets, count);
+      const unsigned ideal = count * std::max(64 / Width, ports == 1 ? Step : 1);
+      std::printf("  %u frames of 64 bytes: %llu clocks\n", count, (unsigned long long)clocks);
+      if (clocks > ideal + 16) tests.wrong("%llu clocks instead of %u", (unsigned long long)clocks, ideal);
+      tests.end();
+    }
+    tests.begin(name + "frames for " + std::to_string(ports) + " ports come and leave at full rate");
+    Bench busy(tests, random, true);
+    const unsigned count = 1000, clocks_each = std::max(64 / Width, ports == 1 ? Step : 1);
+    for (uint32_t i = 0; i < count; ++i) busy.send(frame_of(random, i, i % ports, 1, 64));
+    busy.run({0, 0});
+    const uint64_t out = busy.last_out - busy.first_out + 1;
+    if (out > count * clocks_each + 32) tests.wrong("%u frames within %llu clocks", count, (unsigned long long)out);
     tests.end();
   }
 
@@ -316,14 +477,17 @@ int main(int argc, char** argv) {
     bench.run({0, 0});
     if (bench.first_out - bench.last_in != Latency)
       tests.wrong("first beat after %llu clocks", (unsigned long long)(bench.first_out - bench.last_in));
-    Bench busy(tests, random, true);
-    const unsigned count = 1000;
-    for (uint32_t i = 0; i < count; ++i) busy.send(frame_of(random, i, i % Ports, i % Nets, 64));
-    busy.run({0, 0});
-    const uint64_t clocks = busy.last_in - busy.first_in + 1, out = busy.last_out - busy.first_out + 1;
-    if (clocks != count * (64 / Width) || out > clocks + 16)
-      tests.wrong("%u frames in within %llu clocks, out within %llu", count, (unsigned long long)clocks,
-                  (unsigned long long)out);
+    // All ports with all networks, and the MAC ports with one.
+    for (const unsigned ports : {Ports, 4u}) {
+      Bench busy(tests, random, true);
+      const unsigned count = 1000;
+      for (uint32_t i = 0; i < count; ++i) busy.send(frame_of(random, i, i % ports, ports == Ports ? i % Nets : 1, 64));
+      busy.run({0, 0});
+      const uint64_t clocks = busy.last_in - busy.first_in + 1, out = busy.last_out - busy.first_out + 1;
+      if (clocks != count * (64 / Width) || out > clocks + 32)
+        tests.wrong("%u frames for %u ports in within %llu clocks, out within %llu", count, ports, (unsigned long long)clocks,
+                    (unsigned long long)out);
+    }
   }
   tests.end();
   top->final();
