@@ -542,10 +542,14 @@ impl Scenario<'_> {
             }
             stays
         });
-        for Placed { place, key } in moves {
+        self.homes.extend(moves.into_iter().map(|Placed { place, key }| (key, place)));
+        for (key, place) in self.homes.clone() {
+            // Any of a key's places will do, where it is free.
+            let other = self.places_of(key)[self.random.below(BANKS) as usize];
+            let home = if self.homes.values().any(|taken| *taken == other) { place } else { other };
+            self.homes.insert(key, home);
             let (net, vport) = says[&key];
-            self.homes.insert(key, place);
-            self.exact_row(place, key, net, vport);
+            self.exact_row(home, key, net, vport);
         }
         // Rows of keys that differ in one bit, where they are looked at and must not be found: they do not stand there.
         for (key, place) in self.homes.clone() {

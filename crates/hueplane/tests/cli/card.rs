@@ -94,17 +94,21 @@ fn real_captures_are_the_same_on_the_card() {
     }
 }
 
-/// So many networks, each on four ports.
+/// So many networks, each on four ports: 10.P.K.0/24 is network K's link at port P.
 fn many(count: usize) -> String {
     let network = |k: usize| {
         let mac =
             |from: u8, port: usize| format!("{from:02x}:00:00:{:02x}:{:02x}:{port:02x}", k >> 8, k & 255);
         let each = |line: &dyn Fn(usize) -> String| (0..4).map(line).collect::<Vec<_>>().join("\n");
+        let link = |p: usize| format!("10.{}.{}", p + 4 * (k >> 8), k & 255);
         let port = |p: usize| {
-            format!("    - {{name: v{p}, port: p{p}, mac: \"{}\", addresses: [10.{p}.0.1/24]}}", mac(2, p))
+            let (mac, link) = (mac(2, p), link(p));
+            format!("    - {{name: v{p}, port: p{p}, mac: \"{mac}\", addresses: [{link}.1/24]}}")
         };
-        let neighbour =
-            |p: usize| format!("    - {{port: v{p}, address: 10.{p}.0.2, mac: \"{}\"}}", mac(6, p));
+        let neighbour = |p: usize| {
+            let (mac, link) = (mac(6, p), link(p));
+            format!("    - {{port: v{p}, address: {link}.2, mac: \"{mac}\"}}")
+        };
         format!(
             "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: n{k}}}\nspec:\n  plane: {{kind: ipv4}}\n  \
              ports:\n{}\n  neighbours:\n{}\n",
@@ -122,9 +126,9 @@ fn the_card_takes_256_networks_of_four_ports() {
     dir.write("many.yaml", many(256));
     for port in 0..4usize {
         let packet = |k: usize| {
-            let to = [10, ((port + 1 + k % 3) % 4) as u8, 0, 2];
+            let to = [10, ((port + 1 + k % 3) % 4) as u8, k as u8, 2];
             let mac = format!("02:00:00:00:{k:02x}:{port:02x}");
-            (1_000 * k as u64, ipv4(&mac, 64, [10, port as u8, 0, 2], to))
+            (1_000 * k as u64, ipv4(&mac, 64, [10, port as u8, k as u8, 2], to))
         };
         dir.write(&format!("p{port}.pcap"), pcap(&(0..256).map(packet).collect::<Vec<_>>()));
     }
