@@ -70,7 +70,7 @@ pub struct Runner {
     bases: Vec<DriverCounters>,
     homes: Homes,
     /// The index whose output queues frames of a network from software take, where it is not the network's own.
-    aside: Box<[u8]>,
+    aside: Box<[Option<u8>]>,
     /// The card's number of each port, by id.
     numbers: Box<[u8]>,
     /// Stands for the card while that is changed.
@@ -109,7 +109,7 @@ pub struct Inside {
     pub slots: (usize, usize),
 }
 
-/// In `homes`, `aside` and `numbers`: none.
+/// In `homes` and `numbers`: none.
 pub(super) const NONE: u8 = u8::MAX;
 
 impl Runner {
@@ -130,7 +130,7 @@ impl Runner {
                 of: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
                 notify: vec![false; peers.len()],
             },
-            aside: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
+            aside: vec![None; usize::from(Vid::MAX) + 1].into_boxed_slice(),
             numbers: vec![NONE; PortId::COUNT].into_boxed_slice(),
             bypass: None,
             carried: BTreeMap::new(),
@@ -269,7 +269,7 @@ impl Runner {
     pub fn inside(&mut self) -> Inside {
         Inside {
             moves: self.orders.len() + usize::from(self.transfer.is_some()),
-            aside: self.aside.iter().filter(|net| **net != NONE).count(),
+            aside: self.aside.iter().flatten().count(),
             bypass: self.bypass.is_some(),
             idle: self.card.twin().idle(),
             handed: self.peers.iter().filter(|peer| !peer.into.is_empty()).count(),
@@ -436,7 +436,7 @@ impl Runner {
                     continue;
                 }
                 let net = self.card.net(record.vid).filter(|_| number != NONE);
-                let aside = self.aside.get(record.vid.index()).copied().filter(|aside| *aside != NONE);
+                let aside = self.aside.get(record.vid.index()).copied().flatten();
                 let planted = self.transfer.as_ref().is_some_and(|transfer| {
                     let before = self.totals.crossings.get(&record.vid).copied().unwrap_or_default();
                     transfer.loses(record.vid, before.from_software + before.lost)
@@ -534,8 +534,8 @@ impl Runner {
         self.wires.len() as u8 + net % CPU_QUEUES
     }
 
-    /// Has frames of a network from software take the output queues of another index; [`NONE`]: its own.
-    pub(super) fn set_aside(&mut self, vid: Vid, net: u8) {
+    /// Has frames of a network from software take the output queues of another index; `None`: its own.
+    pub(super) fn set_aside(&mut self, vid: Vid, net: Option<u8>) {
         if let Some(aside) = self.aside.get_mut(vid.index()) {
             *aside = net;
         }

@@ -28,7 +28,7 @@ use hue_substrate::planted::{Bug, planted};
 use hue_tables::Vid;
 
 use super::drain::Drain;
-use super::runner::{NONE, Runner};
+use super::runner::Runner;
 use super::witness::{Proof, Witness};
 use crate::cpu::{self, HEADER_BYTES};
 use crate::error::CardError;
@@ -349,7 +349,7 @@ impl Runner {
     /// Undoes what would outlive the move.
     fn clear_up(&mut self, transfer: &mut Transfer) -> Result<(), CardError> {
         if transfer.aside.take().is_some() {
-            self.set_aside(transfer.order.vid, NONE);
+            self.set_aside(transfer.order.vid, None);
             self.card().return_net();
             self.card().end_out_hold()?;
         }
@@ -379,7 +379,7 @@ impl Runner {
                 };
                 self.card().out_hold(aside).map_err(text)?;
                 transfer.aside = Some(aside);
-                self.set_aside(transfer.order.vid, aside);
+                self.set_aside(transfer.order.vid, Some(aside));
                 self.send_fence(transfer, now_ns);
             }
             Phase::Switch => {
@@ -402,7 +402,7 @@ impl Runner {
                     // It was not switched: the network's own queues wait for those aside.
                     self.card().out_hold(transfer.net).map_err(text)?;
                 }
-                self.set_aside(transfer.order.vid, NONE);
+                self.set_aside(transfer.order.vid, None);
                 self.send_fence(transfer, now_ns);
             }
             Phase::After => {
@@ -511,7 +511,7 @@ impl Runner {
             transfer.through_software = true;
             // What comes behind it comes after what went by the card meanwhile.
             let vid = transfer.order.vid;
-            self.set_aside(vid, NONE);
+            self.set_aside(vid, None);
         }
     }
 }

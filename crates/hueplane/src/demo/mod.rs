@@ -176,7 +176,7 @@ impl Run<'_> {
             }
             if Instant::now() > deadline {
                 let why = networks.into_iter().take(wanted).find_map(|network| network.why_soft);
-                let why = why.or_else(|| daemon.client.node().ok()?.problems.into_iter().next());
+                let why = why.or_else(|| daemon.client.status().ok()?.problems.into_iter().next());
                 let why = why.as_deref().unwrap_or("the daemon does not say why");
                 return Err(Failure::Broken(format!(
                     "{} of {wanted} networks are on the card: {why}",
