@@ -211,6 +211,8 @@ def docs(registers, tables):
         "What a driver sees, on a real card as on the twin. Registers are 32 bits wide, at byte addresses; an access to another",
         "address answers with an error and sets a bit in the interrupt status. Tables and counters are behind one access unit: write the",
         "table and the row, the row data of a write, then the command; read the result until it is not busy; then the row data of a read.",
+        "Route words are written by a burst: where the first one goes, then word after word, a register write each; then read the result of",
+        "the burst until it is not busy.",
         "",
         "## Registers",
         "",

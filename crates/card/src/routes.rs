@@ -21,9 +21,12 @@ use crate::error::CardError;
 use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
 use crate::records::Mark;
 use crate::registers::Registers;
+use crate::rows::{Row, Table};
 
 /// Names of levels.
 const LEVELS: [&str; 4] = ["level 1", "level 2", "level 3", "level 4"];
+/// Their memories.
+const MEMORIES: [Table; 4] = [Level0Row::TABLE, Level1Row::TABLE, Level2Row::TABLE, Level3Row::TABLE];
 /// Bytes of an IPv4 address.
 const KEY_BYTES: usize = 4;
 /// The item of "no route".
@@ -434,17 +437,13 @@ impl Shared {
 /// Writes route words, in order; roots are the caller's.
 pub fn write_words<R: Registers>(device: &mut Device<R>, writes: &[Write]) -> Result<(), CardError> {
     let external = device.description().layout == Layout::Sram;
-    for write in writes {
-        let Write::Word { level, index, word } = *write else { continue };
-        match level {
-            _ if external => device.write_row(index, &SramRow { word })?,
-            0 => device.write_row(index, &Level0Row { word })?,
-            1 => device.write_row(index, &Level1Row { word })?,
-            2 => device.write_row(index, &Level2Row { word })?,
-            _ => device.write_row(index, &Level3Row { word })?,
-        }
-    }
-    Ok(())
+    let table = |level: usize| if external { SramRow::TABLE } else { *MEMORIES.get(level).unwrap_or(&MEMORIES[3]) };
+    let word = |write: &Write| match *write {
+        Write::Word { level, index, word } => Some((table(level), index, word)),
+        Write::Root { .. } => None,
+    };
+    let words: Vec<_> = writes.iter().filter_map(word).collect();
+    device.write_burst(&words)
 }
 
 #[cfg(test)]
