@@ -18,6 +18,14 @@ const POLLS_MAX: usize = 1000;
 const BURST_MINOR: u16 = 2;
 /// Register writes of a burst that are made up at a time.
 const BURST_WRITES: usize = 4096;
+/// Tables that bursts can be of.
+const ROUTE_WORDS: [Table; 5] = [
+    regs::Level0Row::TABLE,
+    regs::Level1Row::TABLE,
+    regs::Level2Row::TABLE,
+    regs::Level3Row::TABLE,
+    regs::SramRow::TABLE,
+];
 /// Bits of a word of a burst.
 const BURST_BITS: u32 = 36;
 /// Most planes an image can have.
@@ -197,6 +205,10 @@ impl<R: Registers> Device<R> {
     /// that the card refused.
     pub fn write_burst(&mut self, words: &[(Table, u32, u64)]) -> Result<(), CardError> {
         for (table, row, word) in words {
+            if !ROUTE_WORDS.contains(table) {
+                let reason = "no table of route words";
+                return Err(CardError::Table { table: table.name, row: *row, reason });
+            }
             self.check(*table, *row)?;
             if word >> BURST_BITS != 0 {
                 let max = (1 << BURST_BITS) - 1;

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::dag36::{Dag36Error, words_of, words_of_level};
-use hue_tables::dag36_levels::{Retired, Write};
+use hue_tables::dag36_levels::{Patch, Retired, Write};
 use hue_tables::{Account, Change, Dag, Dag36Levels, Limits, TableError, Vid};
 use thiserror::Error;
 
@@ -311,23 +311,25 @@ impl Shared {
     }
 
     /// Changes routes of a table that is in use; what the card must write is returned, the network's row excepted. Of a
-    /// network in `software` the words are deferred.
+    /// network in `software` the words are deferred; of another one those of `patch` are among them.
     pub fn update<R: Registers>(
         &mut self,
         table: Vid,
         changes: &[Change<u32>],
-        software: bool,
+        (software, patch): (bool, Patch),
         device: &mut Device<R>,
     ) -> Result<Vec<Write>, Refusal> {
         let mut writes = Vec::new();
         self.reclaim(device)?;
         self.levels.defer(software);
+        self.levels.patch(patch);
         let mut result = self.follow(table, changes, &mut writes);
         if result.as_ref().is_err_and(Refusal::is_full) && !self.waiting.is_empty() {
             result = self.reclaim_all(device).map_err(Refusal::Card);
             result = result.and_then(|()| self.follow(table, changes, &mut writes));
         }
         self.levels.defer(false);
+        self.levels.patch(Patch::Never);
         result.map(|()| writes)
     }
 
@@ -437,7 +439,8 @@ impl Shared {
 /// Writes route words, in order; roots are the caller's.
 pub fn write_words<R: Registers>(device: &mut Device<R>, writes: &[Write]) -> Result<(), CardError> {
     let external = device.description().layout == Layout::Sram;
-    let table = |level: usize| if external { SramRow::TABLE } else { *MEMORIES.get(level).unwrap_or(&MEMORIES[3]) };
+    let table =
+        |level: usize| if external { SramRow::TABLE } else { *MEMORIES.get(level).unwrap_or(&MEMORIES[3]) };
     let word = |write: &Write| match *write {
         Write::Word { level, index, word } => Some((table(level), index, word)),
         Write::Root { .. } => None,

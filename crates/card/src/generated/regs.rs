@@ -193,7 +193,10 @@ pub const BURST_STATUS_BUSY: u32 = 0x04000000;
 /// Word of the burst: Writing adds a word to the burst: bits 35 to 32 are the register's number, the others
 /// what is written. It waits, not answered, while there is no room, or a command waits or runs; a command
 /// after it waits for it. So accesses happen in the order in which they are asked for.
-pub const BURST_WORD: [u32; 16] = [0x180, 0x184, 0x188, 0x18c, 0x190, 0x194, 0x198, 0x19c, 0x1a0, 0x1a4, 0x1a8, 0x1ac, 0x1b0, 0x1b4, 0x1b8, 0x1bc];
+pub const BURST_WORD: [u32; 16] = [
+    0x180, 0x184, 0x188, 0x18c, 0x190, 0x194, 0x198, 0x19c, 0x1a0, 0x1a4, 0x1a8, 0x1ac, 0x1b0, 0x1b4, 0x1b8,
+    0x1bc,
+];
 
 /// Layout: Ternary rows, each plane its own.
 pub const LAYOUT_TCAM: u32 = 1;

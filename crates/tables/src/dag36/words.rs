@@ -170,9 +170,7 @@ impl Form {
             Self::Wide => rank,
             Self::List(headers, items) => headers + rank / items.per_word(),
             Self::Map(items) => MAP_WORDS + rank / items.per_word(),
-            Self::Pivots(items) => {
-                2 + rank / GROUP * group_words(items) + rank % GROUP / items.per_word()
-            }
+            Self::Pivots(items) => 2 + rank / GROUP * group_words(items) + rank % GROUP / items.per_word(),
         }
     }
 

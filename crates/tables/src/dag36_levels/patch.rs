@@ -211,7 +211,13 @@ fn by_slot(was: &Runs, is: &Runs) -> Difference {
     let ends = |runs: &Runs| -> Vec<(usize, usize, Ref)> {
         let starts: Vec<usize> = runs.iter().map(|(start, _)| usize::from(start)).collect();
         let ends = starts.iter().copied().skip(1).chain([SLOTS]);
-        starts.iter().copied().zip(ends).zip(runs.items()).map(|((start, end), of)| (start, end, *of)).collect()
+        starts
+            .iter()
+            .copied()
+            .zip(ends)
+            .zip(runs.items())
+            .map(|((start, end), of)| (start, end, *of))
+            .collect()
     };
     let (was, is) = (ends(was), ends(is));
     let (mut was, mut is) = (was.into_iter().peekable(), is.into_iter().peekable());
@@ -317,7 +323,8 @@ mod tests {
                 return;
             }
             let flight = self.flights.swap_remove(at);
-            let right = (flight.since..self.versions.len()).map(|v| self.answers(v, flight.number, flight.key));
+            let right =
+                (flight.since..self.versions.len()).map(|v| self.answers(v, flight.number, flight.key));
             let right: Vec<u16> = right.collect();
             assert!(
                 right.contains(&(flight.item as u16)),
@@ -360,9 +367,24 @@ mod tests {
 
     fn steps() -> impl Strategy<Value = Vec<Vec<Step>>> {
         // Few addresses, so that nodes are shared, split and joined; some wide ones at the first byte.
-        let wide = (1_u16..4, 0_u32..256, Just(0_u32), Just(10_u8), proptest::option::weighted(0.8, 0_u16..30), any::<bool>());
-        let few = (1_u16..4, 0_u32..4, 0_u32..20, 0_u8..=32, proptest::option::weighted(0.8, 0_u16..9), any::<bool>());
-        let few = few.prop_map(|(number, high, low, len, hop, left)| (number, high << 6, low, len, hop, left));
+        let wide = (
+            1_u16..4,
+            0_u32..256,
+            Just(0_u32),
+            Just(10_u8),
+            proptest::option::weighted(0.8, 0_u16..30),
+            any::<bool>(),
+        );
+        let few = (
+            1_u16..4,
+            0_u32..4,
+            0_u32..20,
+            0_u8..=32,
+            proptest::option::weighted(0.8, 0_u16..9),
+            any::<bool>(),
+        );
+        let few =
+            few.prop_map(|(number, high, low, len, hop, left)| (number, high << 6, low, len, hop, left));
         let step = prop_oneof![3 => few, 1 => wide];
         proptest::collection::vec(proptest::collection::vec(step, 1..4), 1..60)
     }
@@ -396,7 +418,9 @@ mod tests {
         if spread {
             // A network with a wide first node.
             let routes: Vec<_> = (0..256_u32)
-                .map(|high| (Prefix::containing(high << 24 | 0x10_0000, 12), NextHop::new((high % 30) as u16)))
+                .map(|high| {
+                    (Prefix::containing(high << 24 | 0x10_0000, 12), NextHop::new((high % 30) as u16))
+                })
                 .collect();
             dag.apply(vid(1), &routes).unwrap();
             dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut writes).unwrap());
