@@ -258,7 +258,8 @@ fn bursts_that_cannot_be_are_errors() {
     assert_eq!(device.read_row::<HopRow>(1).unwrap().mtu, 7);
     // Writes one behind the other: the first that is refused is named.
     let twin = device.registers();
-    let refused = twin.write_all(&[(regs::SCRATCH, 1), (regs::IDENT, 1), (regs::NETS, 1), (regs::SCRATCH, 2)]);
+    let refused =
+        twin.write_all(&[(regs::SCRATCH, 1), (regs::IDENT, 1), (regs::NETS, 1), (regs::SCRATCH, 2)]);
     assert_eq!(refused, Err(AccessError::Refused { what: "write", address: regs::IDENT }));
     assert_eq!(twin.write_all(&[]), Ok(()));
     let clocks = twin.cycles();

@@ -397,10 +397,21 @@ impl<K: Key> Dag<K> {
         mut each: impl FnMut(Prefix<K>, Option<NextHop>),
         accept: impl FnOnce(&mut Self, Ref) -> Result<(), E>,
     ) -> Result<Vec<Ref>, Refused<E>> {
-        let before: Vec<_> = changes
-            .iter()
-            .map(|(prefix, hop)| (*prefix, source.set(*prefix, hop.map(NextHop::get))))
-            .collect();
+        // Most of what a routing protocol brings is there already: then nothing is compiled, not even the top.
+        let mut differs = false;
+        let set = |(prefix, hop): &Change<K>| {
+            let (is, was) = (hop.map(NextHop::get), source.get(*prefix));
+            if is != was {
+                differs = true;
+                source.set(*prefix, is);
+            }
+            (*prefix, was)
+        };
+        let before: Vec<_> = changes.iter().map(set).collect();
+        if !differs {
+            before.iter().for_each(|(prefix, hop)| each(*prefix, hop.and_then(NextHop::new)));
+            return Ok(Vec::new());
+        }
         let mut undo = Vec::new();
         let (live_before, own_before) = (self.space.live, self.holdings.held(vid).own);
         let compiled = self.compile(vid, source, TOP, NextHop::NONE_WORD, &mut undo);
