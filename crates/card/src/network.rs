@@ -86,6 +86,13 @@ impl Loaded {
         Ok(count)
     }
 
+    /// Whether changes of routes change anything: most of what a routing protocol brings does not.
+    pub fn differs(&self, changes: &[Change<u32>]) -> bool {
+        let is =
+            |prefix| self.at.get(prefix).and_then(|at| self.program.routes.get(*at)).map(|(_, hop)| *hop);
+        changes.iter().any(|(prefix, hop)| is(prefix) != *hop)
+    }
+
     /// Takes changes of routes into the program.
     pub fn set_routes(&mut self, changes: &[Change<u32>]) {
         let routes = &mut self.program.routes;

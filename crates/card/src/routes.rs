@@ -3,9 +3,10 @@
 //!
 //! Flow: program, or changes of it → **routes** → writes → device. A change is computed whole, against models of the
 //! card's memories, before a word is written. A network's new program becomes a table of its own beside the old one
-//! (equal parts are stored once, so that only what differs is written); changes of routes become new nodes along
-//! their paths. The network's row then names the new root, in one write. Words and rows that nothing names any more
-//! are kept until the card has retired every record that it had accepted by then.
+//! (equal parts are stored once, so that only what differs is written), and its row then names the new root, in one
+//! write. Changes of routes become words that change where they stand, or new nodes as far up as that takes (ADR-0017).
+//! Words and rows that nothing names any more are kept until the card has retired every record that it had accepted by
+//! then.
 
 use std::ops::Range;
 

@@ -47,6 +47,9 @@ impl<R: Registers> Card<R> {
     ) -> Result<(), SubstrateError> {
         let loaded = self.networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
         loaded.check_routes(changes)?;
+        if !loaded.differs(changes) {
+            return Ok(());
+        }
         match &mut self.shared {
             Some(shared) => shared_routes(loaded, changes, patch, shared, self.device.get_mut()),
             None => {

@@ -219,16 +219,17 @@ impl<K: Key> Dag<K> {
             store.publish(vid, top);
             Ok::<(), TableError>(())
         };
-        self.apply_checked(vid, changes, each, accept)
+        self.apply_checked(vid, changes, each, (accept, false))
     }
 
-    /// A change that takes effect when `accept` has published its new top.
+    /// A change that takes effect when `accept` has published its new top; it is asked `always`, or only when something
+    /// differs.
     fn apply_checked<E: From<TableError>>(
         &mut self,
         vid: Vid,
         changes: &[Change<K>],
         each: impl FnMut(Prefix<K>, Option<NextHop>),
-        accept: impl FnOnce(&mut Self, Ref) -> Result<(), E>,
+        accept: (impl FnOnce(&mut Self, Ref) -> Result<(), E>, bool),
     ) -> Result<(), E> {
         self.collect();
         let Some(mut source) = self.networks.remove(&vid) else {
@@ -395,7 +396,7 @@ impl<K: Key> Dag<K> {
         source: &mut Source,
         changes: &[Change<K>],
         mut each: impl FnMut(Prefix<K>, Option<NextHop>),
-        accept: impl FnOnce(&mut Self, Ref) -> Result<(), E>,
+        (accept, always): (impl FnOnce(&mut Self, Ref) -> Result<(), E>, bool),
     ) -> Result<Vec<Ref>, Refused<E>> {
         // Most of what a routing protocol brings is there already: then nothing is compiled, not even the top.
         let mut differs = false;
@@ -408,7 +409,7 @@ impl<K: Key> Dag<K> {
             (*prefix, was)
         };
         let before: Vec<_> = changes.iter().map(set).collect();
-        if !differs {
+        if !differs && !always {
             before.iter().for_each(|(prefix, hop)| each(*prefix, hop.and_then(NextHop::new)));
             return Ok(Vec::new());
         }

@@ -121,6 +121,9 @@ pub struct Dag36Levels {
     serial: u64,
     in_flight: BTreeSet<u64>,
     lent: bool,
+    /// A planted bug: lost names are forgotten at once.
+    #[cfg(test)]
+    forgets: bool,
 }
 
 impl Dag36Levels {
@@ -153,6 +156,8 @@ impl Dag36Levels {
             serial: 1,
             in_flight: BTreeSet::new(),
             lent: false,
+            #[cfg(test)]
+            forgets: false,
         }
     }
 

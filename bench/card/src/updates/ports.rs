@@ -17,8 +17,8 @@ use crate::rng::Rng;
 const PORTS: u8 = 4;
 const HOPS: u16 = 8;
 const MTU_BYTES: u16 = 1500;
-/// Frames that wait outside a port when the driver is let go on: they last for 64,000 clocks.
-const AHEAD: u64 = 2000;
+/// Frames that wait outside a port when the driver is let go on: they last for 250,000 clocks.
+const AHEAD: u64 = 8000;
 /// Different frames of a port.
 const FRAMES: usize = 8192;
 /// Clocks between two times that frames are fed.
