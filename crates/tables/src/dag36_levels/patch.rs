@@ -226,7 +226,8 @@ fn by_slot(was: &Runs, is: &Runs) -> Difference {
     loop {
         match (was.peek().copied(), is.peek().copied()) {
             (Some(old), Some(new)) if old.0 == new.0 => {
-                (was.next(), is.next());
+                was.next();
+                is.next();
                 // Of other slots: a lookup by one of those that it had and has not must not meet what it becomes.
                 if old.1 == new.1 {
                     if old.2 != new.2 {
