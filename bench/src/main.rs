@@ -48,9 +48,10 @@ Commands:
   live-…    the live system: live-forwarding, live-shares, live-scale, live-isolation, live-migration, live-soak, live-all (root);
             their options: cargo run --release -p hue-bench-live -- --help
   card      the card as its simulated twin: cycles a packet, line rates, latency, speed of the twin
-  all       live-all, card, then tables
+  updates   a day of route updates to software and to the card, which forwards meanwhile
+  all       live-all, card, updates, then tables
 
-Options, not of live-… and card:
+Options, not of live-…, card and updates:
   --quick   fewer networks, lookups and rounds; with `all` also shorter live measurements
   --core N  the core to run on (default: the last)
   --out DIR where results go (default: results beside this package)
@@ -158,7 +159,8 @@ const COMMANDS: [(&str, Command); 7] = [
 ];
 
 /// Packages of their own, by the commands that they have.
-const APART: [(&str, &str); 2] = [("live-", "hue-bench-live"), ("card", "hue-bench-card")];
+const APART: [(&str, &str); 3] =
+    [("live-", "hue-bench-live"), ("card", "hue-bench-card"), ("updates", "hue-bench-card")];
 
 /// The package that a command is of.
 fn package(command: &str) -> Option<&'static str> {
@@ -178,7 +180,7 @@ fn apart(package: &'static str, arguments: &[String]) -> Result<(), Failure> {
 fn all_apart(settings: &Settings) -> Result<(), Failure> {
     let out = std::path::absolute(&settings.out)?.to_string_lossy().into_owned();
     let mut result = Ok(());
-    for command in ["live-all", "card"] {
+    for command in ["live-all", "card", "updates"] {
         let Some(package) = package(command) else { continue };
         let mut arguments = vec![command.to_owned(), "--out".to_owned(), out.clone()];
         if settings.quick {

@@ -62,8 +62,11 @@ impl<K: Key> Table<K> {
 
 /// The folder with the real data: `HUEPLANE_DATA`, else beside the project.
 pub fn folder() -> PathBuf {
-    std::env::var_os("HUEPLANE_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"), PathBuf::from)
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // The package beside this one is a folder deeper.
+    let beside = ["../../shared/data", "../../../shared/data"].map(|path| here.join(path));
+    let found = beside.iter().find(|path| path.is_dir()).unwrap_or(&beside[0]);
+    std::env::var_os("HUEPLANE_DATA").map_or_else(|| found.clone(), PathBuf::from)
 }
 
 /// Opens a data file; `None`, with a line on standard error, when it is absent.

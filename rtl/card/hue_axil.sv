@@ -2,10 +2,10 @@
 //
 // Flow: driver → hue_axil → hue_regs. One access at a time; a write needs its address and data together, and reads and
 // writes take turns when both wait. A write of single bytes is answered with an error and never reaches the registers,
-// as is an address that is no multiple of 4.
+// as is an address that is no multiple of 4. A write for which the registers have no room waits and lets reads pass.
 //
 // Latency: an access reaches the registers in the clock in which it is taken; its answer is valid in the next one.
-// Throughput: an access every 2 clocks when the master takes answers at once.
+// Throughput: an access a clock when the master takes answers at once.
 // Source: AMBA AXI and ACE protocol specification, B1.
 
 module hue_axil (
@@ -38,7 +38,9 @@ module hue_axil (
   output logic [31:0] reg_wdata_o,
   input  logic [31:0] reg_rdata_i,
   input  logic        reg_error_i,
-  output logic        reg_bad_o
+  output logic        reg_bad_o,
+  // The write that `s_axil_awaddr_i` and `s_axil_wdata_i` ask for has to wait.
+  input  logic        write_wait_i
 );
 
   localparam logic [1:0] RespOkay = 2'b00;
@@ -50,8 +52,8 @@ module hue_axil (
   logic        can_write, can_read, write, read, bad;
   logic [23:0] addr;
 
-  assign can_write = s_axil_awvalid_i && s_axil_wvalid_i && !bvalid_q;
-  assign can_read = s_axil_arvalid_i && !rvalid_q;
+  assign can_write = s_axil_awvalid_i && s_axil_wvalid_i && (!bvalid_q || s_axil_bready_i) && !write_wait_i;
+  assign can_read = s_axil_arvalid_i && (!rvalid_q || s_axil_rready_i);
   assign write = can_write && !(can_read && turn_read_q);
   assign read = can_read && !write;
   assign addr = write ? s_axil_awaddr_i : s_axil_araddr_i;

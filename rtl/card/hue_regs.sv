@@ -2,9 +2,14 @@
 //
 // Flow: driver → AXI-Lite → hue_regs → tables. What each register is: spec/regs/card.rdl. A table access is held at
 // `tbl_req_o` from the clock after the command until its owner answers, or 100 clocks have passed without an answer
-// (no such table); table, row and row data cannot be changed meanwhile.
+// (no such table); table, row and row data cannot be changed meanwhile. Words of a burst wait in a FIFO, each with its
+// place, and are written one after the other in the same way; one that finds no room, or comes while a command waits or
+// runs, is held at AXI-Lite. A command starts when the FIFO is empty. So accesses happen in the order in which they were
+// asked for, and a write waits for `BurstWords` + 1 accesses at most. Of a word's request only the lowest 36 bits stand
+// still and count.
 //
-// Latency: hue_axil's; a table access takes its owner's time and 2 clocks.
+// Latency: hue_axil's; a table access takes its owner's time and 2 clocks. Throughput of a burst: a word in its owner's
+// time and 2 clocks, so 3 clocks where the table is free (ADR-0017).
 
 module hue_regs #(
   parameter int unsigned ClockKhz = 125000,
@@ -87,11 +92,14 @@ module hue_regs #(
   localparam int unsigned MacPorts = 4;
   localparam int unsigned CpuQueues = 4;
   localparam logic [6:0] TableClocksMax = 7'd100;
+  // Words of a burst that wait: what a host sends while a lookup holds the table for some clocks.
+  localparam int unsigned BurstWords = 16;
   localparam logic [31:0] PlanesMask = 32'((64'd1 << Planes) - 64'd1);
 
   logic        reg_valid, reg_write, reg_error, reg_bad, wen, ren;
   logic [23:0] reg_addr;
   logic [31:0] reg_wdata, reg_rdata;
+  logic        write_wait;
 
   hue_axil u_axil (
     .clk_i, .rst_ni,
@@ -101,7 +109,7 @@ module hue_regs #(
     .s_axil_arvalid_i, .s_axil_arready_o, .s_axil_araddr_i,
     .s_axil_rvalid_o, .s_axil_rready_i, .s_axil_rdata_o, .s_axil_rresp_o,
     .reg_valid_o(reg_valid), .reg_write_o(reg_write), .reg_addr_o(reg_addr), .reg_wdata_o(reg_wdata),
-    .reg_rdata_i(reg_rdata), .reg_error_i(reg_error), .reg_bad_o(reg_bad)
+    .reg_rdata_i(reg_rdata), .reg_error_i(reg_error), .reg_bad_o(reg_bad), .write_wait_i(write_wait)
   );
 
   assign wen = reg_valid && reg_write;
@@ -118,7 +126,12 @@ module hue_regs #(
   reg_table_id_t         id_q, id_d;
   reg_table_index_t      index_q, index_d;
   logic [7:0][31:0]      data_q, data_d;
-  logic                  busy_q, busy_d;
+  logic                  busy_q, busy_d;      // a command waits or runs
+  logic                  run_q, run_d;        // a request stands at the tables
+  logic                  burst_q, burst_d;    // it is a word of the burst
+  reg_burst_place_t      place_q, place_d;
+  logic [1:0]            burst_error_q, burst_error_d;
+  logic [23:0]           burst_row_q, burst_row_d;
   logic [1:0]            command_q, command_d, error_q, error_d;
   logic [6:0]            clocks_q, clocks_d;
   logic [63:0]           cycles_q;
@@ -130,11 +143,47 @@ module hue_regs #(
   reg_table_status_t table_status;
   reg_activity_t     activity;
   logic [1:0]        command;
-  logic              table_failed;
+  logic              table_failed, ended;
+  logic [1:0]        ended_error;
   logic [2:0]        data_word;
+  reg_burst_status_t burst_status;
 
   assign command = reg_wdata[1:0];
   assign data_word = 3'((reg_addr - ADDR_TABLE_DATA) >> 2);
+
+  // Words of the burst
+  typedef struct packed {
+    logic [7:0]  id;
+    logic [23:0] index;
+    logic [35:0] word;
+  } burst_t;
+  localparam int unsigned RoomBits = $clog2(BurstWords + 1);
+  burst_t burst_in, burst;
+  logic   burst_push, burst_ready, burst_valid, burst_pop, burst_refused;
+  logic [RoomBits-1:0] unused_room;
+
+  function automatic logic is_burst_word(logic [23:0] addr);
+    return addr >= ADDR_BURST_WORD && addr < ADDR_BURST_WORD + 24'(4 * COUNT_BURST_WORD);
+  endfunction
+  function automatic logic has_route_words(logic [7:0] id);
+    return id inside {TABLE_LEVEL0, TABLE_LEVEL1, TABLE_LEVEL2, TABLE_LEVEL3, TABLE_SRAM};
+  endfunction
+
+  assign burst_in = '{id: place_q.id, index: place_q.index, word: {reg_addr[5:2], reg_wdata}};
+  assign burst_push = wen && is_burst_word(reg_addr);
+`ifdef HUE_PLANT_BURST_ROOM
+  assign write_wait = is_burst_word(s_axil_awaddr_i) && busy_q;
+`elsif HUE_PLANT_BURST_ORDER
+  assign write_wait = is_burst_word(s_axil_awaddr_i) && !burst_ready;
+`else
+  assign write_wait = is_burst_word(s_axil_awaddr_i) && (!burst_ready || busy_q);
+`endif
+  hue_fifo #(.Depth(BurstWords), .Bits($bits(burst_t))) u_burst (
+    .clk_i, .rst_ni, .valid_i(burst_push), .ready_o(burst_ready), .data_i(burst_in),
+    .valid_o(burst_valid), .ready_i(burst_pop), .data_o(burst), .room_o(unused_room)
+  );
+  assign burst_refused = burst_valid && !run_q && !has_route_words(burst.id);
+  assign burst_pop = burst_refused || (run_q && !run_d && burst_q);
 
   always_comb begin
     bus = '0;
@@ -147,6 +196,10 @@ module hue_regs #(
     sram_fault = '0;
     sram_fault.valid = sram_state_i.fault;
     sram_fault.index = sram_state_i.fault_index;
+    burst_status = '0;
+    burst_status.index = burst_row_q;
+    burst_status.error = burst_error_q;
+    burst_status.busy = burst_valid;
     activity = '0;
     activity.ingress_idle = ingress_idle_i;
     activity.idle = idle_i;
@@ -202,8 +255,12 @@ module hue_regs #(
       ADDR_TABLE_INDEX:      reg_rdata = index_q;
       ADDR_TABLE_STATUS:     reg_rdata = table_status;
       ADDR_TABLE_COMMAND:    reg_error = !reg_write;
+      ADDR_BURST_PLACE:      reg_rdata = place_q;
+      ADDR_BURST_STATUS:     reg_rdata = 32'(burst_status);
       default: begin
-        if (reg_addr >= ADDR_TABLE_DATA && reg_addr < ADDR_TABLE_DATA + 24'(4 * COUNT_TABLE_DATA)) begin
+        if (is_burst_word(reg_addr)) begin
+          reg_error = !reg_write;
+        end else if (reg_addr >= ADDR_TABLE_DATA && reg_addr < ADDR_TABLE_DATA + 24'(4 * COUNT_TABLE_DATA)) begin
           reg_rdata = data_q[data_word];
         end else if (reg_addr >= ADDR_OUT_WAITS && reg_addr < ADDR_OUT_WAITS + 24'(4 * COUNT_OUT_WAITS)) begin
           reg_rdata = out_waits_i[32*reg_addr[4:2]+:32];
@@ -216,11 +273,11 @@ module hue_regs #(
     if (reg_write) begin
       unique case (reg_addr)
         ADDR_SCRATCH, ADDR_CONTROL, ADDR_GATES, ADDR_GATED, ADDR_HOLD, ADDR_OUT_HOLD, ADDR_INTERRUPT_STATUS,
-        ADDR_INTERRUPT_ENABLE, ADDR_SRAM_FAULT: ;
+        ADDR_INTERRUPT_ENABLE, ADDR_SRAM_FAULT, ADDR_BURST_PLACE, ADDR_BURST_STATUS: ;
         ADDR_TABLE_ID, ADDR_TABLE_INDEX: reg_error = busy_q;
         ADDR_TABLE_COMMAND: reg_error = busy_q || command == 2'd0;
-        default: reg_error = busy_q || reg_addr < ADDR_TABLE_DATA
-                             || reg_addr >= ADDR_TABLE_DATA + 24'(4 * COUNT_TABLE_DATA);
+        default: reg_error = !is_burst_word(reg_addr) && (busy_q || reg_addr < ADDR_TABLE_DATA
+                             || reg_addr >= ADDR_TABLE_DATA + 24'(4 * COUNT_TABLE_DATA));
       endcase
     end
   end
@@ -240,6 +297,11 @@ module hue_regs #(
     index_d = index_q;
     data_d = data_q;
     busy_d = busy_q;
+    run_d = run_q;
+    burst_d = burst_q;
+    place_d = place_q;
+    burst_error_d = burst_error_q;
+    burst_row_d = burst_row_q;
     command_d = command_q;
     error_d = error_q;
     clocks_d = clocks_q;
@@ -248,18 +310,21 @@ module hue_regs #(
     sram_fault_clear_o = 1'b0;
     table_failed = 1'b0;
 
-    if (busy_q) begin
-      clocks_d = clocks_q + 7'd1;
-      if (tbl_rsp_i.done) begin
+    ended = run_q && (tbl_rsp_i.done || clocks_q == TableClocksMax);
+    ended_error = tbl_rsp_i.done ? tbl_rsp_i.error : TABLE_ERROR_NO_TABLE;
+    if (run_q) clocks_d = clocks_q + 7'd1;
+    if (ended) begin
+      run_d = 1'b0;
+      table_failed = ended_error != TABLE_ERROR_NONE;
+      if (!burst_q) begin
         busy_d = 1'b0;
-        error_d = tbl_rsp_i.error;
-        table_failed = tbl_rsp_i.error != TABLE_ERROR_NONE;
-        if (command_q != TABLE_COMMAND_WRITE && tbl_rsp_i.error == TABLE_ERROR_NONE) data_d = tbl_rsp_i.rdata;
-      end else if (clocks_q == TableClocksMax) begin
-        busy_d = 1'b0;
-        error_d = TABLE_ERROR_NO_TABLE;
-        table_failed = 1'b1;
+        error_d = ended_error;
+        if (tbl_rsp_i.done && command_q != TABLE_COMMAND_WRITE && !table_failed) data_d = tbl_rsp_i.rdata;
       end
+    end
+    if (burst_refused) begin
+      table_failed = 1'b1;
+      ended_error = TABLE_ERROR_REFUSED;
     end
 
     if (ren && reg_addr == ADDR_CYCLES_LOW) cycles_high_d = cycles_q[63:32];
@@ -285,10 +350,35 @@ module hue_regs #(
         ADDR_TABLE_COMMAND: begin
           busy_d = 1'b1;
           command_d = command;
-          clocks_d = '0;
         end
-        default: data_d[data_word] = reg_wdata;
+        ADDR_BURST_PLACE: place_d = reg_burst_place_t'(reg_wdata);
+        ADDR_BURST_STATUS: if (reg_wdata[25:24] != 2'd0) burst_error_d = TABLE_ERROR_NONE;
+        default: begin
+          if (is_burst_word(reg_addr)) place_d.index = place_q.index + 24'd1;
+          else data_d[data_word] = reg_wdata;
+        end
       endcase
+    end
+    // The first error stays, one that comes as the latest is cleared included.
+`ifdef HUE_PLANT_BURST_LATEST
+    if (table_failed && (burst_q || burst_refused)) begin
+`else
+    if (table_failed && (burst_q || burst_refused) && burst_error_d == TABLE_ERROR_NONE) begin
+`endif
+      burst_error_d = ended_error;
+      burst_row_d = burst.index;
+    end
+
+    // Who is next: words were asked for before the command that waits.
+    if (!run_q) begin
+      clocks_d = '0;
+`ifdef HUE_PLANT_COMMAND_FIRST
+      run_d = burst_valid ? !burst_refused : busy_d;
+      burst_d = burst_valid && !busy_d;
+`else
+      run_d = burst_valid ? !burst_refused : busy_d;
+      burst_d = burst_valid;
+`endif
     end
 
     happened = '0;
@@ -313,6 +403,11 @@ module hue_regs #(
       index_q <= RESET_TABLE_INDEX;
       data_q <= '0;
       busy_q <= 1'b0;
+      run_q <= 1'b0;
+      burst_q <= 1'b0;
+      place_q <= RESET_BURST_PLACE;
+      burst_error_q <= TABLE_ERROR_NONE;
+      burst_row_q <= '0;
       command_q <= '0;
       error_q <= TABLE_ERROR_NONE;
       clocks_q <= '0;
@@ -335,6 +430,11 @@ module hue_regs #(
       index_q <= index_d;
       data_q <= data_d;
       busy_q <= busy_d;
+      run_q <= run_d;
+      burst_q <= burst_d;
+      place_q <= place_d;
+      burst_error_q <= burst_error_d;
+      burst_row_q <= burst_row_d;
       command_q <= command_d;
       error_q <= error_d;
       clocks_q <= clocks_d;
@@ -349,12 +449,13 @@ module hue_regs #(
 
   always_comb begin
     tbl_req_o = '0;
-    tbl_req_o.valid = busy_q;
-    tbl_req_o.write = command_q == TABLE_COMMAND_WRITE;
-    tbl_req_o.clear = command_q == TABLE_COMMAND_CLEAR;
-    tbl_req_o.id = id_q.id;
-    tbl_req_o.index = index_q.index;
+    tbl_req_o.valid = run_q;
+    tbl_req_o.write = burst_q || command_q == TABLE_COMMAND_WRITE;
+    tbl_req_o.clear = !burst_q && command_q == TABLE_COMMAND_CLEAR;
+    tbl_req_o.id = burst_q ? burst.id : id_q.id;
+    tbl_req_o.index = burst_q ? burst.index : index_q.index;
     tbl_req_o.wdata = data_q;
+    if (burst_q) tbl_req_o.wdata[35:0] = burst.word;
   end
 
   assign offline_o = control_q.offline;
@@ -373,8 +474,16 @@ module hue_regs #(
   assign irq_o = |(4'(status_q) & enable_q.mask);
 
 `ifndef SYNTHESIS
+  hue_pkg::tbl_req_t counts;
+  always_comb begin
+    counts = tbl_req_o;
+    if (burst_q) counts.wdata[255:36] = '0;
+  end
   a_request_stays: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    (tbl_req_o.valid && !tbl_rsp_i.done && clocks_q != TableClocksMax) |=> $stable(tbl_req_o));
+    (tbl_req_o.valid && !tbl_rsp_i.done && clocks_q != TableClocksMax) |=> $stable(counts));
+  a_clock_between: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (tbl_req_o.valid && tbl_rsp_i.done) |=> !tbl_req_o.valid);
+  a_room: assert property (@(posedge clk_i) disable iff (!rst_ni) burst_push |-> burst_ready);
   a_answer_only_when_asked: assert property (@(posedge clk_i) disable iff (!rst_ni)
     tbl_rsp_i.done |-> tbl_req_o.valid);
   a_access_ends: assert property (@(posedge clk_i) disable iff (!rst_ni) clocks_q <= TableClocksMax + 7'd1);

@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00020002;
+  localparam logic [31:0] RESET_VERSION = 32'h00020003;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -88,6 +88,13 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_TABLE_DATA = 24'h000120;
   localparam int unsigned COUNT_TABLE_DATA = 8;
   localparam logic [31:0] RESET_TABLE_DATA = 32'h00000000;
+  localparam logic [23:0] ADDR_BURST_PLACE = 24'h000140;
+  localparam logic [31:0] RESET_BURST_PLACE = 32'h00000000;
+  localparam logic [23:0] ADDR_BURST_STATUS = 24'h000144;
+  localparam logic [31:0] RESET_BURST_STATUS = 32'h00000000;
+  localparam logic [23:0] ADDR_BURST_WORD = 24'h000180;
+  localparam int unsigned COUNT_BURST_WORD = 16;
+  localparam logic [31:0] RESET_BURST_WORD = 32'h00000000;
 
   // Layout.
   localparam logic [7:0] LAYOUT_TCAM = 8'd1;
@@ -255,6 +262,19 @@ package hue_regs_pkg;
   typedef struct packed {
     logic [31:0] value;
   } reg_table_data_t;
+  typedef struct packed {
+    logic [7:0]  id;
+    logic [23:0] index;
+  } reg_burst_place_t;
+  typedef struct packed {
+    logic [4:0]  gap27;
+    logic        busy;
+    logic [1:0]  error;
+    logic [23:0] index;
+  } reg_burst_status_t;
+  typedef struct packed {
+    logic [31:0] value;
+  } reg_burst_word_t;
 
   // Tables behind the access unit: numbers, and rows without the unused bits above them.
   localparam logic [7:0] TABLE_SELECT = 8'd1;

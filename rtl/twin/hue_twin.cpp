@@ -486,6 +486,58 @@ int hue_twin_write(hue_twin *twin, uint32_t address, uint32_t value) {
   return result;
 }
 
+int hue_twin_write_all(hue_twin *twin, const hue_twin_register *writes, size_t count, size_t *bad) {
+  Vtwin &top = *twin->top;
+  size_t end = 0;  // Writes that can be offered.
+  while (end < count && writes[end].address >> 24 == 0) ++end;
+  int result = end < count ? HUE_TWIN_ARGUMENT : HUE_TWIN_OK;
+  *bad = end;
+  size_t offered = 0, answered = 0;
+  bool address_taken = false, data_taken = false;
+  top.s_axil_wstrb_i = 0xf;
+  top.s_axil_bready_i = 1;
+  for (unsigned still = 0; answered < end; ++still) {
+    if (still >= kAnswerCyclesMax) {
+      *bad = answered;
+      result = HUE_TWIN_NO_ANSWER;
+      break;
+    }
+    const bool offer = offered < end;
+    if (offer) {
+      top.s_axil_awaddr_i = writes[offered].address;
+      top.s_axil_wdata_i = writes[offered].value;
+    }
+    top.s_axil_awvalid_i = offer && !address_taken;
+    top.s_axil_wvalid_i = offer && !data_taken;
+    top.eval();
+    address_taken |= top.s_axil_awvalid_i && top.s_axil_awready_o;
+    data_taken |= top.s_axil_wvalid_i && top.s_axil_wready_o;
+    const bool answer = top.s_axil_bvalid_o;
+    const bool refused = answer && top.s_axil_bresp_o != 0;
+    twin->cycle();
+    const bool taken = address_taken && data_taken;
+    if (taken) {
+      ++offered;
+      address_taken = data_taken = false;
+      still = 0;
+    }
+    if (refused && result != HUE_TWIN_REFUSED) {
+      *bad = answered;
+      result = HUE_TWIN_REFUSED;
+      // What is on offer already stays until it is taken.
+      end = offer && !taken ? offered + 1 : offered;
+    }
+    if (answer) {
+      ++answered;
+      still = 0;
+    }
+  }
+  top.s_axil_awvalid_i = 0;
+  top.s_axil_wvalid_i = 0;
+  top.s_axil_bready_i = 0;
+  return result;
+}
+
 uint64_t hue_twin_run(hue_twin *twin, uint64_t cycles) {
   uint64_t ran = 0;
   while (ran < cycles && !twin->idle()) {

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define HUE_TWIN_ABI 3
+#define HUE_TWIN_ABI 4
 #define HUE_TWIN_PORTS 8
 /* Longest frame that can be pushed; the card itself cuts at 9,216. */
 #define HUE_TWIN_FRAME_BYTES_MAX 65535
@@ -68,6 +68,13 @@ HUE_TWIN_API int hue_twin_line(hue_twin *twin, uint32_t port, uint64_t cycles, u
 /* Register accesses; the clock runs meanwhile. */
 HUE_TWIN_API int hue_twin_read(hue_twin *twin, uint32_t address, uint32_t *value);
 HUE_TWIN_API int hue_twin_write(hue_twin *twin, uint32_t address, uint32_t value);
+/* Writes many, each offered in the clock after the one before was taken, whether that is answered or not. `bad` becomes the
+ * first that was out of range, refused or not answered, and is `count` when there is none; nothing is offered behind it. */
+typedef struct {
+  uint32_t address;
+  uint32_t value;
+} hue_twin_register;
+HUE_TWIN_API int hue_twin_write_all(hue_twin *twin, const hue_twin_register *writes, size_t count, size_t *bad);
 
 /* Runs at most so many cycles; ends early once nothing is to be done (hue_twin_idle). Returns how many ran. */
 HUE_TWIN_API uint64_t hue_twin_run(hue_twin *twin, uint64_t cycles);

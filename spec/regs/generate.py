@@ -8,6 +8,7 @@ With --check it writes nothing and exits with 1 when a file is stale. Needs syst
 
 import pathlib
 import sys
+import textwrap
 
 from systemrdl import RDLCompiler
 
@@ -16,6 +17,7 @@ HEAD = "Generated from spec/regs by spec/regs/generate.py: edit those files, the
 SV = "rtl/card/hue_regs_pkg.sv"
 RUST = "crates/card/src/generated/regs.rs"
 DOCS = "docs/reference/card.md"
+RUST_WIDTH = 110
 ACCESS = {"r": "read", "rw": "read, write", "w": "write", "rw1": "read, write", "w1": "write"}
 
 
@@ -128,7 +130,7 @@ def rust_doc(text, pad=""):
     """A documentation comment, wrapped."""
     lines, line = [], ""
     for word in text.split():
-        if line and len(pad) + len(line) + len(word) + 6 > 110:
+        if line and len(pad) + len(line) + len(word) + 6 > RUST_WIDTH:
             lines.append(line)
             line = word
         else:
@@ -160,7 +162,7 @@ def rust_row(reg):
         value = {"bool": f"{value} != 0", "u64": value}.get(kind, f"{value} as {kind}")
         values.append(f"{field.inst_name}: {value}")
     line = "        Self { " + ", ".join(values) + " }"
-    if len(line) <= 110:
+    if len(line) <= RUST_WIDTH:
         out.append(line)
     else:
         out += ["        Self {", *[f"            {value}," for value in values], "        }"]
@@ -173,8 +175,14 @@ def rust(registers, tables):
         out += [""] + rust_doc(f"{reg.get_property('name')}: {reg.get_property('desc')}")
         size = count(reg)
         if size > 1:
-            places = ", ".join(f"0x{reg.raw_address_offset + 4 * place:03x}" for place in range(size))
-            out.append(f"pub const {reg.inst_name.upper()}: [u32; {size}] = [{places}];")
+            places = [f"0x{reg.raw_address_offset + 4 * place:03x}" for place in range(size)]
+            line = f"pub const {reg.inst_name.upper()}: [u32; {size}] = [{', '.join(places)}];"
+            if len(line) <= RUST_WIDTH:
+                out.append(line)
+            else:
+                # As rustfmt fills lines with short numbers.
+                text = textwrap.fill(", ".join(places) + ",", RUST_WIDTH, initial_indent="    ", subsequent_indent="    ")
+                out.append(f"pub const {reg.inst_name.upper()}: [u32; {size}] = [\n{text}\n];")
         else:
             out.append(f"pub const {reg.inst_name.upper()}: u32 = 0x{reg.raw_address_offset:03x};")
         if reset(reg):
@@ -211,6 +219,8 @@ def docs(registers, tables):
         "What a driver sees, on a real card as on the twin. Registers are 32 bits wide, at byte addresses; an access to another",
         "address answers with an error and sets a bit in the interrupt status. Tables and counters are behind one access unit: write the",
         "table and the row, the row data of a write, then the command; read the result until it is not busy; then the row data of a read.",
+        "Route words are written by a burst: where the first one goes, then word after word, a register write each; then read the result of",
+        "the burst until it is not busy.",
         "",
         "## Registers",
         "",

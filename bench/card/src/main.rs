@@ -1,8 +1,8 @@
 //! Measures the card as its simulated twin: cycles a packet, line rates without loss, latency, and how fast the twin itself
-//! is. Writes what it found to `results/` as JSON and markdown.
+//! is; and updates of routes, to the card and to software. Writes what it found to `results/` as JSON and markdown.
 //!
 //! Flow: [`networks`] on a fresh card of an image → traffic (`hue_lab`) → a command's tables → `report`. Everything but the
-//! twin's speed is counted in clock cycles of the card and the same on any machine.
+//! speed of the twin and of software is counted in clock cycles of the card and the same on any machine.
 
 mod clocks;
 #[allow(dead_code)] // the live benches use all of it
@@ -15,10 +15,17 @@ mod networks;
 #[allow(dead_code)] // the other benches use all of it
 #[path = "../../src/report.rs"]
 mod report;
+#[allow(dead_code)] // the other benches use all of it
+#[path = "../../src/rib.rs"]
+mod rib;
+#[allow(dead_code)] // the other benches use all of it
+#[path = "../../src/rng.rs"]
+mod rng;
 mod speed;
+mod updates;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command as Process, ExitCode};
 
 use hue_card::Images;
 
@@ -27,11 +34,15 @@ use crate::report::{Report, Section};
 const HELP: &str = "\
 Measures the card, as its simulated twin.
 
-Usage: hue-bench-card card [--quick] [--rounds N] [--only TEXT] [--image NAME] [--out DIR]
+Usage: hue-bench-card card|updates [--quick] [--rounds N] [--only TEXT] [--image NAME] [--out DIR]
+
+Commands:
+  card        cycles a packet, line rates, latency, speed of the twin
+  updates     a day of route updates, to software and to the card
 
 Options:
-  --quick     fewer lengths, three rounds
-  --rounds N  rounds of the twin's speed, after one that warms up (default: 9)
+  --quick     fewer lengths, shorter slices, three rounds
+  --rounds N  rounds of the twin's speed, after one that warms up, and of software's (default: 9)
   --only TEXT tables whose titles have one of these texts, split by |
   --image NAME  only this one of tcam1, default and wide
   --out DIR   where results go (default: results in the folder above)
@@ -53,8 +64,14 @@ const TABLES: [(&str, Table); 5] = [
     ("Speed of the twin", speed::twin),
 ];
 
+/// Tables of a command, and the images that it needs.
+type Command = (&'static str, &'static [(&'static str, Table)], &'static [&'static str]);
+
+const COMMANDS: [Command; 2] = [("card", &TABLES, &IMAGES), ("updates", &updates::TABLES, &["sram"])];
+
 /// What the command line asked for.
 pub struct Settings {
+    command: Command,
     /// Fewer lengths.
     pub quick: bool,
     /// Rounds of what is timed.
@@ -68,8 +85,10 @@ pub struct Settings {
 impl Settings {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results");
-        let mut settings = Self { quick: false, rounds: 9, images: IMAGES.to_vec(), only: Vec::new(), out };
-        let mut command = None;
+        let command = COMMANDS[0];
+        let mut settings =
+            Self { command, quick: false, rounds: 9, images: IMAGES.to_vec(), only: Vec::new(), out };
+        let mut commanded = false;
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             match arg.as_str() {
@@ -87,23 +106,26 @@ impl Settings {
                 }
                 "--out" => settings.out = value()?.into(),
                 "--help" | "-h" => return Ok(None),
-                "card" if command.is_none() => command = Some(arg),
-                _ => return Err(format!("unexpected '{arg}'")),
+                _ => match COMMANDS.into_iter().find(|(name, ..)| *name == arg) {
+                    Some(command) if !commanded => (settings.command, commanded) = (command, true),
+                    _ => return Err(format!("unexpected '{arg}'")),
+                },
             }
         }
-        if command.is_none() { Err("expected the command 'card'".to_owned()) } else { Ok(Some(settings)) }
+        if commanded { Ok(Some(settings)) } else { Err("expected a command".to_owned()) }
     }
 
     fn line(&self) -> String {
         let quick = if self.quick { " --quick" } else { "" };
         let only =
             if self.only.is_empty() { String::new() } else { format!(" --only '{}'", self.only.join("|")) };
-        format!("make bench ARGS=\"card{quick} --rounds {}{only}\"", self.rounds)
+        let command = self.command.0;
+        format!("make bench ARGS=\"{command}{quick} --rounds {}{only}\"", self.rounds)
     }
 }
 
 /// The images, made when they are missing or stale.
-fn images() -> Result<Images, String> {
+fn images(names: &[&str]) -> Result<Images, String> {
     if let Some(folder) = std::env::var_os("HUEPLANE_IMAGES") {
         return Ok(Images::in_folders(vec![folder.into()]));
     }
@@ -114,7 +136,7 @@ fn images() -> Result<Images, String> {
         None => root.join("target/images"),
     };
     // Messages go where ours go.
-    let out = Command::new(&script).arg("--out").arg(&folder).args(IMAGES).output();
+    let out = Process::new(&script).arg("--out").arg(&folder).args(names).output();
     let out = out.map_err(|error| format!("scripts/images: {error}"))?;
     if !out.status.success() {
         return Err(format!("scripts/images: {}", String::from_utf8_lossy(&out.stderr)));
@@ -123,9 +145,10 @@ fn images() -> Result<Images, String> {
 }
 
 fn run(settings: &Settings) -> Result<(), String> {
-    let images = images()?;
-    let mut report = Report::new("card", machine::facts(&settings.line()));
-    for (title, table) in TABLES {
+    let (name, tables, names) = settings.command;
+    let images = images(names)?;
+    let mut report = Report::new(name, machine::facts(&settings.line()));
+    for (title, table) in tables {
         if settings.only.is_empty() || settings.only.iter().any(|part| title.contains(part)) {
             report.push(table(&images, settings, title)?);
         }

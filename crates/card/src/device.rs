@@ -1,7 +1,8 @@
 //! A card as its registers show it: what the image is, rows of its tables, its counters.
 //!
 //! Flow: card → rows → **device** → registers. Nothing is believed: what the card says of itself must make sense, a table
-//! access must end, and a row is checked against the image before a register is touched.
+//! access must end, and a row is checked against the image before a register is touched. Route words go in bursts, a
+//! register write each, whose result is read once at the end (ADR-0017); rows of other tables one by one.
 
 use hue_planes::Kind;
 use hue_tables::cuckoo;
@@ -10,10 +11,24 @@ use hue_tables::dag36::CARD_WORDS;
 use crate::error::CardError;
 use crate::generated as regs;
 use crate::registers::Registers;
-use crate::rows::{ROW_WORDS, Row, Table, Words};
+use crate::rows::{FieldError, ROW_WORDS, Row, Table, Words};
 
 /// Reads of the result of a table access before the card counts as broken; the card itself gives up after 100 clocks.
 const POLLS_MAX: usize = 1000;
+/// Minor version of the registers from which on there are bursts.
+const BURST_MINOR: u16 = 3;
+/// Register writes of a burst that are made up at a time.
+const BURST_WRITES: usize = 4096;
+/// Tables that bursts can be of.
+const ROUTE_WORDS: [Table; 5] = [
+    regs::Level0Row::TABLE,
+    regs::Level1Row::TABLE,
+    regs::Level2Row::TABLE,
+    regs::Level3Row::TABLE,
+    regs::SramRow::TABLE,
+];
+/// Bits of a word of a burst.
+const BURST_BITS: u32 = 36;
 /// Most planes an image can have.
 const PLANES_MAX: u32 = 16;
 /// Most networks an image can have.
@@ -192,6 +207,96 @@ impl<R: Registers> Device<R> {
             self.registers.write(address, word)?;
         }
         self.command(T::TABLE, row, regs::TABLE_COMMAND_WRITE)
+    }
+
+    /// Writes route words, in this order: table, row, word. Accesses that follow come after all of them; packets meet each
+    /// word before or after.
+    ///
+    /// # Errors
+    /// `Field`, `Table` for a word or a row that cannot be; then nothing was written. `Access`, `Table` for the first word
+    /// that the card refused.
+    pub fn write_burst(&mut self, words: &[(Table, u32, u64)]) -> Result<(), CardError> {
+        for (table, row, word) in words {
+            if !ROUTE_WORDS.contains(table) {
+                let reason = "no table of route words";
+                return Err(CardError::Table { table: table.name, row: *row, reason });
+            }
+            self.check(*table, *row)?;
+            if word >> BURST_BITS != 0 {
+                let max = (1 << BURST_BITS) - 1;
+                return Err(FieldError { field: table.name, value: *word, max }.into());
+            }
+        }
+        if self.description.version.1 < BURST_MINOR {
+            return self.write_apart(words);
+        }
+        let mut place = None;
+        let mut writes = Vec::with_capacity(BURST_WRITES.min(2 * words.len()));
+        for (table, row, word) in words {
+            if place != Some((table.id, *row)) {
+                writes.push((regs::BURST_PLACE, table.id << regs::BURST_PLACE_ID.trailing_zeros() | row));
+            }
+            let high = (word >> 32) as usize; // below 16
+            if let Some(address) = regs::BURST_WORD.get(high) {
+                writes.push((*address, *word as u32));
+            }
+            place = Some((table.id, row + 1));
+            if writes.len() + 2 > BURST_WRITES {
+                self.registers.write_all(&writes)?;
+                writes.clear();
+            }
+        }
+        self.registers.write_all(&writes)?;
+        if words.is_empty() { Ok(()) } else { self.burst_result(words) }
+    }
+
+    /// The same on a card that has no bursts.
+    fn write_apart(&mut self, words: &[(Table, u32, u64)]) -> Result<(), CardError> {
+        for (table, row, word) in words {
+            for (address, part) in regs::TABLE_DATA.into_iter().zip([*word as u32, (word >> 32) as u32]) {
+                self.registers.write(address, part)?;
+            }
+            self.command(*table, *row, regs::TABLE_COMMAND_WRITE)?;
+        }
+        Ok(())
+    }
+
+    /// What came of a burst.
+    fn burst_result(&mut self, words: &[(Table, u32, u64)]) -> Result<(), CardError> {
+        let named = |row: Option<u32>| words.iter().find(|word| row.is_none_or(|row| word.1 == row));
+        let fault = |row: Option<u32>, reason| {
+            let (table, row) = named(row).or(words.first()).map_or(("?", 0), |word| (word.0.name, word.1));
+            Err(CardError::Table { table, row, reason })
+        };
+        const KNOWN: u32 = regs::BURST_STATUS_BUSY | regs::BURST_STATUS_ERROR | regs::BURST_STATUS_INDEX;
+        for _ in 0..POLLS_MAX {
+            let status = self.registers.read(regs::BURST_STATUS)?;
+            if status & !KNOWN != 0 {
+                return fault(None, "the result of a burst has bits that mean nothing");
+            }
+            if status & regs::BURST_STATUS_BUSY != 0 {
+                continue;
+            }
+            let error = (status & regs::BURST_STATUS_ERROR) >> regs::BURST_STATUS_ERROR.trailing_zeros();
+            if error == regs::TABLE_ERROR_NONE {
+                return Ok(());
+            }
+            // The next burst shall tell of its own.
+            self.registers.write(regs::BURST_STATUS, regs::BURST_STATUS_ERROR)?;
+            let row = status & regs::BURST_STATUS_INDEX;
+            if named(Some(row)).is_none() {
+                return fault(None, "the card tells of an error in a row that was not written");
+            }
+            return fault(
+                Some(row),
+                match error {
+                    regs::TABLE_ERROR_NO_TABLE => "the card has no such table",
+                    regs::TABLE_ERROR_RANGE => "the card has no such row",
+                    _ => "the card refused",
+                },
+            );
+        }
+        fault(None, "the burst did not end")
     }
 
     /// Reads a row.

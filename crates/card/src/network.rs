@@ -24,12 +24,15 @@ pub struct Loaded {
     pub held: Option<Held>,
     /// When its routes changed last: records before it may hold a next hop that no route names any more.
     pub changed: Option<Mark>,
+    /// When its next hops became more, or came to stand elsewhere, if records of before may be inside: what they know of the
+    /// network has not those.
+    pub grown: Option<Mark>,
 }
 
 impl Loaded {
     pub fn new(place: Place, software: bool, program: Program, held: Option<Held>) -> Self {
         let at = program.routes.iter().enumerate().map(|(index, (prefix, _))| (*prefix, index)).collect();
-        Self { place, software, program, at, held, changed: None }
+        Self { place, software, program, at, held, changed: None, grown: None }
     }
 
     /// Its program, with all changes.
@@ -81,6 +84,13 @@ impl Loaded {
             }
         }
         Ok(count)
+    }
+
+    /// Whether changes of routes change anything: most of what a routing protocol brings does not.
+    pub fn differs(&self, changes: &[Change<u32>]) -> bool {
+        let is =
+            |prefix| self.at.get(prefix).and_then(|at| self.program.routes.get(*at)).map(|(_, hop)| *hop);
+        changes.iter().any(|(prefix, hop)| is(prefix) != *hop)
     }
 
     /// Takes changes of routes into the program.

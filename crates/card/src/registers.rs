@@ -47,6 +47,15 @@ pub trait Registers {
     /// # Errors
     /// Any; whether it was written is then unknown.
     fn write(&mut self, address: u32, value: u32) -> Result<(), AccessError>;
+
+    /// Writes many, address and value, in order; what has a way to the card that need not wait for one answer before the
+    /// next write takes it.
+    ///
+    /// # Errors
+    /// The first; which of the others were written is then unknown.
+    fn write_all(&mut self, writes: &[(u32, u32)]) -> Result<(), AccessError> {
+        writes.iter().try_for_each(|(address, value)| self.write(*address, *value))
+    }
 }
 
 /// Whether an address can be a register of a space that ends at `end`.

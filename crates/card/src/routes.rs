@@ -3,15 +3,16 @@
 //!
 //! Flow: program, or changes of it → **routes** → writes → device. A change is computed whole, against models of the
 //! card's memories, before a word is written. A network's new program becomes a table of its own beside the old one
-//! (equal parts are stored once, so that only what differs is written); changes of routes become new nodes along
-//! their paths. The network's row then names the new root, in one write. Words and rows that nothing names any more
-//! are kept until the card has retired every record that it had accepted by then.
+//! (equal parts are stored once, so that only what differs is written), and its row then names the new root, in one
+//! write. Changes of routes become words that change where they stand, or new nodes as far up as that takes (ADR-0017).
+//! Words and rows that nothing names any more are kept until the card has retired every record that it had accepted by
+//! then.
 
 use std::ops::Range;
 
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::dag36::{Dag36Error, words_of, words_of_level};
-use hue_tables::dag36_levels::{Retired, Write};
+use hue_tables::dag36_levels::{Patch, Retired, Write};
 use hue_tables::{Account, Change, Dag, Dag36Levels, Limits, TableError, Vid};
 use thiserror::Error;
 
@@ -21,9 +22,11 @@ use crate::error::CardError;
 use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
 use crate::records::Mark;
 use crate::registers::Registers;
-use crate::rows::Row;
+use crate::rows::{Row, Table};
 
-/// Names of the levels' memories, as in `spec/regs`.
+/// The levels' memories.
+const MEMORIES: [Table; 4] = [Level0Row::TABLE, Level1Row::TABLE, Level2Row::TABLE, Level3Row::TABLE];
+/// Their names.
 pub const LEVELS: [&str; 4] =
     [Level0Row::TABLE.name, Level1Row::TABLE.name, Level2Row::TABLE.name, Level3Row::TABLE.name];
 /// Bytes of an IPv4 address.
@@ -310,23 +313,25 @@ impl Shared {
     }
 
     /// Changes routes of a table that is in use; what the card must write is returned, the network's row excepted. Of a
-    /// network in `software` the words are deferred.
+    /// network in `software` the words are deferred; of another one those of `patch` are among them.
     pub fn update<R: Registers>(
         &mut self,
         table: Vid,
         changes: &[Change<u32>],
-        software: bool,
+        (software, patch): (bool, Patch),
         device: &mut Device<R>,
     ) -> Result<Vec<Write>, Refusal> {
         let mut writes = Vec::new();
         self.reclaim(device)?;
         self.levels.defer(software);
+        self.levels.patch(patch);
         let mut result = self.follow(table, changes, &mut writes);
         if result.as_ref().is_err_and(Refusal::is_full) && !self.waiting.is_empty() {
             result = self.reclaim_all(device).map_err(Refusal::Card);
             result = result.and_then(|()| self.follow(table, changes, &mut writes));
         }
         self.levels.defer(false);
+        self.levels.patch(Patch::Never);
         result.map(|()| writes)
     }
 
@@ -436,17 +441,14 @@ impl Shared {
 /// Writes route words, in order; roots are the caller's.
 pub fn write_words<R: Registers>(device: &mut Device<R>, writes: &[Write]) -> Result<(), CardError> {
     let external = device.description().layout == Layout::Sram;
-    for write in writes {
-        let Write::Word { level, index, word } = *write else { continue };
-        match level {
-            _ if external => device.write_row(index, &SramRow { word })?,
-            0 => device.write_row(index, &Level0Row { word })?,
-            1 => device.write_row(index, &Level1Row { word })?,
-            2 => device.write_row(index, &Level2Row { word })?,
-            _ => device.write_row(index, &Level3Row { word })?,
-        }
-    }
-    Ok(())
+    let table =
+        |level: usize| if external { SramRow::TABLE } else { *MEMORIES.get(level).unwrap_or(&MEMORIES[3]) };
+    let word = |write: &Write| match *write {
+        Write::Word { level, index, word } => Some((table(level), index, word)),
+        Write::Root { .. } => None,
+    };
+    let words: Vec<_> = writes.iter().filter_map(word).collect();
+    device.write_burst(&words)
 }
 
 #[cfg(test)]

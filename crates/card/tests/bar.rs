@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use hue_card::generated as regs;
-use hue_card::generated::HopRow;
+use hue_card::generated::{HopRow, SramRow};
 use hue_card::{BAR_BYTES_MIN, Bar, CardError, Device, Layout, Registers, Row};
 use proptest::prelude::*;
 
@@ -163,6 +163,73 @@ fn nonsense_from_the_access_unit_is_an_error() {
         let error = discover(&path).unwrap().write_row(0, &HopRow::default()).unwrap_err().to_string();
         assert_eq!(error, format!("table hop, row 0: {what}"));
     }
+}
+
+#[test]
+fn nonsense_from_a_burst_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource0");
+    let card = || {
+        let mut bytes = reset_file();
+        set(&mut bytes, regs::LAYOUT, regs::LAYOUT_SRAM);
+        set(&mut bytes, regs::ROUTE_ROWS, 0);
+        set(&mut bytes, regs::LOCAL_ROWS, 0);
+        set(&mut bytes, regs::SRAM_WORDS, 1000);
+        bytes
+    };
+    let error = regs::BURST_STATUS_ERROR.trailing_zeros();
+    for (status, what) in [
+        (regs::BURST_STATUS_BUSY, "row 5: the burst did not end"),
+        (u32::MAX, "row 5: the result of a burst has bits that mean nothing"),
+        (1 << error | 6, "row 6: the card has no such table"),
+        (2 << error | 5, "row 5: the card has no such row"),
+        (3 << error | 9, "row 9: the card refused"),
+        (3 << error | 7, "row 5: the card tells of an error in a row that was not written"),
+    ] {
+        let mut bytes = card();
+        set(&mut bytes, regs::BURST_STATUS, status);
+        fs::write(&path, bytes).unwrap();
+        let words = [(SramRow::TABLE, 5, 1), (SramRow::TABLE, 6, 2), (SramRow::TABLE, 9, 3)];
+        let found = discover(&path).unwrap().write_burst(&words).unwrap_err().to_string();
+        assert_eq!(found, format!("table sram, {what}"));
+    }
+    // What cannot be is not written at all.
+    fs::write(&path, card()).unwrap();
+    let mut device = discover(&path).unwrap();
+    for (words, what) in [
+        (
+            [(SramRow::TABLE, 5, 1), (SramRow::TABLE, 1000, 2)],
+            "table sram, row 1000: the image has no such row",
+        ),
+        ([(SramRow::TABLE, 5, 1), (HopRow::TABLE, 1, 2)], "table hop, row 1: no table of route words"),
+        ([(SramRow::TABLE, 5, 1), (SramRow::TABLE, 6, 1 << 36)], "sram = 68719476736: at most 68719476735"),
+    ] {
+        assert_eq!(device.write_burst(&words).unwrap_err().to_string(), what);
+    }
+    assert_eq!(fs::read(&path).unwrap(), {
+        let mut bytes = card();
+        // What a card is recognised by leaves no trace.
+        set(&mut bytes, regs::SCRATCH, 0);
+        bytes
+    });
+    // Each word with its place where it does not follow the one before, and none of it on a card of the version before.
+    let words = [(SramRow::TABLE, 5, 0x3_1234_5678), (SramRow::TABLE, 6, 0xa_0000_0001)];
+    device.write_burst(&words).unwrap();
+    let place = SramRow::TABLE.id << 24 | 5;
+    for (address, value) in
+        [(regs::BURST_PLACE, place), (regs::BURST_WORD[3], 0x1234_5678), (regs::BURST_WORD[10], 1)]
+    {
+        assert_eq!(device.read(address).unwrap(), value);
+    }
+    let mut bytes = card();
+    set(&mut bytes, regs::VERSION, 0x0002_0002);
+    fs::write(&path, bytes).unwrap();
+    let mut device = discover(&path).unwrap();
+    device.write_burst(&words).unwrap();
+    assert_eq!(
+        (device.read(regs::BURST_PLACE).unwrap(), device.read(regs::TABLE_DATA[1]).unwrap()),
+        (0, 0xa)
+    );
 }
 
 proptest! {

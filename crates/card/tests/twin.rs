@@ -5,7 +5,7 @@ mod common;
 
 use common::{ECHOES, echo, echoes, mute};
 use hue_card::generated as regs;
-use hue_card::generated::{BytesRow, CountRow, HopRow, SelectRow};
+use hue_card::generated::{BytesRow, CountRow, HopRow, Level0Row, SelectRow};
 use hue_card::{AccessError, CardError, Device, Images, Layout, Registers, Row, Twin};
 
 /// Frames of every length at which something changes, and some others.
@@ -240,6 +240,38 @@ fn bad_table_accesses_are_errors() {
     device.write_row(1, &HopRow { mtu: 7, ..HopRow::default() }).unwrap();
     assert_eq!(device.read_row::<HopRow>(1).unwrap().mtu, 7);
     assert_eq!(device.registers().failure(), None);
+}
+
+#[test]
+fn bursts_that_cannot_be_are_errors() {
+    let text = |result: Result<(), CardError>| result.unwrap_err().to_string();
+    let mut device = Device::discover(echo("default")).unwrap();
+    // This card has no memories for route words.
+    let words: Vec<_> = (3..40).map(|row| (Level0Row::TABLE, row, 7 << 32 | u64::from(row))).collect();
+    assert_eq!(text(device.write_burst(&words)), "table level0, row 3: the card has no such table");
+    // The error was told once; a row written after it is written.
+    let events = device.read(regs::INTERRUPT_STATUS).unwrap();
+    assert_eq!(events, regs::INTERRUPT_STATUS_TABLE_ERROR);
+    assert_eq!(device.read(regs::BURST_STATUS).unwrap() & regs::BURST_STATUS_ERROR, 0);
+    device.write_burst(&[]).unwrap();
+    device.write_row(1, &HopRow { mtu: 7, ..HopRow::default() }).unwrap();
+    assert_eq!(device.read_row::<HopRow>(1).unwrap().mtu, 7);
+    // Writes one behind the other: the first that is refused is named.
+    let twin = device.registers();
+    let refused =
+        twin.write_all(&[(regs::SCRATCH, 1), (regs::IDENT, 1), (regs::NETS, 1), (regs::SCRATCH, 2)]);
+    assert_eq!(refused, Err(AccessError::Refused { what: "write", address: regs::IDENT }));
+    assert_eq!(twin.write_all(&[]), Ok(()));
+    let clocks = twin.cycles();
+    twin.write_all(&[(regs::SCRATCH, 5); 1000]).unwrap();
+    assert!(twin.cycles() - clocks <= 1002, "a write a clock");
+    assert_eq!(twin.read(regs::SCRATCH), Ok(5));
+    assert!(matches!(twin.write_all(&[(2, 1)]), Err(AccessError::Address { address: 2, .. })));
+    assert_eq!(twin.failure(), None);
+    assert_eq!(
+        mute().write_all(&[(regs::SCRATCH, 1)]),
+        Err(AccessError::NoAnswer { what: "write", address: regs::SCRATCH })
+    );
 }
 
 #[test]

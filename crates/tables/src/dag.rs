@@ -219,16 +219,17 @@ impl<K: Key> Dag<K> {
             store.publish(vid, top);
             Ok::<(), TableError>(())
         };
-        self.apply_checked(vid, changes, each, accept)
+        self.apply_checked(vid, changes, each, (accept, false))
     }
 
-    /// A change that takes effect when `accept` has published its new top.
+    /// A change that takes effect when `accept` has published its new top; it is asked `always`, or only when something
+    /// differs.
     fn apply_checked<E: From<TableError>>(
         &mut self,
         vid: Vid,
         changes: &[Change<K>],
         each: impl FnMut(Prefix<K>, Option<NextHop>),
-        accept: impl FnOnce(&mut Self, Ref) -> Result<(), E>,
+        accept: (impl FnOnce(&mut Self, Ref) -> Result<(), E>, bool),
     ) -> Result<(), E> {
         self.collect();
         let Some(mut source) = self.networks.remove(&vid) else {
@@ -395,12 +396,23 @@ impl<K: Key> Dag<K> {
         source: &mut Source,
         changes: &[Change<K>],
         mut each: impl FnMut(Prefix<K>, Option<NextHop>),
-        accept: impl FnOnce(&mut Self, Ref) -> Result<(), E>,
+        (accept, always): (impl FnOnce(&mut Self, Ref) -> Result<(), E>, bool),
     ) -> Result<Vec<Ref>, Refused<E>> {
-        let before: Vec<_> = changes
-            .iter()
-            .map(|(prefix, hop)| (*prefix, source.set(*prefix, hop.map(NextHop::get))))
-            .collect();
+        // Most of what a routing protocol brings is there already: then nothing is compiled, not even the top.
+        let mut differs = false;
+        let set = |(prefix, hop): &Change<K>| {
+            let (is, was) = (hop.map(NextHop::get), source.get(*prefix));
+            if is != was {
+                differs = true;
+                source.set(*prefix, is);
+            }
+            (*prefix, was)
+        };
+        let before: Vec<_> = changes.iter().map(set).collect();
+        if !differs && !always {
+            before.iter().for_each(|(prefix, hop)| each(*prefix, hop.and_then(NextHop::new)));
+            return Ok(Vec::new());
+        }
         let mut undo = Vec::new();
         let (live_before, own_before) = (self.space.live, self.holdings.held(vid).own);
         let compiled = self.compile(vid, source, TOP, NextHop::NONE_WORD, &mut undo);

@@ -8,12 +8,17 @@
 //! What a network needs that does not run on the card yet can be *deferred*: its nodes get their places at once, and their
 //! words are written when there is time ([`Dag36Levels::take_deferred`]), or when something that runs there names them.
 //!
+//! Most changes touch a word or two of a node that nothing else names. It is then changed where it stands ([`Patch`],
+//! ADR-0017), and what is above it stays as it is; without that, a change is a new node along the whole path.
+//!
 //! Invariants: a node stands in a level's memory as long as a root, or a node of the level above, names it there. Its
 //! words are written before whatever names them, and are given out again only by [`Dag36Levels::reclaim`], when every
 //! lookup that entered before has left. What is written names nothing that is not. A change that does not fit leaves
 //! everything as it was.
 
-use std::collections::{HashMap, VecDeque};
+mod patch;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use crate::dag::Delta;
 use crate::dag36::words::{NODE_FLAG, Shape, node_item, step, words_of, write};
@@ -45,14 +50,33 @@ pub enum Write {
 /// Words that nothing names any more but that lookups in flight may still read.
 #[derive(Debug, Default)]
 #[must_use = "words that are not reclaimed are lost to the card"]
-pub struct Retired(Vec<(usize, u32, usize)>);
+pub struct Retired {
+    words: Vec<(usize, u32, usize)>,
+    /// Which of the changes so far.
+    serial: u64,
+    /// Nodes that are still named lost a name that lookups in flight may have found.
+    lent: bool,
+}
 
 impl Retired {
-    /// Whether there are none.
+    /// Whether there are none, and nothing else waits for lookups in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.words.is_empty() && !self.lent
     }
+}
+
+/// Which words that lookups can reach a change may write.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Patch {
+    /// None: lookups in flight keep to the table that they found.
+    #[default]
+    Never,
+    /// One, if that is all that the change needs: each lookup meets the table of before or that of after, and once one met
+    /// that of after, all do.
+    One,
+    /// As many as the change needs, one after the other: each lookup meets the table of before or that of after.
+    Each,
 }
 
 /// A node in a memory.
@@ -62,6 +86,10 @@ struct Placed {
     named: u32,
     /// The card has been told its words, and those of all that it names.
     written: bool,
+    /// It lost a name in this change, by its serial number: lookups in flight may come by that name.
+    lent: u64,
+    /// The change under way writes some of its words.
+    patched: bool,
 }
 
 struct Level {
@@ -86,6 +114,16 @@ pub struct Dag36Levels {
     deferring: bool,
     /// Those of them that the change under way has had written.
     caught_up: Vec<(usize, Ref)>,
+    patch: Patch,
+    /// A node was to be named that the change under way writes words of.
+    conflict: bool,
+    /// Number of the next batch of retired words, and those that were taken but not reclaimed.
+    serial: u64,
+    in_flight: BTreeSet<u64>,
+    lent: bool,
+    /// A planted bug: lost names are forgotten at once.
+    #[cfg(test)]
+    forgets: bool,
 }
 
 impl Dag36Levels {
@@ -113,7 +151,19 @@ impl Dag36Levels {
             deferred: VecDeque::new(),
             deferring: false,
             caught_up: Vec::new(),
+            patch: Patch::Never,
+            conflict: false,
+            serial: 1,
+            in_flight: BTreeSet::new(),
+            lent: false,
+            #[cfg(test)]
+            forgets: false,
         }
+    }
+
+    /// Which words in use changes from now on may write.
+    pub fn patch(&mut self, patch: Patch) {
+        self.patch = patch;
     }
 
     /// Whether words of changes from now on are deferred: those of networks that no lookup asks for.
@@ -187,7 +237,12 @@ impl Dag36Levels {
             }
             Delta::Root(vid, Some(top)) => {
                 let before = writes.len();
-                let named = self.name(0, *top, writes);
+                let old = self.roots.get(vid).copied();
+                let named = match old {
+                    Some(old) if old != *top => self.change(old, *top, writes),
+                    Some(_) => Ok(self.item(0, *top)),
+                    None => self.name(0, *top, writes),
+                };
                 if named.is_err() {
                     writes.truncate(before);
                     self.fall_behind();
@@ -195,9 +250,7 @@ impl Dag36Levels {
                 self.caught_up.clear();
                 let item = named?;
                 writes.push(Write::Root { vid: *vid, item: Some(item) });
-                if let Some(old) = self.roots.insert(*vid, *top) {
-                    self.unname(0, old, true);
-                }
+                self.roots.insert(*vid, *top);
             }
             Delta::Root(vid, None) => {
                 if let Some(old) = self.roots.remove(vid) {
@@ -215,12 +268,19 @@ impl Dag36Levels {
     /// The words that were freed since the last call. Give them back by [`Self::reclaim`] once every lookup that
     /// entered the card before the last write has left.
     pub fn take_retired(&mut self) -> Retired {
-        Retired(std::mem::take(&mut self.retired))
+        let words = std::mem::take(&mut self.retired);
+        let retired = Retired { words, serial: self.serial, lent: std::mem::take(&mut self.lent) };
+        if !retired.is_empty() {
+            self.in_flight.insert(self.serial);
+            self.serial += 1;
+        }
+        retired
     }
 
     /// Makes words free: no lookup in flight holds them any more.
     pub fn reclaim(&mut self, retired: Retired) {
-        for (level, at, words) in retired.0 {
+        self.in_flight.remove(&retired.serial);
+        for (level, at, words) in retired.words {
             self.levels[level].arena.free(at, words);
         }
     }
@@ -276,6 +336,10 @@ impl Dag36Levels {
         }
         let Some(memory) = self.memory(level) else { return Err(Dag36Error::Unknown(of)) };
         if let Some(place) = self.levels[memory].placed.get_mut(&of) {
+            if place.patched {
+                self.conflict = true;
+                return Err(Dag36Error::Unknown(of));
+            }
             place.named += 1;
             if !self.deferring {
                 self.catch_up(memory, of, writes);
@@ -310,7 +374,8 @@ impl Dag36Levels {
         } else {
             tell(memory, at, block, writes);
         }
-        placed.insert(of, Placed { at, named: 1, written: !self.deferring });
+        let place = Placed { at, named: 1, written: !self.deferring, lent: 0, patched: false };
+        placed.insert(of, place);
         Ok(node_item(&runs, self.shape, at))
     }
 
@@ -332,6 +397,10 @@ impl Dag36Levels {
         let Some(place) = memory.placed.get_mut(&of) else { return };
         place.named -= 1;
         if place.named > 0 {
+            if seen {
+                place.lent = self.serial;
+                self.lent = true;
+            }
             return;
         }
         let at = place.at;

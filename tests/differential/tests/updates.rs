@@ -22,7 +22,7 @@ fn experiment(image: &hue_card::Image, seed: u64) -> Result<hue_differential::Se
 
 #[test]
 fn frames_meet_the_old_network_or_the_new_one() {
-    for name in ["tcam3", "default"] {
+    for name in ["tcam3", "default", "sram"] {
         let image = image(name);
         for seed in 0..if full() { 60 } else { 3 } {
             match experiment(&image, seed) {

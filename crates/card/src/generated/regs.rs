@@ -9,8 +9,8 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00020002;
-/// Grows when something is added. Mask.
+pub const VERSION_RESET: u32 = 0x00020003;
+/// Grows when something is added: 2 has exact rows of design select, 3 bursts. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Grows when something changes its meaning. Mask.
 pub const VERSION_MAJOR: u32 = 0xffff0000;
@@ -176,6 +176,30 @@ pub const TABLE_STATUS_ERROR: u32 = 0x00000006;
 
 /// Row data: The row to write, or the row that was read; bits 31 to 0 come first.
 pub const TABLE_DATA: [u32; 8] = [0x120, 0x124, 0x128, 0x12c, 0x130, 0x134, 0x138, 0x13c];
+
+/// Place of the burst: Where the next word of a burst goes.
+pub const BURST_PLACE: u32 = 0x140;
+/// Index of the row; it goes on by one with each word. Mask.
+pub const BURST_PLACE_INDEX: u32 = 0x00ffffff;
+/// Number of the table, one of route words. Mask.
+pub const BURST_PLACE_ID: u32 = 0xff000000;
+
+/// Result of the burst: What came of words so far. Words after one with an error are written nevertheless.
+pub const BURST_STATUS: u32 = 0x144;
+/// Index of the first word with an error. Mask.
+pub const BURST_STATUS_INDEX: u32 = 0x00ffffff;
+/// Its error: 1 no such table, 2 no such row, 3 no table of route words. Writing 3 clears it. Mask.
+pub const BURST_STATUS_ERROR: u32 = 0x03000000;
+/// Words wait to be written. Mask.
+pub const BURST_STATUS_BUSY: u32 = 0x04000000;
+
+/// Word of the burst: Writing adds a word to the burst: bits 35 to 32 are the register's number, the others
+/// what is written. It waits, not answered, while there is no room, or a command waits or runs; a command
+/// after it waits for it. So accesses happen in the order in which they are asked for.
+pub const BURST_WORD: [u32; 16] = [
+    0x180, 0x184, 0x188, 0x18c, 0x190, 0x194, 0x198, 0x19c, 0x1a0, 0x1a4, 0x1a8, 0x1ac, 0x1b0, 0x1b4, 0x1b8,
+    0x1bc,
+];
 
 /// Layout: Ternary rows, each plane its own.
 pub const LAYOUT_TCAM: u32 = 1;

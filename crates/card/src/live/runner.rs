@@ -48,7 +48,7 @@ const PUBLISH_NS: u64 = 1_000_000;
 /// How often ports are asked for their counters, and the card for damaged words, while there is work.
 const ASK_NS: u64 = 100_000_000;
 /// Words of tables of networks in software that a round writes: some 500 cycles, in which frames go on.
-const DEFERRED_WORDS: usize = 16;
+const DEFERRED_WORDS: usize = 128;
 
 /// A wire of the card.
 struct Wire {

@@ -23,7 +23,7 @@ use crate::error::CardError;
 use crate::registers::{AccessError, Registers, SPACE_BYTES, check};
 
 /// Version of the library interface.
-const ABI: u32 = 3;
+const ABI: u32 = 4;
 /// Longest frame the twin takes; the card cuts at less.
 pub const FRAME_BYTES_MAX: usize = 65_535;
 
@@ -45,6 +45,12 @@ struct RawFrame {
     port: u32,
     first_cycle: u64,
     last_cycle: u64,
+}
+
+#[repr(C)]
+struct RawWrite {
+    address: u32,
+    value: u32,
 }
 
 macro_rules! functions {
@@ -75,6 +81,7 @@ functions! {
     line = "hue_twin_line": unsafe extern "C" fn(*mut Handle, u32, u64, u64) -> c_int;
     read = "hue_twin_read": unsafe extern "C" fn(*mut Handle, u32, *mut u32) -> c_int;
     write = "hue_twin_write": unsafe extern "C" fn(*mut Handle, u32, u32) -> c_int;
+    write_all = "hue_twin_write_all": unsafe extern "C" fn(*mut Handle, *const RawWrite, usize, *mut usize) -> c_int;
     run = "hue_twin_run": unsafe extern "C" fn(*mut Handle, u64) -> u64;
     run_exactly = "hue_twin_run_exactly": unsafe extern "C" fn(*mut Handle, u64);
     cycles = "hue_twin_cycles": unsafe extern "C" fn(*const Handle) -> u64;
@@ -343,6 +350,19 @@ impl Registers for Twin {
         check(address, SPACE_BYTES)?;
         // SAFETY: the handle is live and ours alone.
         let result = unsafe { (self.functions().write)(self.handle.as_ptr(), address, value) };
+        answer(result, "write", address)
+    }
+
+    fn write_all(&mut self, writes: &[(u32, u32)]) -> Result<(), AccessError> {
+        writes.iter().try_for_each(|(address, _)| check(*address, SPACE_BYTES))?;
+        let raw: Vec<RawWrite> =
+            writes.iter().map(|(address, value)| RawWrite { address: *address, value: *value }).collect();
+        let mut bad = 0;
+        // SAFETY: the handle is live and ours alone; the writes are read, and `bad` is written, only inside the call.
+        let result = unsafe {
+            (self.functions().write_all)(self.handle.as_ptr(), raw.as_ptr(), raw.len(), &raw mut bad)
+        };
+        let address = writes.get(bad).map_or(SPACE_BYTES, |(address, _)| *address);
         answer(result, "write", address)
     }
 }

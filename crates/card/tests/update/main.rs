@@ -87,6 +87,7 @@ fn dst(found: memory::Found) -> Option<u64> {
 #[derive(Clone, Debug)]
 enum Step {
     Routes(u16, Vec<(u32, u8, Option<u16>)>),
+    Each(u16, Vec<(u32, u8, Option<u16>)>),
     Hops(u16, Vec<(u16, u16)>),
     Load(u16),
     Unload(u16),
@@ -97,8 +98,10 @@ enum Step {
 fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let change = (0u32..4, 0u32..20, 0u8..=32, prop::option::weighted(0.7, 0u16..9))
         .prop_map(|(high, low, len, hop)| (high << 30 | low << 15 | low << 3 | low, len, hop));
+    let changes = (1u16..4, prop::collection::vec(change, 1..4));
     let step = prop_oneof![
-        8 => (1u16..4, prop::collection::vec(change, 1..4)).prop_map(|(n, all)| Step::Routes(n, all)),
+        5 => changes.clone().prop_map(|(n, all)| Step::Routes(n, all)),
+        3 => changes.prop_map(|(n, all)| Step::Each(n, all)),
         3 => (1u16..4, prop::collection::vec((0u16..14, 0u16..40), 1..3)).prop_map(|(n, all)| Step::Hops(n, all)),
         1 => (1u16..4).prop_map(Step::Load),
         1 => (1u16..4).prop_map(Step::Unload),
@@ -108,12 +111,13 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..most)
 }
 
-/// A record inside: the row that it found, and by key what it may get, as its next hop changed since it entered.
+/// A record inside: the row that it found, and by key the next hops that it may find and what it may get, as routes and
+/// next hops changed since it entered.
 struct Record {
     number: u64,
     network: u16,
     row: NetworkRow,
-    expect: Vec<(u32, Option<u16>, Vec<Option<u64>>)>,
+    expect: Vec<(u32, Vec<u16>, Vec<Option<u64>>)>,
 }
 
 /// A card of the model, and what must be on it.
@@ -139,7 +143,8 @@ impl World {
 
     fn step(&mut self, step: &Step) {
         match step {
-            Step::Routes(number, changes) => self.routes(*number, changes),
+            Step::Routes(number, changes) => self.routes(*number, changes, false),
+            Step::Each(number, changes) => self.routes(*number, changes, true),
             Step::Hops(number, changes) => self.hops(*number, changes),
             Step::Load(number) => {
                 let fresh = || Want { hops: program(*number, 4, Vec::new()).next_hops, ..Want::default() };
@@ -158,7 +163,7 @@ impl World {
         }
     }
 
-    fn routes(&mut self, number: u16, changes: &[(u32, u8, Option<u16>)]) {
+    fn routes(&mut self, number: u16, changes: &[(u32, u8, Option<u16>)], each: bool) {
         let mut after = self.want.clone();
         let Some(want) = after.get_mut(&number) else { return };
         let changes: Vec<_> =
@@ -174,7 +179,20 @@ impl World {
         self.keys.dedup();
         let known = self.want.get(&number).map_or(0, |want| want.hops.len());
         let unknown = changes.iter().flat_map(|(_, hop)| hop).any(|hop| usize::from(hop.get()) >= known);
-        let result = self.change(after, false, |card| card.update_routes(vid(number), &changes));
+        if !unknown {
+            // It may meet the new route or the old one, whatever of it was written when it asked.
+            let want = &after[&number];
+            for record in self.records.iter_mut().filter(|record| record.network == number) {
+                for (key, words, allowed) in &mut record.expect {
+                    words.extend(want.routes.lookup(*key).map(|(_, hop)| hop.get()));
+                    allowed.push(want.lookup(*key));
+                }
+            }
+        }
+        let result = self.change(after, each, |card| match each {
+            true => card.update_routes_each(vid(number), &changes),
+            false => card.update_routes(vid(number), &changes),
+        });
         assert_eq!(matches!(result, Err(SubstrateError::Hop { .. })), unknown, "{result:?}");
     }
 
@@ -189,8 +207,8 @@ impl World {
             want.hops[index] = *to;
         }
         for record in self.records.iter_mut().filter(|record| record.network == number) {
-            for (_, word, allowed) in &mut record.expect {
-                let to = changes.iter().filter(|(index, _)| Some(index.get()) == *word);
+            for (_, words, allowed) in &mut record.expect {
+                let to = changes.iter().filter(|(index, _)| words.contains(&index.get()));
                 allowed.extend(to.map(|(_, hop)| Some(hop.dst().to_u64())));
             }
         }
@@ -202,7 +220,7 @@ impl World {
         let (want, keys) = (&self.want[&number], &self.keys);
         let expect = keys.iter().map(|key| {
             let word = want.routes.lookup(*key).map(|(_, hop)| hop.get());
-            (*key, word, vec![want.lookup(*key)])
+            (*key, Vec::from_iter(word), vec![want.lookup(*key)])
         });
         let expect = expect.collect();
         let row = get(self.memory().rows(), u32::from(net));

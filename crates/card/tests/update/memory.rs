@@ -131,10 +131,14 @@ impl Memory {
             self.data = self.rows.get(&key).copied().unwrap_or_default();
             return;
         }
+        self.put(key, self.data);
+    }
+
+    fn put(&mut self, key: (u32, u32), words: Words) {
         let held = self.hold == Hold::Sound && self.register(regs::HOLD) > 0;
         assert!(!held || self.inside == 0, "rows are written in a hold before the stages are empty");
-        self.rows.insert(key, self.data);
-        self.journal.push(Written { row: key, words: self.data, held, left: self.left });
+        self.rows.insert(key, words);
+        self.journal.push(Written { row: key, words, held, left: self.left });
     }
 
     fn register(&self, address: u32) -> u32 {
@@ -161,6 +165,15 @@ impl Registers for Memory {
         self.writes += 1;
         if let Some(at) = regs::TABLE_DATA.iter().position(|data| *data == address) {
             self.data[at] = value;
+            return Ok(());
+        }
+        if let Some(high) = (0u32..).zip(regs::BURST_WORD).find(|(_, word)| *word == address) {
+            let place = self.register(regs::BURST_PLACE);
+            let key = (place >> regs::BURST_PLACE_ID.trailing_zeros(), place & regs::BURST_PLACE_INDEX);
+            let mut words = Words::default();
+            (words[0], words[1]) = (value, high.0);
+            self.put(key, words);
+            self.registers.insert(regs::BURST_PLACE, place + 1);
             return Ok(());
         }
         if address == regs::TABLE_COMMAND {

@@ -576,7 +576,7 @@ impl CardSide {
             self.tell(broken, failed.clone(), move |card| card.update_hops(vid, &piece));
         }
         for piece in routes.chunks(PIECE_ROWS).map(<[_]>::to_vec) {
-            self.tell(broken, failed.clone(), move |card| card.update_routes(vid, &piece));
+            self.tell(broken, failed.clone(), move |card| card.update_routes_each(vid, &piece));
         }
     }
 

@@ -56,13 +56,16 @@ impl<K: Key> Dag<K> {
             vid,
             changes,
             |_, _| (),
-            |store, top| {
-                let mut deltas = store.take_deltas();
-                deltas.push(Delta::Root(vid, Some(top)));
-                follow(&deltas)?;
-                store.image.set_root(vid, top);
-                Ok(())
-            },
+            (
+                |store: &mut Self, top| {
+                    let mut deltas = store.take_deltas();
+                    deltas.push(Delta::Root(vid, Some(top)));
+                    follow(&deltas)?;
+                    store.image.set_root(vid, top);
+                    Ok(())
+                },
+                true,
+            ),
         )
     }
 

@@ -54,7 +54,7 @@ pub(crate) const ADDRESS: u64 = (1 << 20) - 1;
 
 /// How the items of a node are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Items {
+pub(crate) enum Items {
     Byte,
     Half,
     Whole,
@@ -111,16 +111,20 @@ impl Items {
 
 /// How a node is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
+pub(crate) enum Form {
+    /// An item a slot.
     Wide,
     /// Header words.
     List(usize, Items),
+    /// A word for each group of runs, behind one for all.
     Pivots(Items),
+    /// A bit a slot.
     Map(Items),
 }
 
 impl Form {
-    fn of(runs: &Runs, shape: Shape) -> Self {
+    /// The form of a node.
+    pub(crate) fn of(runs: &Runs, shape: Shape) -> Self {
         let items = Items::of(runs);
         match runs.items().len() {
             WIDE_RUNS_MIN.. if items == Items::Whole => Self::Wide,
@@ -152,6 +156,21 @@ impl Form {
             2 => Self::Pivots(items),
             3 => Self::Map(items),
             header => Self::List(header as usize + 1, items),
+        }
+    }
+
+    /// Whether its items, one a run, are words of their own.
+    pub(crate) fn has_whole_items(self) -> bool {
+        matches!(self, Self::List(_, Items::Whole) | Self::Pivots(Items::Whole) | Self::Map(Items::Whole))
+    }
+
+    /// The word of a run's item, counted from the node's first; not for wide nodes, whose items are by slot.
+    pub(crate) fn word_of_item(self, rank: usize) -> usize {
+        match self {
+            Self::Wide => rank,
+            Self::List(headers, items) => headers + rank / items.per_word(),
+            Self::Map(items) => MAP_WORDS + rank / items.per_word(),
+            Self::Pivots(items) => 2 + rank / GROUP * group_words(items) + rank % GROUP / items.per_word(),
         }
     }
 
@@ -198,8 +217,13 @@ pub(crate) fn write(runs: &Runs, shape: Shape, items: &[u64], words: &mut [u64])
     words.fill(0);
     fill(Form::of(runs, shape), runs, items, words);
     for word in words {
-        *word |= u64::from(word.count_ones() % 2) << 35;
+        *word = with_parity(*word);
     }
+}
+
+/// A word of 35 bits with its parity.
+pub(crate) fn with_parity(word: u64) -> u64 {
+    word | u64::from(word.count_ones() % 2) << 35
 }
 
 fn fill(form: Form, runs: &Runs, items: &[u64], words: &mut [u64]) {
