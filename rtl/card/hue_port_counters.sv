@@ -82,6 +82,6 @@ module hue_port_counters
   end
 
   logic unused;
-  assign unused = ^tbl_req_i.wdata;
+  assign unused = ^{tbl_req_i.wdata, out_dropped_net_i};
 
 endmodule

@@ -4,6 +4,7 @@
 // dag36/words.rs; who writes the words: crates/tables/src/dag36_levels.rs through the card's table access.
 // A lookup that entered sees the table of its root: new words are written first, then the root (hue_network's row),
 // and old words are reused only when the lookups that entered before have left. So no lookup sees half of a change.
+// A word that changes where it stands (ADR-0017) is one item, of which a lookup reads one a node.
 //
 // Latency: `Latency` clocks in which `en_i` is 1. Throughput: one lookup a clock. Nothing moves while `en_i` is 0.
 module hue_dag36 #(

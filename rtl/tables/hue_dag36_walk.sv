@@ -4,6 +4,7 @@
 // The words: crates/tables/src/dag36/words.rs; word i lies in bank i mod 2. A lookup that entered sees the table of its
 // root: new words are written first, then the root (hue_network's row), and old words are reused only when the lookups
 // that entered before have left. So no lookup sees half of a change.
+// A word that changes where it stands (ADR-0017) is one item, of which a lookup reads one a node.
 //
 // Each bank has a lane: what the bank answers goes through it and becomes the next request of that lookup, to either
 // bank, or its result. A third lane brings new lookups in; it comes after the others, so that what is inside ends.

@@ -1,8 +1,8 @@
 //! Changes of one network's routes and next hops while it runs, each at the cost of what it changes.
 //!
 //! Flow: live control → **update** → rows → device. Shared tables (`dag36`): new words, then the one word that leads to
-//! them, or the network's row with the new root (ADR-0017). A plane's own tables (`tcam`): the rows that differ, in a hold of the card, since rows
-//! stand in order and one route more moves others. A next hop is one row.
+//! them, or the network's row with the new root (ADR-0017). A plane's own tables (`tcam`): the rows that differ, in a
+//! hold of the card, since rows stand in order and one route more moves others. A next hop is one row.
 
 use hue_planes::Adjacency;
 use hue_substrate::SubstrateError;
