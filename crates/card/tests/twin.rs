@@ -38,7 +38,7 @@ fn an_image_says_what_it_is() {
     let device = Device::discover(echo("wide")).unwrap();
     let found = device.description();
     assert_eq!((found.name.as_str(), found.bus_bytes, found.clock_khz), ("wide", 64, 250_000));
-    assert_eq!((found.layout, found.nets, found.route_rows), (Layout::Dag36, 256, 0));
+    assert_eq!((found.layout, found.nets, found.route_rows), (Layout::Dag36, 64, 0));
     assert_eq!(found.level_words, [8192, 16384, 16384, 8192]);
 }
 

@@ -366,7 +366,7 @@ fn what_a_card_cannot_hold_is_refused_by_name() {
     let (routes, _) = table(400);
     let full = text(dag36(100, 64), &program(1, 4, routes.clone()));
     assert!(
-        full.starts_with("network 'net1' needs ") && full.contains(" more route words in level "),
+        full.starts_with("network 'net1' needs ") && full.contains(" more route words in level2 of "),
         "{full}"
     );
     let mut card = Card::new(dag36(100, 4)).unwrap();
