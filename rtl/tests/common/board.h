@@ -174,7 +174,7 @@ class Bench {
       row(Hop, 4 * n + 2, Row().put(2, 1));
       const uint64_t root = uint64_t{1} << 34 | uint64_t{1} << 30 | 4 * n;
       row(Network, n, Row().put(1, 1).put(12, 0x100 + n).put(4, n % 4).put(36, root).put(16, 4 * n).put(16, 3));
-      row(Select, n, Row().put(1, 1).put(4, 0).put(1, 1).put(48, mac_of(n, 0)).put(32, 0).put(32, 0).put(1, 0).put(1, 0).put(6, n)
+      row(Select, n, Row().put(1, 1).put(4, 0).put(1, 1).put(48, mac_of(n, 0)).put(32, 0).put(32, 0).put(1, 0).put(1, 0).put(8, n)
                               .put(8, 0x20 + n));
     }
     // A packet a microsecond, one at once.
