@@ -65,6 +65,20 @@ const WAYS: [Way; 5] = [
     Way { name: "batches of 1,000, as they are", fresh: false, batch: BATCH, at_once: false },
 ];
 
+/// What [`Run::row`] gives.
+const RUN: [&str; 10] = [
+    "what",
+    "updates",
+    "words an update",
+    "clocks an update",
+    "clocks a word",
+    "M updates/s at 62.5 MHz",
+    "Mpps before",
+    "during",
+    "slower by %",
+    "packets lost",
+];
+
 const RULE: &str = "As they are: the table and the day name no next hops, so each prefix has the one of a rule (fnv1a of its first \
     20 bits, mod 8), and nearly all of the day's announcements are of routes that are there and change nothing. New next hops: each \
     such announcement brings another of the eight.";
@@ -269,20 +283,8 @@ fn forwarding_card(
 }
 
 fn card(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
-    let columns = [
-        "what",
-        "updates",
-        "words an update",
-        "clocks an update",
-        "clocks a word",
-        "M updates/s at 62.5 MHz",
-        "Mpps before",
-        "during",
-        "slower by %",
-        "packets lost",
-    ];
-    let Some(day) = Day::read() else { return Ok(skipped(title, &columns)) };
-    let mut section = Section::new(title, &columns);
+    let Some(day) = Day::read() else { return Ok(skipped(title, &RUN)) };
+    let mut section = Section::new(title, &RUN);
     let slice = |way: &Way| match (way.fresh, way.at_once && way.batch > 1) {
         _ if settings.quick => 4000,
         (_, true) => 20_000,
@@ -326,21 +328,7 @@ fn words(tables: impl Iterator<Item = Vec<(Prefix4, NextHop)>>) -> Result<u64, S
 }
 
 fn four(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
-    let columns = [
-        "what",
-        "updates",
-        "words an update",
-        "clocks an update",
-        "clocks a word",
-        "M updates/s at 62.5 MHz",
-        "Mpps before",
-        "during",
-        "slower by %",
-        "packets lost",
-        "milliseconds",
-        "% of 2^20 words before",
-        "at most",
-    ];
+    let columns = [&RUN[..], &["milliseconds", "% of 2^20 words before", "at most"]].concat();
     let Some(day) = Day::read() else { return Ok(skipped(title, &columns)) };
     let mut section = Section::new(title, &columns);
     let entries = if settings.quick { ENTRIES / 20 } else { ENTRIES };
