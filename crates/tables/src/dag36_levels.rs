@@ -614,7 +614,7 @@ mod tests {
 
     /// Errors of a store and of its follower.
     #[derive(Debug)]
-    enum Refused {
+    pub(super) enum Refused {
         Store,
         Level(Dag36Error),
     }

@@ -261,7 +261,8 @@ mod tests {
     use crate::dag::Dag;
     use crate::dag36::words::{NODE_FLAG, step};
     use crate::dag36_levels::Retired;
-    use crate::limits::{Limits, TableError};
+    use crate::dag36_levels::tests::Refused;
+    use crate::limits::Limits;
     use crate::oracle::Oracle;
     use crate::types::{Key, NextHop, Prefix, Vid};
 
@@ -457,7 +458,7 @@ mod tests {
             }
             let used: Vec<u64> = (0..4).map(|level| levels.words_used(level)).collect();
             let done: Result<(), Refused> = dag.apply_if(vid(number), &changes, |deltas| {
-                deltas.iter().try_for_each(|delta| levels.apply(delta, &mut writes)).map_err(Refused)
+                deltas.iter().try_for_each(|delta| levels.apply(delta, &mut writes)).map_err(Refused::Level)
             });
             dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut Vec::new()).unwrap());
             if done.is_err() {
@@ -492,17 +493,6 @@ mod tests {
             }
         }
         patched
-    }
-
-    /// Errors of a store and of its follower.
-    #[derive(Debug)]
-    #[allow(dead_code)] // shown when a test fails
-    struct Refused(Dag36Error);
-
-    impl From<TableError> for Refused {
-        fn from(_: TableError) -> Self {
-            Self(Dag36Error::Unknown(Ref::NONE))
-        }
     }
 
     proptest! {
