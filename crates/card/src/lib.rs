@@ -9,6 +9,7 @@ mod card;
 mod cpu;
 mod device;
 mod error;
+mod follow;
 pub mod generated;
 mod images;
 mod live;

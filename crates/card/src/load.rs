@@ -314,8 +314,7 @@ impl<R: Registers> Card<R> {
                 }
                 let held = match (switch, shared.as_mut()) {
                     (Some(switch), Some(shared)) => {
-                        let (hops, root) = (switch.held.hops.start, shared.root(switch.held.table));
-                        let row = row(place, &program, hops, root);
+                        let row = row(place, &program, switch.held.hops.start, switch.root);
                         device.write_row(net, &NetworkRow { software, ..row })?;
                         Some(shared.switched(switch))
                     }

@@ -1,7 +1,9 @@
 //! How full the card's tables are, and who has what of them. Read from the driver's own models: no register is touched, and no
 //! table is walked.
 
-use hue_tables::Vid;
+use std::collections::HashMap;
+
+use hue_tables::{Account, Vid};
 
 use crate::card::Card;
 use crate::device::Layout;
@@ -52,8 +54,9 @@ pub struct CardShare {
 }
 
 impl<R: Registers> Card<R> {
-    /// How full the tables are now, and who has what of them.
-    pub fn memory(&self) -> CardMemory {
+    /// How full the tables are now, and who has what of them; where tables follow a store elsewhere that knows it, `followed`
+    /// says what it knows.
+    pub fn memory(&self, followed: &HashMap<Vid, Account>) -> CardMemory {
         let description = self.device.borrow().description().clone();
         let there = self.networks.iter().filter(|(_, loaded)| !loaded.program().routes.is_empty());
         let Some(shared) = &self.shared else {
@@ -105,19 +108,25 @@ impl<R: Registers> Card<R> {
             network_max: None,
         };
         let share = |(vid, loaded): (&Vid, &Loaded)| {
-            let account = shared.account(loaded.held.as_ref()?)?;
-            Some(CardShare {
-                vid: *vid,
-                routes: account.routes as u64,
-                own: account.bytes_own,
-                marginal: account.bytes_marginal,
-            })
+            Some(share_of(*vid, &shared.account(loaded.held.as_ref()?)?))
+        };
+        let share_there = |(vid, account): (&Vid, &Account)| {
+            let there = shared.has(*vid) && self.networks.contains_key(vid) && account.routes > 0;
+            there.then(|| share_of(*vid, account))
+        };
+        let networks = match shared.follows() {
+            true => followed.iter().filter_map(share_there).collect(),
+            false => there.filter_map(share).collect(),
         };
         CardMemory {
             layout: description.layout,
             unit: "words",
             banks: memories.chain([hops]).collect(),
-            networks: there.filter_map(share).collect(),
+            networks,
         }
     }
+}
+
+fn share_of(vid: Vid, account: &Account) -> CardShare {
+    CardShare { vid, routes: account.routes as u64, own: account.bytes_own, marginal: account.bytes_marginal }
 }

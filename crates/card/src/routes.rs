@@ -7,13 +7,18 @@
 //! write. Changes of routes become words that change where they stand, or new nodes as far up as that takes (ADR-0017).
 //! Words and rows that nothing names any more are kept until the card has retired every record that it had accepted by
 //! then.
+//!
+//! The trie is the driver's own, or follows the store that software reads ([`crate::follow`]): a network's table then has its
+//! id, and programs say nothing of routes.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::dag36::{Dag36Error, words_of, words_of_level};
 use hue_tables::dag36_levels::{Patch, Retired, Write};
-use hue_tables::{Account, Change, Dag, Dag36Levels, Limits, TableError, Vid};
+use hue_tables::layout::Ref;
+use hue_tables::{Account, Change, Dag, Dag36Levels, Delta, Limits, TableError, Vid};
 use thiserror::Error;
 
 use crate::card::{NAME, broken};
@@ -36,9 +41,17 @@ const NO_ROUTE: u64 = 0xffff;
 /// Bytes of the store that the levels follow, beyond what any card's levels hold.
 const STORE_BYTES_MAX: u64 = 256 << 20;
 
+/// Where the trie is.
+enum Store {
+    /// Here.
+    Own(Box<Dag<u32>>),
+    /// Elsewhere; the tops of its networks.
+    Followed(HashMap<Vid, Ref>),
+}
+
 /// The tables of all networks.
 pub struct Shared {
-    dag: Dag<u32>,
+    store: Store,
     levels: Dag36Levels,
     hops: Rows,
     /// Words of each memory.
@@ -64,6 +77,8 @@ pub struct Switch {
     /// What the network then has.
     pub held: Held,
     before: Option<Held>,
+    /// What the network's row is to name.
+    pub root: u64,
     /// Whether the rows of next hops were given out for this change.
     pub hops_new: bool,
 }
@@ -80,6 +95,9 @@ pub enum Refusal {
     /// The card does not answer.
     #[error(transparent)]
     Card(#[from] CardError),
+    /// Whoever asked does not know whose the tables are.
+    #[error("tables follow a store elsewhere: routes change there")]
+    Followed,
 }
 
 impl Refusal {
@@ -110,7 +128,9 @@ impl Refusal {
                 max: words_max.into(),
             },
             Self::Card(error) => broken(error),
-            Self::Level(error) => SubstrateError::Broken { substrate: NAME, reason: error.to_string() },
+            Self::Level(_) | Self::Followed => {
+                SubstrateError::Broken { substrate: NAME, reason: self.to_string() }
+            }
         }
     }
 }
@@ -185,12 +205,97 @@ impl Shared {
             }
         };
         dag.record_deltas();
-        Ok(Self { dag, levels, hops: Rows::new(of.hop_rows), words_max, waiting: Vec::new() })
+        let store = Store::Own(Box::new(dag));
+        Ok(Self { store, levels, hops: Rows::new(of.hop_rows), words_max, waiting: Vec::new() })
     }
 
-    /// What a network has of the levels, in words: each node once, in whichever levels it stands.
+    /// From now on the tables are those of a store elsewhere. There are no networks yet.
+    pub fn follow_store(&mut self) {
+        self.store = Store::Followed(HashMap::new());
+    }
+
+    /// Whether they are.
+    pub fn follows(&self) -> bool {
+        matches!(self.store, Store::Followed(_))
+    }
+
+    /// What a network has of the levels, in words: each node once, in whichever levels it stands. `None` when there is no
+    /// table of it, or another store knows.
     pub fn account(&self, held: &Held) -> Option<Account> {
-        self.dag.account(held.table).ok()
+        match &self.store {
+            Store::Own(dag) => dag.account(held.table).ok(),
+            Store::Followed(_) => None,
+        }
+    }
+
+    /// Whether there is a table.
+    pub fn has(&self, table: Vid) -> bool {
+        self.levels.root(table).is_some()
+    }
+
+    /// What it answers: a next-hop word.
+    pub fn answer(&self, table: Vid, key: u32) -> u16 {
+        self.levels.lookup(table, key)
+    }
+
+    /// What the store tells next: changes of nodes, and of tables that are not here.
+    pub fn hear(&mut self, delta: &Delta) -> Result<(), Refusal> {
+        if let (Delta::Root(vid, top), Store::Followed(tops)) = (delta, &mut self.store) {
+            match top {
+                Some(top) => tops.insert(*vid, *top),
+                None => tops.remove(vid),
+            };
+            return Ok(());
+        }
+        Ok(self.levels.apply(delta, &mut Vec::new())?)
+    }
+
+    /// Before the store's nodes go. Whether words wait for the next mark.
+    pub fn before_retired(&mut self, deltas: &[Delta]) -> bool {
+        self.levels.before_retired(deltas);
+        self.levels.has_retired()
+    }
+
+    /// Has a table that is here follow the store; what the card must write, but for the network's row.
+    pub fn turn<R: Registers>(
+        &mut self,
+        table: Vid,
+        how: (bool, Patch),
+        device: &mut Device<R>,
+    ) -> Result<Vec<Write>, Refusal> {
+        let top = self.top(table);
+        let change = Delta::Root(table, top);
+        self.in_levels(how, device, |shared, writes| Ok(shared.levels.apply(&change, writes)?))
+    }
+
+    /// Gives places to about so many nodes of a table that comes; whether all is there, and what the card must write.
+    pub fn bring<R: Registers>(
+        &mut self,
+        table: Vid,
+        nodes: usize,
+        device: &mut Device<R>,
+    ) -> Result<(bool, Vec<Write>), Refusal> {
+        let Some(top) = self.top(table) else { return Err(TableError::UnknownNetwork(table).into()) };
+        let mut there = false;
+        let writes = self.in_levels((true, Patch::Never), device, |shared, writes| {
+            there = shared.levels.bring(table, top, nodes, writes)?;
+            Ok(())
+        })?;
+        Ok((there, writes))
+    }
+
+    fn top(&self, table: Vid) -> Option<Ref> {
+        match &self.store {
+            Store::Own(_) => None,
+            Store::Followed(tops) => tops.get(&table).copied(),
+        }
+    }
+
+    /// A followed table goes; its words wait with the next mark. Nothing new meets it.
+    pub fn lose(&mut self, table: Vid) {
+        self.levels.end_arrival(table);
+        let gone = self.levels.apply(&Delta::Root(table, None), &mut Vec::new());
+        assert!(gone.is_ok(), "what goes needs no room: {gone:?}");
     }
 
     /// Words in use in each level, those that wait for records among them; and rows of next hops given out.
@@ -220,10 +325,15 @@ impl Shared {
             None => (self.allocate_hops(program, image)?, true),
         };
         let mut writes = Vec::new();
+        let before = before.map(|(_, held)| held.clone());
+        if self.follows() {
+            let held = Held { table: program.vid, hops };
+            return Ok(Switch { writes, held, before, root: NO_ROUTE, hops_new });
+        }
         match self.build(program, &mut writes) {
             Ok(table) => {
-                let before = before.map(|(_, held)| held.clone());
-                Ok(Switch { writes, held: Held { table, hops }, before, hops_new })
+                let root = self.root(table);
+                Ok(Switch { writes, held: Held { table, hops }, before, root, hops_new })
             }
             Err(refusal) => {
                 if hops_new {
@@ -269,11 +379,12 @@ impl Shared {
 
     /// A table of the program's routes under an unused id; what the card must write for it is appended.
     fn build(&mut self, program: &Program, writes: &mut Vec<Write>) -> Result<Vid, Refusal> {
-        let used: Vec<Vid> = self.dag.networks().collect();
+        let dag = self.own()?;
+        let used: Vec<Vid> = dag.networks().collect();
         let unused = (1..=Vid::MAX).filter_map(Vid::new).find(|id| !used.contains(id));
         let networks_max = usize::from(Vid::MAX);
         let id = unused.ok_or(TableError::TooManyNetworks { vid: program.vid, networks_max })?;
-        self.dag.add_network(id)?;
+        dag.add_network(id)?;
         let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
         match self.follow(id, &changes, writes) {
             Ok(()) => {
@@ -295,8 +406,9 @@ impl Shared {
         changes: &[Change<u32>],
         writes: &mut Vec<Write>,
     ) -> Result<(), Refusal> {
+        let Store::Own(dag) = &mut self.store else { return Err(Refusal::Followed) };
         let levels = &mut self.levels;
-        let result = self.dag.apply_if(table, changes, |deltas| {
+        let result = dag.apply_if(table, changes, |deltas| {
             deltas.iter().try_for_each(|delta| levels.apply(delta, writes)).map_err(Refusal::Level)
         });
         // What went, and after a refusal what had been told before it: neither needs room.
@@ -304,9 +416,17 @@ impl Shared {
         result
     }
 
+    fn own(&mut self) -> Result<&mut Dag<u32>, Refusal> {
+        match &mut self.store {
+            Store::Own(dag) => Ok(dag),
+            Store::Followed(_) => Err(Refusal::Followed),
+        }
+    }
+
     fn drain_deltas(&mut self) {
         let mut writes = Vec::new();
-        for delta in self.dag.take_deltas() {
+        let deltas = self.own().map(Dag::take_deltas).unwrap_or_default();
+        for delta in deltas {
             let applied = self.levels.apply(&delta, &mut writes);
             assert!(applied.is_ok(), "what goes needs no room: {applied:?}");
         }
@@ -321,14 +441,29 @@ impl Shared {
         (software, patch): (bool, Patch),
         device: &mut Device<R>,
     ) -> Result<Vec<Write>, Refusal> {
+        self.in_levels((software, patch), device, |shared, writes| shared.follow(table, changes, writes))
+    }
+
+    /// Changes the levels, once more when all has left that waits for records and there was no room before.
+    fn in_levels<R: Registers>(
+        &mut self,
+        (software, patch): (bool, Patch),
+        device: &mut Device<R>,
+        mut change: impl FnMut(&mut Self, &mut Vec<Write>) -> Result<(), Refusal>,
+    ) -> Result<Vec<Write>, Refusal> {
         let mut writes = Vec::new();
         self.reclaim(device)?;
         self.levels.defer(software);
         self.levels.patch(patch);
-        let mut result = self.follow(table, changes, &mut writes);
-        if result.as_ref().is_err_and(Refusal::is_full) && !self.waiting.is_empty() {
-            result = self.reclaim_all(device).map_err(Refusal::Card);
-            result = result.and_then(|()| self.follow(table, changes, &mut writes));
+        let mut result = change(self, &mut writes);
+        if result.as_ref().is_err_and(Refusal::is_full) {
+            // What was refused may have left words that wait too.
+            let mark = device.mark()?;
+            self.wait(mark, 0..0);
+            if !self.waiting.is_empty() {
+                result = self.reclaim_all(device).map_err(Refusal::Card);
+                result = result.and_then(|()| change(self, &mut writes));
+            }
         }
         self.levels.defer(false);
         self.levels.patch(Patch::Never);
@@ -366,7 +501,8 @@ impl Shared {
 
     /// Removes a table from the store and the levels; its words wait in the levels' list of retired ones.
     fn drop_table(&mut self, table: Vid) {
-        let dropped = self.dag.remove_network(table);
+        let Store::Own(dag) = &mut self.store else { return self.lose(table) };
+        let dropped = dag.remove_network(table);
         assert!(dropped.is_ok(), "a table of this driver is not in its store: {dropped:?}");
         self.drain_deltas();
     }
@@ -389,6 +525,9 @@ impl Shared {
     /// Takes a change back that the card has not met: its row was not written.
     pub fn undo(&mut self, switch: Switch) {
         let hops = if switch.hops_new { switch.held.hops } else { 0..0 };
+        if self.follows() {
+            return self.hops.release(hops);
+        }
         self.forget(switch.held.table, hops);
     }
 

@@ -115,19 +115,28 @@ fn shared_routes<R: Registers>(
         .update(table, changes, (loaded.software, patch), device)
         .map_err(|refusal| refusal.of(&loaded.program().name, &device.description().name))?;
     loaded.set_routes(changes);
+    write_change(loaded, shared, device, before, &writes).map_err(broken)
+}
+
+/// Writes what a change of a network's table needs; `before` is the root that its row has.
+pub fn write_change<R: Registers>(
+    loaded: &mut Loaded,
+    shared: &mut Shared,
+    device: &mut Device<R>,
+    before: u64,
+    writes: &[Write],
+) -> Result<(), CardError> {
+    let Some(table) = loaded.held.as_ref().map(|held| held.table) else { return Ok(()) };
     let root = shared.root(table);
     if root == before && !writes.iter().any(|write| matches!(write, Write::Word { .. })) {
         return Ok(());
     }
-    let mut write = || {
-        write_words(device, &writes)?;
-        // In software nothing asks for it: it is written when the network comes.
-        if !loaded.software && root != before {
-            device.write_row(u32::from(loaded.place.net), &loaded.row(root))?;
-        }
-        device.mark()
-    };
-    let mark = write().map_err(broken)?;
+    write_words(device, writes)?;
+    // In software nothing asks for it: it is written when the network comes.
+    if !loaded.software && root != before {
+        device.write_row(u32::from(loaded.place.net), &loaded.row(root))?;
+    }
+    let mark = device.mark()?;
     loaded.changed = Some(mark);
     shared.wait(mark, 0..0);
     Ok(())
@@ -135,7 +144,7 @@ fn shared_routes<R: Registers>(
 
 /// Whether every record inside has the network's row as it is: one with an older row must not meet a word that names a
 /// next hop which that row has not.
-fn knows_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>) -> Result<bool, CardError> {
+pub fn knows_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>) -> Result<bool, CardError> {
     if let Some(mark) = loaded.grown
         && device.records()?.have_passed(mark)
     {

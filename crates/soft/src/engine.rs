@@ -14,7 +14,8 @@ use std::sync::Arc;
 use hue_demux::{Demux, PortId, Selection, Target};
 use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Unclaimed, UnclaimedCounters, ipv4};
 use hue_substrate::SubstrateError;
-use hue_tables::{Account, Change, Dag, Limits, Reader, Refusals, TableError, Vid};
+use hue_tables::layout::Runs;
+use hue_tables::{Account, Change, Dag, Delta, Limits, Reader, Refusals, TableError, Vid};
 
 use crate::flood::{COPIES_MAX, Copies, FloodCopy};
 use crate::frame::{Fate, Frame};
@@ -246,6 +247,29 @@ impl Soft {
     /// `Unknown`.
     pub fn account(&self, vid: Vid) -> Result<Account, SubstrateError> {
         self.dag.account(vid).map_err(|_| SubstrateError::Unknown(vid))
+    }
+
+    /// See [`Dag::be_followed`].
+    pub fn be_followed(&mut self, weigh: fn(&Runs) -> u64) {
+        self.dag.be_followed(weigh);
+    }
+
+    /// See [`Dag::be_alone`].
+    pub fn be_alone(&mut self) {
+        self.dag.be_alone();
+    }
+
+    /// See [`Dag::take_deltas`].
+    pub fn take_deltas(&mut self) -> Vec<Delta> {
+        self.dag.take_deltas()
+    }
+
+    /// Table memory of a loaded network in the unit of who follows.
+    ///
+    /// # Errors
+    /// `Unknown`.
+    pub fn account_there(&self, vid: Vid) -> Result<Account, SubstrateError> {
+        self.dag.account_there(vid).map_err(|_| SubstrateError::Unknown(vid))
     }
 
     pub(crate) fn network(&self, vid: Vid) -> Option<&Network> {

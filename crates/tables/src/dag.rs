@@ -29,7 +29,7 @@ use crate::source::{Child, NodeId, Source, TOP};
 use crate::space::Space;
 use crate::types::{Key, NextHop, Prefix, Vid};
 use hashbrown::HashTable;
-use holdings::Holdings;
+use holdings::{Holdings, Weight};
 
 pub use fitting::Refusals;
 pub use follow::Delta;
@@ -70,8 +70,8 @@ pub struct Dag<K: Key> {
     hasher: foldhash::fast::FixedState,
     /// Source nodes compiled to each node, and whose they are.
     holdings: Holdings,
-    /// What a node takes, in the unit of accounts and quotas; without it bytes of `dag64`.
-    weigh: Option<fn(&Runs) -> u64>,
+    /// What a node takes.
+    weigh: Weigh,
     space: Space,
     retired: VecDeque<(u64, Ref, u8)>,
     retiring: Vec<(Ref, u8)>,
@@ -99,7 +99,7 @@ impl<K: Key> Dag<K> {
             nodes: HashTable::new(),
             hasher: foldhash::fast::FixedState::with_seed(0),
             holdings: Holdings::new(),
-            weigh: None,
+            weigh: Weigh::default(),
             space: Space::new(granules as u32, limit),
             retired: VecDeque::new(),
             retiring: Vec::new(),
@@ -171,7 +171,7 @@ impl<K: Key> Dag<K> {
     /// When there is a network already: what it holds was weighed otherwise.
     pub fn weigh_by(&mut self, weigh: fn(&Runs) -> u64) {
         assert!(self.networks.is_empty(), "a unit is chosen before the first network comes");
-        self.weigh = Some(weigh);
+        self.weigh.here = Some(weigh);
     }
 
     /// Announces one route and returns the next hop it replaces.
@@ -313,7 +313,7 @@ impl<K: Key> Dag<K> {
     pub fn account(&self, vid: Vid) -> Result<Account, TableError> {
         let source = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?;
         let held = self.holdings.held(vid);
-        let (bytes_own, bytes_marginal) = (held.own, held.marginal);
+        let (bytes_own, bytes_marginal) = (held.own.here, held.marginal.here);
         let bytes_shared = bytes_own - bytes_marginal;
         Ok(Account {
             routes: source.routes,
@@ -414,7 +414,7 @@ impl<K: Key> Dag<K> {
             return Ok(Vec::new());
         }
         let mut undo = Vec::new();
-        let (live_before, own_before) = (self.space.live, self.holdings.held(vid).own);
+        let (live_before, own_before) = (self.space.live, self.holdings.held(vid).own.here);
         let compiled = self.compile(vid, source, TOP, NextHop::NONE_WORD, &mut undo);
         let compiled = compiled.map_err(|NoSpace| Refused::NoSpace).and_then(|top| {
             let mut replaced: Vec<Ref> = undo.iter().map(|u: &Undo| u.before.compiled).collect();
@@ -470,16 +470,16 @@ impl<K: Key> Dag<K> {
         let live_max = self.space.live_max.max(live_before);
         let held = self.holdings.held(vid);
         let own_max = held.quota.map_or(u64::MAX, |quota| quota.max(own_before));
-        if self.space.live <= live_max && held.own <= own_max {
+        if self.space.live <= live_max && held.own.here <= own_max {
             return Ok(());
         }
-        let (mut live, mut own) = (self.space.live, held.own);
+        let (mut live, mut own) = (self.space.live, held.own.here);
         for (node, released) in tally(replaced.iter().copied()) {
             if self.holdings.refs(node) == released {
                 live -= self.granules(node) as u64;
             }
             if self.holdings.refs_of(vid, node) == released {
-                own -= weight(&self.image, self.weigh, node);
+                own -= weight(&self.image, self.weigh, node).here;
             }
         }
         match (live <= live_max, own <= own_max) {
@@ -592,7 +592,7 @@ impl<K: Key> Dag<K> {
 
     fn over_quota(&self, vid: Vid, bytes_needed: u64) -> TableError {
         let held = self.holdings.held(vid);
-        let (bytes_own, bytes_quota) = (held.own, held.quota.unwrap_or_default());
+        let (bytes_own, bytes_quota) = (held.own.here, held.quota.unwrap_or_default());
         TableError::Quota { vid, bytes_own, bytes_needed, bytes_quota }
     }
 
@@ -648,11 +648,23 @@ impl<K: Key> Dag<K> {
     }
 }
 
-/// What a node takes, in the unit of accounts.
-fn weight(image: &Writer, weigh: Option<fn(&Runs) -> u64>, node: Ref) -> u64 {
+/// How nodes are weighed.
+#[derive(Clone, Copy, Default)]
+struct Weigh {
+    /// In the unit of accounts and quotas; without it bytes of `dag64`.
+    here: Option<fn(&Runs) -> u64>,
+    /// In the unit of who follows the store; without one 0.
+    there: Option<fn(&Runs) -> u64>,
+}
+
+/// What a node takes.
+fn weight(image: &Writer, weigh: Weigh, node: Ref) -> Weight {
     let granules = granules(node.kind(), image.node(node.index(), 1));
-    match weigh {
-        None => (granules * GRANULE_BYTES) as u64,
-        Some(weigh) => weigh(&crate::layout::decode(node.kind(), image.node(node.index(), granules))),
+    let bytes = (granules * GRANULE_BYTES) as u64;
+    if let Weigh { here: None, there: None } = weigh {
+        return Weight { here: bytes, there: 0 };
     }
+    let runs = crate::layout::decode(node.kind(), image.node(node.index(), granules));
+    let of = |weigh: fn(&Runs) -> u64| weigh(&runs);
+    Weight { here: weigh.here.map_or(bytes, of), there: weigh.there.map_or(0, of) }
 }

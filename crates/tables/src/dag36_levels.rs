@@ -8,6 +8,9 @@
 //! What a network needs that does not run on the card yet can be *deferred*: its nodes get their places at once, and their
 //! words are written when there is time ([`Dag36Levels::take_deferred`]), or when something that runs there names them.
 //!
+//! A store that software reads too has networks that are not here. Its nodes are all told, and only what a root names takes
+//! room; the table of a network that comes gets its places step by step ([`Dag36Levels::bring`]).
+//!
 //! Most changes touch a word or two of a node that nothing else names. It is then changed where it stands ([`Patch`],
 //! ADR-0017), and what is above it stays as it is; without that, a change is a new node along the whole path.
 //!
@@ -16,9 +19,10 @@
 //! lookup that entered before has left. What is written names nothing that is not. A change that does not fit leaves
 //! everything as it was.
 
+mod arrive;
 mod patch;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::dag::Delta;
 use crate::dag36::words::{NODE_FLAG, Shape, node_item, step, words_of, write};
@@ -107,6 +111,8 @@ pub struct Dag36Levels {
     /// Nodes of the store, as deltas brought them.
     nodes: HashMap<Ref, Box<Runs>>,
     roots: HashMap<Vid, Ref>,
+    /// What is named, and at which level, for networks whose tables are on their way.
+    arrivals: BTreeMap<Vid, BTreeSet<(usize, Ref)>>,
     retired: Vec<(usize, u32, usize)>,
     /// Nodes that were not written when they got their places, children first, by memory; some are by now, or are gone,
     /// and the store may have given their names to others, at another depth.
@@ -147,6 +153,7 @@ impl Dag36Levels {
             shape,
             nodes: HashMap::new(),
             roots: HashMap::new(),
+            arrivals: BTreeMap::new(),
             retired: Vec::new(),
             deferred: VecDeque::new(),
             deferring: false,
@@ -275,6 +282,12 @@ impl Dag36Levels {
             self.serial += 1;
         }
         retired
+    }
+
+    /// Whether there are such words, or names that were lost.
+    #[must_use]
+    pub fn has_retired(&self) -> bool {
+        self.lent || !self.retired.is_empty()
     }
 
     /// Makes words free: no lookup in flight holds them any more.

@@ -50,7 +50,7 @@ pub const GRANULES_MAX: u64 = 1 << 28;
 pub const NONE_BYTE: u8 = u8::MAX;
 
 /// Where a slot leads: to a next hop or to a node. The layout is in the module documentation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
 pub struct Ref(u32);
 

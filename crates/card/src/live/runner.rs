@@ -82,6 +82,8 @@ pub struct Runner {
     pub(super) drains: Vec<Drain>,
     arrivals: Vec<Packet>,
     failed: Vec<(usize, String)>,
+    /// Why nothing more can be done with the card.
+    gave_up: Option<String>,
     totals: CardTotals,
     published: Arc<Mutex<CardTotals>>,
     clock: Clock,
@@ -139,6 +141,7 @@ impl Runner {
             drains: Vec::new(),
             arrivals: Vec::with_capacity(WAITING_MAX),
             failed: Vec::new(),
+            gave_up: None,
             totals: CardTotals::default(),
             now_ns: clock.now_ns(),
             clock,
@@ -246,6 +249,9 @@ impl Runner {
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => return Ok(None),
         }
+        if let Some(why) = self.gave_up.take() {
+            return Err(why);
+        }
         let worked = self.round()?;
         for (number, error) in std::mem::take(&mut self.failed) {
             let Some(id) = self.wires.get(number).and_then(Option::as_ref).map(|wire| wire.id) else {
@@ -337,6 +343,11 @@ impl Runner {
         Ok(())
     }
 
+    /// The card is not what it is taken for: it fails before the next round.
+    pub fn give_up(&mut self, why: String) {
+        self.gave_up = Some(why);
+    }
+
     /// Whether the card still does what it should.
     fn watch_over(&mut self) -> Result<(), String> {
         let twin = self.card.twin();
@@ -371,7 +382,7 @@ impl Runner {
                     wire.port.consumed(packet.class, 1);
                 }
                 if let Some(witness) = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut()) {
-                    witness.arrived(number as u8, packet.bytes(&self.pool));
+                    witness.arrived(number as u8, packet.bytes(&self.pool), self.now_ns);
                 }
                 match &self.bypass {
                     // The port is one of the card's, and a slot is shorter than the longest frame.

@@ -25,7 +25,8 @@ pub struct Seen {
     pub sent: u64,
     /// How long it was.
     pub ns: u64,
-    /// The longest time between two that left. One that reaches into two stretches is that of the move.
+    /// The longest time between two that left, or until the first one left since the first one arrived. One that reaches into
+    /// two stretches is that of the move.
     pub gap_ns_max: u64,
 }
 
@@ -67,6 +68,7 @@ pub struct Witness {
     proof: Proof,
     at: usize,
     began_ns: u64,
+    /// When the latest one left; before that, when the first one arrived.
     left_ns: Option<u64>,
     /// When the move was over.
     moved_ns: u64,
@@ -93,7 +95,7 @@ impl Witness {
     }
 
     /// A frame comes from a wire.
-    pub fn arrived(&mut self, port: u8, bytes: &[u8]) {
+    pub fn arrived(&mut self, port: u8, bytes: &[u8], now_ns: u64) {
         if self.ended {
             return;
         }
@@ -116,6 +118,7 @@ impl Witness {
         }
         frame.inside += 1;
         self.inside += 1;
+        self.left_ns.get_or_insert(now_ns);
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
             seen.received += 1;
         }
@@ -236,11 +239,11 @@ mod tests {
         let out = Mac([2, 0, 0, 0, 0, 9]);
         witness.left(&frame(out, 0, 63, 5), 1);
         for number in 0..8 {
-            witness.arrived(0, &frame(MAC, number, 64, 5));
-            witness.arrived(0, &frame(MAC, number, 64, 6));
+            witness.arrived(0, &frame(MAC, number, 64, 5), 5);
+            witness.arrived(0, &frame(MAC, number, 64, 6), 5);
         }
-        witness.arrived(0, &frame(out, 9, 64, 5)); // another network's
-        witness.arrived(1, &frame(MAC, 9, 64, 5));
+        witness.arrived(0, &frame(out, 9, 64, 5), 5); // another network's
+        witness.arrived(1, &frame(MAC, 9, 64, 5), 5);
         // Flow 5: 2 after 3, 5 twice, 6 lost. Flow 6 as it should be, padding or not.
         for (at, number) in [0u16, 1, 3, 2, 4, 5, 5, 7].into_iter().enumerate() {
             witness.left(&frame(out, number, 63, 5), 10 + 10 * at as u64);
@@ -251,7 +254,7 @@ mod tests {
         }
         witness.turn(300);
         assert!(!witness.settle(350));
-        witness.arrived(0, &frame(MAC, 50, 64, 5));
+        witness.arrived(0, &frame(MAC, 50, 64, 5), 5);
         let proof = witness.proof();
         let [before, during, after] = proof.seen;
         assert_eq!((proof.missing, proof.doubled, proof.reordered, proof.cut), (1, 1, 1, false));
@@ -265,7 +268,7 @@ mod tests {
         let mut witness = witness();
         let out = Mac([2, 0, 0, 0, 0, 9]);
         for number in 0..6 {
-            witness.arrived(0, &frame(MAC, number, 64, 5));
+            witness.arrived(0, &frame(MAC, number, 64, 5), 5);
         }
         let left = |witness: &mut Witness, number, ns| witness.left(&frame(out, number, 63, 5), ns);
         left(&mut witness, 0, 10);
@@ -278,5 +281,16 @@ mod tests {
         left(&mut witness, 4, 180);
         let gaps = witness.proof().seen.map(|seen| seen.gap_ns_max);
         assert_eq!(gaps, [10, 130, 25]);
+    }
+
+    #[test]
+    fn nothing_that_leaves_before_the_move_is_a_gap_too() {
+        let mut witness = witness();
+        let out = Mac([2, 0, 0, 0, 0, 9]);
+        (0..2).for_each(|number| witness.arrived(0, &frame(MAC, number, 64, 5), 5 + u64::from(number)));
+        witness.turn(30);
+        witness.turn(100);
+        witness.left(&frame(out, 0, 63, 5), 150);
+        assert_eq!(witness.proof().seen.map(|seen| seen.gap_ns_max), [0, 145, 0]);
     }
 }

@@ -5,7 +5,7 @@
 
 mod memory;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hue_card::Card;
 use hue_card::generated as regs;
@@ -13,7 +13,7 @@ use hue_card::generated::{HopRow, NetworkRow};
 use hue_demux::{Match, PortId, Row as Claim};
 use hue_planes::{Adjacency, Kind};
 use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
-use hue_tables::{NextHop, Oracle, Prefix4, Vid};
+use hue_tables::{Dag, Limits, NextHop, Oracle, Prefix4, Vid};
 use hue_wire::Mac;
 use memory::{Hold, Memory, PLANE_ROWS, Rows, get, lookup, match_rows};
 use proptest::prelude::*;
@@ -91,6 +91,8 @@ enum Step {
     Hops(u16, Vec<(u16, u16)>),
     Load(u16),
     Unload(u16),
+    /// Where tables follow a store: some of a network's table comes; once all is there, the card decides its packets.
+    Bring(u16),
     Enter(u16),
     Slow(Option<u32>),
 }
@@ -105,6 +107,7 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         3 => (1u16..4, prop::collection::vec((0u16..14, 0u16..40), 1..3)).prop_map(|(n, all)| Step::Hops(n, all)),
         1 => (1u16..4).prop_map(Step::Load),
         1 => (1u16..4).prop_map(Step::Unload),
+        4 => (1u16..4).prop_map(Step::Bring),
         6 => (1u16..4).prop_map(Step::Enter),
         1 => prop::option::weighted(0.9, 1u32..4).prop_map(Step::Slow),
     ];
@@ -128,13 +131,51 @@ struct World {
     records: Vec<Record>,
     entered: u64,
     tcam: bool,
+    /// The store that tables follow; without one they are the card's own.
+    store: Option<Dag<u32>>,
 }
 
 impl World {
+    /// A card whose tables follow a store.
+    fn following(memory: Memory) -> Self {
+        let mut world = Self::new(memory, false);
+        world.card.follow_store().unwrap();
+        let mut store = Dag::new(Limits::default()).unwrap();
+        store.be_followed(hue_tables::dag36::words_of_level);
+        Self { store: Some(store), ..world }
+    }
+
+    /// Has the card follow; `after` is what the store says now.
+    fn follow(&mut self, after: BTreeMap<u16, Want>, one_by_one: bool) {
+        let deltas = self.store.as_mut().unwrap().take_deltas();
+        let lost = self.change(after, one_by_one, |card| {
+            for (vid, error) in card.follow(&deltas)? {
+                // There is no room, or none while packets do not leave.
+                assert!(matches!(error, SubstrateError::Words { .. } | SubstrateError::Broken { .. }), "{error}");
+                assert_eq!(card.is_in_software(vid), Some(true), "{error}");
+            }
+            Ok(())
+        });
+        lost.unwrap();
+    }
+
+    fn bring(&mut self, number: u16) {
+        let vid = vid(number);
+        if self.card.is_in_software(vid) != Some(true) {
+            return;
+        }
+        let after = self.want.clone();
+        let _ = self.change(after, false, |card| {
+            let there = card.bring_table(vid, 3)?;
+            card.write_deferred(2).unwrap();
+            if there { card.steer(vid, false) } else { Ok(()) }
+        });
+    }
+
     fn new(memory: Memory, tcam: bool) -> Self {
         let card = Card::new(memory).unwrap();
         let (want, keys) = (BTreeMap::new(), vec![0, u32::MAX]);
-        Self { card, want, keys, records: Vec::new(), entered: 0, tcam }
+        Self { card, want, keys, records: Vec::new(), entered: 0, tcam, store: None }
     }
 
     fn memory(&mut self) -> &mut Memory {
@@ -150,12 +191,30 @@ impl World {
                 let fresh = || Want { hops: program(*number, 4, Vec::new()).next_hops, ..Want::default() };
                 let mut after = self.want.clone();
                 let want = after.entry(*number).or_insert_with(fresh).clone();
-                let _ = self.change(after, false, |card| card.load(&[want.program(*number)]));
+                let Some(store) = &mut self.store else {
+                    let _ = self.change(after, false, |card| card.load(&[want.program(*number)]));
+                    return;
+                };
+                // As a rule it is there.
+                let _ = store.add_network(vid(*number));
+                let bare = Program { routes: Vec::new(), ..want.program(*number) };
+                if self.change(after.clone(), false, |card| card.load_in_software(&[bare])).is_ok() {
+                    self.follow(after, false);
+                }
             }
             Step::Unload(number) => {
                 let mut after = self.want.clone();
                 if after.remove(number).is_some() {
-                    let _ = self.change(after, false, |card| card.unload(&[vid(*number)]));
+                    let gone = self.change(after.clone(), false, |card| card.unload(&[vid(*number)]));
+                    if let Some(store) = self.store.as_mut().filter(|_| gone.is_ok()) {
+                        store.remove_network(vid(*number)).unwrap();
+                        self.follow(after, false);
+                    }
+                }
+            }
+            Step::Bring(number) => {
+                if self.store.is_some() {
+                    self.bring(*number);
                 }
             }
             Step::Enter(number) => self.enter(*number),
@@ -189,6 +248,14 @@ impl World {
                 }
             }
         }
+        if let Some(store) = &mut self.store {
+            // Who has the store knows the next hops.
+            if !unknown {
+                store.apply(vid(number), &changes).unwrap();
+                self.follow(after, true);
+            }
+            return;
+        }
         let result = self.change(after, each, |card| match each {
             true => card.update_routes_each(vid(number), &changes),
             false => card.update_routes(vid(number), &changes),
@@ -217,6 +284,9 @@ impl World {
 
     fn enter(&mut self, number: u16) {
         let Some(net) = self.card.net(vid(number)) else { return };
+        if self.card.is_in_software(vid(number)) == Some(true) {
+            return;
+        }
         let (want, keys) = (&self.want[&number], &self.keys);
         let expect = keys.iter().map(|key| {
             let word = want.routes.lookup(*key).map(|(_, hop)| hop.get());
@@ -256,6 +326,9 @@ impl World {
             }
             for (number, net) in nets.iter().filter_map(|(number, net)| Some((number, (*net)?))) {
                 let (Some(was), Some(is)) = (before.get(number), after.get(number)) else { continue };
+                if get::<NetworkRow>(&rows, u32::from(net)).software {
+                    continue;
+                }
                 // Next hops change one by one; all else as a whole.
                 let (was, is) = (self.agreeing(&rows, net, was), self.agreeing(&rows, net, is));
                 let each = one_by_one && was.union(&is).count() == self.keys.len();
@@ -266,6 +339,9 @@ impl World {
         assert_eq!(&rows, self.memory().rows());
         self.want = after;
         for (number, want) in &self.want {
+            if self.card.is_in_software(vid(*number)) == Some(true) {
+                continue;
+            }
             let net = self.card.net(vid(*number)).unwrap();
             assert_eq!(self.agreeing(&rows, net, want).len(), self.keys.len(), "net{number} in the end");
             let mut routes: Vec<_> = want.routes.iter().collect();
@@ -273,6 +349,9 @@ impl World {
             let mut kept = program.routes.clone();
             routes.sort_unstable();
             kept.sort_unstable();
+            if self.store.is_some() {
+                kept.clone_from(&routes); // it has none of its own
+            }
             assert_eq!((&kept, &program.next_hops), (&routes, &want.hops));
         }
         result
@@ -302,6 +381,22 @@ proptest! {
     #[test]
     fn what_does_not_fit_changes_nothing(steps in steps(60)) {
         let mut world = World::new(dag36(64, 16), false);
+        (1..4).for_each(|number| world.step(&Step::Load(number)));
+        steps.iter().for_each(|step| world.step(step));
+    }
+
+    /// Tables come in steps, follow the store, and leave.
+    #[test]
+    fn packets_meet_the_old_or_the_new_table_of_a_store(steps in steps(80)) {
+        let mut world = World::following(dag36(4096, 64));
+        (1..4).for_each(|number| world.step(&Step::Load(number)));
+        steps.iter().for_each(|step| world.step(step));
+    }
+
+    /// So little room that networks cannot come, or fall into software while they run.
+    #[test]
+    fn what_cannot_follow_a_store_runs_in_software(steps in steps(80)) {
+        let mut world = World::following(dag36(48, 32));
         (1..4).for_each(|number| world.step(&Step::Load(number)));
         steps.iter().for_each(|step| world.step(step));
     }
@@ -383,10 +478,10 @@ fn a_card_knows_how_full_it_is_and_who_has_what() {
     let (mut routes, _) = table(300);
     routes.truncate(50); // few enough that no node stands in two levels, where the network's account has it once
     let mut card = Card::new(dag36(4096, 64)).unwrap();
-    let empty = card.memory();
+    let empty = card.memory(&HashMap::new());
     assert!(empty.networks.is_empty() && empty.banks.iter().all(|bank| bank.used == 0 && bank.max > 0));
     card.load(&[program(1, 4, routes.clone())]).unwrap();
-    let one = card.memory();
+    let one = card.memory(&HashMap::new());
     let share = one.networks[0];
     assert_eq!((one.unit, share.vid, share.routes, share.marginal), ("words", vid(1), 50, share.own));
     let words = |memory: &hue_card::CardMemory| -> u64 {
@@ -396,18 +491,18 @@ fn a_card_knows_how_full_it_is_and_who_has_what() {
     assert_eq!(one.banks.iter().find(|bank| bank.name == "next hops").map(|bank| bank.used), Some(4));
     // Its twin takes next hops and no word; a change of one of them is its alone.
     card.load(&[program(2, 4, routes.clone())]).unwrap();
-    let twins = card.memory();
+    let twins = card.memory(&HashMap::new());
     assert_eq!(words(&twins), words(&one));
     assert!(twins.networks.iter().all(|twin| (twin.own, twin.marginal) == (share.own, 0)));
     card.update_routes(vid(2), &[("192.0.2.0/24".parse().unwrap(), Some(hop(3)))]).unwrap();
-    let apart = card.memory();
+    let apart = card.memory(&HashMap::new());
     assert!(apart.networks.iter().all(|twin| twin.marginal > 0 && twin.marginal < twin.own), "{apart:?}");
     card.unload(&[vid(1), vid(2)]).unwrap();
-    assert_eq!(card.memory(), empty);
+    assert_eq!(card.memory(&HashMap::new()), empty);
     // Rows of planes of their own.
     let mut card = Card::new(Memory::new(regs::LAYOUT_TCAM, 2, [0; 4], 16)).unwrap();
     card.load(&[program(1, 4, routes[..5].to_vec())]).unwrap();
-    let rows = card.memory();
+    let rows = card.memory(&HashMap::new());
     assert_eq!((rows.unit, rows.networks[0].own, rows.networks[0].marginal), ("rows", 5, 5));
     let bank = rows.banks[0];
     assert_eq!((bank.used, bank.network_max.map(|each| each * 2)), (5, Some(bank.max)));

@@ -4,7 +4,8 @@
 //! network is in software too, with the same routes: there the card sends what its planes do not decide, and there a
 //! network goes when the card cannot have it. A network with a port on the card is *seated*: the card knows its frames
 //! and hands them to software. Once its table is complete it is written to the card beside, piece by piece; then one row
-//! says that the card decides. Changes of routes go to both, software first.
+//! says that the card decides. Where networks of the card share tables, these follow software's: one trie, two encodings
+//! ([`Node::forward`]). Planes with tables of their own are told each change of routes. Software is first.
 //! Invariants: nobody waits for the card; a network that does not fit, and every one when the card fails, runs in software.
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use hue_ports::{Driver, Port};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
 use hue_substrate::{Program, Substrate, SubstrateError};
-use hue_tables::{Change, NextHop, Vid};
+use hue_tables::{Change, Delta, NextHop, Vid};
 use tokio::sync::oneshot;
 
 use super::About;
@@ -32,7 +33,9 @@ use super::view::CardView;
 use crate::api::{CardInfo, EventKind};
 
 /// Routes or next hops that one job of the card's thread writes: frames wait no longer than that takes.
-const PIECE_ROWS: usize = 64;
+pub(super) const PIECE_ROWS: usize = 64;
+/// Changes of nodes, or nodes of a table that comes, that one job takes.
+const PIECE_NODES: usize = 512;
 /// First and longest pause before networks are tried again that the card could not have, after tables became smaller. A try
 /// writes as much of a table as fits.
 pub const RETRY_MIN: Duration = Duration::from_secs(2);
@@ -47,6 +50,8 @@ const ELSEWHERE: PortId = PortId::new(u8::MAX);
 pub struct CardSide {
     pub(super) want: hue_intent::Card,
     pub(super) live: LiveCard,
+    /// Its tables follow those of software.
+    follows: bool,
     started: Instant,
     /// The card's number of each of its ports.
     pub(super) numbers: BTreeMap<PortId, u8>,
@@ -132,6 +137,7 @@ impl Node {
                     let text = format!("the card runs image '{}': {}", description.name, words(description));
                     self.shared.events.add(EventKind::CardUp, About::Node, text);
                     self.card = Some(card);
+                    self.lead_card();
                     for name in &names {
                         self.close_port(name, "it is the card's now");
                     }
@@ -158,6 +164,7 @@ impl Node {
         };
         let image = self.images.load(twin.image.as_str()).map_err(text)?;
         let mut card = Card::new(image.start().map_err(text)?).map_err(text)?;
+        card.follow_store().map_err(|error| error.to_string())?;
         let ports = card.description().mac_ports as usize;
         if want.ports.len() > ports {
             return Err(format!("{} ports: image '{}' has {ports}", want.ports.len(), twin.image));
@@ -179,6 +186,7 @@ impl Node {
         Ok(CardSide {
             want,
             live,
+            follows: false,
             started: Instant::now(),
             numbers,
             seats: BTreeMap::new(),
@@ -196,6 +204,7 @@ impl Node {
         }
         // Its thread closes what it has before it ends.
         let Some(CardSide { live, seats, .. }) = self.card.take() else { return names };
+        self.live.be_alone();
         self.give_up_loading(why);
         drop(live);
         self.live.dismiss();
@@ -321,6 +330,8 @@ impl Node {
                 let _ = sender.send(Message::Card(CardNews::Refused(vids, error.to_string())));
             }
         });
+        // What they were on the card is gone before what software has of them comes.
+        self.forward();
         self.keep(names);
         self.police_card();
     }
@@ -343,7 +354,39 @@ impl Node {
             let routes: Vec<Change<u32>> =
                 routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
             let failed = not_kept(self.sender.clone(), vid, &broken);
-            card.write(vid, &broken, &hops, &routes, failed);
+            card.write_table(vid, &broken, (&hops, &routes), words_there(&self.live, vid), failed);
+        }
+    }
+
+    /// The card, or its image, is another one: what its tables are to follow.
+    pub(super) fn lead_card(&mut self) {
+        let Some(card) = &mut self.card else { return };
+        let weigh = card.description().follows_by();
+        card.follows = weigh.is_some();
+        match weigh {
+            Some(weigh) => self.live.be_followed(weigh),
+            None => self.live.be_alone(),
+        }
+        self.forward();
+    }
+
+    /// Tells the card what has changed in the tables of software. What else a change needs there was told before: the next
+    /// hops that it names, or that its network is in software.
+    pub(super) fn forward(&mut self) {
+        let Some(card) = self.card.as_ref().filter(|card| card.follows) else { return };
+        let mut deltas = self.live.take_deltas();
+        // Nodes go together: the card's driver looks at what it has of them before the first one goes.
+        let first = deltas.iter().position(|delta| matches!(delta, Delta::Retire(_))).unwrap_or(deltas.len());
+        let last = deltas.split_off(first);
+        let mut pieces: Vec<Vec<Delta>> = Vec::with_capacity(deltas.len() / PIECE_NODES + 2);
+        while deltas.len() > PIECE_NODES {
+            let rest = deltas.split_off(PIECE_NODES);
+            pieces.push(std::mem::replace(&mut deltas, rest));
+        }
+        deltas.extend(last);
+        pieces.push(deltas);
+        for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
+            card.tell_deltas(piece, &self.sender);
         }
     }
 
@@ -382,18 +425,27 @@ impl Node {
 
     /// A network's table has changed in software: the card follows.
     pub(super) fn mirror(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
+        if planted(Bug::NoMirror) {
+            return;
+        }
+        self.tell_changes(vid, hops, routes);
+        self.forward();
+    }
+
+    fn tell_changes(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
         let Some(card) = &mut self.card else { return };
         let Some(seat) = card.seats.get(&vid) else { return };
         if routes.iter().any(|(_, hop)| hop.is_none()) && card.retry.is_none() {
             // Where it is, or where it is to go, there may be room now.
             card.retry = Some(Instant::now() + card.pause);
         }
-        if (seat.stage == Stage::Software && !seat.kept) || planted(Bug::NoMirror) {
-            return;
-        }
+        let routes = if card.follows { &[] } else { routes };
         if seat.stage == Stage::Software {
-            let failed = not_kept(self.sender.clone(), vid, &seat.broken);
-            return card.write(vid, &seat.broken, hops, routes, failed);
+            if seat.kept {
+                let failed = not_kept(self.sender.clone(), vid, &seat.broken);
+                card.write(vid, &seat.broken, hops, routes, failed);
+            }
+            return;
         }
         let (sender, broken) = (self.sender.clone(), Arc::clone(&seat.broken));
         card.write(vid, &seat.broken, hops, routes, move |runner, _| {
@@ -401,6 +453,12 @@ impl Node {
             let _ = runner.card().steer(vid, true);
             let _ = sender.send(Message::Card(CardNews::Fell(vid, Arc::clone(&broken))));
         });
+    }
+
+    /// Whether a network's table is on the card, or on its way there.
+    pub(super) fn has_table_on_card(&self, vid: Vid) -> bool {
+        let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid));
+        seat.is_some_and(|seat| seat.kept || seat.stage != Stage::Software)
     }
 
     /// When networks that the card could not have are tried again.
@@ -500,6 +558,11 @@ impl Node {
     }
 }
 
+/// Words that a network's table takes on the card, where tables follow those of software.
+pub(super) fn words_there(live: &hue_soft::Live, vid: Vid) -> u64 {
+    live.account_there(vid).map_or(0, |account| account.bytes_own)
+}
+
 /// What the card's thread does when the table of a network in software has no room.
 fn not_kept(
     sender: mpsc::Sender<Message>,
@@ -578,6 +641,52 @@ impl CardSide {
         for piece in routes.chunks(PIECE_ROWS).map(<[_]>::to_vec) {
             self.tell(broken, failed.clone(), move |card| card.update_routes_each(vid, &piece));
         }
+    }
+
+    /// Has the card's thread write a network's table, piece by piece: its next hops, and what it has of routes. Where
+    /// tables follow those of software only places are given here, for about `words` words.
+    pub(super) fn write_table(
+        &self,
+        vid: Vid,
+        broken: &Arc<OnceLock<String>>,
+        (hops, routes): (&[(u16, Adjacency)], &[Change<u32>]),
+        words: u64,
+        failed: impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static,
+    ) {
+        if !self.follows {
+            return self.write(vid, broken, hops, routes, failed);
+        }
+        self.write(vid, broken, hops, &[], failed.clone());
+        for _ in 0..=words / PIECE_NODES as u64 {
+            self.tell(broken, failed.clone(), move |card| card.bring_table(vid, PIECE_NODES).map(drop));
+        }
+        // As a rule nothing is left.
+        self.tell(broken, failed, move |card| {
+            while !card.bring_table(vid, PIECE_NODES)? {}
+            Ok(())
+        });
+    }
+
+    /// Has the card's tables follow.
+    fn tell_deltas(&self, piece: Vec<Delta>, sender: &mpsc::Sender<Message>) {
+        let seat = |delta: &Delta| {
+            let Delta::Root(vid, _) = delta else { return None };
+            let seat = self.seats.get(vid)?;
+            Some((*vid, (Arc::clone(&seat.broken), seat.stage == Stage::Software)))
+        };
+        let seats: BTreeMap<Vid, _> = piece.iter().filter_map(seat).collect();
+        let sender = sender.clone();
+        self.live.tell(move |runner| match runner.card().follow(&piece) {
+            Ok(lost) => {
+                for (vid, error) in lost {
+                    let Some((broken, in_software)) = seats.get(&vid) else { continue };
+                    let _ = broken.set(error.to_string());
+                    let news = if *in_software { CardNews::NotKept } else { CardNews::Fell };
+                    let _ = sender.send(Message::Card(news(vid, Arc::clone(broken))));
+                }
+            }
+            Err(error) => runner.give_up(error.to_string()),
+        });
     }
 
     /// Has the card's thread do one thing, if nothing failed before.

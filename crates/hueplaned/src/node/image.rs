@@ -79,16 +79,19 @@ impl Trial {
     }
 
     fn holds(&self, name: &str) -> Result<(), String> {
-        let mut card = start(&self.images, name, &self.bare)?;
+        let mut card = start(&self.images, name, &self.bare, false)?;
         card.load(&self.full).map_err(|error| error.to_string())
     }
 }
 
-/// A card with an image, and networks in software on it.
-fn start(images: &Images, name: &str, programs: &[Program]) -> Result<Box<Card<Twin>>, String> {
+/// A card with an image, and networks in software on it; its tables follow software's, or are its own.
+fn start(images: &Images, name: &str, programs: &[Program], follows: bool) -> Result<Box<Card<Twin>>, String> {
     let text = |error: hue_card::CardError| error.to_string();
     let mut card = Card::new(images.load(name).map_err(text)?.start().map_err(text)?).map_err(text)?;
     make_live(&mut card).map_err(text)?;
+    if follows {
+        card.follow_store().map_err(|error| error.to_string())?;
+    }
     card.load_in_software(programs).map_err(|error| error.to_string())?;
     Ok(Box::new(card))
 }
@@ -241,7 +244,7 @@ impl Node {
         let (images, programs, sender) = (self.images.clone(), self.seated(), self.sender.clone());
         let make = move || {
             let began = Instant::now();
-            let card = start(&images, &name, &programs);
+            let card = start(&images, &name, &programs, true);
             std::thread::sleep(away.saturating_sub(began.elapsed()));
             let _ = sender.send(Message::Card(CardNews::Image(card)));
         };
@@ -283,6 +286,7 @@ impl Node {
                 loading.next(Step::Return);
                 // It is another card: nothing of networks is there yet.
                 card.seats.values_mut().for_each(|seat| seat.kept = false);
+                self.lead_card();
                 let names: Vec<String> = self.networks.keys().cloned().collect();
                 self.keep(&names);
                 self.go_back();

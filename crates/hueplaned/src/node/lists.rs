@@ -117,8 +117,13 @@ impl Node {
         let card = self.card.as_ref()?;
         let (reply, answer) = oneshot::channel();
         let (image, names) = (card.description().name.clone(), self.vids.clone());
+        // Where its tables follow those of software, these know.
+        let account = |vid: &Vid| Some((*vid, self.live.account_there(*vid).ok()?));
+        let accounts: HashMap<_, _> = names.keys().filter_map(account).collect();
         // Who asked may have gone.
-        card.live.tell(move |runner| drop(reply.send(card_tables(image, &runner.card().memory(), &names))));
+        card.live.tell(move |runner| {
+            drop(reply.send(card_tables(image, &runner.card().memory(&accounts), &names)));
+        });
         Some(answer)
     }
 

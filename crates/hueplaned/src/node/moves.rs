@@ -21,7 +21,7 @@ use hue_tables::{Change, Vid};
 use tokio::sync::oneshot;
 
 use super::About;
-use super::card::{CardNews, CardSide, RETRY_MIN, Seat, Stage};
+use super::card::{CardNews, CardSide, RETRY_MIN, Seat, Stage, words_there};
 use super::core::{Message, Node};
 use super::wires::Then;
 use crate::api::{
@@ -220,7 +220,8 @@ impl Node {
         seat.stage = Stage::Coming;
         let broken = Arc::clone(&seat.broken);
         // A table that is kept has all that follows here, or is being told it.
-        let (hops, routes) = if seat.kept { Default::default() } else { entry.handed_out() };
+        let seat_kept = seat.kept;
+        let (hops, routes) = if seat_kept { Default::default() } else { entry.handed_out() };
         let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
         let routes: Vec<Change<u32>> = routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
         let began = std::time::Instant::now();
@@ -228,7 +229,9 @@ impl Node {
         if planted(Bug::RowFirst) {
             card.tell(&broken, |_, _| {}, move |card| card.steer(vid, false));
         }
-        card.write(vid, &broken, &hops, &routes, |_, _| {});
+        if !seat_kept {
+            card.write_table(vid, &broken, (&hops, &routes), words_there(&self.live, vid), |_, _| {});
+        }
         let bare = card.on_card(&have.program);
         self.order(vid, broken, Side::Card, asked, move |runner, broken| {
             // A card that broke says so at its next round.

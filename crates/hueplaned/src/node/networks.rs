@@ -196,6 +196,7 @@ impl Node {
         if let Err(error) = self.live.unload(&[vid]) {
             tracing::error!(network = name, %error, "a network that was loaded cannot be unloaded");
         }
+        self.forward();
         self.vids.remove(&vid);
         let Some(entry) = self.networks.get_mut(name) else { return };
         entry.taps = false;

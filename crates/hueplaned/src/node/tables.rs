@@ -12,6 +12,7 @@ use hue_routing::{Batch, Change as How, Event, RibUpdate};
 use hue_substrate::{Program, Substrate, SubstrateError};
 use hue_tables::{Change, Vid};
 
+use super::card::PIECE_ROWS;
 use super::core::Node;
 use super::refused::RETRY_ROUTES;
 use crate::api::NetworkState;
@@ -68,6 +69,7 @@ impl Node {
     /// Applies one piece of a network's routes. Whether there is more.
     pub(super) fn catch_up(&mut self, vid: Vid) -> bool {
         let Some(name) = self.vids.get(&vid).cloned() else { return false };
+        let on_card = self.has_table_on_card(vid);
         let Some(entry) = self.networks.get_mut(&name) else { return false };
         if entry.torn {
             entry.behind = false;
@@ -99,7 +101,11 @@ impl Node {
                 return false;
             }
         }
-        let size = if entry.refused.is_empty() { PIECE_ROUTES } else { RETRY_ROUTES };
+        let mut size = if entry.refused.is_empty() { PIECE_ROUTES } else { RETRY_ROUTES };
+        if on_card {
+            // One job of the card's thread follows each piece.
+            size = size.min(PIECE_ROWS);
+        }
         let Some(piece) = &mut entry.piece else { return false };
         let end = piece.routes.len().min(piece.done + size);
         let hops = std::mem::take(&mut piece.hops);

@@ -21,7 +21,8 @@ use hue_substrate::SubstrateError;
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
 use hue_substrate::wake::{Poller, Wake, hurry, pin};
-use hue_tables::{Account, Change, Refusals, Vid};
+use hue_tables::layout::Runs;
+use hue_tables::{Account, Change, Delta, Refusals, Vid};
 use hue_wire::Mac;
 
 use super::beside::Beside;
@@ -610,6 +611,30 @@ impl Live {
     }
 
     /// The worker with the fewest of what lives at these.
+    /// Keeps what changes in the tables from now on, for somebody who follows them, and beginning with what describes them;
+    /// see [`hue_tables::Dag::be_followed`].
+    pub fn be_followed(&mut self, weigh: fn(&Runs) -> u64) {
+        self.model.be_followed(weigh);
+    }
+
+    /// Nobody follows the tables any more.
+    pub fn be_alone(&mut self) {
+        self.model.be_alone();
+    }
+
+    /// What has changed in the tables since the last call, oldest first.
+    pub fn take_deltas(&mut self) -> Vec<Delta> {
+        self.model.take_deltas()
+    }
+
+    /// Table memory of a loaded network in the unit of who follows.
+    ///
+    /// # Errors
+    /// `Unknown`.
+    pub fn account_there(&self, vid: Vid) -> Result<Account, SubstrateError> {
+        self.model.account_there(vid)
+    }
+
     pub(super) fn emptiest(&self, homes: impl Iterator<Item = usize>) -> usize {
         let mut counts = vec![0u32; self.workers.len()];
         for home in homes {

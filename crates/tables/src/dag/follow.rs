@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Change, Dag};
 use crate::layout::{Ref, Runs};
-use crate::limits::TableError;
+use crate::limits::{Account, TableError};
 use crate::types::{Key, Vid};
 
 /// What an encoding other than `dag64` must do to follow the store. Nodes arrive before anything that refers to them;
@@ -32,6 +32,46 @@ impl<K: Key> Dag<K> {
             deltas.push(Delta::Root(vid, Some(top)));
         }
         self.deltas = Some(deltas);
+    }
+
+    /// [`Dag::record_deltas`] for an encoding in which nodes take what `weigh` says; [`Dag::account_there`] then tells what
+    /// networks take there.
+    pub fn be_followed(&mut self, weigh: fn(&Runs) -> u64) {
+        self.weigh.there = Some(weigh);
+        self.weigh_there();
+        self.record_deltas();
+    }
+
+    /// Nobody follows any more: no deltas are kept.
+    pub fn be_alone(&mut self) {
+        self.deltas = None;
+        self.weigh.there = None;
+        self.weigh_there();
+    }
+
+    /// [`Dag::account`] in the unit of [`Dag::be_followed`]; quotas are not in it. As if all networks were there.
+    ///
+    /// # Errors
+    /// `UnknownNetwork`.
+    pub fn account_there(&self, vid: Vid) -> Result<Account, TableError> {
+        let source = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?;
+        let held = self.holdings.held(vid);
+        let (bytes_own, bytes_marginal) = (held.own.there, held.marginal.there);
+        let bytes_shared = bytes_own - bytes_marginal;
+        Ok(Account { routes: source.routes, bytes_own, bytes_shared, bytes_marginal, bytes_quota: None })
+    }
+
+    /// Weighs all nodes anew in the unit of who follows.
+    fn weigh_there(&mut self) {
+        let Some(weigh) = self.weigh.there else {
+            let vids: Vec<Vid> = self.networks.keys().copied().collect();
+            return vids.into_iter().for_each(|vid| self.holdings.set_there(vid, 0, 0));
+        };
+        let account = |vid| Some((vid, self.account_by(vid, |node| weigh(&self.runs(node))).ok()?));
+        let accounts: Vec<(Vid, Account)> = self.networks.keys().copied().filter_map(account).collect();
+        for (vid, account) in accounts {
+            self.holdings.set_there(vid, account.bytes_own, account.bytes_marginal);
+        }
     }
 
     /// The deltas since the last call (or since [`Dag::record_deltas`]), oldest first.

@@ -7,9 +7,10 @@
 //! has a count in each of their maps. The XOR of their ids names the last one when the others have gone.
 //! Invariants: a network's `own` is the weight of the nodes with a count of it; its `marginal` that of the nodes that nobody
 //! else has a count of. A node's weight never changes while anybody holds it. Weights are the store's unit, counts are
-//! source nodes.
+//! source nodes. A weight has two parts: what the node takes here, and what it takes where the store is followed.
 
 use std::collections::HashMap;
+use std::ops::{AddAssign, SubAssign};
 
 use crate::layout::Ref;
 use crate::types::Vid;
@@ -35,13 +36,34 @@ struct Node {
     who: u16,
 }
 
+/// What a node takes: in the store's unit, and in that of who follows it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Weight {
+    pub(super) here: u64,
+    pub(super) there: u64,
+}
+
+impl AddAssign for Weight {
+    fn add_assign(&mut self, other: Self) {
+        self.here += other.here;
+        self.there += other.there;
+    }
+}
+
+impl SubAssign for Weight {
+    fn sub_assign(&mut self, other: Self) {
+        self.here -= other.here;
+        self.there -= other.there;
+    }
+}
+
 /// What a network holds.
 pub(super) struct Held {
     /// Weight of all its nodes.
-    pub(super) own: u64,
+    pub(super) own: Weight,
     /// Weight of those that are its alone.
-    pub(super) marginal: u64,
-    /// Limit on `own`.
+    pub(super) marginal: Weight,
+    /// Limit on `own.here`.
     pub(super) quota: Option<u64>,
     /// Its counts of nodes that others hold too, by granule.
     shared: Counts,
@@ -50,7 +72,8 @@ pub(super) struct Held {
 impl Held {
     const fn none() -> Self {
         let shared = HashMap::with_hasher(foldhash::fast::FixedState::with_seed(0));
-        Self { own: 0, marginal: 0, quota: None, shared }
+        let none = Weight { here: 0, there: 0 };
+        Self { own: none, marginal: none, quota: None, shared }
     }
 }
 
@@ -69,7 +92,7 @@ impl Holdings {
     /// A network is gone.
     pub(super) fn close(&mut self, vid: Vid) {
         let held = std::mem::replace(&mut self.networks[vid.index()], Held::none());
-        debug_assert!((held.own, held.marginal, held.shared.len()) == (0, 0, 0));
+        debug_assert!((held.own, held.marginal, held.shared.len()) == Default::default());
     }
 
     /// What a network of the store holds.
@@ -80,8 +103,14 @@ impl Holdings {
     /// Whether there is such a network, which then has this quota.
     pub(super) fn set_quota(&mut self, vid: Vid, quota: Option<u64>) -> bool {
         // Every network in the store has its top node.
-        let held = self.networks.get_mut(vid.index()).filter(|held| held.own > 0);
+        let held = self.networks.get_mut(vid.index()).filter(|held| held.own.here > 0);
         held.map(|held| held.quota = quota).is_some()
+    }
+
+    /// The unit of who follows has changed: what a network holds in it.
+    pub(super) fn set_there(&mut self, vid: Vid, own: u64, marginal: u64) {
+        let held = &mut self.networks[vid.index()];
+        (held.own.there, held.marginal.there) = (own, marginal);
     }
 
     /// Source nodes compiled to a node.
@@ -100,7 +129,7 @@ impl Holdings {
     }
 
     /// One source node more of a network is compiled to a node.
-    pub(super) fn add(&mut self, vid: Vid, node: Ref, weight: impl FnOnce() -> u64) {
+    pub(super) fn add(&mut self, vid: Vid, node: Ref, weight: impl FnOnce() -> Weight) {
         let index = node.index() as usize;
         if self.nodes.len() <= index {
             self.nodes.resize(index + 1, Node::default());
@@ -136,7 +165,7 @@ impl Holdings {
     }
 
     /// One less; whether it was the last of all networks.
-    pub(super) fn remove(&mut self, vid: Vid, node: Ref, weight: impl FnOnce() -> u64) -> bool {
+    pub(super) fn remove(&mut self, vid: Vid, node: Ref, weight: impl FnOnce() -> Weight) -> bool {
         let at = &mut self.nodes[node.index() as usize];
         at.refs -= 1;
         if at.networks == 1 {
@@ -200,7 +229,7 @@ mod tests {
             source.compiled_refs().filter(|node| !node.is_leaf()).collect()
         };
         let sets: Vec<_> = dag.networks.iter().map(|(vid, source)| (*vid, nodes(source))).collect();
-        let weigh = |node: &_| weight(&dag.image, dag.weigh, *node);
+        let weigh = |node: &_| weight(&dag.image, dag.weigh, *node).here;
         let account = |(vid, own): &(Vid, HashSet<_>)| {
             let others = sets.iter().filter(|(other, _)| other != vid);
             let others: HashSet<_> = others.flat_map(|(_, nodes)| nodes).collect();
@@ -214,6 +243,10 @@ mod tests {
         for (vid, own, marginal) in naive(dag) {
             let Account { bytes_own, bytes_marginal, bytes_shared, .. } = dag.account(vid).unwrap();
             prop_assert_eq!((bytes_own, bytes_marginal, bytes_shared), (own, marginal, own - marginal));
+            if let Some(weigh) = dag.weigh.there {
+                let walked = dag.account_by(vid, |node| weigh(&dag.runs(node))).unwrap();
+                prop_assert_eq!(dag.account_there(vid).unwrap(), walked);
+            }
         }
         Ok(())
     }
@@ -235,6 +268,7 @@ mod tests {
         Copy(u16, u16),
         Quota(u16, Option<u64>),
         Renew(u16),
+        Follow(bool),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -245,6 +279,7 @@ mod tests {
             2 => (n(), n()).prop_map(|(from, to)| Step::Copy(from, to)),
             2 => (n(), proptest::option::of(256..4_096_u64)).prop_map(|(n, quota)| Step::Quota(n, quota)),
             1 => n().prop_map(Step::Renew),
+            1 => any::<bool>().prop_map(Step::Follow),
         ]
     }
 
@@ -259,6 +294,10 @@ mod tests {
                 Step::Quota(n, quota) => {
                     dag.set_quota(vid(*n), *quota).unwrap();
                     (*n, Vec::new())
+                }
+                Step::Follow(on) => {
+                    if *on { dag.be_followed(words_of) } else { dag.be_alone() }
+                    continue;
                 }
                 Step::Renew(n) => {
                     dag.remove_network(vid(*n)).unwrap();

@@ -6,7 +6,6 @@ use hue_card::Runner;
 use hue_card::generated::{self as regs, NetworkRow};
 use hue_planes::Adjacency;
 use hue_soft::NetworkTotals;
-use hue_substrate::Program;
 use hue_tables::{NextHop, Prefix4, Vid};
 
 use super::super::card::{CardSide, Stage};
@@ -192,21 +191,35 @@ fn table(card: &CardSide, entry: &Entry) -> BTreeMap<Prefix4, Adjacency> {
 }
 
 fn on_card(runner: &mut Runner, vid: Vid, table: &BTreeMap<Prefix4, Adjacency>) -> Option<OnCard> {
-    let software = runner.card().is_in_software(vid)?;
-    let net = runner.card().net(vid)?;
-    let has = |program: &Program| -> BTreeMap<Prefix4, Adjacency> {
-        let hop =
-            |hop: &NextHop| program.next_hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
-        program.routes.iter().map(|(prefix, row)| (*prefix, hop(row))).collect()
+    let card = runner.card();
+    let software = card.is_in_software(vid)?;
+    let net = card.net(vid)?;
+    let program = card.programs().find(|program| program.vid == vid)?;
+    let hop = |hop: NextHop| {
+        program.next_hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE)
     };
-    let has = runner.card().programs().find(|program| program.vid == vid).map(has)?;
-    let row = runner.card().device().read_row::<NetworkRow>(u32::from(net)).ok();
+    let (routes, same_table) = if card.follows() {
+        let answer = |key| card.answer(vid, key).map(hop);
+        let keys = table.keys().flat_map(|prefix| [prefix.addr(), prefix.last(), prefix.last().wrapping_add(1)]);
+        let same = keys.into_iter().all(|key| answer(key) == longest(table, key));
+        (if card.has_table(vid) { table.len() } else { 0 }, same)
+    } else {
+        let routes = program.routes.iter().map(|(prefix, row)| (*prefix, hop(*row)));
+        let has: BTreeMap<Prefix4, Adjacency> = routes.collect();
+        (has.len(), has == *table)
+    };
+    let row = card.device().read_row::<NetworkRow>(u32::from(net)).ok();
     Some(OnCard {
         software,
         row: row.filter(|row| row.valid).map(|row| (row.vid, row.software)),
-        routes: has.len(),
-        same_table: has == *table,
+        routes,
+        same_table,
     })
+}
+
+/// What a table has for an address.
+fn longest(table: &BTreeMap<Prefix4, Adjacency>, key: u32) -> Option<Adjacency> {
+    (0..=32).rev().find_map(|len| table.get(&Prefix4::containing(key, len)).copied())
 }
 
 fn card(card: &CardSide) -> CardLook {

@@ -1,0 +1,233 @@
+//! The table of a network comes, step by step: lookups need not wait for the whole of it.
+//!
+//! Flow: nodes of the store → **parts of two bytes' depth, one after the other** → the two levels above them → root. What has
+//! its place is named by the arrival until the root names it. The store may change meanwhile: parts that the new top has
+//! too are not placed again, and what the store drops the arrival drops before.
+
+use super::{Dag36Levels, Write};
+use crate::dag::Delta;
+use crate::dag36::Dag36Error;
+use crate::layout::Ref;
+use crate::types::Vid;
+
+impl Dag36Levels {
+    /// Gives places to about so many nodes of a network that has no root here, below `top`; appends what the card must write.
+    /// Whether all is there; then the network has its root.
+    ///
+    /// # Errors
+    /// As [`Dag36Levels::apply`]; then nothing of it is left here.
+    pub fn bring(
+        &mut self,
+        vid: Vid,
+        top: Ref,
+        nodes: usize,
+        writes: &mut Vec<Write>,
+    ) -> Result<bool, Dag36Error> {
+        let result = self.bring_parts(vid, top, nodes, writes);
+        if !matches!(result, Ok(false)) {
+            self.end_arrival(vid);
+        }
+        result
+    }
+
+    fn bring_parts(
+        &mut self,
+        vid: Vid,
+        top: Ref,
+        nodes: usize,
+        writes: &mut Vec<Write>,
+    ) -> Result<bool, Dag36Error> {
+        let end = self.placed().saturating_add(nodes);
+        for part in self.below(top)? {
+            if self.has_come(vid, 1, part) {
+                continue;
+            }
+            for part in self.below(part)? {
+                if self.placed() >= end {
+                    return Ok(false);
+                }
+                self.arrive(vid, 2, part, writes)?;
+            }
+            self.arrive(vid, 1, part, writes)?;
+        }
+        self.apply(&Delta::Root(vid, Some(top)), writes)?;
+        Ok(true)
+    }
+
+    /// Before nodes go from the store: what arrivals name of them.
+    pub fn before_retired(&mut self, deltas: &[Delta]) {
+        if self.arrivals.is_empty() {
+            return;
+        }
+        for delta in deltas {
+            let Delta::Retire(node) = delta else { continue };
+            for level in [1, 2] {
+                let holds = self.arrivals.values_mut().filter_map(|held| held.remove(&(level, *node)).then_some(()));
+                for () in holds.collect::<Vec<_>>() {
+                    self.unname(level, *node, true);
+                }
+            }
+        }
+    }
+
+    /// A network whose table was on its way comes no more, or is there.
+    pub fn end_arrival(&mut self, vid: Vid) {
+        for (level, node) in self.arrivals.remove(&vid).unwrap_or_default() {
+            // Others may have named it meanwhile, and lookups have met it there.
+            self.unname(level, node, true);
+        }
+    }
+
+    fn arrive(&mut self, vid: Vid, level: usize, node: Ref, writes: &mut Vec<Write>) -> Result<(), Dag36Error> {
+        if node.is_leaf() || self.has_come(vid, level, node) {
+            return Ok(());
+        }
+        let before = writes.len();
+        let named = self.name(level, node, writes);
+        if named.is_err() {
+            writes.truncate(before);
+            self.fall_behind();
+        }
+        self.caught_up.clear();
+        named?;
+        self.arrivals.entry(vid).or_default().insert((level, node));
+        Ok(())
+    }
+
+    fn has_come(&self, vid: Vid, level: usize, node: Ref) -> bool {
+        self.arrivals.get(&vid).is_some_and(|held| held.contains(&(level, node)))
+    }
+
+    fn placed(&self) -> usize {
+        self.levels.iter().map(|level| level.placed.len()).sum()
+    }
+
+    /// What a node names.
+    fn below(&self, node: Ref) -> Result<Vec<Ref>, Dag36Error> {
+        if node.is_leaf() {
+            return Ok(Vec::new());
+        }
+        Ok(self.nodes.get(&node).ok_or(Dag36Error::Unknown(node))?.items().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::super::Patch;
+    use super::*;
+    use crate::dag::Dag;
+    use crate::dag36::words_of;
+    use crate::limits::Limits;
+    use crate::oracle::Oracle;
+    use crate::types::{NextHop, Prefix};
+
+    fn vid(number: u16) -> Vid {
+        Vid::new(number).unwrap()
+    }
+
+    /// Memories that follow a store which has more networks than are here.
+    struct Follower {
+        levels: Dag36Levels,
+        tops: HashMap<Vid, Ref>,
+    }
+
+    impl Follower {
+        /// As the card's driver: a network whose change is refused is here no more.
+        fn follow(&mut self, deltas: &[Delta]) {
+            let mut writes = Vec::new();
+            self.levels.before_retired(deltas);
+            for delta in deltas {
+                if let Delta::Root(vid, top) = delta {
+                    match top {
+                        Some(top) => self.tops.insert(*vid, *top),
+                        None => self.tops.remove(vid),
+                    };
+                    if self.levels.root(*vid).is_none() {
+                        continue;
+                    }
+                    if self.levels.apply(delta, &mut writes).is_err() {
+                        self.leave(*vid);
+                    }
+                } else {
+                    self.levels.apply(delta, &mut writes).unwrap();
+                }
+            }
+            self.reclaim();
+        }
+
+        fn leave(&mut self, vid: Vid) {
+            self.levels.end_arrival(vid);
+            self.levels.apply(&Delta::Root(vid, None), &mut Vec::new()).unwrap();
+        }
+
+        fn reclaim(&mut self) {
+            let retired = self.levels.take_retired();
+            self.levels.reclaim(retired);
+        }
+    }
+
+    proptest! {
+        /// Networks come in steps and leave while the store changes; memories are so small that some do not fit.
+        #[test]
+        fn networks_come_and_leave_while_the_store_changes(
+            (flat, words) in (any::<bool>(), 40_u32..400),
+            changes in proptest::collection::vec(
+                (1_u16..4, 0_u32..4, 0_u32..40, 0_u8..=32, proptest::option::weighted(0.75, 0_u16..300), 0_u8..8), 1..150)
+        ) {
+            let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
+            (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
+            dag.be_followed(words_of);
+            let levels = if flat { Dag36Levels::flat(words, 4) } else { Dag36Levels::new(&[words; 4]) };
+            let mut here = Follower { levels, tops: HashMap::new() };
+            let mut oracles: HashMap<u16, Oracle<u32>> = (1..4).map(|number| (number, Oracle::default())).collect();
+            let mut came = 0;
+            for (number, high, low, len, hop, what) in changes {
+                let addr = high << 30 | low << 15 | low << 3 | low;
+                let prefix = Prefix::containing(addr, len);
+                match hop.and_then(NextHop::new) {
+                    Some(hop) => { dag.insert(vid(number), prefix, hop).unwrap(); oracles.get_mut(&number).unwrap().insert(prefix, hop); }
+                    None => { dag.remove(vid(number), prefix).unwrap(); oracles.get_mut(&number).unwrap().remove(prefix); }
+                }
+                here.levels.patch(if what % 2 == 1 { Patch::Each } else { Patch::Never });
+                here.follow(&dag.take_deltas());
+                let other = vid(1 + u16::from(what) % 3);
+                match what {
+                    0..6 if here.levels.root(other).is_none() => {
+                        let top = here.tops[&other];
+                        here.levels.defer(what % 2 == 0);
+                        let done = here.levels.bring(other, top, 3, &mut Vec::new());
+                        here.levels.defer(false);
+                        came += usize::from(done == Ok(true));
+                        prop_assert_eq!(here.levels.root(other).is_some(), done == Ok(true));
+                    }
+                    6 => here.leave(other),
+                    _ => {}
+                }
+                here.reclaim();
+                for (number, oracle) in &oracles {
+                    if here.levels.root(vid(*number)).is_none() {
+                        continue;
+                    }
+                    for key in [addr, addr ^ 1, prefix.last(), prefix.last().wrapping_add(1), 0] {
+                        let expected = NextHop::word(oracle.lookup(key).map(|(_, hop)| hop));
+                        prop_assert_eq!(here.levels.lookup(vid(*number), key), expected);
+                    }
+                }
+            }
+            for number in 1..4 {
+                dag.remove_network(vid(number)).unwrap();
+            }
+            here.follow(&dag.take_deltas());
+            (1..4).for_each(|number| here.leave(vid(number)));
+            here.reclaim();
+            for level in 0..4 {
+                prop_assert_eq!(here.levels.words_used(level), 0, "nothing is left at level {} ({} came)", level, came);
+            }
+            prop_assert!(here.levels.nodes.is_empty(), "every node of the store has gone here too");
+        }
+    }
+}
