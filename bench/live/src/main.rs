@@ -21,6 +21,7 @@ mod rounds;
 mod scale;
 mod shares;
 mod soak;
+mod table;
 mod wires;
 mod xsk;
 
@@ -40,6 +41,7 @@ Commands:
   live-scale       1, 15, 50 and 200 networks: set-up, memory, a change, throughput
   live-isolation   one network floods the ports it shares with 14 others
   live-migration   networks move between card and software, and the card's image changes, under traffic
+  live-table       a network with a full Internet table moves between card and software
   live-soak        minutes under faults
   live-all         all of these
 
@@ -47,7 +49,7 @@ Options:
   --quick      two rounds of half a second, a soak of two minutes
   --seconds N  how long one measurement takes (default: 2)
   --rounds N   interleaved rounds, after one that warms up (default: 7)
-  --moves N    live-migration: round trips (default: 100)
+  --moves N    live-migration: round trips (default: 100); live-table: at most 20
   --minutes N  how long the soak takes (default: 10)
   --only TEXT  live-forwarding: contestants whose names have one of these texts, split by |;
                live-migration: receivers, single and multi receiver alone
@@ -113,6 +115,7 @@ impl Settings {
     fn line(&self, command: &str) -> String {
         let more = match command {
             "live-soak" => format!("--minutes {}", self.minutes),
+            "live-table" => format!("--moves {}", self.moves),
             "live-migration" => {
                 format!("--seconds {} --rounds {} --moves {}", self.seconds, self.rounds, self.moves)
             }
@@ -135,12 +138,13 @@ fn number(option: &str, text: &str) -> Result<f64, String> {
 /// One command: fills its report, and says what is not as it must be.
 type Run = fn(&Settings, &mut Report) -> Result<(), String>;
 
-const COMMANDS: [(&str, Run); 6] = [
+const COMMANDS: [(&str, Run); 7] = [
     ("live-forwarding", forwarding::run),
     ("live-shares", shares::run),
     ("live-migration", migration::run),
     ("live-scale", scale::run),
     ("live-isolation", isolation::run),
+    ("live-table", table::run),
     ("live-soak", soak::run),
 ];
 

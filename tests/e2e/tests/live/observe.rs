@@ -94,6 +94,11 @@ fn counters_and_metrics_add_up() {
     }
     let (_lab, red, blue, daemon) = world();
     mixed_traffic(&red, [2, 0x72, 1, 0, 1, 1]);
+    // Its first packets went through its namespace, which asked for the neighbours.
+    until("blue forwards", 20, || {
+        blue.left.ping(blue.right.address, 1) == 1
+            && daemon.cli.stats(blue.name())["forwarded"].as_u64() > Some(0)
+    });
     for pair in [&red, &blue] {
         let stats = daemon.cli.stats(pair.name());
         let number = |value: &Value| value.as_u64().unwrap_or(0);
