@@ -74,7 +74,11 @@ impl<R: Registers> Card<R> {
             if let Delta::Root(vid, top) = delta
                 && shared.has(*vid)
             {
-                let turned = if top.is_some() { self.turn(*vid)? } else { self.lose_table(*vid).map(Ok).map_err(broken)? };
+                let turned = if top.is_some() {
+                    self.turn(*vid)?
+                } else {
+                    self.lose_table(*vid).map(Ok).map_err(broken)?
+                };
                 lost.extend(turned.err().map(|error| (*vid, error)));
             }
         }

@@ -107,9 +107,8 @@ impl<R: Registers> Card<R> {
             max: u64::from(description.hop_rows),
             network_max: None,
         };
-        let share = |(vid, loaded): (&Vid, &Loaded)| {
-            Some(share_of(*vid, &shared.account(loaded.held.as_ref()?)?))
-        };
+        let share =
+            |(vid, loaded): (&Vid, &Loaded)| Some(share_of(*vid, &shared.account(loaded.held.as_ref()?)?));
         let share_there = |(vid, account): (&Vid, &Account)| {
             let there = shared.has(*vid) && self.networks.contains_key(vid) && account.routes > 0;
             there.then(|| share_of(*vid, account))

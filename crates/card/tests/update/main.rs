@@ -151,7 +151,10 @@ impl World {
         let lost = self.change(after, one_by_one, |card| {
             for (vid, error) in card.follow(&deltas)? {
                 // There is no room, or none while packets do not leave.
-                assert!(matches!(error, SubstrateError::Words { .. } | SubstrateError::Broken { .. }), "{error}");
+                assert!(
+                    matches!(error, SubstrateError::Words { .. } | SubstrateError::Broken { .. }),
+                    "{error}"
+                );
                 assert_eq!(card.is_in_software(vid), Some(true), "{error}");
             }
             Ok(())

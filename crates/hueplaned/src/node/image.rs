@@ -85,7 +85,12 @@ impl Trial {
 }
 
 /// A card with an image, and networks in software on it; its tables follow software's, or are its own.
-fn start(images: &Images, name: &str, programs: &[Program], follows: bool) -> Result<Box<Card<Twin>>, String> {
+fn start(
+    images: &Images,
+    name: &str,
+    programs: &[Program],
+    follows: bool,
+) -> Result<Box<Card<Twin>>, String> {
     let text = |error: hue_card::CardError| error.to_string();
     let mut card = Card::new(images.load(name).map_err(text)?.start().map_err(text)?).map_err(text)?;
     make_live(&mut card).map_err(text)?;

@@ -296,7 +296,11 @@ mod tests {
                     (*n, Vec::new())
                 }
                 Step::Follow(on) => {
-                    if *on { dag.be_followed(words_of) } else { dag.be_alone() }
+                    if *on {
+                        dag.be_followed(words_of)
+                    } else {
+                        dag.be_alone()
+                    }
                     continue;
                 }
                 Step::Renew(n) => {

@@ -62,7 +62,8 @@ impl Dag36Levels {
         for delta in deltas {
             let Delta::Retire(node) = delta else { continue };
             for level in [1, 2] {
-                let holds = self.arrivals.values_mut().filter_map(|held| held.remove(&(level, *node)).then_some(()));
+                let holds =
+                    self.arrivals.values_mut().filter_map(|held| held.remove(&(level, *node)).then_some(()));
                 for () in holds.collect::<Vec<_>>() {
                     self.unname(level, *node, true);
                 }
@@ -78,7 +79,13 @@ impl Dag36Levels {
         }
     }
 
-    fn arrive(&mut self, vid: Vid, level: usize, node: Ref, writes: &mut Vec<Write>) -> Result<(), Dag36Error> {
+    fn arrive(
+        &mut self,
+        vid: Vid,
+        level: usize,
+        node: Ref,
+        writes: &mut Vec<Write>,
+    ) -> Result<(), Dag36Error> {
         if node.is_leaf() || self.has_come(vid, level, node) {
             return Ok(());
         }

@@ -195,12 +195,12 @@ fn on_card(runner: &mut Runner, vid: Vid, table: &BTreeMap<Prefix4, Adjacency>) 
     let software = card.is_in_software(vid)?;
     let net = card.net(vid)?;
     let program = card.programs().find(|program| program.vid == vid)?;
-    let hop = |hop: NextHop| {
-        program.next_hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE)
-    };
+    let hop =
+        |hop: NextHop| program.next_hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
     let (routes, same_table) = if card.follows() {
         let answer = |key| card.answer(vid, key).map(hop);
-        let keys = table.keys().flat_map(|prefix| [prefix.addr(), prefix.last(), prefix.last().wrapping_add(1)]);
+        let keys =
+            table.keys().flat_map(|prefix| [prefix.addr(), prefix.last(), prefix.last().wrapping_add(1)]);
         let same = keys.into_iter().all(|key| answer(key) == longest(table, key));
         (if card.has_table(vid) { table.len() } else { 0 }, same)
     } else {
