@@ -5,7 +5,9 @@
 
 mod day;
 mod ports;
+mod store;
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use hue_card::{Card, Images, Registers};
@@ -34,8 +36,9 @@ const CHUNK: usize = 4096;
 /// Clocks in which the card forwards undisturbed, to compare with.
 const BEFORE_CLOCKS: u64 = 400_000;
 
-pub const TABLES: [(&str, Table); 4] = [
+pub const TABLES: [(&str, Table); 5] = [
     ("To software: the 2026 IPv4 table and its day of updates", software),
+    ("One store: software reads it, and the card follows", store::run),
     ("To the card: what the driver makes of the whole day", driver),
     ("To the card: the same through the simulated card, which forwards meanwhile", card),
     ("Four tables of 400,000 entries rewritten at the same time, as SwitchBlade did", four),
@@ -195,7 +198,7 @@ fn driver(images: &Images, settings: &Settings, title: &str) -> Result<Section, 
         let seconds = machine::thread_seconds() - used;
         let counts = card.device().registers().counts - before;
         let each = |count: u64| count as f64 / changes.len() as f64;
-        let used = card.memory().banks.first().map_or(0, |bank| bank.used);
+        let used = card.memory(&HashMap::new()).banks.first().map_or(0, |bank| bank.used);
         section.row(vec![
             json!(way.name),
             json!(changes.len()),
@@ -377,7 +380,8 @@ fn four(images: &Images, settings: &Settings, title: &str) -> Result<Section, St
             (1..).zip(&tables).map(|(net, table)| program(net, table.clone())).collect();
         programs.push(program(small, few.clone()));
         let mut card = forwarding_card(images, &programs, Stream::of(&stream, 7), false)?;
-        let used = |card: &Card<Ports>| card.memory().banks.first().map_or(0, |bank| bank.used);
+        let used =
+            |card: &Card<Ports>| card.memory(&HashMap::new()).banks.first().map_or(0, |bank| bank.used);
         let before = used(&card);
         let mut most = before;
         let mut passes: Vec<bool> = Vec::from([true]);

@@ -17,6 +17,9 @@ mod migration;
 #[allow(dead_code)] // the other benches use all of it
 #[path = "../../src/report.rs"]
 mod report;
+#[allow(dead_code)] // the other benches use all of it
+#[path = "../../src/rng.rs"]
+mod rng;
 mod rounds;
 mod scale;
 mod shares;

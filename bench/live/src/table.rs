@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::Settings;
 use crate::measure::Spread;
 use crate::report::{Report, Section, round};
+use crate::rng::{fnv1a, mix};
 
 /// IPv4 table of 2026-05-11 (RIPE RIS).
 const TABLE: &str = "rib/ris-as3333-2026-05-11.v4.txt.xz";
@@ -135,14 +136,10 @@ fn batch(pair: &Pair, prefixes: &[String]) -> String {
     (1..HOPS).map(neighbour).chain(prefixes.iter().map(route)).collect()
 }
 
-/// The next hop of a prefix.
+/// The next hop of a prefix, as in the other benches.
 fn hop(prefix: &str) -> u64 {
     let address: Ipv4Addr =
         prefix.split('/').next().and_then(|text| text.parse().ok()).unwrap_or(Ipv4Addr::UNSPECIFIED);
-    let bits = u32::from(address) >> 12;
-    let fnv1a = bits.to_be_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    // Its low bits depend on the low bits of each byte alone.
-    (fnv1a >> 32) % HOPS
+    let bits = u128::from(u32::from(address) & 0xffff_f000) << 96;
+    mix(fnv1a(1_u16.to_be_bytes().into_iter().chain(bits.to_be_bytes()))) % HOPS
 }
