@@ -17,6 +17,7 @@ mod holdings;
 
 use std::collections::{HashMap, VecDeque};
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use crate::layout::{
     GRANULE_BYTES, GRANULES_MAX, Kind, NODE_GRANULES_MAX, Ref, Runs, SLOTS, WIDE_BYTES, encode_wide,
@@ -479,7 +480,7 @@ impl<K: Key> Dag<K> {
                 live -= self.granules(node) as u64;
             }
             if self.holdings.refs_of(vid, node) == released {
-                own -= weight(&self.image, self.weigh, node).here;
+                own -= self.weigh.weight(&self.image, node).here;
             }
         }
         match (live <= live_max, own <= own_max) {
@@ -526,8 +527,8 @@ impl<K: Key> Dag<K> {
         if node.is_leaf() {
             return;
         }
-        let (image, weigh) = (&self.image, self.weigh);
-        if self.holdings.remove(vid, node, || weight(image, weigh, node)) {
+        let (image, weigh) = (&self.image, &self.weigh);
+        if self.holdings.remove(vid, node, || weigh.weight(image, node)) {
             let granules = self.granules(node);
             let hash = self.hash(self.image.node(node.index(), granules));
             if let Ok(entry) = self.nodes.find_entry(Entry::spread(hash), |entry| entry.at == node) {
@@ -607,9 +608,9 @@ impl<K: Key> Dag<K> {
     /// The one node with this content, with one more count of a network: found among all networks' nodes, or written.
     fn intern(&mut self, vid: Vid, slots: &[Ref; SLOTS], top: bool) -> Result<Ref, NoSpace> {
         let mut bytes = [0; WIDE_BYTES];
-        let (kind, granules) = if surely_wide(slots, top) {
+        let (kind, granules, runs) = if surely_wide(slots, top) {
             encode_wide(slots, &mut bytes);
-            (Kind::Wide, NODE_GRANULES_MAX)
+            (Kind::Wide, NODE_GRANULES_MAX, None)
         } else {
             let runs = Runs::of(slots);
             if let [only] = runs.items()
@@ -618,7 +619,7 @@ impl<K: Key> Dag<K> {
                 return Ok(*only);
             }
             let kind = runs.kind(top);
-            (kind, runs.encode(kind, &mut bytes))
+            (kind, runs.encode(kind, &mut bytes), Some(runs))
         };
         let bytes = &bytes[..granules * GRANULE_BYTES];
         let hash = self.hash(bytes);
@@ -631,40 +632,53 @@ impl<K: Key> Dag<K> {
         };
         if let Some(entry) = self.nodes.find(Entry::spread(hash), same) {
             let node = entry.at;
-            self.holdings.add(vid, node, || weight(image, self.weigh, node));
+            self.holdings.add(vid, node, || self.weigh.weight(image, node));
             return Ok(node);
         }
         let index = self.allocate(granules).ok_or(NoSpace)?;
         // Readers may run: these granules are reachable by none of them until a root says so.
         self.image.write_node(index, bytes);
         let node = Ref::node(kind, index);
-        let (image, weigh) = (&self.image, self.weigh);
-        self.holdings.add(vid, node, || weight(image, weigh, node));
-        self.nodes.insert_unique(Entry::spread(hash), Entry { at: node, hash }, |e| Entry::spread(e.hash));
         if let Some(deltas) = &mut self.deltas {
-            deltas.push(Delta::Node(node, Box::new(Runs::of(slots))));
+            let runs = runs.unwrap_or_else(|| Runs::of(slots));
+            self.weigh.learn(node, &runs);
+            deltas.push(Delta::Node(node, Arc::new(runs)));
         }
+        let (image, weigh) = (&self.image, &self.weigh);
+        self.holdings.add(vid, node, || weigh.weight(image, node));
+        self.nodes.insert_unique(Entry::spread(hash), Entry { at: node, hash }, |e| Entry::spread(e.hash));
         Ok(node)
     }
 }
 
 /// How nodes are weighed.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Weigh {
     /// In the unit of accounts and quotas; without it bytes of `dag64`.
     here: Option<fn(&Runs) -> u64>,
     /// In the unit of who follows the store; without one 0.
     there: Option<fn(&Runs) -> u64>,
+    /// What nodes take there, by the granule that each begins at: found out once.
+    known: Vec<u16>,
 }
 
-/// What a node takes.
-fn weight(image: &Writer, weigh: Weigh, node: Ref) -> Weight {
-    let granules = granules(node.kind(), image.node(node.index(), 1));
-    let bytes = (granules * GRANULE_BYTES) as u64;
-    if let Weigh { here: None, there: None } = weigh {
-        return Weight { here: bytes, there: 0 };
+impl Weigh {
+    /// What a node takes.
+    fn weight(&self, image: &Writer, node: Ref) -> Weight {
+        let granules = granules(node.kind(), image.node(node.index(), 1));
+        let runs = || crate::layout::decode(node.kind(), image.node(node.index(), granules));
+        let here = self.here.map_or((granules * GRANULE_BYTES) as u64, |weigh| weigh(&runs()));
+        let there = self.there.and_then(|_| self.known.get(node.index() as usize)).copied().unwrap_or(0);
+        Weight { here, there: there.into() }
     }
-    let runs = crate::layout::decode(node.kind(), image.node(node.index(), granules));
-    let of = |weigh: fn(&Runs) -> u64| weigh(&runs);
-    Weight { here: weigh.here.map_or(bytes, of), there: weigh.there.map_or(0, of) }
+
+    /// A node is new.
+    fn learn(&mut self, node: Ref, runs: &Runs) {
+        let Some(weigh) = self.there else { return };
+        let index = node.index() as usize;
+        if self.known.len() <= index {
+            self.known.resize(index + 1, 0);
+        }
+        self.known[index] = u16::try_from(weigh(runs)).unwrap_or(u16::MAX); // a node has 256 items at most
+    }
 }

@@ -23,6 +23,7 @@ mod arrive;
 mod patch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use crate::dag::Delta;
 use crate::dag36::words::{NODE_FLAG, Shape, node_item, step, words_of, write};
@@ -83,6 +84,8 @@ pub enum Patch {
     Each,
 }
 
+type ByRef<T> = HashMap<Ref, T, foldhash::fast::FixedState>;
+
 /// A node in a memory.
 struct Placed {
     at: u32,
@@ -98,7 +101,7 @@ struct Placed {
 
 struct Level {
     arena: Arena,
-    placed: HashMap<Ref, Placed>,
+    placed: ByRef<Placed>,
 }
 
 /// Images of the levels, following a store's deltas.
@@ -109,7 +112,7 @@ pub struct Dag36Levels {
     depth: usize,
     shape: Shape,
     /// Nodes of the store, as deltas brought them.
-    nodes: HashMap<Ref, Box<Runs>>,
+    nodes: ByRef<Arc<Runs>>,
     roots: HashMap<Vid, Ref>,
     /// What is named, and at which level, for networks whose tables are on their way.
     arrivals: BTreeMap<Vid, BTreeSet<(usize, Ref)>>,
@@ -146,12 +149,12 @@ impl Dag36Levels {
     }
 
     fn with(words_max: &[u32], depth: usize, shape: Shape) -> Self {
-        let level = |words_max: &u32| Level { arena: Arena::new(*words_max), placed: HashMap::new() };
+        let level = |words_max: &u32| Level { arena: Arena::new(*words_max), placed: ByRef::default() };
         Self {
             levels: words_max.iter().map(level).collect(),
             depth,
             shape,
-            nodes: HashMap::new(),
+            nodes: ByRef::default(),
             roots: HashMap::new(),
             arrivals: BTreeMap::new(),
             retired: Vec::new(),

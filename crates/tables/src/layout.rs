@@ -347,26 +347,44 @@ pub(crate) fn for_each_child(kind: Kind, bytes: &[u8], mut each: impl FnMut(Ref)
 
 /// The runs of an encoded node, read slot by slot as a lookup reads it.
 pub(crate) fn decode(kind: Kind, bytes: &[u8]) -> Runs {
-    let mut slots = [Ref::NONE; SLOTS];
-    for (slot, to) in slots.iter_mut().enumerate() {
-        if kind == Kind::Wide {
-            *to = ref_at(&bytes[4 * slot..]);
-            continue;
+    if kind == Kind::Wide {
+        let mut slots = [Ref::NONE; SLOTS];
+        for (slot, word) in slots.iter_mut().zip(bytes.chunks_exact(4)) {
+            *slot = ref_at(word);
         }
-        let log2 = kind.parts_log2();
-        let part = &bytes[(slot >> (8 - log2)) * GRANULE_BYTES..];
-        let b = slot & ((SLOTS >> log2) - 1);
-        let begun = (map(part, b / 32) << (31 - b % 32)).count_ones() as usize;
-        let rank = usize::from(part[(MAPS_BYTES >> log2) + b / 32]) + begun - 1;
-        let item = &part[(HEADER_BYTES >> log2) + (rank << kind.width_log2())..];
-        *to = match kind.width_log2() {
-            0 if item[0] == NONE_BYTE => Ref::NONE,
-            0 => Ref::leaf(u16::from(item[0])),
-            1 => Ref::leaf(u16::from_le_bytes([item[0], item[1]])),
-            _ => ref_at(item),
-        };
+        return Runs::of(&slots);
     }
-    Runs::of(&slots)
+    let (parts, width) = (1 << kind.parts_log2(), 1 << kind.width_log2());
+    let maps_len = 8 / parts;
+    let item = |bytes: &[u8]| match width {
+        1 if bytes[0] == NONE_BYTE => Ref::NONE,
+        1 => Ref::leaf(u16::from(bytes[0])),
+        2 => Ref::leaf(u16::from_le_bytes([bytes[0], bytes[1]])),
+        _ => ref_at(bytes),
+    };
+    let mut runs = Runs { starts: [0; 8], items: [Ref::NONE; SLOTS], len: 0 };
+    for (p, maps) in runs.starts.chunks_exact_mut(maps_len).enumerate() {
+        let bytes = &bytes[p * GRANULE_BYTES..];
+        let mut count = 0;
+        for (m, to) in maps.iter_mut().enumerate() {
+            *to = map(bytes, m);
+            count += to.count_ones() as usize;
+        }
+        let mut items = bytes[HEADER_BYTES / parts..].chunks_exact(width).take(count).map(item);
+        // A part begins with an item of its own, which may be that of the run that reaches into it.
+        let first = items.next();
+        if p > 0 && runs.items[..runs.len].last().copied() == first {
+            maps[0] &= !1;
+        } else if let Some(first) = first {
+            runs.items[runs.len] = first;
+            runs.len += 1;
+        }
+        for item in items {
+            runs.items[runs.len] = item;
+            runs.len += 1;
+        }
+    }
+    runs
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What other encodings follow the store by: [`Delta`]s, and changes that a follower may refuse.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::{Change, Dag};
 use crate::layout::{Ref, Runs};
@@ -12,7 +13,7 @@ use crate::types::{Key, Vid};
 #[derive(Clone, PartialEq, Debug)]
 pub enum Delta {
     /// A new node; refs in it name nodes that came before.
-    Node(Ref, Box<Runs>),
+    Node(Ref, Arc<Runs>),
     /// The network's table now begins at this node; `None`: the network is gone.
     Root(Vid, Option<Ref>),
     /// Nobody refers to this node; its words may be reused once no lookup in flight can hold them.
@@ -65,8 +66,13 @@ impl<K: Key> Dag<K> {
     fn weigh_there(&mut self) {
         let Some(weigh) = self.weigh.there else {
             let vids: Vec<Vid> = self.networks.keys().copied().collect();
+            self.weigh.known = Vec::new();
             return vids.into_iter().for_each(|vid| self.holdings.set_there(vid, 0, 0));
         };
+        for node in self.nodes().collect::<Vec<_>>() {
+            let runs = self.runs(node);
+            self.weigh.learn(node, &runs);
+        }
         let account = |vid| Some((vid, self.account_by(vid, |node| weigh(&self.runs(node))).ok()?));
         let accounts: Vec<(Vid, Account)> = self.networks.keys().copied().filter_map(account).collect();
         for (vid, account) in accounts {
@@ -115,6 +121,6 @@ impl<K: Key> Dag<K> {
             return;
         }
         self.each_child(node, |child| self.describe(child, seen, deltas));
-        deltas.push(Delta::Node(node, Box::new(self.runs(node))));
+        deltas.push(Delta::Node(node, Arc::new(self.runs(node))));
     }
 }

@@ -212,7 +212,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::{Change, Dag, weight};
+    use super::super::{Change, Dag};
     use crate::dag36::words_of;
     use crate::limits::{Account, Limits, TableError};
     use crate::types::{NextHop, Prefix, Vid};
@@ -229,7 +229,7 @@ mod tests {
             source.compiled_refs().filter(|node| !node.is_leaf()).collect()
         };
         let sets: Vec<_> = dag.networks.iter().map(|(vid, source)| (*vid, nodes(source))).collect();
-        let weigh = |node: &_| weight(&dag.image, dag.weigh, *node).here;
+        let weigh = |node: &_| dag.weigh.weight(&dag.image, *node).here;
         let account = |(vid, own): &(Vid, HashSet<_>)| {
             let others = sets.iter().filter(|(other, _)| other != vid);
             let others: HashSet<_> = others.flat_map(|(_, nodes)| nodes).collect();
