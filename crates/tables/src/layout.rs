@@ -30,6 +30,8 @@
 //! Slot 0 of a part always begins a run, so the rank is never negative. Unused bytes are zero, so equal nodes are
 //! equal bytes.
 
+use std::ops::Range;
+
 /// Bytes of a granule, the unit of allocation and of references.
 pub const GRANULE_BYTES: usize = 64;
 /// Bytes before the first item of an unsplit node; a part of a node split in L has 1/L of it.
@@ -211,6 +213,29 @@ impl Runs {
     pub fn iter(&self) -> impl Iterator<Item = (u8, Ref)> + '_ {
         let starts = (0..SLOTS).filter(|s| self.starts[s / 32] >> (s % 32) & 1 == 1).map(|s| s as u8);
         starts.zip(self.items().iter().copied())
+    }
+
+    /// The slots of a run.
+    ///
+    /// # Panics
+    /// When there is no such run.
+    #[must_use]
+    pub fn slots_of(&self, run: usize) -> Range<usize> {
+        assert!(run < self.len, "run {run} of {}", self.len);
+        let begin = |run: usize| {
+            let mut before = 0;
+            for (m, map) in self.starts.iter().enumerate() {
+                let here = map.count_ones() as usize;
+                if run < before + here {
+                    let mut left = *map;
+                    (before..run).for_each(|_| left &= left - 1);
+                    return 32 * m + left.trailing_zeros() as usize;
+                }
+                before += here;
+            }
+            SLOTS
+        };
+        begin(run)..begin(run + 1)
     }
 
     /// The 256 slots.
@@ -413,6 +438,9 @@ mod tests {
         #[test]
         fn every_kind_keeps_every_slot(slots in slots(), top: bool) {
             let runs = Runs::of(&slots);
+            let of_runs = (0..runs.items().len()).map(|run| runs.slots_of(run));
+            let by_slot: Vec<_> = of_runs.clone().zip(runs.items()).flat_map(|(slots, item)| slots.map(|_| *item)).collect();
+            prop_assert_eq!(&by_slot[..], &slots[..]);
             let fits = [Kind::N8, Kind::N8x2, Kind::N8x4, Kind::N16, Kind::N16x2, Kind::N16x4];
             let leaves = slots.iter().all(|s| s.is_leaf());
             let narrow = slots.iter().all(|s| s.hop_word() < 255 || *s == Ref::NONE);

@@ -208,6 +208,16 @@ fn by_run(was: &Runs, is: &Runs) -> Option<Difference> {
 /// Two nodes whose items stand by slot.
 fn by_slot(was: &Runs, is: &Runs) -> Difference {
     let mut difference = Difference::default();
+    // Most changes leave the runs as they are.
+    if was.starts == is.starts {
+        for (run, (old, new)) in was.items().iter().zip(is.items()).enumerate() {
+            if old != new {
+                difference.items.extend(is.slots_of(run));
+                difference.pairs.push((*old, *new));
+            }
+        }
+        return difference;
+    }
     let (old, new) = (was.slots(), is.slots());
     difference.items = (0..SLOTS).filter(|slot| old[*slot] != new[*slot]).collect();
     let ends = |runs: &Runs| -> Vec<(usize, usize, Ref)> {
