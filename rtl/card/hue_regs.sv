@@ -163,11 +163,20 @@ module hue_regs #(
   logic [RoomBits-1:0] burst_room;
   logic   burst_full, command_ahead;
 
+  // Arrays of registers stand at a multiple of their size, so that no carry has to run to know one.
+  localparam int unsigned BurstBits = $clog2(4 * COUNT_BURST_WORD);
+  localparam int unsigned DataBits = $clog2(4 * COUNT_TABLE_DATA);
+  localparam int unsigned WaitsBits = $clog2(4 * COUNT_OUT_WAITS);
+  if (32'(ADDR_BURST_WORD) % (1 << BurstBits) != 0 || 4 * COUNT_BURST_WORD != 1 << BurstBits ||
+      32'(ADDR_TABLE_DATA) % (1 << DataBits) != 0 || 4 * COUNT_TABLE_DATA != 1 << DataBits ||
+      32'(ADDR_OUT_WAITS) % (1 << WaitsBits) != 0 || 4 * COUNT_OUT_WAITS != 1 << WaitsBits) begin : g_arrays
+    $fatal(1, "hue_regs: an array of registers does not stand at a multiple of its size");
+  end
   function automatic logic is_burst_word(logic [23:0] addr);
-    return addr >= ADDR_BURST_WORD && addr < ADDR_BURST_WORD + 24'(4 * COUNT_BURST_WORD);
+    return addr >> BurstBits == ADDR_BURST_WORD >> BurstBits;
   endfunction
   function automatic logic is_data_word(logic [23:0] addr);
-    return addr >= ADDR_TABLE_DATA && addr < ADDR_TABLE_DATA + 24'(4 * COUNT_TABLE_DATA);
+    return addr >> DataBits == ADDR_TABLE_DATA >> DataBits;
   endfunction
   function automatic logic has_route_words(logic [7:0] id);
     return id inside {TABLE_LEVEL0, TABLE_LEVEL1, TABLE_LEVEL2, TABLE_LEVEL3, TABLE_SRAM};
@@ -269,7 +278,7 @@ module hue_regs #(
           reg_error = !reg_write;
         end else if (is_data_word(reg_addr)) begin
           reg_rdata = data_q[data_word];
-        end else if (reg_addr >= ADDR_OUT_WAITS && reg_addr < ADDR_OUT_WAITS + 24'(4 * COUNT_OUT_WAITS)) begin
+        end else if (reg_addr >> WaitsBits == ADDR_OUT_WAITS >> WaitsBits) begin
           reg_rdata = out_waits_i[32*reg_addr[4:2]+:32];
         end else begin
           reg_error = 1'b1;
