@@ -1,11 +1,11 @@
-// AXI-Lite slave in front of a bus of registers that answer in the same clock.
+// AXI-Lite slave in front of a bus of registers that answer in the same clock. Registers stand before and behind that clock.
 //
 // Flow: driver → hue_axil → hue_regs. One access at a time; a write needs its address and data together, and reads and
 // writes take turns when both wait. A write of single bytes is answered with an error and never reaches the registers,
 // as is an address that is no multiple of 4. A write for which the registers have no room waits and lets reads pass.
 //
-// Latency: an access reaches the registers in the clock in which it is taken; its answer is valid in the next one.
-// Throughput: an access a clock when the master takes answers at once.
+// Latency: an access reaches the registers one clock after it is taken; its answer is valid in the next one. Throughput: an
+// access a clock when the master takes answers at once; so many accesses of a direction are taken before it must: `Answers`.
 // Source: AMBA AXI and ACE protocol specification, B1.
 
 module hue_axil (
@@ -39,86 +39,93 @@ module hue_axil (
   input  logic [31:0] reg_rdata_i,
   input  logic        reg_error_i,
   output logic        reg_bad_o,
-  // The write that `s_axil_awaddr_i` and `s_axil_wdata_i` ask for has to wait.
+  // The write that `s_axil_awaddr_i` and `s_axil_wdata_i` ask for has to wait; the registers have one more before it when
+  // `reg_valid_o` is 1.
   input  logic        write_wait_i
 );
 
   localparam logic [1:0] RespOkay = 2'b00;
   localparam logic [1:0] RespSlaveError = 2'b10;
 
-  logic        bvalid_q, bvalid_d, rvalid_q, rvalid_d, turn_read_q, turn_read_d;
-  logic [1:0]  bresp_q, bresp_d, rresp_q, rresp_d;
-  logic [31:0] rdata_q, rdata_d;
-  logic        can_write, can_read, write, read, bad;
-  logic [23:0] addr;
+  localparam int unsigned Answers = 4;
+  localparam int unsigned CountBits = $clog2(Answers + 1);
 
-  assign can_write = s_axil_awvalid_i && s_axil_wvalid_i && (!bvalid_q || s_axil_bready_i) && !write_wait_i;
-  assign can_read = s_axil_arvalid_i && (!rvalid_q || s_axil_rready_i);
+  typedef struct packed {
+    logic [1:0]  resp;
+    logic [31:0] data;
+  } answer_t;
+
+  // Taken and not answered yet: each has a place for its answer.
+  logic [CountBits-1:0] writes_q, reads_q;
+  logic                 can_write, can_read, write, read, bad, turn_read_q, ends_write, ends_read;
+  logic [23:0]          addr;
+
+  assign can_write = s_axil_awvalid_i && s_axil_wvalid_i && writes_q != CountBits'(Answers) && !write_wait_i;
+  assign can_read = s_axil_arvalid_i && reads_q != CountBits'(Answers);
   assign write = can_write && !(can_read && turn_read_q);
   assign read = can_read && !write;
   assign addr = write ? s_axil_awaddr_i : s_axil_araddr_i;
   assign bad = addr[1:0] != 2'b00 || (write && s_axil_wstrb_i != 4'hf);
 
-  assign reg_valid_o = (write || read) && !bad;
-  assign reg_write_o = write;
-  assign reg_addr_o = addr;
-  assign reg_wdata_o = s_axil_wdata_i;
-  assign reg_bad_o = (write || read) && bad;
-
   assign s_axil_awready_o = write;
   assign s_axil_wready_o = write;
   assign s_axil_arready_o = read;
-  assign s_axil_bvalid_o = bvalid_q;
-  assign s_axil_bresp_o = bresp_q;
-  assign s_axil_rvalid_o = rvalid_q;
-  assign s_axil_rdata_o = rdata_q;
-  assign s_axil_rresp_o = rresp_q;
+  assign ends_write = s_axil_bvalid_o && s_axil_bready_i;
+  assign ends_read = s_axil_rvalid_o && s_axil_rready_i;
 
-  always_comb begin
-    bvalid_d = bvalid_q && !s_axil_bready_i;
-    rvalid_d = rvalid_q && !s_axil_rready_i;
-    bresp_d = bresp_q;
-    rresp_d = rresp_q;
-    rdata_d = rdata_q;
-    turn_read_d = turn_read_q;
-    if (write) begin
-      bvalid_d = 1'b1;
-      bresp_d = bad || reg_error_i ? RespSlaveError : RespOkay;
-      turn_read_d = 1'b1;
-    end
-    if (read) begin
-      rvalid_d = 1'b1;
-      rresp_d = bad || reg_error_i ? RespSlaveError : RespOkay;
-      rdata_d = bad || reg_error_i ? '0 : reg_rdata_i;
-      turn_read_d = 1'b0;
-    end
-  end
-
+  // The access that is at the registers
+  logic taken_q, bad_q;
+  assign reg_valid_o = taken_q && !bad_q;
+  assign reg_bad_o = taken_q && bad_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      bvalid_q <= 1'b0;
-      rvalid_q <= 1'b0;
+      taken_q <= 1'b0;
       turn_read_q <= 1'b0;
-      bresp_q <= RespOkay;
-      rresp_q <= RespOkay;
-      rdata_q <= '0;
+      writes_q <= '0;
+      reads_q <= '0;
     end else begin
-      bvalid_q <= bvalid_d;
-      rvalid_q <= rvalid_d;
-      turn_read_q <= turn_read_d;
-      bresp_q <= bresp_d;
-      rresp_q <= rresp_d;
-      rdata_q <= rdata_d;
+      taken_q <= write || read;
+      if (write || read) turn_read_q <= write;
+      writes_q <= writes_q + CountBits'(write) - CountBits'(ends_write);
+      reads_q <= reads_q + CountBits'(read) - CountBits'(ends_read);
     end
   end
+  always_ff @(posedge clk_i) begin
+    bad_q <= bad;
+    reg_write_o <= write;
+    reg_addr_o <= addr;
+    reg_wdata_o <= s_axil_wdata_i;
+  end
 
-`ifndef SYNTHESIS
+  // Answers
+  answer_t answer, read_answer;
+  logic write_room, read_room, failed;
+  logic [CountBits-1:0] unused_write_room, unused_read_room;
+  assign failed = bad_q || reg_error_i;
+  assign answer = failed ? '{resp: RespSlaveError, data: '0} : '{resp: RespOkay, data: reg_rdata_i};
+  hue_fifo #(.Depth(Answers), .Bits(2)) u_writes (
+    .clk_i, .rst_ni, .valid_i(taken_q && reg_write_o), .ready_o(write_room), .data_i(answer.resp),
+    .valid_o(s_axil_bvalid_o), .ready_i(s_axil_bready_i), .data_o(s_axil_bresp_o), .room_o(unused_write_room)
+  );
+  hue_fifo #(.Depth(Answers), .Bits($bits(answer_t))) u_reads (
+    .clk_i, .rst_ni, .valid_i(taken_q && !reg_write_o), .ready_o(read_room), .data_i(answer),
+    .valid_o(s_axil_rvalid_o), .ready_i(s_axil_rready_i), .data_o(read_answer), .room_o(unused_read_room)
+  );
+  assign s_axil_rresp_o = read_answer.resp;
+  assign s_axil_rdata_o = read_answer.data;
+
+`ifdef SYNTHESIS
+  logic unused_ready;
+  assign unused_ready = write_room && read_room;
+`else
   a_write_answer_stays: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (s_axil_bvalid_o && !s_axil_bready_i) |=> (s_axil_bvalid_o && $stable(s_axil_bresp_o)));
   a_read_answer_stays: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (s_axil_rvalid_o && !s_axil_rready_i) |=> (s_axil_rvalid_o && $stable(s_axil_rdata_o) && $stable(s_axil_rresp_o)));
-  a_answer_next_clock: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    s_axil_awready_o |=> s_axil_bvalid_o);
+  a_answer: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    $past(s_axil_awready_o && rst_ni, 2) |-> s_axil_bvalid_o);
+  a_room: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    taken_q |-> (reg_write_o ? write_room : read_room));
   a_one_at_a_time: assert property (@(posedge clk_i) disable iff (!rst_ni)
     !(s_axil_awready_o && s_axil_arready_o));
 `endif

@@ -44,7 +44,7 @@ module hue_gather
     $fatal(1, "BusBytes: expected 8, 32 or 64");
   end
 
-  localparam int unsigned Latency = 4;
+  localparam int unsigned Latency = 5;
   localparam int unsigned ParseBytes = 128;
   localparam int unsigned ParseBeats = ParseBytes / BusBytes;
   localparam int unsigned BeatBits = $clog2(ParseBeats) + 1;
@@ -235,11 +235,9 @@ module hue_gather
     else end3_q <= end2_q;
   end
 
-  // Clock 4: the record, into its queue.
+  // Clock 4: what is there of the frame.
   logic [16:0] folded;
   logic [13:0] behind;          // bytes behind the outer IPv4 header; counts when has_payload
-  logic        is_ipv4, has_payload, starts, ipip_ok, udp_ok, vxlan_ok, is_vxlan;
-  hue_head_t   head3;
 
   // Folded once. A second carry cannot make 0xffff: that would take a first part of at least 0xffff to carry.
   assign folded = 17'(sum3_q[15:0]) + 17'(sum3_q[20:16]);
@@ -249,16 +247,13 @@ module hue_gather
   logic [13:0] header_end;
   assign header_end = 14'(EthernetBytes) + 14'({fixed3_q.ihl, 2'b00});
   assign behind = arrival3_q.len - header_end;
-  assign is_ipv4 = arrival3_q.len >= OuterMin && arrival3_q.len != LenTooLong && fixed3_q.ethertype == EthertypeIpv4
-                   && fixed3_q.version == 4'd4;
+  // Of frames with these protocols, whether they hold what is asked. The I flag is bit 3 of the first byte.
+  logic        end4_q, is_ipv4_q, is_ipip_q, is_udp_q, ipip_ok_q, udp_ok_q, is_vxlan_q, vxlan_ok_q;
+  logic        has_payload, starts;
+  logic [31:0] ipip_dst_q, vxlan_dst_q;
+  hue_head_t   head3, head4_q, head4;
   assign has_payload = fixed3_q.ihl >= 4'd5 && arrival3_q.len >= header_end;
   assign starts = fixed3_q.fragment_offset == '0;
-  assign ipip_ok = starts && has_payload && behind >= 14'(Ipv4BytesMin) && extra3_q[ExtraIpVersion][15:12] == 4'd4;
-  assign udp_ok = has_payload && behind >= 14'(UdpBytes);
-  assign is_vxlan = extra3_q[ExtraUdpDst] == VxlanPort;
-  // The I flag is bit 3 of the first byte.
-  assign vxlan_ok = behind >= VxlanMin && extra3_q[ExtraVxlanFlags][11] && extra3_q[ExtraEthertype] == EthertypeIpv4
-                    && extra3_q[ExtraVxlanVersion][15:12] == 4'd4;
 
   always_comb begin
     head3 = '0;
@@ -274,38 +269,59 @@ module hue_gather
     head3.checksum = fixed3_q.checksum;
     head3.dst = fixed3_q.dst;
     head3.sum_ok = folded == 17'h0ffff;
-    head3.inner_valid = is_ipv4;
-    head3.inner = fixed3_q.dst;
-    if (fixed3_q.protocol == ProtocolIpip) begin
-      head3.inner_valid = is_ipv4 && ipip_ok;
-      head3.inner = {extra3_q[ExtraIpDst], extra3_q[ExtraIpDst+1]};
-    end else if (fixed3_q.protocol == ProtocolUdp && starts) begin
-      if (!udp_ok) begin
-        head3.inner_valid = 1'b0;
-      end else if (is_vxlan) begin
-        head3.inner_valid = is_ipv4 && vxlan_ok;
-        head3.inner = {extra3_q[ExtraVxlanDst], extra3_q[ExtraVxlanDst+1]};
-      end
-    end
     head3.from_cpu = arrival3_q.from_cpu;
     head3.cpu_net = arrival3_q.cpu_net;
     head3.cpu_out = arrival3_q.cpu_out;
   end
+  always_ff @(posedge clk_i) begin
+    head4_q <= head3;
+    is_ipv4_q <= arrival3_q.len >= OuterMin && arrival3_q.len != LenTooLong && fixed3_q.ethertype == EthertypeIpv4
+                 && fixed3_q.version == 4'd4;
+    is_ipip_q <= fixed3_q.protocol == ProtocolIpip;
+    is_udp_q <= fixed3_q.protocol == ProtocolUdp && starts;
+    ipip_ok_q <= starts && has_payload && behind >= 14'(Ipv4BytesMin) && extra3_q[ExtraIpVersion][15:12] == 4'd4;
+    udp_ok_q <= has_payload && behind >= 14'(UdpBytes);
+    is_vxlan_q <= extra3_q[ExtraUdpDst] == VxlanPort;
+    vxlan_ok_q <= behind >= VxlanMin && extra3_q[ExtraVxlanFlags][11] && extra3_q[ExtraEthertype] == EthertypeIpv4
+                  && extra3_q[ExtraVxlanVersion][15:12] == 4'd4;
+    ipip_dst_q <= {extra3_q[ExtraIpDst], extra3_q[ExtraIpDst+1]};
+    vxlan_dst_q <= {extra3_q[ExtraVxlanDst], extra3_q[ExtraVxlanDst+1]};
+    if (!rst_ni) end4_q <= 1'b0;
+    else end4_q <= end3_q;
+  end
+
+  // Clock 5: the record, into its queue.
+  always_comb begin
+    head4 = head4_q;
+    head4.inner_valid = is_ipv4_q;
+    head4.inner = head4_q.dst;
+    if (is_ipip_q) begin
+      head4.inner_valid = is_ipv4_q && ipip_ok_q;
+      head4.inner = ipip_dst_q;
+    end else if (is_udp_q) begin
+      if (!udp_ok_q) begin
+        head4.inner_valid = 1'b0;
+      end else if (is_vxlan_q) begin
+        head4.inner_valid = is_ipv4_q && vxlan_ok_q;
+        head4.inner = vxlan_dst_q;
+      end
+    end
+  end
 
   hue_fifo #(.Depth(RecordDepth), .Bits($bits(hue_head_t))) u_records (
-    .clk_i, .rst_ni, .valid_i(end3_q), .ready_o(out_ready), .data_i(head3),
+    .clk_i, .rst_ni, .valid_i(end4_q), .ready_o(out_ready), .data_i(head4),
     .valid_o(m_valid_o), .ready_i(m_ready_i), .data_o(m_head_o), .room_o(record_room)
   );
 
-  assign idle_o = !inside_q && !v1_q && !v2_q && !end3_q && !m_valid_o;
+  assign idle_o = !inside_q && !v1_q && !v2_q && !end3_q && !end4_q && !m_valid_o;
 
   logic unused;
   assign unused = ^{fixed3_q.src_mac, fixed3_q.tos, fixed3_q.id, fixed3_q.fragment_flags, fixed3_q.src, arrival3_q.tag,
-                    extra3_q[ExtraIpVersion][11:0], extra3_q[ExtraVxlanVersion][11:0], extra3_q[ExtraVxlanFlags][15:12],
+                    head4_q.inner_valid, head4_q.inner, extra3_q[ExtraIpVersion][11:0], extra3_q[ExtraVxlanVersion][11:0], extra3_q[ExtraVxlanFlags][15:12],
                     extra3_q[ExtraVxlanFlags][10:0]};
 
 `ifndef SYNTHESIS
-  a_records_have_room: assert property (@(posedge clk_i) disable iff (!rst_ni) end3_q |-> out_ready);
+  a_records_have_room: assert property (@(posedge clk_i) disable iff (!rst_ni) end4_q |-> out_ready);
   a_frames_are_framed: assert property (@(posedge clk_i) disable iff (!rst_ni)
     s_valid_i |-> s_first_i == !inside_q);
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) $past(end1_q, Latency - 1) |-> m_valid_o);

@@ -157,18 +157,20 @@ module hue_output_queues
   hue_departure_t        heads_q [InDepth];
   logic [InDepth-1:0]    admits_q;
   place_t                come_q, asked_q, decided_q, left_q;   // heads: came, being decided, decided, written
-  logic                  inside_q, beat_ready, beat_valid, beat_last, x_fire;
+  logic                  inside_q, heads_full_q, beat_ready, beat_valid, beat_last, x_fire;
   logic [8*BusBytes-1:0] beat_data;
   localparam int unsigned InRoomBits = $clog2(InDepth + 1);
   logic [InRoomBits-1:0] unused_beat_room;
 
-  assign s_ready_o = !clearing_q && beat_ready && (inside_q || come_q - left_q != place_t'(InDepth));
+  assign s_ready_o = !clearing_q && beat_ready && (inside_q || !heads_full_q);
   hue_fifo #(.Depth(InDepth), .Bits(8 * BusBytes + 1)) u_beats (
     .clk_i, .rst_ni, .valid_i(s_valid_i && s_ready_o), .ready_o(beat_ready), .data_i({s_last_i, s_data_i}),
     .valid_o(beat_valid), .ready_i(x_fire), .data_o({beat_last, beat_data}), .room_o(unused_beat_room)
   );
   always_ff @(posedge clk_i) begin
     if (s_valid_i && s_ready_o && !inside_q) heads_q[come_q[InBits-1:0]] <= s_departure_i;
+    // A clock old: so one more may have come.
+    heads_full_q <= come_q - left_q >= place_t'(InDepth - 1);
     if (!rst_ni) begin
       inside_q <= 1'b0;
       come_q <= '0;
@@ -753,11 +755,11 @@ module hue_output_queues
   frame_t [Ports-1:0]                rahead_q, rframe_q;
   logic [Ports-1:0][BeatBits-1:0]    rbeat_q;    // of the cell: the next one to be read
   cell_t [Ports-1:0]                 rcell_q, rnext_q;  // its cell, and the one after that
-  logic                              rgrant, e1_v_q, e1_last_q, e1_by, e1_late, e1_first, e1_start, e1_end, n_v_q;
+  logic                              rgrant, e1_v_q, e1_last_q, e1_by, e1_late, e1_start, e1_end, n_v_q;
   logic [2:0]                        rport;
-  logic [Ports-1:0]                  e1_at_q, e2_at_q, e3_at_q, e4_at_q, n_at_q, rfirst_q;
+  logic [Ports-1:0]                  e1_at_q, e2_at_q, e3_at_q, e4_at_q, n_at_q, rstart_q;
   logic [BeatBits-1:0]               e1_beat, e2_beat_q;
-  cell_t                             e1_kept, e1_cell, e2_cell_q, e1_next, e2_first_q, n_cell, n_cell_q;
+  cell_t                             e1_kept, e1_cell, e2_cell_q, e2_first_q, n_cell, n_cell_q;
   frame_t                            e1_frame;
   logic [LaneBits-1:0]               e1_rest;
 
@@ -776,32 +778,29 @@ module hue_output_queues
     .clk_i, .rst_ni, .asks_i(rasks), .take_i(1'b1), .any_o(rgrant), .winner_o(rport)
   );
 
-  // Where the beat is. The cell after this one is looked up as it is begun, and is with the port when the third beat after
-  // that is chosen; with fewer beats a cell it is taken on its way.
+  // Where the beat is. The cell after this one is looked up as it is begun, and is with the port three clocks later; a beat
+  // that needs it before takes it on its way.
   always_comb begin
     e1_frame = '0;
     e1_beat = '0;
     e1_kept = '0;
-    e1_next = '0;
     for (int unsigned p = 0; p < Ports; p++) begin
       if (e1_at_q[p]) e1_frame |= rframe_q[p];
       if (e1_at_q[p]) e1_beat |= rbeat_q[p];
       if (e1_at_q[p]) e1_kept |= rcell_q[p];
-      if (e1_at_q[p]) e1_next |= rnext_q[p];
     end
   end
   assign e1_by = n_v_q && (e2_at_q & e1_at_q) != '0;
-  assign e1_late = (n_at_q & e1_at_q) != '0;
-  assign e1_first = (rfirst_q & e1_at_q) != '0;
+  assign e1_late = (n_at_q & e1_at_q & rstart_q) != '0;
   always_comb begin
     e1_cell = e1_kept;
     if (CellBeats == 1) begin
       if (e1_by) e1_cell = n_cell;
-    end else if (e1_start && !e1_first) begin
-      e1_cell = e1_late ? n_cell_q : e1_next;
+    end else if (e1_late) begin
+      e1_cell = n_cell_q;
     end
   end
-  assign e1_start = e1_beat == '0;
+  assign e1_start = CellBeats == 1 || (rstart_q & e1_at_q) != '0;
   assign e1_end = e1_last_q || 32'(e1_beat) == CellBeats - 1;
   assign e1_rest = e1_frame.len[LaneBits-1:0];
   hue_ram #(.Words(Cells), .Bits(CellBits)) u_nexts (
@@ -852,11 +851,13 @@ module hue_output_queues
       if (rload_q[p]) rcell_q[p] <= rahead_q[p].first;
       else if (CellBeats == 1) begin
         if (n_v_q && e2_at_q[p]) rcell_q[p] <= n_cell;
-      end else if (e1_start && e1_at_q[p]) begin
-        rcell_q[p] <= e1_cell;
+      end else if (n_at_q[p] && (rstart_q[p] || (e1_end && e1_at_q[p]))) begin
+        rcell_q[p] <= n_cell_q;
+      end else if (e1_end && e1_at_q[p]) begin
+        rcell_q[p] <= rnext_q[p];
       end
-      if (rload_q[p]) rfirst_q[p] <= 1'b1;
-      else if (e1_at_q[p]) rfirst_q[p] <= 1'b0;
+      if (rload_q[p]) rstart_q[p] <= 1'b1;
+      else if (e1_at_q[p]) rstart_q[p] <= e1_end;
       if (plan_take[p]) begin
         rleft_q[p] <= plan[p].beats;
         rlast_q[p] <= plan[p].beats == 11'd1;
@@ -886,7 +887,8 @@ module hue_output_queues
       e3_at_q <= e2_at_q;
       e4_at_q <= e3_at_q;
       n_v_q <= e1_v_q && e1_start && !e1_last_q;
-      n_at_q <= n_v_q ? e2_at_q : '0;
+      // What follows a frame's last cell means nothing.
+      n_at_q <= n_v_q ? e2_at_q & ~(e1_last_q ? e1_at_q : '0) : '0;
       free_cell_v_q <= e1_v_q && e1_end;
       for (int unsigned p = 0; p < Ports; p++) begin
         if (e1_at_q[p]) rbeat_q[p] <= e1_end ? '0 : rbeat_q[p] + 1'b1;
@@ -975,6 +977,7 @@ module hue_output_queues
     if (!rst_ni || commit_x) put_cells_q <= '0;
     else if (alloc) put_cells_q <= put_cells_q + 1'b1;
   end
+  a_head_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) come_q - left_q <= place_t'(InDepth));
   a_cell_when_set_aside: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> (fresh || back_valid));
   a_back_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) free_cell_v_q |-> back_ready);
   a_out_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) (e4_at_q & ~out_ready) == '0);

@@ -160,10 +160,23 @@ module hue_regs #(
   localparam int unsigned RoomBits = $clog2(BurstWords + 1);
   burst_t burst_in, burst;
   logic   burst_push, burst_ready, burst_valid, burst_pop, burst_refused;
-  logic [RoomBits-1:0] unused_room;
+  logic [RoomBits-1:0] burst_room;
+  logic   burst_full, command_ahead;
 
+  // Arrays of registers stand at a multiple of their size, so that no carry has to run to know one.
+  localparam int unsigned BurstBits = $clog2(4 * COUNT_BURST_WORD);
+  localparam int unsigned DataBits = $clog2(4 * COUNT_TABLE_DATA);
+  localparam int unsigned WaitsBits = $clog2(4 * COUNT_OUT_WAITS);
+  if (32'(ADDR_BURST_WORD) % (1 << BurstBits) != 0 || 4 * COUNT_BURST_WORD != 1 << BurstBits ||
+      32'(ADDR_TABLE_DATA) % (1 << DataBits) != 0 || 4 * COUNT_TABLE_DATA != 1 << DataBits ||
+      32'(ADDR_OUT_WAITS) % (1 << WaitsBits) != 0 || 4 * COUNT_OUT_WAITS != 1 << WaitsBits) begin : g_arrays
+    $fatal(1, "hue_regs: an array of registers does not stand at a multiple of its size");
+  end
   function automatic logic is_burst_word(logic [23:0] addr);
-    return addr >= ADDR_BURST_WORD && addr < ADDR_BURST_WORD + 24'(4 * COUNT_BURST_WORD);
+    return addr >> BurstBits == ADDR_BURST_WORD >> BurstBits;
+  endfunction
+  function automatic logic is_data_word(logic [23:0] addr);
+    return addr >> DataBits == ADDR_TABLE_DATA >> DataBits;
   endfunction
   function automatic logic has_route_words(logic [7:0] id);
     return id inside {TABLE_LEVEL0, TABLE_LEVEL1, TABLE_LEVEL2, TABLE_LEVEL3, TABLE_SRAM};
@@ -171,16 +184,19 @@ module hue_regs #(
 
   assign burst_in = '{id: place_q.id, index: place_q.index, word: {reg_addr[5:2], reg_wdata}};
   assign burst_push = wen && is_burst_word(reg_addr);
+  // With the access that is here.
+  assign burst_full = burst_room <= RoomBits'(burst_push);
+  assign command_ahead = busy_q || (wen && reg_addr == ADDR_TABLE_COMMAND);
 `ifdef HUE_PLANT_BURST_ROOM
-  assign write_wait = is_burst_word(s_axil_awaddr_i) && busy_q;
+  assign write_wait = is_burst_word(s_axil_awaddr_i) && command_ahead;
 `elsif HUE_PLANT_BURST_ORDER
-  assign write_wait = is_burst_word(s_axil_awaddr_i) && !burst_ready;
+  assign write_wait = is_burst_word(s_axil_awaddr_i) && burst_full;
 `else
-  assign write_wait = is_burst_word(s_axil_awaddr_i) && (!burst_ready || busy_q);
+  assign write_wait = is_burst_word(s_axil_awaddr_i) && (burst_full || command_ahead);
 `endif
   hue_fifo #(.Depth(BurstWords), .Bits($bits(burst_t))) u_burst (
     .clk_i, .rst_ni, .valid_i(burst_push), .ready_o(burst_ready), .data_i(burst_in),
-    .valid_o(burst_valid), .ready_i(burst_pop), .data_o(burst), .room_o(unused_room)
+    .valid_o(burst_valid), .ready_i(burst_pop), .data_o(burst), .room_o(burst_room)
   );
   assign burst_refused = burst_valid && !run_q && !has_route_words(burst.id);
   assign burst_pop = burst_refused || (run_q && !run_d && burst_q);
@@ -260,9 +276,9 @@ module hue_regs #(
       default: begin
         if (is_burst_word(reg_addr)) begin
           reg_error = !reg_write;
-        end else if (reg_addr >= ADDR_TABLE_DATA && reg_addr < ADDR_TABLE_DATA + 24'(4 * COUNT_TABLE_DATA)) begin
+        end else if (is_data_word(reg_addr)) begin
           reg_rdata = data_q[data_word];
-        end else if (reg_addr >= ADDR_OUT_WAITS && reg_addr < ADDR_OUT_WAITS + 24'(4 * COUNT_OUT_WAITS)) begin
+        end else if (reg_addr >> WaitsBits == ADDR_OUT_WAITS >> WaitsBits) begin
           reg_rdata = out_waits_i[32*reg_addr[4:2]+:32];
         end else begin
           reg_error = 1'b1;
@@ -276,8 +292,7 @@ module hue_regs #(
         ADDR_INTERRUPT_ENABLE, ADDR_SRAM_FAULT, ADDR_BURST_PLACE, ADDR_BURST_STATUS: ;
         ADDR_TABLE_ID, ADDR_TABLE_INDEX: reg_error = busy_q;
         ADDR_TABLE_COMMAND: reg_error = busy_q || command == 2'd0;
-        default: reg_error = !is_burst_word(reg_addr) && (busy_q || reg_addr < ADDR_TABLE_DATA
-                             || reg_addr >= ADDR_TABLE_DATA + 24'(4 * COUNT_TABLE_DATA));
+        default: reg_error = !is_burst_word(reg_addr) && (busy_q || !is_data_word(reg_addr));
       endcase
     end
   end
@@ -328,7 +343,8 @@ module hue_regs #(
     end
 
     if (ren && reg_addr == ADDR_CYCLES_LOW) cycles_high_d = cycles_q[63:32];
-    if (wen && !reg_error) begin
+    // `reg_error` comes too late in the clock to be asked here: what it says of a write is said again.
+    if (wen) begin
       unique case (reg_addr)
         ADDR_SCRATCH: scratch_d = reg_wdata;
         ADDR_CONTROL: begin
@@ -345,9 +361,9 @@ module hue_regs #(
         ADDR_INTERRUPT_STATUS: cleared = reg_interrupt_status_t'(reg_wdata);
         ADDR_INTERRUPT_ENABLE: enable_d.mask = reg_wdata[3:0];
         ADDR_SRAM_FAULT: sram_fault_clear_o = reg_wdata[20];
-        ADDR_TABLE_ID: id_d.id = reg_wdata[7:0];
-        ADDR_TABLE_INDEX: index_d.index = reg_wdata[23:0];
-        ADDR_TABLE_COMMAND: begin
+        ADDR_TABLE_ID: if (!busy_q) id_d.id = reg_wdata[7:0];
+        ADDR_TABLE_INDEX: if (!busy_q) index_d.index = reg_wdata[23:0];
+        ADDR_TABLE_COMMAND: if (!busy_q && command != 2'd0) begin
           busy_d = 1'b1;
           command_d = command;
         end
@@ -355,7 +371,7 @@ module hue_regs #(
         ADDR_BURST_STATUS: if (reg_wdata[25:24] != 2'd0) burst_error_d = TABLE_ERROR_NONE;
         default: begin
           if (is_burst_word(reg_addr)) place_d.index = place_q.index + 24'd1;
-          else data_d[data_word] = reg_wdata;
+          else if (is_data_word(reg_addr) && !busy_q) data_d[data_word] = reg_wdata;
         end
       endcase
     end

@@ -46,9 +46,11 @@ module hue_scatter
   // Verdicts, cut off from the stages' timing.
   logic         v_valid, done;
   hue_verdict_t v;
-  hue_skid #(.Bits($bits(hue_verdict_t))) u_verdict (
-    .clk_i, .rst_ni, .valid_i(verdict_valid_i), .ready_o(verdict_ready_o), .data_i(verdict_i),
-    .valid_o(v_valid), .ready_i(done), .data_o(v)
+  logic [10:0]  beats, beats_in, last_index;
+  assign beats_in = beats_of(verdict_i.len, BusBytes);
+  hue_skid #(.Bits($bits(hue_verdict_t) + 22)) u_verdict (
+    .clk_i, .rst_ni, .valid_i(verdict_valid_i), .ready_o(verdict_ready_o), .data_i({verdict_i, beats_in, beats_in - 11'd1}),
+    .valid_o(v_valid), .ready_i(done), .data_o({v, beats, last_index})
   );
 
   // What goes along with a beat while it is read. Edits as they stand in the frame: byte 0 highest.
@@ -74,12 +76,11 @@ module hue_scatter
 
   // Reading
   logic                sends, last_beat, out_ready;
-  logic [10:0]         beats, index_q;
+  logic [10:0]         index_q;
   logic [RoomBits-1:0] room;
 
-  assign beats = beats_of(v.len, BusBytes);
   assign sends = v.verdict == VerdictForward || v.verdict == VerdictPunt;
-  assign last_beat = index_q == beats - 11'd1;
+  assign last_beat = index_q == last_index;
   assign read_o = v_valid && sends && 32'(filled_i) > 32'(index_q) && room > RoomBits'(r_valid_q);
   assign offset_o = index_q;
   assign done = v_valid && (sends ? read_o && last_beat : !v.last || 32'(filled_i) >= 32'(beats));

@@ -3,7 +3,7 @@
 // Place: counters by network, where at most one event happens a clock. The host reads one (and clears it) in clocks
 // that have no event, at the latest after HostWaitMax clocks: then `ready_o` is 0 for one clock.
 // After reset all are set to zero, one a clock: `ready_o` is 0 until then, and the host reads zeros.
-// Latency: an event counts 3 clocks later; a host's read sees all events before it. Throughput: an event a clock, also
+// Latency: an event counts 4 clocks later; a host's read sees all events before it. Throughput: an event a clock, also
 // for the same counter.
 
 module hue_counter_ram #(
@@ -29,78 +29,95 @@ module hue_counter_ram #(
   localparam int unsigned HostWaitMax = 16;
   localparam int unsigned WaitBits = $clog2(HostWaitMax + 1);
 
-  // Clock 0: read; clock 1: the word is there, add; clock 2: written. Words on their way are forwarded.
-  logic                 clearing_q, clearing1_q, host_busy_q, force_q;
+  // Clock 0: read; clock 1: the word comes out of the memory, late; clock 2: add; clock 3: written. Words on their way are
+  // forwarded, which clock 1 decides.
+  localparam logic [1:0] FromMemory = 2'd0;
+  localparam logic [1:0] From3 = 2'd1;  // to be written now
+  localparam logic [1:0] From4 = 2'd2;  // written in the clock before
+  localparam logic [1:0] From5 = 2'd3;  // and before that
+  logic                 clearing_q, clearing1_q, clearing2_q, force_q;
   logic [IndexBits-1:0] clear_q;
   logic [WaitBits-1:0]  wait_q;
-  logic                 host_start, read, v1_q, host1_q, clear1_q, v2_q, v3_q;
-  logic [IndexBits-1:0] index, index1_q, index2_q, index3_q;
-  logic [15:0]          add1_q;
-  logic [63:0]          stored, present, next, value2_q, value3_q;
+  logic                 host_start, host_busy, read, host1_q, clear1_q, host2_q, clear2_q;
+  logic                 v1_q, v2_q, v3_q, v4_q, writes2;
+  logic [IndexBits-1:0] index, index1_q, index2_q, index3_q, index4_q;
+  logic [15:0]          add1_q, add2_q;
+  logic [1:0]           from2_q, from1;
+  logic [63:0]          stored, stored2_q, present, next, value3_q, value4_q, value5_q;
   logic                 write;
 
   assign ready_o = !clearing_q && !force_q;
-  assign host_start = host_valid_i && !host_busy_q && !valid_i;
+  assign host_busy = host1_q || host2_q;
+  assign host_start = host_valid_i && !host_busy && !valid_i;
   assign read = valid_i || host_start;
   assign index = valid_i ? index_i : host_index_i;
 
   hue_ram #(.Words(Words), .Bits(64)) u_ram (
-    .clk_i, .write_i(write), .waddr_i(clearing_q ? clear_q : index2_q), .wdata_i(value2_q),
+    .clk_i, .write_i(write), .waddr_i(clearing_q ? clear_q : index3_q), .wdata_i(value3_q),
     .read_i(read), .raddr_i(index), .rdata_o(stored)
   );
-  assign write = clearing_q || v2_q;
+  assign write = clearing_q || v3_q;
+  assign writes2 = v2_q && !clearing2_q;
 
   always_comb begin
-    present = stored;
+    from1 = FromMemory;
+    if (v4_q && index4_q == index1_q) from1 = From5;
+    if (v3_q && index3_q == index1_q) from1 = From4;
 `ifndef HUE_PLANT_COUNTER_FORWARD  // for scripts/rtl-test: the bench must find this
-    if (v3_q && index3_q == index1_q) present = value3_q;
+    if (writes2 && index2_q == index1_q) from1 = From3;
 `endif
-    if (v2_q && index2_q == index1_q) present = value2_q;
-    next = present + 64'(add1_q);  // nothing for the host
+    case (from2_q)
+      From3:   present = value3_q;
+      From4:   present = value4_q;
+      From5:   present = value5_q;
+      default: present = stored2_q;
+    endcase
+    next = present + 64'(add2_q);  // nothing for the host
   end
 
-  assign host_done_o = v1_q && host1_q;
+  assign host_done_o = host2_q;
   // What is read while the memory is cleared is zero, and not written back.
-  assign host_value_o = clearing1_q ? '0 : present;
+  assign host_value_o = clearing2_q ? '0 : present;
 
   always_ff @(posedge clk_i) begin
     index1_q <= index;
-    clearing1_q <= clearing_q;
-    add1_q <= valid_i ? add_i : '0;
-    clear1_q <= host_clear_i;
     index2_q <= index1_q;
     index3_q <= index2_q;
+    index4_q <= index3_q;
+    clearing1_q <= clearing_q;
+    clearing2_q <= clearing1_q;
+    add1_q <= valid_i ? add_i : '0;
+    add2_q <= add1_q;
+    clear1_q <= host_clear_i;
+    clear2_q <= clear1_q;
+    from2_q <= from1;
+    stored2_q <= stored;
     // Zeros while clearing, and what the host clears: the register's own reset.
-    value2_q <= !rst_ni || clearing_q || (host1_q && clear1_q) ? '0 : next;
-    value3_q <= value2_q;
+    value3_q <= !rst_ni || clearing_q || (host2_q && clear2_q) ? '0 : next;
+    value4_q <= value3_q;
+    value5_q <= value4_q;
     if (!rst_ni) begin
       clearing_q <= 1'b1;
       clear_q <= '0;
-      host_busy_q <= 1'b0;
       wait_q <= '0;
       force_q <= 1'b0;
-      v1_q <= 1'b0;
-      host1_q <= 1'b0;
-      v2_q <= 1'b0;
-      v3_q <= 1'b0;
+      {v4_q, v3_q, v2_q, v1_q} <= '0;
+      {host2_q, host1_q} <= '0;
     end else begin
       if (clearing_q) begin
         clear_q <= clear_q + 1'b1;
         clearing_q <= clear_q != IndexBits'(Words - 1);
       end
-      host_busy_q <= host_start;
-      wait_q <= host_valid_i && !host_start && !host_busy_q ? wait_q + WaitBits'(wait_q != WaitBits'(HostWaitMax)) : '0;
+      wait_q <= host_valid_i && !host_start && !host_busy ? wait_q + WaitBits'(wait_q != WaitBits'(HostWaitMax)) : '0;
       force_q <= wait_q == WaitBits'(HostWaitMax) && !force_q;
-      v1_q <= read;
-      host1_q <= host_start;
-      v2_q <= v1_q && !clearing1_q;
-      v3_q <= v2_q;
+      {v4_q, v3_q, v2_q, v1_q} <= {v3_q, writes2, v1_q, read};
+      {host2_q, host1_q} <= {host1_q, host_start};
     end
   end
 
 `ifndef SYNTHESIS
   a_event_when_ready: assert property (@(posedge clk_i) disable iff (!rst_ni) valid_i |-> ready_o);
-  a_host_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) host_start |=> host_done_o);
+  a_host_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) $past(host_start, 2) |-> host_done_o);
 `endif
 
 endmodule

@@ -29,14 +29,16 @@ module hue_deep_fifo #(
   localparam int unsigned AheadBits = $clog2(Ahead + 1);
 
   // Pointers have a bit more than addresses, so that full and empty differ.
-  logic [PtrBits-1:0]   wptr_q, rptr_q;
-  logic                 push, read, read_q, ahead_ready;
+  logic [PtrBits-1:0]   wptr_q, wptr_d, rptr_q;
+  logic                 full_q, push, read, read_q, ahead_ready;
   logic [Bits-1:0]      rdata;
   logic [AheadBits-1:0] ahead_room;
 
-  // Words ahead have left the memory and count no more.
-  assign ready_o = wptr_q - rptr_q != PtrBits'(Depth);
+  // Words ahead have left the memory and count no more. What stands in the queue when one is read is fewer than all it
+  // holds, even with one written.
+  assign ready_o = !full_q;
   assign push = valid_i && ready_o;
+  assign wptr_d = wptr_q + PtrBits'(push);
   assign read = rptr_q != wptr_q && ahead_room > AheadBits'(read_q);
 
   hue_ram #(.Words(Depth), .Bits(Bits)) u_words (
@@ -52,10 +54,12 @@ module hue_deep_fifo #(
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       wptr_q <= '0;
+      full_q <= 1'b0;
       rptr_q <= '0;
       read_q <= 1'b0;
     end else begin
-      wptr_q <= wptr_q + PtrBits'(push);
+      wptr_q <= wptr_d;
+      full_q <= !read && wptr_d - rptr_q == PtrBits'(Depth);
       rptr_q <= rptr_q + PtrBits'(read);
       read_q <= read;
     end

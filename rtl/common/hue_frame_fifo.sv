@@ -33,14 +33,16 @@ module hue_frame_fifo #(
   localparam int unsigned AheadBits = $clog2(Ahead + 1);
 
   // Pointers have a bit more than addresses, so that full and empty differ.
-  logic [PtrBits-1:0]   wptr_q, wptr_next, committed_q, rptr_q;
-  logic                 read, read_q, ahead_valid, ahead_ready;
+  logic [PtrBits-1:0]   wptr_q, wptr_d, wptr_next, committed_q, rptr_q;
+  logic                 full_q, read, read_q, ahead_valid, ahead_ready;
   logic [Bits-1:0]      rdata;
   logic [AheadBits-1:0] ahead_room;
 
-  // A place is free again once its word has been read out of the memory.
-  assign full_o = wptr_q - rptr_q == PtrBits'(Words);
+  // A place is free again once its word has been read out of the memory. What stands in the queue when one is read is fewer
+  // than all it holds, even with one written.
+  assign full_o = full_q;
   assign wptr_next = cut_i ? committed_q + 1'b1 : wptr_q + PtrBits'(write_i);
+  assign wptr_d = rewind_i ? committed_q : wptr_next;
   assign read = rptr_q != committed_q && ahead_room > AheadBits'(read_q);
 
   hue_ram #(.Words(Words), .Bits(Bits)) u_ram (
@@ -58,11 +60,13 @@ module hue_frame_fifo #(
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       wptr_q <= '0;
+      full_q <= 1'b0;
       committed_q <= '0;
       rptr_q <= '0;
       read_q <= 1'b0;
     end else begin
-      wptr_q <= rewind_i ? committed_q : wptr_next;
+      wptr_q <= wptr_d;
+      full_q <= !read && wptr_d - rptr_q == PtrBits'(Words);
       if (commit_i) committed_q <= wptr_next;
       rptr_q <= rptr_q + PtrBits'(read);
       read_q <= read;

@@ -135,6 +135,15 @@ package hue_pkg;
     logic [13:0] len;          // with the CPU header where there is one
   } hue_departure_t;
 
+  // Of how many bits the columns are of which a deep memory is made. Each is one block RAM (ECP5: 16,384 words by 1 bit or
+  // 8,192 by 2), so that what is read needs no choice between four and more of them, which would not fit into a clock behind
+  // them; between two it does.
+  function automatic int unsigned column_bits(int unsigned words, int unsigned bits);
+    if (words > 8192) return 1;
+    if (words > 4096) return bits < 2 ? bits : 2;
+    return bits;
+  endfunction
+
   // Beats that a frame takes in queues and in the packet buffer: at least one; of a frame that is too long, one.
   function automatic logic [10:0] beats_of(logic [13:0] len, int unsigned bus_bytes);
     return len == '0 || len == LenTooLong ? 11'd1 : 11'((32'(len) + bus_bytes - 1) >> $clog2(bus_bytes));

@@ -1,6 +1,6 @@
 // Memory with one write and one read port, as block RAM has them.
 //
-// Place: queues, packet buffer, counters. What is read of a word in the clock in which it is written means nothing: so no
+// Place: queues, packet buffer, counters. A deep one is made of columns (hue_pkg). What is read of a word in the clock in which it is written means nothing: so no
 // logic has to stand around a block RAM.
 // Latency: data one clock after the address. Throughput: a read and a write a clock. Nothing is cleared by reset.
 
@@ -18,11 +18,16 @@ module hue_ram #(
   output logic [Bits-1:0]     rdata_o
 );
 
-  logic [Bits-1:0] words_q [Words];
-
-  always_ff @(posedge clk_i) begin
-    if (write_i) words_q[waddr_i] <= wdata_i;
-    if (read_i) rdata_o <= write_i && waddr_i == raddr_i ? 'x : words_q[raddr_i];
+  localparam int unsigned ColumnBits = hue_pkg::column_bits(Words, Bits);
+  for (genvar low = 0; low < Bits; low += ColumnBits) begin : gen_column
+    localparam int unsigned Own = Bits - low < ColumnBits ? Bits - low : ColumnBits;
+    logic [Own-1:0] words_q [Words];
+    logic [Own-1:0] rdata_q;
+    always_ff @(posedge clk_i) begin
+      if (write_i) words_q[waddr_i] <= wdata_i[low+:Own];
+      if (read_i) rdata_q <= write_i && waddr_i == raddr_i ? 'x : words_q[raddr_i];
+    end
+    assign rdata_o[low+:Own] = rdata_q;
   end
 
 endmodule

@@ -4,7 +4,7 @@
 // whose plane runs in software is handed to the CPU. A packet of a gated plane is decided here, so that nothing of the
 // plane moves: dropped, or handed to the CPU.
 //
-// Latency: 1 clock in which `en_i` is 1. Throughput: one packet a clock.
+// Latency: 3 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_network
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -33,70 +33,83 @@ module hue_network
     $fatal(1, "hue_network: Nets is %0d, 1 to %0d", Nets, NetsMax);
   end
 
-  row_network_t row, unused_data;
-  logic unused_write, unused_bad, in_range_q;
+  row_network_t row, row_q, unused_data;
+  logic unused_write, unused_parity, in1_range_q, in_range_q, valid1_q, valid2_q;
   logic [NetBits-1:0] unused_addr;
-  packet_t packet_q;
+  packet_t packet1_q, packet_q, named;
+  logic [63:0] time1_ns_q, time2_ns_q;
 
   hue_table #(.Id(TABLE_NETWORK), .Rows(Nets), .Width($bits(row_network_t))) u_table (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o,
     .write_o(unused_write), .write_addr_o(unused_addr), .write_data_o(unused_data),
-    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .bad_o(unused_bad), .check_i(en_i && valid_o), .error_o
+    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .parity_o(unused_parity), .check_i(en_i && valid1_q), .error_o
   );
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) valid_o <= 1'b0;
-    else if (en_i) valid_o <= valid_i;
+    if (!rst_ni) {valid_o, valid2_q, valid1_q} <= '0;
+    else if (en_i) {valid_o, valid2_q, valid1_q} <= {valid2_q, valid1_q, valid_i};
   end
+  // The row comes late in its clock: nothing but a register stands behind it.
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      packet_q   <= packet_i;
-      time_ns_o  <= time_ns_i;
-      in_range_q <= 32'(packet_i.net) < Nets;
+      packet1_q   <= packet_i;
+      time1_ns_q  <= time_ns_i;
+      in1_range_q <= 32'(packet_i.net) < Nets;
+      row_q         <= row;
+      packet_q    <= packet1_q;
+      time2_ns_q  <= time1_ns_q;
+      in_range_q  <= in1_range_q;
     end
   end
 
   always_comb begin
-    packet_o           = packet_q;
-    packet_o.vid       = row.vid;
-    packet_o.plane     = row.plane;
-    packet_o.root      = row.root;
-    packet_o.hop_base  = row.hop_base;
-    packet_o.hop_count = row.hop_count;
+    named           = packet_q;
+    named.vid       = row_q.vid;
+    named.plane     = row_q.plane;
+    named.root      = row_q.root;
+    named.hop_base  = row_q.hop_base;
+    named.hop_count = row_q.hop_count;
     if (packet_q.decided) begin
       // A frame that a software plane returned under a net that cannot be.
       if (packet_q.verdict == VerdictForward && !in_range_q) begin
-        packet_o.verdict = VerdictUnclaimed;
-        packet_o.outcome = hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
+        named.verdict = VerdictUnclaimed;
+        named.outcome = hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
       end
-    end else if (!row.valid || !in_range_q) begin
-      packet_o.decided = 1'b1;
-      packet_o.verdict = VerdictUnclaimed;
-      packet_o.outcome = hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
-    end else if (row.software) begin
-      packet_o.decided = 1'b1;
-      packet_o.verdict = VerdictPunt;
-      packet_o.outcome = OutcomeNone;
-    end else if (gates_i[{1'b0, row.plane}]) begin
-      packet_o.decided = 1'b1;
-      packet_o.verdict = gated_to_cpu_i ? VerdictPunt : VerdictDrop;
-      packet_o.outcome = OutcomeNone;
+    end else if (!row_q.valid || !in_range_q) begin
+      named.decided = 1'b1;
+      named.verdict = VerdictUnclaimed;
+      named.outcome = hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
+    end else if (row_q.software) begin
+      named.decided = 1'b1;
+      named.verdict = VerdictPunt;
+      named.outcome = OutcomeNone;
+    end else if (gates_i[{1'b0, row_q.plane}]) begin
+      named.decided = 1'b1;
+      named.verdict = gated_to_cpu_i ? VerdictPunt : VerdictDrop;
+      named.outcome = OutcomeNone;
     end
-    if (packet_o.decided && packet_o.verdict == VerdictUnclaimed) begin
-      packet_o.net   = '0;
-      packet_o.vport = '0;
-      packet_o.vid   = '0;
+    if (named.decided && named.verdict == VerdictUnclaimed) begin
+      named.net   = '0;
+      named.vport = '0;
+      named.vid   = '0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (en_i) begin
+      packet_o  <= named;
+      time_ns_o <= time2_ns_q;
     end
   end
 
 `ifndef SYNTHESIS
-  logic inside_q;
+  logic [2:0] inside_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      inside_q <= 1'b0;
+      inside_q <= '0;
     end else if (en_i) begin
-      inside_q <= valid_i;
-      assert (inside_q == valid_o) else $error("hue_network: latency");
+      inside_q <= {inside_q[1:0], valid_i};
+      assert (inside_q[2] == valid_o) else $error("hue_network: latency");
     end
   end
 `endif

@@ -153,13 +153,13 @@ module hue_select
   entry_t s1_q, s2_q, s3_q;
   logic s1_valid_q, s2_valid_q, s3_valid_q;
   row_attach_head_t run;
-  logic unused_head_write, unused_attach_write, unused_head_bad, unused_attach_bad;
+  logic unused_head_write, unused_attach_write, unused_head_parity, unused_attach_parity;
   logic [2:0] unused_head_addr;
   row_attach_head_t unused_head_data;
   hue_table #(.Id(TABLE_ATTACH_HEAD), .Rows(Ports), .Width($bits(row_attach_head_t))) u_attach_head (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(head_rsp),
     .write_o(unused_head_write), .write_addr_o(unused_head_addr), .write_data_o(unused_head_data),
-    .wait_o(head_wait), .en_i(step), .addr_i(s1_q.packet.port_in), .data_o(run), .bad_o(unused_head_bad), .check_i(step && s2_valid_q), .error_o(head_error)
+    .wait_o(head_wait), .en_i(step), .addr_i(s1_q.packet.port_in), .data_o(run), .parity_o(unused_head_parity), .check_i(step && s2_valid_q), .error_o(head_error)
   );
 
   always_ff @(posedge clk_i) begin
@@ -179,20 +179,19 @@ module hue_select
   end
 
   // ---- 3: one packet a network
-  logic [15:0] copy_q, copy_d, next;
+  logic [15:0] copy_q, copy_d, next_q;  // `next_q`: the copy behind
   logic [AttachBits-1:0] attach_addr;
   row_attach_t attached, unused_attach_data;
   logic [AttachBits-1:0] unused_attach_addr;
   logic nobody;
 
   always_comb begin
-    next   = copy_q + 16'd1;
 `ifdef HUE_PLANT_SELECT_COPIES
-    more   = s2_valid_q && s2_q.group && next + 16'd1 < run.count;
+    more   = s2_valid_q && s2_q.group && next_q + 16'd1 < run.count;
 `else
-    more   = s2_valid_q && s2_q.group && next < run.count;
+    more   = s2_valid_q && s2_q.group && next_q < run.count;
 `endif
-    copy_d = more ? next : 16'd0;
+    copy_d = more ? next_q : 16'd0;
     nobody = s2_q.group ? run.count == '0 : !hit;
   end
   assign attach_addr = AttachBits'(run.start + copy_q);
@@ -203,7 +202,7 @@ module hue_select
   ) u_attach (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(attach_rsp),
     .write_o(unused_attach_write), .write_addr_o(unused_attach_addr), .write_data_o(unused_attach_data),
-    .wait_o(attach_wait), .en_i, .addr_i(attach_addr), .data_o(attached), .bad_o(unused_attach_bad),
+    .wait_o(attach_wait), .en_i, .addr_i(attach_addr), .data_o(attached), .parity_o(unused_attach_parity),
     .check_i(en_i && s3_valid_q && s3_q.group), .error_o(attach_error)
   );
 
@@ -211,9 +210,11 @@ module hue_select
     if (!rst_ni) begin
       s3_valid_q <= 1'b0;
       copy_q     <= '0;
+      next_q     <= 16'd1;
     end else if (en_i) begin
       s3_valid_q <= s2_valid_q;
       copy_q     <= copy_d;
+      next_q     <= more ? next_q + 16'd1 : 16'd1;
     end
   end
   always_ff @(posedge clk_i) begin

@@ -74,7 +74,7 @@ module hue_network_formal
     end
   end
 
-  logic of_a_q;
+  logic of_a_q, of_a2_q, of_a3_q;
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
@@ -84,8 +84,12 @@ module hue_network_formal
       gate_q <= gate_i;
       to_cpu_q <= gated_to_cpu_i;
       of_a_q <= 1'b0;
+      of_a2_q <= 1'b0;
+      of_a3_q <= 1'b0;
     end else if (en_i) begin
       of_a_q <= of_a_i;
+      of_a2_q <= of_a_q;
+      of_a3_q <= of_a2_q;
     end
   end
 
@@ -96,7 +100,7 @@ module hue_network_formal
       assume (request_a_i.valid && request_a_i.id == TABLE_NETWORK && 32'(request_a_i.index) == 32'(net_q));
       if (request_a_i.write) assume (request_a_i.wdata[$bits(row_network_t)-1:0] == row_q && !of_a_q);
     end
-    if (begun_q && of_a_q && waits == '0) begin
+    if (begun_q && of_a3_q && waits == '0) begin
       assert (out_valid == '1);
       assert (out[0] == out[1] && time_ns[0] == time_ns[1]);
       if (!out[0].decided) begin

@@ -22,7 +22,7 @@ module hue_table_formal
   localparam logic [7:0] Id = 8'd4;
 
   tbl_rsp_t            tbl_rsp_o;
-  logic                write_o, wait_o, bad_o, error_o;
+  logic                write_o, wait_o, parity_o, error_o;
   logic [AddrBits-1:0] write_addr_o;
   logic [Width-1:0]    write_data_o, data_o;
   hue_table #(.Id(Id), .First(First), .Rows(Rows), .Total(2 * First), .Width(Width)) u_dut (.*);
@@ -65,7 +65,7 @@ module hue_table_formal
       // Packets that look at it see it, whole, as it was then, or as it became while they stood still.
       if (looked_q && !wait_o) assert (since_q[data_o]);
       assert (!error_o);
-      if (looked_q && !wait_o) assert (!bad_o);
+      if (looked_q && !wait_o) assert (parity_o == ^data_o);
       // The host sees it as it is.
       if (tbl_rsp_o.done && names && !tbl_req_i.write && !tbl_req_i.clear) assert (tbl_rsp_o.rdata == 256'(now_q));
       if (tbl_rsp_o.done) assert (mine);

@@ -3,7 +3,7 @@
 // Place: at the end of hue_stages. The host reads a counter whole, or reads and clears it without losing a packet.
 // All are zero after reset; `ready_o` is 0 until then, and in the clock that a waiting host gets.
 //
-// Latency: an event counts 3 clocks later, and a host's read sees all before it. Throughput: one a clock.
+// Latency: an event counts 4 clocks later, and a host's read sees all before it. Throughput: one a clock.
 module hue_counter_table #(
     parameter logic [7:0]  Id   = 8'd0,
     parameter int unsigned Rows = 2,

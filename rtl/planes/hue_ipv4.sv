@@ -5,7 +5,7 @@
 // which a network has a run; with layout sram that trie is in external memory; with layout tcam each plane has tables of
 // its own.
 //
-// Latency: `Latency` clocks in which `en_i` is 1; with layout sram that of the walk and 4. Throughput: one packet a clock.
+// Latency: `Latency` clocks in which `en_i` is 1; with layout sram that of the walk and 5. Throughput: one packet a clock.
 // Source: RFC 1812 §5.2, RFC 1141.
 module hue_ipv4
   import hue_pkg::*;
@@ -45,7 +45,7 @@ module hue_ipv4
 );
   localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
   localparam bit Sram = Layout == 32'(LAYOUT_SRAM);
-  localparam int unsigned LookupLatency = Tcam ? 5 : 47;
+  localparam int unsigned LookupLatency = Tcam ? 5 : 48;
   localparam int unsigned Latency = LookupLatency + 1;
   if (!Tcam && !Sram && Layout != 32'(LAYOUT_DAG36)) begin : gen_check
     $fatal(1, "hue_ipv4: Layout is %0d, not tcam, dag36 or sram", Layout);
@@ -233,23 +233,23 @@ module hue_ipv4
     end
 
     // ---- the row of the next hop: a network reaches its own rows only
-    wait_t h1_q, h2_q;
-    logic h1_valid_q, h2_valid_q, h1_known_q, h2_known_q, hop_error;
+    wait_t h1_q, h2_q, h3_q;
+    logic h1_valid_q, h2_valid_q, h3_valid_q, h1_known_q, h2_known_q, h3_known_q, hop_error;
     logic hop_wait;
     logic [HopBits-1:0] h1_addr_q, unused_write_addr;
     assign wait_o = hop_wait || trie_wait;
-    logic unused_write, unused_bad;
-    row_hop_t row, unused_write_data;
+    logic unused_write, unused_parity;
+    row_hop_t row, row_q, unused_write_data;
     tbl_rsp_t hop_rsp;
     hue_table #(.Id(TABLE_HOP), .Rows(HopRows), .Width($bits(row_hop_t)), .Reset(1'b0)) u_hop (
       .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
       .write_o(unused_write), .write_addr_o(unused_write_addr), .write_data_o(unused_write_data),
-      .wait_o(hop_wait), .en_i, .addr_i(h1_addr_q), .data_o(row), .bad_o(unused_bad),
+      .wait_o(hop_wait), .en_i, .addr_i(h1_addr_q), .data_o(row), .parity_o(unused_parity),
       .check_i(en_i && h2_valid_q && !h2_q.decided && h2_known_q), .error_o(hop_error)
     );
     always_ff @(posedge clk_i) begin
-      if (!rst_ni) {h2_valid_q, h1_valid_q} <= '0;
-      else if (en_i) {h2_valid_q, h1_valid_q} <= {h1_valid_q, tag_valid};
+      if (!rst_ni) {h3_valid_q, h2_valid_q, h1_valid_q} <= '0;
+      else if (en_i) {h3_valid_q, h2_valid_q, h1_valid_q} <= {h2_valid_q, h1_valid_q, tag_valid};
     end
     logic [16:0] hop_index;
     assign hop_index = {1'b0, tag.hop_base} + {1'b0, word};
@@ -260,11 +260,14 @@ module hue_ipv4
         h1_known_q <= word < tag.hop_count && 32'(hop_index) < HopRows;
         h2_q       <= h1_q;
         h2_known_q <= h1_known_q;
+        h3_q       <= h2_q;
+        h3_known_q <= h2_known_q;
+        row_q      <= row;  // a register of its own, beside its block RAM
       end
     end
-    assign hop_d         = h2_known_q ? row : '0;
-    assign found_d       = h2_q;
-    assign found_valid_d = h2_valid_q;
+    assign hop_d         = h3_known_q ? row_q : '0;
+    assign found_d       = h3_q;
+    assign found_valid_d = h3_valid_q;
     assign error_d       = hop_error || (en_i && trie_error);
     assign tbl_rsp_o     = trie_rsp | hop_rsp;
     logic unused_lookup;

@@ -2,8 +2,8 @@
 //
 // Place: hue_network → **here** → kind. Crate: crates/planes/src/meter.rs, bit for bit: tokens of 10^-9 packets or
 // bits, time in nanoseconds, nothing rounded. Whatever does not depend on the packets before is worked out on the
-// way; two loops of one clock remain, `last` and `debt`, whose newest value is handed on to the next packet, so that
-// packets of one network follow each other at one a clock.
+// way; two loops of one clock remain, `last` and `debt`, whose newest values are handed on to the next two packets, so
+// that packets of one network follow each other at one a clock.
 //
 // What is kept of a bucket is not its level but its debt, what it lacks to be full:
 //     debt' = max(debt - earned, 0), and more by the cost if both buckets hold it
@@ -15,7 +15,7 @@
 // A write of a row is answered after some 25 clocks: the capacity is multiplied bit by bit. It takes effect in one
 // clock in which nothing moves (`wait_o`). Packets of the network that are in here then pass and pay nothing.
 //
-// Latency: 9 clocks in which `en_i` is 1. Throughput: one packet a clock.
+// Latency: 10 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_meter
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -37,7 +37,7 @@ module hue_meter
     output packet_t     packet_o
 );
   localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1;
-  localparam int unsigned Latency = 9;
+  localparam int unsigned Latency = 10;
   localparam int unsigned Buckets = 2;  // packets, bits
   // Tokens are counted in 10^-9; 10^9 is 2^9 * 5^9, and capacities are kept without their lowest nine zeros.
   localparam logic [46:0] UnitTokens = 47'd1_000_000_000;
@@ -49,16 +49,16 @@ module hue_meter
   typedef logic [69:0] tokens_t;
   typedef logic signed [62:0] capacity_t;
 
-  packet_t packet8;
+  packet_t packet9;
   logic [NetBits-1:0] net_q[1:Latency];
-  logic [13:0] len_q[1:5];
+  logic [13:0] len_q[1:6];
   logic [Latency:1] valid_q, metered_q, void_q;  // void: its row was written while it was in here
   logic metered, charge;
   packet_t limited;
 
   // ---- table: the row, and what it becomes
   row_meter_t row, write_row, unused_write_data;
-  logic table_write, unused_bad;
+  logic table_write, unused_parity;
   logic [NetBits-1:0] table_addr;
   tbl_rsp_t table_rsp;
   tbl_req_t table_req;
@@ -114,13 +114,13 @@ module hue_meter
   hue_table #(.Id(TABLE_METER), .Rows(Nets), .Width($bits(row_meter_t))) u_table (
     .clk_i, .rst_ni, .tbl_req_i(table_req), .tbl_rsp_o(table_rsp),
     .write_o(table_write), .write_addr_o(table_addr), .write_data_o(unused_write_data),
-    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .bad_o(unused_bad), .check_i(en_i && metered_q[1]), .error_o
+    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .parity_o(unused_parity), .check_i(en_i && metered_q[1]), .error_o
   );
   assign tbl_rsp_o = table_rsp;
 
   // ---- what runs through
   assign metered = valid_i && !packet_i.decided;
-  assign charge  = metered_q[8] && !void_q[8];
+  assign charge  = metered_q[9] && !void_q[9];
 
   logic [NetBits-1:0] net;
   assign net = packet_i.net[NetBits-1:0];
@@ -145,52 +145,60 @@ module hue_meter
       net_q[1] <= net;
       len_q[1] <= packet_i.len;
       for (int unsigned i = 2; i <= Latency; i++) net_q[i] <= net_q[i-1];
-      for (int unsigned i = 2; i <= 5; i++) len_q[i] <= len_q[i-1];
+      for (int unsigned i = 2; i <= 6; i++) len_q[i] <= len_q[i-1];
       packet_o <= limited;
     end
   end
   hue_delay #(.Clocks(Latency - 1), .Bits($bits(packet_t))) u_packet (
-    .clk_i, .rst_ni, .en_i, .data_i(packet_i), .data_o(packet8)
+    .clk_i, .rst_ni, .en_i, .data_i(packet_i), .data_o(packet9)
   );
 
-  // ---- 1: elapsed time
-  logic [63:0] last_q[Nets];
-  logic [63:0] m1_now_q, m1_stored_q, m2_last_q, last, last_d, m2_elapsed_q;
-  logic [64:0] elapsed;
-  logic m1_zero_q, m1_same_q;
-  always_comb begin
-    last = m1_zero_q ? '0 : m1_stored_q;
-`ifndef HUE_PLANT_METER_LAST
-    if (m1_same_q) last = m2_last_q;
+  // ---- 1: when the packet before came, out of the memory; 2: elapsed time
+  logic [63:0] m1_now_q, m2_now_q, m1_stored, m2_stored_q, m3_last_q, last_d, m3_elapsed_q;
+  logic [1:0][63:0] lasts;
+  logic [1:0][64:0] elapsed;  // since either it may be, until it is known which
+  logic m1_zero_q, m1_same_q, m2_same_q, same2, older;
+`ifdef HUE_PLANT_METER_LAST
+  assign same2 = 1'b0;
+`else
+  assign same2 = m2_same_q;
 `endif
+  assign lasts = {m3_last_q, m2_stored_q};
+  always_comb begin
+    for (int unsigned j = 0; j < 2; j++) elapsed[j] = {1'b0, m2_now_q} - {1'b0, lasts[j]};
   end
-  assign elapsed = {1'b0, m1_now_q} - {1'b0, last};
-  assign last_d  = elapsed[64] ? last : m1_now_q;
+  assign older  = elapsed[same2][64];
+  assign last_d = older ? lasts[same2] : m2_now_q;
   // `last` and debts are zero after a write of the row: a bit a network says so, until a packet writes them.
   logic [Nets-1:0] last_zero_q, debt_zero_q;
   logic last_write;
-  assign last_write = en_i && metered_q[1] && !void_q[1];
-  always_ff @(posedge clk_i) begin
-    if (last_write) last_q[net_q[1]] <= last_d;
-  end
+  assign last_write = en_i && metered_q[2] && !void_q[2];
+  hue_ram #(.Words(Nets), .Bits(64)) u_last (
+    .clk_i, .write_i(last_write), .waddr_i(net_q[2]), .wdata_i(last_d),
+    .read_i(en_i && metered), .raddr_i(net), .rdata_o(m1_stored)
+  );
   always_ff @(posedge clk_i) begin
     if (table_write) begin
       last_zero_q[table_addr] <= 1'b1;
       debt_zero_q[table_addr] <= 1'b1;
     end else begin
-      if (last_write) last_zero_q[net_q[1]] <= 1'b0;
-      if (en_i && charge) debt_zero_q[net_q[8]] <= 1'b0;
+      if (last_write) last_zero_q[net_q[2]] <= 1'b0;
+      if (en_i && charge) debt_zero_q[net_q[9]] <= 1'b0;
     end
   end
   always_ff @(posedge clk_i) begin
     if (en_i && metered) begin
-      m1_now_q    <= time_ns_i;
-      m1_stored_q <= last_q[net];
-      m1_zero_q   <= last_zero_q[net];
-      m1_same_q   <= last_write && net_q[1] == net;
+      m1_now_q  <= time_ns_i;
+      m1_zero_q <= last_zero_q[net];
+      m1_same_q <= last_write && net_q[2] == net;
     end
-    if (last_write) m2_last_q <= last_d;
-    if (en_i) m2_elapsed_q <= elapsed[64] ? '0 : elapsed[63:0];
+    if (en_i && metered_q[1]) begin
+      m2_now_q    <= m1_now_q;
+      m2_stored_q <= m1_same_q ? m3_last_q : m1_zero_q ? '0 : m1_stored;
+      m2_same_q   <= last_write && net_q[2] == net_q[1];
+    end
+    if (last_write) m3_last_q <= last_d;
+    if (en_i) m3_elapsed_q <= older ? '0 : elapsed[same2][63:0];
   end
 
   logic [Buckets-1:0] m1_on, limited_by_d;
@@ -202,130 +210,142 @@ module hue_meter
     if (en_i) on_q <= {on_q[Latency-2:2], m1_on};
   end
 
-  // ---- 6: cost of the bits; a packet costs a unit
-  logic [46:0] m6_cost_q;
+  // ---- 7: cost of the bits; a packet costs a unit
+  logic [46:0] m7_cost_q;
   always_ff @(posedge clk_i) begin
-    if (en_i && metered_q[5]) m6_cost_q <= 47'(len_q[5]) * 47'(ByteTokens);
+    if (en_i && metered_q[6]) m7_cost_q <= 47'(len_q[6]) * 47'(ByteTokens);
   end
 
-  // ---- 8: where the debt is: in the memory, at the packet before, or nowhere
-  logic m8_zero_q, m8_same_q;
+  // ---- 8, 9: where the debt is: in the memory, at one of the two packets before, or nowhere
+  logic m8_zero_q, m8_same_q, m9_same_q, same9;
   always_ff @(posedge clk_i) begin
     if (en_i) begin
       m8_zero_q <= debt_zero_q[net_q[7]];
-      m8_same_q <= charge && net_q[8] == net_q[7];
+      m8_same_q <= charge && net_q[9] == net_q[7];
+      m9_same_q <= charge && net_q[9] == net_q[8];
     end
   end
+`ifdef HUE_PLANT_METER_LEVEL
+  assign same9 = 1'b0;
+`else
+  assign same9 = m9_same_q;
+`endif
 
   for (genvar i = 0; i < Buckets; i++) begin : gen_bucket
-    // ---- 2 to 6: elapsed times rate, by digits of 18 bits, up to 70 bits; `over`: more than that
-    rate_t m2_rate_q;
-    logic [1:0][57:0] m3_even_q, m4_low_q;  // of time digits 0 and 1: rate digits 0 and 2 side by side
-    logic [1:0][35:0] m3_odd_q;             // and rate digit 1
-    logic [35:0] m3_two_low_q, m3_two_high_q;
-    logic [27:0] m3_three_q;
-    logic m3_over_q, m4_over_q, m5_over_q;
-    logic [53:0] m4_two_q;
-    logic [34:0] m5_high_q;
+    // ---- 3 to 7: elapsed times rate, by digits of 18 bits, up to 70 bits; `over`: more than that
+    rate_t m2_rate_q, m3_rate_q;
+    logic [1:0][57:0] m4_even_q, m5_low_q;  // of time digits 0 and 1: rate digits 0 and 2 side by side
+    logic [1:0][35:0] m4_odd_q;             // and rate digit 1
+    logic [35:0] m4_two_low_q, m4_two_high_q;
     logic [27:0] m4_three_q;
-    logic [75:0] m5_low_q;
-    logic m6_over_q;
-    tokens_t m6_earned_q;
+    logic m4_over_q, m5_over_q, m6_over_q;
+    logic [53:0] m5_two_q;
+    logic [34:0] m6_high_q;
+    logic [27:0] m5_three_q;
+    logic [75:0] m6_low_q;
+    logic m7_over_q;
+    tokens_t m7_earned_q;
     logic [35:0] top;
-    assign top = 36'(m5_low_q[69:36]) + 36'(m5_high_q);
+    assign top = 36'(m6_low_q[69:36]) + 36'(m6_high_q);
     always_ff @(posedge clk_i) begin
       if (en_i && metered_q[1]) m2_rate_q <= m1_rate[i];
-      if (en_i && metered_q[2]) begin
-        for (int unsigned j = 0; j < 2; j++) begin
-          m3_even_q[j][35:0]  <= 36'(m2_elapsed_q[18*j+:18]) * 36'(m2_rate_q[17:0]);
-          m3_even_q[j][57:36] <= 22'(m2_elapsed_q[18*j+:18]) * 22'(m2_rate_q[39:36]);
-          m3_odd_q[j]         <= 36'(m2_elapsed_q[18*j+:18]) * 36'(m2_rate_q[35:18]);
-        end
-        m3_two_low_q  <= 36'(m2_elapsed_q[53:36]) * 36'(m2_rate_q[17:0]);
-        m3_two_high_q <= 36'(m2_elapsed_q[53:36]) * 36'(m2_rate_q[35:18]);
-        m3_three_q    <= 28'(m2_elapsed_q[63:54]) * 28'(m2_rate_q[17:0]);
-        m3_over_q     <= (m2_elapsed_q[53:36] != '0 && m2_rate_q[39:36] != '0) ||
-                         (m2_elapsed_q[63:54] != '0 && m2_rate_q[39:18] != '0);
-      end
+      if (en_i && metered_q[2]) m3_rate_q <= m2_rate_q;
       if (en_i && metered_q[3]) begin
-        for (int unsigned j = 0; j < 2; j++) m4_low_q[j] <= m3_even_q[j] + {4'd0, m3_odd_q[j], 18'd0};
-        m4_two_q   <= 54'(m3_two_low_q) + {m3_two_high_q, 18'd0};
-        m4_three_q <= m3_three_q;
-        m4_over_q  <= m3_over_q;
+        for (int unsigned j = 0; j < 2; j++) begin
+          m4_even_q[j][35:0]  <= 36'(m3_elapsed_q[18*j+:18]) * 36'(m3_rate_q[17:0]);
+          m4_even_q[j][57:36] <= 22'(m3_elapsed_q[18*j+:18]) * 22'(m3_rate_q[39:36]);
+          m4_odd_q[j]         <= 36'(m3_elapsed_q[18*j+:18]) * 36'(m3_rate_q[35:18]);
+        end
+        m4_two_low_q  <= 36'(m3_elapsed_q[53:36]) * 36'(m3_rate_q[17:0]);
+        m4_two_high_q <= 36'(m3_elapsed_q[53:36]) * 36'(m3_rate_q[35:18]);
+        m4_three_q    <= 28'(m3_elapsed_q[63:54]) * 28'(m3_rate_q[17:0]);
+        m4_over_q     <= (m3_elapsed_q[53:36] != '0 && m3_rate_q[39:36] != '0) ||
+                         (m3_elapsed_q[63:54] != '0 && m3_rate_q[39:18] != '0);
       end
       if (en_i && metered_q[4]) begin
-        m5_low_q  <= 76'(m4_low_q[0]) + {m4_low_q[1], 18'd0};
-        m5_high_q <= 35'(m4_two_q[33:0]) + {1'b0, m4_three_q[15:0], 18'd0};
-        m5_over_q <= m4_over_q || m4_two_q[53:34] != '0 || m4_three_q[27:16] != '0;
+        for (int unsigned j = 0; j < 2; j++) m5_low_q[j] <= m4_even_q[j] + {4'd0, m4_odd_q[j], 18'd0};
+        m5_two_q   <= 54'(m4_two_low_q) + {m4_two_high_q, 18'd0};
+        m5_three_q <= m4_three_q;
+        m5_over_q  <= m4_over_q;
       end
       if (en_i && metered_q[5]) begin
-        m6_earned_q <= {top[33:0], m5_low_q[35:0]};
-        m6_over_q   <= m5_over_q || m5_low_q[75:70] != '0 || top[35:34] != '0;
+        m6_low_q  <= 76'(m5_low_q[0]) + {m5_low_q[1], 18'd0};
+        m6_high_q <= 35'(m5_two_q[33:0]) + {1'b0, m5_three_q[15:0], 18'd0};
+        m6_over_q <= m5_over_q || m5_two_q[53:34] != '0 || m5_three_q[27:16] != '0;
+      end
+      if (en_i && metered_q[6]) begin
+        m7_earned_q <= {top[33:0], m6_low_q[35:0]};
+        m7_over_q   <= m6_over_q || m6_low_q[75:70] != '0 || top[35:34] != '0;
       end
     end
 
-    // ---- 7, 8: what the loop compares with and adds
-    capacity_t caps_q[Nets];
-    capacity_t m6_cap_q;
-    tokens_t m7_earned_q, m8_earned_q, m7_more_q, m8_more_q;  // `more` modulo 2^70
-    logic signed [71:0] m7_slack_q;                          // capacity less cost
-    logic [70:0] m8_limit_q;
-    logic m8_never_q, m7_over_q, m8_over_q;
-    logic [46:0] m6_cost, m7_cost_q, m8_cost_q;
-    assign m6_cost = i == 0 ? UnitTokens : m6_cost_q;
+    // ---- 8, 9: what the loop compares with and adds
+    capacity_t m6_cap, m7_cap_q;
+    tokens_t m8_earned_q, m9_earned_q, m8_more_q, m9_more_q;  // `more` modulo 2^70
+    logic signed [71:0] m8_slack_q;                          // capacity less cost
+    logic [70:0] m9_limit_q;
+    logic m9_never_q, m8_over_q, m9_over_q;
+    logic [46:0] m7_cost, m8_cost_q, m9_cost_q;
+    assign m7_cost = i == 0 ? UnitTokens : m7_cost_q;
+    hue_ram #(.Words(Nets), .Bits($bits(capacity_t))) u_caps (
+      .clk_i, .write_i(table_write), .waddr_i(table_addr), .wdata_i(cap_q[i]),
+      .read_i(en_i && metered_q[5]), .raddr_i(net_q[5]), .rdata_o(m6_cap)
+    );
     always_ff @(posedge clk_i) begin
-      if (table_write) caps_q[table_addr] <= cap_q[i];
-    end
-    always_ff @(posedge clk_i) begin
-      if (en_i && metered_q[5]) m6_cap_q <= caps_q[net_q[5]];
-      if (en_i && metered_q[6]) begin
-        m7_slack_q  <= {m6_cap_q, {Zeros{1'b0}}} - (i == 0 ? 72'd0 : 72'(m6_cost));
-        m7_more_q   <= tokens_t'(m6_cost) - m6_earned_q;
-        m7_earned_q <= m6_earned_q;
-        m7_over_q   <= m6_over_q;
-        m7_cost_q   <= m6_cost;
-      end
+      if (en_i && metered_q[6]) m7_cap_q <= m6_cap;
       if (en_i && metered_q[7]) begin
-        m8_limit_q  <= m7_slack_q[70:0] + {1'b0, m7_earned_q};
-        m8_never_q  <= m7_slack_q[71];
-        m8_more_q   <= m7_more_q;
+        m8_slack_q  <= {m7_cap_q, {Zeros{1'b0}}} - (i == 0 ? 72'd0 : 72'(m7_cost));
+        m8_more_q   <= tokens_t'(m7_cost) - m7_earned_q;
         m8_earned_q <= m7_earned_q;
         m8_over_q   <= m7_over_q;
-        m8_cost_q   <= m7_cost_q;
+        m8_cost_q   <= m7_cost;
+      end
+      if (en_i && metered_q[8]) begin
+        m9_limit_q  <= m8_slack_q[70:0] + {1'b0, m8_earned_q};
+        m9_never_q  <= m8_slack_q[71];
+        m9_more_q   <= m8_more_q;
+        m9_earned_q <= m8_earned_q;
+        m9_over_q   <= m8_over_q;
+        m9_cost_q   <= m8_cost_q;
       end
     end
 
-    // ---- 8: the debt, as the packet before left it, and the decision
-    tokens_t debts_q[Nets];
-    tokens_t m8_stored_q, m9_debt_q, debt, debt_d, debt_left;
+    // ---- 9: the debt, as the packet before left it, and the decision: from either debt it may be, until it is known which
+    tokens_t m8_stored, m9_stored_q, m10_debt_q, debt_d, left, more;
+    tokens_t [1:0] debts, lefts;
+    logic [1:0] belows, fits;
     logic below, clears, holds;
-    assign {below, debt_left} = {1'b0, debt} - {1'b0, m8_earned_q};
-    assign clears = below || m8_over_q;
-    assign holds  = !m8_never_q && (m8_over_q || {1'b0, debt} <= m8_limit_q);
-    assign limited_by_d[i] = on_q[8][i] && !holds;
+    assign debts = {m10_debt_q, m9_stored_q};
     always_comb begin
-      if (limited_by_d != '0) debt_d = clears ? '0 : debt_left;
-      else debt_d = clears ? tokens_t'(m8_cost_q) : debt + m8_more_q;
+      for (int unsigned j = 0; j < 2; j++) begin
+        {belows[j], lefts[j]} = {1'b0, debts[j]} - {1'b0, m9_earned_q};
+        fits[j] = {1'b0, debts[j]} <= m9_limit_q;
+      end
     end
-    always_ff @(posedge clk_i) begin
-      if (en_i && charge) debts_q[net_q[8]] <= debt_d;
-    end
+    assign below  = belows[same9];
+    assign left   = lefts[same9];
+    assign more   = debts[same9] + m9_more_q;
+    assign clears = below || m9_over_q;
+    assign holds  = !m9_never_q && (m9_over_q || fits[same9]);
+    assign limited_by_d[i] = on_q[9][i] && !holds;
     always_comb begin
-      debt = m8_zero_q ? '0 : m8_stored_q;
-`ifndef HUE_PLANT_METER_LEVEL
-      if (m8_same_q) debt = m9_debt_q;
-`endif
+      if (limited_by_d != '0) debt_d = clears ? '0 : left;
+      else debt_d = clears ? tokens_t'(m9_cost_q) : more;
     end
+    hue_ram #(.Words(Nets), .Bits($bits(tokens_t))) u_debts (
+      .clk_i, .write_i(en_i && charge), .waddr_i(net_q[9]), .wdata_i(debt_d),
+      .read_i(en_i && metered_q[7]), .raddr_i(net_q[7]), .rdata_o(m8_stored)
+    );
     always_ff @(posedge clk_i) begin
-      if (en_i && metered_q[7]) m8_stored_q <= debts_q[net_q[7]];
-      if (en_i && charge) m9_debt_q <= debt_d;
+      if (en_i && metered_q[8]) m9_stored_q <= m8_same_q ? m10_debt_q : m8_zero_q ? '0 : m8_stored;
+      if (en_i && charge) m10_debt_q <= debt_d;
     end
 
 `ifndef SYNTHESIS
     logic [70:0] cap;
-    assign cap = m8_limit_q - {1'b0, m8_earned_q} + 71'(m8_cost_q);
+    assign cap = m9_limit_q - {1'b0, m9_earned_q} + 71'(m9_cost_q);
     always_ff @(posedge clk_i) begin
-      if (en_i && charge && on_q[8][i] && !m8_never_q && !m8_over_q) begin
+      if (en_i && charge && on_q[9][i] && !m9_never_q && !m9_over_q) begin
         assert ({1'b0, debt_d} <= cap) else $error("hue_meter: a bucket lacks more than it can hold");
       end
     end
@@ -333,7 +353,7 @@ module hue_meter
   end
 
   always_comb begin
-    limited = packet8;
+    limited = packet9;
     if (charge && limited_by_d != '0) begin
       limited.decided = 1'b1;
       limited.verdict = VerdictDrop;

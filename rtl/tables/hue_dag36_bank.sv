@@ -1,8 +1,8 @@
 // One memory of 36-bit words with two ports: headers and the host share one, items have the other.
 //
-// Place: two of them, even words and odd ones, in each hue_dag36_level. Maps to true dual-port block RAM. The host's
-// access takes the clock of `host_en_i`, in which `en_i` must be 0; when it read, the next one too (`back_i`), in which what
-// lookups read there before is read again, so that they do not notice.
+// Place: two of them, even words and odd ones, in each hue_dag36_level. Maps to true dual-port block RAM, a deep one in
+// columns (hue_pkg). The host's access takes the clock of `host_en_i`, in which `en_i` must be 0; when it read, the next one
+// too (`back_i`), in which what lookups read there before is read again, so that they do not notice.
 //
 // Latency: 1 clock on either port. Throughput: one access a clock a port.
 // A lookup never reads a word that is being written: new words are written before anything refers to them, and words
@@ -29,7 +29,6 @@ module hue_dag36_bank #(
     $fatal(1, "hue_dag36_bank: Words is %0d, at least 2", Words);
   end
 
-  logic [35:0] words_q[Words];
   logic [AddrBits-1:0] addr, last_addr_q;
   logic write, read;
 
@@ -38,16 +37,23 @@ module hue_dag36_bank #(
   assign addr  = host_en_i ? host_addr_i : back_i ? last_addr_q : header_addr_i;
 
   always_ff @(posedge clk_i) begin
-    if (write) words_q[addr] <= host_data_i;
-    else if (read) header_o <= words_q[addr];
-  end
-  always_ff @(posedge clk_i) begin
     if (en_i) last_addr_q <= header_addr_i;
   end
 
-  // A read in the clock of a write does not happen; said so that no logic has to stand around a block RAM.
-  always_ff @(posedge clk_i) begin
-    if (en_i) item_o <= write && addr == item_addr_i ? 'x : words_q[item_addr_i];
+  localparam int unsigned ColumnBits = hue_pkg::column_bits(Words, 36);
+  for (genvar low = 0; low < 36; low += ColumnBits) begin : gen_column
+    logic [ColumnBits-1:0] words_q[Words];
+    logic [ColumnBits-1:0] header_q, item_q;
+    always_ff @(posedge clk_i) begin
+      if (write) words_q[addr] <= host_data_i[low+:ColumnBits];
+      else if (read) header_q <= words_q[addr];
+    end
+    // A read in the clock of a write does not happen; said so that no logic has to stand around a block RAM.
+    always_ff @(posedge clk_i) begin
+      if (en_i) item_q <= write && addr == item_addr_i ? 'x : words_q[item_addr_i];
+    end
+    assign header_o[low+:ColumnBits] = header_q;
+    assign item_o[low+:ColumnBits]   = item_q;
   end
 
 `ifndef SYNTHESIS

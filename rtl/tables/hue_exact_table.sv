@@ -51,11 +51,11 @@ module hue_exact_table #(
   } row_t;
 
   hue_pkg::tbl_rsp_t [Banks-1:0] rsp;
-  logic [Banks-1:0] waits, errors, hits_q, errors_q;
+  logic [Banks-1:0] waits, parity, hits, errors, counts_q;
   row_t [Banks-1:0] rows;
   logic [Banks-1:0][ResultBits-1:0] results_q;
   logic [KeyBits-1:0] key_q;
-  logic valid_q;
+  logic valid_q, asked_q;
 
   // ---- 1: a row a bank
   for (genvar b = 0; b < Banks; b++) begin : gen_bank
@@ -77,7 +77,7 @@ module hue_exact_table #(
     ) u_rows (
       .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(rsp[b]),
       .write_o(unused_write), .write_addr_o(unused_addr), .write_data_o(unused_data), .wait_o(waits[b]),
-      .en_i, .addr_i(index), .data_o(rows[b]), .bad_o(errors[b]), .check_i(1'b0), .error_o(unused_error)
+      .en_i, .addr_i(index), .data_o(rows[b]), .parity_o(parity[b]), .check_i(1'b0), .error_o(unused_error)
     );
   end
   assign wait_o = waits != '0;
@@ -94,34 +94,54 @@ module hue_exact_table #(
     if (en_i) key_q <= key_i;
   end
 
-  // ---- 2: the rows that hold the key
-  always_ff @(posedge clk_i) begin
-    for (int unsigned b = 0; b < Banks; b++) begin
-      if (!rst_ni) begin
-        hits_q[b]   <= 1'b0;
-        errors_q[b] <= 1'b0;
-      end else if (en_i) begin
-`ifdef HUE_PLANT_EXACT_KEY
-        hits_q[b]   <= valid_q && rows[b].valid && !errors[b] && rows[b].key[KeyBits-1:8] == key_q[KeyBits-1:8];
-`else
-        hits_q[b]   <= valid_q && rows[b].valid && !errors[b] && rows[b].key == key_q;
-`endif
-        errors_q[b] <= valid_q && errors[b];
+  // ---- 2: the rows that hold the key. A row comes late in its clock: what is said of it there, it is said of parts.
+  localparam int unsigned PartBits = 4;
+  localparam int unsigned KeyParts = (KeyBits + PartBits - 1) / PartBits;
+  localparam int unsigned RowParts = ($bits(row_t) + PartBits) / PartBits;  // with its parity
+  logic [Banks-1:0][KeyParts-1:0] agrees_q;
+  logic [Banks-1:0][RowParts-1:0] parity_q;
+  logic [KeyParts*PartBits-1:0] asked;
+  assign asked = (KeyParts * PartBits)'(key_q);
+  for (genvar b = 0; b < Banks; b++) begin : gen_parts
+    logic [KeyParts*PartBits-1:0] held;
+    logic [RowParts*PartBits-1:0] whole;
+    assign held  = (KeyParts * PartBits)'(rows[b].key);
+    assign whole = (RowParts * PartBits)'({parity[b], rows[b]});
+    always_ff @(posedge clk_i) begin
+      if (en_i) begin
+        for (int unsigned i = 0; i < KeyParts; i++) begin
+          agrees_q[b][i] <= held[PartBits*i+:PartBits] == asked[PartBits*i+:PartBits];
+        end
+        for (int unsigned i = 0; i < RowParts; i++) parity_q[b][i] <= ^whole[PartBits*i+:PartBits];
+        results_q[b] <= rows[b].result;
       end
-      if (en_i) results_q[b] <= rows[b].result;
     end
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) counts_q[b] <= 1'b0;
+      else if (en_i) counts_q[b] <= valid_q && rows[b].valid;
+    end
+`ifdef HUE_PLANT_EXACT_KEY
+    assign hits[b] = counts_q[b] && agrees_q[b][KeyParts-1:2] == '1 && !(^parity_q[b]);
+`else
+    assign hits[b] = counts_q[b] && agrees_q[b] == '1 && !(^parity_q[b]);
+`endif
+    assign errors[b] = asked_q && ^parity_q[b];
   end
-  assign hit_o = hits_q != '0;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) asked_q <= 1'b0;
+    else if (en_i) asked_q <= valid_q;
+  end
+  assign hit_o = hits != '0;
 
   // ---- 3: what the first of them says
   logic [ResultBits-1:0] result;
   always_comb begin
     result = results_q[Banks-1];
-    for (int unsigned b = 1; b < Banks; b++) if (hits_q[Banks-1-b]) result = results_q[Banks-1-b];
+    for (int unsigned b = 1; b < Banks; b++) if (hits[Banks-1-b]) result = results_q[Banks-1-b];
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) error_o <= 1'b0;
-    else if (en_i) error_o <= errors_q != '0;
+    else if (en_i) error_o <= errors != '0;
   end
   always_ff @(posedge clk_i) begin
     if (en_i) result_o <= result;

@@ -29,7 +29,7 @@ module hue_table #(
     input  logic                en_i,
     input  logic [AddrBits-1:0] addr_i,
     output logic [Width-1:0]    data_o,
-    output logic                bad_o,    // it has wrong parity: for who can wait for that in the same clock
+    output logic                parity_o, // of `data_o`: with it an even number of ones, or the row is wrong
     input  logic                check_i,  // a packet uses `data_o`
     output logic                error_o
 );
@@ -41,19 +41,13 @@ module hue_table #(
   /* verilator lint_off UNUSEDPARAM */
   localparam bit Wide = Width >= 64;
   /* verilator lint_on UNUSEDPARAM */
-  (* ram_style = Wide ? "block" : "auto" *) logic [Width:0] rows_q[Rows];  // parity highest
-  logic start, asked_q, back_q, known_q, move;
-  logic [Width:0] data_q;
+  logic start, asked_q, back_q, read_q, known_q, move;
+  logic [Width:0] data_q, late_q, written;  // parity highest
   logic [AddrBits-1:0] addr, last_addr_q;
-
-  // Memories of an FPGA hold zeros after configuration.
-  initial begin
-    for (int unsigned i = 0; i < Rows; i++) rows_q[i] = '0;
-  end
 
   hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total)) u_port (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o, .start_o(start), .addr_o(write_addr_o),
-    .done_i(back_q || (write_o && !Again)), .rdata_i(256'(data_o))
+    .done_i(Again && tbl_req_i.write ? back_q : write_o || read_q), .rdata_i(256'(late_q[Width-1:0]))
   );
   // The host writes and reads when packets stand still, so the memory never does both at once. It reads where packets
   // do, and what a packet read is read again.
@@ -62,15 +56,29 @@ module hue_table #(
   assign wait_o       = asked_q || back_q;
   assign move         = (en_i || wait_o) && !write_o;
   assign addr         = asked_q ? write_addr_o : back_q ? last_addr_q : addr_i;
+  assign written      = {^write_data_o, write_data_o};
 
+  localparam int unsigned ColumnBits = hue_pkg::column_bits(Rows, Width + 1);
+  for (genvar low = 0; low <= Width; low += ColumnBits) begin : gen_column
+    localparam int unsigned Bits = Width + 1 - low < ColumnBits ? Width + 1 - low : ColumnBits;
+    (* ram_style = Wide ? "block" : "auto" *) logic [Bits-1:0] rows_q[Rows];
+    logic [Bits-1:0] word_q;
+    // Memories of an FPGA hold zeros after configuration.
+    initial begin
+      for (int unsigned i = 0; i < Rows; i++) rows_q[i] = '0;
+    end
+    always_ff @(posedge clk_i) begin
+      if (write_o) rows_q[write_addr_o] <= written[low+:Bits];
+      else if (move) word_q <= rows_q[addr];
+    end
+    assign data_q[low+:Bits] = word_q;
+  end
   always_ff @(posedge clk_i) begin
-    if (write_o) rows_q[write_addr_o] <= {^write_data_o, write_data_o};
-    else if (move) data_q <= rows_q[addr];
     if (en_i) last_addr_q <= addr_i;
   end
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) {back_q, asked_q} <= '0;
-    else {back_q, asked_q} <= {asked_q && (Again || !tbl_req_i.write), start};
+    if (!rst_ni) {read_q, back_q, asked_q} <= '0;
+    else {read_q, back_q, asked_q} <= {back_q && !tbl_req_i.write, asked_q && (Again || !tbl_req_i.write), start};
   end
 
   if (Reset) begin : gen_reset
@@ -86,21 +94,21 @@ module hue_table #(
   end else begin : gen_keep
     assign known_q = 1'b1;
   end
-  assign data_o = known_q ? data_q[Width-1:0] : '0;
-  assign bad_o  = known_q && ^data_q;
+  assign data_o   = known_q ? data_q[Width-1:0] : '0;
+  assign parity_o = known_q && data_q[Width];
 
+  // What the host reads, and whether it is sound, comes from a register: a row is late in its clock.
   localparam int unsigned PartBits = 16;
   localparam int unsigned Parts = (Width + PartBits) / PartBits;
   logic [1:0] check_q;
-  logic [Width:0] late_q;
   logic [Parts-1:0] parts_q;
   logic [Parts*PartBits-1:0] padded;
   assign padded = (Parts * PartBits)'(late_q);
   always_ff @(posedge clk_i) begin
-    late_q <= data_q;
+    late_q <= known_q ? data_q : '0;
     for (int unsigned i = 0; i < Parts; i++) parts_q[i] <= ^padded[PartBits*i+:PartBits];
     if (!rst_ni) {error_o, check_q} <= '0;
-    else {error_o, check_q} <= {check_q[1] && ^parts_q, check_q[0], check_i && known_q};
+    else {error_o, check_q} <= {check_q[1] && ^parts_q, check_q[0], check_i};
   end
 
 `ifndef SYNTHESIS

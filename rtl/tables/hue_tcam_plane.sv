@@ -34,7 +34,7 @@ module hue_tcam_plane
   row_local_t local_row;
   row_hop_t unused_hop_data, hop;
   logic [15:0] route;  // its next hop
-  logic unused_hop_write, unused_bad, route_error, hop_error, unused_local_error, unused_local_result;
+  logic unused_hop_write, unused_parity, route_error, hop_error, unused_local_error, unused_local_result;
   logic route_wait, local_wait, hop_wait;
   logic [HopBits-1:0] unused_hop_addr;
   logic route_hit, local_hit, move, unused_rows;
@@ -70,7 +70,7 @@ module hue_tcam_plane
   ) u_hop (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
     .write_o(unused_hop_write), .write_addr_o(unused_hop_addr), .write_data_o(unused_hop_data),
-    .wait_o(hop_wait), .en_i(move), .addr_i(route[HopBits-1:0]), .data_o(hop), .bad_o(unused_bad),
+    .wait_o(hop_wait), .en_i(move), .addr_i(route[HopBits-1:0]), .data_o(hop), .parity_o(unused_parity),
     .check_i(move && valid_q[4] && hit_q[4]), .error_o(hop_error)
   );
 

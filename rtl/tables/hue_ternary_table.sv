@@ -40,9 +40,9 @@ module hue_ternary_table #(
   // ---- the rows, as the host knows them
   (* ram_style = "block" *) logic [Width-1:0] rows_q[Rows];
   logic [Rows-1:0] written_q;
-  logic start, write, read_q, known_q, look;
+  logic start, write, read_q, told_q, known_q, look;
   logic [AddrBits-1:0] host_addr, look_addr, addr, hit_addr;
-  logic [Width-1:0] data, row_q, host_row;
+  logic [Width-1:0] data, row_q, host_row_q;
   hue_pkg::tbl_req_t req;
 
   always_comb begin
@@ -51,26 +51,28 @@ module hue_ternary_table #(
   end
   hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total)) u_port (
     .clk_i, .rst_ni, .tbl_req_i(req), .tbl_rsp_o, .start_o(start), .addr_o(host_addr),
-    .done_i(read_q || write), .rdata_i(256'(host_row))
+    .done_i(told_q || write), .rdata_i(256'(host_row_q))
   );
   assign write    = start && tbl_req_i.write;
   assign data     = tbl_req_i.wdata[Width-1:0];
   assign addr     = look ? look_addr : host_addr;
-  assign host_row = known_q ? row_q : '0;
   assign row_o    = row_q;
 
   always_ff @(posedge clk_i) begin
     if (write) rows_q[addr] <= data;
     else if (look || start) row_q <= rows_q[addr];
+    host_row_q <= known_q ? row_q : '0;  // a row comes late in its clock
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       written_q <= '0;
       read_q    <= 1'b0;
+      told_q    <= 1'b0;
       known_q   <= 1'b0;
     end else begin
       if (write) written_q[host_addr] <= 1'b1;
       read_q <= start && !tbl_req_i.write;
+      told_q <= read_q;
       if (start) known_q <= written_q[host_addr];
     end
   end
