@@ -92,6 +92,7 @@ module hue_frame_fifo_formal #(
   assign memory_addr = u_dut.rptr_q[AddrBits-1:0] + AddrBits'(place);
   assign places = committed_q == in_memory + in_flight + in_ahead
                   && pending_q == count_t'((AddrBits+1)'(u_dut.wptr_q - u_dut.committed_q))
+                  && full_o == (in_memory + pending_q == count_t'(Words))
                   && in_memory + pending_q <= count_t'(Words) && in_ahead + in_flight <= count_t'(Ahead)
                   && u_dut.u_ahead.wptr_q == u_dut.u_ahead.rptr_q + AheadBits'(in_ahead)
                   && shows_q <= 2'(ShowsMax) && (shows_q != 2'd1 || in_ahead + in_flight != '0)
