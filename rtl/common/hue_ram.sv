@@ -1,7 +1,7 @@
 // Memory with one write and one read port, as block RAM has them.
 //
-// Place: queues, packet buffer, counters. A deep one is made of columns (hue_pkg). What is read of a word in the clock in which it is written means nothing: so no
-// logic has to stand around a block RAM.
+// Place: queues, packet buffer, counters. A deep one is made of columns (hue_pkg). What is read of a word in the clock in
+// which it is written means nothing: so no logic has to stand around a block RAM.
 // Latency: data one clock after the address. Throughput: a read and a write a clock. Nothing is cleared by reset.
 
 module hue_ram #(

@@ -105,6 +105,11 @@ fn skipped(title: &str, columns: &[&'static str]) -> Section {
     section
 }
 
+/// Words in use in the card's external memory.
+fn words_used<R: Registers>(card: &Card<R>) -> u64 {
+    card.memory(&HashMap::new()).banks.first().map_or(0, |bank| bank.used)
+}
+
 fn apply<R: Registers>(
     card: &mut Card<R>,
     vid: Vid,
@@ -198,7 +203,7 @@ fn driver(images: &Images, settings: &Settings, title: &str) -> Result<Section, 
         let seconds = machine::thread_seconds() - used;
         let counts = card.device().registers().counts - before;
         let each = |count: u64| count as f64 / changes.len() as f64;
-        let used = card.memory(&HashMap::new()).banks.first().map_or(0, |bank| bank.used);
+        let used = words_used(&card);
         section.row(vec![
             json!(way.name),
             json!(changes.len()),
@@ -380,9 +385,7 @@ fn four(images: &Images, settings: &Settings, title: &str) -> Result<Section, St
             (1..).zip(&tables).map(|(net, table)| program(net, table.clone())).collect();
         programs.push(program(small, few.clone()));
         let mut card = forwarding_card(images, &programs, Stream::of(&stream, 7), false)?;
-        let used =
-            |card: &Card<Ports>| card.memory(&HashMap::new()).banks.first().map_or(0, |bank| bank.used);
-        let before = used(&card);
+        let before = words_used(&card);
         let mut most = before;
         let mut passes: Vec<bool> = Vec::from([true]);
         if flush {
@@ -399,7 +402,7 @@ fn four(images: &Images, settings: &Settings, title: &str) -> Result<Section, St
                 }
             }
         }
-        let done = run(&mut card, chunks.into_iter(), false, |card| most = most.max(used(card)))?;
+        let done = run(&mut card, chunks.into_iter(), false, |card| most = most.max(words_used(card)))?;
         let mut row = done.row(name);
         row.extend([
             round(done.clocks as f64 / CLOCK_MHZ / 1e3, 2),

@@ -18,6 +18,9 @@ mod migration;
 #[path = "../../src/report.rs"]
 mod report;
 #[allow(dead_code)] // the other benches use all of it
+#[path = "../../src/rib.rs"]
+mod rib;
+#[allow(dead_code)] // the other benches use all of it
 #[path = "../../src/rng.rs"]
 mod rng;
 mod rounds;

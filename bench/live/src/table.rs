@@ -8,18 +8,15 @@ use std::time::{Duration, Instant};
 
 use hue_e2e::document::all;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Cli, Daemon, Lab, Pair, bird, until};
+use hue_e2e::{Cli, Daemon, Lab, Pair, until};
+use hue_tables::Prefix4;
 use serde_json::{Value, json};
 
 use crate::Settings;
 use crate::measure::Spread;
 use crate::report::{Report, Section, round};
-use crate::rng::{fnv1a, mix};
+use crate::rib;
 
-/// IPv4 table of 2026-05-11 (RIPE RIS).
-const TABLE: &str = "rib/ris-as3333-2026-05-11.v4.txt.xz";
-/// Neighbours that routes lead to: addresses of one host.
-const HOPS: u64 = 8;
 /// Packets a second of 100 bytes that cross the network meanwhile.
 const RATE: u32 = 500;
 
@@ -28,9 +25,10 @@ const RATE: u32 = 500;
 /// # Errors
 /// What was lost, doubled or reordered; or there is no table.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
-    let table = bird::table(TABLE).ok_or_else(|| format!("there is no {TABLE} in ../shared/data"))?;
+    let all_of_it =
+        rib::prefixes::<u32>(rib::V4_2026).ok_or_else(|| format!("there is no {}", rib::V4_2026))?;
     // Not the lab's own addresses.
-    let prefixes: Vec<String> = table.into_iter().filter(|prefix| !prefix.starts_with("10.")).collect();
+    let prefixes: Vec<Prefix4> = all_of_it.into_iter().filter(|prefix| prefix.addr() >> 24 != 10).collect();
     let lab = Lab::new(2);
     let pair = lab.pair("full", 1, 1, [0, 1]);
     let ports = lab.ports().join(", ");
@@ -110,8 +108,9 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let tables = daemon.cli.json(&["get", "tables"]);
     let words = |path: &str| tables.pointer(path).and_then(Value::as_u64).unwrap_or(0);
     section.note(&format!(
-        "{HOPS} next hops by fnv1a of the prefix's first 20 bits; image sram, {} of {} words in use. {RATE} packets/s of \
+        "{} next hops by fnv1a of the prefix's first 20 bits; image sram, {} of {} words in use. {RATE} packets/s of \
          100 bytes cross the network while it moves: {traffic}.",
+        rib::DERIVED_HOPS,
         words("/card/memories/0/used"),
         words("/card/memories/0/max")
     ));
@@ -127,19 +126,12 @@ fn row(what: &str, times: Vec<f64>) -> Vec<Value> {
 }
 
 /// Lines of `ip -batch`: neighbours, which are one host, and routes to them.
-fn batch(pair: &Pair, prefixes: &[String]) -> String {
+fn batch(pair: &Pair, prefixes: &[Prefix4]) -> String {
     let mac = pair.right.mac.map(|byte| format!("{byte:02x}")).join(":");
     let [a, b, c, host] = pair.right.address.octets();
-    let address = |hop: u64| Ipv4Addr::new(a, b, c, host + hop as u8);
+    let address = |hop: u16| Ipv4Addr::new(a, b, c, host + hop as u8); // below 8
     let neighbour = |hop| format!("neigh replace {} lladdr {mac} dev right nud permanent\n", address(hop));
-    let route = |prefix: &String| format!("route replace {prefix} via {}\n", address(hop(prefix)));
-    (1..HOPS).map(neighbour).chain(prefixes.iter().map(route)).collect()
-}
-
-/// The next hop of a prefix, as in the other benches.
-fn hop(prefix: &str) -> u64 {
-    let address: Ipv4Addr =
-        prefix.split('/').next().and_then(|text| text.parse().ok()).unwrap_or(Ipv4Addr::UNSPECIFIED);
-    let bits = u128::from(u32::from(address) & 0xffff_f000) << 96;
-    mix(fnv1a(1_u16.to_be_bytes().into_iter().chain(bits.to_be_bytes()))) % HOPS
+    let hop = |prefix: &Prefix4| rib::derived_hop(*prefix, 1).get();
+    let route = |prefix: &Prefix4| format!("route replace {prefix} via {}\n", address(hop(prefix)));
+    (1..rib::DERIVED_HOPS as u16).map(neighbour).chain(prefixes.iter().map(route)).collect()
 }

@@ -8,29 +8,14 @@
 //! next change is looked at. Words that a lookup may still read wait for the records inside, as ever.
 
 use hue_substrate::SubstrateError;
-use hue_tables::dag36::{words_of, words_of_level};
 use hue_tables::dag36_levels::Patch;
-use hue_tables::layout::Runs;
 use hue_tables::{Delta, NextHop, Vid};
 
 use crate::card::{Card, broken};
-use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
 use crate::registers::Registers;
 use crate::routes::{Refusal, Shared, write_words};
 use crate::update::{knows_its_hops, write_change};
-
-impl Description {
-    /// What a node of the store takes in this image's tables, in words; `None` where planes have tables of their own, which
-    /// follow no store.
-    pub fn follows_by(&self) -> Option<fn(&Runs) -> u64> {
-        match self.layout {
-            Layout::Tcam => None,
-            Layout::Dag36 => Some(words_of_level),
-            Layout::Sram => Some(words_of),
-        }
-    }
-}
 
 impl<R: Registers> Card<R> {
     /// Has the tables follow a store elsewhere from now on, if the image shares them, before networks are loaded: their
@@ -65,7 +50,7 @@ impl<R: Registers> Card<R> {
         if let Some(shared) = &mut self.shared
             && shared.before_retired(deltas)
         {
-            wait(shared, self.device.get_mut()).map_err(broken)?;
+            shared.wait_from_now(self.device.get_mut()).map_err(broken)?;
         }
         for delta in deltas {
             let Some(shared) = &mut self.shared else { break };
@@ -74,12 +59,10 @@ impl<R: Registers> Card<R> {
             if let Delta::Root(vid, top) = delta
                 && shared.has(*vid)
             {
-                let turned = if top.is_some() {
-                    self.turn(*vid)?
-                } else {
-                    self.lose_table(*vid).map(Ok).map_err(broken)?
-                };
-                lost.extend(turned.err().map(|error| (*vid, error)));
+                match top {
+                    Some(_) => lost.extend(self.turn(*vid)?.map(|why| (*vid, why))),
+                    None => self.lose_table(*vid).map_err(broken)?,
+                }
             }
         }
         Ok(lost)
@@ -95,19 +78,22 @@ impl<R: Registers> Card<R> {
         NextHop::new(self.shared.as_ref()?.answer(vid, key))
     }
 
-    /// A table that is here becomes what the store says, or is here no more.
-    fn turn(&mut self, vid: Vid) -> Result<Result<(), SubstrateError>, SubstrateError> {
+    /// A table that is here becomes what the store says, or is here no more: then it is said why.
+    fn turn(&mut self, vid: Vid) -> Result<Option<SubstrateError>, SubstrateError> {
         let Self { device, networks, shared, .. } = self;
         let device = device.get_mut();
-        let Some((shared, loaded)) = shared.as_mut().zip(networks.get_mut(&vid)) else { return Ok(Ok(())) };
+        let Some((shared, loaded)) = shared.as_mut().zip(networks.get_mut(&vid)) else { return Ok(None) };
         let before = shared.root(vid);
         let patch = if knows_its_hops(loaded, device).map_err(broken)? { Patch::Each } else { Patch::Never };
         match shared.turn(vid, (loaded.software, patch), device) {
-            Ok(writes) => write_change(loaded, shared, device, before, &writes).map(Ok).map_err(broken),
+            Ok(writes) => {
+                write_change(loaded, shared, device, before, &writes).map_err(broken)?;
+                Ok(None)
+            }
             Err(refusal) => {
-                let error = refusal.of(&loaded.program().name, &device.description().name);
+                let why = refusal.of(&loaded.program().name, &device.description().name);
                 self.lose_table(vid).map_err(broken)?;
-                Ok(Err(error))
+                Ok(Some(why))
             }
         }
     }
@@ -127,12 +113,12 @@ impl<R: Registers> Card<R> {
         let device = device.get_mut();
         let brought = shared.bring(vid, nodes, device);
         if brought.is_err() {
-            wait(shared, device).map_err(broken)?;
+            shared.wait_from_now(device).map_err(broken)?;
         }
         let of = |refusal: Refusal| refusal.of(&loaded.program().name, &device.description().name);
         let (there, writes) = brought.map_err(of)?;
         write_words(device, &writes).map_err(broken)?;
-        wait(shared, device).map_err(broken)?;
+        shared.wait_from_now(device).map_err(broken)?;
         Ok(there)
     }
 
@@ -146,13 +132,7 @@ impl<R: Registers> Card<R> {
             loaded.software = true;
             device.write_row(u32::from(loaded.place.net), &loaded.row(shared.root(vid)))?;
         }
-        wait(shared, device)
+        shared.wait_from_now(device)?;
+        Ok(())
     }
-}
-
-/// What the latest change retired waits for the records inside.
-fn wait<R: Registers>(shared: &mut Shared, device: &mut Device<R>) -> Result<(), CardError> {
-    let mark = device.mark()?;
-    shared.wait(mark, 0..0);
-    Ok(())
 }

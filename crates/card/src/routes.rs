@@ -17,7 +17,7 @@ use std::ops::Range;
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::dag36::{Dag36Error, words_of, words_of_level};
 use hue_tables::dag36_levels::{Patch, Retired, Write};
-use hue_tables::layout::Ref;
+use hue_tables::layout::{Ref, Runs};
 use hue_tables::{Account, Change, Dag, Dag36Levels, Delta, Limits, TableError, Vid};
 use thiserror::Error;
 
@@ -40,6 +40,17 @@ const KEY_BYTES: usize = 4;
 const NO_ROUTE: u64 = 0xffff;
 /// Bytes of the store that the levels follow, beyond what any card's levels hold.
 const STORE_BYTES_MAX: u64 = 256 << 20;
+
+impl Description {
+    /// What a node of a trie takes in this image's tables, in words; `None` where planes have tables of their own.
+    pub fn words_of_node(&self) -> Option<fn(&Runs) -> u64> {
+        match self.layout {
+            Layout::Tcam => None,
+            Layout::Dag36 => Some(words_of_level),
+            Layout::Sram => Some(words_of),
+        }
+    }
+}
 
 /// Where the trie is.
 enum Store {
@@ -194,15 +205,12 @@ impl Shared {
     pub fn new(of: &Description) -> Result<Self, CardError> {
         let limits = Limits { image_bytes_max: STORE_BYTES_MAX, ..Limits::default() };
         let mut dag = Dag::new(limits).map_err(CardError::Memory)?;
+        if let Some(weigh) = of.words_of_node() {
+            dag.weigh_by(weigh);
+        }
         let (levels, words_max) = match of.layout {
-            Layout::Sram => {
-                dag.weigh_by(words_of);
-                (Dag36Levels::flat(of.sram_words, KEY_BYTES), Vec::from([of.sram_words]))
-            }
-            _ => {
-                dag.weigh_by(words_of_level);
-                (Dag36Levels::new(&of.level_words), of.level_words.to_vec())
-            }
+            Layout::Sram => (Dag36Levels::flat(of.sram_words, KEY_BYTES), Vec::from([of.sram_words])),
+            _ => (Dag36Levels::new(&of.level_words), of.level_words.to_vec()),
         };
         dag.record_deltas();
         let store = Store::Own(Box::new(dag));
@@ -458,8 +466,7 @@ impl Shared {
         let mut result = change(self, &mut writes);
         if result.as_ref().is_err_and(Refusal::is_full) {
             // What was refused may have left words that wait too.
-            let mark = device.mark()?;
-            self.wait(mark, 0..0);
+            self.wait_from_now(device)?;
             if !self.waiting.is_empty() {
                 result = self.reclaim_all(device).map_err(Refusal::Card);
                 result = result.and_then(|()| change(self, &mut writes));
@@ -550,6 +557,13 @@ impl Shared {
         if !retired.is_empty() || !hops.is_empty() {
             self.waiting.push((mark, retired, hops));
         }
+    }
+
+    /// What the latest change retired waits for the records inside: those before the mark that is given.
+    pub fn wait_from_now<R: Registers>(&mut self, device: &mut Device<R>) -> Result<Mark, CardError> {
+        let mark = device.mark()?;
+        self.wait(mark, 0..0);
+        Ok(mark)
     }
 
     /// Gives back what no record can hold any more.

@@ -136,9 +136,7 @@ pub fn write_change<R: Registers>(
     if !loaded.software && root != before {
         device.write_row(u32::from(loaded.place.net), &loaded.row(root))?;
     }
-    let mark = device.mark()?;
-    loaded.changed = Some(mark);
-    shared.wait(mark, 0..0);
+    loaded.changed = Some(shared.wait_from_now(device)?);
     Ok(())
 }
 

@@ -312,17 +312,17 @@ impl<K: Key> Dag<K> {
     /// # Errors
     /// `UnknownNetwork`.
     pub fn account(&self, vid: Vid) -> Result<Account, TableError> {
+        let account = self.account_in(vid, |weight| weight.here)?;
+        Ok(Account { bytes_quota: self.holdings.held(vid).quota, ..account })
+    }
+
+    /// Memory of one network in one of the two units, without its quota.
+    fn account_in(&self, vid: Vid, unit: fn(Weight) -> u64) -> Result<Account, TableError> {
         let source = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?;
         let held = self.holdings.held(vid);
-        let (bytes_own, bytes_marginal) = (held.own.here, held.marginal.here);
+        let (bytes_own, bytes_marginal) = (unit(held.own), unit(held.marginal));
         let bytes_shared = bytes_own - bytes_marginal;
-        Ok(Account {
-            routes: source.routes,
-            bytes_own,
-            bytes_shared,
-            bytes_marginal,
-            bytes_quota: held.quota,
-        })
+        Ok(Account { routes: source.routes, bytes_own, bytes_shared, bytes_marginal, bytes_quota: None })
     }
 
     /// Memory of one network in the units of `size`, which tells what a node takes in some encoding; walks its nodes.

@@ -3,7 +3,6 @@
 //! Flow: the day's changes → store → software sees them at once; deltas → the card's driver → registers that answer at
 //! once. Meanwhile a reader on the other core looks up as fast as it can.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ use serde_json::json;
 
 use super::day::Day;
 use super::ports::{Recorded, program, routes_from, vid};
-use super::{IMAGE, RULE, SRAM_WORDS, WAYS, Way, skipped, text};
+use super::{IMAGE, RULE, SRAM_WORDS, WAYS, Way, skipped, text, words_used};
 use crate::report::{Section, round};
 use crate::rng::Rng;
 use crate::{Settings, machine};
@@ -60,7 +59,9 @@ pub fn run(images: &Images, settings: &Settings, title: &str) -> Result<Section,
         let changes = day.changes(way.fresh, 0..updates);
         let mut alone = store(&day)?;
         let quiet = looking_up(&mut alone, |_| Ok(()))?.1;
-        let alone = time(&changes, way, |changes| alone.apply(vid(1), changes).map_err(text))?;
+        let used = machine::thread_seconds();
+        changes.chunks(way.batch).try_for_each(|changes| alone.apply(vid(1), changes)).map_err(text)?;
+        let alone = updates as f64 / (machine::thread_seconds() - used);
         let (mut store, mut card) = (store(&day)?, card(images)?);
         store.be_followed(words_of);
         follow(&mut card, &mut store)?;
@@ -68,7 +69,7 @@ pub fn run(images: &Images, settings: &Settings, title: &str) -> Result<Section,
         card.steer(vid(1), false).map_err(text)?;
         let seen = both(way, &changes, &mut store, &mut card)?;
         agree(&day, way, updates, &mut store, &card)?;
-        words = card.memory(&HashMap::new()).banks.first().map_or(0, |bank| bank.used);
+        words = words_used(&card);
         section.row(vec![
             json!(way.name),
             json!(updates),
@@ -114,17 +115,7 @@ fn follow<R: Registers>(card: &mut Card<R>, store: &mut Dag<u32>) -> Result<(), 
     lost.into_iter().next().map_or(Ok(()), |(_, error)| Err(error.to_string()))
 }
 
-/// Updates a second of processor time, of those that `each` is given batch by batch.
-fn time(
-    changes: &[Change<u32>],
-    way: Way,
-    mut each: impl FnMut(&[Change<u32>]) -> Result<(), String>,
-) -> Result<f64, String> {
-    let used = machine::thread_seconds();
-    changes.chunks(way.batch).try_for_each(&mut each)?;
-    Ok(changes.len() as f64 / (machine::thread_seconds() - used))
-}
-
+/// The store and who follows it change, while software looks up.
 fn both(
     way: Way,
     changes: &[Change<u32>],

@@ -50,8 +50,6 @@ const ELSEWHERE: PortId = PortId::new(u8::MAX);
 pub struct CardSide {
     pub(super) want: hue_intent::Card,
     pub(super) live: LiveCard,
-    /// Its tables follow those of software.
-    follows: bool,
     started: Instant,
     /// The card's number of each of its ports.
     pub(super) numbers: BTreeMap<PortId, u8>,
@@ -186,7 +184,6 @@ impl Node {
         Ok(CardSide {
             want,
             live,
-            follows: false,
             started: Instant::now(),
             numbers,
             seats: BTreeMap::new(),
@@ -349,21 +346,15 @@ impl Node {
             };
             seat.kept = true;
             let broken = Arc::clone(&seat.broken);
-            let (hops, routes) = entry.handed_out();
-            let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
-            let routes: Vec<Change<u32>> =
-                routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
             let failed = not_kept(self.sender.clone(), vid, &broken);
-            card.write_table(vid, &broken, (&hops, &routes), words_there(&self.live, vid), failed);
+            card.write_table((vid, entry), &broken, &self.live, failed);
         }
     }
 
     /// The card, or its image, is another one: what its tables are to follow.
     pub(super) fn lead_card(&mut self) {
-        let Some(card) = &mut self.card else { return };
-        let weigh = card.description().follows_by();
-        card.follows = weigh.is_some();
-        match weigh {
+        let Some(card) = &self.card else { return };
+        match card.description().words_of_node() {
             Some(weigh) => self.live.be_followed(weigh),
             None => self.live.be_alone(),
         }
@@ -373,7 +364,7 @@ impl Node {
     /// Tells the card what has changed in the tables of software. What else a change needs there was told before: the next
     /// hops that it names, or that its network is in software.
     pub(super) fn forward(&mut self) {
-        let Some(card) = self.card.as_ref().filter(|card| card.follows) else { return };
+        let Some(card) = self.card.as_ref().filter(|card| card.follows()) else { return };
         let mut deltas = self.live.take_deltas();
         // Nodes go together: the card's driver looks at what it has of them before the first one goes.
         let first = deltas.iter().position(|delta| matches!(delta, Delta::Retire(_))).unwrap_or(deltas.len());
@@ -439,7 +430,7 @@ impl Node {
             // Where it is, or where it is to go, there may be room now.
             card.retry = Some(Instant::now() + card.pause);
         }
-        let routes = if card.follows { &[] } else { routes };
+        let routes = if card.follows() { &[] } else { routes };
         if seat.stage == Stage::Software {
             if seat.kept {
                 let failed = not_kept(self.sender.clone(), vid, &seat.broken);
@@ -558,11 +549,6 @@ impl Node {
     }
 }
 
-/// Words that a network's table takes on the card, where tables follow those of software.
-pub(super) fn words_there(live: &hue_soft::Live, vid: Vid) -> u64 {
-    live.account_there(vid).map_or(0, |account| account.bytes_own)
-}
-
 /// What the card's thread does when the table of a network in software has no room.
 fn not_kept(
     sender: mpsc::Sender<Message>,
@@ -643,20 +629,29 @@ impl CardSide {
         }
     }
 
-    /// Has the card's thread write a network's table, piece by piece: its next hops, and what it has of routes. Where
-    /// tables follow those of software only places are given here, for about `words` words.
+    /// Whether its tables follow those of software: those that networks share.
+    pub(super) fn follows(&self) -> bool {
+        self.description().words_of_node().is_some()
+    }
+
+    /// Has the card's thread write a network's table, piece by piece: its next hops, then its routes, or, where tables
+    /// follow those of software, places for what these have.
     pub(super) fn write_table(
         &self,
-        vid: Vid,
+        (vid, entry): (Vid, &Entry),
         broken: &Arc<OnceLock<String>>,
-        (hops, routes): (&[(u16, Adjacency)], &[Change<u32>]),
-        words: u64,
+        live: &hue_soft::Live,
         failed: impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static,
     ) {
-        if !self.follows {
-            return self.write(vid, broken, hops, routes, failed);
+        let numbered = |hops: Vec<Adjacency>| -> Vec<(u16, Adjacency)> { (0u16..).zip(hops).collect() };
+        if !self.follows() {
+            let (hops, routes) = entry.handed_out();
+            let routes: Vec<Change<u32>> =
+                routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
+            return self.write(vid, broken, &numbered(hops), &routes, failed);
         }
-        self.write(vid, broken, hops, &[], failed.clone());
+        self.write(vid, broken, &numbered(entry.rib.rows_handed_out()), &[], failed.clone());
+        let words = live.account_there(vid).map_or(0, |account| account.bytes_own);
         for _ in 0..=words / PIECE_NODES as u64 {
             self.tell(broken, failed.clone(), move |card| card.bring_table(vid, PIECE_NODES).map(drop));
         }

@@ -13,15 +13,15 @@ use std::time::Duration;
 use hue_card::{Fail, Order, Phase, Report, Runner, Seen, Side};
 use hue_intent::Placement;
 use hue_planes::ipv4::Outcome;
-use hue_planes::{Adjacency, Counters, Verdict};
+use hue_planes::{Counters, Verdict};
 use hue_soft::TotalsReader;
 use hue_substrate::demux_of;
 use hue_substrate::planted::{Bug, planted};
-use hue_tables::{Change, Vid};
+use hue_tables::Vid;
 use tokio::sync::oneshot;
 
 use super::About;
-use super::card::{CardNews, CardSide, RETRY_MIN, Seat, Stage, words_there};
+use super::card::{CardNews, CardSide, RETRY_MIN, Seat, Stage};
 use super::core::{Message, Node};
 use super::wires::Then;
 use crate::api::{
@@ -220,17 +220,14 @@ impl Node {
         seat.stage = Stage::Coming;
         let broken = Arc::clone(&seat.broken);
         // A table that is kept has all that follows here, or is being told it.
-        let seat_kept = seat.kept;
-        let (hops, routes) = if seat_kept { Default::default() } else { entry.handed_out() };
-        let hops: Vec<(u16, Adjacency)> = (0u16..).zip(hops).collect();
-        let routes: Vec<Change<u32>> = routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
+        let kept = seat.kept;
         let began = std::time::Instant::now();
         card.tell(&broken, |_, _| {}, move |card| card.take_plane(vid));
         if planted(Bug::RowFirst) {
             card.tell(&broken, |_, _| {}, move |card| card.steer(vid, false));
         }
-        if !seat_kept {
-            card.write_table(vid, &broken, (&hops, &routes), words_there(&self.live, vid), |_, _| {});
+        if !kept {
+            card.write_table((vid, entry), &broken, &self.live, |_, _| {});
         }
         let bare = card.on_card(&have.program);
         self.order(vid, broken, Side::Card, asked, move |runner, broken| {

@@ -116,7 +116,13 @@ impl Rib {
     pub fn handed_out(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
         let routes =
             self.table.iter().filter_map(|(prefix, entry)| Some((*prefix, NextHop::new(entry.sent)?)));
-        (self.rows.sent().collect(), routes.collect())
+        (self.rows_handed_out(), routes.collect())
+    }
+
+    /// The rows of it alone.
+    #[must_use]
+    pub fn rows_handed_out(&self) -> Vec<Adjacency> {
+        self.rows.sent().collect()
     }
 
     /// Known neighbours on virtual ports: index of the port, address, MAC address.

@@ -610,7 +610,6 @@ impl Live {
         self.model.account(vid)
     }
 
-    /// The worker with the fewest of what lives at these.
     /// Keeps what changes in the tables from now on, for somebody who follows them, and beginning with what describes them;
     /// see [`hue_tables::Dag::be_followed`].
     pub fn be_followed(&mut self, weigh: fn(&Runs) -> u64) {
@@ -635,6 +634,7 @@ impl Live {
         self.model.account_there(vid)
     }
 
+    /// The worker with the fewest of what lives at these.
     pub(super) fn emptiest(&self, homes: impl Iterator<Item = usize>) -> usize {
         let mut counts = vec![0u32; self.workers.len()];
         for home in homes {

@@ -46,8 +46,8 @@ impl<K: Key> Dag<K> {
     /// Nobody follows any more: no deltas are kept.
     pub fn be_alone(&mut self) {
         self.deltas = None;
-        self.weigh.there = None;
-        self.weigh_there();
+        (self.weigh.there, self.weigh.known) = (None, Vec::new());
+        self.networks.keys().for_each(|vid| self.holdings.set_there(*vid, 0, 0));
     }
 
     /// [`Dag::account`] in the unit of [`Dag::be_followed`]; quotas are not in it. As if all networks were there.
@@ -55,25 +55,17 @@ impl<K: Key> Dag<K> {
     /// # Errors
     /// `UnknownNetwork`.
     pub fn account_there(&self, vid: Vid) -> Result<Account, TableError> {
-        let source = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?;
-        let held = self.holdings.held(vid);
-        let (bytes_own, bytes_marginal) = (held.own.there, held.marginal.there);
-        let bytes_shared = bytes_own - bytes_marginal;
-        Ok(Account { routes: source.routes, bytes_own, bytes_shared, bytes_marginal, bytes_quota: None })
+        self.account_in(vid, |weight| weight.there)
     }
 
     /// Weighs all nodes anew in the unit of who follows.
     fn weigh_there(&mut self) {
-        let Some(weigh) = self.weigh.there else {
-            let vids: Vec<Vid> = self.networks.keys().copied().collect();
-            self.weigh.known = Vec::new();
-            return vids.into_iter().for_each(|vid| self.holdings.set_there(vid, 0, 0));
-        };
         for node in self.nodes().collect::<Vec<_>>() {
             let runs = self.runs(node);
             self.weigh.learn(node, &runs);
         }
-        let account = |vid| Some((vid, self.account_by(vid, |node| weigh(&self.runs(node))).ok()?));
+        let weight = |node| self.weigh.weight(&self.image, node).there;
+        let account = |vid| Some((vid, self.account_by(vid, weight).ok()?));
         let accounts: Vec<(Vid, Account)> = self.networks.keys().copied().filter_map(account).collect();
         for (vid, account) in accounts {
             self.holdings.set_there(vid, account.bytes_own, account.bytes_marginal);

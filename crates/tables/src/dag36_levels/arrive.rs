@@ -62,11 +62,9 @@ impl Dag36Levels {
         for delta in deltas {
             let Delta::Retire(node) = delta else { continue };
             for level in [1, 2] {
-                let holds =
-                    self.arrivals.values_mut().filter_map(|held| held.remove(&(level, *node)).then_some(()));
-                for () in holds.collect::<Vec<_>>() {
-                    self.unname(level, *node, true);
-                }
+                let held = self.arrivals.values_mut().map(|held| usize::from(held.remove(&(level, *node))));
+                let names: usize = held.sum();
+                (0..names).for_each(|_| self.unname(level, *node, true));
             }
         }
     }
