@@ -44,7 +44,7 @@ Options:
   --quick     fewer lengths, shorter slices, three rounds
   --rounds N  rounds of the twin's speed, after one that warms up, and of software's (default: 9)
   --only TEXT tables whose titles have one of these texts, split by |
-  --image NAME  only this one of tcam1, default and wide
+  --image NAME  only this one of tcam1, default, wide and sram, which is measured when named only
   --out DIR   where results go (default: results in the folder above)
 
 The images are those in the folder that HUEPLANE_IMAGES names; without it they are made anew when they are stale, which needs
@@ -52,6 +52,8 @@ Verilator. Exit codes: 0 measured, 1 failed, 2 usage.";
 
 /// The images that are measured.
 const IMAGES: [&str; 3] = ["tcam1", "default", "wide"];
+/// One that is when it is named.
+const NAMED: &str = "sram";
 
 /// Measures one table, under its title.
 type Table = fn(&Images, &Settings, &str) -> Result<Section, String>;
@@ -100,7 +102,7 @@ impl Settings {
                 "--only" => settings.only = value()?.split('|').map(str::to_owned).collect(),
                 "--image" => {
                     let name = value()?;
-                    let known = IMAGES.into_iter().find(|image| *image == name);
+                    let known = IMAGES.into_iter().chain([NAMED]).find(|image| *image == name);
                     settings.images =
                         vec![known.ok_or_else(|| format!("--image: no image '{name}' is measured"))?];
                 }
@@ -146,7 +148,9 @@ fn images(names: &[&str]) -> Result<Images, String> {
 
 fn run(settings: &Settings) -> Result<(), String> {
     let (name, tables, names) = settings.command;
-    let images = images(names)?;
+    let mut made = names.to_vec();
+    made.extend(settings.images.iter().filter(|image| !names.contains(image)));
+    let images = images(&made)?;
     let mut report = Report::new(name, machine::facts(&settings.line()));
     for (title, table) in tables {
         if settings.only.is_empty() || settings.only.iter().any(|part| title.contains(part)) {
