@@ -93,6 +93,9 @@ module hue_board
   logic [1:0]              unused_sram_en, unused_sram_write;
   logic [1:0][18:0]        unused_sram_addr;
   logic [1:0][35:0]        unused_sram_wdata;
+  logic                    unused_queue_valid, unused_queue_write;
+  logic [23:0]             unused_queue_addr;
+  logic [8*QueueWordBytes-1:0] unused_queue_wdata;
 
   hue_card #(
     `include "hue_image.vh"
@@ -107,6 +110,8 @@ module hue_board
     .m_tvalid_o, .m_tready_i, .m_tdata_o(m_tdata), .m_tkeep_o(m_tkeep), .m_tlast_o, .m_tlen_o(m_tlen), .m_ttag_o(m_ttag),
     .sram_en_o(unused_sram_en), .sram_write_o(unused_sram_write), .sram_addr_o(unused_sram_addr),
     .sram_wdata_o(unused_sram_wdata), .sram_rdata_i('0),
+    .queue_valid_o(unused_queue_valid), .queue_ready_i(1'b0), .queue_write_o(unused_queue_write),
+    .queue_addr_o(unused_queue_addr), .queue_wdata_o(unused_queue_wdata), .queue_rvalid_i(1'b0), .queue_rdata_i('0),
     .ingress_idle_o(unused_ingress_idle), .idle_o(unused_idle), .irq_o(unused_irq)
   );
 

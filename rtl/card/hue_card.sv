@@ -37,7 +37,9 @@ module hue_card
   // A port's input queue, the packet buffer, all output queues together.
   parameter int unsigned InputBytes = 16384,
   parameter int unsigned BufferBytes = 32768,
-  parameter int unsigned OutputBytes = 131072
+  parameter int unsigned OutputBytes = 131072,
+  // Whether the frames of the output queues lie in external memory, in cells of 256 bytes instead of 64.
+  parameter int unsigned OutputExternal = 0
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -83,6 +85,16 @@ module hue_card
   output logic [1:0][35:0]                 sram_wdata_o,
   input  logic [1:0][35:0]                 sram_rdata_i,
 
+  // The pins of the output queues' external memory: a word is written or asked for when valid and ready; what is asked for
+  // comes in this order, when it comes. OutputExternal.
+  output logic                             queue_valid_o,
+  input  logic                             queue_ready_i,
+  output logic                             queue_write_o,
+  output logic [23:0]                      queue_addr_o,
+  output logic [8*QueueWordBytes-1:0]      queue_wdata_o,
+  input  logic                             queue_rvalid_i,
+  input  logic [8*QueueWordBytes-1:0]      queue_rdata_i,
+
   output logic        ingress_idle_o,   // no frame before the stages
   output logic        idle_o,           // no frame inside
   output logic        irq_o
@@ -110,6 +122,11 @@ module hue_card
   assign sram_write_o = sram_req.write;
   assign sram_addr_o  = sram_req.addr;
   assign sram_wdata_o = sram_req.wdata;
+  queue_req_t  queue_req;
+  assign queue_valid_o = queue_req.valid;
+  assign queue_write_o = queue_req.write;
+  assign queue_addr_o  = queue_req.addr;
+  assign queue_wdata_o = queue_req.wdata;
 
   hue_regs #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets),
@@ -290,14 +307,18 @@ module hue_card
   logic [Ports-1:0][ByteBits-1:0]  m_bytes;
 
   assign o_ready = out_ready && counters_ready;
-  hue_output_queues #(.BusBytes(BusBytes), .Nets(Nets), .Cells(OutputBytes / 64)) u_queues (
+  localparam int unsigned CellBytes = OutputExternal != 0 ? 256 : 64;
+  hue_output_queues #(
+    .BusBytes(BusBytes), .Nets(Nets), .Cells(OutputBytes / CellBytes), .CellBytes(CellBytes), .External(OutputExternal != 0)
+  ) u_queues (
     .clk_i, .rst_ni, .offline_i(offline), .hold_i(out_hold), .hold_net_i(out_hold_net), .waits_o(out_waits),
     .s_valid_i(o_valid && counters_ready), .s_ready_o(out_ready), .s_data_i(o_data), .s_last_i(o_last),
     .s_departure_i(o_departure),
     .m_valid_o(m_tvalid_o), .m_ready_i(m_tready_i), .m_data_o(m_tdata_o), .m_bytes_o(m_bytes), .m_last_o(m_tlast_o),
     .m_tag_o(m_ttag_o),
     .dropped_o(out_dropped), .dropped_port_o(out_dropped_port), .dropped_net_o(out_dropped_net),
-    .sent_o(tx_valid), .sent_len_o(tx_len), .idle_o(out_idle)
+    .sent_o(tx_valid), .sent_len_o(tx_len), .idle_o(out_idle),
+    .part_req_o(queue_req), .part_ready_i(queue_ready_i), .part_rvalid_i(queue_rvalid_i), .part_rdata_i(queue_rdata_i)
   );
   assign m_tlen_o = tx_len;
   for (genvar p = 0; p < Ports; p++) begin : g_out

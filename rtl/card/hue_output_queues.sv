@@ -1,4 +1,5 @@
 // Output queues: for each port a queue a network, in one memory of cells, emptied in turn by bytes.
+// The memory is hue_queue_memory: on chip or outside. Which cells are free, and what follows what, lies on chip.
 //
 // Place: hue_cpu_insert → output queues → ports. A frame takes as many cells as it needs; frames of one network for one
 // port form a queue and leave in order. A frame is let in when its queue, with it, would hold no more cells than are
@@ -17,10 +18,13 @@
 // inside.
 // Cross-network access: a frame leaves by the queue it was put in, which is asserted.
 //
-// Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes. Throughput: a
+// Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes, with an external
+// memory more, by what that takes. Throughput: a
 // beat a clock in, and a beat a clock out, at one port or over all; one port begins a frame every second clock at most,
 // all together one a clock: so it takes two ports with frames of 64 bytes to fill a bus of 512 bits. A network that begins
 // its turn in debt costs the port 2 clocks, and turns of a port begin every third clock at most.
+// With an external memory beats wait for its answer: as many of a port as it takes until then are asked for ahead, and
+// nothing is taken in or asked for while it has no room.
 //
 // What is looked up is looked up a clock ahead, and nothing stands between a memory and a register but a choice. All that
 // there is of a queue lies in block RAM; each memory is written by one side:
@@ -28,7 +32,7 @@
 //           that was empty is put on the port's list
 //   lists   of networks that wait, by port; the next ones lie ahead (slots) with their credit and their last frame (p1..p5)
 //   s0..s2  a step of a port's turn: choose the port; look at its network, and up what follows; take and charge
-//   e0..e4  a beat: choose the port, where it lies, address, read, out
+//   e0..e4  a beat: choose the port, where it lies, address, read (hue_queue_memory: a clock, or more), out
 // Whether a queue waits: its phase turns over as it begins to, and again, in a memory of the other side, as it is emptied.
 // Source: A. K. Choudhury, E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998;
 // H. Adiseshu, G. Parulkar, G. Varghese, "A reliable and scalable striping protocol", 1996.
@@ -39,7 +43,9 @@ module hue_output_queues
   parameter int unsigned BusBytes = 8,
   parameter int unsigned Nets = 64,
   parameter int unsigned Cells = 1024,
+  parameter int unsigned CellBytes = 64,   // a power of two
   parameter int unsigned QuantumBytes = 2048,
+  parameter bit External = 1'b0,
   localparam int unsigned ByteBits = $clog2(BusBytes + 1)
 ) (
   input  logic                  clk_i,
@@ -67,10 +73,15 @@ module hue_output_queues
   output logic [7:0]             dropped_net_o,
   output logic [Ports-1:0]       sent_o,         // a frame's last beat left
   output logic [Ports-1:0][13:0] sent_len_o,
-  output logic                   idle_o
+  output logic                   idle_o,
+
+  // The external memory.
+  output queue_req_t                part_req_o,
+  input  logic                      part_ready_i,
+  input  logic                      part_rvalid_i,
+  input  logic [8*QueueWordBytes-1:0] part_rdata_i
 );
 
-  localparam int unsigned CellBytes = 64;
   localparam int unsigned CellBeats = CellBytes / BusBytes;
   localparam int unsigned CellBits = $clog2(Cells);
   localparam int unsigned CountBits = CellBits + 1;
@@ -82,7 +93,7 @@ module hue_output_queues
   localparam int unsigned InDepth = 16;    // beats and frames that wait to be let in
   localparam int unsigned PlanDepth = 4;
   localparam int unsigned ActDepth = 16;
-  localparam int unsigned OutDepth = 8;
+  localparam int unsigned OutDepth = External ? 64 : 8;
   localparam int unsigned Slots = 2;       // networks of a port that are looked up ahead
   localparam int unsigned FreeClocks = 3;  // until a cell that came back can be had again
 `ifndef SYNTHESIS
@@ -92,6 +103,9 @@ module hue_output_queues
 
   if (BusBytes > CellBytes) begin : g_bus_bytes
     $fatal(1, "BusBytes: expected at most the bytes of a cell");
+  end
+  if (External && 4 * BusBytes > QueueWordBytes) begin : g_part
+    $fatal(1, "External: expected a bus of which a word takes four beats or more, so that half the part's clocks suffice");
   end
   if (Cells * CellBytes < 2 * (FrameBytesMax + CpuHeaderBytes) || (Cells & (Cells - 1)) != 0) begin : g_cells
     $fatal(1, "Cells: expected a power of two, with room for two frames of the greatest length");
@@ -290,9 +304,10 @@ module hue_output_queues
   logic                   x1_store_q, x1_start_q, x1_link_q, x1_commit_q;
   logic [8*BusBytes-1:0]  x1_data_q;
   logic [ActRoomBits-1:0] act_room;
+  logic                   write_room, read_room;   // of the memory
 
   assign x_head = heads_q[left_q[InBits-1:0]];
-  assign x_fire = beat_valid && left_q != decided_q && act_room > ActRoomBits'(ActsComing);
+  assign x_fire = beat_valid && left_q != decided_q && act_room > ActRoomBits'(ActsComing) && write_room;
   assign store = x_fire && admits_q[left_q[InBits-1:0]];
   assign cell_start = wbeat_q == '0;
   assign alloc = store && cell_start;
@@ -757,7 +772,7 @@ module hue_output_queues
   cell_t [Ports-1:0]                 rcell_q, rnext_q;  // its cell, and the one after that
   logic                              rgrant, e1_v_q, e1_last_q, e1_by, e1_late, e1_start, e1_end, n_v_q;
   logic [2:0]                        rport;
-  logic [Ports-1:0]                  e1_at_q, e2_at_q, e3_at_q, e4_at_q, n_at_q, rstart_q;
+  logic [Ports-1:0]                  e1_at_q, e2_at_q, e3_at, e4_at_q, n_at_q, rstart_q;
   logic [BeatBits-1:0]               e1_beat, e2_beat_q;
   cell_t                             e1_kept, e1_cell, e2_cell_q, e2_first_q, n_cell, n_cell_q;
   frame_t                            e1_frame;
@@ -765,7 +780,7 @@ module hue_output_queues
 
   always_comb begin
     for (int unsigned p = 0; p < Ports; p++) begin
-      rasks[p] = ract_q[p] && out_q[p] != OutRoomBits'(OutDepth);
+      rasks[p] = ract_q[p] && out_q[p] != OutRoomBits'(OutDepth) && read_room;
       rgrants[p] = rgrant && rport == 3'(p);
 `ifdef HUE_PLANT_QUEUES_PAUSE
       plan_take[p] = plan_valid[p] && !ract_q[p];  // for scripts/rtl-test: the bench must find this
@@ -821,9 +836,9 @@ module hue_output_queues
     logic [31:0]           tag;
     logic [13:0]           len;
   } out_t;
-  read_t                 e2_q, e3_q;
+  read_t                 e2_q, e3_q, read;
   out_t                  e4_q;
-  logic [31:0]           rtag;
+  logic [31:0]           rtag, read_tag;
   logic [8*BusBytes-1:0] rdata;
   logic [Ports-1:0]      m_fire;
   assign m_fire = m_valid_o & m_ready_i;
@@ -838,10 +853,10 @@ module hue_output_queues
     e2_q.len <= e1_frame.len;
     e3_q <= e2_q;
     e4_q.data <= rdata;
-    e4_q.bytes <= e3_q.bytes;
-    e4_q.last <= e3_q.last;
-    e4_q.tag <= rtag;
-    e4_q.len <= e3_q.len;
+    e4_q.bytes <= read.bytes;
+    e4_q.last <= read.last;
+    e4_q.tag <= read_tag;
+    e4_q.len <= read.len;
     free_cell_q <= e1_cell;
     n_cell_q <= n_cell;
     for (int unsigned p = 0; p < Ports; p++) begin
@@ -874,7 +889,6 @@ module hue_output_queues
       e1_v_q <= 1'b0;
       e1_at_q <= '0;
       e2_at_q <= '0;
-      e3_at_q <= '0;
       e4_at_q <= '0;
       n_v_q <= 1'b0;
       n_at_q <= '0;
@@ -884,8 +898,7 @@ module hue_output_queues
       e1_v_q <= rgrant;
       e1_at_q <= rgrants;
       e2_at_q <= e1_at_q;
-      e3_at_q <= e2_at_q;
-      e4_at_q <= e3_at_q;
+      e4_at_q <= e3_at;
       n_v_q <= e1_v_q && e1_start && !e1_last_q;
       // What follows a frame's last cell means nothing.
       n_at_q <= n_v_q ? e2_at_q & ~(e1_last_q ? e1_at_q : '0) : '0;
@@ -908,9 +921,16 @@ module hue_output_queues
     assign waddr = {x1_cell_q, x1_beat_q};
     assign raddr = {e2_cell_q, e2_beat_q};
   end
-  hue_ram #(.Words(Cells * CellBeats), .Bits(8 * BusBytes)) u_cells (
-    .clk_i, .write_i(x1_store_q), .waddr_i(waddr), .wdata_i(x1_data_q), .read_i(1'b1), .raddr_i(raddr),
-    .rdata_o(rdata)
+  hue_queue_memory #(
+    .External(External), .Words(Cells * CellBeats), .Bits(8 * BusBytes), .InfoBits($bits(read_t) + 32), .Ports(Ports),
+    .PartBits(8 * QueueWordBytes)
+  ) u_cells (
+    .clk_i, .rst_ni,
+    .write_i(x1_store_q), .waddr_i(waddr), .wdata_i(x1_data_q), .wlast_i(x1_commit_q), .wroom_o(write_room),
+    .read_i(e2_at_q), .raddr_i(raddr), .rinfo_i({e3_q, rtag}), .rroom_o(read_room),
+    .rvalid_o(e3_at), .rdata_o(rdata), .rinfo_o({read, read_tag}),
+    .part_valid_o(part_req_o.valid), .part_ready_i, .part_write_o(part_req_o.write), .part_addr_o(part_req_o.addr),
+    .part_wdata_o(part_req_o.wdata), .part_rvalid_i, .part_rdata_i
   );
   hue_ram #(.Words(Cells), .Bits(32)) u_tags (
     .clk_i, .write_i(x1_start_q), .waddr_i(x1_first_q), .wdata_i(x1_head_q.tag),
@@ -993,7 +1013,7 @@ module hue_output_queues
     (takes && $past(hold_i) && 32'(s2_port_q) < MacPorts) |-> s2_q.entry.net != $past(hold_net_i[NetBits-1:0]));
   /* verilator lint_off TICKCOUNT */
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    ($past(in_alone, Latency) && fires_q == '0 && holds_q == '0) |-> m_valid_o != '0);
+    (!External && $past(in_alone, Latency) && fires_q == '0 && holds_q == '0) |-> m_valid_o != '0);
   /* verilator lint_on TICKCOUNT */
 
   a_joining: assert property (@(posedge clk_i) disable iff (!rst_ni)

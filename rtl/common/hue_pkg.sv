@@ -127,6 +127,15 @@ package hue_pkg;
     logic        lookup;       // pulse: one was begun
   } sram_state_t;
 
+  // An access to the output queues' external memory, by words.
+  localparam int unsigned QueueWordBytes = 32;
+  typedef struct packed {
+    logic                        valid;
+    logic                        write;
+    logic [23:0]                 addr;
+    logic [8*QueueWordBytes-1:0] wdata;
+  } queue_req_t;
+
   // What the output side knows of a frame, beside its body.
   typedef struct packed {
     logic [2:0]  port;         // to leave by

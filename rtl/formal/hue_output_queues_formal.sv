@@ -9,6 +9,7 @@ module hue_output_queues_formal
   parameter int unsigned BusBytes = 2,
   parameter int unsigned Nets = 2,
   parameter int unsigned Cells = 4,
+  parameter int unsigned CellBytes = 2,
   parameter int unsigned QuantumBytes = 4,
   parameter int unsigned Coming = 8,   // clocks in which frames come: what is inside then is all that leaves
   localparam int unsigned ByteBits = $clog2(BusBytes + 1)
@@ -56,12 +57,16 @@ module hue_output_queues_formal
   end
   assign s_last = (32'(beat_q) + 1) * BusBytes >= 32'(departure.len);
 
-  hue_output_queues #(.BusBytes(BusBytes), .Nets(Nets), .Cells(Cells), .QuantumBytes(QuantumBytes)) u_dut (
+  queue_req_t                       unused_part_req;
+  hue_output_queues #(
+    .BusBytes(BusBytes), .Nets(Nets), .Cells(Cells), .CellBytes(CellBytes), .QuantumBytes(QuantumBytes)
+  ) u_dut (
     .clk_i, .rst_ni, .offline_i(offline_q), .hold_i,
     .hold_net_i({7'd0, hold_net_i}), .waits_o(waits), .s_valid_i, .s_ready_o(s_ready), .s_data_i, .s_last_i(s_last),
     .s_departure_i(departure), .m_valid_o(m_valid), .m_ready_i, .m_data_o(m_data), .m_bytes_o(m_bytes),
     .m_last_o(m_last), .m_tag_o(m_tag), .dropped_o(dropped), .dropped_port_o(dropped_port),
-    .dropped_net_o(dropped_net), .sent_o(sent), .sent_len_o(sent_len), .idle_o(idle)
+    .dropped_net_o(dropped_net), .sent_o(sent), .sent_len_o(sent_len), .idle_o(idle),
+    .part_req_o(unused_part_req), .part_ready_i(1'b0), .part_rvalid_i(1'b0), .part_rdata_i('0)
   );
   for (genvar p = 0; p < Ports; p++) begin : g_rules
     hue_stream_rules #(.Bits(8 * BusBytes + 32), .BusBytes(BusBytes)) u_out (

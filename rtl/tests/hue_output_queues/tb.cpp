@@ -10,25 +10,42 @@
 
 using bench::Bytes;
 
+#ifndef HUE_CELL_BYTES
+#define HUE_CELL_BYTES 64
+#endif
+#ifndef HUE_EXTERNAL
+#define HUE_EXTERNAL 0
+#endif
+#ifndef HUE_PART_LATENCY
+#define HUE_PART_LATENCY 24
+#define HUE_REFRESH_PERIOD 488
+#define HUE_REFRESH_CLOCKS 22
+#endif
+
 namespace {
 constexpr unsigned Width = HUE_BUS_BYTES;
 constexpr unsigned Nets = HUE_NETS;
 constexpr unsigned Cells = HUE_CELLS;
 constexpr unsigned Ports = 8;
-constexpr unsigned CellBytes = 64;
+constexpr unsigned CellBytes = HUE_CELL_BYTES;
+constexpr bool External = HUE_EXTERNAL != 0;
+// What an external memory takes longer, and longer still at times.
+constexpr unsigned Away = External ? HUE_REFRESH_CLOCKS + 1 : 0;
+// A part that is there for less than what a full rate takes of it.
+constexpr bool Slow = External && 4 * HUE_REFRESH_CLOCKS > HUE_REFRESH_PERIOD;
 constexpr unsigned Quantum = 2048;
-constexpr unsigned Latency = 28;
+constexpr unsigned Latency = 28 + (External ? HUE_PART_LATENCY + 3 : 0);
 // From a frame's first beat until it is said to be dropped.
 constexpr unsigned Deciding = 6;
 // From a frame's last beat until its network is seen to wait, unless it is held back.
-constexpr unsigned Joining = 10;
+constexpr unsigned Joining = 10 + (Slow ? 400 : Away);
 // From a frame's beginning to the next one's at one port, at least.
 constexpr unsigned Step = 2;
 constexpr unsigned MacPorts = 4;
 // Frames of a port that are planned, and no longer count as waiting.
 constexpr unsigned Planned = 5;
 // Beats that a port has read and not sent.
-constexpr unsigned Read = 8;
+constexpr unsigned Read = External ? 64 : 8;
 
 std::unique_ptr<Vtop> top;
 
@@ -348,7 +365,7 @@ int main(int argc, char** argv) {
   bench::Random random(seed);
   top = std::make_unique<Vtop>();
   top->clk_i = 0;
-  const std::string name = "output queues " + std::to_string(8 * Width) + " bit, ";
+  const std::string name = "output queues " + std::to_string(8 * Width) + " bit, " + (External ? "external, " : "");
 
   for (const bool offline : {true, false}) {
     for (const auto& rates : stream::Mixes) {
@@ -453,11 +470,11 @@ int main(int argc, char** argv) {
   for (const unsigned ports : {1u, 2u, 4u}) {
     for (const unsigned nets : {1u, 3u, Nets}) {
       tests.begin(name + "rate of " + std::to_string(ports) + " ports, " + std::to_string(nets) + " networks");
-      const unsigned count = 240;  // at most half of all cells in one queue
+      const unsigned count = std::min(240u, Cells / 2);  // at most half of all cells in one queue
       const uint64_t clocks = rate(tests, random, ports, nets, count);
       const unsigned ideal = count * std::max(64 / Width, ports == 1 ? Step : 1);
       std::printf("  %u frames of 64 bytes: %llu clocks\n", count, (unsigned long long)clocks);
-      if (clocks > ideal + 16) tests.wrong("%llu clocks instead of %u", (unsigned long long)clocks, ideal);
+      if (!Slow && clocks > ideal + 16 + Away) tests.wrong("%llu clocks instead of %u", (unsigned long long)clocks, ideal);
       tests.end();
     }
     tests.begin(name + "frames for " + std::to_string(ports) + " ports come and leave at full rate");
@@ -466,7 +483,7 @@ int main(int argc, char** argv) {
     for (uint32_t i = 0; i < count; ++i) busy.send(frame_of(random, i, i % ports, 1, 64));
     busy.run({0, 0});
     const uint64_t out = busy.last_out - busy.first_out + 1;
-    if (out > count * clocks_each + 32) tests.wrong("%u frames within %llu clocks", count, (unsigned long long)out);
+    if (!Slow && out > count * clocks_each + 32 + Away) tests.wrong("%u frames within %llu clocks", count, (unsigned long long)out);
     tests.end();
   }
 
@@ -475,8 +492,9 @@ int main(int argc, char** argv) {
     Bench bench(tests, random, true);
     bench.send(frame_of(random, 0, 5, 3, 64));
     bench.run({0, 0});
-    if (bench.first_out - bench.last_in != Latency)
-      tests.wrong("first beat after %llu clocks", (unsigned long long)(bench.first_out - bench.last_in));
+    const uint64_t took = bench.first_out - bench.last_in;
+    std::printf("  first beat after %llu clocks\n", (unsigned long long)took);
+    if (took < Latency || took > Latency + Away) tests.wrong("first beat after %llu clocks", (unsigned long long)took);
     // All ports with all networks, and the MAC ports with one.
     for (const unsigned ports : {Ports, 4u}) {
       Bench busy(tests, random, true);
@@ -484,7 +502,9 @@ int main(int argc, char** argv) {
       for (uint32_t i = 0; i < count; ++i) busy.send(frame_of(random, i, i % ports, ports == Ports ? i % Nets : 1, 64));
       busy.run({0, 0});
       const uint64_t clocks = busy.last_in - busy.first_in + 1, out = busy.last_out - busy.first_out + 1;
-      if (clocks != count * (64 / Width) || out > clocks + 32)
+      std::printf("  %u frames for %u ports: in within %llu clocks, out within %llu\n", count, ports, (unsigned long long)clocks,
+                  (unsigned long long)out);
+      if (!Slow && (clocks != count * (64 / Width) || out > clocks + 32 + Away))
         tests.wrong("%u frames for %u ports in within %llu clocks, out within %llu", count, ports, (unsigned long long)clocks,
                     (unsigned long long)out);
     }

@@ -19,6 +19,7 @@ module hue_card #(
   parameter int unsigned Level3Words = 4096,
   parameter int unsigned SramWords = 0,
   parameter int unsigned OutputBytes = 131072,
+  parameter int unsigned OutputExternal = 0,
   parameter logic [127:0] ImageName = '0
 ) (
   input  logic        clk_i,
