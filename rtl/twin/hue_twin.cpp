@@ -134,6 +134,57 @@ class Memories {
 };
 #endif
 
+#if HUE_QUEUE_BYTES
+// The output queues' external memory at its pins, as rtl/card/hue_dram.sv has it: an access a cycle, in order, unless it
+// refreshes; what is read comes HUE_QUEUE_LATENCY cycles later.
+class QueueMemory {
+ public:
+  QueueMemory() : words_(HUE_QUEUE_BYTES / kWordBytes) {}
+
+  template <typename Top>
+  void cycle(Top &top) {
+    const bool ready = cycle_ % kRefreshPeriod >= kRefreshCycles;
+    const bool comes = !reads_.empty() && reads_.front().due == cycle_;
+#if HUE_CHECK
+    const bool turns = ready != (top.queue_ready_i != 0) || comes != (top.queue_rvalid_i != 0);
+#endif
+    top.queue_ready_i = ready;
+    top.queue_rvalid_i = comes;
+#if HUE_CHECK
+    // Assertions sample what follows from inputs as it was last evaluated.
+    if (turns) top.eval();
+#endif
+    if (comes) {
+      std::memcpy(bytes_of(top.queue_rdata_i), reads_.front().word.data(), kWordBytes);
+      reads_.pop_front();
+    }
+    if (ready && top.queue_valid_o) {
+      Word &word = words_[top.queue_addr_o % words_.size()];
+      if (top.queue_write_o) {
+        std::memcpy(word.data(), bytes_of(top.queue_wdata_o), kWordBytes);
+      } else {
+        reads_.push_back({cycle_ + HUE_QUEUE_LATENCY, word});
+      }
+    }
+    ++cycle_;
+  }
+
+ private:
+  static constexpr size_t kWordBytes = 32;
+  // 7.8 us and 350 ns, as parts of 8 Gbit want it (JESD79-3).
+  static constexpr uint64_t kRefreshPeriod = uint64_t{HUE_CLOCK_KHZ} * 78 / 10000;
+  static constexpr uint64_t kRefreshCycles = (uint64_t{HUE_CLOCK_KHZ} * 35 + 99999) / 100000;
+  using Word = std::array<uint8_t, kWordBytes>;
+  struct Read {
+    uint64_t due;
+    Word word;
+  };
+  std::vector<Word> words_;
+  std::deque<Read> reads_;
+  uint64_t cycle_ = 0;
+};
+#endif
+
 thread_local hue_twin *current = nullptr;
 
 }  // namespace
@@ -170,6 +221,9 @@ struct hue_twin {
 #endif
 #if HUE_SRAM_WORDS
   Memories memories;
+#endif
+#if HUE_QUEUE_BYTES
+  QueueMemory queue_memory;
 #endif
   std::deque<Pushed> in[kPorts];
   size_t offset[kPorts] = {};  // Of the beat on offer in the first frame of `in`.
@@ -338,6 +392,9 @@ void hue_twin::cycle() {
   }
 #if HUE_SRAM_WORDS
   memories.cycle(*top);
+#endif
+#if HUE_QUEUE_BYTES
+  queue_memory.cycle(*top);
 #endif
   const unsigned moved_in = top->s_tvalid_i & top->s_tready_o;
   const unsigned moved_out = top->m_tvalid_o & top->m_tready_i;

@@ -128,8 +128,8 @@ pub const OUT_HOLD_CLOCKS: u32 = 0x00ffffff;
 /// The card's index of the network. Mask.
 pub const OUT_HOLD_NET: u32 = 0xff000000;
 
-/// Output memory: Bytes of the output queues' memory, in cells of 64. One queue takes at most half of what
-/// others leave.
+/// Output memory: Bytes of the output queues' memory, in cells of 64, or of 256 when it is external. One
+/// queue takes at most half of what others leave.
 pub const OUT_BYTES: u32 = 0x0bc;
 
 /// Words of external memory: Size of SRAM; 0 without it.
