@@ -19,10 +19,11 @@
 // Cross-network access: a frame leaves by the queue it was put in, which is asserted.
 //
 // Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes, with an external
-// memory more, by what that takes. Throughput: a
-// beat a clock in, and a beat a clock out, at one port or over all; one port begins a frame every second clock at most,
-// all together one a clock: so it takes two ports with frames of 64 bytes to fill a bus of 512 bits. A network that begins
-// its turn in debt costs the port 2 clocks, and turns of a port begin every third clock at most.
+// memory more, by what that takes. Throughput: a beat a clock in, and a beat a clock out, at one port or over all; one port
+// begins a frame every second clock at most, all together one a clock: so it takes two ports with frames of 64 bytes to
+// fill a bus of 512 bits. A network that begins its turn in debt costs the port 2 clocks. Turns of a port begin every third
+// clock at most, and two within 7 clocks, in which the next two networks are looked up: where each turn is a frame of
+// 64 bytes, it takes two ports to fill a bus of 256 bits.
 // With an external memory beats wait for its answer: as many of a port as it takes until then are asked for ahead, and
 // nothing is taken in or asked for while it has no room.
 //
