@@ -10,7 +10,6 @@ use hue_substrate::{Program, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
-const FRAMES: u32 = 500;
 const FRAME_BYTES: usize = 1514;
 /// Cycles from a frame to the next: more than its beats, so that nothing waits at the card's ports.
 const STEP_CYCLES: u64 = 220;
@@ -54,13 +53,13 @@ fn frame(number: u32) -> Vec<u8> {
     let sum = checksum::full(&packet);
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
     let head = [&own(0).0[..], &[2, 8, 0, 0, 0, 0], &[8, 0], &packet].concat();
-    let body = (head.len()..FRAME_BYTES).map(|at| (at as u32 * 7 ^ number ^ number << 3) as u8);
+    let body = (head.len()..FRAME_BYTES).map(|at| ((at as u32 * 7) ^ number ^ (number << 3)) as u8);
     head.iter().copied().chain(body).collect()
 }
 
 /// Offers the burst while the line of port 1 is busy, then frees it: bytes of the output memory, and the frames that left,
 /// by number.
-fn burst(name: &str) -> (u32, Vec<u32>) {
+fn burst(name: &str, frames: u32) -> (u32, Vec<u32>) {
     let mut card: Card<Twin> = card(&image(name), &[program()]);
     card.set_live().unwrap();
     let memory_bytes = card.description().out_bytes;
@@ -68,10 +67,10 @@ fn burst(name: &str) -> (u32, Vec<u32>) {
     // Its first frame takes the line for good.
     assert!(twin.set_line(1, Some((1 << 20, 1))));
     let begin = twin.cycles();
-    for number in 0..FRAMES {
+    for number in 0..frames {
         assert!(twin.push(0, 0, number, begin + u64::from(number) * STEP_CYCLES, &frame(number)));
     }
-    twin.run_exactly(u64::from(FRAMES) * STEP_CYCLES + 20_000);
+    twin.run_exactly(u64::from(frames) * STEP_CYCLES + 20_000);
     assert_eq!(twin.waiting(0), 0);
     assert!(twin.pop().is_some_and(|frame| frame.tag == 0) && twin.pop().is_none());
     assert!(twin.set_line(1, None));
@@ -93,12 +92,13 @@ fn burst(name: &str) -> (u32, Vec<u32>) {
 
 #[test]
 fn external_memory_holds_a_burst_that_block_ram_does_not() {
-    let (memory_bytes, left) = burst("tcam3");
+    const FRAMES: u32 = 500;
+    let (memory_bytes, left) = burst("tcam3", 100);
     assert_eq!(memory_bytes, ON_CHIP_BYTES);
     // A queue takes half of what there is; some are on their way out.
     assert!((40..60).contains(&left.len()), "{} frames", left.len());
     assert!(left.is_sorted());
-    let (memory_bytes, left) = burst("sram");
+    let (memory_bytes, left) = burst("sram", FRAMES);
     assert!(
         FRAMES * FRAME_BYTES as u32 > 5 * ON_CHIP_BYTES && memory_bytes / 2 > FRAMES * FRAME_BYTES as u32
     );

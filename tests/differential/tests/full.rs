@@ -132,8 +132,10 @@ fn every_output_queue_is_filled_and_drops_alone() {
         assert!(card.twin().set_stress(0, 0, 256));
         let beats = FRAME_BYTES as u64 / u64::from(card.description().bus_bytes);
         let nets: Vec<u8> = programs.iter().map(|program| card.net(program.vid).unwrap()).collect();
-        // A queue of few networks holds more: until half of what is free is its own.
-        let turns = TURNS.max(4096 / programs.len() / 5);
+        // A queue of few networks holds more, and of a large memory: until half of what is free is its own. Frames of this
+        // length take a cell, of 64 bytes at least.
+        let cells = card.description().out_bytes as usize / 64;
+        let turns = TURNS.max(2 * cells / programs.len() / 5);
         let mut tag = 0;
         for _ in 0..turns {
             for k in 0..programs.len() {
