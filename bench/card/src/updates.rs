@@ -83,7 +83,7 @@ const RUN: [&str; 10] = [
 ];
 
 const RULE: &str = "As they are: the table and the day name no next hops, so each prefix has the one of a rule (fnv1a of its first \
-    20 bits, mod 8), and nearly all of the day's announcements are of routes that are there and change nothing. New next hops: each \
+    20 bits, mixed, mod 8), and nearly all of the day's announcements are of routes that are there and change nothing. New next hops: each \
     such announcement brings another of the eight.";
 
 /// Real routers' figures, measured before on machines like this one.

@@ -1,7 +1,7 @@
 //! A network with the Internet's table of 2026 moves between card and software: the table stands on both sides from
 //! before, so that a move copies none of it.
 //!
-//! Routes are the kernel's, with eight next hops by fnv1a of the first 20 bits of the prefix. Image `sram`.
+//! Routes are the kernel's, with eight next hops by fnv1a of the first 20 bits of the prefix, mixed. Image `sram`.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -108,7 +108,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let tables = daemon.cli.json(&["get", "tables"]);
     let words = |path: &str| tables.pointer(path).and_then(Value::as_u64).unwrap_or(0);
     section.note(&format!(
-        "{} next hops by fnv1a of the prefix's first 20 bits; image sram, {} of {} words in use. {RATE} packets/s of \
+        "{} next hops by fnv1a of the prefix's first 20 bits, mixed; image sram, {} of {} words in use. {RATE} packets/s of \
          100 bytes cross the network while it moves: {traffic}.",
         rib::DERIVED_HOPS,
         words("/card/memories/0/used"),
