@@ -4,7 +4,7 @@
 // writes take turns when both wait. A write of single bytes is answered with an error and never reaches the registers,
 // as is an address that is no multiple of 4. A write for which the registers have no room waits and lets reads pass.
 //
-// Latency: an access reaches the registers one clock after it is taken; its answer is valid in the next one. Throughput: an
+// Latency: an access reaches the registers one clock after it is taken; its answer is valid two clocks later. Throughput: an
 // access a clock when the master takes answers at once; so many accesses of a direction are taken before it must: `Answers`.
 // Source: AMBA AXI and ACE protocol specification, B1.
 
@@ -97,18 +97,24 @@ module hue_axil (
     reg_wdata_o <= s_axil_wdata_i;
   end
 
-  // Answers
+  // Answers: which register it is takes most of a clock, so what it says is made an answer in the next one.
   answer_t answer, read_answer;
-  logic write_room, read_room, failed;
+  logic write_room, read_room, failed_q, wrote_q, asked_q;
+  logic [31:0] rdata_q;
   logic [CountBits-1:0] unused_write_room, unused_read_room;
-  assign failed = bad_q || reg_error_i;
-  assign answer = failed ? '{resp: RespSlaveError, data: '0} : '{resp: RespOkay, data: reg_rdata_i};
+  always_ff @(posedge clk_i) begin
+    rdata_q <= reg_rdata_i;
+    failed_q <= bad_q || reg_error_i;
+    if (!rst_ni) {wrote_q, asked_q} <= '0;
+    else {wrote_q, asked_q} <= {taken_q && reg_write_o, taken_q && !reg_write_o};
+  end
+  assign answer = failed_q ? '{resp: RespSlaveError, data: '0} : '{resp: RespOkay, data: rdata_q};
   hue_fifo #(.Depth(Answers), .Bits(2)) u_writes (
-    .clk_i, .rst_ni, .valid_i(taken_q && reg_write_o), .ready_o(write_room), .data_i(answer.resp),
+    .clk_i, .rst_ni, .valid_i(wrote_q), .ready_o(write_room), .data_i(answer.resp),
     .valid_o(s_axil_bvalid_o), .ready_i(s_axil_bready_i), .data_o(s_axil_bresp_o), .room_o(unused_write_room)
   );
   hue_fifo #(.Depth(Answers), .Bits($bits(answer_t))) u_reads (
-    .clk_i, .rst_ni, .valid_i(taken_q && !reg_write_o), .ready_o(read_room), .data_i(answer),
+    .clk_i, .rst_ni, .valid_i(asked_q), .ready_o(read_room), .data_i(answer),
     .valid_o(s_axil_rvalid_o), .ready_i(s_axil_rready_i), .data_o(read_answer), .room_o(unused_read_room)
   );
   assign s_axil_rresp_o = read_answer.resp;
@@ -123,9 +129,9 @@ module hue_axil (
   a_read_answer_stays: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (s_axil_rvalid_o && !s_axil_rready_i) |=> (s_axil_rvalid_o && $stable(s_axil_rdata_o) && $stable(s_axil_rresp_o)));
   a_answer: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    $past(s_axil_awready_o && rst_ni, 2) |-> s_axil_bvalid_o);
+    $past(s_axil_awready_o && rst_ni, 3) |-> s_axil_bvalid_o);
   a_room: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    taken_q |-> (reg_write_o ? write_room : read_room));
+    (!wrote_q || write_room) && (!asked_q || read_room));
   a_one_at_a_time: assert property (@(posedge clk_i) disable iff (!rst_ni)
     !(s_axil_awready_o && s_axil_arready_o));
 `endif

@@ -214,7 +214,7 @@ void rates(bench::Tests& tests, bench::Random& random) {
   const uint64_t start = bench.clocks;
   bench.burst(Sram, 0, FifoWords);
   bench.flush();
-  if (bench.clocks - start > FifoWords + 3) tests.wrong("%llu clocks", (unsigned long long)(bench.clocks - start));
+  if (bench.clocks - start > FifoWords + 4) tests.wrong("%llu clocks", (unsigned long long)(bench.clocks - start));
   bench.idle_until_done();
   tests.end();
 
