@@ -36,7 +36,7 @@ module hue_input_queue
   output logic                  idle_o        // neither a frame nor the beginning of one
 );
 
-  if (Beats * BusBytes <= FrameBytesMax) begin : g_beats
+  if ((Beats - 1) * BusBytes < FrameBytesMax) begin : g_beats
     $fatal(1, "Beats: expected room for a frame of the greatest length");
   end
 
@@ -44,7 +44,8 @@ module hue_input_queue
   logic         inside_q, lost_q, cut_q, lose, cut, store, fire, room, fifo_full, frames_ready;
   logic [15:0]  bytes_q, bytes;       // of the frame before this beat, and with it
   logic [16:0]  bytes_wide;
-  logic [13:0]  left_q;               // that it may still have
+  logic [13:0]  left_q, left;         // that it may still have, and after this beat
+  logic         much_q;               // left_q is more than any beat
   logic         over_q, too_long, commit, rewind;
   hue_arrival_t arrival_q, arrival;
 
@@ -58,8 +59,10 @@ module hue_input_queue
 `ifdef HUE_PLANT_INPUT_LENGTH
   assign too_long = over_q || 14'(s_bytes_i) >= left_q;  // for scripts/rtl-test: the bench must find this
 `else
-  assign too_long = over_q || 14'(s_bytes_i) > left_q;
+  // What is decided here comes late: so only the low bits are compared.
+  assign too_long = over_q || (!much_q && s_bytes_i > left_q[ByteBits-1:0]);
 `endif
+  assign left = left_q - 14'(s_bytes_i);
 
   always_comb begin
     lose = lost_q;
@@ -92,11 +95,13 @@ module hue_input_queue
       cut_q <= 1'b0;
       bytes_q <= '0;
       left_q <= 14'(FrameBytesMax);
+      much_q <= 1'b1;
       over_q <= 1'b0;
     end else begin
       if (fire) begin
         bytes_q <= s_last_i ? '0 : bytes;
-        left_q <= s_last_i ? 14'(FrameBytesMax) : too_long ? '0 : left_q - 14'(s_bytes_i);
+        left_q <= s_last_i ? 14'(FrameBytesMax) : too_long ? '0 : left;
+        much_q <= s_last_i || (!too_long && left[13:ByteBits] != '0);
         over_q <= too_long && !s_last_i;
         inside_q <= !s_last_i;
         lost_q <= lose && !s_last_i;

@@ -34,15 +34,17 @@ module hue_frame_fifo #(
 
   // Pointers have a bit more than addresses, so that full and empty differ.
   logic [PtrBits-1:0]   wptr_q, wptr_d, wptr_next, committed_q, rptr_q;
+  logic [PtrBits-1:0]   whole;   // words of frames that are committed
   logic                 full_q, read, read_q, ahead_valid, ahead_ready;
   logic [Bits-1:0]      rdata;
   logic [AheadBits-1:0] ahead_room;
 
-  // A place is free again once its word has been read out of the memory. What stands in the queue when one is read is fewer
-  // than all it holds, even with one written.
+  // A place is free again once its word has been read out of the memory. What is known of the places left is a clock old, in
+  // which one more may have been taken: so the last one is only filled right behind the one before.
   assign full_o = full_q;
   assign wptr_next = cut_i ? committed_q + 1'b1 : wptr_q + PtrBits'(write_i);
   assign wptr_d = rewind_i ? committed_q : wptr_next;
+  assign whole = committed_q - rptr_q;
   assign read = rptr_q != committed_q && ahead_room > AheadBits'(read_q);
 
   hue_ram #(.Words(Words), .Bits(Bits)) u_ram (
@@ -66,7 +68,9 @@ module hue_frame_fifo #(
       read_q <= 1'b0;
     end else begin
       wptr_q <= wptr_d;
-      full_q <= !read && wptr_d - rptr_q == PtrBits'(Words);
+      if (rewind_i) full_q <= whole >= PtrBits'(Words - 1);
+      else if (cut_i) full_q <= whole >= PtrBits'(Words - 2);
+      else full_q <= wptr_q - rptr_q >= PtrBits'(Words - 1);
       if (commit_i) committed_q <= wptr_next;
       rptr_q <= rptr_q + PtrBits'(read);
       read_q <= read;

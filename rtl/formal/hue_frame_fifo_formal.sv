@@ -31,7 +31,7 @@ module hue_frame_fifo_formal #(
   );
 
   // Words committed and not gone, words of the frame that is being written.
-  count_t          committed_q, pending_q, pending, before_q, before_d;
+  count_t          committed_q, pending_q, pending, before_q, before_d, inside_q;  // inside: all of a clock before, but for what was given up then
   logic            begun_q, pop, marked_q, kept;
   logic [Bits-1:0] word_q;
   logic [1:0]      shows_q;
@@ -47,11 +47,13 @@ module hue_frame_fifo_formal #(
     if (!rst_ni) begin
       committed_q <= '0;
       pending_q <= '0;
+      inside_q <= '0;
       marked_q <= 1'b0;
       shows_q <= '0;
     end else begin
       committed_q <= committed_q - count_t'(pop) + (commit_i ? pending : count_t'(0));
       pending_q <= commit_i || rewind_i ? '0 : pending;
+      inside_q <= committed_q + (rewind_i ? '0 : cut_i ? count_t'(1) : pending_q);
       shows_q <= committed_q == '0 || valid_o ? '0 : shows_q + 1'b1;
       if (marked_q) begin
         marked_q <= kept && !(pop && before_q == '0);
@@ -77,7 +79,7 @@ module hue_frame_fifo_formal #(
   assign leaves = empty_o == (committed_q == '0) && (committed_q != '0 || !valid_o)
                   && (shows_q < 2'(ShowsMax) || valid_o)
                   && (!(marked_q && before_q == '0 && valid_o && committed_q != '0) || data_o == word_q)
-                  && (!full_o || committed_q + pending_q >= count_t'(Words));
+                  && (!full_o || inside_q >= count_t'(Words - 1));
 
   // For the induction: where the words lie, and in which of the three places the marked one is.
   count_t in_memory, in_ahead, in_flight, place;
@@ -92,7 +94,7 @@ module hue_frame_fifo_formal #(
   assign memory_addr = u_dut.rptr_q[AddrBits-1:0] + AddrBits'(place);
   assign places = committed_q == in_memory + in_flight + in_ahead
                   && pending_q == count_t'((AddrBits+1)'(u_dut.wptr_q - u_dut.committed_q))
-                  && full_o == (in_memory + pending_q == count_t'(Words))
+                  && (full_o || in_memory + pending_q < count_t'(Words))
                   && in_memory + pending_q <= count_t'(Words) && in_ahead + in_flight <= count_t'(Ahead)
                   && u_dut.u_ahead.wptr_q == u_dut.u_ahead.rptr_q + AheadBits'(in_ahead)
                   && shows_q <= 2'(ShowsMax) && (shows_q != 2'd1 || in_ahead + in_flight != '0)
