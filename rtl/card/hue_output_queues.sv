@@ -98,7 +98,7 @@ module hue_output_queues
   localparam int unsigned Slots = 2;       // networks of a port that are looked up ahead
   localparam int unsigned FreeClocks = 3;  // until a cell that came back can be had again
 `ifndef SYNTHESIS
-  localparam int unsigned Latency = 28;
+  localparam int unsigned Latency = 29;
   localparam int unsigned Joining = 10;
 `endif
 
@@ -437,8 +437,8 @@ module hue_output_queues
     entry_t     entry;
   } act_t;
   typedef logic [NetBits:0] list_t;
-  act_t                  act_in, act, write;
-  logic                  act_new, act_ready, act_valid, act_take, list_write, r_v_q, r_push_q;
+  act_t                  act_in, act, write_q;
+  logic                  act_new, act_ready, act_valid, act_take, list_write_q, r_v_q, r_push_q;
   served_t               p4_served;
   joined_t               p4_joined;
   list_t [Ports-1:0]     list_put_q, list_got_q, member_q;
@@ -464,14 +464,13 @@ module hue_output_queues
     .valid_o(act_valid), .ready_i(act_take), .data_o(act), .room_o(act_room)
   );
   assign act_take = act_valid && !r_push_q;
-  assign list_write = act_valid || r_push_q;
-  always_comb begin
-    write = act;
-    if (r_push_q) write = '{port: r_port_q, entry: r_entry_q};
+  always_ff @(posedge clk_i) begin
+    list_write_q <= rst_ni && (act_valid || r_push_q);
+    write_q <= r_push_q ? '{port: r_port_q, entry: r_entry_q} : act;
   end
   hue_ram #(.Words(Queues), .Bits($bits(entry_t))) u_lists (
-    .clk_i, .write_i(list_write), .waddr_i(queue_of(write.port, list_put_q[write.port][NetBits-1:0])),
-    .wdata_i(write.entry), .read_i(1'b1), .raddr_i(queue_of(p1_port_q, list_got_q[p1_port_q][NetBits-1:0])),
+    .clk_i, .write_i(list_write_q), .waddr_i(queue_of(write_q.port, list_put_q[write_q.port][NetBits-1:0])),
+    .wdata_i(write_q.entry), .read_i(1'b1), .raddr_i(queue_of(p1_port_q, list_got_q[p1_port_q][NetBits-1:0])),
     .rdata_o(p2_entry)
   );
 
@@ -528,7 +527,7 @@ module hue_output_queues
       for (int unsigned p = 0; p < Ports; p++) begin
         p1_at_q[p] <= pop && pop_port == 3'(p);
         p4_at_q[p] <= p3_v_q && p3_port_q == 3'(p);
-        if (list_write && write.port == 3'(p)) list_put_q[p] <= list_put_q[p] + 1'b1;
+        if (list_write_q && write_q.port == 3'(p)) list_put_q[p] <= list_put_q[p] + 1'b1;
         if (p1_at_q[p]) list_got_q[p] <= list_got_q[p] + 1'b1;
         list_some_q[p] <= list_put_q[p] != list_got_q[p];
         ahead_q[p] <= ahead_q[p] + 2'(p1_at_q[p]) - 2'(slot_take[p]);

@@ -34,7 +34,7 @@ constexpr unsigned Away = External ? HUE_REFRESH_CLOCKS + 1 : 0;
 // A part that is there for less than what a full rate takes of it.
 constexpr bool Slow = External && 4 * HUE_REFRESH_CLOCKS > HUE_REFRESH_PERIOD;
 constexpr unsigned Quantum = 2048;
-constexpr unsigned Latency = 28 + (External ? HUE_PART_LATENCY + 3 : 0);
+constexpr unsigned Latency = 29 + (External ? HUE_PART_LATENCY + 3 : 0);
 // From a frame's first beat until it is said to be dropped.
 constexpr unsigned Deciding = 6;
 // From a frame's last beat until its network is seen to wait, unless it is held back.
