@@ -14,6 +14,7 @@ module hue_counter_ram #(
   input  logic                 rst_ni,
 
   output logic                 ready_o,
+  output logic                 ready_next_o,  // `ready_o` in the next clock
   input  logic                 valid_i,     // only when ready_o
   input  logic [IndexBits-1:0] index_i,
   input  logic [15:0]          add_i,
@@ -38,7 +39,7 @@ module hue_counter_ram #(
   logic                 clearing_q, clearing1_q, clearing2_q, force_q;
   logic [IndexBits-1:0] clear_q;
   logic [WaitBits-1:0]  wait_q;
-  logic                 host_start, host_busy, read, host1_q, clear1_q, host2_q, clear2_q;
+  logic                 clearing, force_next, host_start, host_busy, read, host1_q, clear1_q, host2_q, clear2_q;
   logic                 v1_q, v2_q, v3_q, v4_q, writes2;
   logic [IndexBits-1:0] index, index1_q, index2_q, index3_q, index4_q;
   logic [15:0]          add1_q, add2_q;
@@ -47,6 +48,9 @@ module hue_counter_ram #(
   logic                 write;
 
   assign ready_o = !clearing_q && !force_q;
+  assign clearing = clearing_q && clear_q != IndexBits'(Words - 1);
+  assign force_next = wait_q == WaitBits'(HostWaitMax) && !force_q;
+  assign ready_next_o = !clearing && !force_next;
   assign host_busy = host1_q || host2_q;
   assign host_start = host_valid_i && !host_busy && !valid_i;
   assign read = valid_i || host_start;
@@ -104,12 +108,10 @@ module hue_counter_ram #(
       {v4_q, v3_q, v2_q, v1_q} <= '0;
       {host2_q, host1_q} <= '0;
     end else begin
-      if (clearing_q) begin
-        clear_q <= clear_q + 1'b1;
-        clearing_q <= clear_q != IndexBits'(Words - 1);
-      end
+      if (clearing_q) clear_q <= clear_q + 1'b1;
+      clearing_q <= clearing;
       wait_q <= host_valid_i && !host_start && !host_busy ? wait_q + WaitBits'(wait_q != WaitBits'(HostWaitMax)) : '0;
-      force_q <= wait_q == WaitBits'(HostWaitMax) && !force_q;
+      force_q <= force_next;
       {v4_q, v3_q, v2_q, v1_q} <= {v3_q, writes2, v1_q, read};
       {host2_q, host1_q} <= {host1_q, host_start};
     end

@@ -17,7 +17,7 @@ module hue_network
     input  tbl_req_t    tbl_req_i,
     output tbl_rsp_t    tbl_rsp_o,
     output logic        error_o,
-    output logic        wait_o,          // the host is at the table: `en_i` must be 0
+    output logic        wait_o,          // the host is at the table in the next clock: `en_i` must be 0 then
     input  logic [31:0] gates_i,         // a bit a plane: 1 gated
     input  logic        gated_to_cpu_i,  // what becomes of their packets: 1 to the CPU, 0 dropped
     input  logic        en_i,

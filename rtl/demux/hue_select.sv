@@ -22,7 +22,7 @@ module hue_select
     input  tbl_req_t  tbl_req_i,
     output tbl_rsp_t  tbl_rsp_o,
     output logic      error_o,
-    output logic      wait_o,    // the host is at a table: `en_i` must be 0
+    output logic      wait_o,    // the host is at a table in the next clock: `en_i` must be 0 then
     input  logic      en_i,
     input  logic      valid_i,
     output logic      ready_o,   // only with `en_i`

@@ -81,11 +81,14 @@ module hue_exact_table_formal
     if (en_i) key_q <= key_i;
   end
 
+  logic wait_q;
+  always_ff @(posedge clk_i) wait_q <= rst_ni && wait_o;
+
   always_comb begin
     assume (rst_ni == begun_q);
     // Memories hold zeros when the card begins.
     if (!begun_q) assume (tbl_req_i == '0);
-    if (wait_o) assume (!en_i);
+    if (wait_q) assume (!en_i);
     if (begun_q) begin
       assert (hit_o == found2_q.hit && !error_o);
       if (found3_q.hit) assert (result_o == found3_q.result);

@@ -39,7 +39,7 @@ module hue_network_formal
   tbl_rsp_t [1:0]    response;
   logic [1:0][31:0]  gates;
   logic [1:0][63:0]  time_ns;
-  logic [1:0]        valid, out_valid, waits, error, mine;
+  logic [1:0]        valid, out_valid, waits, waits_q, error, mine;
   always_comb begin
     for (int unsigned s = 0; s < 2; s++) begin
       in[s] = packet_i[s];
@@ -69,10 +69,12 @@ module hue_network_formal
     always_comb begin
       // Accesses of the own kind do not name A's row, those to it write what it is in both.
       if (begun_q && mine[s] && !access_of_a_i) assume (32'(request[s].index) != 32'(net_q));
-      if (begun_q && waits[s]) assume (!en_i);
+      if (begun_q && waits_q[s]) assume (!en_i);
       if (begun_q && !of_a_i && valid[s]) assume (in[s].net != net_q);
     end
   end
+
+  always_ff @(posedge clk_i) waits_q <= rst_ni ? waits : '0;
 
   logic of_a_q, of_a2_q, of_a3_q;
   initial begun_q = 1'b0;
@@ -100,7 +102,7 @@ module hue_network_formal
       assume (request_a_i.valid && request_a_i.id == TABLE_NETWORK && 32'(request_a_i.index) == 32'(net_q));
       if (request_a_i.write) assume (request_a_i.wdata[$bits(row_network_t)-1:0] == row_q && !of_a_q);
     end
-    if (begun_q && of_a3_q && waits == '0) begin
+    if (begun_q && of_a3_q && waits_q == '0) begin
       assert (out_valid == '1);
       assert (out[0] == out[1] && time_ns[0] == time_ns[1]);
       if (!out[0].decided) begin

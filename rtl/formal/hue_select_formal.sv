@@ -82,11 +82,14 @@ module hue_select_formal
     end
   end
 
+  logic wait_q;
+  always_ff @(posedge clk_i) wait_q <= rst_ni && wait_o;
+
   always_comb begin
     assume (rst_ni == begun_q);
     // Memories hold zeros when the card begins.
     if (!begun_q) assume (tbl_req_i == '0);
-    if (wait_o) assume (!en_i);
+    if (wait_q) assume (!en_i);
     // Rows of ATTACH are not written while the marked frame is inside; runs are no longer than the table.
     if (begun_q && mine && tbl_req_i.write) begin
       assume (!marked_q && !(accept && mark_i));

@@ -55,17 +55,20 @@ module hue_table_formal
     end
   end
 
+  logic wait_q;
+  always_ff @(posedge clk_i) wait_q <= rst_ni && wait_o;
+
   always_comb begin
     assume (rst_ni == begun_q);
-    if (wait_o) assume (!en_i);
+    if (wait_q) assume (!en_i);
     if (begun_q) begin
       // It changes only by an access that names it, and becomes what the access says.
       if (write_o) assert (mine && tbl_req_i.write && write_data_o == tbl_req_i.wdata[Width-1:0]);
       if (write_o) assert (names == (write_addr_o == row_q));
       // Packets that look at it see it, whole, as it was then, or as it became while they stood still.
-      if (looked_q && !wait_o) assert (since_q[data_o]);
+      if (looked_q && !wait_q) assert (since_q[data_o]);
       assert (!error_o);
-      if (looked_q && !wait_o) assert (parity_o == ^data_o);
+      if (looked_q && !wait_q) assert (parity_o == ^data_o);
       // The host sees it as it is.
       if (tbl_rsp_o.done && names && !tbl_req_i.write && !tbl_req_i.clear) assert (tbl_rsp_o.rdata == 256'(now_q));
       if (tbl_rsp_o.done) assert (mine);

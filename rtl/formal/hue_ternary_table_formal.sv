@@ -77,9 +77,12 @@ module hue_ternary_table_formal
     end
   end
 
+  logic wait_q;
+  always_ff @(posedge clk_i) wait_q <= rst_ni && wait_o;
+
   always_comb begin
     assume (rst_ni == begun_q);
-    if (wait_o) assume (!en_i);
+    if (wait_q) assume (!en_i);
     // A row is not written between a packet's match and its result: the driver's to see to.
     if (begun_q && mine && tbl_req_i.write) begin
       assume (!(found.hit && found.addr == tbl_req_i.index[AddrBits-1:0]));

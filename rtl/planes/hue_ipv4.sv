@@ -30,7 +30,8 @@ module hue_ipv4
     input  tbl_req_t     tbl_req_i,
     output tbl_rsp_t     tbl_rsp_o,
     output logic         error_o,
-    output logic         wait_o,   // the host is at a table: `en_i` must be 0
+    output logic         wait_o,   // the host is at a table in the next clock: `en_i` must be 0 then
+    output logic         stall_o,  // no room in the walk: `en_i` must be 0
     input  logic [31:0]  gates_i,
     input  logic         en_i,
     input  logic         valid_i,
@@ -133,6 +134,7 @@ module hue_ipv4
     end
     assign error_d = errors != '0;
     assign wait_o  = waits != '0;
+    assign stall_o = 1'b0;
 
     localparam int unsigned TableLatency = LookupLatency - 1;
     wait_t wait_q[1:TableLatency];
@@ -169,7 +171,8 @@ module hue_ipv4
       logic tight, ready, walk_error, host_start, host_waits_q, host_done;
       logic [35:0] host_data;
       logic [$clog2(SramWords)-1:0] host_addr;
-      assign trie_wait = valid_i && tight && !tag_valid;
+      assign stall_o = valid_i && tight && !tag_valid;
+      assign trie_wait = 1'b0;
       hue_table_port #(.Id(TABLE_SRAM), .Rows(SramWords)) u_port (
         .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(trie_rsp), .start_o(host_start), .addr_o(host_addr),
         .done_i(host_done), .rdata_i(256'(host_data))
@@ -201,6 +204,7 @@ module hue_ipv4
 `endif
     end else begin : gen_dag36
       logic host_en, host_done;
+      assign stall_o = 1'b0;
       logic [3:0] level_start;
       logic [35:0] level_data;
       tbl_rsp_t [3:0] level_rsp;

@@ -13,7 +13,7 @@
 // so each loop is a comparison beside additions. What is earned beyond 70 bits (`over`) is more than any debt.
 //
 // A write of a row is answered after some 25 clocks: the capacity is multiplied bit by bit. It takes effect in one
-// clock in which nothing moves (`wait_o`). Packets of the network that are in here then pass and pay nothing.
+// clock in which nothing moves (`wait_o` tells so before). Packets of the network that are in here then pass and pay nothing.
 //
 // Latency: 10 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_meter
@@ -28,7 +28,7 @@ module hue_meter
     input  tbl_req_t    tbl_req_i,
     output tbl_rsp_t    tbl_rsp_o,
     output logic        error_o,
-    output logic        wait_o,     // `en_i` must be 0 in this clock
+    output logic        wait_o,     // `en_i` must be 0 in the next clock
     input  logic        en_i,
     input  logic        valid_i,
     input  packet_t     packet_i,
@@ -366,7 +366,6 @@ module hue_meter
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
-      assert (!(wait_o && en_i)) else $error("hue_meter: moved in a clock that it had asked for");
       assert (!(table_write && en_i)) else $error("hue_meter: a row was written while packets moved");
     end
   end

@@ -4,7 +4,7 @@
 // hue_meter (rate limit) → hue_ipv4 (kind) → counters. The order of frames is kept; a frame gives one verdict, a group
 // frame one for each network attached to its port, the last marked.
 //
-// All stages move together (`en`): they stand still while two verdicts wait to be taken, for one clock when the host
+// All stages move together (`en`): they stand still while more than two verdicts wait to be taken, for one clock when the host
 // reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, for 66 when it writes
 // a ternary row (hue_tcam), and after reset until the counters are zero (Nets * 32 clocks).
 //
@@ -67,7 +67,7 @@ module hue_stages
   hue_verdict_t done;
   tbl_rsp_t select_rsp, network_rsp, meter_rsp, ipv4_rsp, count_rsp, bytes_rsp, unclaimed_rsp;
   logic select_error, network_error, meter_error, ipv4_error;
-  logic select_wait, network_wait, meter_wait, ipv4_wait, count_ready, bytes_ready, unclaimed_ready;
+  logic select_wait, network_wait, meter_wait, ipv4_wait, ipv4_stall, count_ready, bytes_ready, unclaimed_ready;
   logic [31:0] gates_q;
   logic gated_to_cpu_q;
 
@@ -107,18 +107,25 @@ module hue_stages
     .SramWords(SramWords), .SramLatency(SramLatency)
   ) u_ipv4 (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(ipv4_rsp), .error_o(ipv4_error), .wait_o(ipv4_wait),
+    .stall_o(ipv4_stall),
     .gates_i(gates_q), .en_i(en), .valid_i(meter_valid), .packet_i(meter_packet), .valid_o(done_valid), .verdict_o(done),
     .sram_req_o, .sram_rdata_i, .sram_fault_clear_i, .sram_state_o
   );
 
-  // ---- the way out: two places, so that `en` comes from registers
-  logic out_ready, leaves;
-  assign en     = out_ready && !select_wait && !network_wait && !meter_wait && !ipv4_wait && count_ready &&
-                  bytes_ready && unclaimed_ready;
+  // ---- the way out. `en` goes everywhere, which takes most of a clock: so it is known a clock before, in which one more
+  // verdict may come. (A walk's room is not; images with external memory are slower.)
+  localparam int unsigned OutDepth = 4;
+  logic en_q, out_ready, leaves;
+  logic [$clog2(OutDepth+1)-1:0] out_room;
+  always_ff @(posedge clk_i) begin
+    en_q <= rst_ni && out_room > 1 && !select_wait && !network_wait && !meter_wait && !ipv4_wait && count_ready &&
+            bytes_ready && unclaimed_ready;
+  end
+  assign en     = en_q && !ipv4_stall;
   assign leaves = en && done_valid;
-  hue_skid #(.Bits($bits(hue_verdict_t))) u_out (
+  hue_fifo #(.Depth(OutDepth), .Bits($bits(hue_verdict_t))) u_out (
     .clk_i, .rst_ni, .valid_i(leaves), .ready_o(out_ready), .data_i(done),
-    .valid_o(verdict_valid_o), .ready_i(verdict_ready_i), .data_o(verdict_o)
+    .valid_o(verdict_valid_o), .ready_i(verdict_ready_i), .data_o(verdict_o), .room_o(out_room)
   );
 
   // ---- counters
@@ -157,6 +164,7 @@ module hue_stages
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
+      if (leaves) assert (out_ready) else $error("hue_stages: no room for a verdict");
       if (out) assert (frames_q != '0) else $error("hue_stages: a verdict of no frame");
       if (enters) assert (frames_q < 7'd100) else $error("hue_stages: frames do not leave");
       if (leaves && (done.verdict == VerdictForward || done.verdict == VerdictPunt)) begin

@@ -25,8 +25,8 @@ module hue_dag36 #(
     output logic [15:0]        hop_o,   // next-hop word; 65535: no prefix matches
     output logic [TagBits-1:0] tag_o,
     output logic               error_o, // while `en_i` is 1: a lookup met a word with wrong parity; its answer is 65535
-    // host: `host_en_i` for a clock, the rest until `host_done_o`, with which `host_data_o` counts. `en_i` is 0 while
-    // `wait_o` is 1: a clock for a write, two for a read.
+    // host: `host_en_i` for a clock, the rest until `host_done_o`, with which `host_data_o` counts. `en_i` is 0 in the clock
+    // after `wait_o` is 1: one for a write, two for a read.
     output logic               wait_o,
     input  logic               host_en_i,
     input  logic               host_write_i,
@@ -53,7 +53,7 @@ module hue_dag36 #(
   logic [Levels:0][35:0] item;
   logic [Levels-1:0][35:0] host_data;
   logic [Levels-1:0] bad;
-  logic asked_q, back_q, read_q;
+  logic asked_q, back_q, read_q, back;
 
   assign valid[0] = valid_i;
   assign item[0]  = item_i;
@@ -91,9 +91,10 @@ module hue_dag36 #(
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) {read_q, back_q, asked_q} <= '0;
-    else {read_q, back_q, asked_q} <= {back_q, asked_q && !host_write_i, host_en_i};
+    else {read_q, back_q, asked_q} <= {back_q, back, host_en_i};
   end
-  assign wait_o      = asked_q || back_q;
+  assign back        = asked_q && !host_write_i;
+  assign wait_o      = host_en_i || back;
   assign host_done_o = read_q || (asked_q && host_write_i);
   assign host_data_o = host_data[host_level_i];
 

@@ -12,7 +12,7 @@
 // matches nothing, and raises `error_o` when a key asks for it.
 //
 // Latency: 2 clocks in which `en_i` is 1 until `hit_o`, one more until `result_o`. Throughput: a key a clock; a write or
-// a read of a row takes two clocks of `wait_o`, in which `en_i` must be 0.
+// a read of a row takes two clocks in which `en_i` must be 0, and `wait_o` tells of each a clock before.
 module hue_exact_table #(
     parameter logic [7:0]  Id         = 8'd0,
     parameter int unsigned Banks      = 4,
@@ -25,7 +25,7 @@ module hue_exact_table #(
     input  hue_pkg::tbl_req_t     tbl_req_i,
     output hue_pkg::tbl_rsp_t     tbl_rsp_o,
     output logic                  wait_o,
-    input  logic                  en_i,      // only without `wait_o`
+    input  logic                  en_i,      // not in the clock after `wait_o`
     input  logic                  valid_i,
     input  logic [KeyBits-1:0]    key_i,
     output logic                  hit_o,     // 0 without `valid_i`

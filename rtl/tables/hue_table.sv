@@ -1,6 +1,7 @@
 // A table in a memory: rows written and read back by the host, and read by packets. The memory does one thing a clock:
-// the host's write takes a clock of `wait_o`, in which `en_i` must be 0, its read two, and `data_o` stays as it was. With
-// `Again` a write takes two as well, and `data_o` is the row as it is then, also for a packet that read it before.
+// the host's write takes a clock in which `en_i` must be 0, its read two, and `data_o` stays as it was. With `Again` a write
+// takes two as well, and `data_o` is the row as it is then, also for a packet that read it before. `wait_o` tells of such a
+// clock in the one before, so that `en_i` can come from a register.
 //
 // Place: under each stage that looks something up. With `Reset`, a row reads zero after reset until it is written.
 // Rows carry a parity bit; a row that packets use with wrong parity raises `error_o`, three clocks after `check_i`: a
@@ -25,7 +26,7 @@ module hue_table #(
     output logic                write_o,
     output logic [AddrBits-1:0] write_addr_o,
     output logic [Width-1:0]    write_data_o,
-    output logic                wait_o,   // the host is at a row: `en_i` must be 0
+    output logic                wait_o,   // the host is at a row in the next clock: `en_i` must be 0 then
     input  logic                en_i,
     input  logic [AddrBits-1:0] addr_i,
     output logic [Width-1:0]    data_o,
@@ -41,7 +42,7 @@ module hue_table #(
   /* verilator lint_off UNUSEDPARAM */
   localparam bit Wide = Width >= 64;
   /* verilator lint_on UNUSEDPARAM */
-  logic start, asked_q, back_q, read_q, known_q, move;
+  logic start, asked_q, back_q, back, busy, read_q, known_q, move;
   logic [Width:0] data_q, late_q, written;  // parity highest
   logic [AddrBits-1:0] addr, last_addr_q;
 
@@ -53,8 +54,10 @@ module hue_table #(
   // do, and what a packet read is read again.
   assign write_o      = asked_q && tbl_req_i.write;
   assign write_data_o = tbl_req_i.wdata[Width-1:0];
-  assign wait_o       = asked_q || back_q;
-  assign move         = (en_i || wait_o) && !write_o;
+  assign busy         = asked_q || back_q;
+  assign back         = asked_q && (Again || !tbl_req_i.write);
+  assign wait_o       = start || back;
+  assign move         = (en_i || busy) && !write_o;
   assign addr         = asked_q ? write_addr_o : back_q ? last_addr_q : addr_i;
   assign written      = {^write_data_o, write_data_o};
 
@@ -78,7 +81,7 @@ module hue_table #(
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) {read_q, back_q, asked_q} <= '0;
-    else {read_q, back_q, asked_q} <= {back_q && !tbl_req_i.write, asked_q && (Again || !tbl_req_i.write), start};
+    else {read_q, back_q, asked_q} <= {back_q && !tbl_req_i.write, back, start};
   end
 
   if (Reset) begin : gen_reset
@@ -113,7 +116,7 @@ module hue_table #(
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin
-    if (rst_ni) assert (!(wait_o && en_i)) else $error("hue_table: moved while the host is at a row");
+    if (rst_ni) assert (!(busy && en_i)) else $error("hue_table: moved while the host is at a row");
   end
 `endif
 endmodule

@@ -4,10 +4,10 @@
 // memory of 16 words says which rows agree with which value of it (the transposed rows), and a row matches when all
 // digits do. So a row takes no flip-flops but one, and four rows and a digit are one 16 x 4 memory of an FPGA's LUTs.
 // Such a memory is written by words of four rows: after a write the four rows are looked at again, one a clock, for
-// each value of a digit. Meanwhile `wait_o`: nothing may be asked, so that a key meets either the old row or the new
-// one, whole.
+// each value of a digit. Meanwhile it is busy: nothing may be asked, so that a key meets either the old row or the new
+// one, whole. `wait_o` tells so a clock before.
 //
-// Latency: 2 clocks in which `en_i` is 1. Throughput: one key a clock. A write: `WriteClocks` clocks of `wait_o`.
+// Latency: 2 clocks in which `en_i` is 1. Throughput: one key a clock. A write: busy for `WriteClocks` clocks.
 // Source: Jiang, Prasanna, "Scalable ternary content addressable memories implemented on FPGA", 2013 (the
 // transposition).
 module hue_tcam #(
@@ -20,12 +20,13 @@ module hue_tcam #(
     input  logic                write_i,       // row `write_addr_i` is new: from the next clock on it can be looked at
     input  logic [AddrBits-1:0] write_addr_i,
     input  logic                write_used_i,
-    output logic                wait_o,
+    output logic                busy_o,
+    output logic                wait_o,        // busy in the next clock
     output logic                look_o,        // which row is looked at; the two below are of the clock before
     output logic [AddrBits-1:0] look_addr_o,
     input  logic [KeyBits-1:0]  value_i,
     input  logic [KeyBits-1:0]  mask_i,        // 1: the row cares
-    input  logic                en_i,          // only without `wait_o`
+    input  logic                en_i,          // only without `busy_o`
     input  logic                valid_i,
     input  logic [KeyBits-1:0]  key_i,
     output logic                hit_o,         // 0 without `valid_i`
@@ -48,7 +49,7 @@ module hue_tcam #(
   typedef logic [Digits-1:0][DigitBits-1:0] digits_t;
 
   // ---- writing: `at` counts values of a digit, and rows below them
-  logic busy_q, looked_q, store_q;
+  logic busy_q, looked_q, store_q, busy, store;
   logic [DigitBits+1:0] at_q, looked_at_q;
   logic [AddrBits-3:0] word_q;
   logic [DigitBits-1:0] digit, store_digit_q;
@@ -56,7 +57,10 @@ module hue_tcam #(
   assign value = (Digits * DigitBits)'(value_i);
   assign mask  = (Digits * DigitBits)'(mask_i);
   assign key   = (Digits * DigitBits)'(key_i);
-  assign wait_o      = busy_q || looked_q || store_q;
+  assign busy_o      = busy_q || looked_q || store_q;
+  assign busy        = write_i || (busy_q && at_q != '1);
+  assign store       = looked_q && looked_at_q[1:0] == 2'(Together - 1);
+  assign wait_o      = busy || busy_q || store;
   assign look_o      = busy_q;
   assign look_addr_o = {word_q, at_q[1:0]};
   assign digit       = looked_at_q[DigitBits+1:2];
@@ -71,9 +75,8 @@ module hue_tcam #(
       at_q     <= '0;
     end else begin
       looked_q <= busy_q;
-      store_q  <= looked_q && looked_at_q[1:0] == 2'(Together - 1);
-      if (write_i) busy_q <= 1'b1;
-      else if (at_q == '1) busy_q <= 1'b0;
+      store_q  <= store;
+      busy_q   <= busy;
       if (busy_q) at_q <= at_q + 1'b1;
     end
   end
@@ -157,10 +160,10 @@ module hue_tcam #(
 `ifndef SYNTHESIS
   logic [6:0] waited_q;
   always_ff @(posedge clk_i) begin
-    waited_q <= wait_o ? waited_q + 7'd1 : '0;
+    waited_q <= busy_o ? waited_q + 7'd1 : '0;
     if (rst_ni) begin
-      assert (!(wait_o && (en_i || write_i))) else $error("hue_tcam: asked or written while it is written");
-      if (wait_o) assert (32'(waited_q) < WriteClocks) else $error("hue_tcam: clocks of a write");
+      assert (!(busy_o && (en_i || write_i))) else $error("hue_tcam: asked or written while it is written");
+      if (busy_o) assert (32'(waited_q) < WriteClocks) else $error("hue_tcam: clocks of a write");
     end
   end
 `endif

@@ -20,7 +20,7 @@ module hue_tcam_plane
     input  hue_pkg::tbl_req_t tbl_req_i,
     output hue_pkg::tbl_rsp_t tbl_rsp_o,
     output logic              error_o,
-    output logic              wait_o,  // the host is at a table: `en_i` must be 0
+    output logic              wait_o,  // the host is at a table in the next clock: `en_i` must be 0 then
     input  logic              gate_i,
     input  logic              en_i,
     input  logic              valid_i,

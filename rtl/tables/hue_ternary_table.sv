@@ -7,7 +7,7 @@
 // After reset no row counts and all read as zero. A result is kept with a parity bit.
 //
 // Latency: 2 clocks in which `en_i` is 1 until `hit_o`, one more until `result_o`. Throughput: a key a clock; a write
-// of a row takes 66 clocks of `wait_o`, in which `en_i` must be 0 and an access to this table is held back.
+// of a row takes 66 clocks in which `en_i` must be 0 and an access to this table is held back; `wait_o` tells so a clock before.
 module hue_ternary_table #(
     parameter logic [7:0]  Id         = 8'd0,
     parameter int unsigned First      = 0,
@@ -40,14 +40,14 @@ module hue_ternary_table #(
   // ---- the rows, as the host knows them
   (* ram_style = "block" *) logic [Width-1:0] rows_q[Rows];
   logic [Rows-1:0] written_q;
-  logic start, write, read_q, told_q, known_q, look;
+  logic start, write, read_q, told_q, known_q, look, busy;
   logic [AddrBits-1:0] host_addr, look_addr, addr, hit_addr;
   logic [Width-1:0] data, row_q, host_row_q;
   hue_pkg::tbl_req_t req;
 
   always_comb begin
     req = tbl_req_i;
-    if (wait_o) req.valid = 1'b0;
+    if (busy) req.valid = 1'b0;
   end
   hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total)) u_port (
     .clk_i, .rst_ni, .tbl_req_i(req), .tbl_rsp_o, .start_o(start), .addr_o(host_addr),
@@ -78,7 +78,7 @@ module hue_ternary_table #(
   end
 
   hue_tcam #(.Rows(Rows), .KeyBits(KeyBits)) u_match (
-    .clk_i, .rst_ni, .write_i(write), .write_addr_i(host_addr), .write_used_i(data[0]), .wait_o,
+    .clk_i, .rst_ni, .write_i(write), .write_addr_i(host_addr), .write_used_i(data[0]), .busy_o(busy), .wait_o,
     .look_o(look), .look_addr_o(look_addr), .value_i, .mask_i,
     .en_i, .valid_i, .key_i, .hit_o, .addr_o(hit_addr)
   );

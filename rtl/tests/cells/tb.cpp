@@ -192,6 +192,7 @@ void counter_ram(bench::Tests& tests, bench::Random& random, unsigned events) {
   bool asking = false, clear = false;
   unsigned index = 0, reads = 0, waiting = 0;
   uint64_t at_start = 0, latest = 0;
+  bool ready_next = top->ram_ready_o;
   for (unsigned clock = 0; clock < 60000; ++clock) {
     if (!asking && random.percent(20)) {
       asking = true;
@@ -204,6 +205,7 @@ void counter_ram(bench::Tests& tests, bench::Random& random, unsigned events) {
     top->ram_host_index_i = index;
     top->ram_valid_i = 0;
     top->eval();
+    if (top->ram_ready_o != ready_next) tests.wrong("clock %u: ready %u is not what was said before", clock, top->ram_ready_o);
     top->ram_valid_i = top->ram_ready_o && random.percent(events);
     // The same counter often, in a row.
     top->ram_index_i = random.percent(60) ? 3 : random.below(16);
@@ -224,6 +226,7 @@ void counter_ram(bench::Tests& tests, bench::Random& random, unsigned events) {
     if (top->ram_valid_i) sums[top->ram_index_i] += top->ram_add_i;
     at_start = latest;
     latest = sums[index];
+    ready_next = top->ram_ready_next_o;
     edge();
   }
   if (reads < 500) tests.wrong("only %u reads", reads);
