@@ -2,20 +2,22 @@
 //
 // Place: hue_network → **here** → kind. Crate: crates/planes/src/meter.rs, bit for bit: tokens of 10^-9 packets or
 // bits, time in nanoseconds, nothing rounded. Whatever does not depend on the packets before is worked out on the
-// way; two loops of one clock remain, `last` and `debt`, whose newest values are handed on to the next two packets, so
-// that packets of one network follow each other at one a clock.
+// way; two loops of one clock remain, the time of the last packet and the debt, whose newest values are handed on to the next
+// three packets, so that packets of one network follow each other at one a clock.
 //
 // What is kept of a bucket is not its level but its debt, what it lacks to be full:
-//     debt' = max(debt - earned, 0), and more by the cost if both buckets hold it
-// and with `limit` = capacity - cost + earned and `more` = cost - earned known before, is
-//     debt <  earned:  0, or the cost
-//     else:            debt - earned, or debt + more; the bucket holds the cost if debt <= limit
-// so each loop is a comparison beside additions. What is earned beyond 70 bits (`over`) is more than any debt.
+//     debt' = max(debt - earned, 0), and more by the cost if both buckets hold it, which is if debt <= capacity - cost + earned
+// A comparison's result comes late, and 70 multiplexers behind it later: so what a packet leaves is kept as `left` = debt -
+// earned with its sign and as the decision, and the next packet puts them together in front of its own subtraction and comparison:
+//     the packet before passed:   left' = max(left, 0) - (earned - cost),  held if max(left, 0) <= limit - cost
+//     it was dropped:             left' = max(left, 0) - earned,           held if max(left, 0) <= limit
+// where `cost` is that of the packet before, and both right sides were known before. The time of the last packet is kept in
+// the same way. What is earned beyond 70 bits (`over`) is more than any debt.
 //
 // A write of a row is answered after some 25 clocks: the capacity is multiplied bit by bit. It takes effect in one
 // clock in which nothing moves (`wait_o` tells so before). Packets of the network that are in here then pass and pay nothing.
 //
-// Latency: 10 clocks in which `en_i` is 1. Throughput: one packet a clock.
+// Latency: 11 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_meter
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -37,23 +39,27 @@ module hue_meter
     output packet_t     packet_o
 );
   localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1;
-  localparam int unsigned Latency = 10;
+  localparam int unsigned Latency = 11;
   localparam int unsigned Buckets = 2;  // packets, bits
   // Tokens are counted in 10^-9; 10^9 is 2^9 * 5^9, and capacities are kept without their lowest nine zeros.
   localparam logic [46:0] UnitTokens = 47'd1_000_000_000;
   localparam logic [32:0] ByteTokens = 33'd8_000_000_000;
   localparam logic [20:0] FiveToNine = 21'd1_953_125;
   localparam int unsigned Zeros = 9;
+  localparam int unsigned TimeBits = 64;
+  localparam int unsigned TokenBits = 70;
 
   typedef logic [39:0] rate_t;
-  typedef logic [69:0] tokens_t;
+  typedef logic [TokenBits-1:0] tokens_t;
+  typedef logic [TimeBits-1:0] time_t;
+  typedef logic signed [TokenBits+1:0] signed_t;  // sums and differences of tokens
   typedef logic signed [62:0] capacity_t;
 
-  packet_t packet9;
-  logic [NetBits-1:0] net_q[1:Latency];
-  logic [13:0] len_q[1:6];
+  packet_t packet10;
+  logic [NetBits-1:0] net_q[1:Latency-1];
+  logic [13:0] len_q[1:5];
   logic [Latency:1] valid_q, metered_q, void_q;  // void: its row was written while it was in here
-  logic metered, charge;
+  logic metered, charge2, charge3, charge9, charge10;
   packet_t limited;
 
   // ---- table: the row, and what it becomes
@@ -120,7 +126,10 @@ module hue_meter
 
   // ---- what runs through
   assign metered = valid_i && !packet_i.decided;
-  assign charge  = metered_q[9] && !void_q[9];
+  assign charge2 = metered_q[2] && !void_q[2];
+  assign charge3 = metered_q[3] && !void_q[3];
+  assign charge9 = metered_q[9] && !void_q[9];
+  assign charge10 = metered_q[10] && !void_q[10];
 
   logic [NetBits-1:0] net;
   assign net = packet_i.net[NetBits-1:0];
@@ -135,7 +144,7 @@ module hue_meter
       metered_q <= {metered_q[Latency-1:1], metered};
       void_q    <= {void_q[Latency-1:1], 1'b0};
     end else if (table_write) begin
-      for (int unsigned i = 1; i <= Latency; i++) begin
+      for (int unsigned i = 1; i < Latency; i++) begin
         if (net_q[i] == table_addr) void_q[i] <= 1'b1;
       end
     end
@@ -144,85 +153,96 @@ module hue_meter
     if (en_i) begin
       net_q[1] <= net;
       len_q[1] <= packet_i.len;
-      for (int unsigned i = 2; i <= Latency; i++) net_q[i] <= net_q[i-1];
-      for (int unsigned i = 2; i <= 6; i++) len_q[i] <= len_q[i-1];
+      for (int unsigned i = 2; i < Latency; i++) net_q[i] <= net_q[i-1];
+      for (int unsigned i = 2; i <= 5; i++) len_q[i] <= len_q[i-1];
       packet_o <= limited;
     end
   end
   hue_delay #(.Clocks(Latency - 1), .Bits($bits(packet_t))) u_packet (
-    .clk_i, .rst_ni, .en_i, .data_i(packet_i), .data_o(packet9)
+    .clk_i, .rst_ni, .en_i, .data_i(packet_i), .data_o(packet10)
   );
 
-  // ---- 1: when the packet before came, out of the memory; 2: elapsed time
-  logic [63:0] m1_now_q, m2_now_q, m1_stored, m2_stored_q, m3_last_q, last_d, m3_elapsed_q;
-  logic [1:0][63:0] lasts;
-  logic [1:0][64:0] elapsed;  // since either it may be, until it is known which
-  logic m1_zero_q, m1_same_q, m2_same_q, same2, older;
+  // ---- 1: when the packet before came, out of the memory, or from one of the three before; 2: elapsed time; 3: the later of
+  // the two times
+  time_t m1_now_q, m2_now_q, m1_stored, m2_stored_q, base2, m3_before_q, m3_now_q, last3, m4_last_q;
+  logic [63:0] m3_elapsed_q;
+  logic [TimeBits:0] elapsed;
+  logic m1_zero_q, m1_two_q, m1_three_q, m2_same_q, same2, m3_late_q;
+  logic [6:3] late_q;  // it came before the one before it: nothing is earned
 `ifdef HUE_PLANT_METER_LAST
   assign same2 = 1'b0;
 `else
   assign same2 = m2_same_q;
 `endif
-  assign lasts = {m3_last_q, m2_stored_q};
-  always_comb begin
-    for (int unsigned j = 0; j < 2; j++) elapsed[j] = {1'b0, m2_now_q} - {1'b0, lasts[j]};
-  end
-  assign older  = elapsed[same2][64];
-  assign last_d = older ? lasts[same2] : m2_now_q;
-  // `last` and debts are zero after a write of the row: a bit a network says so, until a packet writes them.
+  assign last3   = m3_late_q ? m3_before_q : m3_now_q;
+  assign base2   = same2 ? last3 : m2_stored_q;
+  assign elapsed = {1'b0, m2_now_q} - {1'b0, base2};
+  // The last time and the debts are zero after a write of the row: a bit a network says so, until a packet writes them.
   logic [Nets-1:0] last_zero_q, debt_zero_q;
-  logic last_write;
-  assign last_write = en_i && metered_q[2] && !void_q[2];
-  hue_ram #(.Words(Nets), .Bits(64)) u_last (
-    .clk_i, .write_i(last_write), .waddr_i(net_q[2]), .wdata_i(last_d),
+  hue_ram #(.Words(Nets), .Bits(TimeBits)) u_last (
+    .clk_i, .write_i(en_i && charge3), .waddr_i(net_q[3]), .wdata_i(last3),
     .read_i(en_i && metered), .raddr_i(net), .rdata_o(m1_stored)
   );
   always_ff @(posedge clk_i) begin
     if (table_write) begin
       last_zero_q[table_addr] <= 1'b1;
       debt_zero_q[table_addr] <= 1'b1;
-    end else begin
-      if (last_write) last_zero_q[net_q[2]] <= 1'b0;
-      if (en_i && charge) debt_zero_q[net_q[9]] <= 1'b0;
+    end else if (en_i) begin
+      if (charge3) last_zero_q[net_q[3]] <= 1'b0;
+      if (charge10) debt_zero_q[net_q[10]] <= 1'b0;
     end
   end
   always_ff @(posedge clk_i) begin
     if (en_i && metered) begin
-      m1_now_q  <= time_ns_i;
-      m1_zero_q <= last_zero_q[net];
-      m1_same_q <= last_write && net_q[2] == net;
+      m1_now_q   <= time_t'(time_ns_i);
+      m1_zero_q  <= last_zero_q[net];
+      m1_two_q   <= charge2 && net_q[2] == net;
+      m1_three_q <= charge3 && net_q[3] == net;
     end
     if (en_i && metered_q[1]) begin
       m2_now_q    <= m1_now_q;
-      m2_stored_q <= m1_same_q ? m3_last_q : m1_zero_q ? '0 : m1_stored;
-      m2_same_q   <= last_write && net_q[2] == net_q[1];
+      m2_stored_q <= m1_two_q ? last3 : m1_three_q ? m4_last_q : m1_zero_q ? '0 : m1_stored;
+      m2_same_q   <= charge2 && net_q[2] == net_q[1];
     end
-    if (last_write) m3_last_q <= last_d;
-    if (en_i) m3_elapsed_q <= older ? '0 : elapsed[same2][63:0];
+    if (en_i && charge2) begin
+      m3_before_q <= base2;
+      m3_now_q    <= m2_now_q;
+      m3_late_q   <= elapsed[TimeBits];
+    end
+    if (en_i && charge3) m4_last_q <= last3;
+    if (en_i) begin
+      m3_elapsed_q <= 64'(elapsed[TimeBits-1:0]);
+      late_q       <= {late_q[5:3], elapsed[TimeBits]};
+    end
   end
 
-  logic [Buckets-1:0] m1_on, limited_by_d;
+  logic [Buckets-1:0] m1_on;
   rate_t m1_rate[Buckets];
   assign m1_on   = {row.bits_on, row.packets_on};
   assign m1_rate = '{row.packets_rate, row.bits_rate};
-  logic [Latency-1:2][Buckets-1:0] on_q;
+  logic [8:2][Buckets-1:0] on_q;
   always_ff @(posedge clk_i) begin
-    if (en_i) on_q <= {on_q[Latency-2:2], m1_on};
+    if (en_i) on_q <= {on_q[7:2], m1_on};
   end
 
-  // ---- 7: cost of the bits; a packet costs a unit
-  logic [46:0] m7_cost_q;
+  // ---- 6: cost of the bits; a packet costs a unit
+  logic [46:0] m6_cost_q;
   always_ff @(posedge clk_i) begin
-    if (en_i && metered_q[6]) m7_cost_q <= 47'(len_q[6]) * 47'(ByteTokens);
+    if (en_i && metered_q[5]) m6_cost_q <= 47'(len_q[5]) * 47'(ByteTokens);
   end
 
-  // ---- 8, 9: where the debt is: in the memory, at one of the two packets before, or nowhere
-  logic m8_zero_q, m8_same_q, m9_same_q, same9;
+  // ---- 8, 9: where the debt is: in the memory, at one of the three packets before, or nowhere
+  logic m8_zero_q, m8_two_q, m8_three_q, m9_same_q, same9;
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      m8_zero_q <= debt_zero_q[net_q[7]];
-      m8_same_q <= charge && net_q[9] == net_q[7];
-      m9_same_q <= charge && net_q[9] == net_q[8];
+      m8_zero_q  <= debt_zero_q[net_q[7]];
+      m8_two_q   <= charge9 && net_q[9] == net_q[7];
+`ifdef HUE_PLANT_METER_THIRD
+      m8_three_q <= 1'b0;
+`else
+      m8_three_q <= charge10 && net_q[10] == net_q[7];
+`endif
+      m9_same_q  <= charge9 && net_q[9] == net_q[8];
     end
   end
 `ifdef HUE_PLANT_METER_LEVEL
@@ -230,6 +250,15 @@ module hue_meter
 `else
   assign same9 = m9_same_q;
 `endif
+
+  // ---- 9: the decision: not held by a bucket that cannot, whatever it lacks, or by one that lacks too much
+  logic m9_never_q, m10_limited_q, limited_d;
+  logic [Buckets-1:0] m8_nevers, m9_asked_q, fits;
+  always_ff @(posedge clk_i) begin
+    if (en_i) m9_never_q <= m8_nevers != '0;
+    if (en_i && charge9) m10_limited_q <= limited_d;
+  end
+  assign limited_d = m9_never_q || (m9_asked_q & ~fits) != '0;
 
   for (genvar i = 0; i < Buckets; i++) begin : gen_bucket
     // ---- 3 to 7: elapsed times rate, by digits of 18 bits, up to 70 bits; `over`: more than that
@@ -274,87 +303,89 @@ module hue_meter
         m6_over_q <= m5_over_q || m5_two_q[53:34] != '0 || m5_three_q[27:16] != '0;
       end
       if (en_i && metered_q[6]) begin
-        m7_earned_q <= {top[33:0], m6_low_q[35:0]};
+        m7_earned_q <= tokens_t'({top[33:0], m6_low_q[35:0]});
         m7_over_q   <= m6_over_q || m6_low_q[75:70] != '0 || top[35:34] != '0;
+        if (late_q[6]) {m7_over_q, m7_earned_q} <= '0;
       end
     end
 
-    // ---- 8, 9: what the loop compares with and adds
-    capacity_t m6_cap, m7_cap_q;
-    tokens_t m8_earned_q, m9_earned_q, m8_more_q, m9_more_q;  // `more` modulo 2^70
-    logic signed [71:0] m8_slack_q;                          // capacity less cost
-    logic [70:0] m9_limit_q;
-    logic m9_never_q, m8_over_q, m9_over_q;
-    logic [46:0] m7_cost, m8_cost_q, m9_cost_q;
-    assign m7_cost = i == 0 ? UnitTokens : m7_cost_q;
+    // ---- 7 to 9: what the loop compares with and takes away; 1: if the packet before passes
+    capacity_t m5_cap, m6_cap_q;
+    signed_t m7_slack_q, m8_limit_q;  // capacity less cost; and what is earned
+    logic [TokenBits:0] m8_earned_q;
+    signed_t [1:0] m9_limit_q, m9_earned_q;
+    logic [46:0] cost_q[7:10];
+    logic [46:0] cost6;
+    assign cost6 = i == 0 ? UnitTokens : m6_cost_q;
     hue_ram #(.Words(Nets), .Bits($bits(capacity_t))) u_caps (
       .clk_i, .write_i(table_write), .waddr_i(table_addr), .wdata_i(cap_q[i]),
-      .read_i(en_i && metered_q[5]), .raddr_i(net_q[5]), .rdata_o(m6_cap)
+      .read_i(en_i && metered_q[4]), .raddr_i(net_q[4]), .rdata_o(m5_cap)
     );
     always_ff @(posedge clk_i) begin
-      if (en_i && metered_q[6]) m7_cap_q <= m6_cap;
+      if (en_i && metered_q[5]) m6_cap_q <= m5_cap;
+      if (en_i && metered_q[6]) begin
+        m7_slack_q <= signed_t'({m6_cap_q, {Zeros{1'b0}}}) - (i == 0 ? '0 : signed_t'({1'b0, cost6}));
+        cost_q[7]  <= cost6;
+      end
       if (en_i && metered_q[7]) begin
-        m8_slack_q  <= {m7_cap_q, {Zeros{1'b0}}} - (i == 0 ? 72'd0 : 72'(m7_cost));
-        m8_more_q   <= tokens_t'(m7_cost) - m7_earned_q;
-        m8_earned_q <= m7_earned_q;
-        m8_over_q   <= m7_over_q;
-        m8_cost_q   <= m7_cost;
+        m8_limit_q  <= m7_slack_q + signed_t'({2'd0, m7_earned_q});
+        m8_nevers[i] <= m7_slack_q[TokenBits+1] && on_q[7][i];
+        m8_earned_q <= {m7_over_q, m7_earned_q};
+        cost_q[8]   <= cost_q[7];
       end
       if (en_i && metered_q[8]) begin
-        m9_limit_q  <= m8_slack_q[70:0] + {1'b0, m8_earned_q};
-        m9_never_q  <= m8_slack_q[71];
-        m9_more_q   <= m8_more_q;
-        m9_earned_q <= m8_earned_q;
-        m9_over_q   <= m8_over_q;
-        m9_cost_q   <= m8_cost_q;
+        m9_limit_q  <= {m8_limit_q - signed_t'({1'b0, cost_q[9]}), m8_limit_q};
+        m9_earned_q <= {signed_t'({1'b0, m8_earned_q}) - signed_t'({1'b0, cost_q[9]}), signed_t'({1'b0, m8_earned_q})};
+        m9_asked_q[i] <= on_q[8][i] && !m8_earned_q[TokenBits];
+        cost_q[9]   <= cost_q[8];
       end
+      if (en_i && charge9) cost_q[10] <= cost_q[9];
     end
 
-    // ---- 9: the debt, as the packet before left it, and the decision: from either debt it may be, until it is known which
-    tokens_t m8_stored, m9_stored_q, m10_debt_q, debt_d, left, more;
-    tokens_t [1:0] debts, lefts;
-    logic [1:0] belows, fits;
-    logic below, clears, holds;
-    assign debts = {m10_debt_q, m9_stored_q};
-    always_comb begin
-      for (int unsigned j = 0; j < 2; j++) begin
-        {belows[j], lefts[j]} = {1'b0, debts[j]} - {1'b0, m9_earned_q};
-        fits[j] = {1'b0, debts[j]} <= m9_limit_q;
-      end
-    end
-    assign below  = belows[same9];
-    assign left   = lefts[same9];
-    assign more   = debts[same9] + m9_more_q;
-    assign clears = below || m9_over_q;
-    assign holds  = !m9_never_q && (m9_over_q || fits[same9]);
-    assign limited_by_d[i] = on_q[9][i] && !holds;
-    always_comb begin
-      if (limited_by_d != '0) debt_d = clears ? '0 : left;
-      else debt_d = clears ? tokens_t'(m9_cost_q) : more;
-    end
+    // ---- 9: the debt, as the packet before left it; 10: what it is then
+    tokens_t m8_stored, m9_stored_q, m10_left_q, base, debt, m11_debt_q;
+    signed_t left, room;
+    logic m10_clear_q, paid, unused_bits;
+    assign paid = same9 && !m10_limited_q;
+    assign base = same9 ? (m10_clear_q ? '0 : m10_left_q) : m9_stored_q;
+    assign left = signed_t'({2'd0, base}) - m9_earned_q[paid];
+    assign room = m9_limit_q[paid] - signed_t'({2'd0, base});
+    assign fits[i] = !room[TokenBits+1];
+    assign debt = (m10_clear_q ? '0 : m10_left_q) + (m10_limited_q ? '0 : tokens_t'(cost_q[10]));
+    assign unused_bits = &{1'b0, left[TokenBits], room};
     hue_ram #(.Words(Nets), .Bits($bits(tokens_t))) u_debts (
-      .clk_i, .write_i(en_i && charge), .waddr_i(net_q[9]), .wdata_i(debt_d),
+      .clk_i, .write_i(en_i && charge10), .waddr_i(net_q[10]), .wdata_i(debt),
       .read_i(en_i && metered_q[7]), .raddr_i(net_q[7]), .rdata_o(m8_stored)
     );
     always_ff @(posedge clk_i) begin
-      if (en_i && metered_q[8]) m9_stored_q <= m8_same_q ? m10_debt_q : m8_zero_q ? '0 : m8_stored;
-      if (en_i && charge) m10_debt_q <= debt_d;
+      if (en_i && metered_q[8]) begin
+        m9_stored_q <= m8_two_q ? debt : m8_three_q ? m11_debt_q : m8_zero_q ? '0 : m8_stored;
+      end
+      if (en_i && charge9) begin
+        m10_left_q  <= left[TokenBits-1:0];
+        m10_clear_q <= left[TokenBits+1];
+      end
+      if (en_i && charge10) m11_debt_q <= debt;
     end
 
 `ifndef SYNTHESIS
-    logic [70:0] cap;
-    assign cap = m9_limit_q - {1'b0, m9_earned_q} + 71'(m9_cost_q);
+    signed_t m10_cap_q;
+    logic m10_checked_q;
     always_ff @(posedge clk_i) begin
-      if (en_i && charge && on_q[9][i] && !m9_never_q && !m9_over_q) begin
-        assert ({1'b0, debt_d} <= cap) else $error("hue_meter: a bucket lacks more than it can hold");
+      if (en_i) begin
+        m10_cap_q     <= m9_limit_q[0] - m9_earned_q[0] + signed_t'({1'b0, cost_q[9]});
+        m10_checked_q <= m9_asked_q[i] && !m9_never_q;
+      end
+      if (en_i && charge10 && m10_checked_q) begin
+        assert (signed_t'({2'd0, debt}) <= m10_cap_q) else $error("hue_meter: a bucket lacks more than it can hold");
       end
     end
 `endif
   end
 
   always_comb begin
-    limited = packet9;
-    if (charge && limited_by_d != '0) begin
+    limited = packet10;
+    if (charge10 && m10_limited_q) begin
       limited.decided = 1'b1;
       limited.verdict = VerdictDrop;
       limited.outcome = hue_kinds_pkg::IPV4_RATE_LIMITED;

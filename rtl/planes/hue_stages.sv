@@ -8,7 +8,7 @@
 // reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, for 66 when it writes
 // a ternary row (hue_tcam), and after reset until the counters are zero (Nets * 32 clocks).
 //
-// Latency: 24 clocks with layout tcam, 67 with dag36, 23 and the walk with sram, for the first verdict of a frame when
+// Latency: 25 clocks with layout tcam, 68 with dag36, 24 and the walk with sram, for the first verdict of a frame when
 // nothing stalls. Throughput: one verdict a clock, or what the walk gives.
 module hue_stages
   import hue_pkg::*;

@@ -19,7 +19,7 @@ constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 32 +
 constexpr unsigned ReqBits = 1 + 1 + 1 + 8 + 24 + 256;
 constexpr unsigned RspBits = 1 + 2 + 256;
 constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 1 + 48 + 48 + 8 + 16 + 1;
-constexpr unsigned Latency = HUE_LAYOUT == 1 ? 24 : 67;
+constexpr unsigned Latency = HUE_LAYOUT == 1 ? 25 : 68;
 constexpr unsigned AccessClocksMax = 96;
 
 using Words = std::vector<uint32_t>;

@@ -1,0 +1,255 @@
+// Bench of hue_meter: packets of few networks close behind each other, against token buckets in 128-bit integers as
+// crates/planes/src/meter.rs has them. Rows are written meanwhile: what is inside then passes and pays nothing.
+#include <algorithm>
+#include <deque>
+#include <memory>
+
+#include "Vtop.h"
+#include "bench.h"
+
+namespace {
+using Wide = unsigned __int128;
+
+constexpr unsigned Latency = 11;
+constexpr unsigned PacketBits = 3 + 14 + 1 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + (5 + 1 + 1 + 1 + 16 + 8 + 16 + 32);
+constexpr unsigned RspBits = 1 + 2 + 256;
+constexpr unsigned TableMeter = 5;
+constexpr unsigned WriteClocksMax = 40;
+constexpr unsigned VerdictDrop = 0, RateLimited = 1;  // of spec/kinds.toml
+constexpr uint64_t MaxRate = 1'000'000'000'000;
+constexpr uint64_t Unit = 1'000'000'000;
+
+struct Bucket {
+  bool on = false;
+  uint64_t rate = 0, burst = 0;
+  Wide level = 0;
+  Wide cap() const { return Wide{burst} * Unit; }
+};
+
+struct Meter {
+  Bucket packets, bits;
+  uint64_t last = 0;
+  bool conforms(uint64_t now, unsigned bytes) {
+    const uint64_t elapsed = now > last ? now - last : 0;
+    last = std::max(last, now);
+    const Wide costs[] = {Unit, Wide{bytes} * 8 * Unit};
+    Bucket* const buckets[] = {&packets, &bits};
+    bool all = true;
+    for (unsigned i = 0; i < 2; ++i) {
+      Bucket& bucket = *buckets[i];
+      if (!bucket.on) continue;
+      bucket.level = std::min(bucket.level + Wide{elapsed} * bucket.rate, bucket.cap());
+      all = all && bucket.level >= costs[i];
+    }
+    for (unsigned i = 0; all && i < 2; ++i)
+      if (buckets[i]->on) buckets[i]->level -= costs[i];
+    return all;
+  }
+};
+
+struct Packet {
+  std::vector<uint32_t> words;  // as it came
+  unsigned net = 0, len = 0;
+  uint64_t now = 0, entered = 0;
+  bool decided = false, spared = false, judged = false, limited = false;
+};
+
+class Bench {
+ public:
+  Bench(bench::Tests& tests, uint64_t seed) : tests_(tests), random_(seed), meters_(HUE_NETS), times_(HUE_NETS, 0) {
+    top_->rst_ni = 0;
+    top_->en_i = 0;
+    for (int i = 0; i < 4; ++i) edge();
+    top_->rst_ni = 1;
+  }
+
+  // A network's row is written at first, and now and then; `stalls`, `idle` in per cent.
+  void run(const char* name, unsigned packets, unsigned nets, unsigned stalls, unsigned idle, unsigned writes, bool extreme) {
+    tests_.begin(name);
+    extreme_ = extreme;
+    passed_ = limited_ = spared_ = 0;
+    for (unsigned net = 0; net < nets; ++net) {
+      begin_write(net);
+      while (writing_) clock(stalls, false, 0);
+      clock(stalls, false, 0);  // one request ends before the next begins
+    }
+    for (uint64_t clocks = 0, sent = 0; sent < packets && !tests_.failed(); ++clocks) {
+      if (!writing_ && !answered_ && random_.below(10000) < writes) begin_write(random_.below(nets));
+      if (!random_.percent(70)) net_ = random_.below(nets);
+      sent += clock(stalls, !random_.percent(idle), net_);
+    }
+    for (unsigned i = 0; i < 100 && (writing_ || !inside_.empty()); ++i) clock(0, false, 0);
+    if (!inside_.empty()) tests_.wrong("%zu packets are missing", inside_.size());
+    if (writing_) tests_.wrong("a write was not answered");
+    std::printf("  %llu passed, %llu limited, %llu spared by a write\n", (unsigned long long)passed_,
+                (unsigned long long)limited_, (unsigned long long)spared_);
+    if (passed_ < packets / 50 || limited_ < packets / 50) tests_.wrong("not both outcomes were tried");
+    tests_.end();
+  }
+
+  void end() { top_->final(); }
+
+ private:
+  void edge() {
+    top_->clk_i = 1;
+    top_->eval();
+    top_->clk_i = 0;
+    top_->eval();
+  }
+
+  // One that some packets exceed and some do not, or of any size.
+  void roll(Bucket& bucket, uint64_t unit) {
+    bucket.on = random_.percent(70);
+    if (extreme_ && random_.percent(50)) {
+      bucket.rate = random_.percent(50) ? MaxRate : 1 + random_.next() % MaxRate;
+      bucket.burst = random_.percent(50) ? MaxRate : 1 + random_.next() % MaxRate;
+    } else {
+      bucket.rate = 1 + random_.next() % (20'000'000 * unit);
+      bucket.burst = random_.between(1, 8) * unit * (random_.percent(50) ? 1 : 3) / 2 + 1;
+    }
+    bucket.level = bucket.cap();
+  }
+
+  void begin_write(unsigned net) {
+    row_ = Meter();
+    roll(row_.packets, 1);
+    roll(row_.bits, 1000);
+    if (!row_.packets.on && !row_.bits.on) row_.packets.on = true;
+    row_net_ = net;
+    writing_ = true;
+    write_clocks_ = 0;
+  }
+
+  void put_request() {
+    bench::set_bits(top_->tbl_req_i, 256 + 24 + 8, 3, writing_ ? 6 : 0);
+    bench::set_bits(top_->tbl_req_i, 256 + 24, 8, TableMeter);
+    bench::set_bits(top_->tbl_req_i, 256, 24, row_net_);
+    unsigned at = 0;
+    const auto put = [&](unsigned width, uint64_t value) {
+      bench::set_bits(top_->tbl_req_i, at, width, value);
+      at += width;
+    };
+    put(1, row_.packets.on), put(40, row_.packets.rate), put(40, row_.packets.burst);
+    put(1, row_.bits.on), put(40, row_.bits.rate), put(40, row_.bits.burst);
+  }
+
+  uint64_t next_time(unsigned net) {
+    uint64_t& time = times_[net];
+    if (random_.percent(2)) return time - std::min<uint64_t>(time, random_.below(1000));
+    if (extreme_ && random_.below(2000) == 0) time = random_.next() >> random_.below(64);
+    const uint64_t step = random_.percent(30) ? 0 : random_.below(extreme_ && random_.percent(10) ? 1'000'000 : 150);
+    time = time > ~step ? ~uint64_t{0} : time + step;
+    return time;
+  }
+
+  // One clock; whether a packet was taken.
+  bool clock(unsigned stalls, bool offer, unsigned net) {
+    put_request();
+    top_->en_i = !wait_ && !random_.percent(stalls);
+    Packet packet;
+    top_->valid_i = offer;
+    if (offer) {
+      packet.net = net;
+      packet.len = random_.percent(20) ? random_.between(14, 9216) : random_.between(60, 200);
+      packet.now = next_time(net);
+      packet.decided = random_.percent(5);
+      for (unsigned at = 0; at < PacketBits; at += 32) {
+        const unsigned width = std::min(32u, PacketBits - at);
+        bench::set_bits(top_->packet_i, at, width, random_.next() >> 32 & ((uint64_t{1} << width) - 1));
+      }
+      bench::set_bits(top_->packet_i, PacketBits - 17, 14, packet.len);
+      bench::set_bits(top_->packet_i, PacketBits - 19, 1, packet.decided);
+      bench::set_bits(top_->packet_i, PacketBits - 37, 8, net);
+      top_->time_ns_i = packet.now;
+      for (unsigned at = 0; at < PacketBits; at += 32) packet.words.push_back(bench::bits(top_->packet_i, at, std::min(32u, PacketBits - at)));
+    }
+    top_->eval();
+    if (top_->error_o) tests_.wrong("clock %llu: a row with wrong parity", (unsigned long long)now_);
+    // In the clock of a write nothing moves: who is inside is spared,
+    // but for the one on its way out.
+    if (wait_) {
+      for (Packet& one : inside_) {
+        if (moved_ - one.entered == Latency) judge(one);
+        one.spared |= one.net == row_net_;
+      }
+      meters_[row_net_] = row_;
+      times_[row_net_] = random_.percent(50) ? 0 : times_[row_net_];
+    }
+    wait_ = top_->wait_o;
+    answered_ = writing_;
+    if (writing_) {
+      if (++write_clocks_ > WriteClocksMax) tests_.wrong("a write takes more than %u clocks", WriteClocksMax), writing_ = false;
+      if (bench::bits(top_->tbl_rsp_o, RspBits - 1, 1)) {
+        if (bench::bits(top_->tbl_rsp_o, 256, 2)) tests_.wrong("a write was refused");
+        writing_ = false;
+      }
+    }
+    const bool moves = top_->en_i;
+    if (moves && top_->valid_o) leaves();
+    if (moves && !inside_.empty() && moved_ - inside_.front().entered >= Latency) tests_.wrong("a packet did not leave");
+    if (moves && offer) {
+      packet.entered = moved_;
+      inside_.push_back(packet);
+    }
+    moved_ += moves;
+    edge();
+    ++now_;
+    return moves && offer;
+  }
+
+  void judge(Packet& packet) {
+    if (packet.judged || packet.decided) return;
+    packet.judged = true;
+    if (packet.spared) ++spared_;
+    else packet.limited = !meters_[packet.net].conforms(packet.now, packet.len);
+    ++(packet.limited ? limited_ : passed_);
+  }
+
+  void leaves() {
+    if (inside_.empty()) return tests_.wrong("a packet that nobody sent");
+    Packet packet = inside_.front();
+    inside_.pop_front();
+    judge(packet);
+    if (moved_ - packet.entered != Latency) tests_.wrong("latency %llu, stated %u", (unsigned long long)(moved_ - packet.entered), Latency);
+    const bool limited = packet.limited;
+    if (limited) {
+      const bool right = bench::bits(top_->packet_o, PacketBits - 19, 1) == 1 &&
+                         bench::bits(top_->packet_o, PacketBits - 21, 2) == VerdictDrop &&
+                         bench::bits(top_->packet_o, PacketBits - 26, 5) == RateLimited;
+      if (!right) tests_.wrong("clock %llu: a packet of network %u passed", (unsigned long long)now_, packet.net);
+    }
+    for (unsigned bit = 0; bit < PacketBits; ++bit) {
+      const bool said = bit >= PacketBits - 26 && bit < PacketBits - 18;
+      if (limited && said) continue;
+      if (bench::bits(top_->packet_o, bit, 1) != (packet.words[bit / 32] >> bit % 32 & 1)) {
+        tests_.wrong("clock %llu: bit %u of a packet of network %u changed%s", (unsigned long long)now_, bit, packet.net,
+                     said ? ": it was limited" : "");
+        break;
+      }
+    }
+  }
+
+  bench::Tests& tests_;
+  bench::Random random_;
+  std::unique_ptr<Vtop> top_ = std::make_unique<Vtop>();
+  std::vector<Meter> meters_;
+  std::vector<uint64_t> times_;  // last of each network
+  std::deque<Packet> inside_;
+  Meter row_;
+  unsigned row_net_ = 0, net_ = 0, write_clocks_ = 0;
+  uint64_t now_ = 0, moved_ = 0, passed_ = 0, limited_ = 0, spared_ = 0;
+  bool writing_ = false, wait_ = false, answered_ = false, extreme_ = false;
+};
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t seed = bench::seed_of(argc, argv);
+  bench::Tests tests(seed);
+  Bench bench(tests, seed);
+  bench.run("one network, a packet a clock", 50000, 1, 0, 0, 10, false);
+  bench.run("few networks, a packet a clock", 100000, 3, 0, 0, 20, false);
+  bench.run("few networks, gaps and stalls", 100000, 4, 20, 30, 50, false);
+  bench.run("rates, bursts and times of any size", 100000, HUE_NETS, 10, 20, 50, true);
+  bench.end();
+  return tests.result();
+}
