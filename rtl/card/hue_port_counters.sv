@@ -44,7 +44,7 @@ module hue_port_counters
     end
   end
 
-  logic        unused_ready_next, port_asked, drops_asked, port_fits, drops_fits, port_done, drops_done, refused, beyond;
+  logic        unused_ready_soon, port_asked, drops_asked, port_fits, drops_fits, port_done, drops_done, refused, beyond;
   logic [63:0] port_value, drops_value;
 
   assign port_asked = tbl_req_i.valid && tbl_req_i.id == hue_regs_pkg::TABLE_PORT;
@@ -61,7 +61,7 @@ module hue_port_counters
   );
 
   hue_counter_ram #(.Words(Ports << NetBits)) u_drops (
-    .clk_i, .rst_ni, .ready_o, .ready_next_o(unused_ready_next), .valid_i(out_dropped_i),
+    .clk_i, .rst_ni, .ready_o, .ready_soon_o(unused_ready_soon), .valid_i(out_dropped_i),
     .index_i({out_dropped_port_i, out_dropped_net_i[NetBits-1:0]}), .add_i(16'd1),
     .host_valid_i(drops_asked && drops_fits && !refused), .host_clear_i(tbl_req_i.clear),
     .host_index_i({tbl_req_i.index[PortLow+:3], tbl_req_i.index[NetBits-1:0]}), .host_done_o(drops_done), .host_value_o(drops_value)

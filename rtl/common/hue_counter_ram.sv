@@ -1,7 +1,7 @@
 // Many 64-bit counters in one memory, one of which may grow each clock.
 //
 // Place: counters by network, where at most one event happens a clock. The host reads one (and clears it) in clocks
-// that have no event, at the latest after HostWaitMax clocks: then `ready_o` is 0 for one clock.
+// that have no event, at the latest after HostWaitMax + 2 clocks: then `ready_o` is 0 for one clock.
 // After reset all are set to zero, one a clock: `ready_o` is 0 until then, and the host reads zeros.
 // Latency: an event counts 4 clocks later; a host's read sees all events before it. Throughput: an event a clock, also
 // for the same counter.
@@ -14,8 +14,8 @@ module hue_counter_ram #(
   input  logic                 rst_ni,
 
   output logic                 ready_o,
-  output logic                 ready_next_o,  // `ready_o` in the next clock
-  input  logic                 valid_i,     // only when ready_o
+  output logic                 ready_soon_o,  // `ready_o` in the clock after the next
+  input  logic                 valid_i,       // only when ready_o
   input  logic [IndexBits-1:0] index_i,
   input  logic [15:0]          add_i,
 
@@ -36,10 +36,10 @@ module hue_counter_ram #(
   localparam logic [1:0] From3 = 2'd1;  // to be written now
   localparam logic [1:0] From4 = 2'd2;  // written in the clock before
   localparam logic [1:0] From5 = 2'd3;  // and before that
-  logic                 clearing_q, clearing1_q, clearing2_q, force_q;
+  logic                 clearing_q, clearing1_q, clearing2_q, force_next_q, force_q;
   logic [IndexBits-1:0] clear_q;
   logic [WaitBits-1:0]  wait_q;
-  logic                 clearing, force_next, host_start, host_busy, read, host1_q, clear1_q, host2_q, clear2_q;
+  logic                 clearing, force_soon, host_start, host_busy, read, host1_q, clear1_q, host2_q, clear2_q;
   logic                 v1_q, v2_q, v3_q, v4_q, writes2;
   logic [IndexBits-1:0] index, index1_q, index2_q, index3_q, index4_q;
   logic [15:0]          add1_q, add2_q;
@@ -49,8 +49,8 @@ module hue_counter_ram #(
 
   assign ready_o = !clearing_q && !force_q;
   assign clearing = clearing_q && clear_q != IndexBits'(Words - 1);
-  assign force_next = wait_q == WaitBits'(HostWaitMax) && !force_q;
-  assign ready_next_o = !clearing && !force_next;
+  assign force_soon = wait_q == WaitBits'(HostWaitMax) && !force_next_q && !force_q;
+  assign ready_soon_o = !(clearing && clear_q != IndexBits'(Words - 2)) && !force_soon;
   assign host_busy = host1_q || host2_q;
   assign host_start = host_valid_i && !host_busy && !valid_i;
   assign read = valid_i || host_start;
@@ -104,14 +104,14 @@ module hue_counter_ram #(
       clearing_q <= 1'b1;
       clear_q <= '0;
       wait_q <= '0;
-      force_q <= 1'b0;
+      {force_q, force_next_q} <= '0;
       {v4_q, v3_q, v2_q, v1_q} <= '0;
       {host2_q, host1_q} <= '0;
     end else begin
       if (clearing_q) clear_q <= clear_q + 1'b1;
       clearing_q <= clearing;
       wait_q <= host_valid_i && !host_start && !host_busy ? wait_q + WaitBits'(wait_q != WaitBits'(HostWaitMax)) : '0;
-      force_q <= force_next;
+      {force_q, force_next_q} <= {force_next_q, force_soon};
       {v4_q, v3_q, v2_q, v1_q} <= {v3_q, writes2, v1_q, read};
       {host2_q, host1_q} <= {host1_q, host_start};
     end

@@ -13,7 +13,7 @@ module hue_byte_counters
     input  tbl_req_t           tbl_req_i,
     output tbl_rsp_t           tbl_rsp_o,
     output logic               ready_o,
-    input  logic               received_i,  // both only in a clock after `ready_o`
+    input  logic               received_i,  // both only two clocks after `ready_o`
     input  logic               sent_i,
     input  logic [NetBits-1:0] net_i,
     input  logic [13:0]        len_i

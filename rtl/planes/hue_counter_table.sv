@@ -1,7 +1,7 @@
 // A table of counters: hue_counter_ram behind the access unit.
 //
 // Place: at the end of hue_stages. The host reads a counter whole, or reads and clears it without losing a packet.
-// All are zero after reset; events come in no clock before, nor in one that a waiting host gets. `ready_o` tells so a clock before.
+// All are zero after reset; events come in no clock before, nor in one that a waiting host gets. `ready_o` tells so two clocks before.
 //
 // Latency: an event counts 4 clocks later, and a host's read sees all before it. Throughput: one a clock.
 module hue_counter_table #(
@@ -13,7 +13,7 @@ module hue_counter_table #(
     input  logic                rst_ni,
     input  hue_pkg::tbl_req_t   tbl_req_i,
     output hue_pkg::tbl_rsp_t   tbl_rsp_o,
-    output logic                ready_o,  // events may come in the next clock
+    output logic                ready_o,  // events may come in the clock after the next
     input  logic                valid_i,
     input  logic [AddrBits-1:0] addr_i,   // below `Rows`
     input  logic [15:0]         add_i
@@ -35,7 +35,7 @@ module hue_counter_table #(
     else wait_q <= start || (wait_q && !done && tbl_req_i.valid);
   end
   hue_counter_ram #(.Words(Rows)) u_ram (
-    .clk_i, .rst_ni, .ready_o(unused_ready), .ready_next_o(ready_o), .valid_i, .index_i(addr_i), .add_i,
+    .clk_i, .rst_ni, .ready_o(unused_ready), .ready_soon_o(ready_o), .valid_i, .index_i(addr_i), .add_i,
     .host_valid_i(wait_q && !done), .host_clear_i(tbl_req_i.clear), .host_index_i(host_addr),
     .host_done_o(done), .host_value_o(value)
   );

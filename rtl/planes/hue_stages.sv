@@ -128,23 +128,35 @@ module hue_stages
     .valid_o(verdict_valid_o), .ready_i(verdict_ready_i), .data_o(verdict_o), .room_o(out_room)
   );
 
-  // ---- counters
-  logic claimed, returned, sent;
+  // ---- counters, a clock later: their memories are far away
+  logic claimed, returned, sent, received_q, sent_q, unclaimed_q;
+  logic [NetBits-1:0] net_q;
+  logic [4:0]  outcome_q;
+  logic [13:0] len_q;
   assign claimed  = leaves && done.verdict != VerdictUnclaimed;
   assign sent     = claimed && done.verdict == VerdictForward;
   assign returned = sent && done.outcome == OutcomeNone;  // by a software plane: received and counted before
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) {received_q, sent_q, unclaimed_q} <= '0;
+    else {received_q, sent_q, unclaimed_q} <= {claimed && !returned, sent, leaves && !claimed};
+  end
+  always_ff @(posedge clk_i) begin
+    net_q     <= done.net[NetBits-1:0];
+    outcome_q <= done.outcome;
+    len_q     <= done.len;
+  end
 
   hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32)) u_count (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(count_rsp), .ready_o(count_ready),
-    .valid_i(claimed && !returned), .addr_i({done.net[NetBits-1:0], done.outcome}), .add_i(16'd1)
+    .valid_i(received_q), .addr_i({net_q, outcome_q}), .add_i(16'd1)
   );
   hue_byte_counters #(.Nets(Nets)) u_bytes (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(bytes_rsp), .ready_o(bytes_ready),
-    .received_i(claimed && !returned), .sent_i(sent), .net_i(done.net[NetBits-1:0]), .len_i(done.len)
+    .received_i(received_q), .sent_i(sent_q), .net_i(net_q), .len_i(len_q)
   );
   hue_counter_table #(.Id(TABLE_UNCLAIMED), .Rows(UnclaimedRows)) u_unclaimed (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(unclaimed_rsp), .ready_o(unclaimed_ready),
-    .valid_i(leaves && !claimed), .addr_i(done.outcome[UnclaimedBits-1:0]), .add_i(16'd1)
+    .valid_i(unclaimed_q), .addr_i(outcome_q[UnclaimedBits-1:0]), .add_i(16'd1)
   );
 
   assign tbl_rsp_o = select_rsp | network_rsp | meter_rsp | ipv4_rsp | count_rsp | bytes_rsp | unclaimed_rsp;

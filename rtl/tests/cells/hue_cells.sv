@@ -39,7 +39,7 @@ module hue_cells #(
   output logic [63:0]           adds_host_value_o,
 
   output logic                  ram_ready_o,
-  output logic                  ram_ready_next_o,
+  output logic                  ram_ready_soon_o,
   input  logic                  ram_valid_i,
   input  logic [3:0]            ram_index_i,
   input  logic [15:0]           ram_add_i,
@@ -79,7 +79,7 @@ module hue_cells #(
     .host_index_i(adds_host_index_i), .host_done_o(adds_host_done_o), .host_value_o(adds_host_value_o)
   );
   hue_counter_ram #(.Words(16)) u_ram (
-    .clk_i, .rst_ni, .ready_o(ram_ready_o), .ready_next_o(ram_ready_next_o), .valid_i(ram_valid_i), .index_i(ram_index_i), .add_i(ram_add_i),
+    .clk_i, .rst_ni, .ready_o(ram_ready_o), .ready_soon_o(ram_ready_soon_o), .valid_i(ram_valid_i), .index_i(ram_index_i), .add_i(ram_add_i),
     .host_valid_i(ram_host_valid_i), .host_clear_i(ram_host_clear_i), .host_index_i(ram_host_index_i),
     .host_done_o(ram_host_done_o), .host_value_o(ram_host_value_o)
   );
