@@ -80,7 +80,7 @@ module hue_ipv4
 
   // Next hop and packet as the tables give them, and behind a register, since a row comes late in its clock.
   wait_t in, found_d, found;
-  logic  found_valid_d, found_valid, lookup, error_d;
+  logic  found_valid_d, found_valid, too_long, lookup, error_d;
   row_hop_t hop_d, hop;
   logic unused_packet;
   assign unused_packet = &{1'b0, packet_i, gates_i};
@@ -287,8 +287,9 @@ module hue_ipv4
   end
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      found <= found_d;
-      hop   <= hop_d;
+      found    <= found_d;
+      hop      <= hop_d;
+      too_long <= found_d.total > hop_d.mtu;
     end
   end
 
@@ -308,7 +309,7 @@ module hue_ipv4
 `endif
     else if (hop.kind == HopNone) outcome = IPV4_NO_ROUTE;
     else if (hop.kind == HopGlean) outcome = IPV4_NO_NEIGHBOUR;
-    else if (found.total > hop.mtu) outcome = IPV4_MTU;
+    else if (too_long) outcome = IPV4_MTU;
     else outcome = IPV4_FORWARD;
     verdict = ipv4_verdict(outcome);
     if (found.decided) begin
@@ -338,12 +339,13 @@ module hue_ipv4
       if (verdict == VerdictForward) begin
         verdict_o.port_out <= found.decided ? found.port_out : hop.port;
         verdict_o.rewrite  <= !found.decided;
-        verdict_o.dst_mac  <= hop.dst;
-        verdict_o.src_mac  <= hop.src;
-        verdict_o.ttl      <= found.ttl - 8'd1;
-        // RFC 1624 eqn. 3, as hue_wire's `ttl_decremented`.
-        verdict_o.checksum <= sum[15:0] + 16'(sum >= 17'h0ffff);
       end
+      // What a rewrite writes; it means nothing without.
+      verdict_o.dst_mac  <= hop.dst;
+      verdict_o.src_mac  <= hop.src;
+      verdict_o.ttl      <= found.ttl - 8'd1;
+      // RFC 1624 eqn. 3, as hue_wire's `ttl_decremented`.
+      verdict_o.checksum <= sum[15:0] + 16'(sum >= 17'h0ffff);
     end
   end
 
