@@ -85,14 +85,11 @@ module hue_table #(
   end
 
   if (Reset) begin : gen_reset
-    logic [Rows-1:0] written_q;
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni) written_q <= '0;
-      else if (write_o) written_q[write_addr_o] <= 1'b1;
-    end
+    logic was_written;
+    hue_written #(.Rows(Rows)) u_written (.clk_i, .rst_ni, .addr_i(addr), .set_i(write_o), .bit_o(was_written));
     always_ff @(posedge clk_i) begin
       if (!rst_ni) known_q <= 1'b0;
-      else if (move) known_q <= written_q[addr];
+      else if (move) known_q <= was_written;
     end
   end else begin : gen_keep
     assign known_q = 1'b1;
