@@ -172,25 +172,27 @@ module hue_output_queues
   hue_departure_t        heads_q [InDepth];
   logic [InDepth-1:0]    admits_q;
   place_t                come_q, asked_q, decided_q, left_q;   // heads: came, being decided, decided, written
-  logic                  inside_q, heads_full_q, beat_ready, beat_valid, beat_last, x_fire;
+  logic                  inside_q, inside_d, ready_q, heads_full_q, unused_beat_ready, beat_valid, beat_last, x_fire;
   logic [8*BusBytes-1:0] beat_data;
   localparam int unsigned InRoomBits = $clog2(InDepth + 1);
-  logic [InRoomBits-1:0] unused_beat_room;
+  logic [InRoomBits-1:0] beat_room;
 
-  assign s_ready_o = !clearing_q && beat_ready && (inside_q || !heads_full_q);
+  assign s_ready_o = ready_q;
+  assign inside_d = s_valid_i && s_ready_o ? !s_last_i : inside_q;
   hue_fifo #(.Depth(InDepth), .Bits(8 * BusBytes + 1)) u_beats (
-    .clk_i, .rst_ni, .valid_i(s_valid_i && s_ready_o), .ready_o(beat_ready), .data_i({s_last_i, s_data_i}),
-    .valid_o(beat_valid), .ready_i(x_fire), .data_o({beat_last, beat_data}), .room_o(unused_beat_room)
+    .clk_i, .rst_ni, .valid_i(s_valid_i && s_ready_o), .ready_o(unused_beat_ready), .data_i({s_last_i, s_data_i}),
+    .valid_o(beat_valid), .ready_i(x_fire), .data_o({beat_last, beat_data}), .room_o(beat_room)
   );
   always_ff @(posedge clk_i) begin
     if (s_valid_i && s_ready_o && !inside_q) heads_q[come_q[InBits-1:0]] <= s_departure_i;
-    // A clock old: so one more may have come.
-    heads_full_q <= come_q - left_q >= place_t'(InDepth - 1);
+    // What is ready comes from a register, as it goes to all beats: so one more beat may come, and two more heads.
+    heads_full_q <= come_q - left_q >= place_t'(InDepth - 2);
+    ready_q <= rst_ni && !clearing_q && beat_room > InRoomBits'(1) && (inside_d || !heads_full_q);
     if (!rst_ni) begin
       inside_q <= 1'b0;
       come_q <= '0;
     end else if (s_valid_i && s_ready_o) begin
-      inside_q <= !s_last_i;
+      inside_q <= inside_d;
       if (!inside_q) come_q <= come_q + 1'b1;
     end
   end
@@ -997,6 +999,7 @@ module hue_output_queues
     if (!rst_ni || commit_x) put_cells_q <= '0;
     else if (alloc) put_cells_q <= put_cells_q + 1'b1;
   end
+  a_beat_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) s_valid_i && s_ready_o |-> unused_beat_ready);
   a_head_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) come_q - left_q <= place_t'(InDepth));
   a_cell_when_set_aside: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> (fresh || back_valid));
   a_back_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) free_cell_v_q |-> back_ready);

@@ -30,9 +30,10 @@ module hue_fifo #(
   logic [AddrBits-1:0]  wptr_q, rptr_q;
   logic [CountBits-1:0] count_q;
   logic                 push, pop;
+  logic                 some_q, room_q;  // not empty, not full: from registers, as they go far
 
-  assign valid_o = count_q != '0;
-  assign ready_o = count_q != CountBits'(Depth);
+  assign valid_o = some_q;
+  assign ready_o = room_q;
   assign room_o = CountBits'(Depth) - count_q;
   assign push = valid_i && ready_o;
   assign pop = valid_o && ready_i;
@@ -46,10 +47,14 @@ module hue_fifo #(
       wptr_q <= '0;
       rptr_q <= '0;
       count_q <= '0;
+      some_q <= 1'b0;
+      room_q <= 1'b1;
     end else begin
       if (push) wptr_q <= wptr_q + 1'b1;
       if (pop) rptr_q <= rptr_q + 1'b1;
       count_q <= count_q + CountBits'(push) - CountBits'(pop);
+      some_q <= push || (some_q && !(pop && count_q == CountBits'(1)));
+      room_q <= pop || (room_q && !(push && count_q == CountBits'(Depth - 1)));
     end
   end
 
@@ -58,6 +63,8 @@ module hue_fifo #(
     (valid_o && !ready_i) |=> (valid_o && $stable(data_o)));
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) push |=> valid_o);
   a_count: assert property (@(posedge clk_i) disable iff (!rst_ni) count_q <= CountBits'(Depth));
+  a_some: assert property (@(posedge clk_i) disable iff (!rst_ni) some_q == (count_q != '0));
+  a_room: assert property (@(posedge clk_i) disable iff (!rst_ni) room_q == (count_q != CountBits'(Depth)));
 `endif
 
 endmodule
