@@ -105,7 +105,8 @@ module hue_meter_formal
       access_was_a[s] = was_mine && u_access.req_q.index == 24'(net_q);
       access_state[s] = {u_access.req_q, u_access.done_q, turn, u_dut.u_table.u_port.served_q, u_dut.busy_q, u_dut.commit_q,
                          u_dut.busy_q ? {u_dut.bit_q, u_dut.cap_q[0], u_dut.cap_q[1]} : '0};
-      written[s] = u_dut.u_table.gen_reset.written_q[net_q[AddrBits-1:0]];
+      written[s] = u_dut.u_table.gen_reset.u_written.counts_q[0] &&
+                   u_dut.u_table.gen_reset.u_written.words_q[0][net_q[AddrBits-1:0]];
       row[s] = written[s][0] ? u_dut.u_table.gen_column[0].rows_q[net_q[AddrBits-1:0]] : '0;
       // While the host's row stands there, the packet's is read again.
       row_read[s] = turn[2] ? row[s] : u_dut.u_table.known_q ? u_dut.u_table.data_q : '0;
