@@ -83,7 +83,7 @@ module hue_ipv4
   logic  found_valid_d, found_valid, too_long, lookup, error_d;
   row_hop_t hop_d, hop;
   logic unused_packet;
-  assign unused_packet = &{1'b0, packet_i, gates_i};
+  assign unused_packet = &{1'b0, packet_i, gates_i, found, hop};  // some of their fields
 
   always_comb begin
     in.port_in  = packet_i.port_in;
