@@ -86,15 +86,16 @@ module hue_meter_formal
 
     // For the induction: what the copy holds.
     logic is_write, idle, was_mine;
-    logic [3:0] turn;
+    logic [4:0] turn;
     assign is_write = u_access.req_q.valid && u_access.req_q.write && u_access.req_q.id == TABLE_METER;
     assign idle = !u_access.req_q.valid;
     assign was_mine = !idle && u_access.req_q.id == TABLE_METER && 32'(u_access.req_q.index) < Nets;
-    assign turn = {u_dut.u_table.asked_q, u_dut.u_table.back_q, u_dut.u_table.read_q, u_dut.u_table.u_port.done_q};
+    assign turn = {u_dut.u_table.start, u_dut.u_table.asked_q, u_dut.u_table.back_q, u_dut.u_table.read_q,
+                   u_dut.u_table.u_port.done_q};
     always_comb begin
       // An access goes on from its begin to its answer, and one at a time.
-      keeps[s] = (turn & (turn - 1'b1)) == '0 && (turn == '0 || u_dut.u_table.u_port.served_q)
-                 && (turn[3:1] == '0 || (was_mine && !u_access.done_q))
+      keeps[s] = (turn & (turn - 5'd1)) == '0 && (turn == '0 || u_dut.u_table.u_port.served_q)
+                 && (turn[4:1] == '0 || (was_mine && !u_access.done_q))
                  && (!u_access.done_q || turn == '0)
                  && (idle || u_access.mine_q == was_mine)
                  && (!u_dut.u_table.u_port.served_q || !idle)

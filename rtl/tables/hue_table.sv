@@ -46,7 +46,7 @@ module hue_table #(
   logic [Width:0] data_q, late_q, written;  // parity highest
   logic [AddrBits-1:0] addr, last_addr_q;
 
-  hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total)) u_port (
+  hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total), .Late(1'b1)) u_port (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o, .start_o(start), .addr_o(write_addr_o),
     .done_i(Again && tbl_req_i.write ? back_q : write_o || read_q), .rdata_i(256'(late_q[Width-1:0]))
   );

@@ -4,7 +4,8 @@
 // A table may stand in several instances, each with a run of its rows (`First`, `Rows`) of `Total`; the one with row 0
 // also answers for rows that do not exist.
 //
-// Latency: `start_o` in the clock of the request; the answer one clock after `done_i`, or after the request if refused.
+// Latency: `start_o` in the clock of the request, or with `Late` in the next, from a register: that packets stop for it goes far.
+// The answer comes one clock after `done_i`, or after the request if refused.
 module hue_table_port
   import hue_regs_pkg::*;
 #(
@@ -14,6 +15,7 @@ module hue_table_port
     parameter int unsigned Total     = First + Rows,
     parameter bit          Writable  = 1'b1,
     parameter bit          Clearable = 1'b0,
+    parameter bit          Late      = 1'b0,
     localparam int unsigned AddrBits = Rows > 1 ? $clog2(Rows) : 1
 ) (
     input  logic                clk_i,
@@ -33,7 +35,7 @@ module hue_table_port
     $fatal(1, "hue_table_port: rows %0d + %0d of %0d", First, Rows, Total);
   end
 
-  logic in_range, beyond, mine, refused, fresh;
+  logic in_range, beyond, mine, refused, fresh, can;
   logic served_q, done_q;
   logic [1:0] error_q;
   logic [255:0] rdata_q;
@@ -48,7 +50,7 @@ module hue_table_port
   assign mine     = tbl_req_i.valid && tbl_req_i.id == Id && (in_range || beyond);
   assign refused  = (tbl_req_i.write && !Writable) || (tbl_req_i.clear && !Clearable);
   assign fresh    = mine && !served_q;
-  assign start_o  = fresh && in_range && !refused;
+  assign can      = fresh && in_range && !refused;
   assign offset   = tbl_req_i.index - 24'(First);
   assign addr_o   = offset[AddrBits-1:0];
 
@@ -58,8 +60,14 @@ module hue_table_port
       done_q   <= 1'b0;
     end else begin
       served_q <= tbl_req_i.valid && (served_q || mine);
-      done_q   <= tbl_req_i.valid && (done_i || (fresh && !start_o));
+      done_q   <= tbl_req_i.valid && (done_i || (fresh && !can));
     end
+  end
+
+  if (Late) begin : gen_late
+    always_ff @(posedge clk_i) start_o <= rst_ni && can;
+  end else begin : gen_now
+    assign start_o = can;
   end
 
   always_ff @(posedge clk_i) begin

@@ -49,7 +49,7 @@ module hue_ternary_table #(
     req = tbl_req_i;
     if (busy) req.valid = 1'b0;
   end
-  hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total)) u_port (
+  hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total), .Late(1'b1)) u_port (
     .clk_i, .rst_ni, .tbl_req_i(req), .tbl_rsp_o, .start_o(start), .addr_o(host_addr),
     .done_i(told_q || write), .rdata_i(256'(host_row_q))
   );

@@ -68,10 +68,11 @@ class Bench {
     tests_.begin(name);
     extreme_ = extreme;
     passed_ = limited_ = spared_ = 0;
+    clock(0, false, 0);  // one request ends before the next begins
     for (unsigned net = 0; net < nets; ++net) {
       begin_write(net);
       while (writing_) clock(stalls, false, 0);
-      clock(stalls, false, 0);  // one request ends before the next begins
+      clock(stalls, false, 0);
     }
     for (uint64_t clocks = 0, sent = 0; sent < packets && !tests_.failed(); ++clocks) {
       if (!writing_ && !answered_ && random_.below(10000) < writes) begin_write(random_.below(nets));
