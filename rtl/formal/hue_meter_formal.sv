@@ -110,7 +110,7 @@ module hue_meter_formal
                    u_dut.u_table.gen_reset.u_written.words_q[0][net_q[AddrBits-1:0]];
       row[s] = written[s][0] ? u_dut.u_table.gen_column[0].rows_q[net_q[AddrBits-1:0]] : '0;
       // While the host's row stands there, the packet's is read again.
-      row_read[s] = turn[2] ? row[s] : u_dut.u_table.known_q ? u_dut.u_table.data_q : '0;
+      row_read[s] = turn[2] ? row[s] : u_dut.u_table.known ? u_dut.u_table.data_q : '0;
       zeros[s] = {u_dut.last_zero_q[net_q[AddrBits-1:0]], u_dut.debt_zero_q[net_q[AddrBits-1:0]]};
       last_word[s] = u_dut.u_last.gen_column[0].words_q[net_q[AddrBits-1:0]];
       fourth_last[s] = u_dut.m4_last_q;

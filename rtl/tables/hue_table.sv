@@ -42,7 +42,7 @@ module hue_table #(
   /* verilator lint_off UNUSEDPARAM */
   localparam bit Wide = Width >= 64;
   /* verilator lint_on UNUSEDPARAM */
-  logic start, asked_q, back_q, back, busy, read_q, known_q, move;
+  logic start, asked_q, back_q, back, busy, read_q, known, move;
   logic [Width:0] data_q, late_q, written;  // parity highest
   logic [AddrBits-1:0] addr, last_addr_q;
 
@@ -85,17 +85,12 @@ module hue_table #(
   end
 
   if (Reset) begin : gen_reset
-    logic was_written;
-    hue_written #(.Rows(Rows)) u_written (.clk_i, .rst_ni, .addr_i(addr), .set_i(write_o), .bit_o(was_written));
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni) known_q <= 1'b0;
-      else if (move) known_q <= was_written;
-    end
+    hue_written #(.Rows(Rows)) u_written (.clk_i, .rst_ni, .addr_i(addr), .set_i(write_o), .read_i(move), .bit_o(known));
   end else begin : gen_keep
-    assign known_q = 1'b1;
+    assign known = 1'b1;
   end
-  assign data_o   = known_q ? data_q[Width-1:0] : '0;
-  assign parity_o = known_q && data_q[Width];
+  assign data_o   = known ? data_q[Width-1:0] : '0;
+  assign parity_o = known && data_q[Width];
 
   // What the host reads, and whether it is sound, comes from a register: a row is late in its clock.
   localparam int unsigned PartBits = 16;
@@ -105,7 +100,7 @@ module hue_table #(
   logic [Parts*PartBits-1:0] padded;
   assign padded = (Parts * PartBits)'(late_q);
   always_ff @(posedge clk_i) begin
-    late_q <= known_q ? data_q : '0;
+    late_q <= known ? data_q : '0;
     for (int unsigned i = 0; i < Parts; i++) parts_q[i] <= ^padded[PartBits*i+:PartBits];
     if (!rst_ni) {error_o, check_q} <= '0;
     else {error_o, check_q} <= {check_q[1] && ^parts_q, check_q[0], check_i};

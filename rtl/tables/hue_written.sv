@@ -1,8 +1,9 @@
 // A bit a row, all cleared at once by reset: which rows of a memory were written since.
 //
 // Place: beside the memory of a hue_table. The bits lie in LUT memory, a group to a word, and a flip-flop a group says
-// whether its word counts: a sixteenth or less of the flip-flops and of what has to choose between them.
-// Latency: none; a bit that is set shows in the next clock. Throughput: a read a clock; it sets where it reads.
+// whether its word counts: a sixteenth or less of the flip-flops and of what has to choose between them. Which bit of the
+// word it is, is chosen behind a register, while the row itself comes out of its block RAM.
+// Latency: 1 clock; a bit that is set shows to the next read. Throughput: a read or a write a clock.
 module hue_written #(
     parameter int unsigned Rows = 2,
     localparam int unsigned AddrBits = Rows > 1 ? $clog2(Rows) : 1
@@ -11,7 +12,8 @@ module hue_written #(
     input  logic                rst_ni,
     input  logic [AddrBits-1:0] addr_i,
     input  logic                set_i,
-    output logic                bit_o
+    input  logic                read_i,  // `bit_o` stays when 0
+    output logic                bit_o    // zero after reset, until a read
 );
   localparam int unsigned Group = Rows > 256 ? 32 : 16;
   localparam int unsigned Groups = (Rows + Group - 1) / Group;
@@ -19,19 +21,24 @@ module hue_written #(
 
   logic [31:0] row;
   logic [GroupBits-1:0] group;
-  logic [$clog2(Group)-1:0] place;
+  logic [$clog2(Group)-1:0] place, place_q;
   assign row   = 32'(addr_i);
   assign group = GroupBits'(row / Group);
   assign place = row[$clog2(Group)-1:0];
 
   logic [Group-1:0] words_q[Groups];
-  logic [Group-1:0] word;
+  logic [Group-1:0] word, word_q;
   logic [Groups-1:0] counts_q;
   assign word  = counts_q[group] ? words_q[group] : '0;
-  assign bit_o = word[place];
+  assign bit_o = word_q[place_q];
   always_ff @(posedge clk_i) if (set_i) words_q[group] <= word | Group'(1) << place;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) counts_q <= '0;
     else if (set_i) counts_q[group] <= 1'b1;
   end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) word_q <= '0;
+    else if (read_i) word_q <= word;
+  end
+  always_ff @(posedge clk_i) if (read_i) place_q <= place;
 endmodule
