@@ -204,7 +204,7 @@ module hue_meter_formal
   // hold before A's row is written for the first time, of which nothing is asked.
   logic             known;
   logic [Latency:1] charged;
-  logic             accesses, table_same, passes, memories, nothing;
+  logic             accesses, table_same, passes, memories;
   logic [Latency:1] stage;
   assign known = written[0][0];
   assign charged = of_a_q & dut_metered[0] & ~dut_void[0];

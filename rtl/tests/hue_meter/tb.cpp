@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "Vtop.h"
-#include "bench.h"
+#include "stream.h"
 
 namespace {
 using Wide = unsigned __int128;
@@ -125,13 +125,9 @@ class Bench {
     bench::set_bits(top_->tbl_req_i, 256 + 24 + 8, 3, writing_ ? 6 : 0);
     bench::set_bits(top_->tbl_req_i, 256 + 24, 8, TableMeter);
     bench::set_bits(top_->tbl_req_i, 256, 24, row_net_);
-    unsigned at = 0;
-    const auto put = [&](unsigned width, uint64_t value) {
-      bench::set_bits(top_->tbl_req_i, at, width, value);
-      at += width;
-    };
-    put(1, row_.packets.on), put(40, row_.packets.rate), put(40, row_.packets.burst);
-    put(1, row_.bits.on), put(40, row_.bits.rate), put(40, row_.bits.burst);
+    stream::Put(top_->tbl_req_i)
+        .put(1, row_.packets.on).put(40, row_.packets.rate).put(40, row_.packets.burst)
+        .put(1, row_.bits.on).put(40, row_.bits.rate).put(40, row_.bits.burst);
   }
 
   uint64_t next_time(unsigned net) {
@@ -166,8 +162,7 @@ class Bench {
     }
     top_->eval();
     if (top_->error_o) tests_.wrong("clock %llu: a row with wrong parity", (unsigned long long)now_);
-    // In the clock of a write nothing moves: who is inside is spared,
-    // but for the one on its way out.
+    // In the clock of a write nothing moves: who is inside is spared, but for the one on its way out.
     if (wait_) {
       for (Packet& one : inside_) {
         if (moved_ - one.entered == Latency) judge(one);
