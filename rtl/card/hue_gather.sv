@@ -219,6 +219,12 @@ module hue_gather
   logic [Extras-1:0][15:0] extra3_q;
   hue_arrival_t            arrival3_q;
   logic [2:0]              port3_q;
+  // Bytes behind the outer IPv4 header; they count if that ends inside the frame.
+  fixed_t                  fixed2;
+  logic [13:0]             header_end, behind3_q;
+  logic                    has_payload3_q;
+  assign fixed2     = fixed_t'(fixed2_q);
+  assign header_end = 14'(EthernetBytes) + 14'({fixed2.ihl, 2'b00});
 
   always_comb begin
     sum2 = '0;
@@ -227,7 +233,9 @@ module hue_gather
 
   always_ff @(posedge clk_i) begin
     if (v2_q) sum3_q <= first2_q ? sum2 : sum3_q + sum2;
-    fixed3_q <= fixed_t'(fixed2_q);
+    fixed3_q <= fixed2;
+    behind3_q <= arrival2_q.len - header_end;
+    has_payload3_q <= fixed2.ihl >= 4'd5 && arrival2_q.len >= header_end;
     extra3_q <= extra2_q;
     arrival3_q <= arrival2_q;
     port3_q <= port2_q;
@@ -237,22 +245,17 @@ module hue_gather
 
   // Clock 4: what is there of the frame.
   logic [16:0] folded;
-  logic [13:0] behind;          // bytes behind the outer IPv4 header; counts when has_payload
 
   // Folded once. A second carry cannot make 0xffff: that would take a first part of at least 0xffff to carry.
   assign folded = 17'(sum3_q[15:0]) + 17'(sum3_q[20:16]);
 
   localparam logic [13:0] OuterMin = 14'(EthernetBytes + Ipv4BytesMin);
   localparam logic [13:0] VxlanMin = 14'(UdpBytes + VxlanBytes + EthernetBytes + Ipv4BytesMin);
-  logic [13:0] header_end;
-  assign header_end = 14'(EthernetBytes) + 14'({fixed3_q.ihl, 2'b00});
-  assign behind = arrival3_q.len - header_end;
   // Of frames with these protocols, whether they hold what is asked. The I flag is bit 3 of the first byte.
   logic        end4_q, is_ipv4_q, is_ipip_q, is_udp_q, ipip_ok_q, udp_ok_q, is_vxlan_q, vxlan_ok_q;
-  logic        has_payload, starts;
+  logic        starts;
   logic [31:0] ipip_dst_q, vxlan_dst_q;
   hue_head_t   head3, head4_q, head4;
-  assign has_payload = fixed3_q.ihl >= 4'd5 && arrival3_q.len >= header_end;
   assign starts = fixed3_q.fragment_offset == '0;
 
   always_comb begin
@@ -279,10 +282,10 @@ module hue_gather
                  && fixed3_q.version == 4'd4;
     is_ipip_q <= fixed3_q.protocol == ProtocolIpip;
     is_udp_q <= fixed3_q.protocol == ProtocolUdp && starts;
-    ipip_ok_q <= starts && has_payload && behind >= 14'(Ipv4BytesMin) && extra3_q[ExtraIpVersion][15:12] == 4'd4;
-    udp_ok_q <= has_payload && behind >= 14'(UdpBytes);
+    ipip_ok_q <= starts && has_payload3_q && behind3_q >= 14'(Ipv4BytesMin) && extra3_q[ExtraIpVersion][15:12] == 4'd4;
+    udp_ok_q <= has_payload3_q && behind3_q >= 14'(UdpBytes);
     is_vxlan_q <= extra3_q[ExtraUdpDst] == VxlanPort;
-    vxlan_ok_q <= behind >= VxlanMin && extra3_q[ExtraVxlanFlags][11] && extra3_q[ExtraEthertype] == EthertypeIpv4
+    vxlan_ok_q <= behind3_q >= VxlanMin && extra3_q[ExtraVxlanFlags][11] && extra3_q[ExtraEthertype] == EthertypeIpv4
                   && extra3_q[ExtraVxlanVersion][15:12] == 4'd4;
     ipip_dst_q <= {extra3_q[ExtraIpDst], extra3_q[ExtraIpDst+1]};
     vxlan_dst_q <= {extra3_q[ExtraVxlanDst], extra3_q[ExtraVxlanDst+1]};

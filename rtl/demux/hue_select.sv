@@ -49,9 +49,9 @@ module hue_select
     logic        group;      // to a group MAC, and not decided yet
   } entry_t;
 
-  logic step;  // the stages before the copies move
-  logic more;
-  assign step    = en_i && !more;
+  logic step;    // the stages before the copies move
+  logic more_q;  // a copy of stage 2's frame follows its next: from a register, it stops everything before
+  assign step    = en_i && !more_q;
   assign ready_o = step;
 
   // ---- 0: what needs no table
@@ -152,14 +152,15 @@ module hue_select
 
   entry_t s1_q, s2_q, s3_q;
   logic s1_valid_q, s2_valid_q, s3_valid_q;
-  row_attach_head_t run;
+  row_attach_head_t run, run_q;  // of the frame in stage 1, in stage 2
   logic unused_head_write, unused_attach_write, unused_head_parity, unused_attach_parity;
   logic [2:0] unused_head_addr;
   row_attach_head_t unused_head_data;
   hue_table #(.Id(TABLE_ATTACH_HEAD), .Rows(Ports), .Width($bits(row_attach_head_t))) u_attach_head (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(head_rsp),
     .write_o(unused_head_write), .write_addr_o(unused_head_addr), .write_data_o(unused_head_data),
-    .wait_o(head_wait), .en_i(step), .addr_i(s1_q.packet.port_in), .data_o(run), .parity_o(unused_head_parity), .check_i(step && s2_valid_q), .error_o(head_error)
+    .wait_o(head_wait), .en_i(step), .addr_i(head_i.port), .data_o(run), .parity_o(unused_head_parity),
+    .check_i(step && s1_valid_q), .error_o(head_error)
   );
 
   always_ff @(posedge clk_i) begin
@@ -173,28 +174,31 @@ module hue_select
   end
   always_ff @(posedge clk_i) begin
     if (step) begin
-      s1_q <= s0;
-      s2_q <= s1_q;
+      s1_q  <= s0;
+      s2_q  <= s1_q;
+      run_q <= run;
     end
   end
 
   // ---- 3: one packet a network
-  logic [15:0] copy_q, copy_d, next_q;  // `next_q`: the copy behind
+  logic [15:0] copy_q, next_q;  // the copy of stage 2, and the one behind
   logic [AttachBits-1:0] attach_addr;
   row_attach_t attached, unused_attach_data;
   logic [AttachBits-1:0] unused_attach_addr;
-  logic nobody;
+  logic nobody, more_d;
 
+  // `HUE_PLANT_SELECT_COPIES` is for scripts/formal.
   always_comb begin
 `ifdef HUE_PLANT_SELECT_COPIES
-    more   = s2_valid_q && s2_q.group && next_q + 16'd1 < run.count;
+    if (more_q) more_d = next_q + 16'd2 < run_q.count;
+    else more_d = s1_valid_q && s1_q.group && run.count > 16'd2;
 `else
-    more   = s2_valid_q && s2_q.group && next_q < run.count;
+    if (more_q) more_d = next_q + 16'd1 < run_q.count;
+    else more_d = s1_valid_q && s1_q.group && run.count > 16'd1;
 `endif
-    copy_d = more ? next_q : 16'd0;
-    nobody = s2_q.group ? run.count == '0 : !hit;
+    nobody = s2_q.group ? run_q.count == '0 : !hit;
   end
-  assign attach_addr = AttachBits'(run.start + copy_q);
+  assign attach_addr = AttachBits'(run_q.start + copy_q);
 
   // No run names a row that was not written since reset.
   hue_table #(
@@ -209,18 +213,20 @@ module hue_select
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       s3_valid_q <= 1'b0;
+      more_q     <= 1'b0;
       copy_q     <= '0;
       next_q     <= 16'd1;
     end else if (en_i) begin
       s3_valid_q <= s2_valid_q;
-      copy_q     <= copy_d;
-      next_q     <= more ? next_q + 16'd1 : 16'd1;
+      more_q     <= more_d;
+      copy_q     <= more_q ? next_q : '0;
+      next_q     <= more_q ? next_q + 16'd1 : 16'd1;
     end
   end
   always_ff @(posedge clk_i) begin
     if (en_i) begin
       s3_q <= s2_q;
-      s3_q.packet.last <= !more;
+      s3_q.packet.last <= !more_q;
       if (!s2_q.packet.decided && nobody) begin
         s3_q.packet.decided <= 1'b1;
         s3_q.packet.verdict <= VerdictUnclaimed;
@@ -263,8 +269,8 @@ module hue_select
       assert (frames_q == 3'(s1_valid_q) + 3'(s2_valid_q) + 3'(s3_last) + 3'(s4_last))
       else $error("hue_select: frames lost or doubled");
       // A run of n rows gives n packets.
-      if (en_i && s2_valid_q && s2_q.group && !more) begin
-        assert (copy_q == '0 || copy_q == run.count - 16'd1) else $error("hue_select: copies");
+      if (en_i && s2_valid_q && s2_q.group && !more_q) begin
+        assert (copy_q == '0 || copy_q == run_q.count - 16'd1) else $error("hue_select: copies");
       end
     end
   end

@@ -39,8 +39,7 @@ module hue_ternary_table #(
 
   // ---- the rows, as the host knows them
   (* ram_style = "block" *) logic [Width-1:0] rows_q[Rows];
-  logic [Rows-1:0] written_q;
-  logic start, write, read_q, told_q, known_q, look, busy;
+  logic start, write, read_q, told_q, known, look, busy;
   logic [AddrBits-1:0] host_addr, look_addr, addr, hit_addr;
   logic [Width-1:0] data, row_q, host_row_q;
   hue_pkg::tbl_req_t req;
@@ -61,21 +60,15 @@ module hue_ternary_table #(
   always_ff @(posedge clk_i) begin
     if (write) rows_q[addr] <= data;
     else if (look || start) row_q <= rows_q[addr];
-    host_row_q <= known_q ? row_q : '0;  // a row comes late in its clock
+    host_row_q <= known ? row_q : '0;  // a row comes late in its clock
   end
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      written_q <= '0;
-      read_q    <= 1'b0;
-      told_q    <= 1'b0;
-      known_q   <= 1'b0;
-    end else begin
-      if (write) written_q[host_addr] <= 1'b1;
-      read_q <= start && !tbl_req_i.write;
-      told_q <= read_q;
-      if (start) known_q <= written_q[host_addr];
-    end
+    if (!rst_ni) {told_q, read_q} <= '0;
+    else {told_q, read_q} <= {read_q, start && !tbl_req_i.write};
   end
+  hue_written #(.Rows(Rows)) u_written (
+    .clk_i, .rst_ni, .addr_i(host_addr), .set_i(write), .read_i(start), .bit_o(known)
+  );
 
   hue_tcam #(.Rows(Rows), .KeyBits(KeyBits)) u_match (
     .clk_i, .rst_ni, .write_i(write), .write_addr_i(host_addr), .write_used_i(data[0]), .busy_o(busy), .wait_o,

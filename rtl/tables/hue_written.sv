@@ -1,6 +1,6 @@
 // A bit a row, all cleared at once by reset: which rows of a memory were written since.
 //
-// Place: beside the memory of a hue_table. The bits lie in LUT memory, a group to a word, and a flip-flop a group says
+// Place: beside the memory of a hue_table or a hue_ternary_table. The bits lie in LUT memory, a group to a word, and a flip-flop a group says
 // whether its word counts: a sixteenth or less of the flip-flops and of what has to choose between them. Which bit of the
 // word it is, is chosen behind a register, while the row itself comes out of its block RAM.
 // Latency: 1 clock; a bit that is set shows to the next read. Throughput: a read or a write a clock.
