@@ -57,7 +57,7 @@ module hue_meter_formal
   logic [Latency:1] of_a_q;
   // Places of registers side by side, of each copy: [copy].
   typedef logic [639:0] state_t;
-  state_t [1:0]                   access_state, row, row_read, written, zeros, last_word;
+  state_t [1:0]                   access_state, row, row_read, written, last_word;
   state_t [Latency-1:1][1:0]      value;    // of the packet in a stage
   state_t [Latency-1:1][1:0][1:0] bucket;   // the same, of a bucket: [stage][bucket][copy]
   state_t [1:0][1:0]              cap_word, debt_word, third_debt;
@@ -111,7 +111,6 @@ module hue_meter_formal
       row[s] = written[s][0] ? u_dut.u_table.gen_column[0].rows_q[net_q[AddrBits-1:0]] : '0;
       // While the host's row stands there, the packet's is read again.
       row_read[s] = turn[2] ? row[s] : u_dut.u_table.known ? u_dut.u_table.data_q : '0;
-      zeros[s] = {u_dut.last_zero_q[net_q[AddrBits-1:0]], u_dut.debt_zero_q[net_q[AddrBits-1:0]]};
       last_word[s] = u_dut.u_last.gen_column[0].words_q[net_q[AddrBits-1:0]];
       fourth_last[s] = u_dut.m4_last_q;
       {m1_two[s], m1_three[s], m2_same[s]} = {u_dut.m1_two_q, u_dut.m1_three_q, u_dut.m2_same_q};
@@ -133,13 +132,12 @@ module hue_meter_formal
       asks[s][8] = {u_dut.on_q[8], u_dut.m8_nevers};
       asks[s][9] = {1'b0, u_dut.m9_never_q, u_dut.m9_asked_q};
       asks[s][10] = 4'(u_dut.m10_limited_q);
-      value[1][s] = {u_dut.m1_now_q, u_dut.m1_zero_q, m1_two[s] || m1_three[s] || u_dut.m1_zero_q ? '0 : u_dut.m1_stored};
+      value[1][s] = {u_dut.m1_now_q, m1_two[s] || m1_three[s] ? '0 : u_dut.m1_stored};
       value[2][s] = {u_dut.m2_now_q, u_dut.m2_stored_q};
       value[3][s] = {u_dut.m3_before_q, u_dut.m3_now_q, u_dut.m3_late_q, u_dut.m3_elapsed_q, u_dut.late_q[3]};
       value[4][s] = {fourth_last[s], u_dut.late_q[4]};
       value[5][s] = u_dut.late_q[5];
       value[6][s] = {u_dut.late_q[6], u_dut.m6_cost_q};
-      value[8][s] = {u_dut.m8_zero_q};
     end
     for (genvar b = 0; b < 2; b++) begin : g_bucket
       always_comb begin
@@ -155,7 +153,7 @@ module hue_meter_formal
         bucket[7][b][s] = {u_dut.gen_bucket[b].m7_earned_q, u_dut.gen_bucket[b].m7_over_q, u_dut.gen_bucket[b].m7_slack_q,
                            u_dut.gen_bucket[b].cost_q[7]};
         bucket[8][b][s] = {u_dut.gen_bucket[b].m8_limit_q, u_dut.gen_bucket[b].m8_earned_q, u_dut.gen_bucket[b].cost_q[8],
-                           m8_two[s] || m8_three[s] || u_dut.m8_zero_q ? '0 : u_dut.gen_bucket[b].m8_stored};
+                           m8_two[s] || m8_three[s] ? '0 : u_dut.gen_bucket[b].m8_stored};
         bucket[9][b][s] = {u_dut.gen_bucket[b].m9_stored_q, u_dut.gen_bucket[b].m9_limit_q[0],
                            u_dut.gen_bucket[b].m9_earned_q[0], u_dut.gen_bucket[b].cost_q[9],
                            m9_same[s] ? {u_dut.gen_bucket[b].m9_limit_q[1], u_dut.gen_bucket[b].m9_earned_q[1]} : '0};
@@ -210,8 +208,7 @@ module hue_meter_formal
   assign charged = of_a_q & dut_metered[0] & ~dut_void[0];
   assign accesses = keeps == '1 && access_was_a[0] == access_was_a[1]
                     && (!access_was_a[0] || access_state[0] == access_state[1]);
-  assign table_same = written[0] == written[1] && row[0] == row[1]
-                      && (!known || zeros[0] == zeros[1]);
+  assign table_same = written[0] == written[1] && row[0] == row[1];
   always_comb begin
     passes = ring_at[0] == ring_at[1];
     for (int unsigned i = 1; i <= Latency; i++) begin
@@ -224,10 +221,10 @@ module hue_meter_formal
       end
       if (i <= 5 && of_a_q[i] && dut_len[0][i] != dut_len[1][i]) passes = 1'b0;
     end
-    memories = !known || zeros[0][1] || last_word[0] == last_word[1];
+    memories = !known || last_word[0] == last_word[1];
     for (int unsigned b = 0; b < 2; b++) begin
       if (known && cap_word[b][0] != cap_word[b][1]) memories = 1'b0;
-      if (known && !zeros[0][0] && debt_word[b][0] != debt_word[b][1]) memories = 1'b0;
+      if (known && debt_word[b][0] != debt_word[b][1]) memories = 1'b0;
     end
     stage = '1;
     for (int unsigned i = 1; i < Latency; i++) begin

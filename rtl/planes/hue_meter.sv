@@ -167,7 +167,7 @@ module hue_meter
   time_t m1_now_q, m2_now_q, m1_stored, m2_stored_q, base2, m3_before_q, m3_now_q, last3, m4_last_q;
   logic [63:0] m3_elapsed_q;
   logic [TimeBits:0] elapsed;
-  logic m1_zero_q, m1_two_q, m1_three_q, m2_same_q, same2, m3_late_q;
+  logic m1_two_q, m1_three_q, m2_same_q, same2, m3_late_q;
   logic [6:3] late_q;  // it came before the one before it: nothing is earned
 `ifdef HUE_PLANT_METER_LAST
   assign same2 = 1'b0;
@@ -177,31 +177,21 @@ module hue_meter
   assign last3   = m3_late_q ? m3_before_q : m3_now_q;
   assign base2   = same2 ? last3 : m2_stored_q;
   assign elapsed = {1'b0, m2_now_q} - {1'b0, base2};
-  // The last time and the debts are zero after a write of the row: a bit a network says so, until a packet writes them.
-  logic [Nets-1:0] last_zero_q, debt_zero_q;
+  // With a row the last time and the debts are written, zero.
   hue_ram #(.Words(Nets), .Bits(TimeBits)) u_last (
-    .clk_i, .write_i(en_i && charge3), .waddr_i(net_q[3]), .wdata_i(last3),
+    .clk_i, .write_i(table_write || (en_i && charge3)), .waddr_i(table_write ? table_addr : net_q[3]),
+    .wdata_i(table_write ? '0 : last3),
     .read_i(en_i && metered), .raddr_i(net), .rdata_o(m1_stored)
   );
   always_ff @(posedge clk_i) begin
-    if (table_write) begin
-      last_zero_q[table_addr] <= 1'b1;
-      debt_zero_q[table_addr] <= 1'b1;
-    end else if (en_i) begin
-      if (charge3) last_zero_q[net_q[3]] <= 1'b0;
-      if (charge10) debt_zero_q[net_q[10]] <= 1'b0;
-    end
-  end
-  always_ff @(posedge clk_i) begin
     if (en_i && metered) begin
       m1_now_q   <= time_t'(time_ns_i);
-      m1_zero_q  <= last_zero_q[net];
       m1_two_q   <= charge2 && net_q[2] == net;
       m1_three_q <= charge3 && net_q[3] == net;
     end
     if (en_i && metered_q[1]) begin
       m2_now_q    <= m1_now_q;
-      m2_stored_q <= m1_two_q ? last3 : m1_three_q ? m4_last_q : m1_zero_q ? '0 : m1_stored;
+      m2_stored_q <= m1_two_q ? last3 : m1_three_q ? m4_last_q : m1_stored;
       m2_same_q   <= charge2 && net_q[2] == net_q[1];
     end
     if (en_i && charge2) begin
@@ -231,11 +221,10 @@ module hue_meter
     if (en_i && metered_q[5]) m6_cost_q <= 47'(len_q[5]) * 47'(ByteTokens);
   end
 
-  // ---- 8, 9: where the debt is: in the memory, at one of the three packets before, or nowhere
-  logic m8_zero_q, m8_two_q, m8_three_q, m9_same_q, same9;
+  // ---- 8, 9: where the debt is: in the memory, or at one of the three packets before
+  logic m8_two_q, m8_three_q, m9_same_q, same9;
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      m8_zero_q  <= debt_zero_q[net_q[7]];
       m8_two_q   <= charge9 && net_q[9] == net_q[7];
 `ifdef HUE_PLANT_METER_THIRD
       m8_three_q <= 1'b0;
@@ -354,12 +343,13 @@ module hue_meter
     assign debt = (m10_clear_q ? '0 : m10_left_q) + (m10_limited_q ? '0 : tokens_t'(cost_q[10]));
     assign unused_bits = &{1'b0, left[TokenBits], room};
     hue_ram #(.Words(Nets), .Bits($bits(tokens_t))) u_debts (
-      .clk_i, .write_i(en_i && charge10), .waddr_i(net_q[10]), .wdata_i(debt),
+      .clk_i, .write_i(table_write || (en_i && charge10)), .waddr_i(table_write ? table_addr : net_q[10]),
+      .wdata_i(table_write ? '0 : debt),
       .read_i(en_i && metered_q[7]), .raddr_i(net_q[7]), .rdata_o(m8_stored)
     );
     always_ff @(posedge clk_i) begin
       if (en_i && metered_q[8]) begin
-        m9_stored_q <= m8_two_q ? debt : m8_three_q ? m11_debt_q : m8_zero_q ? '0 : m8_stored;
+        m9_stored_q <= m8_two_q ? debt : m8_three_q ? m11_debt_q : m8_stored;
       end
       if (en_i && charge9) begin
         m10_left_q  <= left[TokenBits-1:0];
