@@ -91,7 +91,7 @@ module hue_select
   } whose_t;  // as it stands in row_select_t, highest
   row_select_t row;
   whose_t result, select_result, mac_result;
-  logic hit, select_hit, mac_hit, mac_hit_q, asks;
+  logic select_hit, select_hit_q, mac_hit, mac_hit_q, asks;
   tbl_rsp_t select_rsp, mac_rsp, attach_rsp, head_rsp;
   logic select_error, mac_error, attach_error, head_error, select_wait, mac_wait, attach_wait, head_wait;
   assign wait_o = select_wait || mac_wait || attach_wait || head_wait;
@@ -143,10 +143,9 @@ module hue_select
     assign mac_result = '0;
     assign mac_error  = 1'b0;
   end
-  assign hit = mac_hit || select_hit;
-  // One clock later, as the results.
+  // One clock later, as the results: which of many rows it is takes most of a clock.
   always_ff @(posedge clk_i) begin
-    if (step) mac_hit_q <= mac_hit;
+    if (step) {mac_hit_q, select_hit_q} <= {mac_hit, select_hit};
   end
   assign result = mac_hit_q ? mac_result : select_result;
 
@@ -185,7 +184,7 @@ module hue_select
   logic [AttachBits-1:0] attach_addr;
   row_attach_t attached, unused_attach_data;
   logic [AttachBits-1:0] unused_attach_addr;
-  logic nobody, more_d;
+  logic alone_q, nobody, more_d;  // of a group frame; of any, in stage 3
 
   // `HUE_PLANT_SELECT_COPIES` is for scripts/formal.
   always_comb begin
@@ -196,7 +195,7 @@ module hue_select
     if (more_q) more_d = next_q + 16'd1 < run_q.count;
     else more_d = s1_valid_q && s1_q.group && run.count > 16'd1;
 `endif
-    nobody = s2_q.group ? run_q.count == '0 : !hit;
+    nobody = s3_q.group ? alone_q : !(mac_hit_q || select_hit_q);
   end
   assign attach_addr = AttachBits'(run_q.start + copy_q);
 
@@ -227,11 +226,7 @@ module hue_select
     if (en_i) begin
       s3_q <= s2_q;
       s3_q.packet.last <= !more_q;
-      if (!s2_q.packet.decided && nobody) begin
-        s3_q.packet.decided <= 1'b1;
-        s3_q.packet.verdict <= VerdictUnclaimed;
-        s3_q.packet.outcome <= hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
-      end
+      alone_q <= run_q.count == '0;
     end
   end
 
@@ -244,7 +239,11 @@ module hue_select
     if (en_i) begin
       packet_o  <= s3_q.packet;
       time_ns_o <= s3_q.time_ns;
-      if (!s3_q.packet.decided) begin
+      if (!s3_q.packet.decided && nobody) begin
+        packet_o.decided <= 1'b1;
+        packet_o.verdict <= VerdictUnclaimed;
+        packet_o.outcome <= hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
+      end else if (!s3_q.packet.decided) begin
         packet_o.net   <= s3_q.group ? attached.net : result.net;
         packet_o.vport <= s3_q.group ? attached.vport : result.vport;
       end
