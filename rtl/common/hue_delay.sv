@@ -1,8 +1,7 @@
 // What waits beside a pipeline: a word comes out `Clocks` steps after it went in.
 //
 // Place: records beside the stages that look at a part of them only. A ring in LUT memory and one register, which is
-// a sixth of the flip-flops of a chain of eight. A long ring is a block RAM, with a second register behind it: a block RAM
-// gives its word late in a clock.
+// a sixth of the flip-flops of a chain of eight. Block RAM, which gives its word late in a clock, is for tables.
 // Latency: `Clocks` clocks in which `en_i` is 1. Throughput: a word a clock. Reset moves the place in the ring only.
 module hue_delay #(
     parameter int unsigned Clocks = 4,
@@ -14,27 +13,20 @@ module hue_delay #(
     input  logic [Bits-1:0] data_i,
     output logic [Bits-1:0] data_o
 );
-  localparam bit Long = Clocks > 17;
-  localparam int unsigned Words = Clocks - (Long ? 2 : 1);
+  localparam int unsigned Words = Clocks - 1;
   localparam int unsigned AddrBits = $clog2(Words);
   if (Clocks < 3) begin : gen_check
     $fatal(1, "hue_delay: Clocks is %0d, at least 3", Clocks);
   end
 
-  logic [Bits-1:0] words_q[Words];
+  (* ram_style = "distributed" *) logic [Bits-1:0] words_q[Words];
   logic [AddrBits-1:0] at_q;
-  logic [Bits-1:0] word_q;
 
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      word_q        <= words_q[at_q];
+      data_o        <= words_q[at_q];
       words_q[at_q] <= data_i;
     end
-  end
-  if (Long) begin : gen_long
-    always_ff @(posedge clk_i) if (en_i) data_o <= word_q;
-  end else begin : gen_short
-    assign data_o = word_q;
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) at_q <= '0;

@@ -145,13 +145,13 @@ package hue_pkg;
   } hue_departure_t;
 
   // Of how many bits the columns are of which a deep memory is made. Each is one block RAM (ECP5: 16,384 words by 1 bit, 8,192
-  // by 2, 2,048 by 9) or, of 4,096 words, two: so that what is read needs no choice between four and more of them, which
-  // would not fit into a clock behind them; between two it does.
+  // by 2, 4,096 by 4, 2,048 by 9), so that what is read, late in its clock, needs no choice between two and more of them.
   // A simulator reads a word at once, whatever it is made of, and columns would cost it a third of its speed.
   function automatic int unsigned column_bits(int unsigned words, int unsigned bits);
 `ifndef VERILATOR
     if (words > 8192) return 1;
     if (words > 4096) return bits < 2 ? bits : 2;
+    if (words > 2048) return bits < 4 ? bits : 4;
     if (words > 1024) return bits < 9 ? bits : 9;
 `endif
     return words > 0 ? bits : 0;

@@ -126,7 +126,7 @@ module hue_meter_formal
       for (int unsigned i = 1; i <= Latency - 2; i++) begin
         dut_packet[s][i] = u_dut.u_packet.words_q[32'(ring_at[s]) >= i ? 32'(ring_at[s]) - i : 32'(ring_at[s]) + Latency - 2 - i];
       end
-      dut_packet[s][Latency-1] = u_dut.u_packet.word_q;
+      dut_packet[s][Latency-1] = u_dut.u_packet.data_o;
       dut_packet[s][Latency] = out[s];
       for (int unsigned i = 2; i <= 7; i++) asks[s][i] = 4'(u_dut.on_q[i]);
       asks[s][8] = {u_dut.on_q[8], u_dut.m8_nevers};

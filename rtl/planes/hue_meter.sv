@@ -333,13 +333,14 @@ module hue_meter
 
     // ---- 9: the debt, as the packet before left it; 10: what it is then
     tokens_t m8_stored, m9_stored_q, m10_left_q, base, debt, m11_debt_q;
-    signed_t left, room;
+    signed_t left;
+    signed_t [1:0] room;  // if the packet before was dropped, and if it passed: its decision comes late
     logic m10_clear_q, paid, unused_bits;
     assign paid = same9 && !m10_limited_q;
     assign base = same9 ? (m10_clear_q ? '0 : m10_left_q) : m9_stored_q;
     assign left = signed_t'({2'd0, base}) - m9_earned_q[paid];
-    assign room = m9_limit_q[paid] - signed_t'({2'd0, base});
-    assign fits[i] = !room[TokenBits+1];
+    assign room = {m9_limit_q[1] - signed_t'({2'd0, base}), m9_limit_q[0] - signed_t'({2'd0, base})};
+    assign fits[i] = !room[paid][TokenBits+1];
     assign debt = (m10_clear_q ? '0 : m10_left_q) + (m10_limited_q ? '0 : tokens_t'(cost_q[10]));
     assign unused_bits = &{1'b0, left[TokenBits], room};
     hue_ram #(.Words(Nets), .Bits($bits(tokens_t))) u_debts (

@@ -5,7 +5,7 @@
 // frame one for each network attached to its port, the last marked.
 //
 // All stages move together (`en`): they stand still while more than two verdicts wait to be taken, for one clock when the host
-// reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, for 66 when it writes
+// reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, for 67 when it writes
 // a ternary row (hue_tcam), and after reset until the counters are zero (Nets * 32 clocks).
 //
 // Latency: 25 clocks with layout tcam, 68 with dag36, 24 and the walk with sram, for the first verdict of a frame when

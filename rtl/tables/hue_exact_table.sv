@@ -95,22 +95,23 @@ module hue_exact_table #(
   end
 
   // ---- 2: the rows that hold the key. A row comes late in its clock: what is said of it there, it is said of parts.
+  localparam int unsigned KeyPartBits = 2;
   localparam int unsigned PartBits = 4;
-  localparam int unsigned KeyParts = (KeyBits + PartBits - 1) / PartBits;
+  localparam int unsigned KeyParts = (KeyBits + KeyPartBits - 1) / KeyPartBits;
   localparam int unsigned RowParts = ($bits(row_t) + PartBits) / PartBits;  // with its parity
   logic [Banks-1:0][KeyParts-1:0] agrees_q;
   logic [Banks-1:0][RowParts-1:0] parity_q;
-  logic [KeyParts*PartBits-1:0] asked;
-  assign asked = (KeyParts * PartBits)'(key_q);
+  logic [KeyParts*KeyPartBits-1:0] asked;
+  assign asked = (KeyParts * KeyPartBits)'(key_q);
   for (genvar b = 0; b < Banks; b++) begin : gen_parts
-    logic [KeyParts*PartBits-1:0] held;
+    logic [KeyParts*KeyPartBits-1:0] held;
     logic [RowParts*PartBits-1:0] whole;
-    assign held  = (KeyParts * PartBits)'(rows[b].key);
+    assign held  = (KeyParts * KeyPartBits)'(rows[b].key);
     assign whole = (RowParts * PartBits)'({parity[b], rows[b]});
     always_ff @(posedge clk_i) begin
       if (en_i) begin
         for (int unsigned i = 0; i < KeyParts; i++) begin
-          agrees_q[b][i] <= held[PartBits*i+:PartBits] == asked[PartBits*i+:PartBits];
+          agrees_q[b][i] <= held[KeyPartBits*i+:KeyPartBits] == asked[KeyPartBits*i+:KeyPartBits];
         end
         for (int unsigned i = 0; i < RowParts; i++) parity_q[b][i] <= ^whole[PartBits*i+:PartBits];
         results_q[b] <= rows[b].result;
@@ -121,7 +122,7 @@ module hue_exact_table #(
       else if (en_i) counts_q[b] <= valid_q && rows[b].valid;
     end
 `ifdef HUE_PLANT_EXACT_KEY
-    assign hits[b] = counts_q[b] && agrees_q[b][KeyParts-1:2] == '1 && !(^parity_q[b]);
+    assign hits[b] = counts_q[b] && agrees_q[b][KeyParts-1:4] == '1 && !(^parity_q[b]);
 `else
     assign hits[b] = counts_q[b] && agrees_q[b] == '1 && !(^parity_q[b]);
 `endif

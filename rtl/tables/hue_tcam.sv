@@ -39,7 +39,7 @@ module hue_tcam #(
   localparam int unsigned GroupWords = 8;
   localparam int unsigned Groups = (Words + GroupWords - 1) / GroupWords;
   localparam int unsigned Looks = Together << DigitBits;
-  localparam int unsigned WriteClocks = Looks + 2;
+  localparam int unsigned WriteClocks = Looks + 3;
 
   if (Rows < 2 * Together || Rows % Together != 0) begin : gen_check
     $fatal(1, "hue_tcam: Rows is %0d, a multiple of %0d, at least %0d", Rows, Together, 2 * Together);
@@ -49,32 +49,35 @@ module hue_tcam #(
   typedef logic [Digits-1:0][DigitBits-1:0] digits_t;
 
   // ---- writing: `at` counts values of a digit, and rows below them
-  logic busy_q, looked_q, store_q, busy, store;
-  logic [DigitBits+1:0] at_q, looked_at_q;
+  logic busy_q, looked_q, late_q, store_q, busy, store;
+  logic [DigitBits+1:0] at_q, looked_at_q, late_at_q;
   logic [AddrBits-3:0] word_q;
   logic [DigitBits-1:0] digit, store_digit_q;
   digits_t value, mask, key;
   assign value = (Digits * DigitBits)'(value_i);
   assign mask  = (Digits * DigitBits)'(mask_i);
   assign key   = (Digits * DigitBits)'(key_i);
-  assign busy_o      = busy_q || looked_q || store_q;
+  assign busy_o      = busy_q || looked_q || late_q || store_q;
   assign busy        = write_i || (busy_q && at_q != '1);
-  assign store       = looked_q && looked_at_q[1:0] == 2'(Together - 1);
-  assign wait_o      = busy || busy_q || store;
+  assign store       = late_q && late_at_q[1:0] == 2'(Together - 1);
+  assign wait_o      = busy || busy_q || looked_q || store;
   assign look_o      = busy_q;
   assign look_addr_o = {word_q, at_q[1:0]};
   assign digit       = looked_at_q[DigitBits+1:2];
 
   always_ff @(posedge clk_i) begin
     looked_at_q   <= at_q;
-    store_digit_q <= digit;
+    late_at_q     <= looked_at_q;
+    store_digit_q <= late_at_q[DigitBits+1:2];
     if (!rst_ni) begin
       busy_q   <= 1'b0;
       looked_q <= 1'b0;
+      late_q   <= 1'b0;
       store_q  <= 1'b0;
       at_q     <= '0;
     end else begin
       looked_q <= busy_q;
+      late_q   <= looked_q;
       store_q  <= store;
       busy_q   <= busy;
       if (busy_q) at_q <= at_q + 1'b1;
@@ -88,11 +91,11 @@ module hue_tcam #(
   rows_t [Digits-1:0] agree;
   for (genvar d = 0; d < Digits; d++) begin : gen_digit
     rows_t words_q[1<<DigitBits];
-    logic [Together-1:0] fresh_q;  // a row from block RAM comes late in its clock
-    logic fresh;
-    assign fresh = looked_q && ((digit ^ value[d]) & mask[d]) == '0;
+    logic [DigitBits-1:0] differs_q;  // a row from block RAM comes late in its clock
+    logic [Together-1:0] fresh_q;
     always_ff @(posedge clk_i) begin
-      if (looked_q) fresh_q <= {fresh, fresh_q[Together-1:1]};
+      differs_q <= (digit ^ value[d]) & mask[d];
+      if (late_q) fresh_q <= {differs_q == '0, fresh_q[Together-1:1]};
     end
     always_ff @(posedge clk_i) begin
       if (store_q) words_q[store_digit_q][word_q] <= fresh_q;

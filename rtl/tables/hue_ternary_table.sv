@@ -7,7 +7,7 @@
 // After reset no row counts and all read as zero. A result is kept with a parity bit.
 //
 // Latency: 2 clocks in which `en_i` is 1 until `hit_o`, one more until `result_o`. Throughput: a key a clock; a write
-// of a row takes 66 clocks in which `en_i` must be 0 and an access to this table is held back; `wait_o` tells so a clock before.
+// of a row takes 67 clocks in which `en_i` must be 0 and an access to this table is held back; `wait_o` tells so a clock before.
 module hue_ternary_table #(
     parameter logic [7:0]  Id         = 8'd0,
     parameter int unsigned First      = 0,
