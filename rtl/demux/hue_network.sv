@@ -37,6 +37,7 @@ module hue_network
   logic unused_write, unused_parity, in1_range_q, in_range_q, valid1_q, valid2_q;
   logic [NetBits-1:0] unused_addr;
   packet_t packet1_q, packet_q, named;
+  logic nobody, claimed;
   logic [63:0] time1_ns_q, time2_ns_q;
 
   hue_table #(.Id(TABLE_NETWORK), .Rows(Nets), .Width($bits(row_network_t))) u_table (
@@ -63,22 +64,21 @@ module hue_network
   end
 
   always_comb begin
+    // Of a frame that a software plane returned, or of another.
+    nobody  = packet_q.decided ? packet_q.verdict == VerdictForward && !in_range_q : !row_q.valid || !in_range_q;
+    claimed = !nobody && !(packet_q.decided && packet_q.verdict == VerdictUnclaimed);
     named           = packet_q;
     named.vid       = row_q.vid;
     named.plane     = row_q.plane;
     named.root      = row_q.root;
     named.hop_base  = row_q.hop_base;
     named.hop_count = row_q.hop_count;
-    if (packet_q.decided) begin
-      // A frame that a software plane returned under a net that cannot be.
-      if (packet_q.verdict == VerdictForward && !in_range_q) begin
-        named.verdict = VerdictUnclaimed;
-        named.outcome = hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
-      end
-    end else if (!row_q.valid || !in_range_q) begin
+    if (nobody) begin
       named.decided = 1'b1;
       named.verdict = VerdictUnclaimed;
       named.outcome = hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
+    end else if (packet_q.decided) begin
+      named.decided = 1'b1;
     end else if (row_q.software) begin
       named.decided = 1'b1;
       named.verdict = VerdictPunt;
@@ -88,7 +88,7 @@ module hue_network
       named.verdict = gated_to_cpu_i ? VerdictPunt : VerdictDrop;
       named.outcome = OutcomeNone;
     end
-    if (named.decided && named.verdict == VerdictUnclaimed) begin
+    if (!claimed) begin
       named.net   = '0;
       named.vport = '0;
       named.vid   = '0;

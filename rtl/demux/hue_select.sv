@@ -90,7 +90,7 @@ module hue_select
     logic [7:0] net;
   } whose_t;  // as it stands in row_select_t, highest
   row_select_t row;
-  whose_t result, select_result, mac_result;
+  whose_t select_result, mac_result;
   logic select_hit, select_hit_q, mac_hit, mac_hit_q, asks;
   tbl_rsp_t select_rsp, mac_rsp, attach_rsp, head_rsp;
   logic select_error, mac_error, attach_error, head_error, select_wait, mac_wait, attach_wait, head_wait;
@@ -145,9 +145,8 @@ module hue_select
   end
   // One clock later, as the results: which of many rows it is takes most of a clock.
   always_ff @(posedge clk_i) begin
-    if (step) {mac_hit_q, select_hit_q} <= {mac_hit, select_hit};
+    if (en_i) {mac_hit_q, select_hit_q} <= {mac_hit, select_hit};
   end
-  assign result = mac_hit_q ? mac_result : select_result;
 
   entry_t s1_q, s2_q, s3_q;
   logic s1_valid_q, s2_valid_q, s3_valid_q;
@@ -184,7 +183,8 @@ module hue_select
   logic [AttachBits-1:0] attach_addr;
   row_attach_t attached, unused_attach_data;
   logic [AttachBits-1:0] unused_attach_addr;
-  logic alone_q, nobody, more_d;  // of a group frame; of any, in stage 3
+  logic named_q, nobody, more_d;  // stage 3: a group frame that goes to somebody; any that does not
+  whose_t whose;
 
   // `HUE_PLANT_SELECT_COPIES` is for scripts/formal.
   always_comb begin
@@ -195,7 +195,12 @@ module hue_select
     if (more_q) more_d = next_q + 16'd1 < run_q.count;
     else more_d = s1_valid_q && s1_q.group && run.count > 16'd1;
 `endif
-    nobody = s3_q.group ? alone_q : !(mac_hit_q || select_hit_q);
+    nobody = !(named_q || mac_hit_q || select_hit_q);
+    // Of a group frame no row was asked, so none hit. Its row of ATTACH comes late in its clock.
+    if (mac_hit_q) whose = mac_result;
+    else if (select_hit_q) whose = select_result;
+    else whose = '{vport: '0, net: s3_q.packet.net};
+    whose = whose | (attached & {$bits(whose_t){named_q}});
   end
   assign attach_addr = AttachBits'(run_q.start + copy_q);
 
@@ -226,7 +231,7 @@ module hue_select
     if (en_i) begin
       s3_q <= s2_q;
       s3_q.packet.last <= !more_q;
-      alone_q <= run_q.count == '0;
+      named_q <= s2_q.group && run_q.count != '0;
     end
   end
 
@@ -237,15 +242,14 @@ module hue_select
   end
   always_ff @(posedge clk_i) begin
     if (en_i) begin
-      packet_o  <= s3_q.packet;
+      packet_o       <= s3_q.packet;
+      packet_o.net   <= whose.net;
+      packet_o.vport <= whose.vport;
       time_ns_o <= s3_q.time_ns;
       if (!s3_q.packet.decided && nobody) begin
         packet_o.decided <= 1'b1;
         packet_o.verdict <= VerdictUnclaimed;
         packet_o.outcome <= hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
-      end else if (!s3_q.packet.decided) begin
-        packet_o.net   <= s3_q.group ? attached.net : result.net;
-        packet_o.vport <= s3_q.group ? attached.vport : result.vport;
       end
     end
   end

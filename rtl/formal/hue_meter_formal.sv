@@ -65,7 +65,7 @@ module hue_meter_formal
   logic [1:0][Latency-1:1][3:0]   asks;     // what a row turns on, and what follows from it
   logic [1:0][Latency:1]          dut_valid, dut_metered, dut_void;
   logic [1:0][Latency-1:1][7:0]   dut_net;
-  logic [1:0][5:1][13:0]          dut_len;
+  logic [1:0][4:1][13:0]          dut_len;
   packet_t [1:0][Latency:1]       dut_packet;
   logic [1:0][3:0]                ring_at;
   logic [1:0]                     keeps, access_was_a, m1_two, m1_three, m2_same, m8_two, m8_three, m9_same;
@@ -122,7 +122,7 @@ module hue_meter_formal
         asks[s][i] = '0;
         value[i][s] = '0;
       end
-      for (int unsigned i = 1; i <= 5; i++) dut_len[s][i] = u_dut.len_q[i];
+      for (int unsigned i = 1; i <= 4; i++) dut_len[s][i] = u_dut.len_q[i];
       for (int unsigned i = 1; i <= Latency - 2; i++) begin
         dut_packet[s][i] = u_dut.u_packet.words_q[32'(ring_at[s]) >= i ? 32'(ring_at[s]) - i : 32'(ring_at[s]) + Latency - 2 - i];
       end
@@ -131,12 +131,12 @@ module hue_meter_formal
       for (int unsigned i = 2; i <= 7; i++) asks[s][i] = 4'(u_dut.on_q[i]);
       asks[s][8] = {u_dut.on_q[8], u_dut.m8_nevers};
       asks[s][9] = {1'b0, u_dut.m9_never_q, u_dut.m9_asked_q};
-      asks[s][10] = 4'(u_dut.m10_limited_q);
+      asks[s][10] = 4'({u_dut.m10_never_q, u_dut.m10_lacks_q});
       value[1][s] = {u_dut.m1_now_q, m1_two[s] || m1_three[s] ? '0 : u_dut.m1_stored};
       value[2][s] = {u_dut.m2_now_q, u_dut.m2_stored_q};
       value[3][s] = {u_dut.m3_before_q, u_dut.m3_now_q, u_dut.m3_late_q, u_dut.m3_elapsed_q, u_dut.late_q[3]};
       value[4][s] = {fourth_last[s], u_dut.late_q[4]};
-      value[5][s] = u_dut.late_q[5];
+      value[5][s] = {u_dut.late_q[5], u_dut.m5_cost_low_q, u_dut.m5_cost_high_q};
       value[6][s] = {u_dut.late_q[6], u_dut.m6_cost_q};
     end
     for (genvar b = 0; b < 2; b++) begin : g_bucket
@@ -219,7 +219,7 @@ module hue_meter_formal
         if (i < Latency && of_a_q[i] && dut_net[s][i] != net_q) passes = 1'b0;
         if (i < Latency && !of_a_q[i] && dut_metered[s][i] && dut_net[s][i] == net_q) passes = 1'b0;
       end
-      if (i <= 5 && of_a_q[i] && dut_len[0][i] != dut_len[1][i]) passes = 1'b0;
+      if (i <= 4 && of_a_q[i] && dut_len[0][i] != dut_len[1][i]) passes = 1'b0;
     end
     memories = !known || last_word[0] == last_word[1];
     for (int unsigned b = 0; b < 2; b++) begin

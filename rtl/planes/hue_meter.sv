@@ -41,9 +41,9 @@ module hue_meter
   localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1;
   localparam int unsigned Latency = 11;
   localparam int unsigned Buckets = 2;  // packets, bits
-  // Tokens are counted in 10^-9; 10^9 is 2^9 * 5^9, and capacities are kept without their lowest nine zeros.
+  // Tokens are counted in 10^-9; 10^9 is 2^9 * 5^9, and capacities are kept without their lowest nine zeros. A byte costs
+  // 8 * 10^9, which is 2^12 * 5^9.
   localparam logic [46:0] UnitTokens = 47'd1_000_000_000;
-  localparam logic [32:0] ByteTokens = 33'd8_000_000_000;
   localparam logic [20:0] FiveToNine = 21'd1_953_125;
   localparam int unsigned Zeros = 9;
   localparam int unsigned TimeBits = 64;
@@ -57,7 +57,7 @@ module hue_meter
 
   packet_t packet10;
   logic [NetBits-1:0] net_q[1:Latency-1];
-  logic [13:0] len_q[1:5];
+  logic [13:0] len_q[1:4];
   logic [Latency:1] valid_q, metered_q, void_q;  // void: its row was written while it was in here
   logic metered, charge2, charge3, charge9, charge10;
   packet_t limited;
@@ -154,7 +154,7 @@ module hue_meter
       net_q[1] <= net;
       len_q[1] <= packet_i.len;
       for (int unsigned i = 2; i < Latency; i++) net_q[i] <= net_q[i-1];
-      for (int unsigned i = 2; i <= 5; i++) len_q[i] <= len_q[i-1];
+      for (int unsigned i = 2; i <= 4; i++) len_q[i] <= len_q[i-1];
       packet_o <= limited;
     end
   end
@@ -215,10 +215,16 @@ module hue_meter
     if (en_i) on_q <= {on_q[7:2], m1_on};
   end
 
-  // ---- 6: cost of the bits; a packet costs a unit
+  // ---- 5, 6: cost of the bits; a packet costs a unit
+  logic [31:0] m5_cost_low_q;
+  logic [16:0] m5_cost_high_q;
   logic [46:0] m6_cost_q;
   always_ff @(posedge clk_i) begin
-    if (en_i && metered_q[5]) m6_cost_q <= 47'(len_q[5]) * 47'(ByteTokens);
+    if (en_i && metered_q[4]) begin
+      m5_cost_low_q  <= 32'(len_q[4]) * 32'(FiveToNine[17:0]);
+      m5_cost_high_q <= 17'(len_q[4]) * 17'(FiveToNine[20:18]);
+    end
+    if (en_i && metered_q[5]) m6_cost_q <= {35'(m5_cost_low_q) + {m5_cost_high_q, 18'd0}, 12'd0};
   end
 
   // ---- 8, 9: where the debt is: in the memory, or at one of the three packets before
@@ -241,13 +247,16 @@ module hue_meter
 `endif
 
   // ---- 9: the decision: not held by a bucket that cannot, whatever it lacks, or by one that lacks too much
-  logic m9_never_q, m10_limited_q, limited_d;
-  logic [Buckets-1:0] m8_nevers, m9_asked_q, fits;
+  logic m9_never_q, m10_never_q, m10_limited;
+  logic [Buckets-1:0] m8_nevers, m9_asked_q, fits, m10_lacks_q;
   always_ff @(posedge clk_i) begin
     if (en_i) m9_never_q <= m8_nevers != '0;
-    if (en_i && charge9) m10_limited_q <= limited_d;
+    if (en_i && charge9) begin
+      m10_never_q <= m9_never_q;
+      m10_lacks_q <= m9_asked_q & ~fits;
+    end
   end
-  assign limited_d = m9_never_q || (m9_asked_q & ~fits) != '0;
+  assign m10_limited = m10_never_q || m10_lacks_q != '0;
 
   for (genvar i = 0; i < Buckets; i++) begin : gen_bucket
     // ---- 3 to 7: elapsed times rate, by digits of 18 bits, up to 70 bits; `over`: more than that
@@ -336,12 +345,12 @@ module hue_meter
     signed_t left;
     signed_t [1:0] room;  // if the packet before was dropped, and if it passed: its decision comes late
     logic m10_clear_q, paid, unused_bits;
-    assign paid = same9 && !m10_limited_q;
+    assign paid = same9 && !m10_limited;
     assign base = same9 ? (m10_clear_q ? '0 : m10_left_q) : m9_stored_q;
     assign left = signed_t'({2'd0, base}) - m9_earned_q[paid];
     assign room = {m9_limit_q[1] - signed_t'({2'd0, base}), m9_limit_q[0] - signed_t'({2'd0, base})};
     assign fits[i] = !room[paid][TokenBits+1];
-    assign debt = (m10_clear_q ? '0 : m10_left_q) + (m10_limited_q ? '0 : tokens_t'(cost_q[10]));
+    assign debt = (m10_clear_q ? '0 : m10_left_q) + (m10_limited ? '0 : tokens_t'(cost_q[10]));
     assign unused_bits = &{1'b0, left[TokenBits], room};
     hue_ram #(.Words(Nets), .Bits($bits(tokens_t))) u_debts (
       .clk_i, .write_i(table_write || (en_i && charge10)), .waddr_i(table_write ? table_addr : net_q[10]),
@@ -376,7 +385,7 @@ module hue_meter
 
   always_comb begin
     limited = packet10;
-    if (charge10 && m10_limited_q) begin
+    if (charge10 && m10_limited) begin
       limited.decided = 1'b1;
       limited.verdict = VerdictDrop;
       limited.outcome = hue_kinds_pkg::IPV4_RATE_LIMITED;

@@ -85,7 +85,9 @@ module hue_table #(
   end
 
   if (Reset) begin : gen_reset
-    hue_written #(.Rows(Rows)) u_written (.clk_i, .rst_ni, .addr_i(addr), .set_i(write_o), .read_i(move), .bit_o(known));
+    hue_written #(.Rows(Rows)) u_written (
+      .clk_i, .rst_ni, .set_i(write_o), .set_addr_i(write_addr_o), .read_i(move), .addr_i(addr), .bit_o(known)
+    );
   end else begin : gen_keep
     assign known = 1'b1;
   end

@@ -67,7 +67,7 @@ module hue_ternary_table #(
     else {told_q, read_q} <= {read_q, start && !tbl_req_i.write};
   end
   hue_written #(.Rows(Rows)) u_written (
-    .clk_i, .rst_ni, .addr_i(host_addr), .set_i(write), .read_i(start), .bit_o(known)
+    .clk_i, .rst_ni, .set_i(write), .set_addr_i(host_addr), .read_i(start), .addr_i(host_addr), .bit_o(known)
   );
 
   hue_tcam #(.Rows(Rows), .KeyBits(KeyBits)) u_match (

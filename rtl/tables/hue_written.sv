@@ -10,31 +10,37 @@ module hue_written #(
 ) (
     input  logic                clk_i,
     input  logic                rst_ni,
-    input  logic [AddrBits-1:0] addr_i,
     input  logic                set_i,
+    input  logic [AddrBits-1:0] set_addr_i,
     input  logic                read_i,  // `bit_o` stays when 0
+    input  logic [AddrBits-1:0] addr_i,
     output logic                bit_o    // zero after reset, until a read
 );
   localparam int unsigned Group = Rows > 256 ? 32 : 16;
   localparam int unsigned Groups = (Rows + Group - 1) / Group;
   localparam int unsigned GroupBits = Groups > 1 ? $clog2(Groups) : 1;
 
-  logic [31:0] row;
-  logic [GroupBits-1:0] group;
-  logic [$clog2(Group)-1:0] place, place_q;
-  assign row   = 32'(addr_i);
-  assign group = GroupBits'(row / Group);
-  assign place = row[$clog2(Group)-1:0];
+  logic [31:0] row, set_row;
+  logic [GroupBits-1:0] group, set_group;
+  logic [$clog2(Group)-1:0] place, place_q, set_place;
+  assign row       = 32'(addr_i);
+  assign group     = GroupBits'(row / Group);
+  assign place     = row[$clog2(Group)-1:0];
+  assign set_row   = 32'(set_addr_i);
+  assign set_group = GroupBits'(set_row / Group);
+  assign set_place = set_row[$clog2(Group)-1:0];
 
+  // The word that a bit is set in is looked up apart from the one that is read, which goes by a late address.
   logic [Group-1:0] words_q[Groups];
-  logic [Group-1:0] word, word_q;
+  logic [Group-1:0] word, set_word, word_q;
   logic [Groups-1:0] counts_q;
-  assign word  = counts_q[group] ? words_q[group] : '0;
-  assign bit_o = word_q[place_q];
-  always_ff @(posedge clk_i) if (set_i) words_q[group] <= word | Group'(1) << place;
+  assign word     = counts_q[group] ? words_q[group] : '0;
+  assign set_word = counts_q[set_group] ? words_q[set_group] : '0;
+  assign bit_o    = word_q[place_q];
+  always_ff @(posedge clk_i) if (set_i) words_q[set_group] <= set_word | Group'(1) << set_place;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) counts_q <= '0;
-    else if (set_i) counts_q[group] <= 1'b1;
+    else if (set_i) counts_q[set_group] <= 1'b1;
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) word_q <= '0;
