@@ -421,12 +421,10 @@ module hue_output_queues
 `endif
   always_ff @(posedge clk_i) begin
     for (int unsigned p = 0; p < MacPorts; p++) begin
-      for (int unsigned n = 0; n < NetPlaces; n++) begin
-        if (!rst_ni) waits_q[p][n] <= 1'b0;
-        else if (k_at_q[p] && k_net_q == net_t'(n)) waits_q[p][n] <= 1'b1;
-        else if (waits_end && r_port_q == 3'(p) && r_entry_q.net == net_t'(n)) waits_q[p][n] <= 1'b0;
-      end
+      if (waits_end && r_port_q == 3'(p)) waits_q[p][r_entry_q.net] <= 1'b0;
+      if (k_at_q[p]) waits_q[p][k_net_q] <= 1'b1;
     end
+    if (!rst_ni) waits_q <= '0;
   end
   always_comb begin
     waits_o = '0;
