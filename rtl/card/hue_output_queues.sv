@@ -587,13 +587,14 @@ module hue_output_queues
   logic [2:0]                         s1_next, s1_port_q, s2_port_q;
   turn_t                              s1, s2_q;
   queue_t                             s1_queue;
-  logic                               s2_v_q, s2_debt_q, s2_spent_q, s2_held_q, s2_last_q, s2_by_q, s2_joins_q;
+  logic                               s2_v_q, s2_takes_q, s2_debt_q, s2_spent_q, s2_held_q, s2_last_q, s2_by_q, s2_joins_q;
   credit_t                            s1_left, s1_below, s1_owes, s2_left_q, credit_next;
   cell_t                              s1_tail, s2_tail_q, r_tail_q;
   count_t                             s2_cells_q;
   logic [10:0]                        s2_beats_q;
   frame_t                             linked, follows, beside;
-  logic                               takes, over, leaves;
+  logic                               takes, leaves;
+  logic [Ports-1:0]                   leaves_at;
   served_t                            served_next;
   plan_t                              plan_in;
 
@@ -675,6 +676,7 @@ module hue_output_queues
       s1_again_q <= 1'b0;
       r_stays_q <= '0;
       s2_v_q <= 1'b0;
+      s2_takes_q <= 1'b0;
       s2_at_q <= '0;
       s2_ends_q <= '0;
     end else begin
@@ -682,6 +684,7 @@ module hue_output_queues
       s1_again_q <= step && stays[s1_next];
       r_stays_q <= stays;
       s2_v_q <= s1_v_q && has_q[s1_port_q];
+      s2_takes_q <= s1_v_q && has_q[s1_port_q] && !s1_debt && !s1_held;
       for (int unsigned p = 0; p < Ports; p++) begin
         s1_at_q[p] <= step && s1_next == 3'(p);
         s1_of_q[p] <= step && s1_next == 3'(p) && !stays[p];
@@ -691,15 +694,18 @@ module hue_output_queues
     end
   end
 
-  assign takes = s2_v_q && !s2_debt_q && !s2_held_q;
+  assign takes = s2_takes_q;
 `ifdef HUE_PLANT_QUEUES_JOIN
   assign empties = takes && s2_last_q;  // for scripts/rtl-test: the bench must find this
 `else
   assign empties = takes && s2_last_q && !s2_joins_q;
 `endif
   // The turn ends when credit is used up, or nothing waits; a network that is alone goes on.
-  assign over = s2_v_q && (!takes || empties || s2_spent_q);
-  assign leaves = empties || (over && others_q[s2_port_q]);
+  // By port, so that nothing is chosen by its number first: what follows goes far.
+  always_comb begin
+    for (int unsigned p = 0; p < Ports; p++) leaves_at[p] = s2_at_q[p] && (empties || (others_q[p] && (!takes || s2_spent_q)));
+  end
+  assign leaves = leaves_at != '0;
   always_comb begin
     beside = s2_by_q ? k_before_q : k_frame_q;
     follows = s2_by_q || s2_last_q ? beside : linked;
@@ -710,8 +716,8 @@ module hue_output_queues
     served_next.credit = credit_next;
     served_next.taken = takes ? s2_q.served.taken + s2_cells_q : s2_q.served.taken;
     for (int unsigned p = 0; p < Ports; p++) begin
-      slot_take[p] = slot_valid[p] && (s2_at_q[p] ? leaves : !has_q[p]);
-      back_now[p] = s2_at_q[p] && leaves && !empties;
+      slot_take[p] = slot_valid[p] && (s2_at_q[p] ? leaves_at[p] : !has_q[p]);
+      back_now[p] = leaves_at[p] && !empties;
       stays[p] = s2_at_q[p] && !slot_take[p];
     end
   end
@@ -746,7 +752,7 @@ module hue_output_queues
       r_push_q <= leaves && !empties;
       for (int unsigned p = 0; p < Ports; p++) begin
         if (slot_take[p]) has_q[p] <= 1'b1;
-        else if (s2_at_q[p] && leaves) has_q[p] <= 1'b0;
+        else if (leaves_at[p]) has_q[p] <= 1'b0;
       end
     end
   end
