@@ -593,7 +593,7 @@ module hue_output_queues
   count_t                             s2_cells_q;
   logic [10:0]                        s2_beats_q;
   frame_t                             linked, follows, beside;
-  logic                               takes, leaves;
+  logic                               leaves;
   logic [Ports-1:0]                   leaves_at;
   served_t                            served_next;
   plan_t                              plan_in;
@@ -694,16 +694,15 @@ module hue_output_queues
     end
   end
 
-  assign takes = s2_takes_q;
 `ifdef HUE_PLANT_QUEUES_JOIN
-  assign empties = takes && s2_last_q;  // for scripts/rtl-test: the bench must find this
+  assign empties = s2_takes_q && s2_last_q;  // for scripts/rtl-test: the bench must find this
 `else
-  assign empties = takes && s2_last_q && !s2_joins_q;
+  assign empties = s2_takes_q && s2_last_q && !s2_joins_q;
 `endif
   // The turn ends when credit is used up, or nothing waits; a network that is alone goes on.
   // By port, so that nothing is chosen by its number first: what follows goes far.
   always_comb begin
-    for (int unsigned p = 0; p < Ports; p++) leaves_at[p] = s2_at_q[p] && (empties || (others_q[p] && (!takes || s2_spent_q)));
+    for (int unsigned p = 0; p < Ports; p++) leaves_at[p] = s2_at_q[p] && (empties || (others_q[p] && (!s2_takes_q || s2_spent_q)));
   end
   assign leaves = leaves_at != '0;
   always_comb begin
@@ -714,7 +713,7 @@ module hue_output_queues
                   + ((s2_debt_q || s2_spent_q) && !s2_held_q ? credit_t'(QuantumBytes) : credit_t'(0));
     if (empties && !s2_spent_q) credit_next = credit_t'(QuantumBytes);
     served_next.credit = credit_next;
-    served_next.taken = takes ? s2_q.served.taken + s2_cells_q : s2_q.served.taken;
+    served_next.taken = s2_takes_q ? s2_q.served.taken + s2_cells_q : s2_q.served.taken;
     for (int unsigned p = 0; p < Ports; p++) begin
       slot_take[p] = slot_valid[p] && (s2_at_q[p] ? leaves_at[p] : !has_q[p]);
       back_now[p] = leaves_at[p] && !empties;
@@ -726,7 +725,7 @@ module hue_output_queues
     r_queue_q <= s2_queue_q;
     r_phase_q <= s2_q.entry.phase;
     r_entry_q <= s2_q.entry;
-    if (takes) r_entry_q.frame <= follows;
+    if (s2_takes_q) r_entry_q.frame <= follows;
     r_served_q <= served_next;
     r_tail_q <= s2_joins_q ? k_frame_q.first : s2_tail_q;
     for (int unsigned p = 0; p < Ports; p++) begin
@@ -747,7 +746,7 @@ module hue_output_queues
       r_push_q <= 1'b0;
     end else begin
       r_v_q <= s2_v_q;
-      r_take_q <= takes;
+      r_take_q <= s2_takes_q;
       r_empty_q <= empties;
       r_push_q <= leaves && !empties;
       for (int unsigned p = 0; p < Ports; p++) begin
@@ -762,7 +761,7 @@ module hue_output_queues
   plan_t [Ports-1:0] plan;
   for (genvar p = 0; p < Ports; p++) begin : g_plan
     hue_fifo #(.Depth(PlanDepth), .Bits($bits(plan_t))) u_plan (
-      .clk_i, .rst_ni, .valid_i(takes && s2_at_q[p]), .ready_o(plan_ready[p]), .data_i(plan_in),
+      .clk_i, .rst_ni, .valid_i(s2_takes_q && s2_at_q[p]), .ready_o(plan_ready[p]), .data_i(plan_in),
       .valid_o(plan_valid[p]), .ready_i(plan_take[p]), .data_o(plan[p]), .room_o(plan_room[p])
     );
   end
@@ -1008,16 +1007,16 @@ module hue_output_queues
   a_cell_when_set_aside: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> (fresh || back_valid));
   a_back_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) free_cell_v_q |-> back_ready);
   a_out_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) (e4_at_q & ~out_ready) == '0);
-  a_plan_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) takes |-> plan_ready[s2_port_q]);
+  a_plan_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) s2_takes_q |-> plan_ready[s2_port_q]);
   a_act_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) act_new |-> act_ready);
   a_frames_end_as_announced: assert property (@(posedge clk_i) disable iff (!rst_ni)
     commit_x |-> 32'(put_cells_q) + 32'(alloc) == 32'(cells_of(x_head.len)));
   a_free_is_bounded: assert property (@(posedge clk_i) disable iff (!rst_ni) free_q <= count_t'(Cells));
-  a_own_queue: assert property (@(posedge clk_i) disable iff (!rst_ni) takes |-> own);
+  a_own_queue: assert property (@(posedge clk_i) disable iff (!rst_ni) s2_takes_q |-> own);
   a_not_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> !alloc_used);
   a_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) free_cell_v_q |-> free_used);
   a_held: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    (takes && $past(hold_i) && 32'(s2_port_q) < MacPorts) |-> s2_q.entry.net != $past(hold_net_i[NetBits-1:0]));
+    (s2_takes_q && $past(hold_i) && 32'(s2_port_q) < MacPorts) |-> s2_q.entry.net != $past(hold_net_i[NetBits-1:0]));
   /* verilator lint_off TICKCOUNT */
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (!External && $past(in_alone, Latency) && fires_q == '0 && holds_q == '0) |-> m_valid_o != '0);
@@ -1033,13 +1032,13 @@ module hue_output_queues
   logic        join_same;
   assign k_queued = queued_q[k_queue_q];
   assign s2_queued = queued_q[s2_queue_q];
-  assign join_same = k_v_q && takes && k_queue_q == s2_queue_q;
+  assign join_same = k_v_q && s2_takes_q && k_queue_q == s2_queue_q;
   always_ff @(posedge clk_i) begin
     if (clearing_q) begin
       queued_q[clear_q] <= '0;
     end else if (!join_same) begin
       if (k_v_q) queued_q[k_queue_q] <= k_queued + 1'b1;
-      if (takes) queued_q[s2_queue_q] <= s2_queued - 1'b1;
+      if (s2_takes_q) queued_q[s2_queue_q] <= s2_queued - 1'b1;
     end
     if (!rst_ni) begin
       beats_q <= '0;
@@ -1053,13 +1052,13 @@ module hue_output_queues
   a_act: assert property (@(posedge clk_i) disable iff (!rst_ni) k_v_q |-> k_act_q == (k_queued != '0));
   a_takes_what_waits: assert property (@(posedge clk_i) disable iff (!rst_ni) s2_v_q |-> s2_queued != '0);
   a_empties: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    takes |-> empties == (s2_queued == 16'd1 && !join_same));
+    s2_takes_q |-> empties == (s2_queued == 16'd1 && !join_same));
   a_idle_means_empty: assert property (@(posedge clk_i) disable iff (!rst_ni) idle_o |-> (beats_q == '0 && frames_q == '0));
   // As many bits as queues of MAC ports wait, and that of one that a frame joined: so those, and no others.
   logic [15:0] waiting_q;
   logic        begins_mac, ends_mac, ends_mac_q;
   assign begins_mac = k_v_q && 32'(k_port_q) < MacPorts && k_queued == '0;
-  assign ends_mac = takes && 32'(s2_port_q) < MacPorts && s2_queued == 16'd1 && !join_same;
+  assign ends_mac = s2_takes_q && 32'(s2_port_q) < MacPorts && s2_queued == 16'd1 && !join_same;
   always_ff @(posedge clk_i) begin
     ends_mac_q <= rst_ni && ends_mac;
     if (!rst_ni) waiting_q <= '0;

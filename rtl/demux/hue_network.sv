@@ -77,13 +77,11 @@ module hue_network
       named.decided = 1'b1;
       named.verdict = VerdictUnclaimed;
       named.outcome = hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
-    end else if (packet_q.decided) begin
-      named.decided = 1'b1;
-    end else if (row_q.software) begin
+    end else if (!packet_q.decided && row_q.software) begin
       named.decided = 1'b1;
       named.verdict = VerdictPunt;
       named.outcome = OutcomeNone;
-    end else if (gates_i[{1'b0, row_q.plane}]) begin
+    end else if (!packet_q.decided && gates_i[{1'b0, row_q.plane}]) begin
       named.decided = 1'b1;
       named.verdict = gated_to_cpu_i ? VerdictPunt : VerdictDrop;
       named.outcome = OutcomeNone;

@@ -3,8 +3,8 @@
 // Place: header gather → **here** → hue_network. Crates: crates/demux/src/select.rs. Rows are ternary over ingress
 // port, destination MAC and inner destination, the lowest that matches wins; the driver puts MACs before inner
 // prefixes, longer prefixes before shorter ones, whole ports last. Rows on a port and a MAC and nothing else, which are
-// most, stand in a table of exact rows, where the image has one (`MacRows`), and go before all ternary ones. Group destination MACs go by the port's run of
-// ATTACH instead, one packet a row, in the order of rows.
+// most, stand in a table of exact rows, where the image has one (`MacRows`), and go before all ternary ones. Group
+// destination MACs go by the port's run of ATTACH instead, one packet a row, in the order of rows.
 //
 // Latency: 4 clocks in which `en_i` is 1, for the first packet of a frame. Throughput: one packet a clock; a frame that
 // goes to n networks takes n. Source: Unnikrishnan §4.2 (design select by virtual destination address).

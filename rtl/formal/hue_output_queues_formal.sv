@@ -183,7 +183,7 @@ module hue_output_queues_formal
       if (held_q && hold_i && hold_net_i == mark_q.net[0]) assert (!mine);
       if (marked_q && held_q && !offline_q && joining_q == 4'(Joining)) assert (waits[mark_q.net]);
       // From the second clock of a hold on no frame of its network is taken.
-      if (hold_q && u_dut.takes && 32'(u_dut.s2_port_q) < MacPorts) assert (u_dut.s2_q.entry.net[0] != hold_net_q);
+      if (hold_q && u_dut.s2_takes_q && 32'(u_dut.s2_port_q) < MacPorts) assert (u_dut.s2_q.entry.net[0] != hold_net_q);
       // A network that has no frame for MAC ports is not seen to wait.
       for (int unsigned n = 0; n < 2; n++) begin
         some[n] = 1'b0;

@@ -1,8 +1,8 @@
 // A bit a row, all cleared at once by reset: which rows of a memory were written since.
 //
-// Place: beside the memory of a hue_table or a hue_ternary_table. The bits lie in LUT memory, a group to a word, and a flip-flop a group says
-// whether its word counts: a sixteenth or less of the flip-flops and of what has to choose between them. Which bit of the
-// word it is, is chosen behind a register, while the row itself comes out of its block RAM.
+// Place: beside the memory of a hue_table or a hue_ternary_table. The bits lie in LUT memory, a group to a word, and a
+// flip-flop a group says whether its word counts: a sixteenth or less of the flip-flops and of what has to choose between
+// them. Which bit of the word it is, is chosen behind a register, while the row itself comes out of its block RAM.
 // Latency: 1 clock; a bit that is set shows to the next read. Throughput: a read or a write a clock.
 module hue_written #(
     parameter int unsigned Rows = 2,
@@ -19,16 +19,12 @@ module hue_written #(
   localparam int unsigned Group = Rows > 256 ? 32 : 16;
   localparam int unsigned Groups = (Rows + Group - 1) / Group;
   localparam int unsigned GroupBits = Groups > 1 ? $clog2(Groups) : 1;
+  localparam int unsigned PlaceBits = $clog2(Group);
 
-  logic [31:0] row, set_row;
   logic [GroupBits-1:0] group, set_group;
-  logic [$clog2(Group)-1:0] place, place_q, set_place;
-  assign row       = 32'(addr_i);
-  assign group     = GroupBits'(row / Group);
-  assign place     = row[$clog2(Group)-1:0];
-  assign set_row   = 32'(set_addr_i);
-  assign set_group = GroupBits'(set_row / Group);
-  assign set_place = set_row[$clog2(Group)-1:0];
+  logic [PlaceBits-1:0] place_q;
+  assign group     = GroupBits'(32'(addr_i) / Group);
+  assign set_group = GroupBits'(32'(set_addr_i) / Group);
 
   // The word that a bit is set in is looked up apart from the one that is read, which goes by a late address.
   logic [Group-1:0] words_q[Groups];
@@ -37,7 +33,7 @@ module hue_written #(
   assign word     = counts_q[group] ? words_q[group] : '0;
   assign set_word = counts_q[set_group] ? words_q[set_group] : '0;
   assign bit_o    = word_q[place_q];
-  always_ff @(posedge clk_i) if (set_i) words_q[set_group] <= set_word | Group'(1) << set_place;
+  always_ff @(posedge clk_i) if (set_i) words_q[set_group] <= set_word | Group'(1) << PlaceBits'(set_addr_i);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) counts_q <= '0;
     else if (set_i) counts_q[set_group] <= 1'b1;
@@ -46,5 +42,5 @@ module hue_written #(
     if (!rst_ni) word_q <= '0;
     else if (read_i) word_q <= word;
   end
-  always_ff @(posedge clk_i) if (read_i) place_q <= place;
+  always_ff @(posedge clk_i) if (read_i) place_q <= PlaceBits'(addr_i);
 endmodule
