@@ -771,6 +771,7 @@ module hue_output_queues
   localparam int unsigned OutRoomBits = $clog2(OutDepth + 1);
   logic [Ports-1:0]                  rasks, ract_q, rlast_q, rload_q, rgrants;
   logic [Ports-1:0][OutRoomBits-1:0] out_q;      // beats of a port between here and its pins
+  logic [Ports-1:0]                  out_room_q; // there may be one more: from a register, as the choice of a port goes far
   logic [Ports-1:0][10:0]            rleft_q;    // beats of the frame that are not chosen yet
   frame_t [Ports-1:0]                rahead_q, rframe_q;
   logic [Ports-1:0][BeatBits-1:0]    rbeat_q;    // of the cell: the next one to be read
@@ -785,7 +786,7 @@ module hue_output_queues
 
   always_comb begin
     for (int unsigned p = 0; p < Ports; p++) begin
-      rasks[p] = ract_q[p] && out_q[p] != OutRoomBits'(OutDepth) && read_room;
+      rasks[p] = ract_q[p] && out_room_q[p] && read_room;
       rgrants[p] = rgrant && rport == 3'(p);
 `ifdef HUE_PLANT_QUEUES_PAUSE
       plan_take[p] = plan_valid[p] && !ract_q[p];  // for scripts/rtl-test: the bench must find this
@@ -891,6 +892,7 @@ module hue_output_queues
       rload_q <= '0;
       rbeat_q <= '0;
       out_q <= '0;
+      out_room_q <= '1;
       e1_v_q <= 1'b0;
       e1_at_q <= '0;
       e2_at_q <= '0;
@@ -913,6 +915,7 @@ module hue_output_queues
         if (plan_take[p]) ract_q[p] <= 1'b1;
         else if (rgrants[p] && rlast_q[p]) ract_q[p] <= 1'b0;
         out_q[p] <= out_q[p] + OutRoomBits'(rgrants[p]) - OutRoomBits'(m_fire[p]);
+        out_room_q[p] <= m_fire[p] || out_q[p] < OutRoomBits'(OutDepth - 1) + OutRoomBits'(!rgrants[p]);
       end
     end
   end
@@ -957,6 +960,9 @@ module hue_output_queues
     assign m_tag_o[p] = sent.tag;
     assign sent_o[p] = m_fire[p] && sent.last;
     assign sent_len_o[p] = sent.len;
+`ifndef SYNTHESIS
+    a_room: assert property (@(posedge clk_i) disable iff (!rst_ni) out_room_q[p] == (out_q[p] != OutRoomBits'(OutDepth)));
+`endif
   end
 
   // A frame counts as come until it is written, its cells as not free until well after it is read, and beats until they
