@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use hue_card::generated::{OutDropsRow, PortRow};
-use hue_card::{Card, Description, Image, Layout, Twin, out_drops_row};
+use hue_card::{Card, Description, Image, Layout, Twin, from_plane, out_drops_row};
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{ALL_IMAGES, IMAGES, full, image};
 use hue_planes::ipv4::{Adjacency, Outcome};
@@ -28,12 +28,23 @@ fn own(network: usize, port: u8) -> Mac {
     Mac([2, 0, 0, 0, network as u8, port])
 }
 
-/// As many networks as the image holds, each on all ports: 10.P.0.0/16 leaves by port P, 10.4.0.0/16 is its own.
+/// How many of the image's networks run on the card: the others are in software, and have its queues.
+fn on_card(of: &Description) -> usize {
+    if of.layout == Layout::Tcam { of.planes as usize } else { of.nets as usize }
+}
+
+/// The port of a network in software.
+fn software_port(network: usize) -> u8 {
+    network as u8 % MAC_PORTS
+}
+
+/// As many networks as the image holds. Those on the card are on all ports: 10.P.0.0/16 leaves by port P, 10.4.0.0/16 is
+/// its own; those in software, for which there are fewer rows, on one, and have no routes here.
 fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec<Program> {
-    let count = if of.layout == Layout::Tcam { of.planes } else { of.nets } as usize;
     let one = |k: usize| {
         let vid = Vid::new(k as u16 + 100).unwrap();
-        let ports = (0..MAC_PORTS).map(|port| VirtualPort {
+        let places = if k < on_card(of) { 0..MAC_PORTS } else { software_port(k)..software_port(k) + 1 };
+        let ports = places.clone().map(|port| VirtualPort {
             name: format!("v{port}"),
             port: PortId::new(port),
             mac: own(k, port),
@@ -41,7 +52,7 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
         });
         let row = |port| Row {
             vid,
-            vport: u16::from(port),
+            vport: u16::from(port - places.start),
             select: Match::Mac { port: PortId::new(port), mac: own(k, port) },
         };
         let forward =
@@ -49,19 +60,24 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
         let route = |to: u8| {
             (Prefix4::containing(10 << 24 | u32::from(to) << 16, 16), NextHop::new(u16::from(to)).unwrap())
         };
-        Program {
+        let mut program = Program {
             vid,
             name: format!("net{k}"),
             kind: Kind::Ipv4,
             ports: ports.collect(),
-            rows: (0..MAC_PORTS).map(row).collect(),
+            rows: places.clone().map(row).collect(),
             next_hops: (0..MAC_PORTS).map(forward).chain([Adjacency::local()]).collect(),
             routes: (0..=MAC_PORTS).map(route).collect(),
             rate_limit: limit(k),
             weight: 1,
+        };
+        if k >= on_card(of) {
+            program.next_hops.clear();
+            program.routes.clear();
         }
+        program
     };
-    (0..count).map(one).collect()
+    (0..of.nets as usize).map(one).collect()
 }
 
 /// A frame of a network that arrives on a port, for 10.TO.0.1.
@@ -78,7 +94,9 @@ fn start(image: &Image, limit: impl Fn(usize) -> Option<RateLimit>) -> (Card<Twi
     let mut card = Card::new(image.start().unwrap()).unwrap();
     let of = card.description().clone();
     let programs = programs(&of, limit);
-    card.load(&programs).unwrap();
+    let (on_card, in_software) = programs.split_at(on_card(&of));
+    card.load(on_card).unwrap();
+    card.load_in_software(in_software).unwrap();
     card.set_live().unwrap();
     (card, programs)
 }
@@ -105,7 +123,8 @@ fn every_meter_lets_its_burst_through_and_no_more() {
             1 => RateLimit { packets: None, bits: rate(1, BURST_BITS) },
             _ => RateLimit { packets: rate(1, BURST), bits: rate(1, 2 * BURST_BITS) },
         };
-        let (mut card, programs) = start(&image(name), |k| Some(limit(k)));
+        let (mut card, mut programs) = start(&image(name), |k| Some(limit(k)));
+        programs.truncate(on_card(card.description()));
         let mut tag = 0;
         for turn in 0..4 * BURST {
             for k in 0..programs.len() {
@@ -131,6 +150,7 @@ fn every_output_queue_is_filled_and_drops_alone() {
         let (mut card, programs) = start(&image(name), |_| None);
         assert!(card.twin().set_stress(0, 0, 256));
         let beats = FRAME_BYTES as u64 / u64::from(card.description().bus_bytes);
+        let on_card = on_card(card.description());
         let nets: Vec<u8> = programs.iter().map(|program| card.net(program.vid).unwrap()).collect();
         // A queue of few networks holds more, and of a large memory: until half of what is free is its own. Frames of this
         // length take a cell, of 64 bytes at least.
@@ -140,8 +160,15 @@ fn every_output_queue_is_filled_and_drops_alone() {
         for _ in 0..turns {
             for k in 0..programs.len() {
                 for to in 0..=MAC_PORTS {
-                    let port = (tag % u32::from(MAC_PORTS)) as u8;
-                    assert!(card.twin().push(port, 0, tag, 0, &frame(k, port, to)));
+                    let (port, bytes) = if k < on_card {
+                        let port = (tag % u32::from(MAC_PORTS)) as u8;
+                        (port, frame(k, port, to))
+                    } else if to < MAC_PORTS {
+                        (MAC_PORTS + nets[k] % 4, [&from_plane(nets[k], to)[..], &frame(k, 0, to)].concat())
+                    } else {
+                        (software_port(k), frame(k, software_port(k), to))
+                    };
+                    assert!(card.twin().push(port, 0, tag, 0, &bytes));
                     tag += 1;
                 }
             }
