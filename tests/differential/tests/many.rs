@@ -1,5 +1,8 @@
-//! As many networks as the card holds, each on all ports: every MAC address is found, and nothing else is.
+//! As many networks as the card holds, each on all ports: every MAC address is found, and nothing else is; and as many routes
+//! as are asked of its trie.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::collections::BTreeMap;
 
 use hue_card::generated::{MacRow, SelectRow};
 use hue_card::{Card, Twin};
@@ -48,8 +51,9 @@ fn program(k: usize, macs: &[Mac]) -> Program {
     }
 }
 
-fn frame(dst: Mac, port: u8, to: u8, time_ns: u64) -> Frame {
-    let mut header = vec![0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 10, to, 0, 1];
+fn frame(dst: Mac, port: u8, address: u32, time_ns: u64) -> Frame {
+    let mut header = vec![0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1];
+    header.extend(address.to_be_bytes());
     let sum = checksum::full(&header);
     header[10..12].copy_from_slice(&sum.to_be_bytes());
     let mut bytes = [&dst.0[..], &[2, 0, 0, 0, 0xee, 1, 8, 0], &header].concat();
@@ -65,7 +69,7 @@ fn frames(macs: &[Mac], random: &mut Random) -> Vec<Frame> {
         let mut near = mac.0;
         near[1 + random.below(3)] ^= 1 << random.below(8);
         for dst in [*mac, Mac(near)] {
-            all.push(frame(dst, port, to, 1_000 * all.len() as u64));
+            all.push(frame(dst, port, 10 << 24 | u32::from(to) << 16 | 1, 1_000 * all.len() as u64));
         }
     }
     all
@@ -152,4 +156,44 @@ fn rows_beside_the_addresses_are_counted() {
     card.load(&programs).unwrap();
     let (exact, ternary) = used(&mut card);
     assert!(exact + ternary == macs + 2 && exact > macs - 60, "{exact} and {ternary}");
+}
+
+/// A network with as many routes as given, mostly of lengths as in a table of the Internet, each to a next hop of its own port.
+fn with_routes(k: usize, macs: &[Mac], count: usize, random: &mut Random) -> Program {
+    let mut routes = BTreeMap::new();
+    while routes.len() < count {
+        let length = [8, 16, 19, 20, 22, 23, 24, 24, 24, 32][random.below(10)];
+        let prefix = Prefix4::containing(random.word() as u32, length);
+        routes.insert(prefix, NextHop::new(random.below(usize::from(PORTS)) as u16).unwrap());
+    }
+    Program { routes: routes.into_iter().collect(), ..program(k, macs) }
+}
+
+#[test]
+fn routes_of_64_networks_4096_in_all_decide_as_in_software() {
+    const NETWORKS: usize = 64;
+    for name in ["default", "wide"] {
+        let mut random = Random::new(64);
+        let macs = in_a_row();
+        let programs: Vec<_> =
+            (0..NETWORKS).map(|k| with_routes(k, &macs, 4096 / NETWORKS, &mut random)).collect();
+        let mut card = card(&image(name), &programs);
+        // For an address inside a route and for its neighbours', of the network and of another.
+        let mut frames = Vec::new();
+        for (k, program) in programs.iter().enumerate() {
+            for (prefix, _) in &program.routes {
+                let inside = prefix.addr() | random.word() as u32 & (prefix.last() - prefix.addr());
+                let beside = inside ^ 1 << random.below(32);
+                for (network, address) in [(k, inside), ((k + 1) % NETWORKS, inside), (k, beside)] {
+                    let port = random.below(usize::from(PORTS));
+                    let dst = macs[network * usize::from(PORTS) + port];
+                    frames.push(frame(dst, port as u8, address, 1_000 * frames.len() as u64));
+                }
+            }
+        }
+        let tally = compare_on(&mut card, &programs, &frames).unwrap();
+        // Most do not have a route of their neighbour's.
+        let of = |name| tally.by_name.get(name).copied().unwrap_or(0);
+        assert!(of("forward") >= 4096 && of("no_route") >= 4096, "{name}: {tally:?}");
+    }
 }
