@@ -158,13 +158,13 @@ fn every_output_queue_is_filled_and_drops_alone() {
         let turns = TURNS.max(2 * cells / programs.len() / 5);
         let mut tag = 0;
         for _ in 0..turns {
-            for k in 0..programs.len() {
+            for (k, net) in nets.iter().enumerate() {
                 for to in 0..=MAC_PORTS {
                     let (port, bytes) = if k < on_card {
                         let port = (tag % u32::from(MAC_PORTS)) as u8;
                         (port, frame(k, port, to))
                     } else if to < MAC_PORTS {
-                        (MAC_PORTS + nets[k] % 4, [&from_plane(nets[k], to)[..], &frame(k, 0, to)].concat())
+                        (MAC_PORTS + net % 4, [&from_plane(*net, to)[..], &frame(k, 0, to)].concat())
                     } else {
                         (software_port(k), frame(k, software_port(k), to))
                     };
