@@ -18,7 +18,7 @@ test: ## everything that must pass; the last line is the count
 	@scripts/setup test
 	@scripts/test
 
-test-full: ## the same with the whole day of real updates (needs the data folder)
+test-full: ## the same with all runs of the card's logic, all its images and the whole day of real updates (hours; data folder)
 	@scripts/setup test
 	@HUEPLANE_FULL=1 scripts/test
 
