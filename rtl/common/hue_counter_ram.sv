@@ -3,8 +3,8 @@
 // Place: counters by network, where at most one event happens a clock. The host reads one (and clears it) in clocks
 // that have no event, at the latest after HostWaitMax + 2 clocks: then `ready_o` is 0 for one clock.
 // After reset all are set to zero, one a clock: `ready_o` is 0 until then, and the host reads zeros.
-// Latency: an event counts 4 clocks later; a host's read sees all events before it. Throughput: an event a clock, also
-// for the same counter.
+// Latency: an event counts 4 clocks later; a host's read is there two clocks after it begins, with all events before it.
+// Throughput: an event a clock, also for the same counter.
 
 module hue_counter_ram #(
   parameter int unsigned Words = 512,

@@ -174,7 +174,7 @@ void counters(bench::Tests& tests, bench::Random& random) {
       if (clear) sums[index] = 0;
       asking = false;
       ++reads;
-    } else if (asking && ++waiting > 4) {
+    } else if (asking && ++waiting > 3) {
       tests.wrong("no answer");
       break;
     }
@@ -220,7 +220,7 @@ void counter_ram(bench::Tests& tests, bench::Random& random, unsigned events) {
       if (clear) sums[index] -= at_start;
       asking = false;
       ++reads;
-    } else if (asking && ++waiting > 24) {
+    } else if (asking && ++waiting > 20) {
       tests.wrong("no answer");
       break;
     }

@@ -86,6 +86,19 @@ fn a_card_that_may_wait_is_as_fast_as_its_bus() {
     }
 }
 
+/// As stated in the head of `rtl/card/hue_card.sv`.
+#[test]
+fn the_first_word_of_a_lone_frame_takes_as_many_clocks_as_said() {
+    let dir = Scratch::new();
+    for (image, clocks) in [("tcam1", 87), ("default", 112), ("wide", 109)] {
+        let line =
+            format!("--image {image} --traffic p0=rate:50M,size:64 --line 1G --duration-us 100 -o json");
+        let report = lab(&dir, &line).ok().json();
+        let cycles = &report["latency"]["first_word"]["cycles"];
+        assert_eq!((&cycles["min"], &cycles["max"]), (&json!(clocks), &json!(clocks)), "{image}: {report}");
+    }
+}
+
 #[test]
 fn captures_are_offered_once_or_again_and_again() {
     let dir = Scratch::new();
