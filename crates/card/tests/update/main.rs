@@ -7,9 +7,9 @@ mod memory;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use hue_card::Card;
 use hue_card::generated as regs;
 use hue_card::generated::{HopRow, NetworkRow};
+use hue_card::{AccessError, Card, Registers};
 use hue_demux::{Match, PortId, Row as Claim};
 use hue_planes::{Adjacency, Kind};
 use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
@@ -583,4 +583,61 @@ fn a_change_costs_what_it_changes() {
     let [(_, small), (load, large)] = costs[..] else { panic!("{costs:?}") };
     assert!(large < 3 * small, "16 times the routes: {costs:?}");
     assert!(load > 40 * large, "a whole table against a change: {costs:?}");
+}
+
+/// A card that sometimes answers with anything.
+struct Babble {
+    memory: Memory,
+    random: u64,
+    /// One answer in so many.
+    rare: u64,
+}
+
+impl Registers for Babble {
+    fn read(&mut self, address: u32) -> Result<u32, AccessError> {
+        let sound = self.memory.read(address)?;
+        // xorshift64
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let value = (self.random >> 32) as u32;
+        Ok(match (self.random % self.rare, self.random >> 20 & 3) {
+            (0, 0) => value,
+            (0, 1) => sound ^ 1 << (value & 31),
+            (0, 2) => u32::MAX,
+            (0, _) => 0,
+            _ => sound,
+        })
+    }
+
+    fn write(&mut self, address: u32, value: u32) -> Result<(), AccessError> {
+        self.memory.write(address, value)
+    }
+}
+
+proptest! {
+    /// Whatever a card answers: a result or an error, after as many reads as the driver allows, and never a panic.
+    #[test]
+    fn no_answer_panics(seed in 1..u64::MAX, rare in prop::sample::select(vec![3u64, 10, 100, 1_000]), tcam: bool) {
+        let memory = || if tcam { Memory::new(regs::LAYOUT_TCAM, 3, [0; 4], PLANE_ROWS) } else { dag36(4096, 64) };
+        let babble = Babble { memory: memory(), random: seed, rare: u64::MAX };
+        let mut card = Card::new(babble).unwrap();
+        card.device().registers().rare = rare;
+        for number in 1..4 {
+            let routes = vec![("10.0.0.0/8".parse().unwrap(), hop(1)), ("10.1.0.0/16".parse().unwrap(), hop(0))];
+            let _ = card.load(&[program(number, 2, routes)]);
+            let _ = card.update_routes(vid(number), &[("10.2.0.0/16".parse().unwrap(), Some(hop(1)))]);
+            let _ = card.update_hops(vid(number), &[(hop(0), neighbour(number, 5))]);
+            let _ = card.read_counters(vid(number));
+            let _ = (card.read_bytes(vid(number)), card.read_gated(vid(number)));
+            let _ = (card.read_unclaimed(), card.take_events(), card.repair(), card.reads());
+            let _ = card.set_gates(number.into(), true);
+            let _ = card.device().read_row::<HopRow>(0);
+        }
+        for number in 1..4 {
+            let _ = card.unload(&[vid(number)]);
+        }
+        // Taken over by a driver that begins; most of these are not taken for a card.
+        let _ = Card::new(Babble { memory: memory(), random: seed, rare: rare * 100 });
+    }
 }

@@ -2,7 +2,7 @@
 //! in the order of the frames.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hue_card::{Card, Offered, Twin, Way};
 use hue_demux::PortId;
@@ -33,16 +33,15 @@ pub struct CardReport {
     clock_khz: u32,
     cycles: u64,
     simulated_ns: u64,
+    wall_ns: u64,
     #[serde(skip)]
     packets: u64,
-    #[serde(skip)]
-    wall: Duration,
 }
 
 impl CardReport {
     /// A line for people.
     pub fn text(&self) -> String {
-        let seconds = self.wall.as_secs_f64().max(1e-9);
+        let seconds = (self.wall_ns as f64 / 1e9).max(1e-9);
         format!(
             "image {}: {} cycles, {} us on the card; {:.2} s here, {} packets/s",
             self.image,
@@ -168,8 +167,8 @@ impl Runner {
             clock_khz,
             cycles: on.cycles,
             simulated_ns: (u128::from(on.cycles) * 1_000_000 / u128::from(clock_khz)) as u64,
+            wall_ns: on.started.elapsed().as_nanos() as u64,
             packets: on.packets,
-            wall: on.started.elapsed(),
         })
     }
 }

@@ -61,6 +61,7 @@ fn the_basic_lab_is_the_same_on_the_card() {
     let arguments = format!("-f {} {}", lab.join("hueplane.yaml").display(), inputs.join(" "));
     let simulated = both(&dir, &arguments, "default");
     let (cycles, time) = (simulated["cycles"].as_u64().unwrap(), simulated["simulated_ns"].as_u64().unwrap());
+    assert!(simulated["wall_ns"].as_u64().unwrap() > 0, "{simulated}");
     assert!(cycles > 50 && time == cycles * 8, "{simulated}: 8 ns a cycle at 125 MHz");
 }
 
@@ -178,13 +179,25 @@ fn waves_show_what_was_asked_for() {
     let dir = Scratch::new();
     dir.write("red.yaml", RED);
     let lab = root().join("labs/basic/p0.pcap");
-    let mut sizes = Vec::new();
-    for wave in ["--wave-packet 2", "--wave-cycles 0-400", ""] {
+    // Half a clock of image default, picoseconds.
+    const HALF_PS: u64 = 4_000;
+    let window = |wave: &str| {
         let line =
             format!("run --on card -f red.yaml --in p0={} --out out --wave w.fst {wave}", lab.display());
         dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())]).ok();
-        sizes.push(dir.path("w.fst").metadata().unwrap().len());
-    }
-    assert!(sizes.iter().all(|size| *size > 1000), "{sizes:?}");
-    assert!(sizes[0] < sizes[2], "a packet's life is shorter than the whole run: {sizes:?}");
+        let bytes = std::fs::read(dir.path("w.fst")).unwrap();
+        assert!(bytes.len() > 1000, "{wave}: {} bytes", bytes.len());
+        // An FST begins with a header: its kind and length, then the first and the last time in it, big-endian.
+        let time = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
+        assert_eq!((bytes[0], time(1)), (0, 329), "{wave}");
+        (time(9) / HALF_PS, time(17) / HALF_PS)
+    };
+    assert_eq!(window("--wave-cycles 0-400"), (0, 799));
+    assert_eq!(window("--wave-cycles 100-150"), (200, 299));
+    let (from, to) = window("--wave-packet 2");
+    let (begin, end) = window("");
+    assert!(
+        begin < from && to < end && (100..600).contains(&(to - from)),
+        "{from} to {to} of {begin} to {end}"
+    );
 }
