@@ -77,7 +77,8 @@ pub const CYCLES_LOW: u32 = 0x088;
 /// Cycles, high: The high half when the low one was last read.
 pub const CYCLES_HIGH: u32 = 0x08c;
 
-/// Clock gates: Planes that stand still; they keep their state.
+/// Clock gates: Planes that stand still and keep their state; in front of a trie that all networks share,
+/// packets of these planes are turned aside.
 pub const GATES: u32 = 0x090;
 
 /// Packets of gated planes: What becomes of them.
