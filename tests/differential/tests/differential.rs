@@ -158,7 +158,11 @@ fn what_does_not_fit_is_refused_by_name_and_changes_nothing() {
 /// others notice nothing, and when it runs again it goes on where it was.
 #[test]
 fn a_gated_plane_stands_still_alone() {
-    let image = image("tcam3");
+    ["tcam3", "default"].map(gated_plane);
+}
+
+fn gated_plane(name: &str) {
+    let image = image(name);
     let mut random = Random::new(21);
     let programs = programs(&mut random, 3, 25);
     let frames = frames(&mut random, &programs, FRAMES);
@@ -217,6 +221,35 @@ fn a_card_that_stands_still_is_noticed() {
         left += 1;
     }
     assert_eq!(left, expected);
+}
+
+/// A port whose beats stop inside a frame: nothing moves and nothing is wrong, and the frame goes on where it was.
+#[test]
+fn a_frame_that_stops_half_way_in_goes_on_later() {
+    for name in ["tcam3", "default", "wide"] {
+        let mut random = Random::new(4);
+        let programs = programs(&mut random, 1, 20);
+        let mut card = card(&image(name), &programs);
+        let mut bytes = frames(&mut random, &programs, 1).remove(0).bytes;
+        bytes.resize(1514, 0);
+        assert!(card.twin().push(0, 0, 7, 0, &bytes));
+        assert!(card.twin().set_stress(0, 128, 0));
+        // Of 24 beats or more some are in.
+        assert_eq!(card.twin().run(12), 12);
+        assert!(card.twin().set_stress(0, 256, 0));
+        card.twin().run(50_000);
+        assert!(card.twin().still_cycles() > 40_000 && !card.twin().idle(), "{name}");
+        assert_eq!(card.read_unclaimed().unwrap().total(), 0, "{name}: registers answer");
+        assert!(card.twin().set_stress(0, 0, 0));
+        while !card.twin().idle() {
+            assert!(card.twin().run(100_000) > 0 && card.twin().still_cycles() < 1_000, "{name}");
+        }
+        assert_eq!(card.twin().failure(), None);
+        let left = u64::from(card.twin().pop().is_some());
+        let counters = card.read_counters(programs[0].vid).unwrap().unwrap();
+        assert_eq!(left, counters.forwarded() + counters.punted(), "{name}");
+        assert_eq!(counters.received() + card.read_unclaimed().unwrap().total(), 1, "{name}");
+    }
 }
 
 /// Live, with ports that take little: queues fill and drop, and every frame is still accounted for.
