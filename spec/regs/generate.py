@@ -169,6 +169,12 @@ def rust_row(reg):
     return out + ["    }", "}"]
 
 
+def writable(reg):
+    """Bits of a register that a driver may write."""
+    mine = [field for field in reg.fields() if "w" in field.get_property("sw").name]
+    return sum((1 << field.width) - 1 << field.low for field in mine)
+
+
 def rust(registers, tables):
     out = [f"// {HEAD}", "use crate::rows::{FieldError, ROW_WORDS, Row, Table, Words, get, put};"]
     for reg in registers:
@@ -193,6 +199,11 @@ def rust(registers, tables):
                 mask = (1 << field.width) - 1 << field.low
                 out += rust_doc(f"{field.get_property('desc')} Mask.")
                 out.append(f"pub const {reg.inst_name.upper()}_{field.inst_name.upper()}: u32 = 0x{mask:08x};")
+    places = [(reg.raw_address_offset + 4 * place, writable(reg)) for reg in registers for place in range(count(reg))]
+    places = sorted((address, bits) for address, bits in places if bits)
+    out += [""] + rust_doc("Registers that can be written, by address, and which bits of them.")
+    out.append(f"pub const WRITABLE: [(u32, u32); {len(places)}] = [")
+    out += [f"    (0x{address:03x}, 0x{bits:08x})," for address, bits in places] + ["];"]
     for name, (_, encode) in encodings(registers).items():
         for member in encode:
             out += [""] + rust_doc(f"{title(name)}: {member.rdl_desc}")

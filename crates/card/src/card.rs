@@ -143,7 +143,12 @@ impl<R: Registers> Card<R> {
     /// `Access`.
     pub fn take_events(&mut self) -> Result<Events, CardError> {
         let device = self.device.get_mut();
-        let status = device.read(regs::INTERRUPT_STATUS)?;
+        // What a later version says besides is left to who knows it.
+        let known = regs::INTERRUPT_STATUS_TABLE_ERROR
+            | regs::INTERRUPT_STATUS_ACCESS_ERROR
+            | regs::INTERRUPT_STATUS_MEMORY_ERROR
+            | regs::INTERRUPT_STATUS_QUEUE_DROP;
+        let status = device.read(regs::INTERRUPT_STATUS)? & known;
         device.write(regs::INTERRUPT_STATUS, status)?;
         Ok(Events {
             table_error: status & regs::INTERRUPT_STATUS_TABLE_ERROR != 0,

@@ -191,8 +191,13 @@ impl<R: Registers> Device<R> {
     /// Writes a register.
     ///
     /// # Errors
-    /// `Access`.
+    /// `Write` for what is no such register, or not to be written to it; then nothing was. `Access`.
     pub fn write(&mut self, address: u32, value: u32) -> Result<(), CardError> {
+        let at = regs::WRITABLE.binary_search_by_key(&address, |(known, _)| *known);
+        let bits = at.ok().and_then(|at| regs::WRITABLE.get(at)).map_or(0, |(_, bits)| *bits);
+        if bits == 0 || value & !bits != 0 {
+            return Err(CardError::Write { address, value, bits });
+        }
         Ok(self.registers.write(address, value)?)
     }
 

@@ -30,6 +30,18 @@ pub enum CardError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A register does not take that.
+    #[error(
+        "register 0x{address:03x} does not take 0x{value:08x}: bits that can be written are 0x{bits:08x}"
+    )]
+    Write {
+        /// Its address.
+        address: u32,
+        /// What was to be written.
+        value: u32,
+        /// Which bits of it can be written, if any.
+        bits: u32,
+    },
     /// A register space cannot be had.
     #[error(transparent)]
     Bar(#[from] BarError),

@@ -76,6 +76,17 @@ fn a_card_in_a_file_is_driven_as_one_in_a_slot() {
     assert!(device.registers().read(BAR_BYTES_MIN).is_err());
     assert!(device.registers().write(BAR_BYTES_MIN, 0).is_err());
     assert!(device.registers().read(2).is_err());
+    // What is no register, is read only or has no such bits is not written at all.
+    let before = fs::read(&path).unwrap();
+    for (address, value, bits) in
+        [(0x7fc, 1, 0), (regs::IDENT, 1, 0), (regs::GATED, 2, 1), (regs::GATED + 1, 1, 0)]
+    {
+        let error = device.write(address, value).unwrap_err();
+        assert!(matches!(error, CardError::Write { bits: known, .. } if known == bits), "{error}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+    device.write(regs::GATED, 1).unwrap();
+    assert_eq!(device.read(regs::GATED).unwrap(), 1);
 }
 
 #[test]

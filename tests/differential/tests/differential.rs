@@ -158,7 +158,7 @@ fn what_does_not_fit_is_refused_by_name_and_changes_nothing() {
 /// others notice nothing, and when it runs again it goes on where it was.
 #[test]
 fn a_gated_plane_stands_still_alone() {
-    ["tcam3", "default"].map(gated_plane);
+    ["tcam3", "default"].into_iter().for_each(gated_plane);
 }
 
 fn gated_plane(name: &str) {
