@@ -47,6 +47,8 @@ const IDLE_NS: u64 = 20_000;
 const PUBLISH_NS: u64 = 1_000_000;
 /// How often ports are asked for their counters, and the card for damaged words, while there is work.
 const ASK_NS: u64 = 100_000_000;
+/// Damaged words that are written again in a round: a card that says for ever that there is one does not keep its thread.
+const REPAIRS_MAX: usize = 64;
 /// Words of tables of networks in software that a round writes: some 500 cycles, in which frames go on.
 const DEFERRED_WORDS: usize = 128;
 
@@ -337,7 +339,10 @@ impl Runner {
             return Ok(());
         }
         self.repaired_ns = self.now_ns;
-        while self.card.repair().map_err(|error| error.to_string())?.is_some() {
+        for _ in 0..REPAIRS_MAX {
+            if self.card.repair().map_err(|error| error.to_string())?.is_none() {
+                break;
+            }
             self.totals.repaired += 1;
         }
         Ok(())
