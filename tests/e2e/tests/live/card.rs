@@ -148,6 +148,16 @@ fn hosts_reach_each_other_through_the_card() {
         number("cycles") > 0.0 && number("simulated_seconds") > 0.0 && number("clocking_seconds") > 0.0,
         "{card}"
     );
+    // When nothing comes its clock stands still, until something does.
+    let cycles = || daemon.cli.json(&["get", "nodes"])[0]["card"]["cycles"].as_u64();
+    until("the card sleeps", 20, || {
+        let before = cycles();
+        std::thread::sleep(Duration::from_millis(500));
+        cycles() == before
+    });
+    let asleep = cycles();
+    assert_eq!(red.left.ping(red.right.address, 1), 1);
+    until("it is awake again", 5, || cycles() > asleep);
 }
 
 #[test]
