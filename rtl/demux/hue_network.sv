@@ -101,14 +101,6 @@ module hue_network
   end
 
 `ifndef SYNTHESIS
-  logic [2:0] inside_q;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      inside_q <= '0;
-    end else if (en_i) begin
-      inside_q <= {inside_q[1:0], valid_i};
-      assert (inside_q[2] == valid_o) else $error("hue_network: latency");
-    end
-  end
+  hue_latency #(.Clocks(3)) u_latency (.clk_i, .rst_ni, .en_i, .in_i(valid_i), .out_i(valid_o));
 `endif
 endmodule

@@ -259,15 +259,21 @@ module hue_select
                      (en_i && s3_valid_q && !s3_q.group && (mac_error || (select_error && !mac_hit_q)));
 
 `ifndef SYNTHESIS
-  // Frames inside: none is lost, doubled or split.
+  // Frames inside: none is lost, doubled or split. First packets that no copies have held up are out after four clocks.
   logic [2:0] frames_q;
+  logic [3:0] first_q;
   logic s3_last, s4_last;
   assign s3_last = s3_valid_q && s3_q.packet.last;
   assign s4_last = valid_o && packet_o.last;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       frames_q <= '0;
+      first_q  <= '0;
     end else begin
+      if (en_i) begin
+        first_q <= {first_q[2:1], more_q ? 2'b0 : {first_q[0], valid_i}};
+        assert (valid_o || !first_q[3]) else $error("hue_select: latency");
+      end
       frames_q <= frames_q + 3'(step && valid_i) - 3'(en_i && s4_last);
       assert (frames_q == 3'(s1_valid_q) + 3'(s2_valid_q) + 3'(s3_last) + 3'(s4_last))
       else $error("hue_select: frames lost or doubled");

@@ -350,14 +350,8 @@ module hue_ipv4
   end
 
 `ifndef SYNTHESIS
-  logic [Latency-1:0] inside_q;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      inside_q <= '0;
-    end else if (en_i) begin
-      inside_q <= {inside_q[Latency-2:0], valid_i};
-      assert (Sram || inside_q[Latency-1] == valid_o) else $error("hue_ipv4: latency");
-    end
+  if (!Sram) begin : gen_latency
+    hue_latency #(.Clocks(Latency)) u_latency (.clk_i, .rst_ni, .en_i, .in_i(valid_i), .out_i(valid_o));
   end
 `endif
 endmodule

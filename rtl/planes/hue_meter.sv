@@ -395,6 +395,7 @@ module hue_meter
   assign valid_o = valid_q[Latency];
 
 `ifndef SYNTHESIS
+  hue_latency #(.Clocks(Latency)) u_latency (.clk_i, .rst_ni, .en_i, .in_i(valid_i), .out_i(valid_o));
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
       assert (!(table_write && en_i)) else $error("hue_meter: a row was written while packets moved");

@@ -11,7 +11,7 @@
 // Answers leave in the order in which lookups came. A word with wrong parity, or a node below the last byte of the key,
 // gives "no route", and never a hang: a lookup reads at most 3 words a byte.
 //
-// Latency: a word read takes RspLatency + 5 clocks when nothing waits, a lookup these for each word and 4 more.
+// Latency: a word read takes RspLatency + 4 clocks when nothing waits, a lookup these for each word and 4 more.
 // Throughput: bounded by the banks (a word a clock each) and by `Slots` over the latency; one lookup a clock at most.
 module hue_dag36_walk
   import hue_dag36_pkg::*;

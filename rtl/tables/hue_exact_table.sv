@@ -147,4 +147,8 @@ module hue_exact_table #(
   always_ff @(posedge clk_i) begin
     if (en_i) result_o <= result;
   end
+
+`ifndef SYNTHESIS
+  hue_latency #(.Clocks(2)) u_latency (.clk_i, .rst_ni, .en_i, .in_i(valid_i), .out_i(asked_q));
+`endif
 endmodule

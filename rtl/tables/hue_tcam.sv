@@ -186,6 +186,7 @@ module hue_tcam #(
   end
 
 `ifndef SYNTHESIS
+  hue_latency #(.Clocks(2)) u_latency (.clk_i, .rst_ni, .en_i, .in_i(valid_i && match != '0), .out_i(hit_o));
   logic [6:0] waited_q;
   always_ff @(posedge clk_i) begin
     waited_q <= busy_o ? waited_q + 7'd1 : '0;

@@ -1,7 +1,7 @@
 // Test bench of hue_dag36_sram: writes and lookups of dag36_vectors on standard input, with random gaps and stalls; the
 // host writes while lookups are in flight. Every answer is compared, in order. The banks are modelled here. Now and then
 // a bit of a word flips: the lookups that read it find no route, the fault is told with its place, and the word that the
-// host then writes again is sound.
+// host then writes again is sound. Lookups that are alone take the stated clocks.
 //
 // Arguments: seed, name of the test, `rate` if lookups are to come as fast as they are taken, nothing stalls and no bit
 // flips: then the last line but one tells how fast that was. Ends with a line `test NAME ... ok|FAILED` and 0 or 1.
@@ -20,6 +20,8 @@
 #endif
 
 namespace {
+constexpr unsigned WordClocks = HUE_LATENCY + 2 + 4;  // hue_dag36_walk: a word read, when nothing waits
+
 struct Expected {
   uint64_t entered;
   uint32_t key;
@@ -41,7 +43,7 @@ std::vector<uint64_t> copies;  // the host's
 std::deque<uint64_t> pipeline[2];
 std::deque<Expected> inside;
 uint64_t cycles, lookups, wrong, reads, faulty, latest;
-uint64_t host_cycles, latency_sum, latency_max;
+uint64_t host_cycles, latency_sum, latency_max, latency_last;
 unsigned stall_percent;
 bool may_fail;  // a word is damaged
 bool rate;
@@ -65,6 +67,7 @@ bool tick() {
       inside.pop_front();
       const uint64_t latency = cycles - want.entered;
       latency_sum += latency;
+      latency_last = latency;
       if (latency > latency_max) latency_max = latency;
       const bool failed = may_fail && top->error_o && top->hop_o == 0xffff;
       faulty += failed;
@@ -180,6 +183,8 @@ int main(int argc, char** argv) {
       }
     } else if (std::sscanf(line, "l %llx %llx %llx", &a, &b, &c) == 3) {
       while (!rate && random_below(4) == 0) idle();
+      const bool lone = !rate && random_below(8) == 0;
+      const uint64_t before = lone ? (empty(), reads) : 0;
       inside.push_back({0, static_cast<uint32_t>(b), static_cast<uint16_t>(c), tag});
       top->valid_i = 1;
       top->item_i = a;
@@ -189,6 +194,17 @@ int main(int argc, char** argv) {
       inside.back().entered = cycles - 1;
       top->valid_i = 0;
       ++lookups;
+      if (lone) {
+        const unsigned percent = stall_percent;
+        stall_percent = 0;
+        empty();
+        stall_percent = percent;
+        const uint64_t expected = (reads - before) * WordClocks + 4;
+        if (latency_last != expected && ++wrong < 10)
+          std::printf("a lone lookup of %llu words takes %llu clocks, expected %llu\n",
+                      static_cast<unsigned long long>(reads - before), static_cast<unsigned long long>(latency_last),
+                      static_cast<unsigned long long>(expected));
+      }
       // A bit flips in a word that was written; it is read by lookups, or by the host who looks.
       if (rate) continue;
       if (!may_fail && !written.empty() && random_below(256) == 0) {
