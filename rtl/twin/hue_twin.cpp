@@ -232,6 +232,7 @@ struct hue_twin {
   unsigned opened = 0;  // Ports, as bits, whose frame has begun to leave.
   Line lines[kPorts];
   unsigned lined = 0;  // Ports, as bits, that have a line.
+  unsigned busy = 0;   // Those whose line takes no frame in this cycle.
   std::deque<Left> left;
   Left popped;
   std::string failure;
@@ -298,11 +299,12 @@ void hue_twin::offer() {
       if (random.byte() < stall_of_256) ready &= ~(1U << port);
     }
   }
+  busy = 0;
   for (unsigned waiting = lined & ~opened; waiting != 0; waiting &= waiting - 1) {
     const unsigned port = static_cast<unsigned>(__builtin_ctz(waiting));
-    if (lines[port].busy(cycles)) ready &= ~(1U << port);
+    if (lines[port].busy(cycles)) busy |= 1U << port;
   }
-  top->m_tready_i = static_cast<uint8_t>(ready);
+  top->m_tready_i = static_cast<uint8_t>(ready & ~busy);
 }
 
 void hue_twin::taken(unsigned moved) {
@@ -402,7 +404,7 @@ void hue_twin::cycle() {
   evaluate(true);
   if (moved_in != 0) taken(moved_in);
   ++cycles;
-  if ((moved_in | moved_out) != 0) still_since = cycles;
+  if ((moved_in | moved_out | (top->m_tvalid_o & busy)) != 0) still_since = cycles;
 #if VM_TRACE
   if (wave && cycles >= wave_to) stop_wave();
 #endif

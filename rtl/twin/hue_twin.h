@@ -83,7 +83,7 @@ HUE_TWIN_API void hue_twin_run_exactly(hue_twin *twin, uint64_t cycles);
 HUE_TWIN_API uint64_t hue_twin_cycles(const hue_twin *twin);
 /* Whether no frame waits outside the ports or is anywhere in the card. */
 HUE_TWIN_API int hue_twin_idle(const hue_twin *twin);
-/* Cycles since a beat last moved on any stream; a watchdog's measure. */
+/* Cycles since a beat last moved on any stream, or waited for a line; a watchdog's measure. */
 HUE_TWIN_API uint64_t hue_twin_still_cycles(const hue_twin *twin);
 /* Whether the interrupt is raised. */
 HUE_TWIN_API int hue_twin_interrupt(const hue_twin *twin);

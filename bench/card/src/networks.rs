@@ -83,7 +83,7 @@ impl Load {
             traffic: Traffic { offer: self.offer, source: Source::Synthetic(made(&self.sizes, port)) },
         };
         let streams = (0..ports).map(stream).collect();
-        let experiment = Experiment { streams, duration_us: Some(self.duration_us), line: self.line };
+        let experiment = Experiment { streams, duration_us: Some(self.duration_us), line: self.line, wave: None };
         hue_lab::run(card, &names(), &experiment, |_| {}).map_err(|error| error.to_string())
     }
 }

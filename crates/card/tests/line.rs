@@ -44,3 +44,21 @@ fn a_line_carries_no_more_than_it_can_and_no_less() {
     let left = through(&mut twin, &[64]);
     assert!(left.windows(2).all(|pair| pair[1].0 - pair[0].0 == 8), "{left:?}");
 }
+
+#[test]
+fn a_slow_line_is_no_still_card() {
+    let mut twin = echo("tcam1");
+    // 84 byte times of 1,000 cycles: longer than anything else may stand still.
+    assert!(twin.set_line(1, Some((1000, 1))));
+    for tag in 0..4 {
+        assert!(twin.push(0, 0, tag, 0, &[7; 60]));
+    }
+    let mut stillest = 0;
+    while !twin.idle() {
+        assert!(twin.run(1_000) > 0);
+        stillest = stillest.max(twin.still_cycles());
+    }
+    assert!(stillest < 1_000, "{stillest}");
+    let left: Vec<_> = std::iter::from_fn(|| twin.pop().map(|frame| frame.first_cycle)).collect();
+    assert!(left.windows(2).all(|pair| pair[1] - pair[0] == 84_000) && left.len() == 4, "{left:?}");
+}

@@ -4,6 +4,8 @@
 //! dropped and counted, unless traffic is offered as fast as the card takes it. Ports begin at once, at cycle 0. Rate limits
 //! run on the same clock.
 
+use std::path::PathBuf;
+
 use hue_card::generated as regs;
 use hue_card::{Card, CardError, FRAME_BYTES_MAX, ToCpu, Twin, TwinFrame, Way};
 use hue_demux::PortId;
@@ -45,6 +47,17 @@ pub struct Experiment {
     pub duration_us: Option<u64>,
     /// Speed of the lines that the ports send to; `None`: a beat a clock.
     pub line: Option<Rate>,
+    /// What of it is to be seen, signal by signal.
+    pub wave: Option<Wave>,
+}
+
+/// A wave of the card's signals, in FST.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wave {
+    /// Where to.
+    pub file: PathBuf,
+    /// Cycles of the experiment, the second one not among them.
+    pub cycles: (u64, u64),
 }
 
 /// What a port was offered, and what it did.
@@ -208,6 +221,10 @@ impl Lab {
         for at in 0..lab.offerings.len() {
             lab.advance(at)?;
         }
+        if let Some(Wave { file, cycles: (from, to) }) = &experiment.wave {
+            let cycle = |of: u64| lab.start.saturating_add(of);
+            card.twin().set_wave(file, cycle(*from), cycle(*to))?;
+        }
         Ok(lab)
     }
 
@@ -267,6 +284,10 @@ impl Lab {
             let ran = card.twin().run(until - now);
             // Nothing was under way in between: time passes all the same.
             card.twin().run_exactly(until - now - ran);
+            // What has a time to wait for may stand still until then.
+            if self.offerings.iter().all(|offering| offering.schedule.is_none()) {
+                self.watch_over(card)?;
+            }
         }
         Ok(more)
     }
@@ -339,16 +360,23 @@ impl Lab {
         while !card.twin().idle() {
             card.twin().run(SLICE_CYCLES);
             self.capture(card, each)?;
-            let cycles = card.twin().still_cycles();
-            if cycles > STILL_CYCLES_MAX && !card.twin().idle() {
-                return Err(CardError::Stuck { cycles, waiting: self.arrivals.len() }.into());
-            }
+            self.watch_over(card)?;
         }
         self.capture(card, each)
     }
 
+    /// Whether the card still moves.
+    fn watch_over(&self, card: &mut Card<Twin>) -> Result<(), LabError> {
+        let cycles = card.twin().still_cycles();
+        if cycles > STILL_CYCLES_MAX && !card.twin().idle() {
+            return Err(CardError::Stuck { cycles, waiting: self.arrivals.len() }.into());
+        }
+        Ok(())
+    }
+
     fn measured(mut self, card: &mut Card<Twin>) -> Result<Measured, LabError> {
         let cycles = card.twin().cycles() - self.start;
+        card.twin().end_wave();
         for (measured, port) in self.ports.iter_mut().zip(0..) {
             measured.counts = counts::port(card, port)?;
         }

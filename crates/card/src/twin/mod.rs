@@ -272,7 +272,7 @@ impl Twin {
         unsafe { (self.functions().damage)(self.handle.as_ptr(), word, bits) == OK }
     }
 
-    /// Cycles since a beat last moved on any stream.
+    /// Cycles since a beat last moved on any stream, or waited for a line ([`Twin::set_line`]).
     #[must_use]
     pub fn still_cycles(&self) -> u64 {
         // SAFETY: as in `cycles`.

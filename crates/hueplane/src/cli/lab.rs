@@ -8,7 +8,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 use hue_lab::{Rate, Traffic};
 
-use super::{Files, Output};
+use super::{Files, Output, cycles};
 use crate::named::NamedFile;
 
 /// Experiments on the simulated card and on tables
@@ -74,6 +74,12 @@ pub struct LabRun {
     /// Directory for what left, DIR/PORT.pcap and DIR/punt.pcap, with times of the card; made when absent
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write a wave of the card's signals (FST, which GTKWave and Surfer show)
+    #[arg(long, value_name = "FILE")]
+    pub wave: Option<PathBuf>,
+    /// The wave is of these clock cycles, counted from when ports begin
+    #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave")]
+    pub wave_cycles: Option<(u64, u64)>,
     #[command(flatten)]
     pub output: Output,
 }

@@ -7,7 +7,9 @@ mod sections;
 mod tables;
 
 use hue_card::{Card, Way};
-use hue_lab::{Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream};
+use hue_lab::{
+    Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream, Wave,
+};
 use hue_ports::{Frame, OutputDir, Resolution};
 use hue_substrate::Substrate;
 use serde::Serialize;
@@ -105,7 +107,8 @@ fn run_card(args: &LabRun) -> Result<(), Failure> {
         let port = networks.port("--traffic", &one.port)?;
         streams.push(Stream { port, traffic: one.traffic.clone() });
     }
-    let experiment = Experiment { streams, duration_us: args.duration_us, line: args.line };
+    let wave = args.wave.clone().map(|file| Wave { file, cycles: args.wave_cycles.unwrap_or((0, u64::MAX)) });
+    let experiment = Experiment { streams, duration_us: args.duration_us, line: args.line, wave };
     let mut card = Card::new(hueplaned::options::images().load(&args.image)?.start()?)?;
     card.load(&networks.programs)?;
     let names: Vec<String> = networks.names.ports.iter().map(|port| port.name.clone()).collect();

@@ -174,6 +174,16 @@ fn faults_are_named() {
     done.fails(3, "default.so: no image, or a damaged one");
 }
 
+/// The first and the last time of a wave, picoseconds: an FST begins with a header, its kind and length, then these two,
+/// big-endian.
+pub fn wave_times(file: &Path) -> (u64, u64) {
+    let bytes = std::fs::read(file).unwrap();
+    assert!(bytes.len() > 1000, "{}: {} bytes", file.display(), bytes.len());
+    let number = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
+    assert_eq!((bytes[0], number(1)), (0, 329), "{}", file.display());
+    (number(9), number(17))
+}
+
 #[test]
 fn waves_show_what_was_asked_for() {
     let dir = Scratch::new();
@@ -185,12 +195,8 @@ fn waves_show_what_was_asked_for() {
         let line =
             format!("run --on card -f red.yaml --in p0={} --out out --wave w.fst {wave}", lab.display());
         dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())]).ok();
-        let bytes = std::fs::read(dir.path("w.fst")).unwrap();
-        assert!(bytes.len() > 1000, "{wave}: {} bytes", bytes.len());
-        // An FST begins with a header: its kind and length, then the first and the last time in it, big-endian.
-        let time = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
-        assert_eq!((bytes[0], time(1)), (0, 329), "{wave}");
-        (time(9) / HALF_PS, time(17) / HALF_PS)
+        let (from, to) = wave_times(&dir.path("w.fst"));
+        (from / HALF_PS, to / HALF_PS)
     };
     assert_eq!(window("--wave-cycles 0-400"), (0, 799));
     assert_eq!(window("--wave-cycles 100-150"), (200, 299));

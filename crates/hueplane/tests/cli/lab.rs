@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::card::images;
+use crate::card::{images, wave_times};
 use crate::support::{Done, RED, Scratch, ipv4, pcap};
 
 /// Runs `lab run` on the network of `RED` without its rate limit.
@@ -49,6 +49,36 @@ fn a_gigabit_of_shortest_frames_passes_and_every_one_is_timed() {
     assert_eq!(again.stdout, done.stdout);
     let other = lab(&dir, &format!("{line},seed:2 -o json").replace("--out out,seed:2", "--out other"));
     assert_eq!(other.ok().json()["total"]["offered"], offered);
+}
+
+/// A frame takes a line of 2 Mbit/s longer than a card may stand still otherwise.
+#[test]
+fn a_slow_line_is_waited_for() {
+    let dir = Scratch::new();
+    let line = "--image tcam1 --traffic p0=rate:1G,size:1518 --duration-us 40 --line 2M -o json";
+    let report = lab(&dir, line).ok().json();
+    assert_eq!((&report["ports"]["p0"]["offered"], &report["ports"]["p1"]["sent"]), (&json!(3), &json!(3)));
+    // The first leaves at once, and the line is free again 1,538 byte times later.
+    assert!(number(&report["simulated_ns"]) > 2.0 * 1538.0 * 4000.0, "{report}");
+}
+
+#[test]
+fn a_wave_shows_the_cycles_of_the_experiment_that_were_asked_for() {
+    let dir = Scratch::new();
+    let line = "--image tcam1 --traffic p0=rate:1G,size:64 --duration-us 10 -o json --wave w.fst";
+    // Half a clock, picoseconds.
+    const HALF_PS: u64 = 8_000;
+    let window = |cycles: &str| {
+        let report = lab(&dir, &format!("{line} {cycles}")).ok().json();
+        let (from, to) = wave_times(&dir.path("w.fst"));
+        (from / HALF_PS, to / HALF_PS, report["cycles"].as_u64().unwrap())
+    };
+    let (begin, end, cycles) = window("");
+    assert!((2 * cycles - 2..=2 * cycles).contains(&(end - begin)), "{begin} to {end}: {cycles} cycles");
+    let (from, to, _) = window("--wave-cycles 42-142");
+    assert_eq!((from - begin, to - from), (84, 199));
+    lab(&dir, "--traffic p0=rate:1G --duration-us 1 --wave-cycles 1-2").fails(2, "--wave <FILE>");
+    lab(&dir, "--traffic p0=rate:1G --duration-us 1 --wave no/such/w.fst").fails(3, "cannot write a wave");
 }
 
 #[test]
