@@ -3,6 +3,7 @@
 //! entered.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod mapped;
 mod memory;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
