@@ -1,4 +1,4 @@
-//! Images with their assertions on, made when they are missing or stale; and one with a bug planted in its source.
+//! Images with their assertions on, made when they are missing or stale; and either side with a bug planted in its source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,18 +48,51 @@ pub fn image(name: &str) -> Image {
     images(&[name]).load(name).unwrap()
 }
 
-/// An image of the RTL with one text of one file replaced by another.
+/// An image of the RTL with one text of one file replaced by another; tests that run side by side each name their own
+/// `folder`.
 #[must_use]
-pub fn mutated(name: &str, file: &str, from: &str, to: &str) -> Image {
-    let out = target().join("tmp/mutated");
+pub fn mutated(folder: &str, name: &str, file: &str, from: &str, to: &str) -> Image {
+    let out = target().join("tmp/mutated").join(folder);
     let rtl = out.join("rtl");
     copy(&root().join("rtl"), &rtl);
-    let path = rtl.join(file);
-    let text = fs::read_to_string(&path).unwrap();
-    let planted = text.replacen(from, to, 1);
-    assert_ne!(text, planted, "'{from}' is not in {file}");
-    fs::write(path, planted).unwrap();
+    replace(&rtl.join(file), from, to);
     make(&out, &rtl, &[name]).load(name).unwrap()
+}
+
+/// Whether `test` of `tests/differential.rs` fails when one text of one Rust file is replaced by another. The workspace is
+/// built from a copy, beside this one.
+#[must_use]
+pub fn fails_with(file: &str, from: &str, to: &str, test: &str) -> bool {
+    let copied = target().join("tmp/mutated/software");
+    for entry in fs::read_dir(root()).unwrap() {
+        let path = entry.unwrap().path();
+        let place = copied.join(path.file_name().unwrap());
+        match path.file_name().and_then(|name| name.to_str()) {
+            Some("crates" | "rtl" | "scripts" | "spec" | "tests") => copy(&path, &place),
+            Some("Cargo.toml" | "Cargo.lock") => _ = fs::copy(&path, &place).unwrap(),
+            _ => {}
+        }
+    }
+    replace(&copied.join(file), from, to);
+    let cargo = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["test", "--locked", "-j2", "-p", "hue-differential", "--test", "differential"]);
+        command.args(arguments).current_dir(&copied);
+        command.env("CARGO_TARGET_DIR", target()).env_remove("HUEPLANE_FULL");
+        command.output().expect("cargo runs")
+    };
+    let built = cargo(&["--no-run"]);
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let output = String::from_utf8_lossy(&cargo(&["--", "--exact", test]).stdout).into_owned();
+    assert!(output.contains("running 1 test"), "{output}");
+    output.contains("test result: FAILED. 0 passed; 1 failed")
+}
+
+fn replace(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    let planted = text.replacen(from, to, 1);
+    assert_ne!(text, planted, "'{from}' is not in {}", path.display());
+    fs::write(path, planted).unwrap();
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -2,9 +2,11 @@
 //! one network goes to the card and back while it stands there.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+use std::collections::BTreeMap;
+
 use hue_card::{Card, Layout, ToCpu, Twin, from_plane};
 use hue_demux::{Match, PortId, Row};
-use hue_differential::image;
+use hue_differential::{IMAGES, Random, image};
 use hue_planes::ipv4::Outcome;
 use hue_planes::{Adjacency, Kind};
 use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
@@ -143,5 +145,110 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
         }
         assert_eq!(card.steer(red.vid, false), Err(SubstrateError::Unknown(red.vid)));
         assert_eq!(through(&mut card, 0, &frame), [], "{name}: nobody's");
+    }
+}
+
+/// A frame of a test of many: it says which it is, where it came from and where it is to go; the rest is by its number.
+fn numbered(random: &mut Random, number: u32, network: u16, port: u8) -> Vec<u8> {
+    let len = match random.below(8) {
+        0 => 22,
+        1 => 9216,
+        2 => 22 + random.below(100),
+        _ => 22 + random.below(1500),
+    };
+    let mut bytes = own(network, port).0.to_vec();
+    bytes.extend(HOST.0);
+    bytes.extend([0x88, 0xb5]);
+    bytes.extend(number.to_be_bytes());
+    bytes.extend([network as u8, port, random.below(4) as u8, 0]);
+    bytes.extend((bytes.len()..len).map(|at| ((at as u32 * 7) ^ number ^ (number << 3)) as u8));
+    bytes
+}
+
+/// What is bounced: frames out of CPU queues go back in by the queue that they came from.
+#[derive(Default)]
+struct Bounced {
+    /// Numbers of what came to software, by network and port in; of what left, by network, port in and port out.
+    to_cpu: BTreeMap<(u8, u8), Vec<u32>>,
+    left: BTreeMap<(u8, u8, u8), Vec<u32>>,
+    /// Frames that are no whole header and frame.
+    stumps: u64,
+}
+
+impl Bounced {
+    fn take(&mut self, card: &mut Card<Twin>, random: &mut Random, sent: &[Vec<u8>]) {
+        let mut back = Vec::new();
+        while let Some(out) = card.twin().pop() {
+            let bytes = out.bytes.to_vec();
+            let (header, frame) = match out.port {
+                4.. => ToCpu::split(&bytes).map(|(header, frame)| (Some(header), frame)).unwrap(),
+                _ => (None, &bytes[..]),
+            };
+            let number = u32::from_be_bytes(frame[14..18].try_into().unwrap());
+            assert!(frame == sent[number as usize], "frame {number} at port {}", out.port);
+            let [network, port_in, port_out] = [frame[18], frame[19], frame[20]];
+            if let Some(header) = header {
+                let vid = Vid::new(u16::from(network)).unwrap();
+                assert_eq!(header, ToCpu { vid, vport: u16::from(port_in), outcome: None, port_in });
+                self.to_cpu.entry((network, port_in)).or_default().push(number);
+                back.push((
+                    out.port,
+                    number,
+                    [&from_plane(card.net(vid).unwrap(), port_out)[..], frame].concat(),
+                ));
+            } else {
+                assert_eq!(out.port, port_out);
+                self.left.entry((network, port_in, port_out)).or_default().push(number);
+            }
+        }
+        for (port, number, bytes) in back {
+            if random.chance(20) {
+                assert!(card.twin().push(port, 0, 0, 0, &bytes[..random.below(17)]));
+                self.stumps += 1;
+            }
+            assert!(card.twin().push(port, 0, number, 0, &bytes));
+        }
+    }
+}
+
+/// Every stream at once, MAC ports and CPU queues, both ways, with random pauses: what software sends back leaves whole,
+/// once and in order, and stumps on the CPU queues are counted and touch nobody.
+#[test]
+fn frames_through_software_are_whole_and_in_order_under_stress() {
+    const FRAMES: u32 = 250;
+    for name in IMAGES {
+        for (seed, (idle, stall)) in (0..).zip([(0, 0), (120, 0), (0, 120), (160, 160), (30, 230)]) {
+            let mut random = Random::new(seed);
+            let mut card = Card::new(image(name).start().unwrap()).unwrap();
+            card.set_offline().unwrap();
+            let programs: Vec<_> = (1..6).map(|id| program(id, false)).collect();
+            card.load_in_software(&programs).unwrap();
+            assert!(card.twin().set_stress(seed, idle, stall));
+            let mut expected = BTreeMap::<_, Vec<u32>>::new();
+            let sent: Vec<_> = (0..FRAMES)
+                .map(|number| {
+                    let (network, port) = (1 + random.below(5) as u16, random.below(2) as u8);
+                    expected.entry((network as u8, port)).or_default().push(number);
+                    let bytes = numbered(&mut random, number, network, port);
+                    assert!(card.twin().push(port, 0, number, 0, &bytes));
+                    bytes
+                })
+                .collect();
+            let mut bounced = Bounced::default();
+            while !card.twin().idle() {
+                assert!(
+                    card.twin().run(700) > 0 && card.twin().still_cycles() < 20_000,
+                    "{name}, seed {seed}"
+                );
+                bounced.take(&mut card, &mut random, &sent);
+            }
+            assert_eq!(card.twin().failure(), None);
+            assert_eq!(bounced.to_cpu, expected, "{name}, seed {seed}");
+            let in_order = bounced.left.values().all(|numbers| numbers.is_sorted());
+            let left: usize = bounced.left.values().map(Vec::len).sum();
+            assert!(in_order && left == FRAMES as usize, "{name}, seed {seed}: {left} frames");
+            assert!(bounced.stumps > 0);
+            assert_eq!(card.read_unclaimed().unwrap().total(), bounced.stumps, "{name}, seed {seed}");
+        }
     }
 }

@@ -42,7 +42,7 @@ fn frames_meet_the_old_network_or_the_new_one() {
 #[test]
 fn a_hold_that_does_not_hold_is_found() {
     if full() {
-        let image = mutated("tcam3", "card/hue_regs.sv", "hold_d.clocks != '0", "1'b0");
+        let image = mutated("updates", "tcam3", "card/hue_regs.sv", "hold_d.clocks != '0", "1'b0");
         assert!((0..20).any(|seed| experiment(&image, seed).is_err()));
     }
 }
