@@ -84,4 +84,13 @@ module hue_port_counters
   logic unused;
   assign unused = ^{tbl_req_i.wdata, out_dropped_net_i};
 
+`ifndef SYNTHESIS
+  logic [4:0] waited_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || !ready_o || !(port_asked || drops_asked) || tbl_rsp_o.done) waited_q <= '0;
+    else waited_q <= waited_q + 5'd1;
+    assert (!rst_ni || waited_q < 5'd20) else $error("hue_port_counters: latency");
+  end
+`endif
+
 endmodule
