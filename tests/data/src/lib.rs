@@ -1,20 +1,82 @@
-//! Real data for tests: tables, updates and captures that are not part of the project.
+//! What tests need that is not part of the project: real tables, updates and captures, and images of the card; and how a test
+//! says that it does not run.
 //!
-//! The folder is `../shared/data` beside the project, or the one that `HUEPLANE_DATA` names.
+//! The data folder is `../shared/data` beside the project, or the one that `HUEPLANE_DATA` names.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// A file or folder of the data folder, by its name in it. `None` when it is missing, which is said once more for each
-/// test that asks: on standard error itself, past the test harness, which keeps what a passing test prints to itself.
+/// A file or folder of the data folder, by its name in it. `None` when it is missing: the test is skipped then.
 #[must_use]
 pub fn path(name: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let beside = || root().join("../shared/data");
     let path = std::env::var_os("HUEPLANE_DATA").map_or_else(beside, PathBuf::from).join(name);
     if let Ok(path) = path.canonicalize() {
         return Some(path);
     }
-    // A closed standard error is no reason to fail a test that does not run.
-    let _ = std::io::stderr().write_all(format!("skipped: {name} missing\n").as_bytes());
+    skipped(name);
     None
+}
+
+/// Says that the test that calls this does not run, or not all of it, since something is missing. It goes to standard error
+/// itself, past the test harness, which keeps what a passing test prints to itself: `scripts/test` counts tests that say so as
+/// skipped, not as passed.
+pub fn skipped(missing: &str) {
+    // The harness runs each test in a thread with the test's name.
+    let thread = std::thread::current();
+    let line = format!("skipped: {missing} missing ({})\n", thread.name().unwrap_or("?"));
+    // A closed standard error is no reason to fail a test that does not run.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// Whether the long tests are asked for (`make test-full`).
+#[must_use]
+pub fn full() -> bool {
+    std::env::var_os("HUEPLANE_FULL").is_some()
+}
+
+/// The images that every run of the tests has: ternary tables on a bus of 64 bits, the trie on chip on one of 256, and the trie
+/// in external memory on one of 64.
+pub const IMAGES: [&str; 3] = ["tcam3", "default", "sram"];
+
+/// Every image there is; `make test-full` goes through all of them.
+pub const ALL_IMAGES: [&str; 8] = ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide", "sram"];
+
+/// The folder with these images of the card, made with their assertions on when they are missing or stale. All tests have the
+/// same ones.
+///
+/// # Panics
+/// When they cannot be made.
+#[must_use]
+pub fn images(names: &[&str]) -> PathBuf {
+    let out = target().join("tmp/images");
+    make_images(&out, &[], names);
+    out
+}
+
+/// Makes images in a folder; `options` are those of `scripts/images`, as for other sources than the project's.
+///
+/// # Panics
+/// When they cannot be made.
+pub fn make_images(out: &Path, options: &[&Path], names: &[&str]) {
+    let mut command = Command::new(root().join("scripts/images"));
+    let output = command.arg("--assert").arg("--out").arg(out).args(options).args(names).output();
+    let output = output.unwrap_or_else(|error| panic!("scripts/images: {error}"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The project's folder.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Where cargo builds, so that what tests make is beside its results.
+#[must_use]
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

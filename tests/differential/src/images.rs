@@ -5,41 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hue_card::{Image, Images};
+use hue_testdata::{make_images, root, target};
 
-/// The images that every run of the tests goes through: ternary tables at 64 bits, the trie on chip at 256 and 512, in
-/// external memory at 64.
-pub const IMAGES: [&str; 4] = ["tcam3", "default", "wide", "sram"];
-
-/// Whether the long tests are asked for (`make test-full`).
-#[must_use]
-pub fn full() -> bool {
-    std::env::var_os("HUEPLANE_FULL").is_some()
-}
-
-/// Every image there is; `make test-full` goes through all of them.
-pub const ALL_IMAGES: [&str; 8] = ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide", "sram"];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// Where cargo builds, so that images are beside the other results.
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
-}
-
-fn make(out: &Path, rtl: &Path, names: &[&str]) -> Images {
-    let mut command = Command::new(root().join("scripts/images"));
-    command.arg("--assert").arg("--out").arg(out).arg("--rtl").arg(rtl).args(names);
-    let output = command.output().expect("scripts/images runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Images::in_folders(vec![out.to_owned()])
+/// The folder of images as a catalogue.
+fn catalogue(out: PathBuf) -> Images {
+    Images::in_folders(vec![out])
 }
 
 /// Images.
 #[must_use]
 pub fn images(names: &[&str]) -> Images {
-    make(&target().join("tmp/differential"), &root().join("rtl"), names)
+    catalogue(hue_testdata::images(names))
 }
 
 /// An image.
@@ -56,10 +32,11 @@ pub fn mutated(folder: &str, name: &str, file: &str, from: &str, to: &str) -> Im
     let rtl = out.join("rtl");
     copy(&root().join("rtl"), &rtl);
     replace(&rtl.join(file), from, to);
-    make(&out, &rtl, &[name]).load(name).unwrap()
+    make_images(&out, &[Path::new("--rtl"), &rtl], &[name]);
+    catalogue(out).load(name).unwrap()
 }
 
-/// Whether `test` of `tests/differential.rs` fails when one text of one Rust file is replaced by another. The workspace is
+/// Whether a test of this crate fails when one text of one Rust file is replaced by another. The workspace is
 /// built from a copy, beside this one.
 #[must_use]
 pub fn fails_with(file: &str, from: &str, to: &str, test: &str) -> bool {
@@ -76,7 +53,7 @@ pub fn fails_with(file: &str, from: &str, to: &str, test: &str) -> bool {
     replace(&copied.join(file), from, to);
     let cargo = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
-        command.args(["test", "--locked", "-j2", "-p", "hue-differential", "--test", "differential"]);
+        command.args(["test", "--locked", "-j2", "--workspace", "--test", "differential"]);
         command.args(arguments).current_dir(&copied);
         command.env("CARGO_TARGET_DIR", target()).env_remove("HUEPLANE_FULL");
         command.output().expect("cargo runs")

@@ -14,7 +14,8 @@ mod world;
 
 pub use compare::{Difference, Tally, card, compare, compare_on, offered};
 pub use golden::{Golden, golden};
-pub use images::{ALL_IMAGES, IMAGES, fails_with, full, image, images, mutated};
+pub use hue_testdata::{ALL_IMAGES, IMAGES, full};
+pub use images::{fails_with, image, images, mutated};
 pub use random::Random;
 pub use updates::{Seen, Update, compare_updates};
 pub use world::{Frame, frames, programs};

@@ -13,7 +13,6 @@ pub mod document;
 pub mod frame;
 pub mod frr;
 pub mod http;
-pub mod images;
 pub mod lab;
 pub mod raw;
 pub mod shell;
@@ -33,9 +32,7 @@ pub use wait::{Deadline, until, until_some};
 #[must_use]
 pub fn can_run(programs: &[&str]) -> bool {
     let missing = |what: &str| {
-        use std::io::Write;
-        // A closed standard error is no reason to fail a test that does not run.
-        let _ = std::io::stderr().write_all(format!("skipped: {what} missing\n").as_bytes());
+        hue_testdata::skipped(what);
         false
     };
     if !nix::unistd::geteuid().is_root() {

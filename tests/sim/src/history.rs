@@ -81,7 +81,11 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.history.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
         writeln!(f, "{}", self.what)?;
-        write!(f, "replay: HUE_SIM_SEED={} cargo test -p hue-sim --test histories -- --nocapture", self.seed)
+        write!(
+            f,
+            "replay: HUE_SIM_SEED={} cargo test --workspace --test sim histories_hold -- --nocapture",
+            self.seed
+        )
     }
 }
 

@@ -12,7 +12,7 @@ use hue_host::{Cgroup, Namespace, netns};
 pub fn root() -> bool {
     let root = nix::unistd::geteuid().is_root();
     if !root {
-        println!("skipped: root missing");
+        hue_testdata::skipped("root");
     }
     root
 }

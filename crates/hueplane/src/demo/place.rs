@@ -238,7 +238,7 @@ pub mod tests {
     /// A place that no demo has; `number` tells the tests of this process apart. None without the rights to use one.
     pub fn place(number: u32) -> Option<Cleared> {
         if !nix::unistd::geteuid().is_root() {
-            println!("skipped: root is missing");
+            hue_testdata::skipped("root");
             return None;
         }
         // No process has such an id.

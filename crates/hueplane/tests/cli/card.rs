@@ -1,37 +1,22 @@
 //! `run --on card`: the same bytes and counters as in software, and what can go wrong.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::OnceLock;
+
+use hue_testdata::{ALL_IMAGES, IMAGES, full, root};
 
 use crate::captures::{ALL, captures};
 use crate::support::{RED, Scratch, ipv4, pcap};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// Whether the long tests are asked for (`make test-full`).
-fn full() -> bool {
-    std::env::var_os("HUEPLANE_FULL").is_some()
-}
-
 /// The images of these tests: all of them in full.
 fn names() -> &'static [&'static str] {
-    const ALL: [&str; 8] = ["default", "tcam1", "wide", "sram", "tcam2", "tcam3", "tcam4", "tcam5"];
-    if full() { &ALL } else { &ALL[..4] }
+    if full() { &ALL_IMAGES } else { &IMAGES }
 }
 
 /// A folder with these images, made when they are missing or stale.
 pub fn images() -> &'static str {
     static FOLDER: OnceLock<String> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
-        let mut command = Command::new(root().join("scripts/images"));
-        let output = command.arg("--out").arg(&folder).args(names()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        folder.to_str().unwrap().to_owned()
-    })
+    FOLDER.get_or_init(|| hue_testdata::images(names()).to_str().unwrap().to_owned())
 }
 
 /// Runs the same in software and on an image of the card; everything must be equal.
@@ -154,16 +139,15 @@ fn faults_are_named() {
         dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())])
     };
     run("--on card --image tcam9").fails(3, "no image 'tcam9' in ");
-    run("--on card --image tcam9").fails(3, "there are default, sram, tcam1");
+    run("--on card --image tcam9").fails(3, "there are default, sram, tcam");
     run("--wave w.fst").fails(2, "--wave is of the card: it needs --on card");
     run("--on card --wave-packet 1").fails(2, "--wave");
     run("--on card --wave w.fst --wave-cycles 9-3").fails(2, "FROM below TO");
     run("--on card --wave no/such/folder/w.fst").fails(3, "no/such/folder/w.fst: cannot write a wave");
-    let three = std::fs::read_to_string(root().join("labs/basic/hueplane.yaml")).unwrap();
-    dir.write("three.yaml", three);
-    let line = format!("run --on card --image tcam1 -f three.yaml --in p0={} --out out", lab.display());
+    dir.write("four.yaml", many(4));
+    let line = format!("run --on card --image tcam3 -f four.yaml --in p0={} --out out", lab.display());
     let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())]);
-    assert!(done.code != 0 && done.stderr.contains("3 networks: image tcam1 holds 1; choose"), "{done:?}");
+    assert!(done.code != 0 && done.stderr.contains("4 networks: image tcam3 holds 3; choose"), "{done:?}");
     assert!(dir.files("out").is_empty(), "nothing half-written");
     // A damaged image.
     let damaged = dir.path("images");

@@ -17,7 +17,7 @@ fn ready() -> bool {
         () if Command::new("ping").arg("-V").output().is_err() => "ping",
         () => return true,
     };
-    println!("skipped: {missing} missing");
+    hue_testdata::skipped(missing);
     false
 }
 

@@ -19,5 +19,5 @@ mod table;
 mod table_random;
 mod trace;
 /// The daemon that the tests of the API have.
-#[path = "../../../hueplaned/tests/api/world.rs"]
+#[path = "../../../hueplaned/tests/hueplaned/world.rs"]
 mod world;

@@ -24,7 +24,7 @@ pub fn may_run() -> bool {
     // SAFETY: asks for a number.
     let root = unsafe { libc::geteuid() } == 0;
     if !root {
-        println!("skipped: root missing");
+        hue_testdata::skipped("root");
     }
     root
 }

@@ -7,7 +7,7 @@ use hue_e2e::document::all;
 use hue_e2e::frame::{self, Ends};
 use hue_e2e::lab::Pair;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Cli, Daemon, Flood, Lab, can_run, images, until};
+use hue_e2e::{Cli, Daemon, Flood, Lab, can_run, until};
 use serde_json::Value;
 
 /// The node's document with a card that has all its ports.
@@ -23,7 +23,7 @@ pub fn node(lab: &Lab, image: &str) -> String {
 /// A daemon with these images.
 pub fn start(lab: &Lab, names: &[&str], documents: &[String]) -> Daemon {
     let mut cli = Cli::new(lab);
-    cli.images = Some(images::folder(names));
+    cli.images = Some(hue_testdata::images(names));
     let daemon = Daemon::start_with(lab, &cli, &[]);
     daemon.cli.apply(&all(documents), &[]);
     daemon

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hue_e2e::document::all;
 use hue_e2e::lab::Pair;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Cli, Daemon, Lab, can_run, images, until};
+use hue_e2e::{Cli, Daemon, Lab, can_run, until};
 use serde_json::Value;
 
 use crate::card::{network, node, runs_on, start};
@@ -357,7 +357,7 @@ fn another_image_is_loaded_while_networks_run() {
     for name in ["default", "tcam3"] {
         for end in ["so", "json"] {
             let file = format!("{name}.{end}");
-            std::fs::copy(images::folder(&[name]).join(&file), folder.join(&file)).unwrap();
+            std::fs::copy(hue_testdata::images(&[name]).join(&file), folder.join(&file)).unwrap();
         }
     }
     let mut cli = Cli::new(&lab);

@@ -1,0 +1,263 @@
+//! The driver over a mapped file: the path of a card that is plugged in, with a plain file in its place.
+
+use std::fs;
+use std::path::Path;
+
+use hue_card::generated as regs;
+use hue_card::generated::{HopRow, SramRow};
+use hue_card::{BAR_BYTES_MIN, Bar, CardError, Device, Layout, Registers, Row};
+use proptest::prelude::*;
+
+/// A file as a card's registers are after reset.
+fn reset_file() -> Vec<u8> {
+    let mut bytes = vec![0; BAR_BYTES_MIN as usize];
+    let values = [
+        (regs::IDENT, regs::IDENT_RESET),
+        (regs::VERSION, regs::VERSION_RESET),
+        (regs::CLOCK, 62_500),
+        (regs::BUS, 0x0004_0408),
+        (regs::KINDS, 2),
+        (regs::LAYOUT, regs::LAYOUT_TCAM),
+        (regs::PLANES, 1),
+        (regs::NETS, 16),
+        (regs::SELECT_ROWS, 32),
+        (regs::ATTACH_ROWS, 32),
+        (regs::ROUTE_ROWS, 32),
+        (regs::LOCAL_ROWS, 32),
+        (regs::HOP_ROWS, 32),
+        (regs::OUT_BYTES, 1 << 17),
+        (regs::IMAGE_NAME[0], u32::from_le_bytes(*b"file")),
+    ];
+    for (address, value) in values {
+        set(&mut bytes, address, value);
+    }
+    bytes
+}
+
+fn set(bytes: &mut [u8], address: u32, value: u32) {
+    let at = address as usize;
+    bytes.get_mut(at..at + 4).unwrap().copy_from_slice(&value.to_le_bytes());
+}
+
+fn discover(path: &Path) -> Result<Device<Bar>, CardError> {
+    Device::discover(Bar::open(path)?)
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource0");
+    fs::write(&path, bytes).unwrap();
+    discover(&path).map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_card_in_a_file_is_driven_as_one_in_a_slot() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource0");
+    fs::write(&path, reset_file()).unwrap();
+    let mut device = discover(&path).unwrap();
+    let found = device.description();
+    assert_eq!((found.name.as_str(), found.layout, found.bus_bytes), ("file", Layout::Tcam, 8));
+    // A plain file does nothing by itself: it shows what the driver wrote, and where.
+    let row = HopRow { kind: 3, port: 2, mtu: 1500, dst: 0x0200_0000_0001, src: 0x0200_0000_0002 };
+    device.write_row(31, &row).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let at = |address: u32| {
+        let bytes = bytes.get(address as usize..address as usize + 4).unwrap();
+        u32::from_le_bytes(bytes.try_into().unwrap())
+    };
+    assert_eq!((at(regs::TABLE_ID), at(regs::TABLE_INDEX), at(regs::TABLE_COMMAND)), (7, 31, 2));
+    let words = row.pack().unwrap();
+    for (address, word) in regs::TABLE_DATA.into_iter().zip(words) {
+        assert_eq!(at(address), word);
+    }
+    assert_eq!(device.read_row::<HopRow>(31).unwrap(), row);
+    assert!(device.registers().read(BAR_BYTES_MIN).is_err());
+    assert!(device.registers().write(BAR_BYTES_MIN, 0).is_err());
+    assert!(device.registers().read(2).is_err());
+    // What is no register, is read only or has no such bits is not written at all.
+    let before = fs::read(&path).unwrap();
+    for (address, value, bits) in
+        [(0x7fc, 1, 0), (regs::IDENT, 1, 0), (regs::GATED, 2, 1), (regs::GATED + 1, 1, 0)]
+    {
+        let error = device.write(address, value).unwrap_err();
+        assert!(matches!(error, CardError::Write { bits: known, .. } if known == bits), "{error}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+    device.write(regs::GATED, 1).unwrap();
+    assert_eq!(device.read(regs::GATED).unwrap(), 1);
+}
+
+#[test]
+fn a_card_behind_the_registers_of_a_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource2");
+    let shell = 0x10_0000_u32;
+    let mut bytes = vec![0x5a; shell as usize];
+    bytes.extend(reset_file());
+    fs::write(&path, bytes).unwrap();
+    let mut registers = Bar::open_at(&path, shell).unwrap();
+    assert_eq!(registers.read(regs::IDENT).unwrap(), regs::IDENT_RESET);
+    registers.write(regs::SCRATCH, 0x1234_5678).unwrap();
+    drop(registers);
+    let bytes = fs::read(&path).unwrap();
+    let at = (shell + regs::SCRATCH) as usize;
+    assert_eq!(bytes.get(at..at + 4).unwrap(), 0x1234_5678_u32.to_le_bytes());
+    assert!(bytes.iter().take(shell as usize).all(|byte| *byte == 0x5a));
+    // The last page of it holds a card, a page behind it none.
+    let beyond = Bar::open_at(&path, shell + 4096).map(|_| ()).unwrap_err().to_string();
+    assert!(beyond.ends_with("1052672 bytes: expected at least 1056768"), "{beyond}");
+    let odd = Bar::open_at(&path, 100).map(|_| ()).unwrap_err().to_string();
+    assert!(odd.ends_with("the offset is not a number of whole pages"), "{odd}");
+}
+
+#[test]
+fn what_is_no_card_is_refused_by_name() {
+    let missing = discover(Path::new("/no/such/resource0")).map(|_| ()).unwrap_err().to_string();
+    assert!(missing.starts_with("/no/such/resource0: "), "{missing}");
+    assert!(refusal(&[0; 100]).ends_with("100 bytes: expected at least 4096"));
+    // A slot whose card fell off the bus reads as ones.
+    assert!(refusal(&[0xff; 4096]).contains("the identification is 0xffffffff, expected 0x48554543"));
+    for (address, value, what) in [
+        (regs::VERSION, 0x0001_0000, "the version is 1.0, expected 2.x"),
+        (regs::CLOCK, 0, "the clock in kHz is 0"),
+        (regs::BUS, 0x0004_0407, "the bus"),
+        (regs::BUS, 0x0008_0808, "the bus"),
+        (regs::LAYOUT, 4, "the layout is 4, expected 1 to 3"),
+        (regs::SRAM_WORDS, 5, "words of external memory is 5, expected 0 to 0"),
+        (regs::LAYOUT, regs::LAYOUT_DAG36, "route rows is 32, expected 0 to 0"),
+        (regs::PLANES, 17, "planes is 17, expected 1 to 16"),
+        (regs::NETS, 0, "networks is 0, expected 1 to 256"),
+        (regs::MAC_ROWS, 512, "rows of design select by MAC address is 512, expected 0, or 1024"),
+        (regs::MAC_ROWS, 2047, "rows of design select by MAC address is 2047"),
+        (regs::MAC_ROWS, u32::MAX, "rows of design select by MAC address is 4294967295"),
+        (regs::ROUTE_ROWS, u32::MAX, "route rows"),
+        (regs::LEVEL_WORDS[2], 1, "words of a level is 1"),
+        (regs::IMAGE_NAME[3], 1, "the name of the image"),
+    ] {
+        let mut bytes = reset_file();
+        set(&mut bytes, address, value);
+        let found = refusal(&bytes);
+        assert!(found.contains(what), "{address:x}: {found}");
+    }
+}
+
+/// Registers that a card of before does not have are not asked for.
+#[test]
+fn a_card_of_the_minor_version_before_has_no_mac_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource0");
+    for (version, rows) in [(0x0002_0001, 0), (regs::VERSION_RESET, 2048), (0x0002_ffff, 2048)] {
+        let mut bytes = reset_file();
+        set(&mut bytes, regs::VERSION, version);
+        set(&mut bytes, regs::MAC_ROWS, 2048);
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(discover(&path).unwrap().description().mac_rows, rows, "{version:x}");
+    }
+}
+
+#[test]
+fn nonsense_from_the_access_unit_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource0");
+    for (status, what) in [
+        (regs::TABLE_STATUS_BUSY, "the access did not end"),
+        (u32::MAX, "the result has bits that mean nothing"),
+        (2, "the card has no such table"),
+        (4, "the card has no such row"),
+        (6, "the card refused"),
+    ] {
+        let mut bytes = reset_file();
+        set(&mut bytes, regs::TABLE_STATUS, status);
+        fs::write(&path, bytes).unwrap();
+        let error = discover(&path).unwrap().write_row(0, &HopRow::default()).unwrap_err().to_string();
+        assert_eq!(error, format!("table hop, row 0: {what}"));
+    }
+}
+
+#[test]
+fn nonsense_from_a_burst_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("resource0");
+    let card = || {
+        let mut bytes = reset_file();
+        set(&mut bytes, regs::LAYOUT, regs::LAYOUT_SRAM);
+        set(&mut bytes, regs::ROUTE_ROWS, 0);
+        set(&mut bytes, regs::LOCAL_ROWS, 0);
+        set(&mut bytes, regs::SRAM_WORDS, 1000);
+        bytes
+    };
+    let error = regs::BURST_STATUS_ERROR.trailing_zeros();
+    for (status, what) in [
+        (regs::BURST_STATUS_BUSY, "row 5: the burst did not end"),
+        (u32::MAX, "row 5: the result of a burst has bits that mean nothing"),
+        (1 << error | 6, "row 6: the card has no such table"),
+        (2 << error | 5, "row 5: the card has no such row"),
+        (3 << error | 9, "row 9: the card refused"),
+        (3 << error | 7, "row 5: the card tells of an error in a row that was not written"),
+    ] {
+        let mut bytes = card();
+        set(&mut bytes, regs::BURST_STATUS, status);
+        fs::write(&path, bytes).unwrap();
+        let words = [(SramRow::TABLE, 5, 1), (SramRow::TABLE, 6, 2), (SramRow::TABLE, 9, 3)];
+        let found = discover(&path).unwrap().write_burst(&words).unwrap_err().to_string();
+        assert_eq!(found, format!("table sram, {what}"));
+    }
+    // What cannot be is not written at all.
+    fs::write(&path, card()).unwrap();
+    let mut device = discover(&path).unwrap();
+    for (words, what) in [
+        (
+            [(SramRow::TABLE, 5, 1), (SramRow::TABLE, 1000, 2)],
+            "table sram, row 1000: the image has no such row",
+        ),
+        ([(SramRow::TABLE, 5, 1), (HopRow::TABLE, 1, 2)], "table hop, row 1: no table of route words"),
+        ([(SramRow::TABLE, 5, 1), (SramRow::TABLE, 6, 1 << 36)], "sram = 68719476736: at most 68719476735"),
+    ] {
+        assert_eq!(device.write_burst(&words).unwrap_err().to_string(), what);
+    }
+    assert_eq!(fs::read(&path).unwrap(), {
+        let mut bytes = card();
+        // What a card is recognised by leaves no trace.
+        set(&mut bytes, regs::SCRATCH, 0);
+        bytes
+    });
+    // Each word with its place where it does not follow the one before, and none of it on a card of the version before.
+    let words = [(SramRow::TABLE, 5, 0x3_1234_5678), (SramRow::TABLE, 6, 0xa_0000_0001)];
+    device.write_burst(&words).unwrap();
+    let place = SramRow::TABLE.id << 24 | 5;
+    for (address, value) in
+        [(regs::BURST_PLACE, place), (regs::BURST_WORD[3], 0x1234_5678), (regs::BURST_WORD[10], 1)]
+    {
+        assert_eq!(device.read(address).unwrap(), value);
+    }
+    let mut bytes = card();
+    set(&mut bytes, regs::VERSION, 0x0002_0002);
+    fs::write(&path, bytes).unwrap();
+    let mut device = discover(&path).unwrap();
+    device.write_burst(&words).unwrap();
+    assert_eq!(
+        (device.read(regs::BURST_PLACE).unwrap(), device.read(regs::TABLE_DATA[1]).unwrap()),
+        (0, 0xa)
+    );
+}
+
+proptest! {
+    /// Whatever stands in the registers: an error or a description within its limits, never a panic.
+    #[test]
+    fn no_content_panics(values in prop::collection::vec((0u32..0x60, any::<u32>()), 0..20)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("resource0");
+        let mut bytes = reset_file();
+        for (register, value) in values {
+            set(&mut bytes, register * 4, value);
+        }
+        fs::write(&path, bytes).unwrap();
+        if let Ok(mut device) = discover(&path) {
+            let rows = device.description().rows(HopRow::TABLE);
+            prop_assert!(rows >= 1 && device.description().nets <= 256);
+            let _ = device.write_row(rows - 1, &HopRow::default());
+            prop_assert!(device.write_row(rows, &HopRow::default()).is_err());
+        }
+    }
+}

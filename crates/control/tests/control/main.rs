@@ -1,0 +1,6 @@
+//! Compiled programs, and routes that follow a kernel.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod compile;
+mod live_rib;

@@ -1,0 +1,336 @@
+//! The control namespace of a network: made once, corrected where it differs, and only what is ours.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+use crate::common::{Names, ip, root};
+use hue_host::cgroup::{Limits, Trees};
+use hue_host::control::{
+    Changes, Config, ControlNamespace, Owner, PortConfig, StaticRoute, StaticTarget, interface_names,
+};
+use hue_host::links::Links;
+use hue_host::{HostError, exec, netns, sysctl};
+use hue_tables::Prefix4;
+use hue_wire::Mac;
+
+fn owner(names: &Names) -> Owner {
+    Owner { prefix: names.start.clone(), node: names.start.clone() }
+}
+
+fn address(text: &str) -> Ipv4Addr {
+    text.parse().unwrap()
+}
+
+fn port(interface: &str, last: u8, addresses: &[&str]) -> PortConfig {
+    let addresses = addresses.iter().map(|text| {
+        let (address, len) = text.split_once('/').unwrap();
+        (address.parse().unwrap(), len.parse().unwrap())
+    });
+    PortConfig {
+        interface: interface.to_owned(),
+        mac: Mac([2, 0, 0, 0, 1, last]),
+        mtu_bytes: 1500,
+        addresses: addresses.collect(),
+    }
+}
+
+fn route(prefix: &str, target: StaticTarget) -> StaticRoute {
+    StaticRoute { prefix: prefix.parse::<Prefix4>().unwrap(), target }
+}
+
+fn config() -> Config {
+    Config {
+        ports: vec![port("left", 1, &["10.1.0.1/24"]), port("right", 2, &["10.2.0.1/24", "10.2.0.9/24"])],
+        // By a router on the link that the second route makes.
+        routes: vec![
+            route("10.9.0.0/16", StaticTarget::Via(address("10.77.0.1"))),
+            route("10.77.0.0/16", StaticTarget::Port(1)),
+        ],
+        neighbours: vec![(1, address("10.2.0.2"), Mac([2, 0, 0, 0, 0, 9]))],
+    }
+}
+
+/// Makes the network with its TAPs, persistent as the daemon's are.
+fn ready(names: &Names, taps: &[&str]) -> ControlNamespace {
+    let limits = Limits { processes: Some(100), ..Limits::default() };
+    let limits = if Trees::detect().unwrap().complete() { limits } else { Limits::default() };
+    let ensured = ControlNamespace::ensure(&owner(names), "red", &limits).unwrap();
+    for tap in taps {
+        ip(&ensured.control.namespace, &format!("tuntap add {tap} mode tap"));
+    }
+    ensured.control
+}
+
+#[test]
+fn a_namespace_is_made_once() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let first = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    assert!(first.created && !first.changes.is_empty());
+    let again = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    assert!(!again.created);
+    assert_eq!(again.changes, Changes::default());
+    let namespace = &first.control.namespace;
+    for (key, value) in [
+        ("net/ipv4/ip_forward", "1"),
+        ("net/ipv4/conf/all/rp_filter", "0"),
+        ("net/ipv4/conf/all/arp_ignore", "1"),
+    ] {
+        assert_eq!(sysctl::get(namespace, key).unwrap().unwrap(), value, "{key}");
+    }
+    assert!(ip(namespace, "-4 addr show lo").contains("127.0.0.1"));
+    assert_eq!(owner(&names).networks().unwrap(), ["red"]);
+
+    sysctl::set(namespace, "net/ipv4/ip_forward", "0").unwrap();
+    let corrected = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    assert_eq!(corrected.changes.words, ["net/ipv4/ip_forward set to 1"]);
+    assert!(ControlNamespace::delete(&owner(&names), "red").unwrap());
+    assert!(!ControlNamespace::delete(&owner(&names), "red").unwrap(), "twice is once");
+    assert!(owner(&names).networks().unwrap().is_empty());
+}
+
+#[test]
+fn only_differences_are_corrected() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready(&names, &["left", "right"]);
+    let namespace = &control.namespace;
+    let first = control.configure(&config()).unwrap();
+    assert_eq!((first.routes, first.neighbours, first.refused.len()), (2, 1, 0), "{first:?}");
+    assert_eq!(control.configure(&config()).unwrap(), Changes::default());
+    let shown = ip(namespace, "route show");
+    assert!(shown.contains("10.9.0.0/16 via 10.77.0.1 dev right proto 72"), "{shown}");
+    assert!(ip(namespace, "neigh show").contains("10.2.0.2 dev right lladdr 02:00:00:00:00:09 PERMANENT"));
+    for port in ["left", "right"] {
+        let key = format!("net/ipv4/neigh/{port}/base_reachable_time_ms");
+        assert_eq!(sysctl::get(namespace, &key).unwrap().as_deref(), Some("10000"));
+        assert!(sysctl::set(namespace, &key, "30000").unwrap());
+        let corrected = control.configure(&config()).unwrap();
+        assert_eq!(corrected.words, [format!("{key} set to 10000")]);
+    }
+    let ipv6 = ip(namespace, "-6 addr show dev left");
+    assert!(ipv6.is_empty(), "{ipv6}");
+
+    // What the owner of the network does by hand stays.
+    ip(namespace, "addr add 10.3.0.1/24 dev left");
+    ip(namespace, "route add 10.8.0.0/16 via 10.1.0.2");
+    ip(namespace, "neigh add 10.1.0.7 lladdr 02:00:00:00:00:07 dev left");
+    ip(namespace, "tuntap add own mode tap");
+    assert_eq!(control.configure(&config()).unwrap(), Changes::default());
+
+    // What is ours comes back.
+    ip(namespace, "addr del 10.2.0.9/24 dev right");
+    ip(namespace, "route del 10.9.0.0/16");
+    ip(namespace, "neigh del 10.2.0.2 dev right");
+    ip(namespace, "link set left address 02:00:00:00:0f:0f");
+    ip(namespace, "link set left mtu 1200");
+    let changes = control.configure(&config()).unwrap();
+    assert_eq!(
+        changes.words,
+        ["left has MAC 02:00:00:00:01:01", "left has MTU 1500", "right has 10.2.0.9/24"]
+    );
+    assert_eq!((changes.routes, changes.neighbours), (1, 1));
+    // The kernel forgets routes of a link that was off.
+    ip(namespace, "link set right down");
+    let changes = control.configure(&config()).unwrap();
+    assert_eq!((changes.words.as_slice(), changes.routes), (["right switched on".to_owned()].as_slice(), 2));
+    assert_eq!(control.configure(&config()).unwrap(), Changes::default());
+
+    // Less of everything.
+    let mut less = config();
+    less.ports.remove(0);
+    less.ports[0].addresses.remove(0);
+    less.routes = vec![route("10.9.0.0/16", StaticTarget::Via(address("10.2.0.5")))];
+    less.neighbours.clear();
+    let changes = control.configure(&less).unwrap();
+    assert_eq!(changes.words, ["left removed", "right lost 10.2.0.1/24"]);
+    assert_eq!((changes.routes, changes.neighbours), (3, 1), "one of them leads elsewhere");
+    assert_eq!(control.configure(&less).unwrap(), Changes::default());
+    let mut links = Links::inside(namespace).unwrap();
+    assert!(links.find("left").unwrap().is_none() && links.find("own").unwrap().is_some());
+}
+
+#[test]
+fn what_is_in_the_way_is_told_and_stays() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready(&names, &["left", "right"]);
+    let missing = Config { ports: vec![port("absent", 1, &[])], ..Config::default() };
+    let error = control.configure(&missing).unwrap_err();
+    assert!(matches!(&error, HostError::NoInterface { name, .. } if name == "absent"), "{error}");
+    let mut config = config();
+    config.routes.push(route("10.10.0.0/16", StaticTarget::Via(address("203.0.113.1"))));
+    control.configure(&Config { routes: Vec::new(), ..config.clone() }).unwrap();
+    ip(&control.namespace, "route add 10.9.0.0/16 via 10.1.0.2");
+    for _ in 0..2 {
+        let changes = control.configure(&config).unwrap();
+        assert_eq!(changes.refused.len(), 2, "{changes:?}");
+        assert!(changes.refused[0].starts_with("add route to 10.9.0.0/16 via 10.77.0.1: File exists"));
+        assert!(changes.refused[1].contains("invalid gateway"), "{changes:?}");
+    }
+    assert!(ip(&control.namespace, "route show").contains("10.9.0.0/16 via 10.1.0.2"));
+}
+
+#[test]
+fn namespaces_of_others_are_left_alone() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let name = owner(&names).namespace("red");
+    assert!(Command::new("ip").args(["netns", "add", &name]).status().unwrap().success());
+    let foreign = |result: Result<(), HostError>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, HostError::Foreign { .. }), "{error}");
+    };
+    foreign(ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).map(drop));
+    foreign(ControlNamespace::delete(&owner(&names), "red").map(drop));
+    foreign(ControlNamespace::open(&owner(&names), "red").map(drop));
+    assert!(netns::exists(&name));
+    assert!(owner(&names).networks().unwrap().is_empty());
+    netns::delete(&name).unwrap();
+
+    // Another daemon's, with the same names.
+    ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    let other = Owner { node: format!("{}other", names.start), ..owner(&names) };
+    foreign(ControlNamespace::ensure(&other, "red", &Limits::default()).map(drop));
+    assert!(other.networks().unwrap().is_empty());
+}
+
+/// A router is on the longest link, as documents mean it: a route that leads away from it is no reason to refuse it.
+#[test]
+fn routers_are_on_the_longest_link() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready(&names, &["left", "right"]);
+    let mut config = config();
+    config.routes = vec![
+        route("10.2.0.128/25", StaticTarget::Via(address("10.2.0.3"))),
+        route("172.16.0.0/12", StaticTarget::Via(address("10.2.0.130"))),
+        // A link inside the link of `left`.
+        route("10.1.0.64/26", StaticTarget::Port(1)),
+        route("192.168.0.0/16", StaticTarget::Via(address("10.1.0.65"))),
+        route("192.168.7.0/24", StaticTarget::Via(address("10.1.0.5"))),
+    ];
+    let changes = control.configure(&config).unwrap();
+    assert_eq!((changes.routes, changes.refused.as_slice()), (5, [].as_slice()));
+    assert_eq!(control.configure(&config).unwrap(), Changes::default());
+    let shown = ip(&control.namespace, "route show");
+    for line in [
+        "172.16.0.0/12 via 10.2.0.130 dev right",
+        "192.168.0.0/16 via 10.1.0.65 dev right",
+        "192.168.7.0/24 via 10.1.0.5 dev left",
+    ] {
+        assert!(shown.contains(line), "{line} in {shown}");
+    }
+}
+
+/// A daemon is killed at any moment: a later one finds what is left, takes it or removes it, with the processes in it.
+#[test]
+fn what_a_killed_daemon_left_is_found_and_removed() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready(&names, &["left", "right"]);
+    control.configure(&config()).unwrap();
+    let argv = ["sh", "-c", "sleep 1000 & exec sleep 1001"].map(Into::into);
+    let mut child = exec::spawn(&control.namespace, control.cgroup.as_ref(), &argv).unwrap();
+    drop(control);
+
+    assert_eq!(owner(&names).networks().unwrap(), ["red"]);
+    let adopted = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    assert!(!adopted.created && adopted.changes.is_empty(), "{:?}", adopted.changes);
+    assert_eq!(adopted.control.configure(&config()).unwrap(), Changes::default());
+    let bounded = adopted.control.cgroup.is_some();
+    if !bounded {
+        child.kill().unwrap();
+    }
+    let reaper = std::thread::spawn(move || child.wait());
+    assert!(ControlNamespace::delete(&owner(&names), "red").unwrap());
+    assert!(!reaper.join().unwrap().unwrap().success());
+    assert!(!netns::exists(&owner(&names).namespace("red")));
+    assert!(owner(&names).networks().unwrap().is_empty());
+}
+
+/// The same, killed for real in the middle of its work, again and again.
+#[test]
+fn a_daemon_killed_in_the_middle_leaves_nothing_that_hinders() {
+    const NAMES: &str = "HUEPLANE_TEST_NAMES";
+    if let Ok(start) = std::env::var(NAMES) {
+        let owner = Owner { prefix: start.clone(), node: start };
+        loop {
+            let limits = if Trees::detect().unwrap().complete() {
+                Limits { processes: Some(10), ..Limits::default() }
+            } else {
+                Limits::default()
+            };
+            let control = ControlNamespace::ensure(&owner, "red", &limits).unwrap().control;
+            let mut links = Links::inside(&control.namespace).unwrap();
+            // Ends of a pair in the place of TAPs.
+            if links.find("left").unwrap().is_none() {
+                links.create_veth("left", "right", None).unwrap();
+            }
+            control.configure(&config()).unwrap();
+            ControlNamespace::delete(&owner, "red").unwrap();
+        }
+    }
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let program = std::env::current_exe().unwrap();
+    for round in 0u64..25 {
+        let test = "control::a_daemon_killed_in_the_middle_leaves_nothing_that_hinders";
+        let mut child = Command::new(&program)
+            .args(["--exact", test, "--nocapture"])
+            .env(NAMES, &names.start)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // Other moments each time; which ones does not matter.
+        std::thread::sleep(std::time::Duration::from_micros(5_000 + 7_919 * round));
+        assert!(child.try_wait().unwrap().is_none(), "round {round}: it ended by itself");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ensured = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+        let mut links = Links::inside(&ensured.control.namespace).unwrap();
+        if links.find("left").unwrap().is_none() {
+            links.create_veth("left", "right", None).unwrap();
+        }
+        ensured.control.configure(&config()).unwrap();
+        assert_eq!(ensured.control.configure(&config()).unwrap(), Changes::default());
+        if round % 2 == 0 {
+            assert!(ControlNamespace::delete(&owner(&names), "red").unwrap());
+            assert!(owner(&names).networks().unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn interfaces_have_names_that_stay() {
+    assert_eq!(
+        interface_names(&["left", "eth0.100", "123456789012345"]),
+        ["left", "eth0.100", "123456789012345"]
+    );
+    let long = interface_names(&["customer-network-1", "customer-network-2", "lo", "all", "default"]);
+    let more = interface_names(&["x", "customer-network-2", "customer-network-1"]);
+    assert_eq!((&long[0], &long[1]), (&more[2], &more[1]), "whatever else is there");
+    assert!(long.iter().all(|name| name.len() <= 15 && name.contains('~')), "{long:?}");
+    let many: Vec<String> = (0..5_000).map(|index| format!("the-same-beginning-{index}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let names = interface_names(&many);
+    let mut unique: Vec<_> = names.iter().collect();
+    unique.sort();
+    unique.dedup();
+    assert_eq!(unique.len(), names.len());
+    assert!(names.iter().all(|name| hue_host::links::checked(name).is_ok()));
+}

@@ -1,0 +1,214 @@
+//! Addresses, routes and neighbours, with `ip` as the witness, and as somebody else whose work we leave alone.
+
+use std::net::Ipv4Addr;
+
+use crate::common::{Names, ip, root};
+use hue_host::links::Links;
+use hue_host::netlink::{Dump, Groups, Incoming, Object, Received, Socket, neighbour_state, protocol};
+use hue_host::routes::{RouteKind, Scope, Wanted};
+use hue_host::{Namespace, addresses, neighbours, routes};
+use hue_tables::Prefix4;
+use hue_wire::Mac;
+use nix::errno::Errno;
+
+fn prefix(text: &str) -> Prefix4 {
+    text.parse().unwrap()
+}
+
+fn address(text: &str) -> Ipv4Addr {
+    text.parse().unwrap()
+}
+
+/// A namespace with `a` (10.0.0.1/24) and `b` (10.0.1.1/24), both on.
+fn place(names: &Names) -> (Namespace, Links, u32, u32) {
+    let namespace = names.namespace("inet");
+    let mut links = Links::inside(&namespace).unwrap();
+    links.create_veth("a", "b", None).unwrap();
+    for name in ["lo", "a", "b"] {
+        links.set_up(name, true).unwrap();
+    }
+    let (a, b) = (links.index_of("a").unwrap(), links.index_of("b").unwrap());
+    addresses::add(links.socket(), a, address("10.0.0.1"), 24).unwrap();
+    addresses::add(links.socket(), b, address("10.0.1.1"), 24).unwrap();
+    (namespace, links, a, b)
+}
+
+#[test]
+fn addresses_are_set_and_removed() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let (namespace, mut links, a, _) = place(&names);
+    let socket = links.socket();
+    addresses::add(socket, a, address("10.0.0.1"), 24).unwrap();
+    addresses::add(socket, a, address("192.0.2.0"), 31).unwrap();
+    addresses::add(socket, a, address("192.0.2.7"), 32).unwrap();
+    ip(&namespace, "addr add 172.16.0.1/12 dev a");
+    let list = addresses::list(socket).unwrap();
+    let of = |text: &str| *list.iter().find(|found| found.address == address(text)).unwrap();
+    assert_eq!((of("10.0.0.1").len, of("10.0.0.1").broadcast), (24, Some(address("10.0.0.255"))));
+    assert_eq!((of("192.0.2.0").broadcast, of("192.0.2.7").broadcast), (None, None));
+    assert_eq!(of("10.0.0.1").link, a);
+    assert_eq!((of("10.0.0.1").protocol, of("172.16.0.1").protocol), (protocol::OURS, 0));
+    assert!(ip(&namespace, "addr show dev a").contains("inet 10.0.0.1/24 brd 10.0.0.255 scope global a"));
+    assert!(addresses::remove(socket, a, address("192.0.2.0"), 31).unwrap());
+    assert!(!addresses::remove(socket, a, address("192.0.2.0"), 31).unwrap(), "twice is once");
+    assert!(addresses::add(socket, 9999, address("192.0.2.9"), 32).unwrap_err().is_missing());
+}
+
+#[test]
+fn routes_are_added_told_and_removed() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let (namespace, mut links, a, b) = place(&names);
+    let mut told = Socket::open_in(&namespace, Groups::ROUTE4.and(Groups::NEIGHBOUR)).unwrap();
+    told.set_nonblocking(true).unwrap();
+    let wanted = [
+        Wanted { prefix: prefix("10.9.0.0/16"), via: Some(address("10.0.1.2")), link: 0 },
+        Wanted { prefix: prefix("10.8.0.0/16"), via: None, link: a },
+        Wanted { prefix: prefix("0.0.0.0/0"), via: Some(address("10.0.0.2")), link: a },
+        Wanted { prefix: prefix("10.7.0.1/32"), via: Some(address("10.200.0.1")), link: 0 },
+    ];
+    let failures = routes::add(links.socket(), &wanted).unwrap();
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert_eq!((failures[0].index, failures[0].errno), (3, Errno::ENETUNREACH));
+    assert_eq!(failures[0].reason, "Nexthop has invalid gateway");
+    let failures = routes::add(links.socket(), &wanted[..2]).unwrap();
+    assert!(failures.iter().all(|failure| failure.errno == Errno::EEXIST) && failures.len() == 2);
+    ip(&namespace, "route add 10.5.0.0/16 via 10.0.0.3 metric 5");
+    ip(&namespace, "route add unreachable 10.6.0.0/16");
+    ip(&namespace, "route add 10.4.0.0/16 nexthop via 10.0.0.3 weight 3 nexthop via 10.0.1.3 onlink dev b");
+
+    let ours = routes::ours(links.socket()).unwrap();
+    assert_eq!(ours.len(), 3);
+    let by_router = ours.iter().find(|route| route.prefix == wanted[0].prefix).unwrap();
+    assert_eq!((by_router.hops[0].via, by_router.hops[0].link), (wanted[0].via, b));
+    let on_link = ours.iter().find(|route| route.prefix == wanted[1].prefix).unwrap();
+    assert_eq!((on_link.scope, on_link.hops[0].via, on_link.hops[0].link), (Scope::Link, None, a));
+    assert!(ip(&namespace, "route show").contains("10.9.0.0/16 via 10.0.1.2 dev b proto 72"));
+
+    let all = routes::list(links.socket()).unwrap();
+    let of = |text: &str| all.iter().find(|route| route.prefix == prefix(text)).unwrap();
+    assert_eq!((of("10.5.0.0/16").metric, of("10.5.0.0/16").protocol), (5, 3));
+    assert_eq!((of("10.6.0.0/16").kind, of("10.6.0.0/16").hops.len()), (RouteKind::Unreachable, 0));
+    let multipath = &of("10.4.0.0/16").hops;
+    assert_eq!(
+        multipath.iter().map(|hop| (hop.weight, hop.onlink)).collect::<Vec<_>>(),
+        [(3, false), (1, true)]
+    );
+    assert_eq!((of("10.0.0.1/32").kind, of("10.0.0.1/32").table), (RouteKind::Local, 255));
+    assert_eq!(of("10.0.0.255/32").kind, RouteKind::Broadcast);
+    assert_eq!((of("10.0.0.0/24").protocol, of("10.0.0.0/24").scope), (2, Scope::Link));
+
+    // Somebody else's route is not ours to remove.
+    let theirs = Wanted { prefix: prefix("10.5.0.0/16"), via: Some(address("10.0.0.3")), link: 0 };
+    assert_eq!(routes::remove(links.socket(), [&theirs]).unwrap()[0].errno, Errno::ESRCH);
+    assert!(routes::remove(links.socket(), &wanted[..3]).unwrap().is_empty());
+    assert!(routes::ours(links.socket()).unwrap().is_empty());
+
+    let (mut added, mut gone) = (Vec::new(), Vec::new());
+    while told
+        .receive(|incoming| {
+            let Incoming::Message(message) = incoming else { panic!("{incoming:?}") };
+            if let Object::Route(route) = message.notice().unwrap().object {
+                let list = if message.notice().unwrap().gone { &mut gone } else { &mut added };
+                list.push(route.prefix);
+            }
+        })
+        .unwrap()
+        == Received::Some
+    {}
+    assert!(wanted[..3].iter().all(|route| added.contains(&route.prefix) && gone.contains(&route.prefix)));
+    assert_eq!(added.len(), 6);
+}
+
+#[test]
+fn neighbours_are_set_probed_and_removed() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let (namespace, mut links, a, b) = place(&names);
+    let mac = |last| Mac([2, 0, 0, 0, 0, last]);
+    let list = [(a, address("10.0.0.2"), mac(2)), (b, address("10.0.1.2"), mac(3))];
+    assert!(neighbours::set(links.socket(), &list).unwrap().is_empty());
+    assert!(neighbours::set(links.socket(), &[(a, address("10.0.0.2"), mac(4))]).unwrap().is_empty());
+    ip(&namespace, "neigh add 10.0.0.9 lladdr 02:00:00:00:00:09 dev a");
+    let found = neighbours::list(links.socket()).unwrap();
+    let of = |text: &str| *found.iter().find(|found| found.address == address(text)).unwrap();
+    assert_eq!((of("10.0.0.2").usable(), of("10.0.0.2").state), (Some(mac(4)), neighbour_state::PERMANENT));
+    assert_eq!((of("10.0.0.2").protocol, of("10.0.0.9").protocol), (protocol::OURS, 0));
+    assert!(neighbours::remove(links.socket(), &[(a, address("10.0.0.2"))]).unwrap().is_empty());
+    let failures = neighbours::remove(links.socket(), &[(a, address("10.0.0.2"))]).unwrap();
+    // Some kernels keep it a moment, as failed.
+    assert!(failures.iter().all(|failure| failure.errno == Errno::ENOENT), "{failures:?}");
+
+    // Nobody has that address: it is asked for.
+    links.socket().execute(neighbours::probe(a, address("10.0.0.77"))).unwrap();
+    let found = neighbours::list(links.socket()).unwrap();
+    let asked = found.iter().find(|found| found.address == address("10.0.0.77")).unwrap();
+    assert!(asked.state & (neighbour_state::INCOMPLETE | neighbour_state::FAILED) != 0, "{asked:?}");
+    assert_eq!(asked.usable(), None);
+}
+
+/// As many as a network may have, in batches, with refusals among them found at their places.
+#[test]
+fn many_routes_at_once() {
+    if !root() {
+        return;
+    }
+    const MANY: u32 = 20_000;
+    let names = Names::new();
+    let (_namespace, mut links, a, _) = place(&names);
+    let route = |index: u32| {
+        let via = if index % 5_000 == 17 { "172.31.0.1" } else { "10.0.0.2" };
+        let prefix = Prefix4::containing(0x3000_0000 + (index << 8), 24);
+        Wanted { prefix, via: Some(address(via)), link: 0 }
+    };
+    let wanted: Vec<Wanted> = (0..MANY).map(route).collect();
+    let failures = routes::add(links.socket(), &wanted).unwrap();
+    assert_eq!(failures.iter().map(|failure| failure.index).collect::<Vec<_>>(), [17, 5_017, 10_017, 15_017]);
+    assert_eq!(failures[1].what, format!("add route to {} via 172.31.0.1", wanted[5_017].prefix));
+    let ours = routes::ours(links.socket()).unwrap();
+    assert_eq!(ours.len(), MANY as usize - 4);
+    assert!(ours.iter().all(|route| route.hops[0].link == a));
+    let dumped = links.socket().dump(Dump::Routes4, |message| message.notice()).unwrap();
+    assert!(dumped.len() > ours.len());
+    assert_eq!(routes::remove(links.socket(), &wanted).unwrap().len(), 4);
+    assert!(routes::ours(links.socket()).unwrap().is_empty());
+}
+
+/// More notices than the buffer holds: the reader is told, and the socket goes on.
+#[test]
+fn an_overrun_is_told() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let (namespace, mut links, ..) = place(&names);
+    let mut told = Socket::open_in(&namespace, Groups::ROUTE4).unwrap();
+    told.set_receive_buffer(4096).unwrap();
+    told.set_nonblocking(true).unwrap();
+    let wanted: Vec<Wanted> = (0..2_000)
+        .map(|index| Wanted {
+            prefix: Prefix4::containing(0x3000_0000 + (index << 8), 24),
+            via: Some(address("10.0.0.2")),
+            link: 0,
+        })
+        .collect();
+    routes::add(links.socket(), &wanted).unwrap();
+    let mut overrun = false;
+    loop {
+        match told.receive(|_| {}).unwrap() {
+            Received::Overrun => overrun = true,
+            Received::Some => {}
+            Received::Nothing => break,
+        }
+    }
+    assert!(overrun);
+    routes::remove(links.socket(), &wanted[..1]).unwrap();
+    assert_eq!(told.receive(|_| {}).unwrap(), Received::Some);
+}

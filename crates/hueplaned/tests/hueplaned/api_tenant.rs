@@ -1,0 +1,269 @@
+//! A tenant sees its network and nothing else, in every operation; and each role may what it should.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::world::{BLUE, World, document};
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use axum::response::Response;
+use futures_util::StreamExt;
+use hueplaned::api::*;
+use hueplaned::backend::Backend;
+use hueplaned::http::{Caller, OPERATIONS, Right, Role, ServeLimits, TENANT_STREAMS_MAX, router};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tower::ServiceExt;
+
+struct Api {
+    world: Arc<World>,
+    router: axum::Router,
+    _open: watch::Sender<bool>,
+}
+
+impl Api {
+    fn new() -> Self {
+        let (open, closing) = watch::channel(false);
+        let world = World::new();
+        let backend = Arc::clone(&world) as Arc<dyn Backend>;
+        Self { world, router: router(backend, ServeLimits::default(), closing), _open: open }
+    }
+
+    async fn call(&self, role: Role, method: &str, path: &str, body: Option<&Value>) -> Response {
+        let mut request = Request::builder().method(method).uri(path);
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let mut request = request.body(body).unwrap();
+        request.extensions_mut().insert(Caller { role });
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    async fn text(&self, role: Role, method: &str, path: &str, body: Option<&Value>) -> (StatusCode, String) {
+        let response = self.call(role, method, path, body).await;
+        let status = response.status();
+        let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn red() -> Role {
+    Role::Tenant("red".into())
+}
+
+fn shows_blue(text: &str) -> bool {
+    text.contains("blue") || text.contains(&BLUE.to_string())
+}
+
+#[tokio::test]
+async fn no_answer_to_a_tenant_shows_another_network() {
+    let api = Api::new();
+    api.world.happen(EventKind::NetworkDegraded, Some("blue"));
+    api.world.happen(EventKind::NetworkChanged, Some("red"));
+    api.world.happen(EventKind::PortUp, None);
+    let apply = json!({"sources": [{"name": "a", "text": document("red")}]});
+    for operation in &OPERATIONS {
+        let path = operation.path.replace("{name}", "red");
+        let body = match operation.path {
+            "/v1/apply" | "/v1/diff" => Some(apply.clone()),
+            "/v1/trace" => Some(json!({"port": "p0", "frame": "03"})),
+            "/v1/down" => Some(json!({})),
+            // Its stream does not end by itself; see below.
+            "/v1/capture" => continue,
+            _ => None,
+        };
+        let (status, text) = api.text(red(), operation.method.as_str(), &path, body.as_ref()).await;
+        assert!(!shows_blue(&text), "{} {path}: {text}", operation.method);
+        let may = !matches!(operation.right, Right::Oversee | Right::Delete | Right::Rule);
+        assert_eq!(status == StatusCode::FORBIDDEN, !may, "{} {path}: {status} {text}", operation.method);
+        if may && operation.right != Right::Known {
+            assert_eq!(status, StatusCode::OK, "{path}: {text}");
+            let about_red = text.contains("red") || operation.path == "/v1/status";
+            assert!(about_red, "{path} says something of red: {text}");
+        }
+        // The check sees something: to an admin, blue is there, where anything is said of networks.
+        let silent = ["/healthz", "/openapi.json", "/v1/images"];
+        if operation.method == Method::GET && !silent.contains(&operation.path) {
+            let (_, text) =
+                api.text(Role::Admin, "GET", &operation.path.replace("{name}", "blue"), None).await;
+            assert!(shows_blue(&text), "{path} shows blue to an admin");
+        }
+    }
+}
+
+#[tokio::test]
+async fn to_a_tenant_another_network_is_like_none() {
+    let api = Api::new();
+    for path in [
+        "/v1/networks/NAME",
+        "/v1/networks/NAME/exec",
+        "/v1/routes?network=NAME",
+        "/v1/neighbours?network=NAME",
+        "/v1/stats?network=NAME",
+        "/v1/capture?network=NAME",
+    ] {
+        let other = api.text(red(), "GET", &path.replace("NAME", "blue"), None).await;
+        let none = api.text(red(), "GET", &path.replace("NAME", "none"), None).await;
+        assert_eq!(other.0, StatusCode::NOT_FOUND, "{path}");
+        assert_eq!((other.0, other.1.replace("blue", "none")), none, "{path}");
+    }
+    let trace = async |frame: &str, port: &str| {
+        let body = json!({"port": port, "frame": frame});
+        let (status, text) = api.text(red(), "POST", "/v1/trace", Some(&body)).await;
+        (status, text.replace(port, "port"))
+    };
+    let nobodys = trace("00", "p0").await;
+    assert_eq!(trace("02", "p0").await, nobodys, "a frame of blue looks like nobody's");
+    assert!(trace("01", "p0").await.1.contains("red"));
+    assert_eq!(trace("02", "p2-blue").await, trace("02", "p9").await);
+}
+
+#[tokio::test]
+async fn a_tenants_streams_hold_only_its_own() {
+    let api = Api::new();
+    let read = async |path: &str, until: &str| {
+        let mut body = api.call(red(), "GET", path, None).await.into_body().into_data_stream();
+        let mut text = String::new();
+        for round in 0.. {
+            while let Ok(Some(piece)) = tokio::time::timeout(Duration::from_millis(50), body.next()).await {
+                text += &String::from_utf8_lossy(&piece.unwrap());
+            }
+            if text.contains(until) {
+                return text;
+            }
+            assert!(round < 100, "never {until}: {text}");
+            for network in ["blue", "red"] {
+                api.world.happen(EventKind::NetworkChanged, Some(network));
+                api.world.pass(
+                    Some(network),
+                    "drop",
+                    "no_route",
+                    format!("a frame of {network}").into_bytes(),
+                );
+            }
+            api.world.happen(EventKind::PortUp, None);
+            api.world.pass(None, "drop", "no_network", b"a frame of nobody: blue?".to_vec());
+        }
+        text
+    };
+    let events = read("/v1/events?follow=true", "network_changed of red").await;
+    assert!(!shows_blue(&events), "{events}");
+    let frames = read("/v1/capture", "a frame of red").await;
+    assert!(!shows_blue(&frames), "{frames}");
+    let frames = read("/v1/capture?network=red&port=left", "a frame of red").await;
+    assert!(!shows_blue(&frames), "{frames}");
+}
+
+/// Red's document with something else in its place.
+fn changed(pointer: &str, value: Value) -> String {
+    let mut red: Value = serde_json::from_str(&document("red")).unwrap();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    let fields = red.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+    fields.insert(key.to_owned(), value);
+    red.to_string()
+}
+
+#[tokio::test]
+async fn a_tenant_changes_what_concerns_nobody_else() {
+    let api = Api::new();
+    let apply = async |text: String| {
+        let body = json!({"sources": [{"name": "a", "text": text}]});
+        let diff = api.text(red(), "POST", "/v1/diff", Some(&body)).await;
+        let (status, text) = api.text(red(), "POST", "/v1/apply", Some(&body)).await;
+        assert_eq!(diff.0, status, "diff and apply are of one mind: {text}");
+        (status.as_u16(), text)
+    };
+    assert_eq!(apply(document("red")).await.0, 200);
+    assert_eq!(apply(changed("/spec/routes", json!([{"to": "0.0.0.0/0", "via": "10.1.0.9"}]))).await.0, 200);
+    let neighbour = json!([{"port": "left", "address": "10.1.0.9", "mac": "02:00:00:00:0a:09"}]);
+    assert_eq!(apply(changed("/spec/neighbours", neighbour)).await.0, 200);
+    assert_eq!(apply(changed("/spec/colour", json!("#00ff00"))).await.0, 200);
+    assert!(api.world.applied.lock().unwrap().iter().all(|request| request.if_generation.is_some()));
+    let count = api.world.applied.lock().unwrap().len();
+
+    let port =
+        json!([{"name": "left", "port": "p0", "mac": "02:00:00:00:01:09", "addresses": ["10.1.0.1/24"]}]);
+    let rate = json!({"packets_per_second": 1_000_000, "burst_packets": 1_000_000});
+    for (pointer, value) in [
+        ("/spec/weight", json!(1_000)),
+        ("/spec/rate_limit", rate),
+        ("/spec/vid", json!(9)),
+        ("/spec/select", json!({"by": "port"})),
+        ("/spec/ports", port),
+        ("/metadata/name", json!("blue")),
+        ("/metadata/name", json!("green")),
+    ] {
+        let (status, text) = apply(changed(pointer, value.clone())).await;
+        assert_eq!(status, 403, "{pointer} {value}: {text}");
+        assert!(!pointer.starts_with("/spec") || text.contains(&pointer[1..].replace('/', ".")), "{text}");
+    }
+    let both = format!("{}\n---\n{}", document("red"), document("blue"));
+    assert_eq!(apply(both).await.0, 403);
+    let node = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: box}\nspec: {ports: [{name: p0}]}";
+    assert_eq!(apply(format!("{}\n---\n{node}", document("red"))).await.0, 403);
+    assert_eq!(apply("kind: Network".to_owned()).await.0, 422);
+    let prune = json!({"sources": [{"name": "a", "text": document("red")}], "prune": true});
+    assert_eq!(api.text(red(), "POST", "/v1/apply", Some(&prune)).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(api.world.applied.lock().unwrap().len(), count, "nothing of that came through");
+}
+
+#[tokio::test]
+async fn a_tenants_change_undoes_no_other() {
+    let api = Api::new();
+    let body = json!({"sources": [{"name": "a", "text": document("red")}]});
+    let judged = api.world.documents.lock().unwrap().0;
+    let stale = json!({"sources": [{"name": "a", "text": document("red")}], "if_generation": judged - 1});
+    assert_eq!(api.text(red(), "POST", "/v1/apply", Some(&stale)).await.0, StatusCode::CONFLICT);
+    assert_eq!(api.text(red(), "POST", "/v1/apply", Some(&body)).await.0, StatusCode::OK);
+    assert_eq!(api.world.applied.lock().unwrap()[0].if_generation, Some(judged));
+}
+
+#[tokio::test]
+async fn each_role_may_what_it_should() {
+    let api = Api::new();
+    let sources = json!({"sources": [{"name": "a", "text": document("red")}]});
+    let node = format!(
+        "{}\n---\n{{\"apiVersion\": \"hueplane/v1\", \"kind\": \"Node\", \"metadata\": {{\"name\": \"box\"}}, \"spec\": {{\"ports\": [{{\"name\": \"p0\"}}]}}}}",
+        document("red")
+    );
+    let with_node = json!({"sources": [{"name": "a", "text": node}]});
+    let down = json!({});
+    for (method, path, body, allowed) in [
+        ("GET", "/v1/networks", None, "viewer operator admin"),
+        ("GET", "/v1/plan?scheduler=exact&from_traffic=true", None, "viewer operator admin"),
+        ("GET", "/v1/networks/red/exec", None, "operator admin"),
+        ("GET", "/v1/capture?count=0", None, "operator admin"),
+        ("POST", "/v1/apply", Some(&sources), "operator admin"),
+        ("POST", "/v1/apply", Some(&with_node), "admin"),
+        ("POST", "/v1/diff", Some(&with_node), "operator admin"),
+        ("DELETE", "/v1/networks/red", None, "operator admin"),
+        ("POST", "/v1/down", Some(&down), "admin"),
+    ] {
+        for role in [Role::Viewer, Role::Operator, Role::Admin] {
+            let (name, expected) = (role.name(), allowed.split(' ').any(|one| one == role.name()));
+            let (status, text) = api.text(role, method, path, body).await;
+            let expected = if expected { StatusCode::OK } else { StatusCode::FORBIDDEN };
+            assert_eq!(status, expected, "{name}: {method} {path}: {text}");
+        }
+    }
+    // Nobody knows who asks.
+    let request = Request::builder().uri("/v1/status").body(Body::empty()).unwrap();
+    assert_eq!(api.router.clone().oneshot(request).await.unwrap().status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_tenant_takes_no_stream_from_others() {
+    let api = Api::new();
+    let mut open = Vec::new();
+    for path in ["/v1/events?follow=true", "/v1/capture"].into_iter().cycle().take(TENANT_STREAMS_MAX) {
+        open.push(api.call(red(), "GET", path, None).await);
+    }
+    assert!(open.iter().all(|response| response.status() == StatusCode::OK));
+    let status = async |role: Role| api.call(role, "GET", "/v1/events?follow=true", None).await.status();
+    assert_eq!(status(red()).await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(status(Role::Tenant("blue".into())).await, StatusCode::OK);
+    assert_eq!(status(Role::Admin).await, StatusCode::OK);
+    open.pop();
+    assert_eq!(status(red()).await, StatusCode::OK, "its place is free again");
+}

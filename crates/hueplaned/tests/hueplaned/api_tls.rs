@@ -1,0 +1,231 @@
+//! Mutual TLS over real TCP: certificates give roles, and nothing else lets anybody in.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::world::{Served, document};
+use hueplaned::api::*;
+use hueplaned::client::{Client, ClientError};
+use hueplaned::http::{ServeLimits, TlsListener};
+use hueplaned::tls::{TlsError, TlsFiles, server_config};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+};
+use tokio::net::TcpListener;
+
+/// An authority and where its certificates are kept.
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    folder: PathBuf,
+}
+
+impl Authority {
+    fn new(folder: &Path, name: &str) -> Self {
+        let folder = folder.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        std::fs::write(folder.join("ca.pem"), issuer.pem()).unwrap();
+        Self { issuer, folder }
+    }
+
+    /// Files of one that it vouches for.
+    fn files(&self, name: &str, units: &[&str], change: impl FnOnce(&mut CertificateParams)) -> TlsFiles {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        for unit in units {
+            // The library keeps one of each type; the second goes by its number.
+            let kind = match params.distinguished_name.get(&DnType::OrganizationalUnitName) {
+                Some(_) => DnType::CustomDnType(vec![2, 5, 4, 11]),
+                None => DnType::OrganizationalUnitName,
+            };
+            params.distinguished_name.push(kind, *unit);
+        }
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
+        change(&mut params);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let path = |what: &str| self.folder.join(format!("{name}-{}-{what}.pem", units.join("-")));
+        let files = TlsFiles { ca: self.folder.join("ca.pem"), certificate: path("crt"), key: path("key") };
+        std::fs::write(&files.certificate, certificate.pem()).unwrap();
+        std::fs::write(&files.key, key.serialize_pem()).unwrap();
+        files
+    }
+
+    fn of(&self, name: &str, units: &[&str]) -> TlsFiles {
+        self.files(name, units, |_| {})
+    }
+}
+
+struct Setting {
+    served: Served,
+    authority: Authority,
+    address: SocketAddr,
+}
+
+impl Setting {
+    fn new(limits: ServeLimits) -> Self {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("hueplaned-tls-{}-{number}", std::process::id()));
+        let authority = Authority::new(&folder, "ca");
+        let config = server_config(&authority.of("server", &[])).unwrap();
+        let mut address = None;
+        let served = Served::with(limits, async || {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            address = Some(listener.local_addr().unwrap());
+            Some(TlsListener { listener, config })
+        });
+        Self { served, authority, address: address.unwrap() }
+    }
+
+    fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    fn client(&self, files: &TlsFiles) -> Client {
+        Client::tls(&self.url(), files).unwrap()
+    }
+
+    fn role(&self, unit: &str, name: &str) -> Client {
+        self.client(&self.authority.of(name, &[unit]))
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.authority.folder.parent().unwrap());
+    }
+}
+
+fn kind<T>(result: Result<T, ClientError>) -> Option<ProblemKind> {
+    result.err().map(|error| error.problem().unwrap_or_else(|| panic!("no problem: {error}")).kind)
+}
+
+#[test]
+fn the_certificate_says_what_its_owner_may() {
+    let setting = Setting::new(ServeLimits::default());
+    let apply = |text: String| ApplyRequest {
+        sources: vec![SourceText { name: "a".to_owned(), text }],
+        ..ApplyRequest::default()
+    };
+    let forbidden = Some(ProblemKind::Forbidden);
+    for (client, changes, ends) in [
+        (setting.role("viewer", "somebody"), forbidden, forbidden),
+        (setting.role("operator", "somebody"), None, forbidden),
+        (setting.role("admin", "somebody"), None, None),
+    ] {
+        assert_eq!(client.networks().unwrap().len(), 2);
+        assert_eq!(kind(client.apply(&apply(document("red")))), changes);
+        assert_eq!(kind(client.down(&DownOptions::default())), ends);
+    }
+    let tenant = setting.role("tenant", "red");
+    let names: Vec<String> = tenant.networks().unwrap().into_iter().map(|network| network.name).collect();
+    assert_eq!(names, ["red"]);
+    assert_eq!(kind(tenant.network("blue")), Some(ProblemKind::NotFound));
+    assert_eq!(kind(tenant.apply(&apply(document("red")))), None);
+    assert_eq!(
+        kind(tenant.apply(&apply(document("red").replace("\"weight\": 5", "\"weight\": 6")))),
+        forbidden
+    );
+    assert!(!tenant.metrics().unwrap().contains("blue"));
+    setting.served.world.happen(EventKind::NetworkChanged, Some("blue"));
+    setting.served.world.happen(EventKind::NetworkChanged, Some("red"));
+    let mut events = tenant.follow_events(0).unwrap();
+    assert_eq!(events.next().unwrap().unwrap().sequence, 2);
+}
+
+#[test]
+fn a_certificate_without_a_role_is_told_so() {
+    let setting = Setting::new(ServeLimits::default());
+    for (name, units) in [
+        ("a", &[] as &[&str]),
+        ("b", &["Admin"]),
+        ("c", &["viewer", "admin"]),
+        ("d", &["root"]),
+        ("not a network", &["tenant"]),
+    ] {
+        let client = setting.client(&setting.authority.of(name, units));
+        let error = client.status().unwrap_err();
+        assert_eq!(error.problem().unwrap().kind, ProblemKind::Unauthenticated, "{name}: {error}");
+        assert!(error.to_string().contains("expected"), "{error}");
+    }
+    assert_eq!(setting.served.world.calls.load(std::sync::atomic::Ordering::Relaxed), 0);
+}
+
+#[test]
+fn nobody_else_gets_in() {
+    let setting = Setting::new(ServeLimits::default());
+    let other = Authority::new(setting.authority.folder.parent().unwrap(), "other");
+    // One of another authority, who trusts ours.
+    let stranger = TlsFiles { ca: setting.authority.folder.join("ca.pem"), ..other.of("a", &["admin"]) };
+    let expired = setting.authority.files("late", &["admin"], |params| {
+        params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    });
+    let only_server = setting.authority.files("server-only", &["admin"], |params| {
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    });
+    for files in [stranger, expired, only_server] {
+        let error = setting.client(&files).status().unwrap_err();
+        assert!(matches!(error, ClientError::Connection { .. }), "{}: {error}", files.certificate.display());
+    }
+    // We do not talk to a server that is not of our authority.
+    let error = setting.client(&other.of("a", &["admin"])).status().unwrap_err();
+    assert!(matches!(error, ClientError::Connection { .. }), "{error}");
+    // Without TLS.
+    let mut plain = TcpStream::connect(setting.address).unwrap();
+    plain.write_all(b"GET /v1/status HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+    assert_eq!(setting.served.world.calls.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(setting.role("viewer", "x").status().unwrap().node, "box");
+}
+
+#[test]
+fn many_that_never_shake_hands_shut_out_nobody() {
+    let limits = ServeLimits { handshakes: 4, handshake: Duration::from_secs(1), ..ServeLimits::default() };
+    let setting = Setting::new(limits);
+    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(setting.address).unwrap()).collect();
+    // The Unix socket has its own places; TCP has them when the silent ones are cut off.
+    assert_eq!(setting.served.client().status().unwrap().node, "box");
+    let viewer = setting.role("viewer", "x");
+    crate::world::eventually("a place is free", || viewer.status().is_ok());
+    drop(silent);
+}
+
+#[test]
+fn a_tenant_takes_no_connection_from_others() {
+    let setting = Setting::new(ServeLimits { tenant_connections: 3, ..ServeLimits::default() });
+    let (red, blue) = (setting.role("tenant", "red"), setting.role("tenant", "blue"));
+    let mut open: Vec<_> = (0..3).map(|_| red.follow_events(0).unwrap()).collect();
+    assert_eq!(kind(red.networks()), Some(ProblemKind::Busy));
+    assert_eq!(blue.networks().unwrap().len(), 1);
+    open.pop();
+    crate::world::eventually("its place is free", || red.networks().is_ok());
+}
+
+#[test]
+fn wrong_files_are_named() {
+    let setting = Setting::new(ServeLimits::default());
+    let good = setting.authority.of("a", &["admin"]);
+    let missing = TlsFiles { key: "/nonexistent/key.pem".into(), ..good.clone() };
+    let swapped = TlsFiles { certificate: good.key.clone(), ..good.clone() };
+    let foreign = TlsFiles { key: setting.authority.of("b", &["admin"]).key, ..good.clone() };
+    for (files, file) in
+        [(&missing, &missing.key), (&swapped, &swapped.certificate), (&foreign, &foreign.certificate)]
+    {
+        let error = server_config(files).unwrap_err();
+        assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
+    }
+    assert!(matches!(server_config(&missing), Err(TlsError::Read { .. })));
+    for url in ["http://localhost:1", "https://localhost", "localhost:1", "https://:1", ""] {
+        assert!(matches!(Client::tls(url, &good), Err(ClientError::Address { .. })), "{url}");
+    }
+}

@@ -1,0 +1,409 @@
+//! The node on a real kernel: namespaces, TAPs and ports of its own, without the API in front.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use hue_host::control::{ControlNamespace, Owner};
+use hue_host::links::Links;
+use hue_host::netns::{self, Namespace};
+use hue_soft::LiveConfig;
+use hueplaned::api::{
+    ApplyRequest, EventKind, NetworkState, PlanQuery, PortState, ProblemKind, SchedulerName, SourceText, Verb,
+};
+use hueplaned::backend::Backend;
+use hueplaned::node::{self, NodeHandle, Running};
+use hueplaned::options::images;
+use hueplaned::store::Store;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Longest time that anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+static LABS: AtomicU32 = AtomicU32::new(0);
+
+/// A node in a namespace of its own, with ports `p0` and `p1`.
+struct Lab {
+    name: String,
+    state: TempDir,
+    machine: Namespace,
+    runtime: Runtime,
+    node: Option<(NodeHandle, Running)>,
+}
+
+impl Lab {
+    /// None without root.
+    fn new() -> Option<Self> {
+        let name = format!("hte{}{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed));
+        let machine = match Namespace::create(&format!("{name}-node")) {
+            Ok(machine) => machine,
+            Err(error) => {
+                hue_testdata::skipped(&format!("root ({error})"));
+                return None;
+            }
+        };
+        let state = tempfile::tempdir().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let mut lab = Self { name, state, machine, runtime, node: None };
+        lab.cable("p0");
+        lab.cable("p1");
+        lab.start();
+        Some(lab)
+    }
+
+    fn owner(&self) -> Owner {
+        Owner { prefix: format!("{}-", self.name), node: self.name.clone() }
+    }
+
+    /// A port of the machine, whose other end is there too.
+    fn cable(&self, name: &str) {
+        let other = format!("{name}-x");
+        let cable = || {
+            let mut links = Links::here()?;
+            links.create_veth(name, &other, None)?;
+            links.set_up(name, true)?;
+            links.set_up(&other, true)
+        };
+        self.machine.run(cable).unwrap().unwrap();
+    }
+
+    fn links<T: Send>(&self, work: impl FnOnce(&mut Links) -> T + Send) -> T {
+        self.machine.run(|| work(&mut Links::here().unwrap())).unwrap()
+    }
+
+    fn start(&mut self) {
+        let config = LiveConfig { workers: 1, ..LiveConfig::default() };
+        let opened = Store::open(self.state.path()).unwrap();
+        let owner = self.owner();
+        self.node = Some(self.machine.run(|| node::start(config, images(), owner, opened)).unwrap().unwrap());
+    }
+
+    fn stop(&mut self, keep: bool) {
+        let (_, running) = self.node.take().unwrap();
+        running.end(keep).unwrap();
+    }
+
+    fn node(&self) -> &NodeHandle {
+        &self.node.as_ref().unwrap().0
+    }
+
+    fn request(documents: &str) -> ApplyRequest {
+        let source = SourceText { name: "test".into(), text: documents.into() };
+        ApplyRequest { sources: vec![source], ..ApplyRequest::default() }
+    }
+
+    fn apply(&self, documents: &str) -> hueplaned::api::ApplyResult {
+        self.runtime.block_on(self.node().apply(Self::request(documents))).unwrap()
+    }
+
+    fn state(&self, name: &str) -> Option<NetworkState> {
+        self.runtime.block_on(self.node().network(name)).ok().map(|network| network.state)
+    }
+
+    fn port(&self, name: &str) -> hueplaned::api::Port {
+        let ports = self.runtime.block_on(self.node().ports()).unwrap();
+        ports.into_iter().find(|port| port.name == name).unwrap()
+    }
+
+    fn events(&self, kind: EventKind) -> Vec<String> {
+        let events = self.node().events_since(0, 10_000).events.into_iter();
+        events
+            .filter(|event| event.kind == kind)
+            .map(|event| event.network.or(event.port).unwrap_or(event.message))
+            .collect()
+    }
+
+    /// Names and indices of the interfaces of a network: they change when an interface is made anew.
+    fn interfaces(&self, network: &str) -> Vec<(String, u32)> {
+        let namespace = Namespace::open(&self.owner().namespace(network)).unwrap();
+        let links = Links::inside(&namespace).unwrap().list().unwrap();
+        links.into_iter().filter(|link| !link.loopback).map(|link| (link.name, link.index)).collect()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if let Some((_, running)) = self.node.take() {
+            let _ = running.end(false);
+        }
+        let owner = self.owner();
+        for network in owner.networks().unwrap_or_default() {
+            let _ = ControlNamespace::delete(&owner, &network);
+        }
+        for name in netns::list(&self.name).unwrap_or_default() {
+            let _ = netns::delete(&name);
+        }
+    }
+}
+
+#[track_caller]
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const NODE: &str =
+    "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: box}\nspec: {ports: [{name: p0}, {name: p1}]}\n";
+
+/// A network with virtual ports on both ports.
+fn network(name: &str, number: u8, rest: &str) -> String {
+    format!(
+        "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  plane: {{kind: ipv4}}\n  ports:\n  \
+         - {{name: left, port: p0, mac: '02:00:00:00:{number:02x}:01', addresses: [10.{number}.1.1/24]}}\n  \
+         - {{name: right, port: p1, mac: '02:00:00:00:{number:02x}:02', addresses: [10.{number}.2.1/24]}}\n{rest}"
+    )
+}
+
+#[test]
+fn applying_twice_is_nothing_and_a_change_touches_one_network() {
+    let Some(lab) = Lab::new() else { return };
+    let documents = NODE.to_owned() + &network("a", 1, "") + &network("b", 2, "");
+    let first = lab.apply(&documents);
+    assert_eq!((first.generation, first.actions.len(), first.networks.len()), (1, 5, 2));
+    assert!(first.networks.iter().all(|network| network.state == NetworkState::Running), "{first:?}");
+    let second = lab.apply(&documents);
+    assert_eq!((second.generation, second.actions.len(), second.networks.len()), (1, 0, 0));
+
+    let (before, events) = (lab.interfaces("b"), lab.node().events_since(0, 10_000).last);
+    for change in [
+        network("a", 1, "  weight: 9\n"),
+        network(
+            "a",
+            1,
+            "  routes: [{to: 10.99.0.0/16, via: 10.1.1.7}]\n  neighbours: [{port: left, address: 10.1.1.7, mac: '02:00:00:00:00:77'}]\n",
+        ),
+        network("a", 5, "  rate_limit: {packets_per_second: 100, burst_packets: 10}\n"),
+    ] {
+        let result = lab.apply(&change);
+        assert_eq!(result.networks.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(result.networks[0].state, NetworkState::Running, "{result:?}");
+    }
+    assert_eq!(lab.interfaces("b"), before);
+    let page = lab.node().events_since(events, 10_000);
+    assert!(page.events.iter().all(|event| event.network.as_deref() != Some("b")), "{page:?}");
+}
+
+#[test]
+fn placements_say_since_when_and_plans_what_should_be() {
+    let Some(lab) = Lab::new() else { return };
+    let before = hueplaned::api::Timestamp::now();
+    let node = NODE.replace("spec: {", "spec: {scheduler: {kind: exact, soft: {bandwidth: 300Mbit/s}}, ");
+    let needs = |mbps: u32| format!("  needs: {{bandwidth: {mbps}Mbit/s}}\n");
+    lab.apply(&(node + &network("a", 1, &needs(400)) + &network("b", 2, "  placement: soft\n")));
+    let placements = || lab.runtime.block_on(lab.node().placements()).unwrap();
+    let first = placements();
+    assert_eq!(first.iter().map(|one| one.network.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(first.iter().all(|one| one.substrate == "soft" && one.since >= before), "{first:?}");
+    assert_eq!((first[0].placement.as_str(), first[1].placement.as_str()), ("auto", "soft"));
+    assert_eq!(first[0].why.as_deref(), Some("core 0 serves 300 Mbit/s of its 400 Mbit/s"));
+    assert_eq!(first[0].why_not.as_deref(), Some("the node has no card"));
+    assert_eq!(first[1].why.as_deref(), Some("it asks for no bandwidth"));
+
+    let plan = |query: PlanQuery| lab.runtime.block_on(lab.node().plan(query)).unwrap();
+    let asked = plan(PlanQuery::default());
+    assert_eq!(
+        (asked.scheduler, asked.needed_bps, asked.served_bps),
+        (SchedulerName::Exact, 400_000_000, 300_000_000)
+    );
+    assert!(asked.moves.is_empty() && asked.note.is_none(), "{asked:?}");
+    assert_eq!(asked.networks[0].now.as_deref(), Some("soft"));
+    let measured = PlanQuery { scheduler: Some(SchedulerName::Greedy), from_traffic: true };
+    let measured = plan(measured);
+    assert_eq!((measured.scheduler, measured.needed_bps), (SchedulerName::Greedy, 400_000_000));
+    assert!(measured.note.is_some_and(|note| note.contains("2 of the networks")), "nothing was measured yet");
+
+    // What does not move keeps its time; one that went is forgotten.
+    lab.apply(&network("a", 1, &needs(100)));
+    lab.runtime.block_on(lab.node().delete_network("b")).unwrap();
+    until("b is gone", || placements().len() == 1);
+    assert_eq!(placements()[0].since, first[0].since);
+    assert_eq!(placements()[0].why.as_deref(), Some("core 0 serves its 100 Mbit/s"));
+}
+
+#[test]
+fn static_routes_reach_the_table_and_leave_it() {
+    let Some(lab) = Lab::new() else { return };
+    let rest = "  routes: [{to: 10.99.0.0/16, via: 10.1.1.7}]\n  neighbours: [{port: left, address: 10.1.1.7, mac: '02:00:00:00:00:77'}]\n";
+    lab.apply(&(NODE.to_owned() + &network("a", 1, rest)));
+    let mut frame = vec![2, 0, 0, 0, 1, 2, 2, 9, 9, 9, 9, 9, 8, 0];
+    frame.extend([0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 2, 9, 10, 99, 1, 1]);
+    let sum =
+        frame[14..].chunks(2).fold(0u32, |sum, word| sum + u32::from(word[0]) * 256 + u32::from(word[1]));
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+    let verdict = |lab: &Lab| {
+        let trace = lab.runtime.block_on(lab.node().trace("p1", frame.clone())).unwrap();
+        trace.networks.first().map(|network| (network.verdict.clone(), network.out_port.clone())).unwrap()
+    };
+    until("the route leads to its router", || verdict(&lab) == ("forward".to_owned(), Some("p0".to_owned())));
+    lab.apply(&network("a", 1, ""));
+    until("the route is gone", || verdict(&lab).0 == "drop");
+}
+
+#[test]
+fn networks_that_swap_addresses_are_loaded_together() {
+    let Some(lab) = Lab::new() else { return };
+    lab.apply(&(NODE.to_owned() + &network("a", 1, "") + &network("b", 2, "")));
+    let result = lab.apply(&(network("a", 2, "") + &network("b", 1, "")));
+    assert_eq!(result.networks.len(), 2);
+    assert!(result.networks.iter().all(|network| network.state == NetworkState::Running), "{result:?}");
+    let explicit = network("a", 2, "  vid: 2\n") + &network("b", 1, "  vid: 1\n");
+    let result = lab.apply(&explicit);
+    assert!(result.networks.iter().all(|network| network.state == NetworkState::Running), "{result:?}");
+    assert!(result.actions.iter().all(|action| action.verb == Verb::Replace), "{result:?}");
+    let vid = |name: &str| lab.runtime.block_on(lab.node().network(name)).unwrap().vid;
+    assert_eq!((vid("a"), vid("b")), (2, 1));
+}
+
+#[test]
+fn a_restart_takes_over_what_is_desired_and_removes_the_rest() {
+    let Some(mut lab) = Lab::new() else { return };
+    let documents = NODE.to_owned() + &network("a", 1, "") + &network("b", 2, "  vid: 77\n");
+    lab.apply(&documents);
+    let vid = |lab: &Lab, name: &str| lab.runtime.block_on(lab.node().network(name)).unwrap().vid;
+    let (before, a) = (lab.interfaces("a"), vid(&lab, "a"));
+    lab.stop(true);
+    ControlNamespace::ensure(&lab.owner(), "left-over", &Default::default()).unwrap();
+    lab.start();
+    until("the networks run again", || {
+        ["a", "b"].into_iter().all(|name| lab.state(name) == Some(NetworkState::Running))
+    });
+    until("what nobody wants is gone", || !netns::exists(&lab.owner().namespace("left-over")));
+    assert_eq!(lab.interfaces("a"), before, "interfaces outlive the daemon");
+    assert_eq!((vid(&lab, "a"), vid(&lab, "b")), (a, 77));
+    let mut adopted = lab.events(EventKind::Adopted);
+    adopted.sort();
+    assert_eq!(adopted, ["a", "b"]);
+    until("it is told", || lab.events(EventKind::Cleaned).len() == 1);
+    assert_eq!(lab.apply(&documents).actions, []);
+    lab.stop(false);
+    assert_eq!(lab.owner().networks().unwrap(), [""; 0], "nothing is left");
+    lab.start();
+    until("the networks are set up anew", || lab.state("a") == Some(NetworkState::Running));
+}
+
+#[test]
+fn one_network_that_fails_stops_no_other() {
+    let Some(lab) = Lab::new() else { return };
+    let foreign = lab.owner().namespace("b");
+    Namespace::create(&foreign).unwrap();
+    let result =
+        lab.apply(&(NODE.to_owned() + &network("a", 1, "") + &network("b", 2, "") + &network("c", 3, "")));
+    let states: Vec<_> =
+        result.networks.iter().map(|network| (network.name.as_str(), network.state)).collect();
+    let (running, degraded) = (NetworkState::Running, NetworkState::Degraded);
+    assert_eq!(states, [("a", running), ("b", degraded), ("c", running)]);
+    assert!(result.networks[1].reason.as_ref().unwrap().contains("not ours"), "{result:?}");
+    assert!(netns::exists(&foreign), "what is not ours stays");
+    netns::delete(&foreign).unwrap();
+    until("it is tried again", || lab.state("b") == Some(running));
+    assert_eq!(lab.events(EventKind::NetworkRecovered), ["b"]);
+}
+
+#[test]
+fn an_interface_that_goes_takes_its_port_down_until_it_is_back() {
+    let Some(lab) = Lab::new() else { return };
+    lab.apply(&(NODE.to_owned() + &network("a", 1, "")));
+    until("both are up", || ["p0", "p1"].iter().all(|name| lab.port(name).state == PortState::Up));
+    let inside = Namespace::open(&lab.owner().namespace("a")).unwrap();
+    let wire = |name: &str| Links::inside(&inside).unwrap().get(name).unwrap().carrier;
+    until("the wires are on", || wire("left") && wire("right"));
+    lab.links(|links| links.delete("p1")).unwrap();
+    until("the port is missing", || lab.port("p1").state == PortState::Missing);
+    until("the network knows", || !wire("right"));
+    assert!(wire("left"));
+    assert_eq!((lab.port("p0").state, lab.state("a")), (PortState::Up, Some(NetworkState::Running)));
+    lab.cable("p1");
+    until("the port is back", || lab.port("p1").state == PortState::Up && wire("right"));
+    lab.links(|links| links.set_up("p1", false)).unwrap();
+    until("it is down", || lab.port("p1").state == PortState::Down && lab.port("p1").error.is_some());
+    lab.links(|links| links.set_up("p1", true)).unwrap();
+    until("it is up", || lab.port("p1").state == PortState::Up);
+}
+
+#[test]
+fn a_tap_that_is_removed_inside_is_made_anew() {
+    let Some(lab) = Lab::new() else { return };
+    lab.apply(&(NODE.to_owned() + &network("a", 1, "") + &network("b", 2, "")));
+    let (a, b) = (lab.interfaces("a"), lab.interfaces("b"));
+    let inside = Namespace::open(&lab.owner().namespace("a")).unwrap();
+    Links::inside(&inside).unwrap().delete("left").unwrap();
+    until("it is made anew", || lab.interfaces("a").len() == a.len() && lab.interfaces("a") != a);
+    until("the network recovers", || lab.state("a") == Some(NetworkState::Running));
+    assert_eq!(lab.interfaces("b"), b);
+}
+
+#[test]
+fn bad_documents_change_nothing() {
+    let Some(lab) = Lab::new() else { return };
+    lab.apply(&(NODE.to_owned() + &network("a", 1, "")));
+    let refused = |request: ApplyRequest| lab.runtime.block_on(lab.node().apply(request)).unwrap_err();
+    for (documents, part) in [
+        (network("b", 1, ""), "MAC"),
+        (network("b", 2, "").replace("port: p1", "port: p9"), "p9"),
+        (NODE.replace(", {name: p1}", ""), "p1"),
+        ("kind: Nothing".to_owned(), "kind"),
+        (String::new(), "document"),
+    ] {
+        let problem = refused(Lab::request(&documents));
+        assert_eq!(problem.kind, ProblemKind::InvalidDocuments, "{documents}: {problem}");
+        assert!(problem.to_string().contains(part), "{documents}: {problem}");
+    }
+    let late = ApplyRequest { if_generation: Some(7), ..Lab::request(&network("b", 2, "")) };
+    assert_eq!(refused(late).kind, ProblemKind::Conflict);
+    let nothing = lab.runtime.block_on(lab.node().delete_network("b")).unwrap_err();
+    assert_eq!(nothing.kind, ProblemKind::NotFound);
+    assert_eq!(lab.runtime.block_on(lab.node().config()).unwrap().generation, 1);
+    assert_eq!(lab.state("a"), Some(NetworkState::Running));
+}
+
+/// Hosts of the machine ping through two networks, one of which is then deleted.
+#[test]
+fn packets_pass_and_what_is_counted_adds_up() {
+    let Some(lab) = Lab::new() else { return };
+    lab.links(|links| links.delete("p0").and(links.delete("p1"))).unwrap();
+    let hosts: Vec<Namespace> =
+        ["h0", "h1"].iter().map(|host| Namespace::create(&format!("{}-{host}", lab.name)).unwrap()).collect();
+    for (number, host) in (1u8..).zip(&hosts) {
+        let port = format!("p{}", number - 1);
+        lab.links(|links| {
+            links.create_veth(&port, "e0", Some(host))?;
+            links.set_up(&port, true)
+        })
+        .unwrap();
+        host.run(|| {
+            hue_host::ethtool::set_tx_checksum("e0", false).unwrap();
+            run(&format!("ip link set e0 up; ip addr add 10.1.{number}.2/24 dev e0; ip route add default via 10.1.{number}.1"));
+        })
+        .unwrap();
+        lab.machine.run(|| hue_host::ethtool::set_tx_checksum(&port, false).unwrap()).unwrap();
+    }
+    lab.apply(&(NODE.to_owned() + &network("a", 1, "") + &network("b", 2, "")));
+    until("both are up", || ["p0", "p1"].iter().all(|name| lab.port(name).state == PortState::Up));
+    let ping =
+        |count: u32| hosts[0].run(|| run(&format!("ping -q -n -i 0.02 -W 2 -c {count} 10.1.2.2"))).unwrap();
+    until("a ping is answered", || ping(1));
+    assert!(ping(20));
+    let stats = || lab.runtime.block_on(lab.node().stats(None)).unwrap().networks;
+    until("all is counted", || stats()[0].forwarded >= 40);
+    let networks = stats();
+    for network in &networks {
+        assert_eq!(network.received, network.forwarded + network.punted + network.dropped, "{network:?}");
+        assert_eq!(network.dropped, network.drops.values().sum::<u64>());
+        assert_eq!(network.forwarded, network.ports.iter().map(|port| port.forwarded).sum::<u64>());
+    }
+    assert_eq!(networks[1].forwarded, 0);
+    lab.runtime.block_on(lab.node().delete_network("a")).unwrap();
+    assert!(!netns::exists(&lab.owner().namespace("a")));
+    assert!(!ping(1), "nobody forwards it any more");
+    assert_eq!(lab.state("b"), Some(NetworkState::Running));
+}
+
+fn run(script: &str) -> bool {
+    Command::new("sh").args(["-c", script]).output().unwrap().status.success()
+}

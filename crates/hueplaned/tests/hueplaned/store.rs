@@ -1,0 +1,185 @@
+//! The store over restarts, damage and full disks.
+
+use std::fs;
+use std::path::Path;
+
+use hue_control::Ids;
+use hue_demux::PortId;
+use hue_intent::{Intent, Source, parse};
+use hue_tables::Vid;
+use hueplaned::api::Timestamp;
+use hueplaned::store::{COPY, Desired, FILE, Store, StoreError};
+use proptest::prelude::*;
+
+fn intent(networks: &[(u8, u16)]) -> Intent {
+    let mut text =
+        "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: box}\nspec: {ports: [{name: p0}]}\n"
+            .to_owned();
+    for (number, weight) in networks {
+        text += &format!(
+            "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: n{number}}}\nspec:\n  plane: {{kind: ipv4}}\n  \
+             weight: {weight}\n  resources: {{cpu: 0.5, memory: 64Mi}}\n  ports: [{{name: v, port: p0, \
+             mac: '02:00:00:00:00:{number:02x}', addresses: [10.{number}.0.1/24]}}]\n  routes: [{{to: 10.99.0.0/16, port: v}}]\n"
+        );
+    }
+    parse(vec![Source { name: "test".into(), bytes: text.into_bytes() }]).unwrap()
+}
+
+fn desired(generation: u64, networks: &[(u8, u16)]) -> Desired {
+    let intent = intent(networks);
+    let vid = |number: u8| Vid::new(u16::from(number) + 100).unwrap();
+    let ids = Ids {
+        networks: networks.iter().map(|(number, _)| (format!("n{number}"), vid(*number))).collect(),
+        ports: [("p0".to_owned(), PortId::new(3))].into(),
+    };
+    Desired { generation, applied: Some(Timestamp::from_us(1_700_000_000_000_000 + generation)), intent, ids }
+}
+
+fn open(folder: &Path) -> (Store, Desired) {
+    let opened = Store::open(folder).unwrap();
+    assert_eq!(opened.trouble, None);
+    (opened.store, opened.desired)
+}
+
+#[test]
+fn what_is_saved_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, nothing) = open(folder.path());
+    assert_eq!(nothing, Desired::default());
+    for (generation, networks) in
+        [(1, &[(1, 1), (2, 5)][..]), (2, &[(2, 6), (3, 1)]), (3, &[]), (4, &[(9, 1)])]
+    {
+        let now = desired(generation, networks);
+        assert_eq!(store.save(&now).unwrap(), None);
+        drop(store);
+        let (again, found) = open(folder.path());
+        assert_eq!(found, now);
+        store = again;
+    }
+}
+
+#[test]
+fn a_store_that_was_never_written_is_empty_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()));
+    assert_eq!(open(folder.path()).1, Desired::default());
+}
+
+#[test]
+fn nobody_else_can_open_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_store, _) = open(folder.path());
+    assert!(matches!(Store::open(folder.path()), Err(StoreError::Open { .. })));
+}
+
+#[test]
+fn a_damaged_store_is_put_aside_and_the_copy_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path());
+    let now = desired(7, &[(1, 1), (2, 5)]);
+    store.save(&now).unwrap();
+    drop(store);
+    fs::write(folder.path().join(FILE), b"not a database").unwrap();
+    let opened = Store::open(folder.path()).unwrap();
+    assert_eq!(opened.desired, now);
+    assert!(opened.trouble.unwrap().contains("damaged"));
+    let aside = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().contains("damaged");
+    assert!(fs::read_dir(folder.path()).unwrap().flatten().any(|entry| aside(&entry)));
+    drop(opened.store);
+    assert_eq!(open(folder.path()).1, now, "the new database is good");
+}
+
+#[test]
+fn a_damaged_store_without_a_copy_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path());
+    store.save(&desired(1, &[(1, 1)])).unwrap();
+    drop(store);
+    fs::write(folder.path().join(FILE), b"not a database").unwrap();
+    fs::write(folder.path().join(COPY), b"{\"format\": 1").unwrap();
+    let error = Store::open(folder.path()).err().unwrap();
+    let text = error.to_string();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{text}");
+    assert!(text.contains("restore") && text.contains(COPY), "{text}");
+    assert_eq!(fs::read(folder.path().join(FILE)).unwrap(), b"not a database", "nothing was touched");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever happens to the file, what comes out was in force once, or it is an error.
+    #[test]
+    fn damage_is_never_taken_for_state(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..40),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+        with_copy in any::<bool>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut store, _) = open(folder.path());
+        let states = [desired(1, &[(1, 1)]), desired(2, &[(1, 2), (2, 1)])];
+        for state in &states {
+            store.save(state).unwrap();
+        }
+        drop(store);
+        let path = folder.path().join(FILE);
+        let mut bytes = fs::read(&path).unwrap();
+        for (at, flip) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        fs::write(&path, bytes).unwrap();
+        if !with_copy {
+            fs::remove_file(folder.path().join(COPY)).unwrap();
+        }
+        match Store::open(folder.path()) {
+            Ok(opened) => prop_assert!(states.contains(&opened.desired) || opened.desired == Desired::default()),
+            Err(error) => prop_assert!(!with_copy, "{error}"),
+        }
+    }
+}
+
+/// A disk with room for a small state and not for a large one.
+#[test]
+fn a_full_disk_refuses_the_change_and_keeps_what_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let mount = |arguments: &[&str]| std::process::Command::new(arguments[0]).args(&arguments[1..]).status();
+    let path = folder.path().to_str().unwrap();
+    let mounted = mount(&["mount", "-t", "tmpfs", "-o", "size=8m", "none", path]);
+    if !mounted.is_ok_and(|status| status.success()) {
+        hue_testdata::skipped("root");
+        return;
+    }
+    struct Mounted<'a>(&'a str);
+    impl Drop for Mounted<'_> {
+        fn drop(&mut self) {
+            let _ = std::process::Command::new("umount").args(["-l", self.0]).status();
+        }
+    }
+    let _mounted = Mounted(path);
+    let (mut store, _) = open(folder.path());
+    let small = desired(1, &[(1, 1)]);
+    store.save(&small).unwrap();
+    let filler = folder.path().join("filler");
+    let mut room = 8 << 20;
+    while room > 0 && fs::write(&filler, vec![1; room]).is_err() {
+        room -= 4096;
+    }
+    let mut large = desired(2, &[(1, 1), (2, 1)]);
+    let route = large.intent.networks[0].spec.routes[0].clone();
+    large.intent.networks[0].spec.routes = vec![route; 100_000];
+    let error = store.save(&large).unwrap_err();
+    assert!(matches!(error, StoreError::Write { .. }), "{error}");
+    drop(store);
+    assert_eq!(open(folder.path()).1, small);
+    // With room again, the same store goes on.
+    let (mut store, _) = open(folder.path());
+    assert!(store.save(&large).is_err());
+    fs::remove_file(&filler).unwrap();
+    let next = desired(3, &[(1, 1), (2, 1)]);
+    store.save(&next).unwrap();
+    drop(store);
+    assert_eq!(open(folder.path()).1, next);
+}

@@ -1,0 +1,809 @@
+//! Every mistake has a message that names file, line, column, field, what was found and what was expected.
+
+use crate::common::{NODE, RED, errors, load, network, red_with};
+use hue_intent::Error;
+
+/// The one error of [`RED`] with a part replaced.
+fn one(part: &str, other: &str) -> String {
+    let errors = errors(&[&red_with(part, other)]);
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    errors.into_iter().next().unwrap()
+}
+
+#[test]
+fn malformed_yaml() {
+    for (text, expected) in [
+        (
+            "a: [1, 2",
+            "a.yaml:2:1: a[2]: found the end of the file, expected ',' or ']' to go on with the list of line 1, column 4",
+        ),
+        (
+            "a: {x: 1\nb: 2}",
+            "a.yaml:2:2: a: found something else, expected ',' or '}' to go on with the mapping of line 1, column 4",
+        ),
+        (
+            "a: b: c",
+            "a.yaml:1:5: document: found a second ':', expected quotes around a text that contains ': ', or the key on a line of its own",
+        ),
+        ("a:\n\tb: 1", "a.yaml:2:2: a: found a tab, expected spaces for indentation"),
+        (
+            "a:\n  - b: 1\n - c: 2",
+            "a.yaml:3:2: document: found something else, expected another key of the mapping of line 1, column 1",
+        ),
+        ("a: \"x", "a.yaml:1:4: a: found a text without an end, expected a closing quote"),
+        (
+            "a: *x",
+            "a.yaml:1:4: a: found an alias of an unknown anchor, expected an anchor (&name) further up in the document",
+        ),
+        ("a: 1\nb", "a.yaml:3:1: document: found the end of the file, expected ':' and a value after it"),
+        (
+            "a: @b",
+            "a.yaml:1:4: a: found malformed YAML: unexpected character: `@', expected a mapping, list or value",
+        ),
+        ("a: }", "a.yaml:1:4: a: found a closing bracket, expected one that opens it before"),
+        (
+            "a: &x [*x]",
+            "a.yaml:1:8: a[0]: found an alias of a key, or inside the value it names, expected an alias of a value that is complete",
+        ),
+        ("a\0b", "a.yaml:1:2: document: found an unprintable character, expected text"),
+    ] {
+        assert_eq!(errors(&[text]), [expected], "{text:?}");
+    }
+}
+
+#[test]
+fn no_text_and_no_document() {
+    let source = |bytes: &[u8]| hue_intent::Source { name: "a.yaml".to_owned(), bytes: bytes.to_vec() };
+    let error = hue_intent::parse(vec![source(b"a: 1\nb: \xc3\xa4\xff")]).unwrap_err().to_string();
+    assert_eq!(error, "a.yaml:2:5: document: found the byte 0xff, expected UTF-8 text");
+    for text in ["", "# only a comment\n", "---\n---\n...\n", "null"] {
+        assert_eq!(
+            errors(&[text]),
+            ["a.yaml:1:1: document: found no document, expected a Node or a Network"]
+        );
+    }
+    assert_eq!(errors(&[]), ["<none>:1:1: document: found no document, expected a Node or a Network"]);
+}
+
+#[test]
+fn shape_of_a_document() {
+    assert_eq!(
+        errors(&["- 1"]),
+        ["a.yaml:1:1: document: found a list, expected a mapping with apiVersion, kind, metadata, spec"]
+    );
+    assert_eq!(
+        errors(&["spec: {}"]),
+        [
+            "a.yaml:1:1: apiVersion: found nothing, expected hueplane/v1",
+            "a.yaml:1:1: kind: found nothing, expected Node or Network",
+        ]
+    );
+    assert_eq!(
+        errors(&["apiVersion: hueplane/v1\nkind: Network"]),
+        [
+            "a.yaml:1:1: metadata: found nothing, expected a mapping with name",
+            "a.yaml:1:1: spec: found nothing, expected a mapping with plane and ports",
+        ]
+    );
+    assert_eq!(
+        one("hueplane/v1", "hueplane/v2"),
+        "a.yaml:1:13: apiVersion: found \"hueplane/v2\", expected hueplane/v1"
+    );
+    assert_eq!(
+        one("kind: Network", "kind: Netwrok"),
+        "a.yaml:2:7: kind: found \"Netwrok\", expected Node or Network (did you mean \"Network\"?)"
+    );
+    assert_eq!(
+        one("kind: Network", "kind: Pod"),
+        "a.yaml:2:7: kind: found \"Pod\", expected Node or Network"
+    );
+}
+
+#[test]
+fn unknown_fields_with_a_suggestion() {
+    assert_eq!(
+        one("  colour:", "  color:"),
+        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, placement, needs, select, ports, routes, neighbours, weight, rate_limit, punt_limit, table or resources (did you mean \"colour\"?)"
+    );
+    assert_eq!(
+        one("{name: left,  port:", "{nmae: x, name: left,  port:"),
+        "a.yaml:8:8: spec.ports[0].nmae: found an unknown field, expected name, port, mac, addresses or mtu (did you mean \"name\"?)"
+    );
+    assert_eq!(
+        one("metadata: {", "metadata: {\"a b\": 1, "),
+        "a.yaml:3:12: metadata.\"a b\": found an unknown field, expected name"
+    );
+    assert_eq!(
+        one("metadata: {", "metadata: {<<: {}, "),
+        "a.yaml:3:12: metadata.\"<<\": found an unknown field, expected name (YAML 1.2 has no merge keys)"
+    );
+}
+
+#[test]
+fn keys() {
+    assert_eq!(
+        one("  weight: 1", "  weight: 1\n  weight: 2"),
+        "a.yaml:15:3: spec.weight: found the field a second time, expected it once (first in line 14)"
+    );
+    assert_eq!(
+        one("metadata: {", "metadata: {[a, b]: c, "),
+        "a.yaml:3:12: metadata: found a list or mapping as a key, expected the name of a field"
+    );
+    assert_eq!(
+        one("weight: 1", "weight: !x 1"),
+        "a.yaml:14:11: spec.weight: found the tag \"!x\", expected a value without a tag"
+    );
+}
+
+#[test]
+fn wrong_types() {
+    assert_eq!(
+        one("name: red", "name: 5"),
+        "a.yaml:3:18: metadata.name: found 5, expected a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit (write \"5\" with quotes if it is meant)"
+    );
+    assert_eq!(
+        one("name: red", "name: ../red"),
+        "a.yaml:3:18: metadata.name: found \"../red\", expected a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit"
+    );
+    assert_eq!(
+        one("weight: 1", "weight: \"1\""),
+        "a.yaml:14:11: spec.weight: found \"1\", expected a whole number from 1 to 1000 (write it without quotes)"
+    );
+    assert_eq!(
+        one("weight: 1", "weight: 0"),
+        "a.yaml:14:11: spec.weight: found 0, expected a whole number from 1 to 1000"
+    );
+    assert_eq!(
+        one("weight: 1", "weight: [1]"),
+        "a.yaml:14:11: spec.weight: found a list, expected a whole number from 1 to 1000"
+    );
+    assert_eq!(
+        one("[10.1.0.1/24]", "10.1.0.1/24"),
+        "a.yaml:8:68: spec.ports[0].addresses: found \"10.1.0.1/24\", expected a list of addresses"
+    );
+    assert_eq!(
+        one("{kind: ipv4}", "ipv4"),
+        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind"
+    );
+    assert_eq!(
+        one("\"#d62728\"", "#d62728"),
+        "a.yaml:5:9: spec.colour: found nothing, expected a colour such as \"#d62728\" (without quotes '#' begins a comment)"
+    );
+    assert_eq!(
+        one("\"#d62728\"", "red"),
+        "a.yaml:5:11: spec.colour: found \"red\", expected a colour such as \"#d62728\""
+    );
+    let long = one("name: red", &format!("name: \"\\e[31m{}\"", "x".repeat(100)));
+    assert!(long.contains(&format!("found \"\\u{{1b}}[31m{}\"…, expected", "x".repeat(59))), "{long}");
+}
+
+#[test]
+fn unknown_kind_of_plane() {
+    assert_eq!(
+        one("{kind: ipv4}", "{kind: ipv5}"),
+        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4"
+    );
+    assert_eq!(
+        one("{kind: ipv4}", "{kind: rofl}"),
+        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4"
+    );
+    assert_eq!(one("{kind: ipv4}", "{}"), "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4");
+}
+
+#[test]
+fn macs() {
+    assert_eq!(
+        one("02:00:00:00:01:01", "02:00:00:00:01"),
+        "a.yaml:8:36: spec.ports[0].mac: found \"02:00:00:00:01\", expected a MAC address such as 02:00:00:00:01:01"
+    );
+    assert_eq!(
+        one("02:00:00:00:01:01", "03:00:00:00:01:01"),
+        "a.yaml:8:36: spec.ports[0].mac: found the multicast address 03:00:00:00:01:01, expected the MAC address of one station: an even first byte"
+    );
+    assert_eq!(
+        one("02:00:00:00:0a:02", "ff:ff:ff:ff:ff:ff"),
+        "a.yaml:13:45: spec.neighbours[0].mac: found the broadcast address ff:ff:ff:ff:ff:ff, expected the MAC address of one station: an even first byte"
+    );
+    assert_eq!(
+        one("02:00:00:00:01:01", "00:00:00:00:00:00"),
+        "a.yaml:8:36: spec.ports[0].mac: found \"00:00:00:00:00:00\", expected a MAC address that is not all zeros"
+    );
+}
+
+#[test]
+fn interface_addresses() {
+    let expected = "expected an IPv4 address with the length of its link's prefix, such as 10.1.0.1/24";
+    let at = "a.yaml:8:69: spec.ports[0].addresses[0]:";
+    let bad = |address: &str| one("10.1.0.1/24", address);
+    assert_eq!(
+        bad("10.1.0.1"),
+        format!("{at} found \"10.1.0.1\", {expected} (the prefix length is missing)")
+    );
+    assert_eq!(bad("10.1.0.1/33"), format!("{at} found \"10.1.0.1/33\", {expected}"));
+    assert_eq!(bad("10.1.0.256/24"), format!("{at} found \"10.1.0.256/24\", {expected}"));
+    assert_eq!(
+        bad("fe80::1/64"),
+        format!("{at} found \"fe80::1/64\", {expected} (IPv6 needs a plane of another kind)")
+    );
+    assert_eq!(
+        bad("10.1.0.0/24"),
+        format!(
+            "{at} found 10.1.0.0/24, the address of the link itself, expected the address of a router in 10.1.0.0/24 (such as 10.1.0.1/24)"
+        )
+    );
+    assert_eq!(
+        bad("10.1.0.255/24"),
+        format!(
+            "{at} found 10.1.0.255/24, the broadcast address of the link, expected the address of a router in 10.1.0.0/24 (such as 10.1.0.1/24)"
+        )
+    );
+    for (address, why) in [
+        ("0.0.0.1/8", "0.0.0.0/8 stands for this network"),
+        ("127.0.0.1/8", "127.0.0.0/8 stays inside a host"),
+        ("224.0.0.1/24", "224.0.0.0/4 is for multicast groups"),
+        ("255.255.255.255/32", "240.0.0.0/4 is reserved"),
+    ] {
+        assert_eq!(
+            bad(address),
+            format!("{at} found {address}, expected an address a host can have ({why})")
+        );
+    }
+}
+
+#[test]
+fn duplicates() {
+    assert_eq!(
+        errors(&[RED, RED]),
+        [
+            "b.yaml:3:18: metadata.name: found network \"red\" a second time, expected another name (first in a.yaml:3)",
+            "b.yaml:8:36: spec.ports[0].mac: found MAC 02:00:00:00:01:01 on port \"p0\" a second time, expected another MAC (first in a.yaml:8)",
+            "b.yaml:8:69: spec.ports[0].addresses[0]: found 10.1.0.1 on port \"p0\" a second time, expected another address (first in a.yaml:8)",
+            "b.yaml:9:36: spec.ports[1].mac: found MAC 02:00:00:00:01:02 on port \"p1\" a second time, expected another MAC (first in a.yaml:9)",
+            "b.yaml:9:69: spec.ports[1].addresses[0]: found 10.2.0.1 on port \"p1\" a second time, expected another address (first in a.yaml:9)",
+        ]
+    );
+}
+
+#[test]
+fn duplicates_in_one_network() {
+    let port = |name: &str, port: &str, mac: u8, address: &str| {
+        format!("{{name: {name}, port: {port}, mac: '02:00:00:00:00:{mac:02x}', addresses: [{address}]}}")
+    };
+    let ports = |one: String, two: String| errors(&[&network("a", &[&one, &two], "")]);
+    let first = || port("x", "p0", 1, "10.0.0.1/24");
+    assert_eq!(ports(first(), port("y", "p1", 1, "10.0.1.1/24")), [""; 0], "equal MACs on two ports");
+    assert_eq!(
+        ports(first(), port("x", "p1", 2, "10.0.1.1/24")),
+        [
+            "a.yaml:8:14: spec.ports[1].name: found virtual port \"x\" a second time, expected another name (first in line 7)"
+        ]
+    );
+    assert_eq!(
+        ports(first(), port("y", "p0", 1, "10.0.1.1/24")),
+        [
+            "a.yaml:8:32: spec.ports[1].mac: found MAC 02:00:00:00:00:01 on port \"p0\" a second time, expected another MAC (first in line 7)"
+        ]
+    );
+    assert_eq!(
+        ports(first(), port("y", "p0", 2, "10.0.0.1/25")),
+        [
+            "a.yaml:8:65: spec.ports[1].addresses[0]: found 10.0.0.1 on port \"p0\" a second time, expected another address (first in line 7)"
+        ]
+    );
+    assert_eq!(
+        ports(first(), port("y", "p1", 2, "10.0.0.2/24")),
+        [
+            "a.yaml:8:65: spec.ports[1].addresses[0]: found 10.0.0.2/24, whose link 10.0.0.0/24 is already that of \"x\", expected another prefix (first in line 7)"
+        ]
+    );
+}
+
+/// Two networks on one physical port are on one broadcast domain: both would answer ARP for the address.
+#[test]
+fn one_address_of_two_networks_on_one_port() {
+    let one =
+        network("one", &["{name: x, port: p0, mac: '02:00:00:00:00:01', addresses: [10.0.0.1/24]}"], "");
+    let two = network("two", &["{name: y, port: p0, mac: '02:00:00:00:00:02', addresses: [10.0.0.1/8]}"], "");
+    assert_eq!(
+        errors(&[&one, &two]),
+        [
+            "b.yaml:7:65: spec.ports[0].addresses[0]: found 10.0.0.1 on port \"p0\" a second time, expected another address (first in a.yaml:7)"
+        ]
+    );
+}
+
+#[test]
+fn ids_clash() {
+    let text = |name| network(name, &[], "  vid: 7\n");
+    assert_eq!(
+        errors(&[&text("a"), &text("b")]),
+        ["b.yaml:7:8: spec.vid: found vid 7 a second time, expected an id of its own (first in a.yaml:7)"]
+    );
+}
+
+#[test]
+fn routes() {
+    let links = "expected an address on a link of the network: 10.1.0.0/24 (left) or 10.2.0.0/24 (right)";
+    let route = |text: &str| one("{to: 10.9.0.0/16, via: 10.2.0.2}", text);
+    assert_eq!(
+        route("{to: 10.9.0.0/16, via: 10.3.0.2}"),
+        format!("a.yaml:11:30: spec.routes[0].via: found 10.3.0.2, which is on no link, {links}")
+    );
+    assert_eq!(
+        route("{to: 10.9.0.0/16, via: 10.2.0.1}"),
+        "a.yaml:11:30: spec.routes[0].via: found 10.2.0.1, the address of \"right\", expected the address of another router"
+    );
+    assert_eq!(
+        route("{to: 10.9.0.0/16, via: 10.2.0.255}"),
+        "a.yaml:11:30: spec.routes[0].via: found 10.2.0.255, the broadcast address of \"right\", expected the address of another router"
+    );
+    assert_eq!(
+        route("{to: 10.9.0.0/16, via: 10.2.0.0}"),
+        "a.yaml:11:30: spec.routes[0].via: found 10.2.0.0, the first address of 10.2.0.0/24, expected the address of another router"
+    );
+    assert_eq!(
+        route("{to: 10.9.0.1/16, via: 10.2.0.2}"),
+        "a.yaml:11:12: spec.routes[0].to: found \"10.9.0.1/16\", expected 10.9.0.0/16 (bits beyond the length must be zero)"
+    );
+    assert_eq!(
+        route("{to: 10.9.0.1, via: 10.2.0.2}"),
+        "a.yaml:11:12: spec.routes[0].to: found \"10.9.0.1\", expected an IPv4 prefix such as 10.9.0.0/16 (the prefix length is missing)"
+    );
+    assert_eq!(
+        route("{to: 10.9.0.0/16}"),
+        "a.yaml:11:7: spec.routes[0]: found neither \"via\" nor \"port\", expected one of them"
+    );
+    assert_eq!(
+        route("{to: 10.9.0.0/16, via: 10.2.0.2, port: left}"),
+        "a.yaml:11:46: spec.routes[0].port: found both \"via\" and \"port\", expected one of them"
+    );
+    assert_eq!(
+        route("{to: 10.9.0.0/16, port: p0}"),
+        "a.yaml:11:31: spec.routes[0].port: found the unknown virtual port \"p0\", expected left or right"
+    );
+    assert_eq!(
+        route("{to: 10.9.0.0/16, port: rihgt}"),
+        "a.yaml:11:31: spec.routes[0].port: found the unknown virtual port \"rihgt\", expected left or right (did you mean \"right\"?)"
+    );
+    assert_eq!(
+        route("{to: 10.1.0.0/24, via: 10.2.0.2}"),
+        "a.yaml:11:12: spec.routes[0].to: found 10.1.0.0/24, the link of \"left\", expected a destination elsewhere"
+    );
+    assert_eq!(
+        route("{to: 239.0.0.0/8, via: 10.2.0.2}"),
+        "a.yaml:11:12: spec.routes[0].to: found 239.0.0.0/8, expected a unicast prefix (224.0.0.0/4 and 255.255.255.255 are for the router itself)"
+    );
+    assert_eq!(
+        route("{to: 10.9.0.0/16, via: 10.2.0.2}\n    - {to: 10.9.0.0/16, via: 10.1.0.2}"),
+        "a.yaml:12:12: spec.routes[1].to: found a route to 10.9.0.0/16 a second time, expected another destination (first in line 11)"
+    );
+    let none = network(
+        "a",
+        &["{name: x, port: p0, mac: '02:00:00:00:00:01'}"],
+        "  routes: [{to: 0.0.0.0/0, via: 10.0.0.1}]\n",
+    );
+    assert_eq!(
+        errors(&[&none]),
+        [
+            "a.yaml:8:33: spec.routes[0].via: found 10.0.0.1, which is on no link, expected an address on a link of the network, which has none"
+        ]
+    );
+}
+
+#[test]
+fn neighbours() {
+    let neighbour = |text: &str| one("port: right, address: 10.2.0.2,", text);
+    assert_eq!(
+        neighbour("port: right, address: 10.3.0.2,"),
+        "a.yaml:13:30: spec.neighbours[0].address: found 10.3.0.2, which is on no link, expected an address on a link of \"right\": 10.2.0.0/24 (right)"
+    );
+    assert_eq!(
+        neighbour("port: left, address: 10.2.0.2,"),
+        "a.yaml:13:29: spec.neighbours[0].address: found 10.2.0.2, which is on link 10.2.0.0/24 of \"right\", expected an address on a link of \"left\": 10.1.0.0/24 (left)"
+    );
+    assert_eq!(
+        neighbour("port: up, address: 10.2.0.2,"),
+        "a.yaml:13:14: spec.neighbours[0].port: found the unknown virtual port \"up\", expected left or right"
+    );
+    assert_eq!(
+        neighbour("port: right, address: 10.2.0.1,"),
+        "a.yaml:13:30: spec.neighbours[0].address: found 10.2.0.1, the address of \"right\", expected the address of a neighbour"
+    );
+    assert_eq!(
+        one("0a:02\"}", "0a:02\"}\n    - {port: right, address: 10.2.0.2, mac: \"02:00:00:00:0a:03\"}"),
+        "a.yaml:14:30: spec.neighbours[1].address: found neighbour 10.2.0.2 of \"right\" a second time, expected another address (first in line 13)"
+    );
+}
+
+#[test]
+fn nodes() {
+    assert_eq!(
+        errors(&[NODE, &red_with("port: p1", "port: p2")]),
+        [
+            "b.yaml:9:27: spec.ports[1].port: found the unknown port \"p2\", expected a port of the node: p0 or p1"
+        ]
+    );
+    assert_eq!(
+        errors(&[NODE, &red_with("[10.2.0.1/24]", "[10.2.0.1/24], mtu: 1401")]),
+        ["b.yaml:9:88: spec.ports[1].mtu: found 1401, expected at most 1400 (the MTU of port \"p1\")"]
+    );
+    assert_eq!(
+        errors(&[NODE, NODE]),
+        ["b.yaml:1:1: document: found a second Node, expected one Node at most (first in a.yaml:1)"]
+    );
+    assert_eq!(
+        errors(&[&NODE.replace("name: p1", "name: p0")]),
+        [
+            "a.yaml:5:30: spec.ports[1].name: found port \"p0\" a second time, expected another name (first in line 5)"
+        ]
+    );
+    assert_eq!(
+        errors(&[&NODE.replace("name: p1", "name: punt")]),
+        [
+            "a.yaml:5:30: spec.ports[1].name: found the name \"punt\", expected another name (it stands for punted packets)"
+        ]
+    );
+    assert_eq!(
+        errors(&[&NODE.replace("1400", "9203")]),
+        ["a.yaml:5:39: spec.ports[1].mtu: found 9203, expected a whole number from 68 to 9202 bytes"]
+    );
+}
+
+#[test]
+fn rate_limits() {
+    assert_eq!(
+        one(", burst_packets: 1000", ""),
+        "a.yaml:15:15: spec.rate_limit.burst_packets: found nothing, expected a whole number from 1 to 1000000000000"
+    );
+    assert_eq!(
+        one("packets_per_second: 100000", "packets_per_second: 1e5"),
+        "a.yaml:15:36: spec.rate_limit.packets_per_second: found 1e5, expected a whole number from 1 to 1000000000000"
+    );
+    assert_eq!(
+        one("packets_per_second: 100000, burst_packets: 1000", ""),
+        "a.yaml:15:15: spec.rate_limit: found no limit, expected packets_per_second with burst_packets, bits_per_second with burst_bits, or both"
+    );
+    assert_eq!(
+        one("packets_per_second: 100000, burst_packets: 1000", "bits_per_second: 1000000, burst_bits: 12111"),
+        "a.yaml:15:54: spec.rate_limit.burst_bits: found 12111, expected at least 12112 (a frame with 1500 bytes of IP packet)"
+    );
+}
+
+#[test]
+fn punt_limits() {
+    let punt = |text: &str| one("  weight: 1", &format!("  punt_limit: {text}"));
+    assert_eq!(
+        punt("{packets_per_second: 10}"),
+        "a.yaml:14:15: spec.punt_limit.burst_packets: found nothing, expected a whole number from 1 to 10000000"
+    );
+    assert_eq!(
+        punt("{packets_per_second: 0, burst_packets: 1}"),
+        "a.yaml:14:36: spec.punt_limit.packets_per_second: found 0, expected a whole number from 1 to 10000000"
+    );
+    assert_eq!(
+        punt("{packets_per_second: 1, burst_packets: 1, bits_per_second: 1}"),
+        "a.yaml:14:57: spec.punt_limit.bits_per_second: found an unknown field, expected packets_per_second or burst_packets (did you mean \"packets_per_second\"?)"
+    );
+}
+
+#[test]
+fn table() {
+    let table = |text: &str| one("  weight: 1", &format!("  table: {text}"));
+    let expected = "expected an amount of table memory from 4Ki to 64Gi, such as 512Ki or 2Mi";
+    assert_eq!(table("{}"), format!("a.yaml:14:10: spec.table.quota: found nothing, {expected}"));
+    for (quota, shown) in [("3Ki", "\"3Ki\""), ("65Gi", "\"65Gi\""), ("2MiB", "\"2MiB\""), ("[]", "a list")] {
+        let error = format!("a.yaml:14:18: spec.table.quota: found {shown}, {expected}");
+        assert_eq!(table(&format!("{{quota: {quota}}}")), error);
+    }
+    assert_eq!(
+        table("{quota: 2Mi, routes: 1}"),
+        "a.yaml:14:23: spec.table.routes: found an unknown field, expected quota"
+    );
+}
+
+#[test]
+fn resources() {
+    let resources = |text: &str| one("  weight: 1", &format!("  resources: {text}"));
+    assert_eq!(
+        resources("{}"),
+        "a.yaml:14:14: spec.resources: found no limit, expected cpu, memory or processes"
+    );
+    for (cpu, shown) in [
+        ("0", "0"),
+        ("0.009", "0.009"),
+        ("1024.001", "1024.001"),
+        ("0.5001", "0.5001"),
+        ("1e0", "1e0"),
+        ("-1", "-1"),
+        (".5", ".5"),
+        ("1.", "1."),
+        ("\"0.5\"", "\"0.5\""),
+        ("500m", "\"500m\""),
+        ("99999999999", "99999999999"),
+        ("[]", "a list"),
+    ] {
+        let expected = "expected a number of cores from 0.01 to 1024 with at most three decimals";
+        let error = format!("a.yaml:14:20: spec.resources.cpu: found {shown}, {expected}");
+        assert_eq!(resources(&format!("{{cpu: {cpu}}}")), error);
+    }
+    assert_eq!(
+        resources("{memory: 256MB}"),
+        "a.yaml:14:23: spec.resources.memory: found \"256MB\", expected an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi"
+    );
+    assert_eq!(
+        resources("{memory: 268435456}"),
+        "a.yaml:14:23: spec.resources.memory: found 268435456, expected an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi (write \"268435456\" with quotes if it is meant)"
+    );
+    assert_eq!(
+        resources("{processes: 4194305}"),
+        "a.yaml:14:26: spec.resources.processes: found 4194305, expected a whole number from 1 to 4194304"
+    );
+}
+
+#[test]
+fn needs() {
+    let needs = |text: &str| one("  weight: 1", &format!("  needs: {text}"));
+    assert_eq!(needs("{}"), "a.yaml:14:10: spec.needs: found no need, expected bandwidth, latency or routes");
+    for (bandwidth, shown) in [
+        ("0Mbit/s", "\"0Mbit/s\""),
+        ("200", "200"),
+        ("200M", "\"200M\""),
+        ("1.5Gbit/s", "\"1.5Gbit/s\""),
+        ("1001Gbit/s", "\"1001Gbit/s\""),
+        ("-1Mbit/s", "\"-1Mbit/s\""),
+        ("[]", "a list"),
+    ] {
+        let hint = if shown == "200" { " (write \"200\" with quotes if it is meant)" } else { "" };
+        let expected = "expected a bandwidth from 1kbit/s to 1000Gbit/s, such as 200Mbit/s";
+        let error = format!("a.yaml:14:22: spec.needs.bandwidth: found {shown}, {expected}{hint}");
+        assert_eq!(needs(&format!("{{bandwidth: {bandwidth}}}")), error);
+    }
+    assert_eq!(
+        needs("{latency: lowest}"),
+        "a.yaml:14:20: spec.needs.latency: found \"lowest\", expected normal or low (did you mean \"low\"?)"
+    );
+    assert_eq!(
+        needs("{routes: 0}"),
+        "a.yaml:14:19: spec.needs.routes: found 0, expected a whole number from 1 to 2000000"
+    );
+    assert_eq!(
+        needs("{routes: 2000001}"),
+        "a.yaml:14:19: spec.needs.routes: found 2000001, expected a whole number from 1 to 2000000"
+    );
+    assert_eq!(
+        needs("{bandwith: 1Mbit/s}"),
+        "a.yaml:14:11: spec.needs.bandwith: found an unknown field, expected bandwidth, latency or routes (did you mean \"bandwidth\"?)"
+    );
+}
+
+#[test]
+fn schedulers() {
+    let scheduler = |text: &str| errors(&[&format!("{NODE}  scheduler: {text}\n")]);
+    assert_eq!(scheduler("{}"), [""; 0]);
+    let bandwidth = "expected a bandwidth from 1kbit/s to 1000Gbit/s, such as 200Mbit/s";
+    for (text, expected) in [
+        (
+            "[]",
+            "a.yaml:6:14: spec.scheduler: found a list, expected a mapping with kind, from_traffic, soft, card_bandwidth, move_cost",
+        ),
+        ("{kind: best}", "a.yaml:6:21: spec.scheduler.kind: found \"best\", expected greedy or exact"),
+        (
+            "{soft: {cores: 0}}",
+            "a.yaml:6:29: spec.scheduler.soft.cores: found 0, expected a whole number from 1 to 256",
+        ),
+        (
+            "{soft: {cores: 257}}",
+            "a.yaml:6:29: spec.scheduler.soft.cores: found 257, expected a whole number from 1 to 256",
+        ),
+        (
+            "{soft: {bandwith: 1Gbit/s}}",
+            "a.yaml:6:22: spec.scheduler.soft.bandwith: found an unknown field, expected cores or bandwidth (did you mean \"bandwidth\"?)",
+        ),
+        (
+            "{card_bandwidth: 10G}",
+            &format!("a.yaml:6:31: spec.scheduler.card_bandwidth: found \"10G\", {bandwidth}"),
+        ),
+        (
+            "{move_cost: 0kbit/s}",
+            &format!("a.yaml:6:26: spec.scheduler.move_cost: found \"0kbit/s\", {bandwidth}"),
+        ),
+    ] {
+        assert_eq!(scheduler(text), [expected], "{text}");
+    }
+    let port = NODE.replace("mtu: 1400", "bandwidth: 10");
+    assert_eq!(
+        errors(&[&port]),
+        [format!(
+            "a.yaml:5:45: spec.ports[1].bandwidth: found 10, {bandwidth} (write \"10\" with quotes if it is meant)"
+        )]
+    );
+}
+
+#[test]
+fn interfaces_of_ports() {
+    let node = |ports: &str| {
+        let errors = errors(&[&format!(
+            "apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: n}}\nspec:\n  ports: {ports}\n"
+        )]);
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        errors.into_iter().next().unwrap()
+    };
+    assert_eq!(
+        node("[{name: p0, interface: a/b}]"),
+        "a.yaml:5:33: spec.ports[0].interface: found \"a/b\", expected the name of a Linux interface: 1 to 15 visible characters, no '/' or ':'"
+    );
+    assert_eq!(
+        node("[{name: p0, driver: dpdk}]"),
+        "a.yaml:5:30: spec.ports[0].driver: found \"dpdk\", expected auto, afxdp, packet or tap"
+    );
+    assert_eq!(
+        node("[{name: p0, interface: eth0}, {name: p1, interface: eth0}]"),
+        "a.yaml:5:62: spec.ports[1].interface: found interface \"eth0\" a second time, expected another interface (first in line 5)"
+    );
+    assert_eq!(
+        node("[{name: p0}, {name: p1, interface: p0}]"),
+        "a.yaml:5:45: spec.ports[1].interface: found interface \"p0\" a second time, expected another interface (first in line 5)"
+    );
+}
+
+#[test]
+fn select() {
+    let select = |text: &str| one("  weight: 1", &format!("  select: {text}"));
+    assert_eq!(
+        select("{by: vlan}"),
+        "a.yaml:14:16: spec.select.by: found \"vlan\", expected mac, port or inner"
+    );
+    assert_eq!(
+        select("{by: inner}"),
+        "a.yaml:14:11: spec.select.prefixes: found nothing, expected a list of IPv4 prefixes"
+    );
+    assert_eq!(
+        select("{by: inner, prefixes: []}"),
+        "a.yaml:14:33: spec.select.prefixes: found no prefix, expected at least one"
+    );
+    assert_eq!(
+        select("{by: mac, prefixes: [10.0.0.0/8]}"),
+        "a.yaml:14:31: spec.select.prefixes: found prefixes, expected none with \"by: mac\" (they go with \"by: inner\")"
+    );
+    let port = |mac| format!("{{name: x, port: p0, mac: '02:00:00:00:00:0{mac}'}}");
+    let text = |name, mac, more: &str| network(name, &[&port(mac)], more);
+    assert_eq!(
+        errors(&[&text("a", 1, "  select: {by: port}\n"), &text("b", 2, "  select: {by: port}\n")]),
+        [
+            "b.yaml:7:23: spec.ports[0].port: found all frames of port \"p0\" claimed a second time, expected one virtual port that selects by port (first in a.yaml:7)"
+        ]
+    );
+    let inner = "  select: {by: inner, prefixes: [10.0.0.0/8]}\n";
+    assert_eq!(
+        errors(&[&text("a", 1, inner), &text("b", 2, inner)]),
+        [
+            "b.yaml:8:34: spec.select.prefixes[0]: found 10.0.0.0/8 on port \"p0\" claimed a second time, expected another prefix (first in a.yaml:8)"
+        ]
+    );
+}
+
+#[test]
+fn all_errors_of_all_files_are_reported_in_order() {
+    let bad = red_with("weight: 1", "weight: 0").replace("kind: ipv4", "kind: ipv0");
+    let found = errors(&[&format!("{bad}---\n[1, 2"), &bad]);
+    let places: Vec<_> = found.iter().map(|error| error.split(": ").next().unwrap()).collect();
+    assert_eq!(
+        places,
+        [
+            "a.yaml:6:17",
+            "a.yaml:14:11",
+            "a.yaml:18:1",
+            "b.yaml:3:18",
+            "b.yaml:6:17",
+            "b.yaml:8:36",
+            "b.yaml:8:69",
+            "b.yaml:9:36",
+            "b.yaml:9:69",
+            "b.yaml:14:11"
+        ]
+    );
+}
+
+/// A part that does not decode gives its own error, and none that only follow from it.
+#[test]
+fn one_mistake_gives_one_error() {
+    assert_eq!(one("[10.2.0.1/24]", "[10.2.0.1]").matches("found").count(), 1);
+    let bad_node = NODE.replace("name: p0", "name: p/0");
+    assert_eq!(errors(&[&bad_node, RED]).len(), 1);
+}
+
+#[test]
+fn findings_are_data_too() {
+    let errors = load(&[&red_with("weight: 1", "weight: 0")]).unwrap_err();
+    let Some(Error::Found(finding)) = errors.list.first() else { panic!("{errors}") };
+    let json = serde_json::to_value(finding).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!({
+            "file": "a.yaml", "line": 14, "column": 11, "field": "spec.weight",
+            "found": "0", "expected": "a whole number from 1 to 1000",
+        })
+    );
+}
+
+#[test]
+fn cards_and_placements() {
+    let card = |card: &str| errors(&[&format!("{NODE}  card: {card}\n")]);
+    assert_eq!(card("{twin: {image: default}, ports: [p0, p1]}"), [""; 0]);
+    for (text, expected) in [
+        (
+            "{twin: {image: default}, ports: [p0, p2]}",
+            "a.yaml:6:46: spec.card.ports[1]: found the unknown port \"p2\", expected a port of the node: p0 or p1",
+        ),
+        (
+            "{twin: {image: default}, ports: [p0, p0]}",
+            "a.yaml:6:46: spec.card.ports[1]: found port \"p0\" a second time, expected another port (first in line 6)",
+        ),
+        (
+            "{twin: {}, ports: [p0]}",
+            "a.yaml:6:16: spec.card.twin.image: found nothing, expected the name of an image",
+        ),
+        (
+            "{ports: [p0]}",
+            "a.yaml:6:9: spec.card.twin: found nothing, expected a mapping with image, or pci instead of it",
+        ),
+        (
+            "{twin: {image: ../x}, ports: [p0]}",
+            "a.yaml:6:24: spec.card.twin.image: found \"../x\", expected a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit",
+        ),
+    ] {
+        assert_eq!(card(text), [expected], "{text}");
+    }
+    // One that is plugged in.
+    assert_eq!(card("{pci: \"0000:3b:1f.7\", ports: [p0]}"), [""; 0]);
+    for address in ["3b:00.0", "0000:3b:20.0", "0000:3b:00.8", "0000:3b:0.0", "+000:3b:00.0", "0000:3b:00"] {
+        assert_eq!(
+            card(&format!("{{pci: \"{address}\", ports: [p0]}}")),
+            [format!(
+                "a.yaml:6:15: spec.card.pci: found \"{address}\", expected a PCI address such as \"0000:3b:00.0\""
+            )]
+        );
+    }
+    assert_eq!(
+        card("{twin: {image: default}, pci: \"0000:3b:00.0\", ports: [p0]}"),
+        ["a.yaml:6:39: spec.card.pci: found a second card, expected either twin or pci"]
+    );
+    // NICs beside its ports.
+    assert_eq!(card("{twin: {image: default}, ports: [p0], nics: [p1]}"), [""; 0]);
+    for (text, expected) in [
+        (
+            "{twin: {image: default}, ports: [p0], nics: [p9]}",
+            "a.yaml:6:54: spec.card.nics[0]: found the unknown port \"p9\", expected a port of the node: p0 or p1",
+        ),
+        (
+            "{twin: {image: default}, ports: [p0], nics: [p0]}",
+            "a.yaml:6:54: spec.card.nics[0]: found port \"p0\" a second time, expected another port (first in line 6)",
+        ),
+        (
+            "{twin: {image: default}, ports: [], nics: [p0]}",
+            "a.yaml:6:52: spec.card.nics[0]: found 1 ports, expected at most 0: one beside each of the card's ports",
+        ),
+    ] {
+        assert_eq!(card(text), [expected], "{text}");
+    }
+    let node = format!("{NODE}  card: {{twin: {{image: default}}, ports: [p1], nics: [p0]}}\n");
+    assert_eq!(
+        errors(&[&node, RED]),
+        [
+            "b.yaml:8:27: spec.ports[0].port: found port \"p0\", which stands beside \"p1\", expected \"p1\": its networks use both"
+        ]
+    );
+    let node = format!("{NODE}  card: {{twin: {{image: default}}, ports: [p0], nics: [p1]}}\n");
+    let two = |mac: &str| {
+        let red = RED.replace("port: p1", "port: p0");
+        let other = red.replace("name: red", "name: blue").replace("\"02:", mac).replace("10.", "10.1");
+        errors(&[&node, &red, &other])
+    };
+    assert!(two("\"06:").is_empty(), "{:?}", two("\"06:"));
+    let clash = two("\"42:");
+    assert!(clash[0].contains("expected an address that differs in more than bit 0x40"), "{clash:?}");
+    assert_eq!(
+        one("  weight: 1", "  placement: fpga"),
+        "a.yaml:14:14: spec.placement: found \"fpga\", expected auto, card or soft"
+    );
+}

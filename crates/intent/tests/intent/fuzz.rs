@@ -1,0 +1,91 @@
+//! No bytes make the reader panic, hang or grow.
+
+use crate::common::{NODE, RED};
+use hue_intent::{Source, parse};
+use proptest::prelude::*;
+
+fn try_it(bytes: Vec<u8>) {
+    match parse(vec![Source { name: "a.yaml".to_owned(), bytes }]) {
+        Ok(intent) => {
+            assert!(!intent.node.spec.ports.is_empty() || !intent.networks.is_empty() || intent.node_given)
+        }
+        Err(errors) => {
+            assert!(!errors.list.is_empty());
+            for error in errors.list {
+                let finding = error.finding().expect("only findings come from bytes");
+                assert!(finding.place.line >= 1 && finding.place.column >= 1);
+                assert!(!error.to_string().contains('\n'), "{error}");
+            }
+        }
+    }
+}
+
+/// What only a live node acts on.
+const LIVE: &str = "  punt_limit: {packets_per_second: 50, burst_packets: 5}\n  resources: {cpu: 0.25, memory: 64Mi}\n  table: {quota: 64Ki}\n  needs: {bandwidth: 5Mbit/s, routes: 9}\n";
+
+/// One edit of a text: bytes taken away and put in.
+fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, usize, Vec<u8>)>> {
+    let piece = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..4),
+        prop::sample::select(vec![
+            "- ",
+            ": ",
+            "\n",
+            "  ",
+            "{",
+            "}",
+            "[",
+            "]",
+            "\"",
+            "'",
+            "&a ",
+            "*a",
+            "!",
+            "? ",
+            "|",
+            ">",
+            "#",
+            "---\n",
+            "...\n",
+            "%YAML 1.2\n",
+            "\t",
+            ",",
+            "~",
+            "\u{feff}",
+            "\u{85}",
+            "0x",
+            "/33",
+            "<<: *a",
+            "\r",
+            "ä",
+            "null",
+        ])
+        .prop_map(|text| text.as_bytes().to_vec()),
+    ];
+    prop::collection::vec((any::<prop::sample::Index>(), 0usize..6, piece), 1..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(3000)))]
+
+    #[test]
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        try_it(bytes);
+    }
+
+    #[test]
+    fn any_punctuation(bytes in prop::collection::vec(prop::sample::select(b"-:?{}[],&*#|>'\"%@!~ \n\ta0./<\\".to_vec()), 0..200)) {
+        try_it(bytes);
+    }
+
+    #[test]
+    fn edited_documents(edits in edits()) {
+        let mut text = format!("{RED}{LIVE}---\n{NODE}").into_bytes();
+        for (at, taken, put) in edits {
+            let start = at.index(text.len() + 1);
+            let end = (start + taken).min(text.len());
+            text.splice(start..end, put);
+        }
+        try_it(text);
+    }
+}

@@ -1,0 +1,386 @@
+//! Monitor and routing information base on real kernels. All of it needs root.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hue_planes::{Adjacency, AdjacencyKind};
+use hue_routing::Rib;
+use hue_tables::Prefix4;
+use hue_wire::Mac;
+
+use crate::common::lab::{Lab, Watch, inside, ip, ip_batch, mac, ports, root};
+
+/// What the network does with packets to an address: `None` without a route.
+fn lookup(table: &BTreeMap<Prefix4, Adjacency>, address: Ipv4Addr) -> Option<Adjacency> {
+    let prefixes = (0..=32).rev().map(|len| Prefix4::containing(address.to_bits(), len));
+    prefixes.into_iter().find_map(|prefix| table.get(&prefix).copied())
+}
+
+fn table(rib: &Rib) -> BTreeMap<Prefix4, Adjacency> {
+    rib.routes(None).map(|row| (row.prefix, row.adjacency)).collect()
+}
+
+fn at(rib: &mut Rib, address: &str) -> Option<Adjacency> {
+    rib.take_update();
+    lookup(&table(rib), address.parse().unwrap())
+}
+
+fn glean(port: usize) -> Option<Adjacency> {
+    Some(Adjacency::glean(ports()[port].port))
+}
+
+fn forward(port: usize, to: Mac) -> Option<Adjacency> {
+    let port = &ports()[port];
+    Some(Adjacency::forward(port.port, port.mac, to, port.mtu_bytes))
+}
+
+#[test]
+fn addresses_links_routes_and_neighbours_become_a_table() {
+    if !root() {
+        return;
+    }
+    let lab = Lab::new();
+    let router = lab.router();
+    ip(&router, "neigh add 10.1.0.2 lladdr 02:00:00:00:09:02 dev v0");
+    ip(&router, "route add 172.16.0.0/12 via 10.1.0.2");
+    let mut watch = Watch::new(&router);
+    let first = watch.snapshot().unwrap();
+    assert!(first.complete);
+    let gateway = Mac([2, 0, 0, 0, 9, 2]);
+    let expect = |watch: &mut Watch, address: &str, adjacency: Option<Adjacency>| {
+        watch.until(&format!("{address} {adjacency:?}"), |rib| at(rib, address) == adjacency);
+    };
+    for (address, adjacency) in [
+        ("10.1.0.1", Some(Adjacency::local())),
+        ("10.1.0.255", Some(Adjacency::local())),
+        ("10.1.0.3", glean(0)),
+        ("10.2.0.2", glean(1)),
+        ("10.3.0.9", Some(Adjacency::local())),
+        ("10.1.0.2", forward(0, gateway)),
+        ("172.20.0.1", forward(0, gateway)),
+        ("192.0.2.1", None),
+    ] {
+        expect(&mut watch, address, adjacency);
+    }
+    let rows: Vec<_> = watch.rib.routes(None).collect();
+    let row = |text: &str| rows.iter().find(|row| row.prefix == text.parse().unwrap()).unwrap();
+    assert_eq!(row("10.1.0.0/24").protocol, "kernel");
+    assert_eq!(row("10.1.0.2/32").protocol, "neighbour");
+    assert_eq!(row("172.16.0.0/12").protocol, "boot");
+    assert_eq!(row("172.16.0.0/12").ways[0].interface, "v0");
+    assert_eq!(watch.rib.neighbours().collect::<Vec<_>>(), [(0, Ipv4Addr::new(10, 1, 0, 2), gateway)]);
+
+    ip(&router, "route replace 172.16.0.0/12 via 10.2.0.2 proto static metric 0");
+    expect(&mut watch, "172.20.0.1", glean(1));
+    assert_eq!(watch.rib.unresolved(), [(1, Ipv4Addr::new(10, 2, 0, 2))]);
+    watch.monitor.probe(watch.vid, "v1", Ipv4Addr::new(10, 2, 0, 2));
+    watch.until("the router is found", |rib| rib.unresolved().is_empty());
+    ip(&router, "route add unreachable 172.17.0.0/16");
+    expect(&mut watch, "172.17.0.1", Some(Adjacency::local()));
+    ip(&router, "route add blackhole 172.18.0.0/16");
+    expect(&mut watch, "172.18.0.1", Some(Adjacency::local()));
+    ip(&router, "route add 198.51.100.0/24 via inet6 fe80::1 dev v0");
+    expect(&mut watch, "198.51.100.1", Some(Adjacency::local()));
+    ip(&router, "route add 203.0.113.0/24 nexthop via 10.1.0.9 nexthop via 10.1.0.2");
+    expect(&mut watch, "203.0.113.1", forward(0, gateway));
+    ip(&router, "neigh del 10.1.0.2 dev v0");
+    expect(&mut watch, "203.0.113.1", glean(0));
+    expect(&mut watch, "10.1.0.2", glean(0));
+    ip(&router, "addr add 10.9.0.1/30 dev v1");
+    expect(&mut watch, "10.9.0.2", glean(1));
+    let own = (1, Ipv4Addr::new(10, 9, 0, 1), 30);
+    assert!(watch.rib.addresses().any(|address| address == own));
+    ip(&router, "addr del 10.9.0.1/30 dev v1");
+    expect(&mut watch, "10.9.0.2", None);
+    // What another table has is for others.
+    ip(&router, "route add 192.0.2.0/24 via 10.1.0.2 table 100");
+    ip(&router, "route add 192.0.3.0/24 via 10.1.0.9");
+    expect(&mut watch, "192.0.3.1", glean(0));
+    assert_eq!(at(&mut watch.rib, "192.0.2.1"), None);
+}
+
+#[test]
+fn routes_that_go_in_silence_are_noticed() {
+    if !root() {
+        return;
+    }
+    let lab = Lab::new();
+    let router = lab.router();
+    let mut watch = Watch::new(&router);
+    watch.snapshot().unwrap();
+    let expect = |watch: &mut Watch, what: &str, adjacency: Option<Adjacency>| {
+        watch.until(what, |rib| at(rib, "172.20.0.1") == adjacency);
+    };
+    ip(&router, "route add 172.20.0.0/16 via 10.1.0.2");
+    expect(&mut watch, "a route", glean(0));
+    ip(&router, "link set v0 down");
+    expect(&mut watch, "its link is down", None);
+    ip(&router, "link set v0 up");
+    ip(&router, "route add 172.20.0.0/16 via 10.1.0.2");
+    expect(&mut watch, "its link is up", glean(0));
+    ip(&router, "route del 172.20.0.0/16");
+    expect(&mut watch, "it was deleted", None);
+
+    ip(&router, "nexthop add id 9 via 10.1.0.2 dev v0");
+    ip(&router, "route add 172.20.0.0/16 nhid 9");
+    expect(&mut watch, "a next-hop object", glean(0));
+    ip(&router, "nexthop replace id 9 via 10.2.0.2 dev v1");
+    expect(&mut watch, "it leads elsewhere", glean(1));
+    ip(&router, "nexthop del id 9");
+    expect(&mut watch, "it is gone", None);
+
+    ip(&router, "addr add 10.4.0.1/24 dev v1");
+    ip(&router, "route add 172.20.0.0/16 via 10.1.0.2 src 10.4.0.1");
+    expect(&mut watch, "a preferred source", glean(0));
+    ip(&router, "addr del 10.4.0.1/24 dev v1");
+    expect(&mut watch, "it is gone", None);
+
+    ip(&router, "route add 172.20.0.0/16 nexthop via 10.1.0.2 nexthop via 10.2.0.2");
+    expect(&mut watch, "two ways", glean(0));
+    ip(&router, "link set v0 down");
+    expect(&mut watch, "one way is dead", glean(1));
+    ip(&router, "link del v1");
+    expect(&mut watch, "the other is gone", None);
+    assert!(watch.rib.neighbours().next().is_none());
+    ip(&router, &format!("link add v1 address {} type veth peer name late", mac(1)));
+    ip(&router, "addr add 10.2.0.1/24 dev v1");
+    ip(&router, "link set v1 up");
+    ip(&router, "route add 172.20.0.0/16 dev v1");
+    expect(&mut watch, "the port is another interface", glean(1));
+}
+
+/// The MAC address of a host as the network knows it.
+fn known(rib: &Rib, address: Ipv4Addr) -> Option<Mac> {
+    rib.neighbours().find(|(_, at, _)| *at == address).map(|(_, _, mac)| mac)
+}
+
+#[test]
+fn neighbours_stay_known_while_they_answer_and_no_longer() {
+    if !root() {
+        return;
+    }
+    let lab = Lab::new();
+    let router = lab.router();
+    // So that a minute of ageing takes seconds.
+    for key in
+        ["base_reachable_time_ms=300", "delay_first_probe_time=1", "retrans_time_ms=100", "gc_stale_time=1"]
+    {
+        let status = inside(&router, "sysctl").args(["-qw", &format!("net.ipv4.neigh.v0.{key}")]).status();
+        assert!(status.unwrap().success(), "sysctl {key}");
+    }
+    let mut watch = Watch::new(&router);
+    watch.snapshot().unwrap();
+    let host = Ipv4Addr::new(10, 1, 0, 2);
+    watch.monitor.probe(watch.vid, "v0", host);
+    watch.until("the host is known", |rib| known(rib, host).is_some());
+    let mac = known(&watch.rib, host).unwrap();
+    // Nobody sends anything to it, and it stays: stale, asked, answered, again and again.
+    let mut asked = 0;
+    let (mut before, end) = (watch.events, std::time::Instant::now() + Duration::from_secs(8));
+    while std::time::Instant::now() < end {
+        watch.pump(Duration::from_millis(20));
+        assert_eq!(known(&watch.rib, host), Some(mac), "never unknown for a moment");
+        asked += usize::from(watch.events > before);
+        before = watch.events;
+    }
+    assert!(asked >= 3, "{asked} changes of state");
+    assert_eq!(at(&mut watch.rib, "10.1.0.2"), forward(0, mac));
+    // Another station in its place: the old one is found missing without traffic, the new one when there is some.
+    ip(&lab.host(0), "link set e0 address 02:00:00:00:09:77");
+    watch.until("the old one is unknown", |rib| known(rib, host).is_none());
+    watch.monitor.probe(watch.vid, "v0", host);
+    watch.until("the new one", |rib| known(rib, host) == Some(Mac([2, 0, 0, 0, 9, 0x77])));
+    // The host vanishes, and its link stays.
+    ip(&lab.host(0), "addr flush dev e0");
+    watch.until("it is unknown", |rib| known(rib, host).is_none());
+    assert_eq!(at(&mut watch.rib, "10.1.0.2"), glean(0));
+}
+
+#[test]
+fn many_namespaces_one_thread() {
+    if !root() {
+        return;
+    }
+    use hue_routing::{Monitor, RibPort};
+    use hue_tables::Vid;
+    let lab = Lab::new();
+    let count = 60u16;
+    let namespaces: Vec<_> = (1..=count).map(|n| lab.namespace(&format!("n{n}"))).collect();
+    let (mut monitor, batches) = Monitor::channel(4).unwrap();
+    let mut ribs = BTreeMap::new();
+    for (n, namespace) in (1..=count).zip(&namespaces) {
+        let vid = Vid::new(n).unwrap();
+        let session = monitor.add(vid, namespace).unwrap();
+        let port = RibPort { interface: "v0".to_owned(), ..ports()[0].clone() };
+        ribs.insert(vid, (session, Rib::new(vec![port]), false));
+    }
+    for (n, namespace) in (1..=count).zip(&namespaces) {
+        let commands = format!(
+            "link add v0 type veth peer name b0\naddr add 10.0.0.1/24 dev v0\nlink set v0 up\nlink set b0 up\n\
+             route add 172.16.{n}.0/24 via 10.0.0.2\n"
+        );
+        assert_eq!(ip_batch(namespace, &commands).1, "");
+    }
+    let end = std::time::Instant::now() + crate::common::lab::PATIENCE;
+    while ribs.values().any(|(.., done)| !done) {
+        assert!(std::time::Instant::now() < end, "some are not up to date");
+        let Ok(batch) = batches.recv_timeout(Duration::from_millis(50)) else { continue };
+        let (session, rib, done) = ribs.get_mut(&batch.vid).unwrap();
+        assert_eq!(*session, batch.session);
+        rib.apply_all(batch.events);
+        rib.take_update();
+        let own = Prefix4::containing(Ipv4Addr::new(172, 16, batch.vid.get() as u8, 0).to_bits(), 24);
+        let seen: Vec<_> = rib.routes(None).filter(|row| row.prefix.addr() >> 16 == 0xac10).collect();
+        assert!(seen.iter().all(|row| row.prefix == own), "a route of another network");
+        *done = seen.iter().any(|row| row.adjacency.kind() == AdjacencyKind::Glean);
+    }
+    for vid in ribs.keys() {
+        monitor.remove(*vid);
+    }
+    drop(monitor);
+    while batches.recv_timeout(Duration::from_secs(5)).is_ok() {}
+    assert!(
+        matches!(batches.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected)),
+        "the thread ended"
+    );
+}
+
+/// A small deterministic generator (xorshift64*), so that a printed seed replays a test.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) % bound
+    }
+
+    fn of<'a>(&mut self, what: &[&'a str]) -> &'a str {
+        what[self.below(what.len() as u64) as usize]
+    }
+
+    /// A prefix of few: things must meet.
+    fn prefix(&mut self) -> Prefix4 {
+        let len = [0, 8, 14, 16, 20, 24, 24, 28, 32][self.below(9) as usize];
+        Prefix4::containing(self.address().to_bits(), len)
+    }
+
+    fn address(&mut self) -> Ipv4Addr {
+        match self.below(3) {
+            0 => Ipv4Addr::new(10, 1, 0, self.below(6) as u8),
+            1 => Ipv4Addr::new(10, 2, 0, self.below(6) as u8),
+            _ => Ipv4Addr::new(172, 16 + self.below(2) as u8, self.below(3) as u8, self.below(3) as u8),
+        }
+    }
+
+    /// An address of the router itself. Never one that is a router in routes: to the kernel that is an old way of saying that
+    /// destinations are on the link, depending on what came first, and it is left to the kernel.
+    fn own(&mut self) -> Ipv4Addr {
+        let [a, b, c, d] = self.address().octets();
+        Ipv4Addr::new(a, b, c, d % 2)
+    }
+
+    fn command(&mut self) -> String {
+        let port = self.below(2) + 1;
+        let gateway = self.below(4) + 2;
+        let way = match self.below(6) {
+            0 => format!("dev v{}", port - 1),
+            1 => "via 10.3.0.2".to_owned(),
+            2 => "dev other".to_owned(),
+            _ => format!("via 10.{port}.0.{gateway}"),
+        };
+        let metric = self.below(3);
+        match self.below(20) {
+            0..=7 => {
+                let verb = self.of(&["add", "append", "prepend", "replace", "change"]);
+                format!("route {verb} {} {way} metric {metric}", self.prefix())
+            }
+            8..=9 => {
+                let kind = self.of(&["unreachable", "prohibit", "blackhole"]);
+                format!("route add {kind} {} metric {metric}", self.prefix())
+            }
+            10..=13 => format!("route del {}", self.prefix()),
+            14..=15 => format!(
+                "neigh replace 10.{port}.0.{gateway} lladdr 02:00:00:00:09:0{gateway} dev v{} nud {}",
+                port - 1,
+                self.of(&["permanent", "reachable", "stale"])
+            ),
+            16 => format!("neigh del 10.{port}.0.{gateway} dev v{}", port - 1),
+            17 => format!("addr add {}/{} dev v{}", self.own(), 20 + self.below(10), port - 1),
+            18 => format!("addr del {}/{} dev v{}", self.own(), 20 + self.below(10), port - 1),
+            _ => format!("link set v{} {}", port - 1, self.of(&["up", "down", "up"])),
+        }
+    }
+}
+
+/// What the kernel itself would do, by `ip route get`, for addresses with one way.
+fn kernel_does(answer: &str, neighbours: &[(u16, Ipv4Addr, Mac)], address: Ipv4Addr) -> Adjacency {
+    let words: Vec<&str> = answer.split_whitespace().collect();
+    let after = |word: &str| words.iter().position(|at| *at == word).map(|at| words[at + 1]);
+    let vport = match after("dev") {
+        Some("v0") => 0,
+        Some("v1") => 1,
+        _ => return Adjacency::local(),
+    };
+    if ["local", "broadcast"].contains(&words[0]) {
+        return Adjacency::local();
+    }
+    let to = after("via").map_or(address, |via| via.parse().unwrap());
+    let port = &ports()[usize::from(vport)];
+    match neighbours.iter().find(|(at, neighbour, _)| *at == vport && *neighbour == to) {
+        Some((.., mac)) => Adjacency::forward(port.port, port.mac, *mac, port.mtu_bytes),
+        None => Adjacency::glean(port.port),
+    }
+}
+
+/// The answers of `ip route get`, `None` where there is no way.
+fn route_get(router: &hue_host::Namespace, addresses: &[Ipv4Addr]) -> Vec<Option<String>> {
+    let commands: String = addresses.iter().map(|address| format!("route get {address}\n")).collect();
+    let (output, errors) = ip_batch(router, &commands);
+    let failed: Vec<usize> = errors
+        .lines()
+        .filter_map(|line| line.strip_prefix("Command failed -:")?.parse::<usize>().ok())
+        .collect();
+    let mut answers = output.lines().filter(|line| !line.starts_with(' '));
+    (1..=addresses.len())
+        .map(|line| if failed.contains(&line) { None } else { Some(answers.next().unwrap().to_owned()) })
+        .collect()
+}
+
+#[test]
+fn random_commands_and_the_kernel_would_do_the_same() {
+    if !root() {
+        return;
+    }
+    let seed = std::env::var("HUEPLANE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_0001);
+    println!("random_commands: HUEPLANE_SEED={seed}");
+    let mut random = Random(seed);
+    let lab = Lab::new();
+    let router = lab.router();
+    let mut watch = Watch::new(&router);
+    watch.snapshot().unwrap();
+    for round in 0..40 {
+        let commands: String = (0..15).map(|_| random.command() + "\n").collect();
+        ip_batch(&router, &commands);
+        let addresses: Vec<Ipv4Addr> = (0..40).map(|_| random.address()).collect();
+        watch.until_none(|rib| {
+            rib.take_update();
+            let table = table(rib);
+            let neighbours: Vec<_> = rib.neighbours().collect();
+            let answers = route_get(&router, &addresses);
+            addresses.iter().zip(&answers).find_map(|(address, answer)| {
+                let ours = lookup(&table, *address);
+                let good = match answer {
+                    // Without a way: no route, or one that says so, which is the kernel's to answer.
+                    None => ours.is_none() || ours == Some(Adjacency::local()),
+                    Some(answer) => ours == Some(kernel_does(answer, &neighbours, *address)),
+                };
+                (!good)
+                    .then(|| format!("round {round}\n{commands}{address}: kernel {answer:?}, table {ours:?}"))
+            })
+        });
+    }
+    println!("{} events, {} snapshots", watch.events, watch.snapshots);
+}

@@ -1,0 +1,274 @@
+//! The routing information base against a kernel that is simulated and a table computed naively from its state: random
+//! changes, with and without notices, and snapshots that go on while things change, in order and overtaken.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use hue_planes::Adjacency;
+use hue_routing::{Change, Event, Rib, RibUpdate};
+use hue_tables::Prefix4;
+use proptest::prelude::*;
+
+use crate::common::kernel::{Kernel, Op, op, ports};
+
+/// What a plane holds that was given all updates.
+#[derive(Default)]
+struct Plane {
+    rows: Vec<Adjacency>,
+    routes: BTreeMap<Prefix4, u16>,
+}
+
+impl Plane {
+    fn table(&self) -> BTreeMap<Prefix4, Adjacency> {
+        self.routes.iter().map(|(prefix, row)| (*prefix, self.rows[usize::from(*row)])).collect()
+    }
+
+    /// Takes an update, which must be minimal.
+    fn take(&mut self, update: &RibUpdate) {
+        if update.complete {
+            *self = Self::default();
+        }
+        for (row, adjacency) in &update.hops {
+            let row = usize::from(*row);
+            if row >= self.rows.len() {
+                self.rows.resize(row + 1, Adjacency::NONE);
+            }
+            assert_ne!(self.rows[row], *adjacency, "row {row} is as before");
+            self.rows[row] = *adjacency;
+        }
+        for (prefix, hop) in &update.routes {
+            let old = match hop {
+                Some(hop) => self.routes.insert(*prefix, hop.get()),
+                None => self.routes.remove(prefix),
+            };
+            assert_ne!(old, hop.map(|hop| hop.get()), "route {prefix} is as before");
+        }
+        let after = self.table();
+        assert!(
+            after.values().all(|adjacency| *adjacency != Adjacency::NONE),
+            "a route names a row never set"
+        );
+    }
+}
+
+struct Run {
+    kernel: Kernel,
+    rib: Rib,
+    plane: Plane,
+    /// The kernel changed in silence since the last snapshot.
+    blind: bool,
+}
+
+impl Run {
+    fn new() -> Self {
+        Self { kernel: Kernel::new(), rib: Rib::new(ports()), plane: Plane::default(), blind: true }
+    }
+
+    fn change(&mut self, op: &Op) {
+        let (events, silent) = self.kernel.change(op);
+        self.blind |= silent;
+        self.rib.apply_all(events);
+    }
+
+    fn take(&mut self) {
+        if let Some(update) = self.rib.take_update() {
+            self.plane.take(&update);
+            if let Some(neighbours) = &update.neighbours {
+                assert_eq!(*neighbours, self.rib.neighbours().collect::<Vec<_>>());
+            }
+        }
+        assert_eq!(self.rib.take_update(), None, "an update was left behind");
+        let (rows, routes) = self.rib.handed_out();
+        let whole = routes.iter().map(|(prefix, row)| (*prefix, rows[usize::from(row.get())]));
+        assert_eq!(whole.collect::<BTreeMap<_, _>>(), self.plane.table());
+        assert_eq!(self.rib.counts().routes, routes.len());
+    }
+
+    fn compare(&mut self) {
+        self.take();
+        if !self.blind && self.rib.is_synchronous() {
+            assert_eq!(self.plane.table(), self.kernel.table(), "kernel: {:#?}", self.kernel);
+            assert_eq!(self.rib.neighbours().collect::<Vec<_>>(), self.kernel.neighbours());
+            assert_eq!(self.rib.addresses().collect::<Vec<_>>(), self.kernel.addresses());
+        }
+    }
+
+    /// A snapshot during which `meanwhile` happens: one change after each item. With `overtaking` the notice of a change
+    /// comes before the item that was read before it.
+    fn snapshot(&mut self, meanwhile: &[Op], overtaking: bool) {
+        self.rib.apply(Event::Begin);
+        let mut silent = false;
+        let mut meanwhile = meanwhile.iter();
+        let mut cursor = self.kernel.cursor();
+        while let Some(item) = self.kernel.list(&mut cursor) {
+            let (mut events, mut quiet) = (Vec::new(), false);
+            if let Some(op) = meanwhile.next() {
+                (events, quiet) = self.kernel.change(op);
+            }
+            silent |= quiet;
+            if overtaking {
+                self.rib.apply_all(events);
+                self.rib.apply(item);
+            } else {
+                self.rib.apply(item);
+                self.rib.apply_all(events);
+            }
+        }
+        self.rib.apply(Event::End);
+        self.blind = self.rib.take_unclear() || silent;
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Change(Op),
+    Take,
+    Snapshot(Vec<Op>, bool),
+    /// Begun and never ended.
+    Abandoned,
+    Ports,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => op().prop_map(Step::Change),
+        4 => Just(Step::Take),
+        2 => (prop::collection::vec(op(), 0..12), any::<bool>()).prop_map(|(ops, early)| Step::Snapshot(ops, early)),
+        1 => Just(Step::Abandoned),
+        1 => Just(Step::Ports),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn the_table_is_what_the_kernel_means(steps in prop::collection::vec(step(), 1..60)) {
+        let mut run = Run::new();
+        for step in &steps {
+            match step {
+                Step::Change(op) => run.change(op),
+                Step::Take => run.compare(),
+                Step::Snapshot(meanwhile, overtaking) => run.snapshot(meanwhile, *overtaking),
+                Step::Abandoned => run.rib.apply(Event::Begin),
+                Step::Ports => run.rib.set_ports(ports()),
+            }
+        }
+        // What a monitor does when it was told nothing or nonsense.
+        run.snapshot(&[], false);
+        assert!(!run.blind, "a quiet snapshot settles everything");
+        run.compare();
+    }
+}
+
+#[test]
+fn nothing_is_handed_out_before_a_snapshot_is_complete() {
+    let mut rib = Rib::new(ports());
+    rib.apply(Event::Begin);
+    assert_eq!(rib.take_update(), None);
+    rib.apply(Event::Begin);
+    rib.apply(Event::End);
+    let update = rib.take_update().unwrap();
+    assert!(update.complete && update.routes.is_empty());
+    assert_eq!(update.hops.len(), 1 + ports().len(), "the kernel's row and one a link are always there");
+    assert!(!rib.is_closed());
+    rib.apply(Event::Closed("gone".to_owned()));
+    assert!(rib.is_closed());
+}
+
+#[test]
+fn a_neighbour_moves_one_row_not_its_routes() {
+    let mut rib = Rib::new(ports());
+    let kernel = Kernel::new();
+    rib.apply(Event::Begin);
+    let mut cursor = kernel.cursor();
+    while let Some(item) = kernel.list(&mut cursor) {
+        rib.apply(item);
+    }
+    rib.apply(Event::End);
+    let via = Ipv4Addr::new(10, 0, 0, 2);
+    for i in 0..1000u32 {
+        rib.apply(Event::Route(
+            Change::Added,
+            crate::common::kernel::via(0x1400_0000 + (i << 8), 24, 2, via),
+        ));
+    }
+    let update = rib.take_update().unwrap();
+    assert_eq!(update.routes.len(), 1000);
+    assert_eq!(rib.unresolved(), [(0, via)]);
+    for (last, rows) in [(7, 1), (8, 1), (8, 0)] {
+        rib.apply(Event::Neighbour(Change::Added, crate::common::kernel::neighbour(2, via, Some(last))));
+        let update = rib.take_update();
+        assert_eq!(update.as_ref().map_or(0, |update| update.hops.len()), rows);
+        // The link to the neighbour is not there, so it is no route of its own.
+        assert!(update.is_none_or(|update| update.routes.is_empty()));
+    }
+    assert!(rib.unresolved().is_empty());
+}
+
+#[test]
+fn without_rows_the_kernel_forwards_and_rows_come_back() {
+    let mut rib = Rib::new(ports());
+    rib.apply_all([Event::Begin, crate::common::kernel::link(2, "v0"), Event::End]);
+    let route =
+        |i: u32| crate::common::kernel::via(0x1400_0000 + i, 32, 2, Ipv4Addr::from_bits(0x0a00_0000 + i));
+    let count = 66_000;
+    rib.apply_all((0..count).map(|i| Event::Route(Change::Added, route(i))));
+    let mut plane = Plane::default();
+    plane.take(&rib.take_update().unwrap());
+    assert_eq!(plane.routes.len(), count as usize);
+    assert_eq!(plane.rows.len(), hue_planes::ipv4::NEXT_HOPS_MAX);
+    let shared = |plane: &Plane, row: u16| plane.routes.values().filter(|to| **to == row).count();
+    let spare = count as usize - (hue_planes::ipv4::NEXT_HOPS_MAX - 3);
+    assert_eq!(shared(&plane, 1), spare, "those without a row of their own go by that of the link");
+    rib.apply_all((0..1000).map(|i| Event::Route(Change::Gone, route(i))));
+    for _ in 0..2 {
+        if let Some(update) = rib.take_update() {
+            plane.take(&update);
+        }
+    }
+    assert_eq!(plane.routes.len(), count as usize - 1000);
+    assert_eq!(shared(&plane, 1), 0, "rows that were freed are used");
+}
+
+#[test]
+fn other_ports_are_as_if_they_had_always_been() {
+    let mut kernel = Kernel::new();
+    let via = |last| Ipv4Addr::new(10, 0, last, 2);
+    let routes = [
+        crate::common::kernel::via(0x0b00_0000, 8, 2, via(0)),
+        crate::common::kernel::via(0x0c00_0000, 8, 3, via(1)),
+        crate::common::kernel::via(0x0d00_0000, 8, 4, via(1)),
+    ];
+    for op in routes.map(|route| Op::Route(Change::Added, route)) {
+        kernel.change(&op);
+    }
+    for (link, last) in [(2, 0), (3, 1), (4, 1)] {
+        kernel.change(&Op::Neighbour(link, via(last), Some(7)));
+        kernel.change(&Op::Address(link, Ipv4Addr::new(10, 0, last, 1), 24));
+    }
+    let other = {
+        let [zero, one] = <[_; 2]>::try_from(ports()).unwrap();
+        let third = hue_routing::RibPort { interface: "other".to_owned(), ..zero.clone() };
+        vec![one, third]
+    };
+    let table = |ports: Vec<_>, then: Option<Vec<_>>| {
+        let mut rib = Rib::new(ports);
+        rib.apply(Event::Begin);
+        let mut cursor = kernel.cursor();
+        while let Some(item) = kernel.list(&mut cursor) {
+            rib.apply(item);
+        }
+        rib.apply(Event::End);
+        let mut plane = Plane::default();
+        if let Some(ports) = then {
+            plane.take(&rib.take_update().unwrap());
+            rib.set_ports(ports);
+        }
+        let update = rib.take_update().unwrap();
+        assert!(update.complete);
+        plane.take(&update);
+        (plane.table(), update.neighbours, update.addresses)
+    };
+    assert_eq!(table(ports(), Some(other.clone())), table(other, None));
+}

@@ -1,0 +1,15 @@
+//! The software engine from outside.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+#[path = "../common/mod.rs"]
+mod common;
+mod isolation;
+mod live;
+mod live_change;
+mod load;
+#[path = "../../../planes/tests/oracle/mod.rs"]
+mod oracle;
+mod vectors;
+mod veth;
+mod world;

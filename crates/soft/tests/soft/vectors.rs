@@ -1,0 +1,301 @@
+//! The golden cases of `spec/vectors/ipv4` on the software substrate.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use hue_demux::{Match, PortId, Row};
+use hue_planes::ipv4::{Adjacency, Outcome};
+use hue_planes::{Kind, Rate, RateLimit, Unclaimed, Verdict};
+use hue_soft::{Batch, Fate, Soft};
+use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_tables::{Limits, NextHop, Vid};
+use serde::Deserialize;
+
+type Error = Box<dyn std::error::Error>;
+type Tally = BTreeMap<String, u64>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    network: Vec<Network>,
+    frame: Vec<Frame>,
+    #[serde(default)]
+    counters: BTreeMap<String, Tally>,
+    #[serde(default)]
+    unclaimed: Tally,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Network {
+    vid: u16,
+    name: String,
+    ports: Vec<Port>,
+    #[serde(default)]
+    select: Vec<Select>,
+    next_hops: Vec<Hop>,
+    routes: Vec<(String, u16)>,
+    rate_limit: Option<Limit>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Port {
+    name: String,
+    port: u8,
+    mac: String,
+    mtu: u16,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Select {
+    vport: u16,
+    inner: Option<String>,
+    port: Option<u8>,
+    all: Option<u8>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+enum Hop {
+    Local,
+    Glean { port: u8 },
+    Forward { port: u8, src: String, dst: String, mtu: u16 },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limit {
+    packets: Option<Numbers>,
+    bits: Option<Numbers>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Numbers {
+    per_second: u64,
+    burst: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Frame {
+    doc: String,
+    port: u8,
+    #[serde(default)]
+    time_ns: u64,
+    #[serde(rename = "in")]
+    bytes: String,
+    #[serde(default)]
+    zeros: usize,
+    #[serde(default)]
+    expect: Vec<Expect>,
+    unclaimed: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expect {
+    network: String,
+    vport: u16,
+    outcome: String,
+    egress: Option<u8>,
+    out: Option<String>,
+}
+
+/// What became of one frame in one network; the network is none for a frame of nobody.
+#[derive(PartialEq, Debug)]
+struct Result_ {
+    network: Option<String>,
+    vport: u16,
+    reason: String,
+    egress: Option<u8>,
+    bytes: Vec<u8>,
+}
+
+fn hex(text: &str, zeros: usize) -> Result<Vec<u8>, Error> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err("an odd number of hex digits".into());
+    }
+    let byte = |pair: &[u8; 2]| Ok(u8::from_str_radix(str::from_utf8(pair)?, 16)?);
+    let mut bytes = pairs.iter().map(byte).collect::<Result<Vec<u8>, Error>>()?;
+    bytes.resize(bytes.len() + zeros, 0);
+    Ok(bytes)
+}
+
+fn program(network: &Network) -> Result<Program, Error> {
+    let vid = Vid::new(network.vid).ok_or("network id")?;
+    let ports = network.ports.iter().map(|port| {
+        let (name, mac) = (port.name.clone(), port.mac.parse()?);
+        Ok(VirtualPort { name, port: PortId::new(port.port), mac, mtu_bytes: port.mtu })
+    });
+    let ports = ports.collect::<Result<Vec<_>, Error>>()?;
+    let by_mac = ports
+        .iter()
+        .zip(0u16..)
+        .map(|(port, vport)| Ok(Row { vid, vport, select: Match::Mac { port: port.port, mac: port.mac } }));
+    let by_select = network.select.iter().map(|row| {
+        let select = match (&row.inner, row.all) {
+            (Some(prefix), None) => Match::Inner { port: row.port.map(PortId::new), prefix: prefix.parse()? },
+            (None, Some(port)) => Match::Port(PortId::new(port)),
+            _ => return Err("select: expected inner or all".into()),
+        };
+        Ok(Row { vid, vport: row.vport, select })
+    });
+    let rows: Result<Vec<_>, Error> =
+        if network.select.is_empty() { by_mac.collect() } else { by_select.collect() };
+    let next_hops = network.next_hops.iter().map(|hop| {
+        Ok(match hop {
+            Hop::Local => Adjacency::local(),
+            Hop::Glean { port } => Adjacency::glean(PortId::new(*port)),
+            Hop::Forward { port, src, dst, mtu } => {
+                Adjacency::forward(PortId::new(*port), src.parse()?, dst.parse()?, *mtu)
+            }
+        })
+    });
+    let routes = network
+        .routes
+        .iter()
+        .map(|(prefix, hop)| Ok((prefix.parse()?, NextHop::new(*hop).ok_or("next hop")?)));
+    let rate = |numbers: &Option<Numbers>| {
+        numbers.as_ref().map(|numbers| Rate::new(numbers.per_second, numbers.burst)).transpose()
+    };
+    let rate_limit = match &network.rate_limit {
+        Some(limit) => Some(RateLimit { packets: rate(&limit.packets)?, bits: rate(&limit.bits)? }),
+        None => None,
+    };
+    Ok(Program {
+        vid,
+        name: network.name.clone(),
+        kind: Kind::Ipv4,
+        ports,
+        rows: rows?,
+        next_hops: next_hops.collect::<Result<_, Error>>()?,
+        routes: routes.collect::<Result<_, Error>>()?,
+        rate_limit,
+        weight: 1,
+    })
+}
+
+fn expected(frame: &Frame) -> Result<Vec<Result_>, Error> {
+    let input = hex(&frame.bytes, frame.zeros)?;
+    if let Some(reason) = &frame.unclaimed {
+        let reason = reason.clone();
+        return Ok(vec![Result_ { network: None, vport: 0, reason, egress: None, bytes: input }]);
+    }
+    let one = |expect: &Expect| {
+        Ok(Result_ {
+            network: Some(expect.network.clone()),
+            vport: expect.vport,
+            reason: expect.outcome.clone(),
+            egress: expect.egress,
+            bytes: match &expect.out {
+                Some(out) => hex(out, frame.zeros)?,
+                None => input.clone(),
+            },
+        })
+    };
+    frame.expect.iter().map(one).collect()
+}
+
+/// Runs a file's frames; the first difference is an error.
+fn drive(text: &str) -> Result<usize, Error> {
+    let case: Case = toml::from_str(text)?;
+    let programs = case.network.iter().map(program).collect::<Result<Vec<_>, Error>>()?;
+    let names: BTreeMap<Vid, &str> = programs.iter().map(|one| (one.vid, one.name.as_str())).collect();
+    let mut soft = Soft::new(Limits::default())?;
+    soft.load(&programs)?;
+    let mut batch = Batch::new();
+    for frame in &case.frame {
+        batch.push(PortId::new(frame.port), frame.time_ns, &hex(&frame.bytes, frame.zeros)?);
+    }
+    let mut found: Vec<Vec<Result_>> = case.frame.iter().map(|_| Vec::new()).collect();
+    soft.run(&mut batch, |output| {
+        let (network, vport, reason, egress) = match output.fate {
+            Fate::Unclaimed(reason) => (None, 0, reason.name(), None),
+            Fate::Network { vid, vport, outcome, egress } => {
+                let egress = (outcome.verdict() == Verdict::Forward).then_some(egress.get());
+                (Some(names[&vid].to_owned()), vport, outcome.name(), egress)
+            }
+            fate => panic!("{fate:?}"),
+        };
+        let bytes = output.bytes.to_vec();
+        found[output.frame].push(Result_ { network, vport, reason: reason.to_owned(), egress, bytes });
+    });
+    for (frame, found) in case.frame.iter().zip(found) {
+        let expected = expected(frame)?;
+        if expected != found {
+            return Err(format!("{}: expected {expected:?}, found {found:?}", frame.doc).into());
+        }
+    }
+    for program in &programs {
+        let counters = soft.counters(program.vid).ok_or("counters")?;
+        let mut found: Tally =
+            counters.iter().map(|(outcome, count)| (outcome.name().to_owned(), count)).collect();
+        found.insert("received".to_owned(), counters.received());
+        compare(&program.name, case.counters.get(&program.name), found)?;
+    }
+    let found = soft.unclaimed().iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect();
+    compare("unclaimed", Some(&case.unclaimed), found)?;
+    Ok(case.frame.len())
+}
+
+fn compare(name: &str, expected: Option<&Tally>, mut found: Tally) -> Result<(), Error> {
+    found.retain(|_, count| *count > 0);
+    if expected.unwrap_or(&Tally::new()) != &found {
+        return Err(format!("counters of {name}: expected {expected:?}, found {found:?}").into());
+    }
+    Ok(())
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/vectors/ipv4"))
+}
+
+fn files() -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    files
+}
+
+#[test]
+fn every_file_holds() {
+    let files = files();
+    assert!(!files.is_empty());
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let frames = drive(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert!(frames > 0, "{} has no frames", file.display());
+    }
+}
+
+#[test]
+fn every_outcome_and_reason_has_a_case() {
+    let text: String = files().iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    for outcome in Outcome::ALL {
+        assert!(text.contains(&format!("outcome = \"{}\"", outcome.name())), "{}", outcome.name());
+    }
+    for reason in Unclaimed::ALL {
+        assert!(text.contains(&format!("unclaimed = \"{}\"", reason.name())), "{}", reason.name());
+    }
+}
+
+/// The driver must see a wrong outcome, a wrong byte, a wrong port and a wrong counter.
+#[test]
+fn planted_errors_are_found() {
+    let text = fs::read_to_string(folder().join("next_hop.toml")).unwrap();
+    for (from, to) in [
+        ("outcome = \"ttl\"", "outcome = \"options\""),
+        ("out = \"020000000a02", "out = \"020000000a03"),
+        ("egress = 1", "egress = 0"),
+        ("received = ", "received = 1"),
+    ] {
+        let planted = text.replacen(from, to, 1);
+        assert_ne!(planted, text);
+        assert!(drive(&planted).is_err(), "not found: {from} as {to}");
+    }
+}

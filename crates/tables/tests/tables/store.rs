@@ -1,0 +1,195 @@
+//! The store against the oracle: random changes of several networks, both families, limits, accounts.
+
+use crate::common::{Random, compare};
+use hue_tables::{Change, Dag, Key, Limits, NextHop, Oracle, Prefix, TableError, Vid};
+use proptest::prelude::*;
+
+fn vid(id: u16) -> Vid {
+    Vid::new(id).unwrap()
+}
+
+/// Prefixes that collide, nest and sit at the ends of the space; next hops of every encoding.
+fn change<K: Key>() -> impl Strategy<Value = Change<K>> {
+    let few = proptest::collection::vec(prop_oneof![Just(0_u8), Just(255), Just(10), any::<u8>()], 16);
+    let addr =
+        prop_oneof![3 => few.prop_map(|b| u128::from_be_bytes(b.try_into().unwrap())), 1 => any::<u128>()];
+    let hop = prop_oneof![4 => 0_u16..4, 1 => 250_u16..260, 1 => Just(65_534)];
+    (addr, 0..=K::BITS, proptest::option::weighted(0.7, hop)).prop_map(|(addr, len, hop)| {
+        (Prefix::containing(K::from_bits(addr), len), hop.and_then(NextHop::new))
+    })
+}
+
+fn agree<K: Key>(batches: Vec<(u16, Vec<Change<K>>)>) -> Result<(), TestCaseError> {
+    let mut dag = Dag::<K>::new(Limits { image_bytes_max: 64 << 20, ..Limits::default() }).unwrap();
+    let mut oracles = vec![Oracle::default(); 3];
+    for n in 0..3 {
+        dag.add_network(vid(n + 1)).unwrap();
+    }
+    let mut random = Random(7);
+    for (n, changes) in batches {
+        dag.apply(vid(n + 1), &changes).unwrap();
+        let oracle = &mut oracles[usize::from(n)];
+        for (prefix, hop) in &changes {
+            match hop {
+                Some(hop) => oracle.insert(*prefix, *hop),
+                None => oracle.remove(*prefix),
+            };
+        }
+        let near: Vec<_> = changes.iter().map(|change| change.0).collect();
+        // Every network is compared: a change of one must not show in another.
+        for (n, oracle) in oracles.iter().enumerate() {
+            let same = compare(&dag, vid(n as u16 + 1), oracle, &near, 60, &mut random);
+            prop_assert!(same.is_ok(), "network {} differs at {:?}", n + 1, same.map_err(|k| k.to_ip()));
+        }
+    }
+    for (n, oracle) in oracles.iter().enumerate() {
+        let mut routes: Vec<_> = dag.routes(vid(n as u16 + 1)).collect();
+        let mut expected: Vec<_> = oracle.iter().collect();
+        routes.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(routes, expected);
+        prop_assert_eq!(dag.account(vid(n as u16 + 1)).unwrap().routes, oracle.len());
+    }
+    // Everything removed, nothing left: neither leaked nodes nor nodes freed twice.
+    for n in 0..3 {
+        dag.remove_network(vid(n + 1)).unwrap();
+    }
+    prop_assert_eq!((dag.bytes_live(), dag.node_count()), (0, 0));
+    Ok(())
+}
+
+fn batches<K: Key>() -> impl Strategy<Value = Vec<(u16, Vec<Change<K>>)>> {
+    proptest::collection::vec((0_u16..3, proptest::collection::vec(change::<K>(), 1..12)), 1..30)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn ipv4_agrees_with_the_oracle(batches in batches::<u32>()) {
+        agree(batches)?;
+    }
+
+    #[test]
+    fn ipv6_agrees_with_the_oracle(batches in batches::<u128>()) {
+        agree(batches)?;
+    }
+
+    /// A full table refuses a change, names itself, and is as it was.
+    #[test]
+    fn a_refused_change_changes_nothing(batches in batches::<u32>()) {
+        let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 8 << 10, ..Limits::default() }).unwrap();
+        dag.add_network(vid(1)).unwrap();
+        let mut oracle = Oracle::default();
+        let mut random = Random(9);
+        for (_, changes) in batches {
+            let before = dag.bytes_live();
+            match dag.apply(vid(1), &changes) {
+                Ok(()) => changes.iter().for_each(|(prefix, hop)| {
+                    match hop {
+                        Some(hop) => oracle.insert(*prefix, *hop),
+                        None => oracle.remove(*prefix),
+                    };
+                }),
+                Err(error) => {
+                    let named = matches!(error, TableError::Full { bytes_max: 8_192, .. });
+                    prop_assert!(named, "{}", error);
+                    prop_assert_eq!(dag.bytes_live(), before);
+                }
+            }
+            let near: Vec<_> = changes.iter().map(|change| change.0).collect();
+            prop_assert_eq!(compare(&dag, vid(1), &oracle, &near, 60, &mut random), Ok(()));
+        }
+        let mut routes: Vec<_> = dag.routes(vid(1)).collect();
+        let mut expected: Vec<_> = oracle.iter().collect();
+        routes.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(routes, expected);
+    }
+}
+
+#[test]
+fn a_full_table_serves_again_after_withdrawals() {
+    let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 16 << 10, ..Limits::default() }).unwrap();
+    dag.add_network(vid(1)).unwrap();
+    let routes: Vec<_> = (0..400)
+        .map(|i| (Prefix::containing(i << 20 | i << 8, 24), NextHop::new(i as u16).unwrap()))
+        .collect();
+    let full = routes.iter().position(|(p, hop)| dag.insert(vid(1), *p, *hop).is_err());
+    let full = full.expect("a limit is reached");
+    let (last, hop) = routes[full - 1];
+    for (prefix, hop) in &routes[..10] {
+        assert_eq!(dag.remove(vid(1), *prefix).unwrap(), Some(*hop));
+    }
+    // Many more changes than the arena has room for: retired words come back.
+    for _ in 0..1000 {
+        assert_eq!(dag.remove(vid(1), last).unwrap(), Some(hop));
+        assert_eq!(dag.insert(vid(1), last, hop).unwrap(), None);
+    }
+}
+
+#[test]
+fn equal_networks_are_stored_once() {
+    let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
+    let routes: Vec<Change<u32>> = (0..5_000_u32)
+        .map(|i| {
+            (
+                Prefix::containing(i.wrapping_mul(0x9e37_79b9), 16 + (i % 17) as u8),
+                NextHop::new((i % 9) as u16),
+            )
+        })
+        .collect();
+    for n in 1..=3 {
+        dag.add_network(vid(n)).unwrap();
+        dag.apply(vid(n), &routes).unwrap();
+    }
+    let accounts: Vec<_> = (1..=3).map(|n| dag.account(vid(n)).unwrap()).collect();
+    for account in &accounts {
+        assert_eq!(account.bytes_own, dag.bytes_live(), "all reach the same nodes");
+        assert_eq!((account.bytes_marginal, account.bytes_shared), (0, account.bytes_own));
+    }
+    // One route of its own: what network 2 adds is the path to it, and removing the network frees exactly that.
+    dag.insert(vid(2), "10.0.0.0/8".parse().unwrap(), NextHop::new(500).unwrap()).unwrap();
+    let (live, marginal) = (dag.bytes_live(), dag.account(vid(2)).unwrap().bytes_marginal);
+    assert!(marginal > 0);
+    dag.remove_network(vid(2)).unwrap();
+    assert_eq!(live - dag.bytes_live(), marginal);
+}
+
+#[test]
+fn misuse_is_an_error() {
+    let mut dag = Dag::<u32>::new(Limits { networks_max: 1, ..Limits::default() }).unwrap();
+    let prefix = "10.0.0.0/8".parse().unwrap();
+    assert_eq!(dag.remove(vid(1), prefix), Err(TableError::UnknownNetwork(vid(1))));
+    dag.add_network(vid(1)).unwrap();
+    assert_eq!(dag.add_network(vid(1)), Err(TableError::DuplicateNetwork(vid(1))));
+    assert_eq!(dag.add_network(vid(2)), Err(TableError::TooManyNetworks { vid: vid(2), networks_max: 1 }));
+    let readers: Vec<_> = std::iter::from_fn(|| dag.reader().ok()).collect();
+    assert_eq!(readers.len(), hue_tables::epoch::READERS_MAX);
+    assert_eq!(dag.reader().err(), Some(TableError::TooManyReaders));
+}
+
+#[test]
+fn words_wait_for_pinned_readers() {
+    let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
+    dag.add_network(vid(1)).unwrap();
+    let mut reader = dag.reader().unwrap();
+    let guard = reader.pin();
+    for i in 0..50 {
+        dag.insert(vid(1), Prefix::containing(i << 24, 24), NextHop::new(i as u16).unwrap()).unwrap();
+    }
+    assert!(dag.bytes_used() > dag.bytes_live(), "retired words wait");
+    drop(guard);
+    dag.insert(vid(1), "99.0.0.0/8".parse().unwrap(), NextHop::new(1).unwrap()).unwrap();
+    dag.remove(vid(1), "98.0.0.0/8".parse().unwrap()).unwrap();
+    assert_eq!(dag.bytes_used(), dag.bytes_live());
+}
+
+#[test]
+fn a_network_without_a_table_finds_nothing() {
+    let dag = Dag::<u32>::new(Limits::default()).unwrap();
+    let mut reader = dag.reader().unwrap();
+    let guard = reader.pin();
+    let mut out = [7; 3];
+    guard.lookup_batch(&[vid(1), vid(4095), vid(9)], &[0, u32::MAX, 5], &mut out);
+    assert_eq!(out, [NextHop::NONE_WORD; 3]);
+}

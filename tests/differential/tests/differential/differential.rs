@@ -1,0 +1,431 @@
+//! The twin against the software engine, image by image.
+
+use std::collections::BTreeMap;
+
+use hue_card::generated::{OutDropsRow, PortRow};
+use hue_card::{Card, Description, Image, Twin, Way, out_drops_row};
+use hue_differential::{
+    ALL_IMAGES, IMAGES, Random, card, compare, compare_on, fails_with, frames, full, golden, image, mutated,
+    offered, programs,
+};
+use hue_planes::Unclaimed;
+use hue_planes::ipv4::{Adjacency, Outcome};
+use hue_substrate::{Program, Substrate, SubstrateError};
+
+/// Frames of an experiment.
+const FRAMES: usize = 400;
+
+fn description(image: &Image) -> Description {
+    Card::new(image.start().unwrap()).unwrap().description().clone()
+}
+
+/// Networks that the image holds, and frames for them.
+fn experiment(image: &Image, of: &Description, seed: u64, count: usize) -> BTreeMap<&'static str, u64> {
+    let mut random = Random::new(seed);
+    let most = if of.route_rows > 0 { of.planes as usize } else { 12 };
+    let networks = 1 + random.below(most);
+    // Local addresses are kept apart by ternary tables; the rest must fit their rows.
+    let routes = if of.route_rows > 0 { of.route_rows as usize } else { 60 };
+    let programs = programs(&mut random, networks, routes);
+    let frames = frames(&mut random, &programs, count);
+    match compare(image, &programs, &frames, seed) {
+        Ok(tally) => tally.by_name,
+        Err(difference) => panic!("image {}, seed {seed}: {difference}", of.name),
+    }
+}
+
+fn experiments(names: &[&str], seeds: u64, count: usize) {
+    let images: Vec<Image> = names.iter().map(|name| image(name)).collect();
+    let all: Vec<Description> = images.iter().map(description).collect();
+    let mut seen: Vec<BTreeMap<&'static str, u64>> = vec![BTreeMap::new(); images.len()];
+    // All images by turns, so that a run that is cut short has seen each of them.
+    for seed in 0..seeds {
+        for ((image, of), seen) in images.iter().zip(&all).zip(&mut seen) {
+            for (outcome, count) in experiment(image, of, seed, count) {
+                *seen.entry(outcome).or_default() += count;
+            }
+        }
+        if (seed + 1).is_multiple_of(20) {
+            println!("{} images agree over {} frames each", images.len(), (seed + 1) * count as u64);
+        }
+    }
+    for (name, seen) in names.iter().zip(&seen) {
+        let all =
+            Outcome::ALL.iter().map(|one| one.name()).chain(Unclaimed::ALL.iter().map(|one| one.name()));
+        let missing: Vec<_> = all.filter(|outcome| !seen.contains_key(outcome)).collect();
+        assert!(missing.is_empty(), "{name}: the experiments never saw {missing:?}");
+    }
+}
+
+#[test]
+fn golden_cases_agree() {
+    for name in IMAGES {
+        let image = image(name);
+        let of = description(&image);
+        for mut case in golden() {
+            // A case has a frame on a port that nobody is on; a card has four ports.
+            case.frames.retain(|frame| u32::from(frame.port.get()) < of.mac_ports);
+            if of.route_rows > 0 && case.programs.len() > of.planes as usize {
+                continue;
+            }
+            for seed in 0..if full() { 6 } else { 2 } {
+                if let Err(difference) = compare(&image, &case.programs, &case.frames, seed) {
+                    panic!("image {name}, {}, seed {seed}: {difference}", case.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_networks_and_frames_agree() {
+    experiments(&IMAGES, 12, FRAMES);
+}
+
+#[test]
+#[ignore = "long: make test-full"]
+fn every_image_agrees_over_a_million_packets() {
+    experiments(&ALL_IMAGES, 360, FRAMES);
+}
+
+/// A network that changes while the card runs: its frames before and after, and the others', are as in software.
+#[test]
+fn networks_come_change_and_go() {
+    for name in ["tcam3", "default"] {
+        let image = image(name);
+        let mut random = Random::new(11);
+        let all = programs(&mut random, 3, 28);
+        let mut card = card(&image, &all[..1]);
+        // Loaded in other orders than they were made, reloaded with other routes, taken off, put back.
+        card.load(&all[2..]).unwrap();
+        card.unload(&[all[0].vid]).unwrap();
+        card.load(&all[1..2]).unwrap();
+        let mut changed = all[1].clone();
+        changed.routes.truncate(changed.routes.len() / 2);
+        card.load(&[changed.clone()]).unwrap();
+        card.load(&all[..1]).unwrap();
+        let now = [all[0].clone(), changed, all[2].clone()];
+        let frames = frames(&mut random, &now, FRAMES);
+        if let Err(difference) = compare_on(&mut card, &now, &frames) {
+            panic!("image {name}: {difference}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name_and_changes_nothing() {
+    let image = image("tcam3");
+    let mut random = Random::new(5);
+    let good = programs(&mut random, 3, 20);
+    let mut card = card(&image, &good);
+    let text = |result: Result<(), SubstrateError>| result.unwrap_err().to_string();
+    let four = programs(&mut random, 4, 20);
+    assert_eq!(
+        text(card.load(&four[3..])),
+        "4 networks: image tcam3 holds 3; choose an image that holds more, or substrate soft"
+    );
+    let with = |change: fn(&mut Program)| {
+        let mut program = good[1].clone();
+        change(&mut program);
+        [program]
+    };
+    let many = with(|program| {
+        let hop = program.routes[0].1;
+        let rows = (0..33u32).map(|n| (hue_tables::Prefix4::containing(n << 20, 12), hop));
+        program.routes = rows.collect();
+    });
+    assert_eq!(text(card.load(&many)), "network 'net1' needs 33 route rows: image tcam3 has 32");
+    let hops = with(|program| program.next_hops.resize(33, Adjacency::local()));
+    assert_eq!(text(card.load(&hops)), "network 'net1' needs 33 next hops: image tcam3 has 32");
+    let port = with(|program| {
+        program.ports.push(hue_substrate::VirtualPort {
+            name: "far".to_owned(),
+            port: hue_demux::PortId::new(4),
+            mac: hue_wire::Mac([2, 0, 0, 0, 0, 77]),
+            mtu_bytes: 1500,
+        });
+    });
+    assert_eq!(text(card.load(&port)), "network 'net1' is on port 4: image tcam3 has ports 0 to 3");
+    let frames = frames(&mut random, &good, FRAMES);
+    if let Err(difference) = compare_on(&mut card, &good, &frames) {
+        panic!("{difference}");
+    }
+}
+
+/// A plane that stands still sees none of its packets, which are dropped or go to control as asked, and counted; the
+/// others notice nothing, and when it runs again it goes on where it was.
+#[test]
+fn a_gated_plane_stands_still_alone() {
+    ["tcam3", "default"].into_iter().for_each(gated_plane);
+}
+
+fn gated_plane(name: &str) {
+    let image = image(name);
+    let mut random = Random::new(21);
+    let programs = programs(&mut random, 3, 25);
+    let frames = frames(&mut random, &programs, FRAMES);
+    let offered = offered(&frames);
+    let mut free = card(&image, &programs);
+    free.run(&offered, |_| ()).unwrap();
+    for to_control in [false, true] {
+        let mut card = card(&image, &programs);
+        let vid = programs[1].vid;
+        card.set_gates(1 << card.plane(vid).unwrap(), to_control).unwrap();
+        let mut seen = 0;
+        card.run(&offered, |sent| {
+            if let Way::Control { vid: whose, outcome: None, .. } = sent.way {
+                assert_eq!(whose, vid);
+                seen += 1;
+            }
+        })
+        .unwrap();
+        for other in [programs[0].vid, programs[2].vid] {
+            assert_eq!(card.read_counters(other).unwrap(), free.read_counters(other).unwrap());
+            assert_eq!(card.read_gated(other).unwrap(), Some(0));
+        }
+        let gated = card.read_gated(vid).unwrap().unwrap();
+        assert_eq!(gated, free.read_counters(vid).unwrap().unwrap().received());
+        assert_eq!(seen, if to_control { gated } else { 0 });
+        assert_eq!(card.read_counters(vid).unwrap().unwrap().received(), 0);
+        card.set_gates(0, false).unwrap();
+        card.run(&offered, |_| ()).unwrap();
+        assert_eq!(card.read_counters(vid).unwrap(), free.read_counters(vid).unwrap());
+    }
+}
+
+/// Ports that take nothing: the driver says so instead of waiting for ever.
+#[test]
+fn a_card_that_stands_still_is_noticed() {
+    let image = image("tcam3");
+    let mut random = Random::new(3);
+    let programs = programs(&mut random, 2, 20);
+    let frames = frames(&mut random, &programs, FRAMES);
+    let offered = offered(&frames);
+    let mut card = card(&image, &programs);
+    assert!(card.twin().set_stress(0, 0, 256));
+    let error = card.run(&offered, |_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("the card stands still: nothing moved for "), "{error}");
+    // Registers still answer, and when the ports take frames again all of them come.
+    assert!(card.read_counters(programs[0].vid).unwrap().unwrap().received() > 0);
+    assert!(card.twin().set_stress(0, 0, 0));
+    while !card.twin().idle() {
+        assert!(card.twin().run(100_000) > 0);
+    }
+    let counters: Vec<_> =
+        programs.iter().map(|program| card.read_counters(program.vid).unwrap().unwrap()).collect();
+    let expected: u64 = counters.iter().map(|one| one.forwarded() + one.punted()).sum();
+    let mut left = 0;
+    while card.twin().pop().is_some() {
+        left += 1;
+    }
+    assert_eq!(left, expected);
+}
+
+/// A port whose beats stop inside a frame: nothing moves and nothing is wrong, and the frame goes on where it was.
+#[test]
+fn a_frame_that_stops_half_way_in_goes_on_later() {
+    for name in IMAGES.into_iter().chain(full().then_some("wide")) {
+        let mut random = Random::new(4);
+        let programs = programs(&mut random, 1, 20);
+        let mut card = card(&image(name), &programs);
+        let mut bytes = frames(&mut random, &programs, 1).remove(0).bytes;
+        bytes.resize(1514, 0);
+        assert!(card.twin().push(0, 0, 7, 0, &bytes));
+        assert!(card.twin().set_stress(0, 128, 0));
+        // Of 24 beats or more some are in.
+        assert_eq!(card.twin().run(12), 12);
+        assert!(card.twin().set_stress(0, 256, 0));
+        card.twin().run(50_000);
+        assert!(card.twin().still_cycles() > 40_000 && !card.twin().idle(), "{name}");
+        assert_eq!(card.read_unclaimed().unwrap().total(), 0, "{name}: registers answer");
+        assert!(card.twin().set_stress(0, 0, 0));
+        while !card.twin().idle() {
+            assert!(card.twin().run(100_000) > 0 && card.twin().still_cycles() < 1_000, "{name}");
+        }
+        assert_eq!(card.twin().failure(), None);
+        let left = u64::from(card.twin().pop().is_some());
+        let counters = card.read_counters(programs[0].vid).unwrap().unwrap();
+        assert_eq!(left, counters.forwarded() + counters.punted(), "{name}");
+        assert_eq!(counters.received() + card.read_unclaimed().unwrap().total(), 1, "{name}");
+    }
+}
+
+/// Live, with ports that take little: queues fill and drop, and every frame is still accounted for.
+#[test]
+fn full_queues_drop_and_count() {
+    for name in ["tcam3", "default"] {
+        let image = image(name);
+        let mut random = Random::new(8);
+        let programs = programs(&mut random, 3, 25);
+        let frames = frames(&mut random, &programs, 3000);
+        let mut card = card(&image, &programs);
+        card.set_live().unwrap();
+        assert!(card.twin().set_stress(1, 0, 254));
+        for (frame, tag) in frames.iter().zip(0u32..) {
+            assert!(card.twin().push(frame.port.get(), frame.time_ns, tag, 0, &frame.bytes));
+        }
+        card.twin().run(200_000);
+        assert!(card.twin().set_stress(1, 0, 0));
+        while !card.twin().idle() {
+            assert!(card.twin().run(100_000) > 0);
+        }
+        assert_eq!(card.twin().failure(), None);
+        let mut left = 0;
+        while let Some(frame) = card.twin().pop() {
+            left += u64::from(!frame.bytes.is_empty());
+        }
+        let mut port =
+            |port: u32, counter: u32| card.device().read_row::<PortRow>(port * 8 + counter).unwrap().value;
+        let sum = |values: &mut dyn Iterator<Item = u64>| values.sum::<u64>();
+        let (taken, dropped) = (sum(&mut (0..4).map(|p| port(p, 0))), sum(&mut (0..4).map(|p| port(p, 2))));
+        assert_eq!(
+            taken + dropped,
+            frames.len() as u64,
+            "{name}: every frame was taken or dropped by its port"
+        );
+        let (sent, lost) = (sum(&mut (0..8).map(|p| port(p, 3))), sum(&mut (0..8).map(|p| port(p, 5))));
+        assert_eq!(sent, left, "{name}");
+        assert!(dropped + lost > 0, "{name}: no queue was full");
+        let mut received = 0;
+        let mut to_send = 0;
+        let mut by_network = 0;
+        for program in &programs {
+            let counters = card.read_counters(program.vid).unwrap().unwrap();
+            received += counters.received();
+            to_send += counters.forwarded() + counters.punted();
+            let net = card.net(program.vid).unwrap();
+            for port in 0..8 {
+                by_network += card.device().read_row::<OutDropsRow>(out_drops_row(port, net)).unwrap().value;
+            }
+        }
+        assert_eq!(to_send, sent + lost, "{name}: what the planes sent left or was dropped by a queue");
+        assert_eq!(lost, by_network, "{name}: drops by port and by network add up");
+        // Group frames are received by several networks, so that these are bounds.
+        let unclaimed = card.read_unclaimed().unwrap().total();
+        assert!(received + unclaimed >= taken, "{name}: {received} + {unclaimed} of {taken}");
+    }
+}
+
+/// Next hops that stand in their memory with a bit turned over: the card says so once packets meet them.
+#[test]
+#[ignore = "long: make test-full"]
+fn a_wrong_bit_in_a_memory_is_reported() {
+    let written = "{^write_data_o, write_data_o}";
+    let image = mutated(
+        "memory",
+        "tcam3",
+        "tables/hue_table.sv",
+        written,
+        "{^write_data_o, write_data_o ^ Width'(Id == 8'd7)}",
+    );
+    let mut random = Random::new(4);
+    let programs = programs(&mut random, 3, 20);
+    let frames = frames(&mut random, &programs, FRAMES);
+    let mut card = card(&image, &programs);
+    assert!(!card.take_events().unwrap().memory_error);
+    assert!(compare_on(&mut card, &programs, &frames).is_err());
+    assert!(card.take_events().unwrap().memory_error);
+}
+
+/// Bits that turn over in external memory: packets that meet the word find no route and reach nobody, the card says where
+/// it is, and once the driver has written it again everything agrees as before.
+#[test]
+fn a_damaged_word_of_external_memory_is_found_and_repaired() {
+    let mut random = Random::new(9);
+    let image = image("sram");
+    let mut programs = programs(&mut random, 4, 20);
+    // They run again and again, at the same times.
+    programs.iter_mut().for_each(|program| program.rate_limit = None);
+    let frames = frames(&mut random, &programs, 80);
+    let mut card = card(&image, &programs);
+    // Blocks that were given back lie between.
+    let words = 2 * u32::try_from(card.capacity().table_bytes * 8 / 36).unwrap();
+    assert_eq!(card.repair().unwrap(), None);
+    assert!(!card.take_events().unwrap().memory_error);
+    // Each word once, so that those are among them that packets meet.
+    for word in 0..words {
+        assert!(card.twin().damage(word, 1 << random.below(36)));
+    }
+    assert!(!card.twin().damage(1 << 20, 1), "there is no such word");
+    let forwarded = |card: &mut Card<Twin>| {
+        let mut ports = 0;
+        card.run(&offered(&frames), |sent| ports += usize::from(matches!(sent.way, Way::Port(_)))).unwrap();
+        ports
+    };
+    let sound = forwarded(&mut hue_differential::card(&image, &programs));
+    assert!(forwarded(&mut card) < sound / 4, "most lookups meet a damaged word");
+    assert!(card.take_events().unwrap().memory_error);
+    let mut repaired = 0;
+    loop {
+        while let Some(word) = card.repair().unwrap() {
+            assert!(word < words);
+            repaired += 1;
+        }
+        forwarded(&mut card);
+        if !card.take_events().unwrap().memory_error {
+            break;
+        }
+        assert!(repaired <= words, "a word is damaged again and again");
+    }
+    assert!(repaired > 0);
+    assert_eq!(forwarded(&mut card), sound);
+}
+
+/// The comparison must see a bug of the RTL, at whatever module it sits.
+#[test]
+fn planted_bugs_of_the_card_are_found() {
+    let planted = |name| (format!("`ifdef HUE_PLANT_{name}"), format!("`ifndef HUE_PLANT_{name}"));
+    let mut bugs =
+        vec![("tcam3", "planes/hue_ipv4_check.sv", ("ttl < 8'd2".to_owned(), "ttl < 8'd1".to_owned()))];
+    if full() {
+        bugs.extend([
+            ("tcam3", "planes/hue_meter.sv", planted("METER_THIRD")),
+            ("default", "planes/hue_ipv4.sv", planted("IPV4_ORDER")),
+            ("default", "tables/hue_dag36_pkg.sv", planted("DAG36_MAP")),
+            ("wide", "card/hue_gather.sv", planted("GATHER_SUM")),
+            ("wide", "card/hue_cpu_insert.sv", planted("INSERT_TAIL")),
+            ("sram", "card/hue_scatter.sv", planted("SCATTER_REWIND")),
+        ]);
+    }
+    for (name, file, (from, to)) in bugs {
+        let image = mutated("planted", name, file, &from, &to);
+        let of = description(&image);
+        let found = (0..20).any(|seed| {
+            let mut random = Random::new(seed);
+            let routes = if of.route_rows > 0 { 30 } else { 60 };
+            let programs = programs(&mut random, of.planes.min(12) as usize, routes);
+            let frames = frames(&mut random, &programs, FRAMES);
+            compare(&image, &programs, &frames, seed).is_err()
+        });
+        assert!(found, "image {name}: not found: {from} as {to} in {file}");
+    }
+}
+
+/// And one of the software: in what it was told, and (`make test-full`) in its source.
+#[test]
+fn planted_bugs_of_the_software_are_found() {
+    let image = image("tcam3");
+    let mut random = Random::new(1);
+    let sound = programs(&mut random, 3, 30);
+    let frames = frames(&mut random, &sound, FRAMES);
+    let mut card = card(&image, &sound);
+    let mut wrong = sound.clone();
+    for (_, hop) in &mut wrong[0].routes {
+        if hop.get() == 2 {
+            *hop = hue_tables::NextHop::new(1).unwrap();
+        }
+    }
+    assert!(compare_on(&mut card, &wrong, &frames).is_err());
+    if !full() {
+        return;
+    }
+    for (file, from, to) in [
+        ("crates/planes/src/ipv4.rs", "header.ttl < 2", "header.ttl < 1"),
+        ("crates/planes/src/meter.rs", "(self.level + earned).min(self.cap)", "self.level.min(self.cap)"),
+    ] {
+        assert!(
+            fails_with(file, from, to, "differential::random_networks_and_frames_agree"),
+            "not found: {from} as {to} in {file}"
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! Every queue and every meter of each image filled to the brim, through registers and frames alone.
+
+use hue_card::generated::{OutDropsRow, PortRow};
+use hue_card::{Card, Description, Image, Layout, Twin, from_plane, out_drops_row};
+use hue_demux::{Match, PortId, Row};
+use hue_differential::{ALL_IMAGES, IMAGES, full, image};
+use hue_planes::ipv4::{Adjacency, Outcome};
+use hue_planes::{Kind, Rate, RateLimit};
+use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_tables::{NextHop, Prefix4, Vid};
+use hue_wire::{Mac, checksum};
+
+const MAC_PORTS: u8 = 4;
+const PORTS: u8 = 8;
+/// Bytes of a frame of these tests: a cell of the output queues.
+const FRAME_BYTES: usize = 64;
+/// Packets at once that a meter lets through.
+const BURST: u64 = 5;
+/// Bits of as many frames.
+const BURST_BITS: u64 = BURST * FRAME_BYTES as u64 * 8;
+
+fn images() -> &'static [&'static str] {
+    if full() { &ALL_IMAGES } else { &IMAGES }
+}
+
+fn own(network: usize, port: u8) -> Mac {
+    Mac([2, 0, 0, 0, network as u8, port])
+}
+
+/// How many of the image's networks run on the card: the others are in software, and have its queues.
+fn on_card(of: &Description) -> usize {
+    if of.layout == Layout::Tcam { of.planes as usize } else { of.nets as usize }
+}
+
+/// The port of a network in software.
+fn software_port(network: usize) -> u8 {
+    network as u8 % MAC_PORTS
+}
+
+/// As many networks as the image holds. Those on the card are on all ports: 10.P.0.0/16 leaves by port P, 10.4.0.0/16 is
+/// its own; those in software, for which there are fewer rows, on one, and have no routes here.
+fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec<Program> {
+    let one = |k: usize| {
+        let vid = Vid::new(k as u16 + 100).unwrap();
+        let places = if k < on_card(of) { 0..MAC_PORTS } else { software_port(k)..software_port(k) + 1 };
+        let ports = places.clone().map(|port| VirtualPort {
+            name: format!("v{port}"),
+            port: PortId::new(port),
+            mac: own(k, port),
+            mtu_bytes: 1500,
+        });
+        let row = |port| Row {
+            vid,
+            vport: u16::from(port - places.start),
+            select: Match::Mac { port: PortId::new(port), mac: own(k, port) },
+        };
+        let forward =
+            |port| Adjacency::forward(PortId::new(port), own(k, port), Mac([2, 9, 0, 0, 0, port]), 1500);
+        let route = |to: u8| {
+            (Prefix4::containing(10 << 24 | u32::from(to) << 16, 16), NextHop::new(u16::from(to)).unwrap())
+        };
+        let mut program = Program {
+            vid,
+            name: format!("net{k}"),
+            kind: Kind::Ipv4,
+            ports: ports.collect(),
+            rows: places.clone().map(row).collect(),
+            next_hops: (0..MAC_PORTS).map(forward).chain([Adjacency::local()]).collect(),
+            routes: (0..=MAC_PORTS).map(route).collect(),
+            rate_limit: limit(k),
+            weight: 1,
+        };
+        if k >= on_card(of) {
+            program.next_hops.clear();
+            program.routes.clear();
+        }
+        program
+    };
+    (0..of.nets as usize).map(one).collect()
+}
+
+/// A frame of a network that arrives on a port, for 10.TO.0.1.
+fn frame(network: usize, port: u8, to: u8) -> Vec<u8> {
+    let mut header = vec![0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 10, to, 0, 1];
+    let sum = checksum::full(&header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    let mut frame = [&own(network, port).0[..], &[2, 0, 0, 0, 0xee, 1, 8, 0], &header].concat();
+    frame.resize(FRAME_BYTES, 0);
+    frame
+}
+
+fn start(image: &Image, limit: impl Fn(usize) -> Option<RateLimit>) -> (Card<Twin>, Vec<Program>) {
+    let mut card = Card::new(image.start().unwrap()).unwrap();
+    let of = card.description().clone();
+    let programs = programs(&of, limit);
+    let (on_card, in_software) = programs.split_at(on_card(&of));
+    card.load(on_card).unwrap();
+    card.load_in_software(in_software).unwrap();
+    card.set_live().unwrap();
+    (card, programs)
+}
+
+fn finish(card: &mut Card<Twin>) -> u64 {
+    while !card.twin().idle() {
+        assert!(card.twin().run(100_000) > 0 && card.twin().still_cycles() < 100_000, "it stands still");
+    }
+    assert_eq!(card.twin().failure(), None);
+    std::iter::from_fn(|| card.twin().pop().map(drop)).count() as u64
+}
+
+fn port_counter(card: &mut Card<Twin>, port: u8, counter: u32) -> u64 {
+    card.device().read_row::<PortRow>(u32::from(port) * 8 + counter).unwrap().value
+}
+
+#[test]
+fn every_meter_lets_its_burst_through_and_no_more() {
+    for name in images() {
+        let rate = |per_second, burst| Some(Rate::new(per_second, burst).unwrap());
+        // One bucket of each meter, then the other, then both.
+        let limit = |k: usize| match k % 3 {
+            0 => RateLimit { packets: rate(1, BURST), bits: None },
+            1 => RateLimit { packets: None, bits: rate(1, BURST_BITS) },
+            _ => RateLimit { packets: rate(1, BURST), bits: rate(1, 2 * BURST_BITS) },
+        };
+        let (mut card, mut programs) = start(&image(name), |k| Some(limit(k)));
+        programs.truncate(on_card(card.description()));
+        let mut tag = 0;
+        for turn in 0..4 * BURST {
+            for k in 0..programs.len() {
+                let port = (turn % u64::from(MAC_PORTS)) as u8;
+                assert!(card.twin().push(port, 1_000_000_000, tag, 0, &frame(k, port, port)));
+                tag += 1;
+            }
+            finish(&mut card);
+        }
+        for program in &programs {
+            let counters = card.read_counters(program.vid).unwrap().unwrap();
+            assert_eq!(counters.forwarded(), BURST, "{name}: {}", program.name);
+            assert_eq!(counters.get(Outcome::RateLimited), 3 * BURST, "{name}: {}", program.name);
+        }
+    }
+}
+
+#[test]
+fn every_output_queue_is_filled_and_drops_alone() {
+    // More than the share of any queue when all of them are full.
+    const TURNS: usize = 24;
+    for name in images() {
+        let (mut card, programs) = start(&image(name), |_| None);
+        assert!(card.twin().set_stress(0, 0, 256));
+        let beats = FRAME_BYTES as u64 / u64::from(card.description().bus_bytes);
+        let on_card = on_card(card.description());
+        let nets: Vec<u8> = programs.iter().map(|program| card.net(program.vid).unwrap()).collect();
+        // A queue of few networks holds more, and of a large memory: until half of what is free is its own. Frames of this
+        // length take a cell, of 64 bytes at least.
+        let cells = card.description().out_bytes as usize / 64;
+        let turns = TURNS.max(2 * cells / programs.len() / 5);
+        let mut tag = 0;
+        for _ in 0..turns {
+            for (k, net) in nets.iter().enumerate() {
+                for to in 0..=MAC_PORTS {
+                    let (port, bytes) = if k < on_card {
+                        let port = (tag % u32::from(MAC_PORTS)) as u8;
+                        (port, frame(k, port, to))
+                    } else if to < MAC_PORTS {
+                        (MAC_PORTS + net % 4, [&from_plane(*net, to)[..], &frame(k, 0, to)].concat())
+                    } else {
+                        (software_port(k), frame(k, software_port(k), to))
+                    };
+                    assert!(card.twin().push(port, 0, tag, 0, &bytes));
+                    tag += 1;
+                }
+            }
+            // Until they are in the queues, or lost.
+            card.twin().run(2 * beats * (programs.len() * 5) as u64 + 500);
+        }
+        card.twin().run(10_000);
+        let mut lost = 0;
+        for net in &nets {
+            for to in 0..=MAC_PORTS {
+                // What is for a network itself leaves by one of the CPU queues.
+                let port = if to < MAC_PORTS { to } else { MAC_PORTS + net % 4 };
+                let row = out_drops_row(u32::from(port), *net);
+                let drops = card.device().read_row::<OutDropsRow>(row).unwrap().value;
+                assert!(
+                    drops > 0 && drops < turns as u64,
+                    "{name}: port {port}, net {net}: {drops} of {turns}"
+                );
+                lost += drops;
+            }
+        }
+        // Registers answer while nothing moves; then all that was kept comes out.
+        assert!(card.twin().set_stress(0, 0, 0));
+        let left = finish(&mut card);
+        assert_eq!(left + lost, u64::from(tag), "{name}");
+    }
+}
+
+#[test]
+fn every_input_queue_is_filled_and_drops_alone() {
+    const FRAMES: u32 = 800;
+    for name in images() {
+        let (mut card, programs) = start(&image(name), |_| None);
+        for tag in 0..FRAMES * u32::from(PORTS) {
+            let port = (tag % u32::from(PORTS)) as u8;
+            let k = tag as usize % programs.len();
+            let bytes = if port < MAC_PORTS {
+                frame(k, port, port)
+            } else {
+                // From a software plane of net 0, to leave by a port.
+                let mut bytes = vec![0; 16];
+                (bytes[6], bytes[7]) = (port % MAC_PORTS, 1);
+                bytes.extend(frame(k, 0, 0));
+                bytes
+            };
+            assert!(card.twin().push(port, 0, tag, 0, &bytes));
+        }
+        let left = finish(&mut card);
+        let (mut taken, mut dropped, mut lost) = (0, 0, 0);
+        for port in 0..PORTS {
+            let drops = port_counter(&mut card, port, 2);
+            assert!(drops > 0, "{name}: the queue of port {port} was not full");
+            taken += port_counter(&mut card, port, 0);
+            dropped += drops;
+            lost += port_counter(&mut card, port, 5);
+        }
+        assert_eq!(taken + dropped, u64::from(FRAMES * u32::from(PORTS)), "{name}");
+        assert_eq!(left + lost + card.read_unclaimed().unwrap().total(), taken, "{name}");
+    }
+}

@@ -1,0 +1,11 @@
+//! The card's twin against the software engine, and what only a whole card shows.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod burst;
+mod differential;
+mod full;
+mod many;
+mod software;
+mod updates;
+mod watchdog;

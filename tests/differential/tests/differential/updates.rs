@@ -1,0 +1,46 @@
+//! Networks that change while frames flow through the twin.
+
+use hue_differential::{Random, card, compare_updates, frames, full, image, mutated, programs};
+
+/// Frames of an experiment.
+const FRAMES: usize = 1000;
+
+/// One experiment on an image; what differs is an error.
+fn experiment(image: &hue_card::Image, seed: u64) -> Result<hue_differential::Seen, String> {
+    const ROUTES: usize = 28;
+    let mut random = Random::new(seed);
+    let mut programs = programs(&mut random, 3, ROUTES);
+    // A meter's state would depend on when a change was made.
+    programs.iter_mut().for_each(|program| program.rate_limit = None);
+    let frames = frames(&mut random, &programs, FRAMES);
+    let mut card = card(image, &programs);
+    // Frames spread over as many changes as will be made, and a little back-pressure.
+    assert!(card.twin().set_stress(seed, 200, 40));
+    compare_updates(&mut card, &mut programs, &frames, &mut random, ROUTES)
+}
+
+#[test]
+fn frames_meet_the_old_network_or_the_new_one() {
+    for name in ["tcam3", "default", "sram"] {
+        let image = image(name);
+        for seed in 0..if full() { 60 } else { 2 } {
+            match experiment(&image, seed) {
+                Ok(seen) => {
+                    println!("{name}, seed {seed}: {seen:?}");
+                    assert!(seen.changes > 5 && seen.changed > FRAMES / 20);
+                    // In a hold the other networks wait for a part of that.
+                    assert!(seen.clocks_max < 30_000);
+                }
+                Err(difference) => panic!("image {name}, seed {seed}: {difference}"),
+            }
+        }
+    }
+}
+
+/// A card that does not hold frames when it is told to: some meet half of a change.
+#[test]
+#[ignore = "a planted bug: make test-full"]
+fn a_hold_that_does_not_hold_is_found() {
+    let image = mutated("updates", "tcam3", "card/hue_regs.sv", "hold_d.clocks != '0", "1'b0");
+    assert!((0..20).any(|seed| experiment(&image, seed).is_err()));
+}

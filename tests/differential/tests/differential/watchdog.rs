@@ -1,0 +1,102 @@
+//! A card in which nothing moves any more is told by whoever runs it, in bounded time: a run over captures, an experiment, a
+//! live card.
+
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+use hue_card::{Card, CardEvent, Image, LiveCard, Twin};
+use hue_demux::PortId;
+use hue_differential::{Frame, Random, card, frames, image, offered, programs};
+use hue_lab::{Experiment, Stream};
+use hue_ports::{OutputDir, Resolution};
+use hue_substrate::Program;
+use hue_substrate::clock::Clock;
+use hue_substrate::wake::Wake;
+
+const FRAMES: usize = 100;
+
+fn world() -> (Vec<Program>, Vec<Frame>) {
+    let mut random = Random::new(3);
+    let programs = programs(&mut random, 1, 20);
+    let frames = frames(&mut random, &programs, FRAMES);
+    (programs, frames)
+}
+
+/// A card whose ports, of 256 cycles, offer nothing in so many, and take nothing in so many.
+fn card_with(image: &Image, idle: u16, stall: u16) -> Card<Twin> {
+    let mut card = card(image, &world().0);
+    assert!(card.twin().set_stress(0, idle, stall));
+    card
+}
+
+#[test]
+fn a_run_that_stands_still_ends() {
+    let image = image("tcam3");
+    for (idle, stall) in [(0, 256), (256, 0)] {
+        let error = card_with(&image, idle, stall).run(&offered(&world().1), |_| ()).unwrap_err().to_string();
+        assert!(error.starts_with("the card stands still: nothing moved for "), "{error}");
+        assert!(error.ends_with(" cycles while 100 frames were under way"), "{error}");
+    }
+}
+
+fn write_capture(folder: &Path) -> String {
+    let mut out = OutputDir::open(folder).unwrap();
+    let index = out.add("in.pcap", Resolution::Micro).unwrap();
+    for frame in world().1 {
+        let wire_len = frame.bytes.len() as u32;
+        let frame = hue_ports::Frame { bytes: &frame.bytes, time_ns: frame.time_ns, wire_len };
+        out.writer(index).unwrap().write(frame).unwrap();
+    }
+    out.commit().unwrap();
+    folder.join("in.pcap").display().to_string()
+}
+
+/// Also when frames are offered as fast as they are taken, which is never.
+#[test]
+fn an_experiment_that_stands_still_ends() {
+    let image = image("tcam3");
+    let folder = tempfile::tempdir().unwrap();
+    let capture = write_capture(folder.path());
+    let names: Vec<String> = (0..4).map(|port| format!("p{port}")).collect();
+    for (rate, duration_us) in [("max", None), ("max", Some(1_000_000_000)), ("1G", None), ("1G", Some(100))]
+    {
+        let traffic = format!("{capture}@{rate}").parse().unwrap();
+        let streams = vec![Stream { port: PortId::new(0), traffic }];
+        let experiment = Experiment { streams, duration_us, line: None, wave: None };
+        for (idle, stall) in [(0, 256), (256, 0)] {
+            let ended = hue_lab::run(card_with(&image, idle, stall), &names, &experiment, |_| ());
+            let error = ended.unwrap_err().to_string();
+            assert!(error.starts_with("the card stands still: nothing moved for "), "{rate}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_live_card_that_stands_still_has_failed() {
+    let image = image("tcam3");
+    for (idle, stall) in [(0, 256), (256, 0)] {
+        let mut card = card_with(&image, idle, stall);
+        for frame in world().1 {
+            assert!(card.twin().push(frame.port.get(), 0, 0, 0, &frame.bytes));
+        }
+        let (told, events) = channel();
+        let told = Mutex::new(told);
+        let tell = move |event| told.lock().unwrap().send(event).unwrap();
+        let (clock, _) = Clock::by_hand(1);
+        let wake = Arc::new(Wake::new().unwrap());
+        let live = LiveCard::by_hand(card, wake, Vec::new(), (64, 2048), clock, tell).unwrap();
+        let mut rounds = 0;
+        let event = loop {
+            if let Ok(event) = events.try_recv() {
+                break event;
+            }
+            assert!(live.round() && rounds < 10_000, "it does not notice");
+            rounds += 1;
+        };
+        let CardEvent::Failed(reason) = event else { panic!("{event:?}") };
+        assert!(reason.starts_with("nothing has moved in the card for "), "{reason}");
+        assert!(reason.ends_with(" cycles, and it is not empty"), "{reason}");
+        assert!(!live.round(), "it has ended");
+    }
+}

@@ -1,0 +1,88 @@
+//! Histories of many seeds hold, and a seed gives the same one again.
+//!
+//! `HUE_SIM_SEED=7` plays one and tells it; `HUE_SIM_SEEDS=100..200` plays these; `HUEPLANE_FULL=1` plays thousands.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hue_card::Images;
+use hue_differential::{full, images};
+use hue_sim::{IMAGES, Outcome, play};
+
+/// Seeds of every run: as many as take some ten seconds.
+const SEEDS: Range<u64> = 1..49;
+/// Seeds of a full run.
+const SEEDS_FULL: Range<u64> = 1..3001;
+/// Histories at once; each is in one thread.
+const THREADS: usize = 2;
+
+fn seeds() -> Range<u64> {
+    if let Ok(text) = std::env::var("HUE_SIM_SEEDS") {
+        let (from, to) = text.split_once("..").expect("HUE_SIM_SEEDS is FROM..TO");
+        return from.parse().unwrap()..to.parse().unwrap();
+    }
+    if full() { SEEDS_FULL } else { SEEDS }
+}
+
+/// Plays histories; all that happened in them, and those that do not hold.
+fn play_all(images: &Images, seeds: Range<u64>) -> (Outcome, Vec<String>) {
+    let next = AtomicU64::new(seeds.start);
+    let result = Mutex::new((Outcome::default(), Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    let played = play(images, seed);
+                    let (sum, failures) = &mut *result.lock().unwrap();
+                    match played {
+                        Ok(outcome) => sum.add(&outcome),
+                        Err(failure) => failures.push(failure.to_string()),
+                    }
+                }
+            });
+        }
+    });
+    result.into_inner().unwrap()
+}
+
+#[test]
+fn histories_hold() {
+    let images = images(&IMAGES);
+    if let Ok(seed) = std::env::var("HUE_SIM_SEED") {
+        match play(&images, seed.parse().expect("HUE_SIM_SEED is a number")) {
+            Ok(outcome) => outcome.history.iter().for_each(|line| println!("  {line}")),
+            Err(failure) => panic!("it does not hold:\n{failure}"),
+        }
+        return;
+    }
+    let seeds = seeds();
+    let count = seeds.end - seeds.start;
+    let (sum, failures) = play_all(&images, seeds);
+    println!("{count} histories: {sum:?}");
+    let first = failures.first().map(String::as_str).unwrap_or_default();
+    assert!(failures.is_empty(), "{} of {count} histories do not hold, one is\n{first}", failures.len());
+    // A simulation in which little happens finds little.
+    let enough = |done: u64, share: u64| assert!(done >= count / share, "too little happens: {sum:?}");
+    if count >= SEEDS.end - SEEDS.start {
+        enough(sum.moves.0, 1);
+        enough(sum.moves.1, 2);
+        enough(sum.images, 4);
+        enough(sum.cards_failed, 16);
+        enough(sum.looks, 1);
+        enough(sum.frames.1 / 200, 1);
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_history_again() {
+    let images = images(&IMAGES);
+    for seed in 1..4 {
+        let history = || play(&images, seed).map_err(|failure| failure.to_string());
+        assert_eq!(history(), history(), "seed {seed}");
+    }
+}

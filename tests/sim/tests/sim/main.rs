@@ -1,0 +1,6 @@
+//! Random histories of a node.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod histories;
+mod planted;
