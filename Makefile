@@ -7,9 +7,10 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: build ## networks between real hosts on this machine, on a card and in software (needs root); ARGS="--networks 50 -o json" and the like
-	@scripts/images default tcam4
-	@$(if $(filter 0,$(shell id -u)),,sudo) target/release/hueplane demo $(ARGS)
+demo: ## networks between real hosts on this machine, on a card and in software (needs root); ARGS="--networks 50 -o json" and the like
+	@scripts/setup build
+	@scripts/demo-build
+	@$(if $(filter 0,$(shell id -u)),,sudo) target/demo/hueplane demo $(ARGS)
 
 demo-offline: build ## the same planes over shipped captures and tables; no root
 	@scripts/demo-offline
@@ -18,9 +19,9 @@ test: ## everything that must pass; the last line is the count
 	@scripts/setup test
 	@scripts/test
 
-test-full: ## the same with all runs of the card's logic, all its images and the whole day of real updates (hours; data folder)
+test-full: ## the same with all runs of the card's logic, all its images, all planted bugs and long histories (hours; data folder)
 	@scripts/setup test
-	@HUEPLANE_FULL=1 scripts/test
+	@scripts/test --full
 
 build: ## target/release/hueplane
 	@scripts/setup build
@@ -38,8 +39,8 @@ synth-timing: ## the clock that blocks of the card reach in an ECP5, into bench/
 	@scripts/setup build
 	@scripts/synth --timing $(ARGS) $(NAMES)
 
-check: ## format, lints, documentation, generated files, licences, crate order
-	@scripts/setup build
+check: ## format, lints, documentation, generated files, licences, crate order: before every commit
+	@scripts/setup check
 	@scripts/check
 
 generate: ## writes the generated files anew
@@ -47,7 +48,7 @@ generate: ## writes the generated files anew
 	cargo run -q -p hue-spec-codegen
 	cargo run -q -p hueplane -- schema > target/schema.json && mv target/schema.json docs/reference/schema.json
 	cargo run -q -p hueplane -- reference > target/cli.md && mv target/cli.md docs/reference/cli.md
-	HUEPLANE_BLESS=1 cargo test -q -p hueplaned --test api_openapi the_published >target/openapi.log || (cat target/openapi.log; false)
+	HUEPLANE_BLESS=1 cargo test -q --workspace --test hueplaned the_published >target/openapi.log || (cat target/openapi.log; false)
 
 formal: ## proofs of the card's logic, and that each of them can fail; NAMES="fifo arbiter" runs only these
 	@scripts/setup build
