@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use hue_card::generated::{OutDropsRow, PortRow};
 use hue_card::{Card, Description, Image, Twin, Way, out_drops_row};
 use hue_differential::{
-    ALL_IMAGES, IMAGES, Random, card, compare, compare_on, fails_with, frames, full, golden, image, mutated,
-    offered, programs,
+    IMAGES, Random, card, compare, compare_on, fails_with, frames, full, golden, image, mutated, offered,
+    programs,
 };
 use hue_planes::Unclaimed;
 use hue_planes::ipv4::{Adjacency, Outcome};
@@ -82,10 +82,25 @@ fn random_networks_and_frames_agree() {
     experiments(&IMAGES, 12, FRAMES);
 }
 
-#[test]
-#[ignore = "long: make test-full"]
-fn every_image_agrees_over_a_million_packets() {
-    experiments(&ALL_IMAGES, 360, FRAMES);
+/// A million packets and more over all images; a test an image, so that they run side by side.
+mod every_image_agrees {
+    macro_rules! images {
+        ($($name:ident),*) => {
+            /// Those that have a test.
+            const TESTED: &[&str] = &[$(stringify!($name)),*];
+            $(#[test]
+            #[ignore = "long: make test-full"]
+            fn $name() {
+                super::experiments(&[stringify!($name)], 360, super::FRAMES);
+            })*
+        };
+    }
+    images!(tcam1, tcam2, tcam3, tcam4, tcam5, default, wide, sram);
+
+    #[test]
+    fn no_image_is_left_out() {
+        assert_eq!(TESTED, hue_differential::ALL_IMAGES);
+    }
 }
 
 /// A network that changes while the card runs: its frames before and after, and the others', are as in software.
