@@ -4,6 +4,7 @@ What is compiled once is kept in a folder outside the project, under the hash of
 `make clean`, does not compile it again. The folder is HUEPLANE_CACHE, or `hueplane` in XDG_CACHE_HOME, or in ~/.cache.
 """
 
+import functools
 import hashlib
 import os
 import pathlib
@@ -53,6 +54,7 @@ def compiler():
     return chosen or "g++", [version, output("--version"), *sorted({line for line in lines if line.startswith(kinds)})]
 
 
+@functools.cache
 def output(option):
     try:
         return subprocess.run(["verilator", option], capture_output=True, text=True, check=True).stdout
