@@ -5,6 +5,7 @@
 //! crossing copies the frame, so that a thread's packet memory stays its own.
 //! A record is a [`Record`] and the frame's bytes. No network may fill a ring: a network's bytes in it are at most half
 //! of what is left (so one alone takes a third less than all, and two share). Units: bytes.
+//! A network may go while frames of it are in a ring, and another get its VID: see [`Home::generation`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,6 +37,16 @@ impl Crossing {
     const ALL: [Self; 3] = [Self::Arrived, Self::Leaves, Self::Fence];
 }
 
+/// Where a network's frames are decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Home {
+    /// The thread.
+    pub worker: usize,
+    /// Tells the network from earlier ones with the same VID: a frame of one that is gone may still be in a ring, and is
+    /// nobody's then. Rises by one with each network that is loaded; wraps.
+    pub generation: u16,
+}
+
 /// What goes before a frame's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
@@ -45,6 +56,8 @@ pub struct Record {
     pub port: PortId,
     /// Whose it is.
     pub vid: Vid,
+    /// Which network of that VID; see [`Home::generation`].
+    pub generation: u16,
     /// The network's virtual port on `port`.
     pub vport: u16,
     /// When it arrived, nanoseconds.
@@ -60,18 +73,20 @@ impl Record {
         bytes[1] = self.port.get();
         bytes[2..4].copy_from_slice(&self.vid.get().to_ne_bytes());
         bytes[4..6].copy_from_slice(&self.vport.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&self.generation.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.len.to_ne_bytes());
         bytes[12..20].copy_from_slice(&self.time_ns.to_ne_bytes());
         bytes
     }
 
     fn decode(bytes: [u8; RECORD_BYTES]) -> Option<Self> {
-        let [crossing, port, v0, v1, p0, p1, _, _, l0, l1, l2, l3, time_ns @ ..] = bytes;
+        let [crossing, port, v0, v1, p0, p1, g0, g1, l0, l1, l2, l3, time_ns @ ..] = bytes;
         Some(Self {
             crossing: *Crossing::ALL.get(usize::from(crossing))?,
             port: PortId::new(port),
             vid: Vid::new(u16::from_ne_bytes([v0, v1]))?,
             vport: u16::from_ne_bytes([p0, p1]),
+            generation: u16::from_ne_bytes([g0, g1]),
             len: u32::from_ne_bytes([l0, l1, l2, l3]),
             time_ns: u64::from_ne_bytes(time_ns),
         })
@@ -212,7 +227,15 @@ mod tests {
 
     fn record(id: u16) -> Record {
         let (port, vid) = (PortId::new(3), Vid::new(id).unwrap());
-        Record { crossing: Crossing::Leaves, port, vid, vport: 7, time_ns: 1 << 60, len: 0 }
+        Record {
+            crossing: Crossing::Leaves,
+            port,
+            vid,
+            generation: 0x1234,
+            vport: 7,
+            time_ns: 1 << 60,
+            len: 0,
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use hue_demux::PortId;
 use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError};
 use hue_substrate::Program;
 use hue_substrate::clock::Clock;
-use hue_substrate::handover::{Crossing, Peer, Record};
+use hue_substrate::handover::{Crossing, Home, Peer, Record};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
@@ -132,6 +132,7 @@ impl Runner {
             bases: vec![DriverCounters::default(); ports],
             homes: Homes {
                 of: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
+                generations: vec![0; usize::from(Vid::MAX) + 1].into_boxed_slice(),
                 notify: vec![false; peers.len()],
             },
             aside: vec![None; usize::from(Vid::MAX) + 1].into_boxed_slice(),
@@ -213,9 +214,12 @@ impl Runner {
     }
 
     /// Says which worker decides frames of a network that the card does not.
-    pub fn set_home(&mut self, vid: Vid, worker: Option<usize>) {
-        if let Some(home) = self.homes.of.get_mut(vid.index()) {
-            *home = worker.and_then(|worker| u8::try_from(worker).ok()).unwrap_or(NONE);
+    pub fn set_home(&mut self, vid: Vid, home: Option<Home>) {
+        if let Some(place) = self.homes.of.get_mut(vid.index()) {
+            *place = home.and_then(|home| u8::try_from(home.worker).ok()).unwrap_or(NONE);
+        }
+        if let (Some(place), Some(home)) = (self.homes.generations.get_mut(vid.index()), home) {
+            *place = home.generation;
         }
     }
 
@@ -399,6 +403,7 @@ impl Runner {
                                 crossing: Crossing::Arrived,
                                 port: wire.id,
                                 vid: target.vid,
+                                generation: self.homes.generation(target.vid),
                                 vport: target.vport,
                                 time_ns: packet.time_ns,
                                 len: packet.len,
@@ -442,6 +447,10 @@ impl Runner {
                 if record.crossing == Crossing::Fence {
                     self.fence_back(record.time_ns);
                     self.pool.give(packet.slot);
+                    continue;
+                }
+                if record.generation != self.homes.generation(record.vid) {
+                    self.pool.give(packet.slot); // its network is gone, and another has its VID
                     continue;
                 }
                 let number = self.numbers.get(record.port.index()).copied().unwrap_or(NONE);
@@ -557,6 +566,11 @@ impl Runner {
         }
     }
 
+    /// Which network of that VID is the one known here.
+    pub(super) fn generation(&self, vid: Vid) -> u16 {
+        self.homes.generation(vid)
+    }
+
     /// Gives a record to the worker of its network; `false` when it has none, or there is no room.
     pub(super) fn give(&mut self, record: &Record) -> bool {
         self.homes.give(&mut self.peers, record, &[])
@@ -627,7 +641,9 @@ impl Runner {
             let port = self.wires.get(usize::from(port_in)).and_then(Option::as_ref).map(|wire| wire.id);
             let given = port.is_some_and(|port| {
                 let (time_ns, len) = (self.now_ns, bytes.len() as u32);
-                let record = Record { crossing: Crossing::Arrived, port, vid, vport, time_ns, len };
+                let generation = self.homes.generation(vid);
+                let record =
+                    Record { crossing: Crossing::Arrived, port, vid, generation, vport, time_ns, len };
                 self.homes.give(&mut self.peers, &record, bytes)
             });
             let crossings = self.totals.crossings.entry(vid).or_default();
@@ -708,11 +724,18 @@ impl Runner {
 struct Homes {
     /// By VID.
     of: Box<[u8]>,
+    /// By VID.
+    generations: Box<[u16]>,
     /// By worker.
     notify: Vec<bool>,
 }
 
 impl Homes {
+    /// Which network of that VID is the one known here.
+    fn generation(&self, vid: Vid) -> u16 {
+        self.generations.get(vid.index()).copied().unwrap_or_default()
+    }
+
     /// Gives a frame, or a fence, to the worker of its network; `false` when it has none, or there is no room.
     fn give(&mut self, peers: &mut [Peer], record: &Record, bytes: &[u8]) -> bool {
         let home = usize::from(self.of.get(record.vid.index()).copied().unwrap_or(NONE));

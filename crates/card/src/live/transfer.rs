@@ -476,6 +476,7 @@ impl Runner {
             crossing: Crossing::Fence,
             port: PortId::new(0),
             vid,
+            generation: self.generation(vid),
             vport: 0,
             time_ns: transfer.fence,
             len: 0,

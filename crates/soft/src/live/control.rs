@@ -19,7 +19,7 @@ use hue_planes::Adjacency;
 use hue_ports::{Driver, Pool, Port, PortError, Region};
 use hue_substrate::SubstrateError;
 use hue_substrate::clock::Clock;
-use hue_substrate::handover::Peer;
+use hue_substrate::handover::{Home, Peer};
 use hue_substrate::wake::{Poller, Wake, hurry, pin};
 use hue_tables::layout::Runs;
 use hue_tables::{Account, Change, Delta, Refusals, Vid};
@@ -55,6 +55,8 @@ pub struct Live {
     pub(super) model: Soft,
     pub(super) workers: Vec<Handle>,
     pub(super) networks: BTreeMap<Vid, NetworkControl>,
+    /// Of the network loaded last; see [`Home`].
+    pub(super) generation: u16,
     pub(super) settings: BTreeMap<Vid, Settings>,
     ports: BTreeMap<PortId, PortControl>,
     pub(super) totals: TotalsReader,
@@ -80,6 +82,8 @@ pub(super) struct Handle {
 /// Where a network lives.
 pub(super) struct NetworkControl {
     pub home: usize,
+    /// See [`Home`].
+    pub generation: u16,
     /// Virtual ports that its blocks have room for.
     pub vports: usize,
     pub blocks: Vec<Arc<Block>>,
@@ -134,6 +138,7 @@ impl Live {
             model,
             workers: Vec::with_capacity(count),
             networks: BTreeMap::new(),
+            generation: 0,
             settings: BTreeMap::new(),
             ports: BTreeMap::new(),
             totals,
@@ -381,10 +386,10 @@ impl Live {
         self.steer()
     }
 
-    /// The worker that a network lives at.
+    /// The worker that a network lives at, for who hands it frames.
     #[must_use]
-    pub fn home(&self, vid: Vid) -> Option<usize> {
-        self.networks.get(&vid).map(|network| network.home)
+    pub fn home(&self, vid: Vid) -> Option<Home> {
+        self.networks.get(&vid).map(|network| Home { worker: network.home, generation: network.generation })
     }
 
     /// Closes a port; packets for it are lost as `port_down` from then on. Nothing happens when it is not open.

@@ -71,15 +71,18 @@ impl Live {
     /// Gives all workers what the model has of a network.
     fn install(&mut self, program: &Program) -> Result<(), SubstrateError> {
         let vid = program.vid;
-        let home = match self.networks.get(&vid) {
-            Some(network) => network.home,
-            None => self.emptiest(self.networks.values().map(|network| network.home)),
+        let (home, generation) = match self.networks.get(&vid) {
+            Some(network) => (network.home, network.generation),
+            None => {
+                self.generation = self.generation.wrapping_add(1);
+                (self.emptiest(self.networks.values().map(|network| network.home)), self.generation)
+            }
         };
         let vports = program.ports.len();
         let control = self.networks.remove(&vid).filter(|control| control.vports >= vports);
         let control = control.unwrap_or_else(|| {
             let blocks = (0..self.workers()).map(|_| Ledger::block(vports)).collect();
-            NetworkControl { home, vports, blocks }
+            NetworkControl { home, generation, vports, blocks }
         });
         let program = Arc::new(Program {
             vid,
@@ -97,7 +100,7 @@ impl Live {
         for (worker, block) in blocks.iter().cloned().enumerate() {
             let home = worker == home;
             let hops = self.model.network(vid).filter(|_| home).map(|network| network.hops.clone());
-            let installation = Installation { program: program.clone(), hops, home, block };
+            let installation = Installation { program: program.clone(), hops, generation, home, block };
             self.ask(worker, move |worker| worker.install(installation)).map_err(broken)?;
         }
         let entry = NetworkEntry { name: program.name.clone(), blocks };

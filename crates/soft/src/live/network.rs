@@ -70,6 +70,8 @@ pub(crate) struct Vport {
 /// See the head of this file.
 pub(crate) struct LiveNetwork {
     pub vid: Vid,
+    /// See [`hue_substrate::handover::Home`].
+    pub generation: u16,
     /// Its home is another worker.
     pub remote: bool,
     pub queue: VecDeque<Queued>,
@@ -128,9 +130,10 @@ impl PuntLimit {
 
 impl LiveNetwork {
     /// A network without frames. Its queue takes memory at its home only.
-    pub fn new(program: &Program, home: bool, block: Arc<Block>) -> Self {
+    pub fn new(program: &Program, generation: u16, home: bool, block: Arc<Block>) -> Self {
         let mut network = Self {
             vid: program.vid,
+            generation,
             remote: !home,
             queue: VecDeque::with_capacity(if home { QUEUE_FRAMES_MAX + QUEUE_FENCES } else { 0 }),
             fences: 0,
@@ -259,10 +262,10 @@ mod tests {
 
     #[test]
     fn a_frame_leaves_by_the_virtual_port_of_its_source() {
-        let plain = LiveNetwork::new(&program(&[("a", 4, 1), ("b", 7, 2)]), true, Ledger::block(2));
+        let plain = LiveNetwork::new(&program(&[("a", 4, 1), ("b", 7, 2)]), 0, true, Ledger::block(2));
         assert_eq!((plain.egress(PortId::new(4), &[]), plain.egress(PortId::new(7), &[])), (0, 1));
         let shared =
-            LiveNetwork::new(&program(&[("a", 4, 1), ("b", 4, 2), ("c", 7, 2)]), true, Ledger::block(3));
+            LiveNetwork::new(&program(&[("a", 4, 1), ("b", 4, 2), ("c", 7, 2)]), 0, true, Ledger::block(3));
         let frame = |mac| [0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, mac];
         let egress = |port, mac| shared.egress(PortId::new(port), &frame(mac));
         assert_eq!((egress(4, 1), egress(4, 2), egress(4, 9), egress(7, 2)), (0, 1, 0, 2));
@@ -291,7 +294,7 @@ mod tests {
 
     #[test]
     fn taps_follow_their_ports_by_name() {
-        let mut network = LiveNetwork::new(&program(&[("a", 1, 1), ("b", 2, 2)]), true, Ledger::block(2));
+        let mut network = LiveNetwork::new(&program(&[("a", 1, 1), ("b", 2, 2)]), 0, true, Ledger::block(2));
         network.taps = vec![10, 11];
         let orphans = network.replace(&program(&[("b", 2, 2), ("c", 3, 3)]), Ledger::block(2));
         assert_eq!((orphans, network.taps), (vec![10], vec![11, NO_TAP]));

@@ -53,6 +53,45 @@ fn frames_reach_their_ports_with_one_worker_and_with_several() {
     }
 }
 
+/// A frame for a network that a guest's port took.
+fn arrived(world: &World, id: u16, port: PortId) -> Record {
+    let generation = world.live.home(vid(id)).unwrap().generation;
+    Record { crossing: Crossing::Arrived, port, vid: vid(id), generation, vport: 2, time_ns: 0, len: 0 }
+}
+
+/// Frames that were under way for a network when it went are nobody's, also when another network has its VID by then.
+#[test]
+fn frames_of_a_network_that_is_gone_do_not_reach_its_successor() {
+    let mut world = world(2, &[program(1), program(2)]);
+    let (wake, port) = (Arc::new(Wake::new().unwrap()), PortId::new(2));
+    let mut peers = world.live.invite(&wake).unwrap();
+    world.live.remove_port(port);
+    world.live.lend_port(port, Driver::Memory).unwrap();
+    let old = arrived(&world, 1, port);
+    world.live.unload(&[vid(1)]).unwrap();
+    world.live.load(&[program(1)]).unwrap();
+    let new = arrived(&world, 1, port);
+    let home = world.live.home(vid(1)).unwrap().worker;
+    let frame = packet(mac(1, 2), [10, 9, 9, 9]);
+    let counted = world.totals(1);
+    for crossing in [Crossing::Arrived, Crossing::Leaves] {
+        // The old network's at both workers, and behind them one of the new network.
+        for peer in &mut peers {
+            for _ in 0..3 {
+                assert!(peer.out.push(&Record { crossing, port: PortId::new(1), ..old }, &frame));
+            }
+            peer.wake.notify();
+        }
+    }
+    assert!(peers[home].out.push(&new, &frame));
+    peers[home].wake.notify();
+    let totals = world.settled(1, counted.received_packets() + 1);
+    assert_eq!(totals.outcomes.forwarded(), counted.outcomes.forwarded() + 1);
+    assert_eq!(totals.sent_packets(), counted.sent_packets() + 1);
+    assert_eq!((totals.losses.at("queue"), totals.losses.at("departure")), (0, 0));
+    world.live.stop();
+}
+
 #[test]
 fn a_guest_hands_frames_over_and_has_ports() {
     for workers in [1, 2] {
@@ -66,9 +105,8 @@ fn a_guest_hands_frames_over_and_has_ports() {
 
         // Network 2 sends what it forwards by the guest's port: network 1 forwards to port 1, which a worker has.
         let mut give = |world: &World, id: u16, bytes: &[u8]| {
-            let peer = &mut peers[world.live.home(vid(id)).unwrap()];
-            let record =
-                Record { crossing: Crossing::Arrived, port, vid: vid(id), vport: 2, time_ns: 0, len: 0 };
+            let record = arrived(world, id, port);
+            let peer = &mut peers[world.live.home(vid(id)).unwrap().worker];
             assert!(peer.out.push(&record, bytes));
             peer.wake.notify();
         };
@@ -94,9 +132,9 @@ fn a_guest_hands_frames_over_and_has_ports() {
         );
 
         // A fence comes back behind all frames that were handed over before it.
-        let home = world.live.home(vid(2)).unwrap();
+        let home = world.live.home(vid(2)).unwrap().worker;
         for fence in [7, 9] {
-            let record = |crossing| Record { crossing, port, vid: vid(2), vport: 2, time_ns: fence, len: 0 };
+            let record = |crossing| Record { crossing, time_ns: fence, ..arrived(&world, 2, port) };
             let (arrived, mark) = (record(Crossing::Arrived), record(Crossing::Fence));
             for _ in 0..300 {
                 assert!(peers[home].out.push(&arrived, &packet(mac(2, 2), [10, 9, 9, 9])));
@@ -120,8 +158,8 @@ fn a_guest_hands_frames_over_and_has_ports() {
         // A group frame that the guest copied for a network that it does not concern.
         world.live.set_addresses(vid(1), &[(2, Ipv4Addr::new(10, 1, 0, 1), 24)]);
         let message = arp::Header::request(mac(9, 9), Ipv4Addr::new(10, 7, 0, 2), Ipv4Addr::new(10, 7, 0, 1));
-        let peer = &mut peers[world.live.home(vid(1)).unwrap()];
-        let record = Record { crossing: Crossing::Arrived, port, vid: vid(1), vport: 2, time_ns: 0, len: 0 };
+        let record = arrived(&world, 1, port);
+        let peer = &mut peers[world.live.home(vid(1)).unwrap().worker];
         assert!(peer.out.push(&record, &arp_frame(Mac::BROADCAST, message)));
         peer.wake.notify();
         until("the foreign frame", || world.totals(1).losses.get(Loss::ArpForeign) == 1);

@@ -64,6 +64,9 @@ fn histories_hold() {
     let count = seeds.end - seeds.start;
     let (sum, failures) = play_all(&images, seeds);
     println!("{count} histories: {sum:?}");
+    let replay =
+        failures.iter().filter_map(|failure| failure.lines().find(|line| line.starts_with("replay:")));
+    replay.for_each(|line| println!("{line}"));
     let first = failures.first().map(String::as_str).unwrap_or_default();
     assert!(failures.is_empty(), "{} of {count} histories do not hold, one is\n{first}", failures.len());
     // A simulation in which little happens finds little.

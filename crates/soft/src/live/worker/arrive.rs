@@ -5,6 +5,7 @@ use hue_planes::ipv4::Outcome;
 use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Unclaimed};
 use hue_ports::{Packet, Pool};
 use hue_substrate::handover::{Crossing, Record};
+use hue_tables::Vid;
 use hue_wire::ethernet;
 
 use super::super::beside;
@@ -291,12 +292,13 @@ impl Worker {
     fn hand_arrival_over(&mut self, at: usize, slot: usize, port: PortId, vport: u16, mut packet: Packet) {
         self.consumed(at, &mut packet);
         let Some(network) = self.networks.get(slot) else { return self.pool.give(packet.slot) };
-        let vid = network.vid;
+        let (vid, generation) = (network.vid, network.generation);
         let home = usize::from(self.steering.network_home(vid));
         let record = Record {
             crossing: Crossing::Arrived,
             port,
             vid,
+            generation,
             vport,
             time_ns: packet.time_ns,
             len: packet.len,
@@ -343,9 +345,18 @@ impl Worker {
         any
     }
 
+    /// The place of a network, if it is the one that a record was made for.
+    fn slot_of_generation(&self, vid: Vid, generation: u16) -> Option<usize> {
+        let slot = self.slot(vid)?;
+        self.networks.get(slot).is_some_and(|network| network.generation == generation).then_some(slot)
+    }
+
     fn arrive_crossing(&mut self, guest: bool, record: &Record, packet: Packet) {
         let Record { crossing, port, vid, vport, .. } = *record;
-        let Some(slot) = self.slot(vid) else { return self.pool.give(packet.slot) };
+        // One of a network that is gone is nobody's, also if another has its VID now.
+        let Some(slot) = self.slot_of_generation(vid, record.generation) else {
+            return self.pool.give(packet.slot);
+        };
         match crossing {
             Crossing::Arrived => {
                 // A guest copies group frames for all networks on the port.
@@ -378,7 +389,7 @@ impl Worker {
 
     /// There was no slot for it.
     fn lose_crossing(&mut self, record: &Record) {
-        let Some(slot) = self.slot(record.vid) else { return };
+        let Some(slot) = self.slot_of_generation(record.vid, record.generation) else { return };
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let ledger = &mut self.networks[slot].ledger;
         match record.crossing {

@@ -29,6 +29,8 @@ pub(crate) struct Installation {
     pub program: Arc<Program>,
     /// At its home only.
     pub hops: Option<Hops>,
+    /// See [`hue_substrate::handover::Home`].
+    pub generation: u16,
     pub home: bool,
     pub block: Arc<Block>,
 }
@@ -213,7 +215,7 @@ impl Worker {
     /// Installs a network, or gives one that is here a new program: counters, queue and TAPs stay, and the meter unless
     /// the limit changed.
     pub fn install(&mut self, installation: Installation) {
-        let Installation { program, hops, home, block } = installation;
+        let Installation { program, hops, generation, home, block } = installation;
         self.publish();
         match self.slot(program.vid) {
             Some(slot) => {
@@ -236,7 +238,7 @@ impl Worker {
                 if let Some(hops) = hops {
                     plane.hops = hops;
                 }
-                self.networks.push(LiveNetwork::new(&program, home, block));
+                self.networks.push(LiveNetwork::new(&program, generation, home, block));
                 self.engine.networks.push(plane);
                 let count = self.networks.len();
                 self.schedule.reserve(count - self.schedule.len().min(count));

@@ -135,8 +135,9 @@ impl Worker {
             return self.lose(slot, Loss::PortDown, Some(packet));
         }
         let Some(network) = self.networks.get(slot) else { return self.pool.give(packet.slot) };
-        let (vid, time_ns, len) = (network.vid, packet.time_ns, packet.len);
-        let record = Record { crossing: Crossing::Leaves, port, vid, vport, time_ns, len };
+        let (vid, generation) = (network.vid, network.generation);
+        let (time_ns, len) = (packet.time_ns, packet.len);
+        let record = Record { crossing: Crossing::Leaves, port, vid, generation, vport, time_ns, len };
         if !self.hand_over(usize::from(home), &record, &packet) {
             return self.lose(slot, Loss::HandoverSendFull, Some(packet));
         }
@@ -155,8 +156,9 @@ impl Worker {
         let guest = self.guest();
         let Some(network) = self.networks.get_mut(slot) else { return true };
         let Some(Queued { packet, port, vport, .. }) = network.queue.front() else { return true };
-        let (vid, time_ns) = (network.vid, packet.time_ns);
-        let record = Record { crossing: Crossing::Fence, port: *port, vid, vport: *vport, time_ns, len: 0 };
+        let (vid, generation, time_ns) = (network.vid, network.generation, packet.time_ns);
+        let (port, vport) = (*port, *vport);
+        let record = Record { crossing: Crossing::Fence, port, vid, generation, vport, time_ns, len: 0 };
         // Without a guest there is nobody to give it to.
         if let Some(Some(other)) = self.peers.get_mut(guest) {
             if !other.out.push(&record, &[]) {

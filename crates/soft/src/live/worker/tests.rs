@@ -122,6 +122,7 @@ impl Solo {
             worker.install(Installation {
                 program: Arc::new(program.clone()),
                 hops: Some(network.hops.clone()),
+                generation: 0,
                 home: true,
                 block,
             });
