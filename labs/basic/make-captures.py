@@ -98,7 +98,7 @@ def packets():
     yield "p1", 10, ping("red", "p1", outside, inside, reply=True), "red", "the answer", "forward to p0"
     yield "p3", 11, ping("green", "p3", outside, inside, reply=True), "green", "the answer", "forward to p0"
     yield "p0", 20, ping("red", "p0", inside, outside, 2, ttl=1), "red", "ping 10.9.1.1 with TTL 1", "punt `ttl`"
-    yield "p0", 21, ping("red", "p0", inside, "192.0.2.1"), "red", "ping 192.0.2.1", "drop `no_route`"
+    yield "p0", 21, ping("red", "p0", inside, "192.0.2.1"), "red", "ping 192.0.2.1", "punt `no_route`"
     yield "p0", 22, ping("green", "p0", inside, "192.0.2.1"), "green", "ping 192.0.2.1", \
         "forward to p3: green has a default route"
     yield "p0", 23, ping("red", "p0", inside, "10.1.0.1"), "red", "ping its router", "punt `local`"

@@ -270,6 +270,7 @@ module hue_gather
     head3.total = fixed3_q.total;
     head3.ttl = fixed3_q.ttl;
     head3.checksum = fixed3_q.checksum;
+    head3.src = fixed3_q.src[31:24];
     head3.dst = fixed3_q.dst;
     head3.sum_ok = folded == 17'h0ffff;
     head3.from_cpu = arrival3_q.from_cpu;
@@ -319,7 +320,7 @@ module hue_gather
   assign idle_o = !inside_q && !v1_q && !v2_q && !end3_q && !end4_q && !m_valid_o;
 
   logic unused;
-  assign unused = ^{fixed3_q.src_mac, fixed3_q.tos, fixed3_q.id, fixed3_q.fragment_flags, fixed3_q.src, arrival3_q.tag,
+  assign unused = ^{fixed3_q.src_mac, fixed3_q.tos, fixed3_q.id, fixed3_q.fragment_flags, fixed3_q.src[23:0], arrival3_q.tag,
                     head4_q.inner_valid, head4_q.inner, extra3_q[ExtraIpVersion][11:0], extra3_q[ExtraVxlanVersion][11:0], extra3_q[ExtraVxlanFlags][15:12],
                     extra3_q[ExtraVxlanFlags][10:0]};
 

@@ -28,19 +28,22 @@ package hue_kinds_pkg;
   localparam logic [4:0] IPV4_TOTAL_LENGTH = 5'd7;  // The total length is below the header length or reaches beyond the frame.
   localparam logic [4:0] IPV4_CHECKSUM = 5'd8;  // The header checksum does not hold.
   localparam logic [4:0] IPV4_LOCAL = 5'd9;  // For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
-  localparam logic [4:0] IPV4_TTL = 5'd10;  // The time to live ends here; the control plane answers time exceeded.
-  localparam logic [4:0] IPV4_OPTIONS = 5'd11;  // Carries IPv4 options, which the control plane looks at.
-  localparam logic [4:0] IPV4_NO_ROUTE = 5'd12;  // No route matches the destination.
-  localparam logic [4:0] IPV4_NO_NEIGHBOUR = 5'd13;  // The next hop's MAC address is not known yet; the control plane asks for it.
-  localparam logic [4:0] IPV4_MTU = 5'd14;  // Larger than the outgoing port's MTU; the control plane fragments or answers fragmentation needed.
-  localparam logic [4:0] IPV4_FORWARD = 5'd15;  // Sent on with the next hop's MAC addresses, TTL one less, checksum updated; all other bytes stay.
-  localparam int unsigned IPV4_COUNT = 15;
+  localparam logic [4:0] IPV4_L2_GROUP = 5'd10;  // A packet to a unicast address that came in a broadcast or multicast frame.
+  localparam logic [4:0] IPV4_MARTIAN_SOURCE = 5'd11;  // The source is no host's address: this network, loopback, multicast, reserved or limited broadcast.
+  localparam logic [4:0] IPV4_MARTIAN_DESTINATION = 5'd12;  // The destination is no host's address: this network, loopback or reserved.
+  localparam logic [4:0] IPV4_TTL = 5'd13;  // The time to live ends here; the control plane answers time exceeded.
+  localparam logic [4:0] IPV4_OPTIONS = 5'd14;  // Carries IPv4 options, which the control plane looks at.
+  localparam logic [4:0] IPV4_NO_ROUTE = 5'd15;  // No route of the plane matches the destination; the control plane answers unreachable, or forwards what a quota refused.
+  localparam logic [4:0] IPV4_NO_NEIGHBOUR = 5'd16;  // The next hop's MAC address is not known yet; the control plane asks for it.
+  localparam logic [4:0] IPV4_MTU = 5'd17;  // Larger than the outgoing port's MTU; the control plane fragments or answers fragmentation needed.
+  localparam logic [4:0] IPV4_FORWARD = 5'd18;  // Sent on with the next hop's MAC addresses, TTL one less, checksum updated; all other bytes stay.
+  localparam int unsigned IPV4_COUNT = 18;
 
   // The verdict of an outcome; that of no outcome is a drop.
   function automatic logic [1:0] ipv4_verdict(logic [4:0] outcome);
     case (outcome)
       IPV4_FORWARD: return VERDICT_FORWARD;
-      IPV4_ARP, IPV4_LOCAL, IPV4_TTL, IPV4_OPTIONS, IPV4_NO_NEIGHBOUR, IPV4_MTU: return VERDICT_PUNT;
+      IPV4_ARP, IPV4_LOCAL, IPV4_TTL, IPV4_OPTIONS, IPV4_NO_ROUTE, IPV4_NO_NEIGHBOUR, IPV4_MTU: return VERDICT_PUNT;
       default: return VERDICT_DROP;
     endcase
   endfunction

@@ -46,6 +46,7 @@ package hue_pkg;
     logic [15:0] total;
     logic [7:0]  ttl;
     logic [15:0] checksum;
+    logic [7:0]  src;          // first byte of the source
     logic [31:0] dst;
     logic        sum_ok;       // ones' complement sum of the header is 0xffff; counts when 20 <= 4*ihl <= len - 14
     logic        inner_valid;  // crates/demux/src/inner.rs: there is an address that says whose the frame is

@@ -73,6 +73,10 @@ module hue_network
     named.root      = row_q.root;
     named.hop_base  = row_q.hop_base;
     named.hop_count = row_q.hop_count;
+    if (row_q.forward_martians) begin
+      named.ipv4.martian_source      = 1'b0;
+      named.ipv4.martian_destination = 1'b0;
+    end
     if (nobody) begin
       named.decided = 1'b1;
       named.verdict = VerdictUnclaimed;

@@ -65,14 +65,12 @@ module hue_ipv4
     logic        last;
     logic        decided;
     logic [1:0]  verdict;
-    logic [4:0]  outcome;
+    logic [4:0]  outcome;   // before it is decided: what becomes of it unless it is the router's own, or OutcomeNone
     logic [2:0]  port_out;
     logic [7:0]  net;
     logic [7:0]  vport;
     logic [11:0] vid;
     logic        group;
-    logic        expires;
-    logic        options;
     logic [15:0] total;
     logic [7:0]  ttl;
     logic [15:0] checksum;
@@ -97,8 +95,6 @@ module hue_ipv4
     in.vport    = packet_i.vport;
     in.vid      = packet_i.vid;
     in.group    = packet_i.ipv4.group;
-    in.expires  = packet_i.ipv4.expires;
-    in.options  = packet_i.ipv4.options;
     in.total    = packet_i.ipv4.total;
     in.ttl      = packet_i.ipv4.ttl;
     in.checksum = packet_i.ipv4.checksum;
@@ -106,6 +102,18 @@ module hue_ipv4
       in.decided = 1'b1;
       in.verdict = ipv4_verdict(packet_i.ipv4.outcome);
       in.outcome = packet_i.ipv4.outcome;
+    end else if (!packet_i.decided) begin
+      if (packet_i.ipv4.l2_group) in.outcome = IPV4_L2_GROUP;
+      else if (packet_i.ipv4.martian_source) in.outcome = IPV4_MARTIAN_SOURCE;
+      else if (packet_i.ipv4.martian_destination) in.outcome = IPV4_MARTIAN_DESTINATION;
+`ifdef HUE_PLANT_IPV4_ORDER
+      else if (packet_i.ipv4.options) in.outcome = IPV4_OPTIONS;
+      else if (packet_i.ipv4.expires) in.outcome = IPV4_TTL;
+`else
+      else if (packet_i.ipv4.expires) in.outcome = IPV4_TTL;
+      else if (packet_i.ipv4.options) in.outcome = IPV4_OPTIONS;
+`endif
+      else in.outcome = OutcomeNone;
     end
   end
   assign lookup = valid_i && !in.decided;
@@ -300,13 +308,7 @@ module hue_ipv4
   assign sum = {1'b0, found.checksum} + 17'h0100;
   always_comb begin
     if (found.group || hop.kind == HopLocal) outcome = IPV4_LOCAL;
-`ifdef HUE_PLANT_IPV4_ORDER
-    else if (found.options) outcome = IPV4_OPTIONS;
-    else if (found.expires) outcome = IPV4_TTL;
-`else
-    else if (found.expires) outcome = IPV4_TTL;
-    else if (found.options) outcome = IPV4_OPTIONS;
-`endif
+    else if (found.outcome != OutcomeNone) outcome = found.outcome;
     else if (hop.kind == HopNone) outcome = IPV4_NO_ROUTE;
     else if (hop.kind == HopGlean) outcome = IPV4_NO_NEIGHBOUR;
     else if (too_long) outcome = IPV4_MTU;

@@ -28,6 +28,10 @@ module hue_ipv4_check
     ipv4_o.group    = head_i.dst[31:28] == 4'he || head_i.dst == '1;
     ipv4_o.expires  = head_i.ttl < 8'd2;
     ipv4_o.options  = header_bytes > 6'(HeaderBytes);
+    ipv4_o.l2_group = head_i.dst_mac[40];
+    // 0/8, 127/8, and 224/3 as source or 240/4 as destination; that of limited broadcast is a group's first.
+    ipv4_o.martian_source      = head_i.src == 8'd0 || head_i.src == 8'd127 || head_i.src[7:5] == 3'b111;
+    ipv4_o.martian_destination = head_i.dst[31:24] == 8'd0 || head_i.dst[31:24] == 8'd127 || head_i.dst[31:28] == 4'hf;
     ipv4_o.total    = head_i.total;
     ipv4_o.ttl      = head_i.ttl;
     ipv4_o.checksum = head_i.checksum;

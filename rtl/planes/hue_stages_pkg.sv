@@ -21,6 +21,9 @@ package hue_stages_pkg;
     logic        group;      // to multicast or limited broadcast
     logic        expires;    // TTL 0 or 1
     logic        options;    // header longer than its fixed part
+    logic        l2_group;   // in a broadcast or multicast frame
+    logic        martian_source;       // no host can have the source
+    logic        martian_destination;  // nor the destination, which is no group's either
     logic [15:0] total;
     logic [7:0]  ttl;
     logic [15:0] checksum;

@@ -142,6 +142,7 @@ pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> Network
         hop_base: hop_base as u16,
         hop_count: program.next_hops.len() as u16,
         software: false,
+        forward_martians: program.forward_martians,
     }
 }
 
@@ -170,6 +171,7 @@ mod tests {
                 routes: Vec::new(),
                 rate_limit: None,
                 weight: 1,
+                forward_martians: false,
             };
             let mut loaded = Loaded::new(Place { net: 0, plane: 0 }, false, program, None);
             let mut want = BTreeMap::new();

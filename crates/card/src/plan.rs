@@ -264,6 +264,7 @@ mod tests {
             routes: Vec::new(),
             rate_limit: None,
             weight: 1,
+            forward_martians: false,
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use hue_demux::{Match, PortId, Row};
-use hue_intent::{Intent, Network, RateLimit, Select};
+use hue_intent::{Intent, Martians, Network, RateLimit, Select};
 use hue_planes::{MeterError, Rate};
 use hue_substrate::{Program, VirtualPort};
 use hue_tables::Vid;
@@ -100,6 +100,7 @@ fn one(
         routes: names.routes.iter().map(|route| (route.prefix, route.hop)).collect(),
         rate_limit: rate_limit.map_err(|error| CompileError::RateLimit { network: name.clone(), error })?,
         weight: spec.weight,
+        forward_martians: spec.plane.martians == Martians::Forward,
         name,
     };
     program.check().map_err(|error| CompileError::Program { network: program.name.clone(), error })?;

@@ -102,7 +102,7 @@ fn replaces(old: &Network, new: &Network) -> bool {
             .map(|port| (port.name.to_string(), port.port.to_string(), port.mac, port.mtu))
             .collect::<Vec<_>>()
     };
-    old.spec.vid != new.spec.vid || old.spec.plane != new.spec.plane || shape(old) != shape(new)
+    old.spec.vid != new.spec.vid || old.spec.plane.kind != new.spec.plane.kind || shape(old) != shape(new)
 }
 
 fn value<T: serde::Serialize>(object: &T) -> Value {

@@ -18,8 +18,8 @@ use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources
 use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 use crate::table::{TableBytes, TableLimit};
 use crate::types::{
-    ApiVersion, Bucket, Colour, InterfaceAddress, Metadata, Name, Neighbour, NetworkPort, NetworkSpec,
-    NodePort, NodeSpec, Plane, RateLimit, Route, Select, Target,
+    ApiVersion, Bucket, Colour, InterfaceAddress, Martians, Metadata, Name, Neighbour, NetworkPort,
+    NetworkSpec, NodePort, NodeSpec, Plane, RateLimit, Route, Select, Target,
 };
 
 const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
@@ -366,11 +366,16 @@ fn mtu(at: &Cursor<'_>) -> Option<u16> {
 }
 
 fn plane(at: &Cursor<'_>) -> Option<Plane> {
-    at.mapping(&["kind"])?;
+    at.mapping(&["kind", "martians"])?;
     let names = Kind::ALL.map(Kind::name);
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
-    Kind::ALL.into_iter().find(|kind| kind.name() == name).map(|kind| Plane { kind })
+    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
+    let martians = optional(at, "martians", |at| {
+        let name = at.word(&Martians::ALL.map(Martians::name))?;
+        Martians::ALL.into_iter().find(|martians| martians.name() == name)
+    })?;
+    Some(Plane { kind, martians: martians.unwrap_or_default() })
 }
 
 fn placement(at: &Cursor<'_>) -> Option<Placement> {

@@ -30,7 +30,7 @@ pub use needs::{Bandwidth, BandwidthError, Latency, Needs, Scheduler, SchedulerK
 pub use schema::{schema, schema_text};
 pub use table::{TableBytes, TableBytesError, TableLimit};
 pub use types::{
-    ApiVersion, Bucket, Colour, ColourError, InterfaceAddress, Metadata, Name, NameError, Neighbour, Network,
-    NetworkPort, NetworkSpec, NetworkTag, Node, NodePort, NodeSpec, NodeTag, Plane, RateLimit, Route, Select,
-    Target,
+    ApiVersion, Bucket, Colour, ColourError, InterfaceAddress, Martians, Metadata, Name, NameError,
+    Neighbour, Network, NetworkPort, NetworkSpec, NetworkTag, Node, NodePort, NodeSpec, NodeTag, Plane,
+    RateLimit, Route, Select, Target,
 };

@@ -233,6 +233,42 @@ pub struct Plane {
     #[serde(serialize_with = "kind_name")]
     #[schemars(schema_with = "schema::kind")]
     pub kind: Kind,
+    /// What to do with packets from or to addresses that no host can have, such as 127.0.0.1 (RFC 1812 §5.3.7).
+    #[serde(skip_serializing_if = "Martians::is_default")]
+    #[schemars(default)]
+    pub martians: Martians,
+}
+
+/// What a network does with packets from or to addresses that no host can have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Martians {
+    /// It drops them.
+    #[default]
+    Drop,
+    /// It forwards them like all others.
+    Forward,
+}
+
+impl Martians {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Drop, Self::Forward];
+
+    /// Its name in documents.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::Forward => "forward",
+        }
+    }
+
+    /// Whether this is what a document that does not say gets.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::Drop
+    }
 }
 
 /// A virtual port: an interface of the network on a physical port.

@@ -24,8 +24,16 @@ pub struct Checked {
 
 /// A frame's bytes up to the options.
 const PLAIN_BYTES: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES;
-/// 224.0.0.0, the first multicast address; all group addresses lie at or above it, and unicast ones that nobody has.
+/// 224.0.0.0, the first multicast address; all group and reserved addresses lie at or above it.
 const GROUP_KEY_MIN: u32 = 0xe000_0000;
+
+/// Whether an address can be a host's: none of 0.0.0.0/8 ("this network"), 127.0.0.0/8 (loopback) and 224.0.0.0/3
+/// (multicast, reserved, limited broadcast). Source: RFC 1812 §4.2.2.11, §5.3.7.
+#[inline(always)]
+const fn is_host(address: u32) -> bool {
+    // One comparison for 0.0.0.0/8 and 224.0.0.0/3: what is below 1.0.0.0 wraps around.
+    address.wrapping_sub(1 << 24) < GROUP_KEY_MIN - (1 << 24) && address >> 24 != 127
+}
 
 impl Checked {
     /// What an array of them is filled with.
@@ -36,14 +44,36 @@ impl Checked {
     const EXPIRES: u16 = 2;
     /// The header is longer than its fixed part.
     const OPTIONS: u16 = 4;
+    /// The frame's destination MAC address is a group's.
+    const L2_GROUP: u16 = 8;
+    /// The source can be no host's address.
+    const MARTIAN_SOURCE: u16 = 16;
+    /// The destination can be no host's address, nor a group's.
+    const MARTIAN_DESTINATION: u16 = 32;
 
     #[inline(always)]
     fn new(header: &ipv4::Header, flags: u16) -> Self {
         let key = header.destination.get();
         let group = u16::from(key >> 28 == 0xe) | u16::from(key == u32::MAX);
         let expires = u16::from(header.ttl < 2);
-        let flags = flags | (group * Self::GROUP) | (expires * Self::EXPIRES);
+        let source = u16::from(!is_host(header.source.get()));
+        let destination = u16::from(!is_host(key) & (group == 0));
+        let flags = flags
+            | (group * Self::GROUP)
+            | (expires * Self::EXPIRES)
+            | (source * Self::MARTIAN_SOURCE)
+            | (destination * Self::MARTIAN_DESTINATION);
         Self { key, total_bytes: header.total_length.get(), flags }
+    }
+
+    /// The same packet for a network that forwards between addresses that can be no host's, if `forward_martians`.
+    #[inline(always)]
+    #[must_use]
+    pub fn with_martians(mut self, forward_martians: bool) -> Self {
+        if forward_martians {
+            self.flags &= !(Self::MARTIAN_SOURCE | Self::MARTIAN_DESTINATION);
+        }
+        self
     }
 }
 
@@ -59,8 +89,8 @@ pub fn check(frame: &[u8]) -> Result<Checked, Outcome> {
     }
 }
 
-/// The common case in few instructions: an IPv4 header without options that is right in every way, of a packet that
-/// neither expires nor goes to a group. `None` says nothing; [`check`] decides.
+/// The common case in few instructions: an IPv4 header without options that is right in every way, of a unicast packet
+/// in a unicast frame that does not expire, between addresses that can be a host's. `None` says nothing; [`check`] decides.
 #[inline(always)]
 #[must_use]
 pub fn check_plain(frame: &[u8]) -> Option<Checked> {
@@ -69,14 +99,16 @@ pub fn check_plain(frame: &[u8]) -> Option<Checked> {
     let header = ipv4::Words::of(packet.first_chunk()?);
     let ethertype = u16::from_be_bytes([ethernet[12], ethernet[13]]);
     let total_bytes = header.total_length();
-    let key = header.destination();
+    let (key, source) = (header.destination(), header.source());
     let spare_bytes = frame.len() - PLAIN_BYTES;
     // One comparison for both bounds: a length below the header's wraps around.
     let plain = ethertype == ethernet::EtherType::IPV4.0
         && header.version_ihl() == ipv4::VERSION_IHL_PLAIN
         && usize::from(total_bytes).wrapping_sub(ipv4::HEADER_BYTES) <= spare_bytes
         && header.ttl() > 1
-        && key < GROUP_KEY_MIN
+        && ethernet[0] & 1 == 0
+        && is_host(key)
+        && is_host(source)
         && header.checksum_ok();
     plain.then_some(Checked { key, total_bytes, flags: 0 })
 }
@@ -103,10 +135,12 @@ fn check_rest(frame: &[u8]) -> Result<Checked, Outcome> {
         return Err(Outcome::TotalLength);
     }
     let plain = header_bytes == ipv4::HEADER_BYTES;
+    let l2_group = ethernet.destination().is_multicast();
     if !(if plain { ipv4::verify(header) } else { ipv4::verify_bytes(&present[..header_bytes]) }) {
         return Err(Outcome::Checksum);
     }
-    Ok(Checked::new(header, u16::from(!plain) * Checked::OPTIONS))
+    let flags = (u16::from(!plain) * Checked::OPTIONS) | (u16::from(l2_group) * Checked::L2_GROUP);
+    Ok(Checked::new(header, flags))
 }
 
 /// What becomes of a sound packet whose longest matching prefix names `hop` ([`Adjacency::NONE`] without a match).
@@ -126,6 +160,12 @@ fn decide_rest(checked: Checked, hop: &Adjacency) -> Outcome {
     let kind = hop.kind();
     if checked.flags & Checked::GROUP != 0 || kind == AdjacencyKind::Local {
         Outcome::Local
+    } else if checked.flags & Checked::L2_GROUP != 0 {
+        Outcome::L2Group
+    } else if checked.flags & Checked::MARTIAN_SOURCE != 0 {
+        Outcome::MartianSource
+    } else if checked.flags & Checked::MARTIAN_DESTINATION != 0 {
+        Outcome::MartianDestination
     } else if checked.flags & Checked::EXPIRES != 0 {
         Outcome::Ttl
     } else if checked.flags & Checked::OPTIONS != 0 {

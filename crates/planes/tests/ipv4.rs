@@ -37,7 +37,7 @@ proptest! {
 
     #[test]
     fn explanations_say_what_happens(frame in oracle::frame(), hop in oracle::hop()) {
-        let explained = ipv4::explain(&frame, |_| (hop, "matched".to_owned()));
+        let explained = ipv4::explain(&frame, false, |_| (hop, "matched".to_owned()));
         let (outcome, bytes) = oracle::expected(&frame, &hop);
         prop_assert_eq!(explained.outcome, outcome);
         prop_assert_eq!(explained.bytes, bytes);
@@ -50,7 +50,38 @@ proptest! {
     #[test]
     fn no_bytes_panic(mut frame in prop::collection::vec(any::<u8>(), 0..80), hop in oracle::hop()) {
         plane(&mut frame, &hop);
-        ipv4::explain(&frame, |_| (hop, String::new()));
+        ipv4::explain(&frame, false, |_| (hop, String::new()));
+    }
+}
+
+/// A network that forwards martians drops none, and is the same in everything else.
+#[test]
+fn martians_are_forwarded_where_wanted() {
+    let forward =
+        Adjacency::forward(hue_demux::PortId::new(1), hue_wire::Mac([2; 6]), hue_wire::Mac([4; 6]), 1500);
+    for (source, destination, outcome) in [
+        ([127, 0, 0, 1], [10, 0, 0, 1], Outcome::MartianSource),
+        ([0, 1, 2, 3], [10, 0, 0, 1], Outcome::MartianSource),
+        ([224, 0, 0, 1], [10, 0, 0, 1], Outcome::MartianSource),
+        ([255, 255, 255, 255], [10, 0, 0, 1], Outcome::MartianSource),
+        ([10, 0, 0, 2], [0, 0, 0, 1], Outcome::MartianDestination),
+        ([10, 0, 0, 2], [127, 255, 255, 255], Outcome::MartianDestination),
+        ([10, 0, 0, 2], [240, 0, 0, 1], Outcome::MartianDestination),
+        ([10, 0, 0, 2], [255, 255, 255, 255], Outcome::Local),
+        ([1, 0, 0, 0], [126, 255, 255, 255], Outcome::Forward),
+        ([128, 0, 0, 0], [223, 255, 255, 255], Outcome::Forward),
+    ] {
+        let mut frame =
+            vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9, 8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0];
+        frame.extend(source);
+        frame.extend(destination);
+        oracle::fix_checksum(&mut frame[14..34]);
+        let decide = |forward_martians| {
+            ipv4::decide(ipv4::check(&frame).unwrap().with_martians(forward_martians), &forward)
+        };
+        assert_eq!(decide(false), outcome, "{source:?} to {destination:?}");
+        let wanted = if outcome == Outcome::Local { Outcome::Local } else { Outcome::Forward };
+        assert_eq!(decide(true), wanted, "{source:?} to {destination:?}");
     }
 }
 
@@ -70,7 +101,19 @@ fn every_outcome_is_reached() {
 /// A comparison that cannot fail proves nothing: each of these must.
 #[test]
 fn planted_bugs_are_found() {
-    let bugs: [(&str, Plane); 6] = [
+    let bugs: [(&str, Plane); 9] = [
+        ("unicast in a group frame is forwarded", |frame, hop| match plane(frame, hop) {
+            Outcome::L2Group => Outcome::Forward,
+            outcome => outcome,
+        }),
+        ("a loopback source is forwarded", |frame, hop| match plane(frame, hop) {
+            Outcome::MartianSource if frame[26] == 127 => Outcome::Ttl,
+            outcome => outcome,
+        }),
+        ("a reserved destination is forwarded", |frame, hop| match plane(frame, hop) {
+            Outcome::MartianDestination if frame[30] >= 240 => Outcome::NoRoute,
+            outcome => outcome,
+        }),
         ("TTL 1 is forwarded", |frame, hop| match ipv4::check(frame) {
             Ok(_) if frame[22] == 1 => {
                 frame[22] = 2;

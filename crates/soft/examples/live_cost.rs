@@ -79,6 +79,7 @@ fn program(id: u16) -> Result<Program, Error> {
         routes: routes.collect::<Option<_>>().ok_or("next hop")?,
         rate_limit: None,
         weight: 1,
+        forward_martians: false,
     })
 }
 

@@ -387,6 +387,7 @@ impl Scenario<'_> {
             routes,
             rate_limit,
             weight: 1,
+            forward_martians: self.random.percent(25),
         }
     }
 
@@ -632,10 +633,14 @@ impl Scenario<'_> {
 
     fn network_row(&mut self, vid: Vid, root: u64) {
         let place = self.places[&vid];
-        let hops = self.programs.iter().find(|one| one.vid == vid).map_or(0, |one| one.next_hops.len());
+        let program = self.programs.iter().find(|one| one.vid == vid);
+        let hops = program.map_or(0, |one| one.next_hops.len());
+        let forward_martians = program.is_some_and(|one| one.forward_martians);
         let mut bits = Bits::default();
         bits.push(1, 1).push(u64::from(vid.get()), 12).push(u64::from(place.plane), 4).push(root, 36);
         bits.push(u64::from(place.hop_base), 16).push(hops as u64, 16);
+        // Never in software.
+        bits.push(0, 1).push(u64::from(forward_martians), 1);
         self.row(NETWORK, place.net, &bits);
     }
 
@@ -824,7 +829,11 @@ impl Scenario<'_> {
         bytes.push(0);
         bytes.extend((total as u16).to_be_bytes());
         bytes.extend([self.random.below(256) as u8, self.random.below(256) as u8, 0, 0, ttl, protocol, 0, 0]);
-        bytes.extend((self.random.next() as u32).to_be_bytes());
+        let source = match self.random.below(8) {
+            0 => self.random.next() as u32,
+            _ => 0x0a00_0000 | self.random.below(1 << 24),
+        };
+        bytes.extend(source.to_be_bytes());
         bytes.extend(address.to_be_bytes());
         bytes.extend((0..options + payload).map(|n| n as u8));
         self.inside(&mut bytes[at + 20 + options..], protocol);
@@ -898,6 +907,7 @@ impl Scenario<'_> {
         head.push(u64::from(cpu_out), 3).push(u64::from(cpu_net), 8).push(u64::from(from_cpu.is_some()), 1);
         head.push(field(inner.map(u64::from), junk()), 32).push(u64::from(inner.is_some()), 1);
         head.push(field(sum_ok, junk()), 1).push(field(address(30), junk()), 32);
+        head.push(field(byte(26), junk()), 8);
         head.push(field(number(24), junk()), 16).push(field(byte(22), junk()), 8);
         head.push(field(number(16), junk()), 16);
         head.push(field(byte(14), junk()), 4).push(field(byte(14).map(|byte| byte >> 4), junk()), 4);

@@ -87,6 +87,7 @@ fn program(vid: u16, prefixes: &[Prefix4]) -> Result<Program, Error> {
         routes,
         rate_limit: None,
         weight: 1,
+        forward_martians: false,
     })
 }
 

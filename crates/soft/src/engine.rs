@@ -335,7 +335,7 @@ fn check_claimed(
         let bytes = frame.bytes(buffer).unwrap_or_default();
         let target = Target { vid: network.vid, vport: claim.vport };
         let checked = match network.conforms(frame.time_ns, bytes.len()) {
-            true => ipv4::check(bytes),
+            true => network.check(bytes),
             false => Err(ipv4::Outcome::RateLimited),
         };
         match checked {
@@ -418,7 +418,11 @@ fn select_rest(
     let bytes = frame.bytes(buffer).unwrap_or_default();
     match claim(demux, slots, rare, frame, bytes) {
         Claim::One { slot, target } => match ipv4::check(bytes) {
-            Ok(checked) => return Step::Line((slot, target, checked)),
+            Ok(checked) => {
+                let network = rare.networks.get(usize::from(slot));
+                let forward_martians = network.is_some_and(|network| network.forward_martians);
+                return Step::Line((slot, target, checked.with_martians(forward_martians)));
+            }
             Err(outcome) => frame.fate = decided(rare.networks, slot, target, outcome, frame.port),
         },
         Claim::Done(fate) => frame.fate = fate,

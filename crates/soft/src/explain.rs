@@ -116,7 +116,7 @@ impl Soft {
                 });
             }
         }
-        let explained = ipv4::explain(frame, |key| {
+        let explained = ipv4::explain(frame, network.forward_martians, |key| {
             let matched = (0..=32u8).rev().find_map(|len| {
                 let prefix = Prefix::containing(key, len);
                 self.dag.route(vid, prefix).map(|hop| (prefix, hop.get()))

@@ -77,7 +77,7 @@ impl Copies {
     ) -> (ipv4::Outcome, PortId) {
         let mut egress = frame.port;
         let checked = match network.conforms(frame.time_ns, bytes.len()) {
-            true => ipv4::check(bytes),
+            true => network.check(bytes),
             false => Err(ipv4::Outcome::RateLimited),
         };
         let outcome = checked.map_or_else(

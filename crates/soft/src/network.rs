@@ -1,7 +1,7 @@
 //! One loaded network: what the fast path touches of it, and what only loading does.
 
 use hue_demux::Row;
-use hue_planes::{Adjacency, Counters, Meter, RateLimit};
+use hue_planes::{Adjacency, Counters, Meter, RateLimit, ipv4};
 use hue_substrate::{Program, VirtualPort};
 use hue_tables::Vid;
 
@@ -53,6 +53,7 @@ pub struct Network {
     pub counters: Counters,
     pub vid: Vid,
     pub hops: Hops,
+    pub forward_martians: bool,
     pub meter: Option<Box<Meter>>,
     pub shape: Box<Shape>,
 }
@@ -78,6 +79,7 @@ impl Network {
             counters: before.map(|before| before.counters).unwrap_or_default(),
             vid: program.vid,
             hops: Hops::new(&program.next_hops),
+            forward_martians: program.forward_martians,
             meter,
             shape: Box::new(Shape {
                 name: program.name.clone(),
@@ -86,6 +88,12 @@ impl Network {
                 rate_limit: program.rate_limit,
             }),
         }
+    }
+
+    /// The checks that need no table, as this network wants them.
+    #[inline(always)]
+    pub fn check(&self, bytes: &[u8]) -> Result<ipv4::Checked, ipv4::Outcome> {
+        ipv4::check(bytes).map(|checked| checked.with_martians(self.forward_martians))
     }
 
     /// Charges the meter, if there is one.

@@ -35,7 +35,7 @@ fn process(soft: &mut Soft, buffer: &mut [u8], frames: &mut [Frame]) -> usize {
     let (mut done, mut copies) = (0, 0);
     while done < frames.len() {
         done += soft.process(buffer, &mut frames[done..]);
-        copies += soft.copies().filter(|copy| copy.bytes.is_some()).count();
+        copies += soft.copies().count();
     }
     copies
 }
@@ -56,7 +56,7 @@ fn a_warm_engine_does_not_allocate() {
     let mut copies = 0;
     let allocated =
         allocation_counter::measure(|| copies = process(&mut soft, &mut buffer, &mut descriptors));
-    assert!(copies > 0, "flooded copies were forwarded");
+    assert!(copies > 0, "frames were copied");
     assert_eq!(allocated.count_total, 0);
     assert_eq!(soft.counters(vid(1)).unwrap().received(), 2 * before);
     // The counter itself counts.

@@ -48,6 +48,8 @@ pub struct Program {
     pub rate_limit: Option<RateLimit>,
     /// Its share where networks compete, relative to others; at least 1.
     pub weight: u16,
+    /// It forwards packets from and to addresses that no host can have (RFC 1812 §5.3.7), which others drop.
+    pub forward_martians: bool,
 }
 
 /// What is wrong with a program; its maker's fault.
@@ -279,6 +281,7 @@ mod tests {
             routes: vec![("10.0.0.0/8".parse().unwrap(), hop(2)), ("10.0.0.1/32".parse().unwrap(), hop(0))],
             rate_limit: None,
             weight: 1,
+            forward_martians: false,
         }
     }
 

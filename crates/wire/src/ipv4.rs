@@ -238,6 +238,13 @@ impl Words {
         self.middle as u8
     }
 
+    /// Source address.
+    #[must_use]
+    #[inline(always)]
+    pub const fn source(self) -> u32 {
+        ((self.middle >> 32) as u32).swap_bytes()
+    }
+
     /// Destination address.
     #[must_use]
     #[inline(always)]

@@ -31,7 +31,7 @@ enum Register : unsigned {
   TableStatus = 0x10c, TableData = 0x120
 };
 enum Table : unsigned { Select = 1, Network = 4, Meter = 5, Hop = 7, Level0 = 8, Port = 14, Unclaimed = 15 };
-enum Outcome : unsigned { Arp = 2, Local = 9, Ttl = 10 };
+enum Outcome : unsigned { Arp = 2, Local = 9, Ttl = 13 };
 enum Command : unsigned { Read = 1, Write = 2 };
 
 struct Beat {
@@ -365,7 +365,9 @@ inline Bytes packet(bench::Random& random, uint32_t number, unsigned net, unsign
   put(f, 20, 2, 0);
   f[22] = random.percent(90) ? random.between(2, 255) : random.below(2);
   f[23] = 17;
-  f[30] = random.percent(80) ? random.below(192) : random.between(192, 223);
+  f[26] = 10;
+  f[30] = random.percent(80) ? random.between(1, 191) : random.between(192, 223);
+  if (f[30] == 127) f[30] = 126;
   put(f, 34, 4, number);
   fix_sum(f);
   return f;

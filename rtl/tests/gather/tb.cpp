@@ -10,7 +10,7 @@ using bench::Bytes;
 
 namespace {
 constexpr unsigned Width = HUE_BUS_BYTES;
-constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 32 + 1 + 1 + 32 + 1 + 8 + 3;
+constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 8 + 32 + 1 + 1 + 32 + 1 + 8 + 3;
 
 struct Frame {
   Bytes bytes;
@@ -173,6 +173,7 @@ void check(bench::Tests& tests, const Frame& frame) {
   expect("total", head.take(16), has(18) ? be16(f, 16) : 0, has(18));
   expect("ttl", head.take(8), has(23) ? f[22] : 0, has(23));
   expect("checksum", head.take(16), has(26) ? be16(f, 24) : 0, has(26));
+  expect("src", head.take(8), has(27) ? f[26] : 0, has(27));
   expect("dst", head.take(32), has(34) ? be32(f, 30) : 0, has(34));
   const bool sums = words >= 5 && has(14 + 4 * words);
   expect("sum_ok", head.take(1), sums && sum_holds(f, 4 * words), sums);

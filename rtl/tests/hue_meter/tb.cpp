@@ -11,7 +11,7 @@ namespace {
 using Wide = unsigned __int128;
 
 constexpr unsigned Latency = 11;
-constexpr unsigned PacketBits = 3 + 14 + 1 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + (5 + 1 + 1 + 1 + 16 + 8 + 16 + 32);
+constexpr unsigned PacketBits = 3 + 14 + 1 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + (5 + 1 + 1 + 1 + 1 + 1 + 1 + 16 + 8 + 16 + 32);
 constexpr unsigned RspBits = 1 + 2 + 256;
 constexpr unsigned TableMeter = 5;
 constexpr unsigned WriteClocksMax = 40;

@@ -43,8 +43,8 @@ granted that every one above it is false. Each packet of a network is counted on
     received = forward + all punts + all drops
 
 Terms: `n` is the frame's length in bytes, `f[i]` its byte *i*, `be16(i)` the number `f[i] * 256 + f[i+1]`, `present` is
-`n - 14`, `version` is `f[14] >> 4`, `ihl` is `4 * (f[14] & 15)`, `total` is `be16(16)`, `ttl` is `f[22]`, `dst` is
-`f[30..34]`, and `hop` is the row of the network's next-hop table that the longest matching prefix of `dst` names.
+`n - 14`, `version` is `f[14] >> 4`, `ihl` is `4 * (f[14] & 15)`, `total` is `be16(16)`, `ttl` is `f[22]`, `src` is
+`f[26..30]`, `dst` is `f[30..34]`, and `hop` is the row of the network's next-hop table that the longest matching prefix of `dst` names.
 ";
 
 fn plane(out: &mut String, kind: &Kind) {
@@ -108,9 +108,7 @@ control plane that left the queue to be sent,
 
     received + from control  = forward + all punts + all drops + control + queue losses + waiting
     forward + control        = sent + port_full + port_down + handover_send_full + on the way to another worker
-    all punts + unreachables = to control + arp_forged + punt_limited + control_full + control_absent
-
-where `unreachables` are the packets without a route that also went to the control plane, which answers their senders.
+    all punts                = to control + arp_forged + punt_limited + control_full + control_absent
 
 | loss | code | stage | when | meaning |
 | --- | --- | --- | --- | --- |

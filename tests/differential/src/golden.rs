@@ -160,6 +160,7 @@ fn program(network: &Network) -> Program {
             .collect(),
         rate_limit: network.rate_limit.as_ref().map(limit),
         weight: 1,
+        forward_martians: false,
     }
 }
 

@@ -95,6 +95,7 @@ fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
         routes: Vec::new(),
         rate_limit,
         weight: 1,
+        forward_martians: random.chance(25),
     }
 }
 
@@ -233,7 +234,12 @@ fn packet(random: &mut Random, protocol: u8, options: usize, payload: &[u8]) -> 
     out.extend(total.to_be_bytes());
     let flags = random.pick(&[0, 0, 0, 0x40, 0x20]);
     out.extend([0, 7, flags, if random.chance(8) { 9 } else { 0 }, ttl, protocol, 0, 0]);
-    out.extend(ip(10, random.below(3) as u32, 0, random.below(256) as u32).to_be_bytes());
+    let source = match random.below(20) {
+        0 => random.pick(&[0, 127, 224, 239, 240, 255]) << 24 | random.below(1 << 24) as u32,
+        1 => random.pick(&[1, 126, 128, 223]) << 24 | random.below(1 << 24) as u32,
+        _ => ip(10, random.below(3) as u32, 0, random.below(256) as u32),
+    };
+    out.extend(source.to_be_bytes());
     out.extend(destination(random).to_be_bytes());
     out.extend((20..ihl).map(|_| random.word() as u8));
     let sum = checksum::full(&out);

@@ -284,7 +284,7 @@ pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 16 };
 pub const ATTACH_HEAD: Table = Table { name: "attach_head", id: 3, bits: 32 };
 
 /// Networks. Index: network.
-pub const NETWORK: Table = Table { name: "network", id: 4, bits: 86 };
+pub const NETWORK: Table = Table { name: "network", id: 4, bits: 87 };
 
 /// Meters. Index: network.
 pub const METER: Table = Table { name: "meter", id: 5, bits: 162 };
@@ -460,6 +460,8 @@ pub struct NetworkRow {
     pub hop_count: u16,
     /// Its plane runs in software: its packets go to the CPU, counted under outcome 0.
     pub software: bool,
+    /// It forwards packets from and to addresses that no host can have.
+    pub forward_martians: bool,
 }
 
 impl Row for NetworkRow {
@@ -474,6 +476,7 @@ impl Row for NetworkRow {
         put(&mut words, "network.hop_base", 53, 16, u64::from(self.hop_base))?;
         put(&mut words, "network.hop_count", 69, 16, u64::from(self.hop_count))?;
         put(&mut words, "network.software", 85, 1, u64::from(self.software))?;
+        put(&mut words, "network.forward_martians", 86, 1, u64::from(self.forward_martians))?;
         Ok(words)
     }
 
@@ -486,6 +489,7 @@ impl Row for NetworkRow {
             hop_base: get(words, 53, 16) as u16,
             hop_count: get(words, 69, 16) as u16,
             software: get(words, 85, 1) != 0,
+            forward_martians: get(words, 86, 1) != 0,
         }
     }
 }

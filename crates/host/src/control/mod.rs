@@ -29,7 +29,7 @@ const MARK: &str = "hueplane";
 pub const PREFIX: &str = "hue-";
 
 /// Settings of a router that forwards for others and answers only for what is its own. A missing one is not this kernel's.
-const SETTINGS: [(&str, &str); 18] = [
+const SETTINGS: [(&str, &str); 20] = [
     ("net/ipv4/ip_forward", "1"),
     // The plane checks where frames come from; asymmetric routes are none of the kernel's business.
     ("net/ipv4/conf/all/rp_filter", "0"),
@@ -39,6 +39,9 @@ const SETTINGS: [(&str, &str); 18] = [
     ("net/ipv4/conf/default/send_redirects", "0"),
     ("net/ipv4/conf/all/accept_redirects", "0"),
     ("net/ipv4/conf/default/accept_redirects", "0"),
+    // Unicast in a broadcast or multicast frame goes no further (RFC 1812 §5.3.4), also for the router itself.
+    ("net/ipv4/conf/all/drop_unicast_in_l2_multicast", "1"),
+    ("net/ipv4/conf/default/drop_unicast_in_l2_multicast", "1"),
     // ARP for an address only on the interface that has it, and only with an address of the link.
     ("net/ipv4/conf/all/arp_ignore", "1"),
     ("net/ipv4/conf/default/arp_ignore", "1"),

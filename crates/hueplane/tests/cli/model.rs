@@ -300,12 +300,20 @@ impl Model {
         if dst == u32::MAX || dst >> 28 == 14 || hop == Some(&Hop::Local) {
             return End::Punt(index);
         }
+        if frame[0] & 1 == 1 {
+            return drop("l2_group");
+        }
+        if matches!(frame[26], 0 | 127 | 224..) {
+            return drop("martian_source");
+        }
+        if matches!(frame[30], 0 | 127 | 240..) {
+            return drop("martian_destination");
+        }
         if frame[22] < 2 || ihl > 20 {
             return End::Punt(index);
         }
         match hop {
-            None => drop("no_route"),
-            Some(Hop::Local | Hop::Glean(..)) => End::Punt(index),
+            None | Some(Hop::Local | Hop::Glean(..)) => End::Punt(index),
             Some(Hop::Forward(out, neighbour)) => {
                 let out = &network.ports[*out];
                 if total > usize::from(out.mtu) {

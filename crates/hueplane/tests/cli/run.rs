@@ -26,7 +26,7 @@ fn frames_go_where_they_belong() {
     let padded = [good(64), vec![0xee; 18]].concat();
     let packets = vec![
         (SECOND, padded.clone()),
-        (2 * SECOND, ipv4(LEFT, 64, [10, 1, 0, 5], [8, 8, 8, 8])),
+        (2 * SECOND, ipv4(LEFT, 64, [127, 0, 0, 1], [8, 8, 8, 8])),
         (3 * SECOND, good(1)),
         (4 * SECOND, ipv4("02:00:00:00:05:05", 64, [10, 1, 0, 5], [10, 9, 1, 2])),
         (5 * SECOND, vec![1, 2, 3]),
@@ -36,7 +36,7 @@ fn frames_go_where_they_belong() {
     assert_eq!(
         done.json(),
         json!({
-            "networks": {"red": {"received": 3, "forward": 1, "punt": 1, "drop": {"no_route": 1}}},
+            "networks": {"red": {"received": 3, "forward": 1, "punt": 1, "drop": {"martian_source": 1}}},
             "unclaimed": {"no_network": 1, "runt": 1},
         })
     );
@@ -51,7 +51,7 @@ fn frames_go_where_they_belong() {
     let mode = fs::metadata(dir.path("deep/out/p0.pcap")).unwrap().permissions().mode();
     assert_eq!(mode & 0o400, 0o400);
     let table = dir.hueplane("run -f red.yaml --in p0=in.pcap --out out --on soft").ok().stdout;
-    assert!(table.contains("no_route 1") && table.contains("out/punt.pcap 1"), "{table}");
+    assert!(table.contains("martian_source 1") && table.contains("out/punt.pcap 1"), "{table}");
     let yaml = dir.hueplane("run -f red.yaml --in p0=in.pcap --out out -o yaml").ok().stdout;
     assert!(yaml.contains("networks:\n  red:\n    received: 3\n    forward: 1\n"), "{yaml}");
 }

@@ -146,7 +146,14 @@ fn destination(random: &mut Random) -> u32 {
         4 => ip(10, 20 + random.below(2) as u32, random.below(3) as u32, 9),
         5 => ip(192, 168, *random.pick(&[0, 16, 31, 32]), *random.pick(&[7, 9])),
         6 => ip(172, 16, link, random.below(16) as u32),
-        7 => *random.pick(&[ip(224, 0, 0, 5), ip(239, 255, 255, 255), u32::MAX, ip(240, 0, 0, 1)]),
+        7 => *random.pick(&[
+            ip(224, 0, 0, 5),
+            ip(239, 255, 255, 255),
+            u32::MAX,
+            ip(240, 0, 0, 1),
+            ip(127, 0, 0, 1),
+            7,
+        ]),
         _ => random.next() as u32,
     }
 }
@@ -160,7 +167,13 @@ fn packet(random: &mut Random, protocol: u8, options: usize, payload: &[u8]) -> 
     out.extend(total.to_be_bytes());
     let (flags, offset) = (*random.pick(&[0, 0, 0, 0x40, 0x20]), if random.chance(8) { 9 } else { 0 });
     out.extend([0, 7, flags, offset, ttl, protocol, 0, 0]);
-    out.extend(ip(10, random.below(3) as u32, 0, 99).to_be_bytes());
+    let source = match random.below(20) {
+        0 => {
+            *random.pick(&[0, ip(127, 0, 0, 1), ip(224, 0, 0, 9), u32::MAX, ip(1, 0, 0, 0), ip(126, 0, 0, 1)])
+        }
+        _ => ip(10, random.below(3) as u32, 0, 99),
+    };
+    out.extend(source.to_be_bytes());
     out.extend(destination(random).to_be_bytes());
     out.resize(ihl, 1);
     let sum = checksum(&out);
@@ -362,7 +375,9 @@ fn the_experiments_reach_every_outcome() {
         "header_length",
         "total_length",
         "checksum",
-        "no_route",
+        "l2_group",
+        "martian_source",
+        "martian_destination",
         "runt",
         "too_long",
         "no_network",
@@ -379,7 +394,7 @@ fn the_experiments_reach_every_outcome() {
         }
     }
     assert!(wanted.is_empty(), "never seen: {wanted:?}");
-    assert!(forward > 500 && punt > 500, "{forward} forwarded, {punt} punted");
+    assert!(forward > 250 && punt > 500, "{forward} forwarded, {punt} punted");
 }
 
 proptest! {

@@ -163,7 +163,7 @@ fn wrong_types() {
     );
     assert_eq!(
         one("{kind: ipv4}", "ipv4"),
-        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind"
+        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind, martians"
     );
     assert_eq!(
         one("\"#d62728\"", "#d62728"),

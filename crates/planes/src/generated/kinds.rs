@@ -429,26 +429,32 @@ pub mod ipv4 {
         Checksum = 8,
         /// For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
         Local = 9,
+        /// A packet to a unicast address that came in a broadcast or multicast frame.
+        L2Group = 10,
+        /// The source is no host's address: this network, loopback, multicast, reserved or limited broadcast.
+        MartianSource = 11,
+        /// The destination is no host's address: this network, loopback or reserved.
+        MartianDestination = 12,
         /// The time to live ends here; the control plane answers time exceeded.
-        Ttl = 10,
+        Ttl = 13,
         /// Carries IPv4 options, which the control plane looks at.
-        Options = 11,
-        /// No route matches the destination.
-        NoRoute = 12,
+        Options = 14,
+        /// No route of the plane matches the destination; the control plane answers unreachable, or forwards what a quota refused.
+        NoRoute = 15,
         /// The next hop's MAC address is not known yet; the control plane asks for it.
-        NoNeighbour = 13,
+        NoNeighbour = 16,
         /// Larger than the outgoing port's MTU; the control plane fragments or answers fragmentation needed.
-        Mtu = 14,
+        Mtu = 17,
         /// Sent on with the next hop's MAC addresses, TTL one less, checksum updated; all other bytes stay.
-        Forward = 15,
+        Forward = 18,
     }
 
     impl Outcome {
         /// How many there are.
-        pub const COUNT: usize = 15;
+        pub const COUNT: usize = 18;
 
         /// Every one, in order.
-        pub const ALL: [Self; 15] = [
+        pub const ALL: [Self; 18] = [
             Self::RateLimited,
             Self::Arp,
             Self::Ethertype,
@@ -458,6 +464,9 @@ pub mod ipv4 {
             Self::TotalLength,
             Self::Checksum,
             Self::Local,
+            Self::L2Group,
+            Self::MartianSource,
+            Self::MartianDestination,
             Self::Ttl,
             Self::Options,
             Self::NoRoute,
@@ -466,7 +475,7 @@ pub mod ipv4 {
             Self::Forward,
         ];
 
-        const ROWS: [OutcomeRow; 15] = [
+        const ROWS: [OutcomeRow; 18] = [
             OutcomeRow {
                 name: "rate_limited",
                 verdict: Verdict::Drop,
@@ -540,6 +549,30 @@ pub mod ipv4 {
                 source: "RFC 1812 §5.2.3",
             },
             OutcomeRow {
+                name: "l2_group",
+                verdict: Verdict::Drop,
+                stage: "next_hop",
+                doc: "A packet to a unicast address that came in a broadcast or multicast frame.",
+                when: "f[0] is odd",
+                source: "RFC 1812 §5.3.4, §4.2.3.1",
+            },
+            OutcomeRow {
+                name: "martian_source",
+                verdict: Verdict::Drop,
+                stage: "next_hop",
+                doc: "The source is no host's address: this network, loopback, multicast, reserved or limited broadcast.",
+                when: "src is in 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3, and the network drops martians",
+                source: "RFC 1812 §5.3.7, §4.2.2.11",
+            },
+            OutcomeRow {
+                name: "martian_destination",
+                verdict: Verdict::Drop,
+                stage: "next_hop",
+                doc: "The destination is no host's address: this network, loopback or reserved.",
+                when: "dst is in 0.0.0.0/8, 127.0.0.0/8 or 240.0.0.0/4, and the network drops martians",
+                source: "RFC 1812 §5.3.7, §4.2.2.11",
+            },
+            OutcomeRow {
                 name: "ttl",
                 verdict: Verdict::Punt,
                 stage: "next_hop",
@@ -557,9 +590,9 @@ pub mod ipv4 {
             },
             OutcomeRow {
                 name: "no_route",
-                verdict: Verdict::Drop,
+                verdict: Verdict::Punt,
                 stage: "next_hop",
-                doc: "No route matches the destination.",
+                doc: "No route of the plane matches the destination; the control plane answers unreachable, or forwards what a quota refused.",
                 when: "no prefix of the network's table matches dst",
                 source: "RFC 1812 §5.2.7.1",
             },
@@ -600,7 +633,7 @@ pub mod ipv4 {
         #[must_use]
         pub const fn from_code(code: u8) -> Option<Self> {
             match code {
-                1..=15 => Some(Self::ALL[code as usize - 1]),
+                1..=18 => Some(Self::ALL[code as usize - 1]),
                 _ => None,
             }
         }

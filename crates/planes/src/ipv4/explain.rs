@@ -35,13 +35,17 @@ pub struct Explanation {
     pub bytes: Vec<u8>,
 }
 
-/// Explains a frame of at least 14 bytes that the meter let pass. `lookup` finds the row for a destination address, and
+/// Explains a frame of at least 14 bytes that the meter let pass, in a network that forwards martians or not. `lookup` finds the row for a destination address, and
 /// says in words what matched; [`Adjacency::NONE`] when nothing did.
-pub fn explain(frame: &[u8], lookup: impl FnOnce(u32) -> (Adjacency, String)) -> Explanation {
+pub fn explain(
+    frame: &[u8],
+    forward_martians: bool,
+    lookup: impl FnOnce(u32) -> (Adjacency, String),
+) -> Explanation {
     let mut bytes = frame.to_vec();
     let mut stages = vec![stage("ethernet", ethernet(frame))];
     let checked = match check(frame) {
-        Ok(checked) => checked,
+        Ok(checked) => checked.with_martians(forward_martians),
         Err(outcome) => {
             if outcome.row().stage == "header" {
                 stages.push(stage("header", header(frame)));

@@ -34,6 +34,9 @@ fn holds(outcome: Outcome, f: &[u8], hop: &Adjacency) -> bool {
                 || (224..240).contains(&dst()[0])
                 || hop.kind() == AdjacencyKind::Local
         }
+        "l2_group" => f[0] % 2 == 1,
+        "martian_source" => matches!(f[26], 0 | 127 | 224..),
+        "martian_destination" => matches!(f[30], 0 | 127 | 240..),
         "ttl" => f[22] < 2,
         "options" => ihl() > 20,
         "no_route" => hop.kind() == AdjacencyKind::None,
@@ -99,19 +102,25 @@ pub fn frame() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![8 => Just(5u8), 2 => 6u8..16, 1 => 0u8..5],
         prop_oneof![6 => Just(64u8), 1 => 0u8..4, 1 => any::<u8>()],
         near,
-        prop_oneof![8 => any::<u32>(), 1 => Just(u32::MAX), 1 => 0xdfff_fffeu32..0xe000_0002, 1 => 0xefff_fffeu32..0xf000_0002],
+        prop_oneof![8 => any::<u32>(), 1 => Just(u32::MAX), 1 => 0u32..0x0100_0002, 1 => 0x7eff_fffeu32..0x8000_0002,
+            1 => 0xdfff_fffeu32..0xe000_0002, 1 => 0xefff_fffeu32..0xf000_0002],
     );
     let rest = (
         any::<[u8; 8]>(),
+        any::<u8>(),
         prop::collection::vec(any::<u8>(), 0..60),
         any::<u8>(),
         any::<u16>(),
         any::<u16>(),
     );
     let sound = (fields, rest).prop_map(|((macs, ethertype, version, ihl, ttl, near, dst), rest)| {
-        let (random, payload, cut, flip, padding) = rest;
+        let (random, group, payload, cut, flip, padding) = rest;
         let header_bytes = usize::from(ihl) * 4;
         let mut f = macs.to_vec();
+        // Seldom a group frame, seldom from an address that no host has; what `random` says.
+        if group % 8 != 0 {
+            f[0] &= !1;
+        }
         f.extend(ethertype.to_be_bytes());
         f.push(version << 4 | ihl);
         f.resize(14 + header_bytes.max(20), 0);
@@ -121,6 +130,9 @@ pub fn frame() -> impl Strategy<Value = Vec<u8>> {
         f[22] = ttl;
         f[23] = random[4];
         f[26..30].copy_from_slice(&random[4..]);
+        if group >> 3 < 28 {
+            f[26] = 10;
+        }
         f[30..34].copy_from_slice(&dst.to_be_bytes());
         for (byte, random) in f[34..].iter_mut().zip(&payload) {
             *byte = *random;

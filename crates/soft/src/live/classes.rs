@@ -88,6 +88,7 @@ pub(super) mod tests {
             routes: Vec::new(),
             rate_limit: None,
             weight: 1,
+            forward_martians: false,
         };
         Network::new(&program, None)
     }

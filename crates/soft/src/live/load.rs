@@ -94,6 +94,7 @@ impl Live {
             routes: Vec::new(),
             rate_limit: program.rate_limit,
             weight: program.weight,
+            forward_martians: program.forward_martians,
         });
         let blocks = control.blocks.clone();
         self.networks.insert(vid, control);

@@ -257,6 +257,7 @@ mod tests {
             routes: Vec::new(),
             rate_limit: None,
             weight: 3,
+            forward_martians: false,
         }
     }
 

@@ -35,8 +35,6 @@ pub struct NetworkTotals {
     pub to_control_packets: u64,
     /// Their bytes.
     pub to_control_bytes: u64,
-    /// Packets without a route of which the control plane got a copy, to answer the sender.
-    pub unreachable_packets: u64,
     /// Frames in the network's queue.
     pub waiting_packets: u64,
     /// Frames between the network's worker and that of the port they leave by.
@@ -146,8 +144,8 @@ impl NetworkTotals {
                     + self.crossing_packets,
             ),
             (
-                "punts + unreachables = to control + control losses",
-                self.outcomes.punted() + self.unreachable_packets,
+                "punts = to control + control losses",
+                self.outcomes.punted(),
                 self.to_control_packets
                     + lost(&[Loss::ArpForged, Loss::PuntLimited, Loss::ControlFull, Loss::ControlAbsent]),
             ),
@@ -187,11 +185,10 @@ impl NetworkTotals {
         self.control_packets += misc[2];
         self.to_control_packets += misc[3];
         self.to_control_bytes += misc[4];
-        self.unreachable_packets += misc[5];
-        self.waiting_packets += misc[6];
+        self.waiting_packets += misc[5];
         // Handed over at one worker, taken at another: read at different moments.
-        self.crossing_packets = self.crossing_packets.wrapping_add(misc[7]).wrapping_sub(misc[8]);
-        self.nic_packets += misc[9];
+        self.crossing_packets = self.crossing_packets.wrapping_add(misc[6]).wrapping_sub(misc[7]);
+        self.nic_packets += misc[8];
         let count = vports.len() / VPORT_WORDS;
         if self.ports.len() < count {
             self.ports.resize(count, VportTotals::default());
@@ -201,9 +198,9 @@ impl NetworkTotals {
     }
 }
 
-const LOSSES_AT: usize = 16;
-const MISC_AT: usize = 32;
-const MISC_WORDS: usize = 10;
+const LOSSES_AT: usize = 32;
+const MISC_AT: usize = 64;
+const MISC_WORDS: usize = 9;
 const HEAD_WORDS: usize = MISC_AT + MISC_WORDS;
 const _: () = assert!(Outcome::COUNT < LOSSES_AT && LOSSES_AT + Loss::COUNT < MISC_AT);
 
@@ -217,7 +214,6 @@ pub(crate) struct Ledger {
     pub control_packets: u64,
     pub to_control_packets: u64,
     pub to_control_bytes: u64,
-    pub unreachable_packets: u64,
     pub handed_packets: u64,
     pub taken_packets: u64,
     pub nic_packets: u64,
@@ -260,7 +256,6 @@ impl Ledger {
                 self.control_packets,
                 self.to_control_packets,
                 self.to_control_bytes,
-                self.unreachable_packets,
                 waiting_packets,
                 self.handed_packets,
                 self.taken_packets,

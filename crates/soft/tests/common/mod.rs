@@ -76,6 +76,7 @@ pub fn program(id: u16) -> Program {
         routes,
         rate_limit: None,
         weight: 1,
+        forward_martians: false,
     }
 }
 

@@ -177,6 +177,7 @@ fn program(network: &Network) -> Result<Program, Error> {
         routes: routes.collect::<Result<_, Error>>()?,
         rate_limit,
         weight: 1,
+        forward_martians: false,
     })
 }
 

@@ -112,6 +112,7 @@ fn program() -> Program {
         routes: (0..HOSTS).map(|host| (prefix(&format!("10.{host}.0.0/24")), hop(u16::from(host)))).collect(),
         rate_limit: None,
         weight: 1,
+        forward_martians: false,
     }
 }
 

@@ -130,7 +130,7 @@ fn networks_come_change_and_go() {
 #[test]
 fn what_does_not_fit_is_refused_by_name_and_changes_nothing() {
     let image = image("tcam3");
-    let mut random = Random::new(5);
+    let mut random = Random::new(6);
     let good = programs(&mut random, 3, 20);
     let mut card = card(&image, &good);
     let text = |result: Result<(), SubstrateError>| result.unwrap_err().to_string();

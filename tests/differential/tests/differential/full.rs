@@ -69,6 +69,7 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
             routes: (0..=MAC_PORTS).map(route).collect(),
             rate_limit: limit(k),
             weight: 1,
+            forward_martians: false,
         };
         if k >= on_card(of) {
             program.next_hops.clear();

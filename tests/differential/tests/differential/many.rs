@@ -47,6 +47,7 @@ fn program(k: usize, macs: &[Mac]) -> Program {
         routes: (0..PORTS).map(route).collect(),
         rate_limit: None,
         weight: 1,
+        forward_martians: false,
     }
 }
 

@@ -36,7 +36,18 @@ fn program(id: u16, inner: bool) -> Program {
     let rows =
         ports.iter().zip(0u16..).map(|(port, vport)| Row { vid, vport, select: select(port) }).collect();
     let (name, kind) = (format!("net{id}"), Kind::Ipv4);
-    Program { vid, name, kind, ports, rows, next_hops: vec![], routes: vec![], rate_limit: None, weight: 1 }
+    Program {
+        vid,
+        name,
+        kind,
+        ports,
+        rows,
+        next_hops: vec![],
+        routes: vec![],
+        rate_limit: None,
+        weight: 1,
+        forward_martians: false,
+    }
 }
 
 /// A sound packet to 10.0.0.9.

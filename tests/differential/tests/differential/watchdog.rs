@@ -17,7 +17,7 @@ use hue_substrate::wake::Wake;
 const FRAMES: usize = 100;
 
 fn world() -> (Vec<Program>, Vec<Frame>) {
-    let mut random = Random::new(3);
+    let mut random = Random::new(5);
     let programs = programs(&mut random, 1, 20);
     let frames = frames(&mut random, &programs, FRAMES);
     (programs, frames)

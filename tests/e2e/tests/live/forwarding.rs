@@ -63,7 +63,7 @@ fn a_network_is_a_router_between_its_hosts() {
 
     let stats = daemon.cli.stats(red.name());
     assert!(stats["punts"]["ttl"].as_u64().unwrap_or(0) >= 3, "{stats}");
-    assert!(stats["drops"]["no_route"].as_u64().unwrap_or(0) >= 2, "{stats}");
+    assert!(stats["punts"]["no_route"].as_u64().unwrap_or(0) >= 2, "{stats}");
 }
 
 fn iperf() -> std::process::Command {

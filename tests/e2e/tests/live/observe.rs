@@ -49,6 +49,11 @@ fn mixed_traffic(pair: &Pair, router: [u8; 6]) {
     let frames = [
         frame::udp(ends(right, 1), [1, 2], b"expires"),
         frame::udp(ends([203, 0, 113, 7], 64), [1, 2], b"no route"),
+        frame::udp(
+            Ends { addresses: [[127, 0, 0, 1].into(), right.into()], ..ends(right, 64) },
+            [1, 2],
+            b"martian",
+        ),
         frame::udp(ends(pair.left.router.octets(), 64), [1, 2], b"local"),
         broken,
         frame::ethernet(router, pair.left.mac, 0x88b5).into_iter().chain([0; 46]).collect(),
@@ -122,9 +127,11 @@ fn counters_and_metrics_add_up() {
         }
     }
     let red_drops = daemon.cli.stats(red.name())["drops"].clone();
-    for reason in ["no_route", "checksum", "ethertype"] {
+    for reason in ["martian_source", "checksum", "ethertype"] {
         assert!(red_drops[reason].as_u64().unwrap_or(0) >= 50, "{reason}: {red_drops}");
     }
+    let red_punts = daemon.cli.stats(red.name())["punts"].clone();
+    assert!(red_punts["no_route"].as_u64().unwrap_or(0) >= 50, "{red_punts}");
 
     let answer = http::get(&daemon.cli.socket(), "/metrics");
     assert_eq!(answer.status, 200, "{answer:?}");

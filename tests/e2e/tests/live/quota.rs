@@ -122,7 +122,7 @@ fn a_quota_refuses_what_is_beyond_it_and_touches_nobody_else() {
         pair.right.space.ip(&["address", "replace", &format!("{to}/32"), "dev", "lo"]);
     }
     // The plane has no route: the kernel, which has it, gets such packets within its punt limit, and forwards them.
-    let no_route = |pair: &Pair| number(&daemon.cli.stats(pair.name())["drops"], "no_route");
+    let no_route = |pair: &Pair| number(&daemon.cli.stats(pair.name())["punts"], "no_route");
     for (pair, to, without) in [(&red, near, 0), (&red, lost, 4), (&blue, near, 0), (&blue, lost, 0)] {
         let before = no_route(pair);
         assert_eq!(pair.left.ping(to, 4), 4, "{} to {to}", pair.name());
@@ -235,7 +235,7 @@ fn a_table_in_external_memory_stays_there_and_follows() {
         assert!(proof["lost"] == 0 && proof["doubled"] == 0 && proof["reordered"] == 0, "{proof}");
         eprintln!("{proof}");
         // What is gone is gone on the card too, and what stayed is there.
-        let no_route = || number(&daemon.cli.stats(red.name())["drops"], "no_route");
+        let no_route = || number(&daemon.cli.stats(red.name())["punts"], "no_route");
         let before = no_route();
         assert_eq!(red.left.ping(some[7], 2), 0);
         assert_eq!(no_route(), before + 2, "{}", some[7]);

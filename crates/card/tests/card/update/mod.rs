@@ -55,6 +55,7 @@ fn program(number: u16, hops: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         routes,
         rate_limit: None,
         weight: 1,
+        forward_martians: false,
     }
 }
 

@@ -62,6 +62,7 @@ impl OnCard {
             routes: Vec::new(),
             rate_limit: None,
             weight: 1,
+            forward_martians: true,
         };
         self.card.load(&[program]).map_err(refused)?;
         self.hops.insert(vid, 0);

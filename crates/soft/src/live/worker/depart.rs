@@ -44,11 +44,7 @@ impl Worker {
             if let Some(count) = count {
                 count.dropped += 1;
             }
-            if outcome == Outcome::NoRoute {
-                self.report_unreachable(slot, vport, packet);
-            } else {
-                self.pool.give(packet.slot);
-            }
+            self.pool.give(packet.slot);
         }
     }
 
@@ -203,18 +199,6 @@ impl Worker {
         if !network.punt.conforms(own, self.now_ns, packet.len as usize) {
             return self.lose(slot, Loss::PuntLimited, Some(packet));
         }
-        self.give_to_control(slot, vport, packet);
-    }
-
-    /// Nobody knows the way of a packet. Dropped is dropped, but the control plane may tell its sender.
-    #[inline(never)]
-    fn report_unreachable(&mut self, slot: usize, vport: u16, packet: Packet) {
-        let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
-        let tap = network.taps.get(usize::from(vport)).is_some_and(|tap| *tap != NO_TAP);
-        if !tap || !network.punt.conforms(false, self.now_ns, packet.len as usize) {
-            return self.pool.give(packet.slot);
-        }
-        network.ledger.unreachable_packets += 1;
         self.give_to_control(slot, vport, packet);
     }
 
