@@ -32,7 +32,7 @@ const GROUP_KEY_MIN: u32 = 0xe000_0000;
 #[inline(always)]
 const fn is_host(address: u32) -> bool {
     // One comparison for 0.0.0.0/8 and 224.0.0.0/3: what is below 1.0.0.0 wraps around.
-    address.wrapping_sub(1 << 24) < GROUP_KEY_MIN - (1 << 24) && address >> 24 != 127
+    (address.wrapping_sub(1 << 24) < GROUP_KEY_MIN - (1 << 24)) & (address >> 24 != 127)
 }
 
 impl Checked {
@@ -106,10 +106,7 @@ pub fn check_plain(frame: &[u8]) -> Option<Checked> {
         && header.version_ihl() == ipv4::VERSION_IHL_PLAIN
         && usize::from(total_bytes).wrapping_sub(ipv4::HEADER_BYTES) <= spare_bytes
         && header.ttl() > 1
-        && ethernet[0] & 1 == 0
-        && is_host(key)
-        && is_host(source)
-        && header.checksum_ok();
+        && (ethernet[0] & 1 == 0) & is_host(key) & is_host(source) & header.checksum_ok();
     plain.then_some(Checked { key, total_bytes, flags: 0 })
 }
 

@@ -99,7 +99,8 @@ fn packet(random: &mut Random, vid: u16, prefixes: &[Prefix4]) -> (PortId, [u8; 
     bytes[..6].copy_from_slice(&router_mac(vid, port).0);
     bytes[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
     bytes[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0]);
-    bytes[26..30].copy_from_slice(&(random.next() as u32).to_be_bytes());
+    // Sources that hosts can have: packets of others are dropped.
+    bytes[26..30].copy_from_slice(&(0x0a00_0000 | random.below(1 << 24) as u32).to_be_bytes());
     bytes[30..34].copy_from_slice(&(prefix.addr() | host).to_be_bytes());
     let checksum = hue_wire::checksum::full(&bytes[14..34]);
     bytes[24..26].copy_from_slice(&checksum.to_be_bytes());

@@ -516,6 +516,8 @@ impl Runner {
             self.watch_over()?;
             self.deliver();
         }
+        // An idle card may have sent what nobody has taken yet: clocks run during register accesses too.
+        self.deliver();
         self.bypass = Some(bypass);
         Ok(())
     }
