@@ -143,6 +143,8 @@ pub(super) struct Transfer {
     /// The network's index, and the one of frames that are put aside.
     net: u8,
     aside: Option<u8>,
+    /// The network was changed meanwhile: frames of this index leave before those that are held.
+    older: Option<u8>,
     fence: u64,
     /// When the fence was sent last, and whether it has come back: through the card, and through software.
     fence_ns: u64,
@@ -225,6 +227,7 @@ impl Runner {
             phases: Vec::new(),
             net,
             aside: None,
+            older: None,
             fence: 0,
             fence_ns: 0,
             through_card: false,
@@ -242,11 +245,19 @@ impl Runner {
     fn step(&mut self, transfer: &mut Transfer) -> Result<bool, String> {
         let now_ns = self.now();
         let text = |error: CardError| error.to_string();
+        if let Some(older) = transfer.older {
+            return self.clear_up(transfer, older, now_ns).map_err(text);
+        }
         if !self.is_as_known(transfer) {
             // Control loaded it anew, or took it off.
-            self.clear_up(transfer).map_err(text)?;
             transfer.fault("the network was changed meanwhile");
-            return Ok(true);
+            let Some(aside) = transfer.aside else { return Ok(true) };
+            // Held frames are behind those of the other index, and what software still sends is another network's.
+            transfer.older = Some(if transfer.phase == Phase::Aside { transfer.net } else { aside });
+            transfer.began_ns = now_ns;
+            self.set_aside(transfer.order.vid, None);
+            self.send_fence(transfer, now_ns);
+            return Ok(false);
         }
         match transfer.phase {
             Phase::Before => {
@@ -346,14 +357,19 @@ impl Runner {
             && self.card().is_in_software(vid) == Some(transfer.at == Side::Software)
     }
 
-    /// Undoes what would outlive the move.
-    fn clear_up(&mut self, transfer: &mut Transfer) -> Result<(), CardError> {
-        if transfer.aside.take().is_some() {
-            self.set_aside(transfer.order.vid, None);
-            self.card().return_net();
-            self.card().end_out_hold()?;
+    /// Undoes what would outlive a move whose network was changed meanwhile, once the frames of the older index have left;
+    /// whether it is done. Another network may have the index by now and keep it busy, so that the wait is bounded.
+    fn clear_up(&mut self, transfer: &mut Transfer, older: u8, now_ns: u64) -> Result<bool, CardError> {
+        if now_ns.saturating_sub(transfer.began_ns) < SETTLE_NS {
+            self.send_again(transfer, now_ns);
+            if !transfer.through_card || self.card().waits_out(older)? {
+                return Ok(false);
+            }
         }
-        Ok(())
+        self.card().end_out_hold()?;
+        self.card().return_net();
+        transfer.aside = None;
+        Ok(true)
     }
 
     /// Begins a step.
@@ -443,17 +459,27 @@ impl Runner {
 
     fn push_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
         transfer.fence_ns = now_ns;
-        self.push_fence_of(transfer.order.vid, transfer.net, transfer.fence, now_ns);
+        let queue = self.cpu_queue(transfer.net);
+        match transfer.aside.filter(|_| transfer.older.is_some()) {
+            // The network may be gone and its index another's: that one's counters have no fence in them.
+            Some(aside) => self.push_fence_to(queue, aside, transfer.fence, now_ns),
+            None => self.push_fence_of(transfer.order.vid, transfer.net, transfer.fence, now_ns),
+        }
     }
 
     /// Sends a fence through the card, behind what its network has sent from software, to the network's CPU queue.
     pub(super) fn push_fence_of(&mut self, vid: Vid, net: u8, name: u64, now_ns: u64) {
         let queue = self.cpu_queue(net);
+        self.count_fence(vid, FENCE_BYTES as u64);
+        self.push_fence_to(queue, net, name, now_ns);
+    }
+
+    /// The same by a queue of choice; the card counts it as sent by the network of index `net`.
+    fn push_fence_to(&mut self, queue: u8, net: u8, name: u64, now_ns: u64) {
         let mut bytes = [0; HEADER_BYTES + FENCE_BYTES];
         let (header, frame) = bytes.split_at_mut(HEADER_BYTES);
         header.copy_from_slice(&cpu::from_plane(net, queue));
         frame.copy_from_slice(&fence_frame(name));
-        self.count_fence(vid, FENCE_BYTES as u64);
         self.card().twin().push(queue, now_ns, 0, 0, &bytes);
     }
 
