@@ -982,6 +982,12 @@ module hue_output_queues
   logic unused;
   assign unused = ^{hold_net_i, d_head_q.tag, d_head_q.len, x1_beat_q, p4_joined.phase, s1_below, s1_owes, e2_beat_q};
 
+`ifdef HUE_TWIN
+  always_ff @(posedge clk_i) begin
+    if (rst_ni && drop) hue_card_ended(d_head_q.tag, 32'(d_head_q.net), EndedRefused);
+  end
+`endif
+
 `ifndef SYNTHESIS
   count_t put_cells_q;     // cells of the present frame so far
   queue_t owner_q [Cells]; // by first cell of a frame

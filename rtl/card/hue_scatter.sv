@@ -197,6 +197,14 @@ module hue_scatter
   end
   assign idle_o = !v_valid && !r_valid_q && !m_valid_o;
 
+`ifdef HUE_TWIN
+  always_ff @(posedge clk_i) begin
+    if (rst_ni && done && !sends) begin
+      hue_card_ended(tag_i, 32'(v.net), 32'(v.outcome) + (v.verdict == VerdictUnclaimed ? EndedUnclaimed : EndedDropped));
+    end
+  end
+`endif
+
 `ifndef SYNTHESIS
   a_out_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) r_valid_q |-> out_ready);
   a_whole_frames_only: assert property (@(posedge clk_i) disable iff (!rst_ni)

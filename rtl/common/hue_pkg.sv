@@ -163,6 +163,14 @@ package hue_pkg;
     return len == '0 || len == LenTooLong ? 11'd1 : 11'((32'(len) + bus_bytes - 1) >> $clog2(bus_bytes));
   endfunction
 
+`ifdef HUE_TWIN
+  // The twin is told how a frame ends that does not leave (rtl/twin/hue_twin.h): why, from EndedDropped up.
+  import "DPI-C" function void hue_card_ended(input int tag, input int net, input int cause);
+  localparam int EndedDropped   = 0;    // and the outcome: the plane dropped it
+  localparam int EndedUnclaimed = 256;  // and the reason: it is nobody's
+  localparam int EndedRefused   = 512;  // the output queues had no room for it
+`endif
+
   // Ones' complement sum of 16-bit words (RFC 1071).
   function automatic logic [15:0] sum16(logic [15:0] a, logic [15:0] b);
     logic [16:0] wide;

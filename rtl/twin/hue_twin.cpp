@@ -235,6 +235,8 @@ struct hue_twin {
   unsigned busy = 0;   // Those whose line takes no frame in this cycle.
   std::deque<Left> left;
   Left popped;
+  std::deque<hue_twin_ending> endings;
+  bool keeps_endings = false;
   std::string failure;
   Random random;
   uint64_t cycles = 0;
@@ -431,6 +433,12 @@ void vl_finish(const char *file, int line, const char *instance) {
   if (current != nullptr) current->fail(file, line, instance);
 }
 
+// What the card calls as a frame ends inside it (hue_pkg.sv).
+extern "C" void hue_card_ended(int tag, int net, int cause) {
+  if (current == nullptr || !current->keeps_endings || tag == 0) return;
+  current->endings.push_back({static_cast<uint32_t>(tag), static_cast<uint32_t>(net), static_cast<uint32_t>(cause)});
+}
+
 // What a failing assertion prints; where it failed is in hue_twin_failure.
 extern "C" int hue_twin_print(const char *, ...) { return 0; }
 
@@ -467,6 +475,18 @@ int hue_twin_pop(hue_twin *twin, hue_twin_frame *frame) {
   const Left &left = twin->popped;
   *frame = {left.bytes.data(),  static_cast<uint32_t>(left.bytes.size()), left.tag, left.port,
             left.first_cycle, left.last_cycle};
+  return HUE_TWIN_OK;
+}
+
+void hue_twin_keep_endings(hue_twin *twin, int on) {
+  twin->keeps_endings = on != 0;
+  if (on == 0) twin->endings.clear();
+}
+
+int hue_twin_ended(hue_twin *twin, hue_twin_ending *ending) {
+  if (twin->endings.empty()) return HUE_TWIN_NOTHING;
+  *ending = twin->endings.front();
+  twin->endings.pop_front();
   return HUE_TWIN_OK;
 }
 

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define HUE_TWIN_ABI 4
+#define HUE_TWIN_ABI 5
 #define HUE_TWIN_PORTS 8
 /* Longest frame that can be pushed; the card itself cuts at 9,216. */
 #define HUE_TWIN_FRAME_BYTES_MAX 65535
@@ -43,6 +43,13 @@ typedef struct {
   uint64_t last_cycle;
 } hue_twin_frame;
 
+/* A frame, or a copy of one for a network, that ended inside the card. */
+typedef struct {
+  uint32_t tag;   /* of the frame */
+  uint32_t net;   /* the card's index of its network */
+  uint32_t cause; /* hue_pkg.sv: an outcome; 256 and the reason why it is nobody's; 512: the output queues had no room */
+} hue_twin_ending;
+
 /* HUE_TWIN_ABI of the library. */
 HUE_TWIN_API uint32_t hue_twin_abi(void);
 /* Name of the image it was built from. */
@@ -58,6 +65,11 @@ HUE_TWIN_API int hue_twin_push(hue_twin *twin, uint32_t port, uint64_t time_ns, 
                   const uint8_t *bytes, size_t len);
 /* The oldest frame that left and was not popped. */
 HUE_TWIN_API int hue_twin_pop(hue_twin *twin, hue_twin_frame *frame);
+
+/* Whether endings of frames with a tag other than 0 are kept for hue_twin_ended; switched off, those kept are forgotten. */
+HUE_TWIN_API void hue_twin_keep_endings(hue_twin *twin, int on);
+/* The oldest ending that was kept and not taken: HUE_TWIN_OK or HUE_TWIN_NOTHING. */
+HUE_TWIN_API int hue_twin_ended(hue_twin *twin, hue_twin_ending *ending);
 
 /* Frames that wait outside a port; one that moves in is among them. */
 HUE_TWIN_API uint64_t hue_twin_waiting(const hue_twin *twin, uint32_t port);

@@ -35,11 +35,11 @@ pub use device::{Description, Device, Layout, out_drops_row};
 pub use error::CardError;
 pub use images::Images;
 pub use live::{
-    CardCounts, CardEvent, CardTotals, Crossings, Fail, Inside, LiveCard, LivePortTotals, Order, Phase,
-    Proof, Report, Runner, Seen, Side, WAITING_MAX, make_live,
+    CardCounts, CardEvent, CardTotals, Crossings, Fail, Inside, LiveCard, LivePortTotals, Mishap,
+    OUTPUT_FULL, Order, Phase, Proof, Report, Runner, Seen, Side, WAITING_MAX, make_live,
 };
 pub use memory::{CardBank, CardMemory, CardShare};
 pub use offline::{Offered, Sent, Way};
 pub use registers::{AccessError, Registers, SPACE_BYTES};
 pub use rows::{FieldError, ROW_WORDS, Row, Table, Words};
-pub use twin::{FRAME_BYTES_MAX, Image, Twin, TwinFrame};
+pub use twin::{Cause, FRAME_BYTES_MAX, Image, Twin, TwinEnding, TwinFrame};

@@ -6,6 +6,29 @@ use crate::generated::{Loss, Unclaimed};
 use crate::ipv4::Outcome;
 use crate::spec::Verdict;
 
+impl Loss {
+    /// Whether a rule of the network's drops the packet (a guard, a limit of its own), and not that there was no room for it.
+    #[must_use]
+    pub const fn is_rule(self) -> bool {
+        match self {
+            Self::ArpForeign
+            | Self::GroupForeign
+            | Self::ForgedSource
+            | Self::ArpForged
+            | Self::PuntLimited
+            | Self::ControlAbsent
+            | Self::OtherWire => true,
+            Self::RingQuota
+            | Self::HandoverFull
+            | Self::QueueFull
+            | Self::ControlFull
+            | Self::PortFull
+            | Self::PortDown
+            | Self::HandoverSendFull => false,
+        }
+    }
+}
+
 /// Counters of one network since it was loaded, packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C, align(64))]

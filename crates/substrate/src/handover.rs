@@ -15,6 +15,7 @@ use hue_ports::{Packet, Pool};
 use hue_tables::Vid;
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use crate::follow::{Ending, Followed, FrameKey};
 use crate::wake::Wake;
 
 /// Bytes of each ring.
@@ -28,13 +29,17 @@ pub enum Crossing {
     Arrived,
     /// The network sends it on `port`.
     Leaves,
+    /// The network's control plane sends it on `port`.
+    FromControl,
     /// No frame: a mark that the home of the network gives back behind all frames of it that were handed over before
     /// the mark. `time_ns` names it.
     Fence,
+    /// No frame: one of the network, which is followed, has ended. `time_ns` is its key, `vport` the [`Ending`]'s code.
+    Ended,
 }
 
 impl Crossing {
-    const ALL: [Self; 3] = [Self::Arrived, Self::Leaves, Self::Fence];
+    const ALL: [Self; 5] = [Self::Arrived, Self::Leaves, Self::FromControl, Self::Fence, Self::Ended];
 }
 
 /// Where a network's frames are decided.
@@ -67,6 +72,13 @@ pub struct Record {
 }
 
 impl Record {
+    /// Says how a frame of a network ended.
+    #[must_use]
+    pub const fn of_ending(vid: Vid, generation: u16, key: FrameKey, ending: Ending) -> Self {
+        let (crossing, port) = (Crossing::Ended, PortId::new(0));
+        Self { crossing, port, vid, generation, vport: ending.code(), time_ns: key.frame, len: 0 }
+    }
+
     fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         bytes[0] = self.crossing as u8;
@@ -119,6 +131,8 @@ pub struct Peer {
     pub into: Incoming,
     /// Wakes it.
     pub wake: Arc<Wake>,
+    /// Whose frames are followed: a guest says so, a worker asks.
+    pub followed: Followed,
 }
 
 impl Peer {
@@ -126,8 +140,10 @@ impl Peer {
     #[must_use]
     pub fn pair(first: &Arc<Wake>, second: &Arc<Wake>) -> (Self, Self) {
         let ((there, from_first), (back, from_second)) = (ring(), ring());
-        let second_of_first = Self { out: there, into: from_second, wake: Arc::clone(second) };
-        (second_of_first, Self { out: back, into: from_first, wake: Arc::clone(first) })
+        let followed = Followed::default();
+        let second_of_first =
+            Self { out: there, into: from_second, wake: Arc::clone(second), followed: followed.clone() };
+        (second_of_first, Self { out: back, into: from_first, wake: Arc::clone(first), followed })
     }
 }
 

@@ -3,10 +3,11 @@
 //! Flow: intent → control → [`Program`] → **[`Substrate`]** → packets. A program says all there is to know about one
 //! network: how its frames are found, its next hops and routes, what it may take. It names ports by index and next hops
 //! by row, never by pointer, so that any substrate can take it. Threads of substrates hand each other frames by
-//! [`handover`] and sleep by [`wake`];
-//! what time it is they all know by one [`clock`].
+//! [`handover`], sleep by [`wake`], take the time from one [`clock`], and follow the frames of a network that moves
+//! ([`follow`]).
 
 pub mod clock;
+pub mod follow;
 pub mod handover;
 pub mod planted;
 mod program;

@@ -32,10 +32,23 @@ pub struct Ends {
 /// A UDP packet with a payload; the checksum is left out, as IPv4 allows.
 #[must_use]
 pub fn udp(ends: Ends, ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
+    udp_behind(&[], ends, ports, payload)
+}
+
+/// The same with an option in the IPv4 header that says nothing: four times "no operation" (RFC 791 §3.1).
+#[must_use]
+pub fn udp_with_option(ends: Ends, ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
+    udp_behind(&[1; 4], ends, ports, payload)
+}
+
+fn udp_behind(options: &[u8], ends: Ends, ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
     let mut frame = ethernet(ends.macs[0], ends.macs[1], 0x0800);
-    let length = (20 + 8 + payload.len()) as u16;
-    let mut header = [0x45, 0, 0, 0, 0, 0, 0x40, 0, ends.ttl, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    header[2..4].copy_from_slice(&length.to_be_bytes());
+    let length = (8 + payload.len()) as u16;
+    let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, ends.ttl, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    header.extend_from_slice(options);
+    header[0] += (options.len() / 4) as u8;
+    let total = length + header.len() as u16;
+    header[2..4].copy_from_slice(&total.to_be_bytes());
     header[12..16].copy_from_slice(&ends.addresses[0].octets());
     header[16..20].copy_from_slice(&ends.addresses[1].octets());
     let checksum = checksum(&header);
@@ -43,7 +56,7 @@ pub fn udp(ends: Ends, ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
     frame.extend_from_slice(&header);
     frame.extend_from_slice(&ports[0].to_be_bytes());
     frame.extend_from_slice(&ports[1].to_be_bytes());
-    frame.extend_from_slice(&(length - 20).to_be_bytes());
+    frame.extend_from_slice(&length.to_be_bytes());
     frame.extend_from_slice(&[0, 0]);
     frame.extend_from_slice(payload);
     frame

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::socket::{setsockopt, sockopt};
 
+use crate::frame::{self, Ends, Mac};
 use crate::lab::Host;
+use crate::raw::Raw;
 
 /// Bytes of a payload that are ours: flow, sequence number, time.
 pub const STAMP_BYTES: usize = 24;
@@ -245,15 +247,43 @@ impl Flow {
         packets_per_second: u32,
         bytes: usize,
     ) -> Self {
-        let number = FLOWS.fetch_add(1, Ordering::Relaxed);
-        let flow = u64::from(std::process::id()) << 16 | u64::from(number);
-        let port = 20_000 + number % 20_000;
-        let open = |at: Ipv4Addr, port: u16| {
-            UdpSocket::bind((at, port)).unwrap_or_else(|error| panic!("a socket at {at}:{port}: {error}"))
-        };
-        let input = to.space.inside(|| open(Ipv4Addr::UNSPECIFIED, port));
+        let (flow, port) = numbers();
         let output = from.space.inside(|| open(from.address, 0));
         output.connect((address, port)).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
+        // An error is what an ICMP message about an earlier packet says; this one was not sent then.
+        let send = move |payload: &[u8]| {
+            if output.send(payload).is_err() {
+                let _ = output.send(payload);
+            }
+        };
+        Self::start_by(to, (flow, port), (packets_per_second, bytes), send)
+    }
+
+    /// The same with an IPv4 option in every packet, so that routers look at it in their control plane. `router` is the MAC
+    /// address of the sender's.
+    ///
+    /// # Panics
+    /// When a socket cannot be opened.
+    #[must_use]
+    pub fn start_with_option(from: &Host, to: &Host, router: Mac, packets_per_second: u32) -> Self {
+        let (flow, port) = numbers();
+        let mut raw = Raw::open(&from.space, "eth0");
+        let ends = Ends { macs: [router, from.mac], addresses: [from.address, to.address], ttl: 64 };
+        let send = move |payload: &[u8]| {
+            raw.send([frame::udp_with_option(ends, [9, port], payload).as_slice()]);
+            // It also receives, and must not fill its own memory.
+            while raw.receive(|_| {}) > 0 {}
+        };
+        Self::start_by(to, (flow, port), (packets_per_second, STAMP_BYTES), send)
+    }
+
+    fn start_by(
+        to: &Host,
+        (flow, port): (u64, u16),
+        (packets_per_second, bytes): (u32, usize),
+        send: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Self {
+        let input = to.space.inside(|| open(Ipv4Addr::UNSPECIFIED, port));
         // Room for what arrives while this machine does something else; root may.
         let _ = setsockopt(&input, sockopt::RcvBufForce, &(16 << 20));
         let stop = Arc::new(AtomicBool::new(false));
@@ -261,7 +291,7 @@ impl Flow {
         let received = Arc::new(AtomicU64::new(0));
         let (stopped, over, live) = (stop.clone(), ended.clone(), received.clone());
         let receiver = std::thread::spawn(move || receive(&input, flow, &over, &live));
-        let sender = std::thread::spawn(move || send(&output, flow, packets_per_second, bytes, &stopped));
+        let sender = std::thread::spawn(move || stamped(flow, packets_per_second, bytes, &stopped, send));
         Self { stop, ended, received, sender, receiver }
     }
 
@@ -285,17 +315,31 @@ impl Flow {
     }
 }
 
-fn send(socket: &UdpSocket, flow: u64, packets_per_second: u32, bytes: usize, stop: &AtomicBool) -> u64 {
+/// A number for a flow, and its UDP port.
+fn numbers() -> (u64, u16) {
+    let number = FLOWS.fetch_add(1, Ordering::Relaxed);
+    (u64::from(std::process::id()) << 16 | u64::from(number), 20_000 + number % 20_000)
+}
+
+fn open(at: Ipv4Addr, port: u16) -> UdpSocket {
+    UdpSocket::bind((at, port)).unwrap_or_else(|error| panic!("a socket at {at}:{port}: {error}"))
+}
+
+/// Sends payloads with stamps at a rate; how many.
+fn stamped(
+    flow: u64,
+    packets_per_second: u32,
+    bytes: usize,
+    stop: &AtomicBool,
+    mut send: impl FnMut(&[u8]),
+) -> u64 {
     let mut payload = vec![0u8; bytes.max(STAMP_BYTES)];
     let mut pace = Pace::new(packets_per_second);
     let mut sequence = 0;
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..pace.due() {
             Stamp { flow, sequence, sent_ns: now_ns() }.write(&mut payload[..STAMP_BYTES]);
-            // An error is what an ICMP message about an earlier packet says; this one was not sent then.
-            if socket.send(&payload).is_err() {
-                let _ = socket.send(&payload);
-            }
+            send(&payload);
             sequence += 1;
         }
     }

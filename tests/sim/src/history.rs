@@ -328,6 +328,7 @@ impl<'l> Sim<'l> {
         let prefix = hue_tables::Prefix4::containing(0xac12_0000 | (self.random.below(8) as u32) << 8, 24);
         let port = ports[self.random.below(2)];
         let via = self.random.chance(60).then(|| crate::world::neighbour(net, port).into());
+        self.ledger.reroute(net);
         let heard = self.node.route(&name(net), prefix, via);
         self.say(format!("n{net} learns {prefix} by {via:?}: {heard}"));
         Ok(())
@@ -488,20 +489,17 @@ impl<'l> Sim<'l> {
                 Ok(moved) => {
                     self.outcome.moves.0 += 1;
                     let to = moved.to.name();
-                    let proof = (moved.lost, moved.doubled, moved.reordered);
-                    self.say(format!(
-                        "{network} has moved to {to}, trouble: {:?}, proof: {proof:?}",
-                        moved.trouble
-                    ));
+                    let (trouble, report) = (&moved.trouble, moved.verdict());
+                    self.say(format!("{network} has moved to {to}, trouble: {trouble:?}, {report}"));
                     let net = number(&network);
                     let losing = self.losing.take().is_some();
                     if let Some(net) = self.world.net_mut(net) {
                         // From now on its document says so.
                         net.place = if moved.to == SubstrateName::Card { Place::Card } else { Place::Soft };
                     }
-                    if !losing && (proof != (0, 0, 0) || moved.trouble.is_some()) && self.ledger.is_calm(net)
-                    {
-                        return Err(format!("the move's own proof does not hold: {moved:?}"));
+                    let clean = moved.is_clean() && moved.trouble.is_none();
+                    if !clean && !losing && self.ledger.is_calm(net) {
+                        return Err(format!("the move's report says what did not happen: {moved:?}"));
                     }
                 }
                 Err(problem) => {

@@ -1,27 +1,33 @@
-//! What happened to a network's frames while it moved, as the wires of the card saw it.
+//! What happens to a network's frames while it moves: each is followed until it ends.
 //!
-//! Flow: frames from wires, frames to wires → **witness** → [`Proof`]. It knows nothing of planes, counters or queues: a
-//! frame that arrives for the network is remembered by what forwarding does not change of it (RFC 1812 §5.2.1: all but
-//! TTL and checksum of the IPv4 header), and is found again when it leaves. Frames that arrived before it began to look
-//! are nobody's. Identical frames are taken for one another. Times in nanoseconds.
+//! Flow: frames from wires, frames that software hands over, frames to wires, and what the card and the workers tell of
+//! those that end inside ([`TwinEnding`](crate::TwinEnding), [`Ending`]) → **witness** → [`Proof`]. It knows nothing of planes, counters or
+//! queues. Inside the card a frame is known by its tag, elsewhere by its [`FrameKey`]. A frame is lost when it is told so,
+//! or when everything behind it has come through and it has not ([`Witness::vanished`]); one of which neither can be said
+//! is undecided. Frames that arrived before the witness began to look are nobody's. Times in nanoseconds.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher};
+use std::collections::{BTreeMap, HashMap};
 
-use hue_demux::{By, Demux, PortId, Selection};
-use hue_wire::ethernet::EtherType;
+use hue_demux::{Demux, PortId, Selection};
+use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss};
+use hue_substrate::follow::{Ending, FrameKey};
+use hue_tables::Vid;
+
+use crate::twin::Cause;
 
 /// Frames that are remembered at most: more than cross a card in a second at the twin's pace.
 const FRAMES_MAX: usize = 1 << 18;
-/// Ethernet and the shortest IPv4 header.
-const HEADERS_BYTES: usize = 14 + 20;
+/// Reasons for which a frame is lost that are no losses of software ([`hue_planes::Loss`]).
+pub const VANISHED: &str = "vanished";
+/// The card's output queues had no room.
+pub const OUTPUT_FULL: &str = "output_full";
 
 /// What was seen in a stretch of time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Seen {
     /// Frames that arrived for the network.
     pub received: u64,
-    /// Frames of those, of any stretch, that left.
+    /// Frames, of any stretch, that left.
     pub sent: u64,
     /// How long it was.
     pub ns: u64,
@@ -35,8 +41,14 @@ pub struct Seen {
 pub struct Proof {
     /// Before, while it moved, and after.
     pub seen: [Seen; 3],
-    /// Frames that arrived and did not leave: lost, or dropped or answered by the network itself.
-    pub missing: u64,
+    /// Frames that were lost, by reason.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// Frames that the network dropped by a rule of its own, by outcome or reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Frames that the network's control plane has, by outcome.
+    pub punted: BTreeMap<&'static str, u64>,
+    /// Frames of which it cannot be said how they ended.
+    pub undecided: u64,
     /// Frames that left again.
     pub doubled: u64,
     /// Frames that left after one of the same flow that had arrived after them (RFC 4737 §3.3).
@@ -45,12 +57,27 @@ pub struct Proof {
     pub cut: bool,
 }
 
+impl Proof {
+    /// Frames that were lost.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.values().sum()
+    }
+}
+
 /// A frame, or several identical ones.
 struct Frame {
     flow: u64,
-    number: u32,
-    /// That have not left.
+    /// Its place in the flow; `None` while several identical ones are inside, of which it cannot be said which is which.
+    number: Option<u32>,
+    /// That have not ended.
     inside: u32,
+}
+
+/// A frame in the card.
+struct Tagged {
+    key: u64,
+    number: Option<u32>,
 }
 
 #[derive(Default)]
@@ -63,8 +90,11 @@ struct Flow {
 /// See the head of this file.
 pub struct Witness {
     demux: Demux,
+    vid: Vid,
     frames: HashMap<u64, Frame>,
     flows: HashMap<u64, Flow>,
+    /// Frames in the card, by tag.
+    tags: HashMap<u32, Tagged>,
     proof: Proof,
     at: usize,
     began_ns: u64,
@@ -72,61 +102,90 @@ pub struct Witness {
     left_ns: Option<u64>,
     /// When the move was over.
     moved_ns: u64,
-    /// Frames that are inside.
+    /// Frames that have not ended.
     inside: u64,
-    ended: bool,
+    over: bool,
 }
 
 impl Witness {
-    /// Begins to look at the network that `demux` finds the frames of, ports in the card's numbers.
-    pub fn new(demux: Demux, now_ns: u64) -> Self {
+    /// Begins to look at a network. `demux` finds the frames of all networks, ports in the card's numbers.
+    pub fn new(vid: Vid, demux: Demux, now_ns: u64) -> Self {
         Self {
             demux,
+            vid,
             frames: HashMap::new(),
             flows: HashMap::new(),
+            tags: HashMap::new(),
             proof: Proof::default(),
             at: 0,
             began_ns: now_ns,
             left_ns: None,
             moved_ns: u64::MAX,
             inside: 0,
-            ended: false,
+            over: false,
         }
     }
 
-    /// A frame comes from a wire.
-    pub fn arrived(&mut self, port: u8, bytes: &[u8], now_ns: u64) {
-        if self.ended {
-            return;
+    /// Whose frames are followed.
+    pub fn vid(&self) -> Vid {
+        self.vid
+    }
+
+    /// A frame comes from a wire, and goes into the card under this tag; whether it is followed.
+    pub fn arrived(&mut self, port: u8, tag: u32, bytes: &[u8], now_ns: u64) -> bool {
+        if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len()) {
+            return false; // nobody's, whatever it says
         }
-        let port = PortId::new(port);
-        match self.demux.select(port, bytes) {
-            Selection::One(_, By::Mac | By::Inner | By::Port) => {}
-            _ => return,
+        let copies = match self.demux.select(PortId::new(port), bytes) {
+            Selection::One(target, _) => usize::from(target.vid == self.vid),
+            Selection::Several(targets) => targets.iter().filter(|target| target.vid == self.vid).count(),
+            Selection::Nobody => 0,
+        };
+        let copies = u32::try_from(copies).unwrap_or(u32::MAX);
+        if copies == 0 || self.over || !self.enter(FrameKey::of(bytes), tag, copies) {
+            return false;
         }
-        let Some((key, flow)) = keys(bytes) else { return };
-        if self.frames.len() >= FRAMES_MAX {
-            self.proof.cut = true;
-            return;
-        }
-        let count = self.flows.entry(flow).or_default();
-        let number = count.arrived;
-        count.arrived += 1;
-        let frame = self.frames.entry(key).or_insert(Frame { flow, number, inside: 0 });
-        if frame.inside == 0 {
-            (frame.flow, frame.number) = (flow, number);
-        }
-        frame.inside += 1;
-        self.inside += 1;
         self.left_ns.get_or_insert(now_ns);
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
             seen.received += 1;
         }
+        true
     }
 
-    /// A frame goes to a wire.
-    pub fn left(&mut self, bytes: &[u8], now_ns: u64) {
-        let Some((key, _)) = keys(bytes) else { return };
+    /// A frame that the network sends from software goes into the card under this tag; whether it is followed. Of its control
+    /// plane it begins here; otherwise it has arrived before.
+    pub fn handed_over(&mut self, from_control: bool, tag: u32, bytes: &[u8]) -> bool {
+        let key = FrameKey::of(bytes);
+        if from_control {
+            return !self.over && self.enter(key, tag, 1);
+        }
+        let Some(frame) = self.frames.get(&key.frame) else { return false };
+        self.tags.insert(tag, Tagged { key: key.frame, number: frame.number });
+        true
+    }
+
+    fn enter(&mut self, key: FrameKey, tag: u32, copies: u32) -> bool {
+        if self.frames.len() >= FRAMES_MAX {
+            self.proof.cut = true;
+            return false;
+        }
+        let count = self.flows.entry(key.flow).or_default();
+        let number = count.arrived;
+        count.arrived += 1;
+        let frame = self.frames.entry(key.frame).or_insert(Frame { flow: key.flow, number: None, inside: 0 });
+        frame.number = (frame.inside == 0).then_some(number);
+        frame.inside += copies;
+        self.inside += u64::from(copies);
+        self.tags.insert(tag, Tagged { key: key.frame, number: Some(number) });
+        true
+    }
+
+    /// A frame that left the card under this tag goes to a wire, which has taken it, or has not for this reason.
+    pub fn left(&mut self, tag: u32, taken: Result<(), Loss>, now_ns: u64) {
+        let Some(Tagged { key, number }) = self.tags.remove(&tag) else { return };
+        if let Err(loss) = taken {
+            return self.lose(key, loss.name());
+        }
         let Some(frame) = self.frames.get_mut(&key) else { return };
         if frame.inside == 0 {
             self.proof.doubled += 1;
@@ -135,10 +194,9 @@ impl Witness {
         frame.inside -= 1;
         self.inside -= 1;
         let flow = self.flows.entry(frame.flow).or_default();
-        if frame.number < flow.left {
-            self.proof.reordered += 1;
-        } else {
-            flow.left = frame.number + 1;
+        if let Some(number) = number {
+            self.proof.reordered += u64::from(number < flow.left);
+            flow.left = flow.left.max(number + 1);
         }
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
             seen.sent += 1;
@@ -150,6 +208,64 @@ impl Witness {
             }
         }
         self.left_ns = Some(now_ns);
+    }
+
+    /// A frame of the network ended inside the card, or one of nobody.
+    pub fn ended_in_card(&mut self, tag: u32, cause: Cause) {
+        let Some(key) = self.tags.get(&tag).map(|tagged| tagged.key) else { return };
+        match cause {
+            Cause::Dropped(outcome) => self.drop(key, outcome.name()),
+            Cause::Unclaimed(reason) => self.lose(key, reason.name()),
+            Cause::Refused => self.lose(key, OUTPUT_FULL),
+        }
+    }
+
+    /// A worker says how a frame ended there.
+    pub fn ended_in_software(&mut self, key: u64, ending: Ending) {
+        match ending {
+            Ending::Left => {
+                if self.end(key)
+                    && let Some(seen) = self.proof.seen.get_mut(self.at)
+                {
+                    seen.sent += 1;
+                }
+            }
+            Ending::Punted(outcome) => {
+                if self.end(key) {
+                    *self.proof.punted.entry(outcome.name()).or_default() += 1;
+                }
+            }
+            Ending::Dropped(outcome) => self.drop(key, outcome.name()),
+            Ending::Refused(loss) => self.drop(key, loss.name()),
+            Ending::Lost(loss) => self.lose(key, loss.name()),
+        }
+    }
+
+    /// A frame, on its way between card and software, found no room.
+    pub fn lost_between(&mut self, bytes: &[u8], loss: Loss) {
+        self.lose(FrameKey::of(bytes).frame, loss.name());
+    }
+
+    /// One of the frames of a key has ended; `false` when none is inside.
+    fn end(&mut self, key: u64) -> bool {
+        let Some(frame) = self.frames.get_mut(&key).filter(|frame| frame.inside > 0) else { return false };
+        frame.inside -= 1;
+        self.inside -= 1;
+        true
+    }
+
+    fn drop(&mut self, key: u64, reason: &'static str) {
+        if self.end(key) {
+            *self.proof.dropped.entry(reason).or_default() += 1;
+        }
+    }
+
+    /// Frames that were not seen to arrive, as those of the control plane, are lost all the same.
+    fn lose(&mut self, key: u64, reason: &'static str) {
+        let known = self.end(key);
+        if known || !self.over {
+            *self.proof.lost.entry(reason).or_default() += 1;
+        }
     }
 
     /// The next stretch of time begins.
@@ -164,50 +280,42 @@ impl Witness {
         self.at += 1;
     }
 
-    /// What arrives from now on is not looked at; what is inside may still leave. `true` when nothing is.
-    pub fn settle(&mut self, now_ns: u64) -> bool {
-        if !self.ended {
-            self.ended = true;
+    /// What comes from now on is not followed; what is inside may still end.
+    pub fn close(&mut self, now_ns: u64) {
+        if !self.over {
+            self.over = true;
             self.turn(now_ns);
             self.at = 2;
         }
-        self.inside == 0
+    }
+
+    /// Whether nothing is followed any more.
+    pub fn is_done(&self) -> bool {
+        self.over && self.inside == 0
+    }
+
+    /// All that was behind what is still inside has come through: it is lost, but for so many frames of which a worker had no
+    /// room to tell how they ended.
+    pub fn vanished(&mut self, untold: u64) {
+        let undecided = self.inside.min(untold);
+        let lost = self.inside - undecided;
+        if lost > 0 {
+            *self.proof.lost.entry(VANISHED).or_default() += lost;
+        }
+        self.inside = undecided;
     }
 
     /// What was seen.
     pub fn proof(self) -> Proof {
-        Proof { missing: self.inside, ..self.proof }
+        Proof { undecided: self.inside, ..self.proof }
     }
-}
-
-/// What a frame is remembered by, and its flow; nothing unless it is IPv4.
-fn keys(bytes: &[u8]) -> Option<(u64, u64)> {
-    if bytes.len() < HEADERS_BYTES || bytes.get(12..14)? != EtherType::IPV4.0.to_be_bytes() {
-        return None;
-    }
-    let packet = bytes.get(14..)?;
-    let total = usize::from(u16::from_be_bytes(packet.get(2..4)?.try_into().ok()?));
-    let packet = packet.get(..total).unwrap_or(packet);
-    let mut whole = DefaultHasher::new();
-    whole.write(packet.get(..8)?);
-    whole.write(packet.get(9..10)?);
-    whole.write(packet.get(12..)?);
-    // Fragments have no ports, and stay in the order of their own.
-    let first = packet.get(6..8)?.iter().fold(0, |sum, byte| sum << 8 | u16::from(*byte)) & 0x3fff == 0;
-    let header = usize::from(packet.first()? & 0xf) * 4;
-    let mut flow = DefaultHasher::new();
-    flow.write(packet.get(9..10)?);
-    flow.write(packet.get(12..20)?);
-    if first && matches!(packet.get(9), Some(6 | 17)) {
-        flow.write(packet.get(header..header + 4).unwrap_or_default());
-    }
-    Some((whole.finish(), flow.finish()))
 }
 
 #[cfg(test)]
 mod tests {
-    use hue_demux::{Match, Row};
-    use hue_tables::Vid;
+    use hue_demux::{Attachment, Match, Row};
+    use hue_planes::Unclaimed;
+    use hue_planes::ipv4::Outcome;
     use hue_wire::Mac;
 
     use super::*;
@@ -215,9 +323,15 @@ mod tests {
     const MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
 
     fn witness() -> Witness {
-        let select = Match::Mac { port: PortId::new(0), mac: MAC };
-        let row = Row { vid: Vid::new(1).unwrap(), vport: 0, select };
-        Witness::new(Demux::new(&[row], &[]).unwrap(), 0)
+        let vid = Vid::new(1).unwrap();
+        let row = |vport: u16, port: u8| Row {
+            vid,
+            vport,
+            select: Match::Mac { port: PortId::new(port), mac: MAC },
+        };
+        let attached = |vid, vport: u16, port: u8| Attachment { port: PortId::new(port), vid, vport };
+        let all = [attached(vid, 0, 0), attached(Vid::new(2).unwrap(), 0, 0), attached(vid, 1, 2)];
+        Witness::new(vid, Demux::new(&[row(0, 0), row(1, 2)], &all).unwrap(), 0)
     }
 
     fn frame(mac: Mac, number: u16, ttl: u8, sport: u16) -> Vec<u8> {
@@ -233,51 +347,143 @@ mod tests {
         bytes
     }
 
+    fn tag(number: u16, sport: u16) -> u32 {
+        (u32::from(sport) << 16) + u32::from(number) + 1
+    }
+
+    fn arrives(witness: &mut Witness, number: u16, sport: u16, ns: u64) -> bool {
+        witness.arrived(0, tag(number, sport), &frame(MAC, number, 64, sport), ns)
+    }
+
     #[test]
     fn what_is_lost_doubled_or_late_is_seen() {
         let mut witness = witness();
-        let out = Mac([2, 0, 0, 0, 0, 9]);
-        witness.left(&frame(out, 0, 63, 5), 1);
+        witness.left(tag(0, 5), Ok(()), 1);
         for number in 0..8 {
-            witness.arrived(0, &frame(MAC, number, 64, 5), 5);
-            witness.arrived(0, &frame(MAC, number, 64, 6), 5);
+            assert!(arrives(&mut witness, number, 5, 5) && arrives(&mut witness, number, 6, 5));
         }
-        witness.arrived(0, &frame(out, 9, 64, 5), 5); // another network's
-        witness.arrived(1, &frame(MAC, 9, 64, 5), 5);
-        // Flow 5: 2 after 3, 5 twice, 6 lost. Flow 6 as it should be, padding or not.
-        for (at, number) in [0u16, 1, 3, 2, 4, 5, 5, 7].into_iter().enumerate() {
-            witness.left(&frame(out, number, 63, 5), 10 + 10 * at as u64);
+        // Another network's.
+        assert!(!witness.arrived(0, 99, &frame(Mac([2, 0, 0, 0, 0, 9]), 9, 64, 5), 5));
+        assert!(!witness.arrived(1, 99, &frame(MAC, 9, 64, 5), 5));
+        assert!(!witness.arrived(0, 99, &frame(MAC, 9, 64, 5)[..13], 5), "a runt is nobody's");
+        // Flow 5: 2 after 3, 5 twice, 6 lost. Flow 6 as it should be.
+        for (at, number) in [0u16, 1, 3, 2, 4, 5, 7].into_iter().enumerate() {
+            witness.left(tag(number, 5), Ok(()), 10 + 10 * at as u64);
         }
+        assert!(witness.handed_over(false, 77, &frame(MAC, 5, 63, 5)));
+        witness.left(77, Ok(()), 75);
         witness.turn(100);
-        for number in 0..8 {
-            witness.left(&frame(out, number, 63, 6)[..46], 200);
-        }
+        (0..8).for_each(|number| witness.left(tag(number, 6), Ok(()), 200));
         witness.turn(300);
-        assert!(!witness.settle(350));
-        witness.arrived(0, &frame(MAC, 50, 64, 5), 5);
+        witness.close(350);
+        assert!(!arrives(&mut witness, 50, 5, 360) && !witness.is_done());
+        witness.vanished(0);
         let proof = witness.proof();
         let [before, during, after] = proof.seen;
-        assert_eq!((proof.missing, proof.doubled, proof.reordered, proof.cut), (1, 1, 1, false));
-        assert_eq!((before.received, before.sent, before.ns, before.gap_ns_max), (16, 7, 100, 20));
-        assert_eq!((during.received, during.sent, during.ns, during.gap_ns_max), (0, 8, 200, 120));
+        assert_eq!(proof.lost, BTreeMap::from([(VANISHED, 1)]));
+        assert_eq!((proof.undecided, proof.doubled, proof.reordered, proof.cut), (0, 1, 1, false));
+        assert_eq!((before.received, before.sent, before.ns, before.gap_ns_max), (16, 7, 100, 10));
+        assert_eq!((during.received, during.sent, during.ns, during.gap_ns_max), (0, 8, 200, 130));
         assert_eq!((after.received, after.ns), (0, 50));
+    }
+
+    #[test]
+    fn every_ending_is_in_its_place() {
+        let mut witness = witness();
+        (0..9).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
+        let key = |number| FrameKey::of(&frame(MAC, number, 63, 5)).frame;
+        witness.left(tag(0, 5), Err(Loss::PortFull), 10);
+        witness.ended_in_card(tag(1, 5), Cause::Dropped(Outcome::Checksum));
+        witness.ended_in_card(tag(2, 5), Cause::Refused);
+        witness.ended_in_card(tag(3, 5), Cause::Unclaimed(Unclaimed::NoNetwork));
+        witness.ended_in_software(key(4), Ending::Left);
+        witness.ended_in_software(key(5), Ending::Punted(Outcome::Options));
+        witness.ended_in_software(key(6), Ending::of_loss(Loss::PuntLimited));
+        witness.ended_in_software(key(7), Ending::of_loss(Loss::QueueFull));
+        // Nobody has seen it arrive: it is lost, and of no other ending anything is known.
+        witness.ended_in_software(key(20), Ending::of_loss(Loss::QueueFull));
+        witness.ended_in_software(key(21), Ending::Punted(Outcome::Options));
+        witness.lost_between(&frame(MAC, 8, 63, 5), Loss::HandoverFull);
+        witness.close(100);
+        assert!(witness.is_done());
+        let proof = witness.proof();
+        let lost =
+            [("port_full", 1), (OUTPUT_FULL, 1), ("no_network", 1), ("queue_full", 2), ("handover_full", 1)];
+        assert_eq!(proof.lost, BTreeMap::from(lost));
+        assert_eq!(proof.dropped, BTreeMap::from([("checksum", 1), ("punt_limited", 1)]));
+        assert_eq!(proof.punted, BTreeMap::from([("options", 1)]));
+        assert_eq!((proof.seen[0].sent, proof.undecided, proof.lost()), (1, 0, 6));
+    }
+
+    #[test]
+    fn a_group_frame_ends_once_for_each_virtual_port() {
+        let mut witness = witness();
+        let mut all = frame(Mac([0xff; 6]), 0, 64, 5);
+        assert!(witness.arrived(0, 1, &all, 5));
+        witness.ended_in_card(1, Cause::Dropped(Outcome::L2Group));
+        assert_eq!(witness.inside, 0);
+        // Frames of no IPv4 are followed too.
+        all[12..14].copy_from_slice(&[8, 6]);
+        assert!(witness.arrived(2, 2, &all, 5));
+        witness.ended_in_software(FrameKey::of(&all).frame, Ending::Punted(Outcome::Options));
+        witness.close(9);
+        assert!(witness.is_done());
+    }
+
+    #[test]
+    fn frames_of_the_control_plane_begin_as_they_are_handed_over() {
+        let mut witness = witness();
+        let (one, other) = (frame(MAC, 1, 63, 5), frame(MAC, 2, 63, 5));
+        assert!(!witness.handed_over(false, 1, &one), "it arrived before");
+        assert!(witness.handed_over(true, 2, &one) && witness.handed_over(true, 3, &other));
+        witness.left(3, Ok(()), 10);
+        witness.left(2, Ok(()), 11);
+        witness.close(20);
+        let proof = witness.proof();
+        assert_eq!((proof.reordered, proof.doubled, proof.lost(), proof.undecided), (1, 0, 0, 0));
+    }
+
+    #[test]
+    fn identical_frames_are_in_order_whichever_of_them_is_lost() {
+        let mut witness = witness();
+        let (same, other) = (frame(MAC, 1, 63, 5), frame(MAC, 2, 63, 5));
+        // In the card each has its tag.
+        assert!(witness.handed_over(true, 1, &same) && witness.handed_over(true, 2, &other));
+        assert!(witness.handed_over(true, 3, &same));
+        witness.left(2, Ok(()), 10);
+        witness.left(3, Ok(()), 11);
+        // From software it is not known which one it is.
+        assert!(witness.arrived(0, 4, &frame(MAC, 1, 64, 5), 12));
+        assert!(witness.handed_over(false, 5, &same));
+        witness.left(5, Ok(()), 13);
+        witness.close(20);
+        witness.vanished(0);
+        let proof = witness.proof();
+        assert_eq!((proof.reordered, proof.doubled, proof.lost()), (0, 0, 1));
+    }
+
+    #[test]
+    fn what_nobody_could_tell_is_undecided() {
+        let mut witness = witness();
+        (0..5).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
+        witness.close(20);
+        witness.vanished(2);
+        let proof = witness.proof();
+        assert_eq!((proof.lost(), proof.undecided), (3, 2));
     }
 
     #[test]
     fn a_gap_that_reaches_out_of_the_move_is_its_own() {
         let mut witness = witness();
-        let out = Mac([2, 0, 0, 0, 0, 9]);
-        for number in 0..6 {
-            witness.arrived(0, &frame(MAC, number, 64, 5), 5);
-        }
-        let left = |witness: &mut Witness, number, ns| witness.left(&frame(out, number, 63, 5), ns);
+        (0..6).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
+        let left = |witness: &mut Witness, number, ns| witness.left(tag(number, 5), Ok(()), ns);
         left(&mut witness, 0, 10);
         left(&mut witness, 1, 20);
         witness.turn(30);
         witness.turn(100);
         left(&mut witness, 2, 150);
         left(&mut witness, 3, 155);
-        witness.settle(160);
+        witness.close(160);
         left(&mut witness, 4, 180);
         let gaps = witness.proof().seen.map(|seen| seen.gap_ns_max);
         assert_eq!(gaps, [10, 130, 25]);
@@ -286,11 +492,10 @@ mod tests {
     #[test]
     fn nothing_that_leaves_before_the_move_is_a_gap_too() {
         let mut witness = witness();
-        let out = Mac([2, 0, 0, 0, 0, 9]);
-        (0..2).for_each(|number| witness.arrived(0, &frame(MAC, number, 64, 5), 5 + u64::from(number)));
+        (0..2).for_each(|number| assert!(arrives(&mut witness, number, 5, 5 + u64::from(number))));
         witness.turn(30);
         witness.turn(100);
-        witness.left(&frame(out, 0, 63, 5), 150);
+        witness.left(tag(0, 5), Ok(()), 150);
         assert_eq!(witness.proof().seen.map(|seen| seen.gap_ns_max), [0, 145, 0]);
     }
 }

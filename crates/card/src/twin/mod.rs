@@ -17,13 +17,15 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use hue_planes::Unclaimed;
+use hue_planes::ipv4::Outcome;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
 
 use crate::error::CardError;
 use crate::registers::{AccessError, Registers, SPACE_BYTES, check};
 
 /// Version of the library interface.
-const ABI: u32 = 4;
+const ABI: u32 = 5;
 /// Longest frame the twin takes; the card cuts at less.
 pub const FRAME_BYTES_MAX: usize = 65_535;
 
@@ -53,6 +55,13 @@ struct RawWrite {
     value: u32,
 }
 
+#[repr(C)]
+struct RawEnding {
+    tag: u32,
+    net: u32,
+    cause: u32,
+}
+
 macro_rules! functions {
     ($($field:ident = $symbol:literal: $kind:ty;)*) => {
         struct Functions { $($field: Symbol<$kind>,)* }
@@ -77,6 +86,8 @@ functions! {
     free = "hue_twin_free": unsafe extern "C" fn(*mut Handle);
     push = "hue_twin_push": unsafe extern "C" fn(*mut Handle, u32, u64, u32, u64, *const u8, usize) -> c_int;
     pop = "hue_twin_pop": unsafe extern "C" fn(*mut Handle, *mut RawFrame) -> c_int;
+    keep_endings = "hue_twin_keep_endings": unsafe extern "C" fn(*mut Handle, c_int);
+    ended = "hue_twin_ended": unsafe extern "C" fn(*mut Handle, *mut RawEnding) -> c_int;
     waiting = "hue_twin_waiting": unsafe extern "C" fn(*const Handle, u32) -> u64;
     line = "hue_twin_line": unsafe extern "C" fn(*mut Handle, u32, u64, u64) -> c_int;
     read = "hue_twin_read": unsafe extern "C" fn(*mut Handle, u32, *mut u32) -> c_int;
@@ -122,6 +133,40 @@ pub struct TwinFrame<'a> {
     pub first_cycle: u64,
     /// Cycle in which its last beat moved.
     pub last_cycle: u64,
+}
+
+/// A frame, or a copy of one for a network, that ended inside the twin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TwinEnding {
+    /// Tag of the frame.
+    pub tag: u32,
+    /// The card's index of its network.
+    pub net: u8,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why a frame ended inside the twin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// Its network's plane dropped it.
+    Dropped(Outcome),
+    /// It was nobody's.
+    Unclaimed(Unclaimed),
+    /// The output queues had no room for it.
+    Refused,
+}
+
+impl Cause {
+    /// Of the number that the library gives (`hue_pkg.sv`).
+    fn from_code(code: u32) -> Self {
+        let low = (code & 0xff) as u8;
+        match (code >> 8, Outcome::from_code(low), Unclaimed::from_code(low)) {
+            (0, Some(outcome), _) => Self::Dropped(outcome),
+            (1, _, Some(reason)) => Self::Unclaimed(reason),
+            _ => Self::Refused,
+        }
+    }
 }
 
 /// A running card of an image.
@@ -222,6 +267,21 @@ impl Twin {
             first_cycle: raw.first_cycle,
             last_cycle: raw.last_cycle,
         })
+    }
+
+    /// Whether it is kept how frames end that do not leave, for [`Twin::ended`]: of frames with a tag other than 0.
+    pub fn keep_endings(&mut self, on: bool) {
+        // SAFETY: the handle is live and ours alone.
+        unsafe { (self.functions().keep_endings)(self.handle.as_ptr(), c_int::from(on)) }
+    }
+
+    /// How the oldest of these frames ended that was not taken yet.
+    pub fn ended(&mut self) -> Option<TwinEnding> {
+        let mut raw = RawEnding { tag: 0, net: 0, cause: 0 };
+        // SAFETY: the handle is live and ours alone; `raw` is written only inside the call.
+        let result = unsafe { (self.functions().ended)(self.handle.as_ptr(), &raw mut raw) };
+        let net = u8::try_from(raw.net).ok()?;
+        (result == OK).then(|| TwinEnding { tag: raw.tag, net, cause: Cause::from_code(raw.cause) })
     }
 
     /// Frames that wait outside a port; one that moves in is among them.

@@ -282,8 +282,12 @@ pub enum FailStep {
     Drain,
     /// The card itself.
     Card,
-    /// Every tenth packet that software sends.
+    /// Every tenth packet that software sends is lost.
     Packets,
+    /// Every tenth packet that software sends is sent twice.
+    Doubled,
+    /// Every tenth packet that software sends is sent behind the next one.
+    Reordered,
 }
 
 /// Where a network can be moved to.

@@ -38,8 +38,12 @@ pub enum MigrationStep {
     Switch,
     /// The old way runs empty.
     Drain,
-    /// No step, but every tenth packet that software sends: it is lost, and the proof must say so.
+    /// No step, but every tenth packet that software sends: it is lost, and the report must say so.
     Packets,
+    /// The same, but it is sent twice.
+    Doubled,
+    /// The same, but it is sent behind the next one.
+    Reordered,
     /// No step, but the card itself, in the midst of it: all its networks then run in software.
     Card,
 }
@@ -93,10 +97,10 @@ pub struct MigrationPhase {
     pub us: u64,
 }
 
-/// Packets of the network that the wires of the card saw in a stretch of time.
+/// Packets of the network in a stretch of time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PacketsSeen {
-    /// IPv4 packets that arrived for the network.
+    /// Packets that arrived for the network by ports of the card.
     pub received: u64,
     /// Of all these, those that left.
     pub sent: u64,
@@ -115,7 +119,8 @@ pub struct MigrationHold {
     pub dropped: u64,
 }
 
-/// A move, and the proof of what became of packets: seen at the wires of the card, not taken from counters.
+/// A move, and what became of packets: each one that arrived by a port of the card while it was looked, and each one that the
+/// network's control plane sent by one, is followed until it leaves, is dropped by the network, or is lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Migration {
     /// The network.
@@ -124,8 +129,16 @@ pub struct Migration {
     pub from: SubstrateName,
     /// Where it is.
     pub to: SubstrateName,
-    /// Packets that arrived while it was looked, and neither left nor were dropped or answered by the network.
+    /// Packets that were lost: that found no room somewhere, or did not come out again.
     pub lost: u64,
+    /// Of these, how many for which reason: a loss of `stats`, `output_full` (the card's output memory), `no_network` (the card
+    /// took it for nobody's) or `vanished` (it did not come out).
+    #[serde(default)]
+    pub lost_by: BTreeMap<String, u64>,
+    /// Packets of which it is not known how they ended: they were still inside after five seconds, or the network was changed
+    /// meanwhile.
+    #[serde(default)]
+    pub undecided: u64,
     /// Packets that left more than once.
     pub doubled: u64,
     /// Packets that left behind a later one of their flow (RFC 4737 §3.3).
@@ -160,6 +173,24 @@ pub struct Migration {
     /// What neighbours were told, where NICs stand beside the card's ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<MigrationSteering>,
+}
+
+impl Migration {
+    /// Whether packets are known to have gone through it as if there had been no move.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.lost == 0 && self.doubled == 0 && self.reordered == 0 && self.undecided == 0 && !self.cut
+    }
+
+    /// What became of packets, in words.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        let undecided = match self.undecided {
+            0 => String::new(),
+            count => format!(", {count} undecided"),
+        };
+        format!("{} lost, {} doubled, {} reordered{undecided}", self.lost, self.doubled, self.reordered)
+    }
 }
 
 /// Neighbours were told to send to NICs, before a move to software, or to the card's ports, after a move to the card.

@@ -10,13 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hue_card::{Fail, Order, Phase, Report, Runner, Seen, Side};
+use hue_card::{Fail, Mishap, Order, Phase, Report, Runner, Seen, Side};
+use hue_demux::Demux;
 use hue_intent::Placement;
-use hue_planes::ipv4::Outcome;
-use hue_planes::{Counters, Verdict};
-use hue_soft::TotalsReader;
-use hue_substrate::demux_of;
 use hue_substrate::planted::{Bug, planted};
+use hue_substrate::{Program, demux_of};
 use hue_tables::Vid;
 use tokio::sync::oneshot;
 
@@ -36,8 +34,6 @@ const LIMIT: Duration = Duration::from_secs(1);
 pub struct Asked {
     name: String,
     request: MigrateRequest,
-    /// What the network had decided before.
-    before: Counters,
     /// What neighbours were told before it began, and how many frames the card had received then.
     steering: Option<(MigrationSteering, Option<u64>)>,
     reply: oneshot::Sender<Result<Migration, Problem>>,
@@ -201,8 +197,7 @@ impl Node {
         let text = format!("the network begins to move to {to}");
         self.shared.events.add(EventKind::MigrationStarted, About::Network(name), text);
         let (reply, answer) = oneshot::channel();
-        let before = Counters::default();
-        let asked = Asked { name: name.to_owned(), request: request.clone(), before, steering: None, reply };
+        let asked = Asked { name: name.to_owned(), request: request.clone(), steering: None, reply };
         match request.to {
             SubstrateName::Card => self.come(name, Some(asked)),
             SubstrateName::Soft => self.leave(name, Some(asked)),
@@ -279,19 +274,13 @@ impl Node {
         mut asked: Option<Asked>,
         ready: impl FnOnce(&mut Runner, &OnceLock<String>) -> Result<u64, String> + Send + 'static,
     ) {
-        let (Some(card), Some(have)) = (
-            &self.card,
-            self.vids
-                .get(&vid)
-                .and_then(|name| self.networks.get(name))
-                .and_then(|entry| entry.have.as_ref()),
-        ) else {
+        let Some(card) = &self.card else { return };
+        let has = |name| self.networks.get(name).is_some_and(|entry| entry.have.is_some());
+        if !self.vids.get(&vid).is_some_and(has) {
             return;
-        };
-        // Its own frames alone: there is nothing to clash with.
-        let watched = [card.on_card(&have.program)];
-        let demux = asked.as_ref().and_then(|_| demux_of(std::iter::empty(), &watched).ok());
-        let (sender, totals) = (self.sender.clone(), self.shared.totals.clone());
+        }
+        let demux = asked.as_ref().and_then(|_| self.demux_on(card));
+        let sender = self.sender.clone();
         card.live.tell(move |runner| {
             let tell = |outcome, prepare_ns, asked| {
                 let moved = Moved { vid, broken: Arc::clone(&broken), outcome, prepare_ns, asked };
@@ -305,12 +294,9 @@ impl Node {
                 Ok(ns) => ns,
                 Err(why) => return tell(Err(why), 0, asked),
             };
-            if let Some(asked) = &mut asked {
-                asked.before = decided(runner, &totals, vid);
-                if let Some((steering, Some(before))) = &mut asked.steering {
-                    let now = runner.counts(vid).map_or(*before, |counts| counts.outcomes.received());
-                    steering.late = now.saturating_sub(*before);
-                }
+            if let Some((steering, Some(before))) = asked.as_mut().and_then(|asked| asked.steering.as_mut()) {
+                let now = runner.counts(vid).map_or(*before, |counts| counts.outcomes.received());
+                steering.late = now.saturating_sub(*before);
             }
             let ms = |ms: u32| Duration::from_millis(ms.into());
             let request = asked.as_ref().map(|asked| &asked.request);
@@ -326,7 +312,9 @@ impl Node {
                     MigrationStep::Switch => Some(Fail::Step(Phase::Switch)),
                     MigrationStep::Drain => Some(Fail::Step(Phase::Drain)),
                     MigrationStep::Card => Some(Fail::Card),
-                    MigrationStep::Packets => Some(Fail::Frames),
+                    MigrationStep::Packets => Some(Fail::Frames(Mishap::Lost)),
+                    MigrationStep::Doubled => Some(Fail::Frames(Mishap::Doubled)),
+                    MigrationStep::Reordered => Some(Fail::Frames(Mishap::Reordered)),
                 }),
                 done: Box::new(move |report| {
                     let moved = Moved { vid, broken, outcome: Ok(report), prepare_ns, asked };
@@ -335,6 +323,13 @@ impl Node {
             };
             runner.transfer(order);
         });
+    }
+
+    /// Finds the frames of all networks, ports in the card's numbers.
+    fn demux_on(&self, card: &CardSide) -> Option<Demux> {
+        let programs = self.networks.values().filter_map(|entry| entry.have.as_ref());
+        let programs: Vec<Program> = programs.map(|have| card.on_card(&have.program)).collect();
+        demux_of(std::iter::empty(), &programs).ok()
     }
 
     /// A move came to its end.
@@ -418,7 +413,7 @@ impl Node {
             let arrived = Arrived { asked, outcome, prepare_ns, arrived, failed };
             match turn {
                 Some(turn) => self.turns.push(turn.then(Then::Answer(Box::new(arrived)))),
-                None => self.answer(vid, arrived, None),
+                None => self.answer(arrived, None),
             }
         } else {
             self.turns.extend(turn);
@@ -447,7 +442,7 @@ impl Node {
     }
 
     /// Says to who asked what came of it.
-    pub(super) fn answer(&self, vid: Vid, arrived: Arrived, steering: Option<MigrationSteering>) {
+    pub(super) fn answer(&self, arrived: Arrived, steering: Option<MigrationSteering>) {
         let Arrived { asked, outcome, prepare_ns, arrived, failed } = arrived;
         let (shared, name) = (Arc::clone(&self.shared), asked.name.clone());
         let refuse = |kind, detail: String| {
@@ -464,28 +459,29 @@ impl Node {
         };
         if !arrived {
             let why = failed.unwrap_or_default();
-            let seen = report
-                .proof
-                .as_ref()
-                .map(|proof| format!(" ({} doubled, {} reordered)", proof.doubled, proof.reordered));
+            let seen = report.proof.as_ref().map(|proof| {
+                let (lost, doubled, reordered) = (proof.lost(), proof.doubled, proof.reordered);
+                format!(
+                    " ({lost} lost, {doubled} doubled, {reordered} reordered, {} undecided)",
+                    proof.undecided
+                )
+            });
             let problem = refuse(ProblemKind::Internal, format!("{why}{}", seen.unwrap_or_default()));
             let _ = asked.reply.send(Err(problem));
             return;
         }
         let Some(card) = &self.card else { return };
         let bytes_max = u64::from(card.live.description().out_bytes) / 2;
-        card.live.tell(move |runner| {
-            let after = decided(runner, &shared.totals, vid);
-            let mut migration = migration(&asked, &report, prepare_ns, &after, bytes_max, failed);
-            migration.steering = steering.or_else(|| asked.steering.clone().map(|(steering, _)| steering));
-            let (lost, doubled, reordered) = (migration.lost, migration.doubled, migration.reordered);
-            let (to, us) = (migration.to.name(), migration.duration_us);
-            let text = format!(
-                "the network has moved to {to} in {us} us: {lost} lost, {doubled} doubled, {reordered} reordered"
-            );
-            shared.events.add(EventKind::Migrated, About::Network(&asked.name), text);
-            let _ = asked.reply.send(Ok(migration));
-        });
+        let mut migration = migration(&asked, &report, prepare_ns, bytes_max, failed);
+        migration.steering = steering.or_else(|| asked.steering.clone().map(|(steering, _)| steering));
+        let text = format!(
+            "the network has moved to {} in {} us: {}",
+            migration.to.name(),
+            migration.duration_us,
+            migration.verdict()
+        );
+        shared.events.add(EventKind::Migrated, About::Network(&asked.name), text);
+        let _ = asked.reply.send(Ok(migration));
     }
 
     /// Takes a network's table from the card; software decides its packets.
@@ -520,40 +516,14 @@ pub const fn placement(to: SubstrateName) -> Placement {
     }
 }
 
-/// What a network has decided so far, card and software together; what one hands to the other counts once.
-fn decided(runner: &mut Runner, totals: &TotalsReader, vid: Vid) -> Counters {
-    let mut sum = totals.network(vid).map(|totals| totals.outcomes).unwrap_or_default();
-    if let Some(counted) = runner.counts(vid) {
-        for (outcome, count) in
-            counted.outcomes.iter().filter(|(outcome, _)| outcome.verdict() != Verdict::Punt)
-        {
-            sum.add(outcome, count);
-        }
-    }
-    sum
-}
-
 fn migration(
     asked: &Asked,
     report: &Report,
     prepare_ns: u64,
-    after: &Counters,
     bytes_max: u64,
     trouble: Option<String>,
 ) -> Migration {
     let to = asked.request.to;
-    let mut outcomes = BTreeMap::new();
-    let mut kept = 0;
-    for (outcome, count) in after.iter().filter(|(outcome, _)| outcome.verdict() != Verdict::Forward) {
-        let count = count.saturating_sub(asked.before.get(outcome));
-        if count > 0 {
-            outcomes.insert(outcome.name().to_owned(), count);
-        }
-        // What is no IPv4 was not looked at.
-        if !matches!(outcome, Outcome::Arp | Outcome::Ethertype) {
-            kept += count;
-        }
-    }
     let prepare = (to == SubstrateName::Card).then_some(("prepare", prepare_ns));
     let steps = report.phases.iter().map(|(phase, ns)| (phase.name(), *ns));
     let phases: Vec<MigrationPhase> = prepare
@@ -563,11 +533,22 @@ fn migration(
         .collect();
     let proof = report.proof.clone().unwrap_or_default();
     let [before, during, after] = proof.seen.map(seen);
+    let named = |counts: &BTreeMap<&'static str, u64>| -> BTreeMap<String, u64> {
+        counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    };
+    let mut outcomes = named(&proof.dropped);
+    outcomes.append(&mut named(&proof.punted));
+    let dropped = match &report.proof {
+        Some(proof) => proof.lost.get(hue_card::OUTPUT_FULL).copied().unwrap_or_default(),
+        None => report.out_dropped,
+    };
     Migration {
         network: asked.name.clone(),
         from: if to == SubstrateName::Card { SubstrateName::Soft } else { SubstrateName::Card },
         to,
-        lost: proof.missing.saturating_sub(kept),
+        lost: proof.lost(),
+        lost_by: named(&proof.lost),
+        undecided: proof.undecided,
         doubled: proof.doubled,
         reordered: proof.reordered,
         duration_us: phases.iter().filter(|phase| phase.name != "after").map(|phase| phase.us).sum(),
@@ -578,7 +559,7 @@ fn migration(
         during,
         after,
         outcomes,
-        hold: (to == SubstrateName::Card).then_some(MigrationHold { bytes_max, dropped: report.out_dropped }),
+        hold: (to == SubstrateName::Card).then_some(MigrationHold { bytes_max, dropped }),
         cycles: report.cycles,
         cut: proof.cut,
         trouble,

@@ -191,7 +191,7 @@ impl Node {
             };
             match turn.then {
                 Then::Nothing => {}
-                Then::Answer(arrived) => self.answer(turn.vid, *arrived, Some(steering)),
+                Then::Answer(arrived) => self.answer(*arrived, Some(steering)),
                 Then::Leave(asked) => {
                     let asked = asked.map(|asked| asked.steered(steering, turn.by_card));
                     self.leave_on(turn.vid, turn.broken, asked);

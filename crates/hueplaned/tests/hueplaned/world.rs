@@ -489,6 +489,8 @@ impl Backend for World {
             from: SubstrateName::Soft,
             to: request.to,
             lost: 0,
+            lost_by: BTreeMap::new(),
+            undecided: 0,
             doubled: 0,
             reordered: 0,
             duration_us: 12,

@@ -18,4 +18,5 @@ mod observe;
 mod quota;
 mod reconcile;
 mod remote;
+mod report;
 mod routing;

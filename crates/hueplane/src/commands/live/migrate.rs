@@ -1,5 +1,6 @@
 //! `hueplane migrate`: moves a network between card and software, and prints the proof.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,6 +31,8 @@ pub fn migrate(args: &Migrate, connection: &Connection) -> Result<(), Failure> {
             FailStep::Drain => MigrationStep::Drain,
             FailStep::Card => MigrationStep::Card,
             FailStep::Packets => MigrationStep::Packets,
+            FailStep::Doubled => MigrationStep::Doubled,
+            FailStep::Reordered => MigrationStep::Reordered,
         }),
         ..MigrateRequest::new(to)
     };
@@ -73,12 +76,18 @@ fn text(migration: &Migration, painter: &Painter) -> String {
         let style = if count == 0 { GREEN } else { RED };
         styled(style, format!("{count} {what}"))
     };
-    let proof = [
+    let mut counts = vec![
         number(migration.lost, "lost"),
         number(migration.doubled, "doubled"),
         number(migration.reordered, "reordered"),
     ];
-    out.push_str(&format!("  {}, {}, {}\n", proof[0], proof[1], proof[2]));
+    if migration.undecided > 0 {
+        counts.push(styled(YELLOW, format!("{} undecided", migration.undecided)));
+    }
+    out.push_str(&format!("  {}\n", counts.join(", ")));
+    if !migration.lost_by.is_empty() {
+        out.push_str(&format!("  {} {}\n", styled(DIM, "lost by:"), list(&migration.lost_by)));
+    }
     out.push_str(&format!(
         "  it took {}; longest gap between packets {}, {} without a move\n",
         time(migration.duration_us),
@@ -96,13 +105,8 @@ fn text(migration: &Migration, painter: &Painter) -> String {
     out.push_str(&seen("during:", &migration.during));
     out.push_str(&seen("after: ", &migration.after));
     if !migration.outcomes.is_empty() {
-        let outcomes: Vec<String> =
-            migration.outcomes.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        out.push_str(&format!(
-            "  {} {}\n",
-            styled(DIM, "dropped or taken by the network:"),
-            outcomes.join(", ")
-        ));
+        let what = styled(DIM, "dropped or taken by the network:");
+        out.push_str(&format!("  {what} {}\n", list(&migration.outcomes)));
     }
     if let Some(hold) = &migration.hold {
         let kib = hold.bytes_max / 1024;
@@ -128,6 +132,10 @@ fn text(migration: &Migration, painter: &Painter) -> String {
         out.push_str(&format!("  {} {trouble}\n", styled(YELLOW, "but:")));
     }
     out
+}
+
+fn list(counts: &BTreeMap<String, u64>) -> String {
+    counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Microseconds, for people.

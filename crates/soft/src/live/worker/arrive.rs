@@ -4,6 +4,7 @@ use hue_demux::{By, PortId, Selection, Target};
 use hue_planes::ipv4::Outcome;
 use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Unclaimed};
 use hue_ports::{Packet, Pool};
+use hue_substrate::follow::Ending;
 use hue_substrate::handover::{Crossing, Record};
 use hue_tables::Vid;
 use hue_wire::ethernet;
@@ -252,6 +253,8 @@ impl Worker {
             let (vid, bytes) = (network.vid, packet.bytes(&self.pool));
             self.watch.see(Some((vid, vport)), port, direction, Captured::Lost(loss), packet.time_ns, bytes);
         }
+        let key = self.followed_key(slot, &packet);
+        self.ended(slot, key, Ending::of_loss(loss));
         self.pool.give(packet.slot);
     }
 
@@ -267,6 +270,8 @@ impl Worker {
         let (vid, bytes) = (network.vid, packet.bytes(&self.pool));
         let fate = Captured::Lost(loss);
         self.watch.see(Some((vid, vport)), port, Direction::In, fate, packet.time_ns, bytes);
+        let key = self.followed_key(slot, packet);
+        self.ended(slot, key, Ending::of_loss(loss));
     }
 
     /// A copy that the plane would drop at first sight: dropped before it is made, whatever the network's limits.
@@ -285,6 +290,8 @@ impl Worker {
         let fate = Captured::Outcome(Outcome::Ethertype);
         let bytes = packet.bytes(&self.pool);
         self.watch.see(Some((network.vid, vport)), port, Direction::In, fate, packet.time_ns, bytes);
+        let key = self.followed_key(slot, packet);
+        self.ended(slot, key, Ending::Dropped(Outcome::Ethertype));
     }
 
     #[cold]
@@ -311,6 +318,8 @@ impl Worker {
             let fate = Captured::Lost(Loss::HandoverFull);
             let bytes = packet.bytes(&self.pool);
             self.watch.see(Some((vid, vport)), port, Direction::In, fate, packet.time_ns, bytes);
+            let key = self.followed_key(slot, &packet);
+            self.ended(slot, key, Ending::Lost(Loss::HandoverFull));
         }
         self.pool.give(packet.slot);
     }
@@ -336,7 +345,12 @@ impl Worker {
                 let popped = other.into.pop(&mut self.pool);
                 match popped {
                     Ok(None) => break,
-                    Ok(Some((record, packet))) => self.arrive_crossing(guest, &record, packet),
+                    Ok(Some((record, packet))) => {
+                        if guest {
+                            self.ask_followed();
+                        }
+                        self.arrive_crossing(guest, &record, packet);
+                    }
                     Err(record) => self.lose_crossing(&record),
                 }
                 any = true;
@@ -369,12 +383,13 @@ impl Worker {
                 }
                 self.enqueue(None, slot, port, vport, packet);
             }
-            Crossing::Leaves => {
+            Crossing::Leaves | Crossing::FromControl => {
                 Self::touch(&mut self.networks, &mut self.dirty, slot);
                 self.networks[slot].ledger.taken_packets += 1;
                 self.send_here(slot, vport, port, packet);
             }
             Crossing::Fence => self.line_up_fence(slot, port, vport, packet),
+            Crossing::Ended => self.pool.give(packet.slot), // for guests alone
         }
     }
 
@@ -400,11 +415,11 @@ impl Worker {
                 }
                 ledger.lose(Loss::QueueFull, record.vport);
             }
-            Crossing::Leaves => {
+            Crossing::Leaves | Crossing::FromControl => {
                 ledger.taken_packets += 1;
                 ledger.losses.add(Loss::PortFull, 1);
             }
-            Crossing::Fence => {} // its sender sends another
+            Crossing::Fence | Crossing::Ended => {} // the sender of a fence sends another
         }
     }
 

@@ -4,6 +4,7 @@ use hue_demux::PortId;
 use hue_planes::ipv4::Outcome;
 use hue_planes::{Loss, Verdict};
 use hue_ports::Packet;
+use hue_substrate::follow::Ending;
 use hue_substrate::handover::{Crossing, Record};
 
 use super::super::beside;
@@ -31,9 +32,9 @@ impl Worker {
                 self.watch_out(slot, leaves, egress, Captured::Outcome(outcome), &packet);
             }
             if self.networks.get(slot).is_some_and(|network| network.on_nic) {
-                self.send_beside(slot, leaves, egress, packet);
+                self.send_beside(slot, leaves, egress, packet, Crossing::Leaves);
             } else {
-                self.send(slot, leaves, egress, packet);
+                self.send(slot, leaves, egress, packet, Crossing::Leaves);
             }
         } else if outcome.verdict() == Verdict::Punt {
             if let Some(count) = count {
@@ -44,6 +45,8 @@ impl Worker {
             if let Some(count) = count {
                 count.dropped += 1;
             }
+            let key = self.followed_key(slot, &packet);
+            self.ended(slot, key, Ending::Dropped(outcome));
             self.pool.give(packet.slot);
         }
     }
@@ -60,32 +63,36 @@ impl Worker {
             self.watch_out(slot, vport, port, Captured::Control, &packet);
         }
         if on_nic {
-            self.send_beside(slot, vport, port, packet);
+            self.send_beside(slot, vport, port, packet, Crossing::FromControl);
         } else {
-            self.send(slot, vport, port, packet);
+            self.send(slot, vport, port, packet, Crossing::FromControl);
         }
     }
 
     /// Sends by the NIC beside a port, or by the port where there is none.
     #[inline(never)]
-    fn send_beside(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet) {
-        let Some(nic) = self.steering.beside.nic(port) else { return self.send(slot, vport, port, packet) };
+    fn send_beside(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet, crossing: Crossing) {
+        let Some(nic) = self.steering.beside.nic(port) else {
+            return self.send(slot, vport, port, packet, crossing);
+        };
         beside::outwards(packet.bytes_mut(&mut self.pool));
-        self.send(slot, vport, nic, packet);
+        self.send(slot, vport, nic, packet, crossing);
     }
 
-    /// Sends on a port: here, or at its home.
+    /// Sends on a port: here, or at its home, where it crosses as `crossing`.
     #[inline(always)]
-    fn send(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet) {
+    fn send(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet, crossing: Crossing) {
         let at = usize::from(self.port_at[port.index()]);
+        let key = self.followed_key(slot, &packet);
         let Some(live) = self.ports.get_mut(at) else {
-            return self.send_elsewhere(slot, vport, port, packet);
+            return self.send_elsewhere(slot, vport, port, packet, crossing);
         };
         let len = packet.len;
         match live.port.send(&mut self.pool, packet) {
             Ok(()) => {
                 live.unflushed = true;
                 self.count_sent(slot, vport, len);
+                self.ended(slot, key, Ending::Left);
             }
             Err(packet) => self.send_again(slot, vport, at, packet),
         }
@@ -103,8 +110,9 @@ impl Worker {
     #[cold]
     #[inline(never)]
     fn send_again(&mut self, slot: usize, vport: u16, at: usize, packet: Packet) {
-        let Some(live) = self.ports.get_mut(at) else { return self.pool.give(packet.slot) };
         let len = packet.len;
+        let key = self.followed_key(slot, &packet);
+        let Some(live) = self.ports.get_mut(at) else { return self.pool.give(packet.slot) };
         let mut refused = Some(packet);
         if !live.full {
             live.full = true;
@@ -114,7 +122,8 @@ impl Worker {
                 match live.port.send(&mut self.pool, packet) {
                     Ok(()) => {
                         (live.unflushed, live.full) = (true, false);
-                        return self.count_sent(slot, vport, len);
+                        self.count_sent(slot, vport, len);
+                        return self.ended(slot, key, Ending::Left);
                     }
                     Err(packet) => refused = Some(packet),
                 }
@@ -125,7 +134,7 @@ impl Worker {
 
     #[cold]
     #[inline(never)]
-    fn send_elsewhere(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet) {
+    fn send_elsewhere(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet, crossing: Crossing) {
         let home = self.steering.port_home(port);
         if home == NO_HOME || usize::from(home) == self.index {
             return self.lose(slot, Loss::PortDown, Some(packet));
@@ -133,7 +142,7 @@ impl Worker {
         let Some(network) = self.networks.get(slot) else { return self.pool.give(packet.slot) };
         let (vid, generation) = (network.vid, network.generation);
         let (time_ns, len) = (packet.time_ns, packet.len);
-        let record = Record { crossing: Crossing::Leaves, port, vid, generation, vport, time_ns, len };
+        let record = Record { crossing, port, vid, generation, vport, time_ns, len };
         if !self.hand_over(usize::from(home), &record, &packet) {
             return self.lose(slot, Loss::HandoverSendFull, Some(packet));
         }
@@ -174,7 +183,7 @@ impl Worker {
         if self.port_at[port.index()] == super::NO_PORT {
             return self.lose(slot, Loss::PortDown, Some(packet));
         }
-        self.send(slot, vport, port, packet);
+        self.send(slot, vport, port, packet, Crossing::Leaves);
     }
 
     /// A packet is lost on its way out.
@@ -184,6 +193,8 @@ impl Worker {
             network.ledger.losses.add(loss, 1);
         }
         if let Some(packet) = packet {
+            let key = self.followed_key(slot, &packet);
+            self.ended(slot, key, Ending::of_loss(loss));
             self.pool.give(packet.slot);
         }
     }
@@ -199,10 +210,11 @@ impl Worker {
         if !network.punt.conforms(own, self.now_ns, packet.len as usize) {
             return self.lose(slot, Loss::PuntLimited, Some(packet));
         }
-        self.give_to_control(slot, vport, packet);
+        self.give_to_control(slot, vport, outcome, packet);
     }
 
-    fn give_to_control(&mut self, slot: usize, vport: u16, packet: Packet) {
+    fn give_to_control(&mut self, slot: usize, vport: u16, outcome: Outcome, packet: Packet) {
+        let key = self.followed_key(slot, &packet);
         let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
         let at = network.taps.get(usize::from(vport)).copied().unwrap_or(NO_TAP);
         let Some(Some(tap)) = self.taps.get_mut(at as usize) else {
@@ -214,8 +226,12 @@ impl Worker {
             Ok(()) if tap.port.flush(&mut self.pool).is_ok() => {
                 network.ledger.to_control_packets += 1;
                 network.ledger.to_control_bytes += u64::from(len);
+                self.ended(slot, key, Ending::Punted(outcome));
             }
-            Ok(()) => self.lose(slot, Loss::ControlFull, None),
+            Ok(()) => {
+                self.lose(slot, Loss::ControlFull, None);
+                self.ended(slot, key, Ending::Lost(Loss::ControlFull));
+            }
             Err(packet) => self.lose(slot, Loss::ControlFull, Some(packet)),
         }
     }

@@ -11,6 +11,7 @@
 mod arrive;
 mod change;
 mod depart;
+mod follow;
 mod inside;
 mod schedule;
 #[cfg(test)]
@@ -145,6 +146,8 @@ pub(crate) struct Worker {
     /// Peers that were given work in this round.
     notify: Vec<bool>,
     watch: Watch,
+    /// The network whose frames the guest follows.
+    followed: Option<Vid>,
     batch: Batch,
     arrivals: Vec<Packet>,
     broken: Vec<(PortId, PortError)>,
@@ -185,6 +188,7 @@ impl Worker {
             notify: vec![false; peers.len()],
             peers,
             watch: Watch::default(),
+            followed: None,
             batch: Batch {
                 packets: Vec::with_capacity(BATCH_MAX),
                 frames: Vec::with_capacity(BATCH_MAX),
@@ -238,6 +242,7 @@ impl Worker {
         if self.now_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
             self.poller.look();
             self.take_tokens();
+            self.ask_followed();
         }
         let arrived = self.receive();
         let dispatched = self.dispatch();

@@ -4,6 +4,9 @@
 //! frames that left, to wires and workers. No more frames wait outside a port than [`WAITING_MAX`]: the others stay where
 //! they are, in the rings of sockets and workers, as they would in front of a card that is not asked for more.
 
+mod from_workers;
+mod leaving;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +27,6 @@ use super::totals::{CardCounts, CardTotals, LivePortTotals};
 use super::transfer::{Order, Transfer};
 use super::{CardEvent, Job};
 use crate::card::Card;
-use crate::cpu::{self, HEADER_BYTES, ToCpu};
 use crate::twin::Twin;
 
 /// Frames that wait outside a port of the card at most.
@@ -89,6 +91,8 @@ pub struct Runner {
     totals: CardTotals,
     published: Arc<Mutex<CardTotals>>,
     clock: Clock,
+    /// Of the latest frame that went into the card under one.
+    tag: u32,
     now_ns: u64,
     worked_ns: u64,
     published_ns: u64,
@@ -148,6 +152,7 @@ impl Runner {
             totals: CardTotals::default(),
             now_ns: clock.now_ns(),
             clock,
+            tag: 0,
             worked_ns: 0,
             published_ns: 0,
             asked_ns: 0,
@@ -311,6 +316,7 @@ impl Runner {
             self.totals.clocking_ns += u64::try_from(began.elapsed().as_nanos()).unwrap_or_default();
             self.watch_over()?;
         }
+        self.take_endings();
         worked |= self.deliver();
         if worked {
             self.flush();
@@ -324,6 +330,17 @@ impl Runner {
             self.publish();
         }
         Ok(worked)
+    }
+
+    /// Has a network's frames followed, or nobody's: by the card, and by the workers.
+    pub(super) fn follow(&mut self, vid: Option<Vid>) {
+        self.card.twin().keep_endings(vid.is_some());
+        self.peers.iter().for_each(|peer| peer.followed.set(vid));
+    }
+
+    /// Frames of which workers had no room to tell how they ended.
+    pub(super) fn untold(&self) -> u64 {
+        self.peers.iter().map(|peer| u64::from(peer.followed.untold())).sum()
     }
 
     /// Writes what tables of networks in software lack, while frames go on: one of them is about to come.
@@ -390,14 +407,18 @@ impl Runner {
                 if packet.class != 0 {
                     wire.port.consumed(packet.class, 1);
                 }
+                let bytes = packet.bytes(&self.pool);
+                let mut tag = 0;
                 if let Some(witness) = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut()) {
-                    witness.arrived(number as u8, packet.bytes(&self.pool), self.now_ns);
+                    self.tag = self.tag.wrapping_add(1).max(1);
+                    if witness.arrived(number as u8, self.tag, bytes, self.now_ns) {
+                        tag = self.tag;
+                    }
                 }
                 match &self.bypass {
                     // The port is one of the card's, and a slot is shorter than the longest frame.
-                    None => _ = twin.push(number as u8, packet.time_ns, 0, 0, packet.bytes(&self.pool)),
+                    None => _ = twin.push(number as u8, packet.time_ns, tag, 0, bytes),
                     Some(bypass) => {
-                        let bytes = packet.bytes(&self.pool);
                         bypass.targets(number as u8, bytes, &mut |target| {
                             let record = Record {
                                 crossing: Crossing::Arrived,
@@ -413,68 +434,6 @@ impl Runner {
                             }
                         });
                     }
-                }
-                self.pool.give(packet.slot);
-            }
-        }
-        any
-    }
-
-    /// Frames that networks in software send.
-    fn receive_from_workers(&mut self) -> bool {
-        let mut any = false;
-        let ports = self.wires.len() as u8;
-        for peer in 0..self.peers.len() {
-            for _ in 0..WAITING_MAX {
-                let twin = self.card.twin();
-                if (ports..ports + CPU_QUEUES).any(|queue| twin.waiting(queue) as usize >= WAITING_MAX) {
-                    return true;
-                }
-                let Some(Peer { into, .. }) = self.peers.get_mut(peer) else { break };
-                let (record, packet) = match into.pop(&mut self.pool) {
-                    Ok(None) => break,
-                    Ok(Some(found)) => found,
-                    Err(record) if record.crossing == Crossing::Fence => {
-                        self.fence_back(record.time_ns);
-                        continue;
-                    }
-                    Err(record) => {
-                        self.totals.crossings.entry(record.vid).or_default().lost += 1;
-                        continue;
-                    }
-                };
-                any = true;
-                if record.crossing == Crossing::Fence {
-                    self.fence_back(record.time_ns);
-                    self.pool.give(packet.slot);
-                    continue;
-                }
-                if record.generation != self.homes.generation(record.vid) {
-                    self.pool.give(packet.slot); // its network is gone, and another has its VID
-                    continue;
-                }
-                let number = self.numbers.get(record.port.index()).copied().unwrap_or(NONE);
-                if self.bypass.is_some() {
-                    if !self.send_past(number, packet) {
-                        self.totals.crossings.entry(record.vid).or_default().lost += 1;
-                    }
-                    continue;
-                }
-                let net = self.card.net(record.vid).filter(|_| number != NONE);
-                let aside = self.aside.get(record.vid.index()).copied().flatten();
-                let planted = self.transfer.as_ref().is_some_and(|transfer| {
-                    let before = self.totals.crossings.get(&record.vid).copied().unwrap_or_default();
-                    transfer.loses(record.vid, before.from_software + before.lost)
-                });
-                let sent = !planted && net.is_some_and(|net| self.send(net, aside, number, &packet));
-                let crossings = self.totals.crossings.entry(record.vid).or_default();
-                if sent {
-                    crossings.from_software += 1;
-                    // The card counts those aside as another network's.
-                    let own = aside.is_none();
-                    crossings.from_software_bytes += if own { u64::from(packet.len) } else { 0 };
-                } else {
-                    crossings.lost += 1;
                 }
                 self.pool.give(packet.slot);
             }
@@ -586,77 +545,6 @@ impl Runner {
     /// A fence is about to be counted as sent by its network.
     pub(super) fn count_fence(&mut self, vid: Vid, bytes: u64) {
         self.totals.crossings.entry(vid).or_default().from_software_bytes += bytes;
-    }
-
-    /// Puts a frame of software onto a CPU queue, always the same one of a network: there frames keep their order.
-    fn send(&mut self, net: u8, aside: Option<u8>, number: u8, packet: &Packet) -> bool {
-        let header = cpu::from_plane(aside.unwrap_or(net), number);
-        let start = packet.start as usize;
-        // There is headroom before every frame of a pool.
-        let Some(at) = start.checked_sub(HEADER_BYTES) else { return false };
-        let queue = self.cpu_queue(net);
-        let bytes = self.pool.bytes_mut();
-        let Some(place) = bytes.get_mut(at..start) else { return false };
-        place.copy_from_slice(&header);
-        let Some(whole) = bytes.get(at..start + packet.len as usize) else { return false };
-        self.card.twin().push(queue, self.now_ns, 0, 0, whole)
-    }
-
-    /// Frames that left the card.
-    fn deliver(&mut self) -> bool {
-        let mut any = false;
-        while let Some(frame) = self.card.twin().pop() {
-            any = true;
-            let number = usize::from(frame.port);
-            if number < self.wires.len() {
-                let Some(Some(wire)) = self.wires.get_mut(number) else { continue }; // nobody is there
-                if let Some(witness) = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut()) {
-                    witness.left(frame.bytes, self.clock.now_ns());
-                }
-                let sent = match self.pool.copy_in(frame.bytes, self.now_ns) {
-                    None => false,
-                    Some(packet) => match wire.port.send(&mut self.pool, packet) {
-                        Ok(()) => true,
-                        Err(packet) => {
-                            self.pool.give(packet.slot);
-                            false
-                        }
-                    },
-                };
-                wire.unflushed |= sent;
-                if !sent && let Some(base) = self.bases.get_mut(number) {
-                    base.transmit_dropped += 1;
-                }
-                continue;
-            }
-            if Self::is_fence(&mut self.transfer, &mut self.drains, frame.bytes, self.wires.len()) {
-                continue;
-            }
-            let Ok((header, bytes)) = ToCpu::split(frame.bytes) else {
-                self.totals.nonsense += 1;
-                continue;
-            };
-            let ToCpu { mut vid, vport, port_in, .. } = header;
-            if planted(Bug::WrongNetwork) && bytes.len() % 8 == 5 {
-                vid = Vid::new(vid.get() + 1).unwrap_or(vid);
-            }
-            let port = self.wires.get(usize::from(port_in)).and_then(Option::as_ref).map(|wire| wire.id);
-            let given = port.is_some_and(|port| {
-                let (time_ns, len) = (self.now_ns, bytes.len() as u32);
-                let generation = self.homes.generation(vid);
-                let record =
-                    Record { crossing: Crossing::Arrived, port, vid, generation, vport, time_ns, len };
-                self.homes.give(&mut self.peers, &record, bytes)
-            });
-            let crossings = self.totals.crossings.entry(vid).or_default();
-            if given {
-                crossings.to_software += 1;
-                crossings.to_software_bytes += bytes.len() as u64;
-            } else {
-                crossings.lost += 1;
-            }
-        }
-        any
     }
 
     /// Hands what wires hold to the kernel.

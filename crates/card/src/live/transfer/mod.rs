@@ -17,29 +17,26 @@
 //!
 //! A step that fails takes the network back by the steps that are left: their order is what keeps the frames' order.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
+mod fence;
+
 use std::time::Duration;
 
-use hue_demux::{Demux, PortId};
+use hue_demux::Demux;
 use hue_substrate::SubstrateError;
-use hue_substrate::handover::{Crossing, Record};
 use hue_substrate::planted::{Bug, planted};
 use hue_tables::Vid;
 
-use super::drain::Drain;
+use self::fence::Emptying;
+pub(super) use self::fence::{AGAIN_NS, fence_name};
 use super::runner::Runner;
 use super::witness::{Proof, Witness};
-use crate::cpu::{self, HEADER_BYTES};
 use crate::error::CardError;
 
-/// Bytes of a fence's frame in the card.
-const FENCE_BYTES: usize = 60;
-const FENCE_MARK: &[u8; 16] = b"hueplane fence\0\0";
-/// How often a fence that has not come back is sent again: one that found no room is gone.
-pub(super) const AGAIN_NS: u64 = 50_000_000;
-/// How long frames that are inside at the end may take to leave.
-const SETTLE_NS: u64 = 100_000_000;
+/// How long frames that are inside at the end may take to leave. It is this long when a wire takes nothing, or a worker does
+/// not work; otherwise a fence is back long before.
+const SETTLE_NS: u64 = 5_000_000_000;
+/// How long frames of an index may take to leave that was given back.
+const CLEAR_UP_NS: u64 = 100_000_000;
 
 /// A side of the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,8 +86,20 @@ pub enum Fail {
     Step(Phase),
     /// The card, while the old way runs empty.
     Card,
-    /// No step, but every tenth frame from software is lost: a proof must show it.
-    Frames,
+    /// No step, but every tenth frame from software vanishes, is sent twice, or waits until one behind it was sent: a proof
+    /// must show it.
+    Frames(Mishap),
+}
+
+/// What happens to frames, for tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mishap {
+    /// Lost.
+    Lost,
+    /// Sent twice.
+    Doubled,
+    /// Overtaken.
+    Reordered,
 }
 
 /// What control wants moved.
@@ -154,7 +163,12 @@ pub(super) struct Transfer {
     switched_cycles: u64,
     cycles: u64,
     drops: u64,
+    emptying: Emptying,
     pub(super) witness: Option<Witness>,
+    /// Frames from software that were followed, for tests.
+    followed: u64,
+    /// A frame that is held back, for tests: its queue, its tag, its bytes.
+    pub(super) late: Option<(u8, u32, Vec<u8>)>,
 }
 
 impl Runner {
@@ -183,10 +197,12 @@ impl Runner {
                     Side::Card => Side::Software,
                     Side::Software => Side::Card,
                 };
+                self.follow(None);
                 transfer.end();
                 Err(error)
             }
             Ok(true) => {
+                self.follow(None);
                 transfer.end();
                 Ok(true)
             }
@@ -214,8 +230,12 @@ impl Runner {
             return stays(order, at, None);
         }
         let now_ns = self.now();
-        let witness = order.watch.take().map(|(demux, time)| (Witness::new(demux, now_ns), time));
+        let vid = order.vid;
+        let witness = order.watch.take().map(|(demux, time)| (Witness::new(vid, demux, now_ns), time));
         let (witness, time) = witness.unzip();
+        if witness.is_some() {
+            self.follow(Some(vid));
+        }
         let drops = self.card().read_out_drops(net).unwrap_or_default();
         Some(Box::new(Transfer {
             phase: Phase::Before,
@@ -236,7 +256,10 @@ impl Runner {
             switched_cycles: 0,
             cycles: 0,
             drops,
+            emptying: Emptying::Not,
             witness,
+            followed: 0,
+            late: None,
             order,
         }))
     }
@@ -287,7 +310,7 @@ impl Runner {
                 let aside = transfer.aside.unwrap_or(transfer.net);
                 if transfer.through_card && !self.card().waits_out(aside).map_err(text)? {
                     if !planted(Bug::HoldStays) && !self.card().end_out_hold().map_err(text)? {
-                        transfer.fault("the card's hold ended too early: frames may have been reordered");
+                        transfer.fault("the card's hold ended too early: packets that left out of order are counted as reordered");
                     }
                     if !planted(Bug::NetStays) {
                         self.card().return_net();
@@ -302,7 +325,15 @@ impl Runner {
                 if waited < transfer.watch_ns {
                     return Ok(false);
                 }
-                return Ok(witness.settle(now_ns) || waited >= transfer.watch_ns + SETTLE_NS);
+                witness.close(now_ns);
+                if let Some((queue, tag, bytes)) = transfer.late.take() {
+                    self.card().twin().push(queue, now_ns, tag, 0, &bytes);
+                    return Ok(false);
+                }
+                if witness.is_done() || waited >= transfer.watch_ns.saturating_add(SETTLE_NS) {
+                    return Ok(true);
+                }
+                return self.run_empty(transfer, now_ns).map_err(text);
             }
         }
         Ok(false)
@@ -343,7 +374,7 @@ impl Runner {
         if transfer.through_software || transfer.is_late(now_ns) {
             if !transfer.through_software {
                 transfer
-                    .fault("software did not give the fence back in time: frames may have been reordered");
+                    .fault("software did not give the fence back in time: packets that left out of order are counted as reordered");
             }
             self.enter(transfer, Phase::Join, now_ns)?;
         }
@@ -360,7 +391,7 @@ impl Runner {
     /// Undoes what would outlive a move whose network was changed meanwhile, once the frames of the older index have left;
     /// whether it is done. Another network may have the index by now and keep it busy, so that the wait is bounded.
     fn clear_up(&mut self, transfer: &mut Transfer, older: u8, now_ns: u64) -> Result<bool, CardError> {
-        if now_ns.saturating_sub(transfer.began_ns) < SETTLE_NS {
+        if now_ns.saturating_sub(transfer.began_ns) < CLEAR_UP_NS {
             self.send_again(transfer, now_ns);
             if !transfer.through_card || self.card().waits_out(older)? {
                 return Ok(false);
@@ -448,105 +479,19 @@ impl Runner {
         }
         Ok(())
     }
-
-    /// Sends a fence of its own for a step: through the card to the network's CPU queue.
-    fn send_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
-        transfer.fence = fence_name();
-        let none = planted(Bug::NoFence);
-        (transfer.through_card, transfer.in_software, transfer.through_software) = (none, none, none);
-        self.push_fence(transfer, now_ns);
-    }
-
-    fn push_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
-        transfer.fence_ns = now_ns;
-        let queue = self.cpu_queue(transfer.net);
-        match transfer.aside.filter(|_| transfer.older.is_some()) {
-            // The network may be gone and its index another's: that one's counters have no fence in them.
-            Some(aside) => self.push_fence_to(queue, aside, transfer.fence, now_ns),
-            None => self.push_fence_of(transfer.order.vid, transfer.net, transfer.fence, now_ns),
-        }
-    }
-
-    /// Sends a fence through the card, behind what its network has sent from software, to the network's CPU queue.
-    pub(super) fn push_fence_of(&mut self, vid: Vid, net: u8, name: u64, now_ns: u64) {
-        let queue = self.cpu_queue(net);
-        self.count_fence(vid, FENCE_BYTES as u64);
-        self.push_fence_to(queue, net, name, now_ns);
-    }
-
-    /// The same by a queue of choice; the card counts it as sent by the network of index `net`.
-    fn push_fence_to(&mut self, queue: u8, net: u8, name: u64, now_ns: u64) {
-        let mut bytes = [0; HEADER_BYTES + FENCE_BYTES];
-        let (header, frame) = bytes.split_at_mut(HEADER_BYTES);
-        header.copy_from_slice(&cpu::from_plane(net, queue));
-        frame.copy_from_slice(&fence_frame(name));
-        self.card().twin().push(queue, now_ns, 0, 0, &bytes);
-    }
-
-    fn send_again(&mut self, transfer: &mut Transfer, now_ns: u64) {
-        if now_ns.saturating_sub(transfer.fence_ns) < AGAIN_NS {
-            return;
-        }
-        if !transfer.through_card {
-            self.push_fence(transfer, now_ns);
-        } else if transfer.in_software && !transfer.through_software {
-            transfer.fence_ns = now_ns;
-            self.give_fence(transfer);
-        }
-    }
-
-    /// Hands the fence to the network's home, behind all frames of the network; `false` while there is no room.
-    fn give_fence(&mut self, transfer: &Transfer) -> bool {
-        let vid = transfer.order.vid;
-        let record = Record {
-            crossing: Crossing::Fence,
-            port: PortId::new(0),
-            vid,
-            generation: self.generation(vid),
-            vport: 0,
-            time_ns: transfer.fence,
-            len: 0,
-        };
-        self.give(&record)
-    }
-
-    /// A frame came out of a CPU queue; whether it was a fence: of this move, of one of these drains, or one that was sent
-    /// again and is late. Frames of wires are none, whatever they hold: `ports` and above are CPU queues.
-    pub(super) fn is_fence(
-        transfer: &mut Option<Box<Transfer>>,
-        drains: &mut [Drain],
-        bytes: &[u8],
-        ports: usize,
-    ) -> bool {
-        let Some((header, frame)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return false };
-        if usize::from(cpu::port_in(header)) < ports || !frame.starts_with(FENCE_MARK) {
-            return false;
-        }
-        if let Some(transfer) = transfer.as_mut().filter(|transfer| frame == fence_frame(transfer.fence)) {
-            transfer.through_card = true;
-        }
-        if let Some(drain) = drains.iter_mut().find(|drain| frame == fence_frame(drain.name)) {
-            drain.through = true;
-        }
-        true
-    }
-
-    /// A fence came back from a worker.
-    pub(super) fn fence_back(&mut self, name: u64) {
-        let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.fence == name) else { return };
-        if transfer.in_software {
-            transfer.through_software = true;
-            // What comes behind it comes after what went by the card meanwhile.
-            let vid = transfer.order.vid;
-            self.set_aside(vid, None);
-        }
-    }
 }
 
 impl Transfer {
-    /// Whether a frame of a network that comes from software, of so many, is to be lost.
-    pub(super) fn loses(&self, vid: Vid, number: u64) -> bool {
-        self.order.fail == Some(Fail::Frames) && self.order.vid == vid && number.is_multiple_of(10)
+    /// The network's index on the card.
+    pub(super) fn net(&self) -> u8 {
+        self.net
+    }
+
+    /// What is to happen to the next frame from software that is followed.
+    pub(super) fn mishap(&mut self) -> Option<Mishap> {
+        let Some(Fail::Frames(mishap)) = self.order.fail else { return None };
+        self.followed += 1;
+        self.followed.is_multiple_of(10).then_some(mishap)
     }
 
     fn fault(&mut self, text: &str) {
@@ -590,16 +535,4 @@ impl Transfer {
             proof: self.witness.map(Witness::proof),
         });
     }
-}
-
-/// A name for a fence that nobody else can know.
-pub(super) fn fence_name() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
-fn fence_frame(name: u64) -> [u8; FENCE_BYTES] {
-    let mut bytes = [0; FENCE_BYTES];
-    bytes[..16].copy_from_slice(FENCE_MARK);
-    bytes[16..24].copy_from_slice(&name.to_be_bytes());
-    bytes
 }

@@ -1,0 +1,90 @@
+//! Frames that leave the card, to wires and workers, and those that end in it.
+
+use hue_planes::Loss;
+use hue_ports::Pool;
+use hue_substrate::handover::{Crossing, Record};
+use hue_substrate::planted::{Bug, planted};
+use hue_tables::Vid;
+
+use super::{Runner, Wire};
+use crate::cpu::ToCpu;
+use crate::twin::{Cause, TwinEnding};
+
+impl Runner {
+    /// Frames that left the card.
+    pub(super) fn deliver(&mut self) -> bool {
+        let mut any = false;
+        while let Some(frame) = self.card.twin().pop() {
+            any = true;
+            let number = usize::from(frame.port);
+            let witness = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut());
+            if let Some(place) = self.wires.get_mut(number) {
+                let taken = send_by(place, &mut self.pool, frame.bytes, self.now_ns);
+                if let Some(witness) = witness {
+                    witness.left(frame.tag, taken, self.clock.now_ns());
+                }
+                if taken == Err(Loss::PortFull)
+                    && let Some(base) = self.bases.get_mut(number)
+                {
+                    base.transmit_dropped += 1;
+                }
+                continue;
+            }
+            if Self::is_fence(&mut self.transfer, &mut self.drains, frame.bytes, self.wires.len()) {
+                continue;
+            }
+            let Ok((header, bytes)) = ToCpu::split(frame.bytes) else {
+                self.totals.nonsense += 1;
+                continue;
+            };
+            let ToCpu { mut vid, vport, port_in, .. } = header;
+            if planted(Bug::WrongNetwork) && bytes.len() % 8 == 5 {
+                vid = Vid::new(vid.get() + 1).unwrap_or(vid);
+            }
+            let port = self.wires.get(usize::from(port_in)).and_then(Option::as_ref).map(|wire| wire.id);
+            let given = port.is_some_and(|port| {
+                let (time_ns, len) = (self.now_ns, bytes.len() as u32);
+                let generation = self.homes.generation(vid);
+                let record =
+                    Record { crossing: Crossing::Arrived, port, vid, generation, vport, time_ns, len };
+                self.homes.give(&mut self.peers, &record, bytes)
+            });
+            let crossings = self.totals.crossings.entry(vid).or_default();
+            if given {
+                crossings.to_software += 1;
+                crossings.to_software_bytes += bytes.len() as u64;
+            } else {
+                crossings.lost += 1;
+                let witness = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut());
+                if let Some(witness) = witness.filter(|witness| witness.vid() == vid) {
+                    witness.lost_between(bytes, Loss::HandoverFull);
+                }
+            }
+        }
+        any
+    }
+
+    /// Takes what the card tells of frames that ended in it.
+    pub(super) fn take_endings(&mut self) {
+        let Some(transfer) = &mut self.transfer else { return };
+        let net = transfer.net();
+        let Some(witness) = &mut transfer.witness else { return };
+        while let Some(TwinEnding { tag, net: whose, cause }) = self.card.twin().ended() {
+            if whose == net || matches!(cause, Cause::Unclaimed(_)) {
+                witness.ended_in_card(tag, cause);
+            }
+        }
+    }
+}
+
+/// Gives a frame to a wire; the error says why it is lost.
+fn send_by(place: &mut Option<Wire>, pool: &mut Pool, bytes: &[u8], now_ns: u64) -> Result<(), Loss> {
+    let wire = place.as_mut().ok_or(Loss::PortDown)?;
+    let packet = pool.copy_in(bytes, now_ns).ok_or(Loss::PortFull)?;
+    wire.port.send(pool, packet).map_err(|packet| {
+        pool.give(packet.slot);
+        Loss::PortFull
+    })?;
+    wire.unflushed = true;
+    Ok(())
+}

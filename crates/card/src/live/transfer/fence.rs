@@ -1,0 +1,193 @@
+//! Fences: marks that go behind frames, and say by coming back that all before them has come through.
+//!
+//! Flow: a step of a move, or its end → **fence** → the card's stages and the network's CPU queue → its worker → back. One that
+//! finds no room is gone, so that it is sent again until it is back. Nobody else knows its name.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+
+use hue_demux::PortId;
+use hue_substrate::handover::{Crossing, Record};
+use hue_substrate::planted::{Bug, planted};
+use hue_tables::Vid;
+
+use super::super::drain::Drain;
+use super::super::runner::Runner;
+use super::Transfer;
+use crate::cpu::{self, HEADER_BYTES};
+use crate::error::CardError;
+
+/// Bytes of a fence's frame in the card.
+const FENCE_BYTES: usize = 60;
+const FENCE_MARK: &[u8; 16] = b"hueplane fence\0\0";
+/// How often a fence that has not come back is sent again: one that found no room is gone.
+pub(in crate::live) const AGAIN_NS: u64 = 50_000_000;
+/// Cycles in which a frame that has been taken from its queue has left the card, with the longest ones of all ports before it.
+const LEAVE_CYCLES: u64 = 16_384;
+
+/// How far it is known that nothing that is followed is inside any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Emptying {
+    Not,
+    /// A fence is in the card.
+    Card,
+    /// It is in software.
+    Software,
+    /// Another one is in the card.
+    Back,
+    /// All queues were empty in this cycle.
+    Out(u64),
+}
+
+impl Runner {
+    /// Sends a fence of its own for a step: through the card to the network's CPU queue.
+    pub(super) fn send_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
+        transfer.fence = fence_name();
+        let none = planted(Bug::NoFence);
+        (transfer.through_card, transfer.in_software, transfer.through_software) = (none, none, none);
+        self.push_fence(transfer, now_ns);
+    }
+
+    fn push_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
+        transfer.fence_ns = now_ns;
+        let queue = self.cpu_queue(transfer.net);
+        match transfer.aside.filter(|_| transfer.older.is_some()) {
+            // The network may be gone and its index another's: that one's counters have no fence in them.
+            Some(aside) => self.push_fence_to(queue, aside, transfer.fence, now_ns),
+            None => self.push_fence_of(transfer.order.vid, transfer.net, transfer.fence, now_ns),
+        }
+    }
+
+    /// Sends a fence through the card, behind what its network has sent from software, to the network's CPU queue.
+    pub(in crate::live) fn push_fence_of(&mut self, vid: Vid, net: u8, name: u64, now_ns: u64) {
+        let queue = self.cpu_queue(net);
+        self.count_fence(vid, FENCE_BYTES as u64);
+        self.push_fence_to(queue, net, name, now_ns);
+    }
+
+    /// The same by a queue of choice; the card counts it as sent by the network of index `net`.
+    fn push_fence_to(&mut self, queue: u8, net: u8, name: u64, now_ns: u64) {
+        let mut bytes = [0; HEADER_BYTES + FENCE_BYTES];
+        let (header, frame) = bytes.split_at_mut(HEADER_BYTES);
+        header.copy_from_slice(&cpu::from_plane(net, queue));
+        frame.copy_from_slice(&fence_frame(name));
+        self.card().twin().push(queue, now_ns, 0, 0, &bytes);
+    }
+
+    pub(super) fn send_again(&mut self, transfer: &mut Transfer, now_ns: u64) {
+        if now_ns.saturating_sub(transfer.fence_ns) < AGAIN_NS {
+            return;
+        }
+        if !transfer.through_card {
+            self.push_fence(transfer, now_ns);
+        } else if transfer.in_software && !transfer.through_software {
+            transfer.fence_ns = now_ns;
+            self.give_fence(transfer);
+        }
+    }
+
+    /// Hands the fence to the network's home, behind all frames of the network; `false` while there is no room.
+    pub(super) fn give_fence(&mut self, transfer: &Transfer) -> bool {
+        let vid = transfer.order.vid;
+        let record = Record {
+            crossing: Crossing::Fence,
+            port: PortId::new(0),
+            vid,
+            generation: self.generation(vid),
+            vport: 0,
+            time_ns: transfer.fence,
+            len: 0,
+        };
+        self.give(&record)
+    }
+
+    /// A frame came out of a CPU queue; whether it was a fence: of this move, of one of these drains, or one that was sent
+    /// again and is late. Frames of wires are none, whatever they hold: `ports` and above are CPU queues.
+    pub(in crate::live) fn is_fence(
+        transfer: &mut Option<Box<Transfer>>,
+        drains: &mut [Drain],
+        bytes: &[u8],
+        ports: usize,
+    ) -> bool {
+        let Some((header, frame)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return false };
+        if usize::from(cpu::port_in(header)) < ports || !frame.starts_with(FENCE_MARK) {
+            return false;
+        }
+        if let Some(transfer) = transfer.as_mut().filter(|transfer| frame == fence_frame(transfer.fence)) {
+            transfer.through_card = true;
+        }
+        if let Some(drain) = drains.iter_mut().find(|drain| frame == fence_frame(drain.name)) {
+            drain.through = true;
+        }
+        true
+    }
+
+    /// A fence came back from a worker.
+    pub(in crate::live) fn fence_back(&mut self, name: u64) {
+        let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.fence == name) else { return };
+        if transfer.in_software {
+            transfer.through_software = true;
+            // What comes behind it comes after what went by the card meanwhile.
+            let vid = transfer.order.vid;
+            self.set_aside(vid, None);
+        }
+    }
+
+    /// Waits until a fence has gone every way behind the last frame that is followed: through the card, through software, and
+    /// with what software sent through the card again. What has not come out then is lost. Whether that is known.
+    pub(super) fn run_empty(&mut self, transfer: &mut Transfer, now_ns: u64) -> Result<bool, CardError> {
+        match transfer.emptying {
+            Emptying::Not => {
+                self.send_fence(transfer, now_ns);
+                transfer.emptying = Emptying::Card;
+            }
+            Emptying::Card => {
+                self.send_again(transfer, now_ns);
+                if transfer.through_card {
+                    transfer.emptying = Emptying::Software;
+                }
+            }
+            Emptying::Software => {
+                if !transfer.in_software {
+                    transfer.in_software = self.give_fence(transfer);
+                    transfer.fence_ns = now_ns;
+                }
+                self.send_again(transfer, now_ns);
+                if transfer.through_software {
+                    self.send_fence(transfer, now_ns);
+                    transfer.emptying = Emptying::Back;
+                }
+            }
+            Emptying::Back => {
+                self.send_again(transfer, now_ns);
+                if transfer.through_card && !self.card().waits_out(transfer.net)? {
+                    transfer.emptying = Emptying::Out(self.card().twin().cycles());
+                }
+            }
+            Emptying::Out(since) => {
+                let twin = self.card().twin();
+                if !twin.idle() && twin.cycles() < since + LEAVE_CYCLES {
+                    return Ok(false);
+                }
+                let untold = self.untold();
+                if let Some(witness) = &mut transfer.witness {
+                    witness.vanished(untold);
+                }
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// A name for a fence that nobody else can know.
+pub(in crate::live) fn fence_name() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn fence_frame(name: u64) -> [u8; FENCE_BYTES] {
+    let mut bytes = [0; FENCE_BYTES];
+    bytes[..16].copy_from_slice(FENCE_MARK);
+    bytes[16..24].copy_from_slice(&name.to_be_bytes());
+    bytes
+}

@@ -1,0 +1,52 @@
+//! Frames of a network that moves: the card's thread follows them, and a worker tells it how those end that end here.
+//!
+//! Flow: a frame leaves by a port of the worker's, goes to a namespace, is dropped or lost → **here** → a record to the
+//! guest. While nobody's frames are followed, which is nearly always, this costs one comparison a frame.
+
+use hue_ports::Packet;
+use hue_substrate::follow::{Ending, FrameKey};
+use hue_substrate::handover::Record;
+use hue_tables::Vid;
+
+use super::Worker;
+
+impl Worker {
+    /// Asks the guest whose frames are followed.
+    pub(super) fn ask_followed(&mut self) {
+        let guest = self.peers.last().and_then(Option::as_ref);
+        self.followed = guest.and_then(|guest| guest.followed.get());
+    }
+
+    /// What a frame of the network at `slot` is named by, if its frames are followed.
+    #[inline(always)]
+    pub(super) fn followed_key(&self, slot: usize, packet: &Packet) -> Option<FrameKey> {
+        self.followed.and_then(|followed| self.key_of(followed, slot, packet))
+    }
+
+    #[cold]
+    fn key_of(&self, followed: Vid, slot: usize, packet: &Packet) -> Option<FrameKey> {
+        let network = self.networks.get(slot).filter(|network| network.vid == followed);
+        network.map(|_| FrameKey::of(packet.bytes(&self.pool)))
+    }
+
+    /// A frame that was followed has ended.
+    #[inline(always)]
+    pub(super) fn ended(&mut self, slot: usize, key: Option<FrameKey>, ending: Ending) {
+        if let Some(key) = key {
+            self.tell_ending(slot, key, ending);
+        }
+    }
+
+    #[cold]
+    fn tell_ending(&mut self, slot: usize, key: FrameKey, ending: Ending) {
+        let at = self.guest();
+        let (Some(network), Some(Some(guest))) = (self.networks.get(slot), self.peers.get_mut(at)) else {
+            return;
+        };
+        if guest.out.push(&Record::of_ending(network.vid, network.generation, key, ending), &[]) {
+            self.notify[at] = true;
+        } else {
+            guest.followed.count_untold();
+        }
+    }
+}

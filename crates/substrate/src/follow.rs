@@ -1,0 +1,214 @@
+//! Following the frames of one network while it moves: what names a frame, and what became of it.
+//!
+//! Flow: the card's thread says whose frames are followed ([`Followed`]) → a worker that ends a frame of that network
+//! tells the card's thread how ([`Ending`], in a [`super::handover::Record`]) → the card's witness, which has seen the frame
+//! arrive, takes it off its list. A frame is named by what forwarding does not change of it (RFC 1812 §5.2.1: all but TTL
+//! and checksum of the IPv4 header, and the MAC addresses); identical frames are taken for one another.
+//! Nothing is followed, and no frame is hashed, unless a network moves.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+
+use hue_planes::Loss;
+use hue_planes::ipv4::Outcome;
+use hue_tables::Vid;
+use hue_wire::ethernet::EtherType;
+
+/// Ethernet and the shortest IPv4 header.
+const HEADERS_BYTES: usize = 14 + 20;
+/// No network: 0 is no VID.
+const NOBODY: u16 = 0;
+
+/// What names a frame wherever it is, and the flow within which frames keep their order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FrameKey {
+    /// The frame.
+    pub frame: u64,
+    /// Its flow.
+    pub flow: u64,
+}
+
+impl FrameKey {
+    /// The key of a frame.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::of_ipv4(bytes).unwrap_or_else(|| {
+            // It does not change on its way.
+            let (header, _) = bytes.split_at(bytes.len().min(14));
+            Self { frame: hash(&[bytes]), flow: hash(&[header]) }
+        })
+    }
+
+    fn of_ipv4(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() < HEADERS_BYTES || bytes.get(12..14)? != EtherType::IPV4.0.to_be_bytes() {
+            return None;
+        }
+        let packet = bytes.get(14..)?;
+        let total = usize::from(u16::from_be_bytes(packet.get(2..4)?.try_into().ok()?));
+        // Padding need not stay.
+        let packet = packet.get(..total).filter(|packet| packet.len() >= 20).unwrap_or(packet);
+        let frame = hash(&[packet.get(..8)?, packet.get(9..10)?, packet.get(12..)?]);
+        // Fragments have no ports, and stay in the order of their own.
+        let whole = packet.get(6..8)?.iter().fold(0, |sum, byte| sum << 8 | u16::from(*byte)) & 0x3fff == 0;
+        let header = usize::from(packet.first()? & 0xf) * 4;
+        let ports = match whole && matches!(packet.get(9), Some(6 | 17)) {
+            true => packet.get(header..header + 4).unwrap_or_default(),
+            false => &[],
+        };
+        Some(Self { frame, flow: hash(&[packet.get(9..10)?, packet.get(12..20)?, ports]) })
+    }
+}
+
+fn hash(parts: &[&[u8]]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    parts.iter().for_each(|part| hasher.write(part));
+    hasher.finish()
+}
+
+/// How a frame ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// It left by a port that the card's thread does not see.
+    Left,
+    /// The network's namespace has it.
+    Punted(Outcome),
+    /// The plane dropped it.
+    Dropped(Outcome),
+    /// A rule of the network's dropped it ([`Loss::is_rule`]).
+    Refused(Loss),
+    /// There was no room for it.
+    Lost(Loss),
+}
+
+impl Ending {
+    /// The ending of a frame that is lost for this reason.
+    #[must_use]
+    pub const fn of_loss(loss: Loss) -> Self {
+        if loss.is_rule() { Self::Refused(loss) } else { Self::Lost(loss) }
+    }
+
+    /// As a number, for a record.
+    #[must_use]
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::Left => 0,
+            Self::Dropped(outcome) => 0x100 | outcome.code() as u16,
+            Self::Refused(loss) | Self::Lost(loss) => 0x200 | loss.code() as u16,
+            Self::Punted(outcome) => 0x300 | outcome.code() as u16,
+        }
+    }
+
+    /// Of such a number.
+    #[must_use]
+    pub const fn from_code(code: u16) -> Option<Self> {
+        let [kind, low] = code.to_be_bytes();
+        match (kind, Outcome::from_code(low), Loss::from_code(low)) {
+            (0, ..) if low == 0 => Some(Self::Left),
+            (1, Some(outcome), _) => Some(Self::Dropped(outcome)),
+            (2, _, Some(loss)) => Some(Self::of_loss(loss)),
+            (3, Some(outcome), _) => Some(Self::Punted(outcome)),
+            _ => None,
+        }
+    }
+}
+
+/// Whose frames are followed. One thread says so and another asks; a worker that takes a frame that was handed over after
+/// it was said, and asks then, sees it.
+#[derive(Clone, Default, Debug)]
+pub struct Followed(Arc<Shared>);
+
+#[derive(Default, Debug)]
+struct Shared {
+    vid: AtomicU16,
+    untold: AtomicU32,
+}
+
+impl Followed {
+    /// Follows this network's frames, or nobody's.
+    pub fn set(&self, vid: Option<Vid>) {
+        self.0.untold.store(0, Ordering::Relaxed);
+        self.0.vid.store(vid.map_or(NOBODY, Vid::get), Ordering::Release);
+    }
+
+    /// Whose frames are followed.
+    #[must_use]
+    #[inline]
+    pub fn get(&self) -> Option<Vid> {
+        Vid::new(self.0.vid.load(Ordering::Acquire))
+    }
+
+    /// There was no room to tell how a frame ended.
+    pub fn count_untold(&self) {
+        self.0.untold.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Frames of which it was not told, since the latest [`Followed::set`].
+    #[must_use]
+    pub fn untold(&self) -> u32 {
+        self.0.untold.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(ttl: u8, checksum: u8, id: u16, dst: u8, pad: usize) -> Vec<u8> {
+        let mut bytes = vec![2, 0, 0, 0, 0, ttl, 2, 0, 0, 0, 0, ttl, 8, 0, 0x45, 0, 0, 32];
+        bytes.extend(id.to_be_bytes());
+        bytes
+            .extend([0, 0, ttl, 17, checksum, checksum, 10, 0, 0, 1, 10, 0, 0, dst, 0, 5, 0, 7, 0, 12, 0, 0]);
+        bytes.resize(14 + 32 + pad, 0xee);
+        bytes
+    }
+
+    #[test]
+    fn a_frame_keeps_its_name_on_its_way() {
+        let key = FrameKey::of(&packet(64, 1, 7, 2, 0));
+        assert_eq!(key, FrameKey::of(&packet(63, 2, 7, 2, 14)), "MACs, TTL, checksum, padding");
+        let other = FrameKey::of(&packet(64, 1, 8, 2, 0));
+        assert!(other.frame != key.frame && other.flow == key.flow);
+        assert_ne!(FrameKey::of(&packet(64, 1, 7, 3, 0)).flow, key.flow);
+        // What is no IPv4, or too short to be, is itself.
+        for bytes in [&[1; 60][..], &[1; 5], &[], &packet(64, 1, 7, 2, 0)[..30]] {
+            assert_eq!(FrameKey::of(bytes), FrameKey::of(bytes));
+            assert_ne!(FrameKey::of(bytes).frame, key.frame);
+        }
+        // A length that is nonsense makes nothing else of it.
+        let mut short = packet(64, 1, 7, 2, 0);
+        short[17] = 3;
+        let mut shorter = short.clone();
+        shorter[20] ^= 1;
+        assert_ne!(FrameKey::of(&short).frame, FrameKey::of(&shorter).frame);
+    }
+
+    #[test]
+    fn endings_have_codes() {
+        let endings = [Ending::Left]
+            .into_iter()
+            .chain(Outcome::ALL.into_iter().flat_map(|one| [Ending::Dropped(one), Ending::Punted(one)]))
+            .chain(Loss::ALL.into_iter().map(Ending::of_loss));
+        for ending in endings {
+            assert_eq!(Ending::from_code(ending.code()), Some(ending));
+        }
+        for nonsense in [1, 0x100, 0x1ff, 0x2ff, 0x300, 0x400, u16::MAX] {
+            assert_eq!(Ending::from_code(nonsense), None);
+        }
+    }
+
+    #[test]
+    fn somebody_or_nobody_is_followed() {
+        let followed = Followed::default();
+        let other = followed.clone();
+        assert_eq!(other.get(), None);
+        let vid = Vid::new(17).unwrap();
+        followed.set(Some(vid));
+        assert_eq!((other.get(), other.untold()), (Some(vid), 0));
+        other.count_untold();
+        assert_eq!(followed.untold(), 1);
+        followed.set(None);
+        assert_eq!(followed.untold(), 0);
+        assert_eq!(other.get(), None);
+    }
+}
