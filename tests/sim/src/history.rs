@@ -266,6 +266,7 @@ impl<'l> Sim<'l> {
             }
         };
         self.world.nets[usize::from(net) - 1] = Some(now);
+        self.ledger.reroute(net);
         self.apply(&why)
     }
 

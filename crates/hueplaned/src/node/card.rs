@@ -54,6 +54,8 @@ pub struct CardSide {
     /// The card's number of each of its ports.
     pub(super) numbers: BTreeMap<PortId, u8>,
     pub(super) seats: BTreeMap<Vid, Seat>,
+    /// Rises each time that it may have room that it had not.
+    pub(super) room: u64,
     /// When networks that it could not have are tried again, as tables have become smaller since.
     retry: Option<Instant>,
     /// How long after that: longer each time, until one comes.
@@ -67,6 +69,8 @@ pub struct Seat {
     pub(super) stage: Stage,
     /// The card had no room for it, and may have some now.
     pub(super) again: bool,
+    /// [`CardSide::room`] when it was tried last.
+    pub(super) tried: u64,
     /// Its table stands on the card while it runs in software, and follows: it need not be written when the network comes.
     pub(super) kept: bool,
     /// Why its table on the card is not right; set by the card's thread, which then does no more of what was told it.
@@ -187,6 +191,7 @@ impl Node {
             started: Instant::now(),
             numbers,
             seats: BTreeMap::new(),
+            room: 0,
             retry: None,
             pause: RETRY_MIN,
         })
@@ -302,8 +307,8 @@ impl Node {
             }
             (entry.on_card, entry.why_soft) = (false, None);
             let program = have.program.clone();
-            let seat =
-                Seat { program, stage: Stage::Software, again: false, kept: false, broken: Arc::default() };
+            let (stage, broken) = (Stage::Software, Arc::default());
+            let seat = Seat { program, stage, again: false, tried: 0, kept: false, broken };
             // What is under way for the seat before it comes to nothing.
             if let Some(before) = card.seats.insert(vid, seat) {
                 (known, room) = (true, room || before.stage != Stage::Software);
@@ -314,7 +319,7 @@ impl Node {
         }
         if room {
             // They give up what they had there, and may not come back.
-            card.seats.values_mut().for_each(|seat| seat.again |= seat.stage == Stage::Software);
+            card.has_room();
         }
         if programs.is_empty() || planted(Bug::SeatForgotten) && known {
             return;
@@ -562,6 +567,13 @@ fn not_kept(
 }
 
 impl CardSide {
+    /// It may have room that it had not: networks that it could not have are to be tried again, also those whose try is under
+    /// way.
+    pub(super) fn has_room(&mut self) {
+        self.room += 1;
+        self.seats.values_mut().for_each(|seat| seat.again |= seat.stage == Stage::Software);
+    }
+
     /// Whether tables of networks in software stay on the card: external memory has room for many.
     pub(super) fn keeps(&self) -> bool {
         self.live.description().layout == hue_card::Layout::Sram

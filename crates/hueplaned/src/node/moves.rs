@@ -112,7 +112,7 @@ impl Node {
     /// The card may have room that it had not: networks that it could not have are to be tried again.
     pub(super) fn make_room(&mut self) {
         if let Some(card) = &mut self.card {
-            card.seats.values_mut().for_each(|seat| seat.again |= seat.stage == Stage::Software);
+            card.has_room();
         }
         self.try_again();
     }
@@ -211,8 +211,9 @@ impl Node {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = entry.have.clone() else { return };
         let vid = have.program.vid;
+        let room = card.room;
         let Some(seat) = card.seats.get_mut(&vid) else { return };
-        seat.stage = Stage::Coming;
+        (seat.stage, seat.tried) = (Stage::Coming, room);
         let broken = Arc::clone(&seat.broken);
         // A table that is kept has all that follows here, or is being told it.
         let kept = seat.kept;
@@ -436,7 +437,8 @@ impl Node {
         if !card.seats.values().any(moves)
             && let Some(seat) = card.seats.get_mut(&vid)
         {
-            seat.again = false;
+            // Unless there has come some since.
+            seat.again &= seat.tried != card.room;
         }
         self.try_again();
     }

@@ -59,6 +59,8 @@ struct Wire {
     id: PortId,
     port: Box<dyn Port>,
     unflushed: bool,
+    /// Frames that were put before the card's port.
+    pushed: u64,
 }
 
 /// See the head of this file. Jobs of control get it.
@@ -179,7 +181,7 @@ impl Runner {
             return false;
         };
         let driver = port.driver();
-        *place = Some(Wire { id, port, unflushed: false });
+        *place = Some(Wire { id, port, unflushed: false, pushed: 0 });
         if let Some(of_id) = self.numbers.get_mut(id.index()) {
             *of_id = number;
         }
@@ -332,6 +334,16 @@ impl Runner {
         Ok(worked)
     }
 
+    /// Of each port, how many frames were put before it, and how many of these the card has begun to take.
+    pub(super) fn taken(&mut self) -> Vec<(u64, u64)> {
+        let twin = self.card.twin();
+        let of = |(number, place): (u8, &Option<Wire>)| {
+            let pushed = place.as_ref().map_or(0, |wire| wire.pushed);
+            (pushed, pushed.saturating_sub(twin.waiting(number)))
+        };
+        (0..).zip(&self.wires).map(of).collect()
+    }
+
     /// Has a network's frames followed, or nobody's: by the card, and by the workers.
     pub(super) fn follow(&mut self, vid: Option<Vid>) {
         self.card.twin().keep_endings(vid.is_some());
@@ -417,7 +429,10 @@ impl Runner {
                 }
                 match &self.bypass {
                     // The port is one of the card's, and a slot is shorter than the longest frame.
-                    None => _ = twin.push(number as u8, packet.time_ns, tag, 0, bytes),
+                    None => {
+                        let _ = twin.push(number as u8, packet.time_ns, tag, 0, bytes);
+                        wire.pushed += 1;
+                    }
                     Some(bypass) => {
                         bypass.targets(number as u8, bytes, &mut |target| {
                             let record = Record {

@@ -22,6 +22,8 @@ const FENCE_BYTES: usize = 60;
 const FENCE_MARK: &[u8; 16] = b"hueplane fence\0\0";
 /// How often a fence that has not come back is sent again: one that found no room is gone.
 pub(in crate::live) const AGAIN_NS: u64 = 50_000_000;
+/// Cycles in which all input queues are emptied, each with its 16 KiB, by the narrowest bus, and the frame that is entering.
+const ENTER_CYCLES: u64 = 32_768;
 /// Cycles in which a frame that has been taken from its queue has left the card, with the longest ones of all ports before it.
 const LEAVE_CYCLES: u64 = 16_384;
 
@@ -29,6 +31,10 @@ const LEAVE_CYCLES: u64 = 16_384;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Emptying {
     Not,
+    /// Some wait before the card's ports.
+    Before,
+    /// All had begun to enter in this cycle.
+    In(u64),
     /// A fence is in the card.
     Card,
     /// It is in software.
@@ -37,6 +43,8 @@ pub(super) enum Emptying {
     Back,
     /// All queues were empty in this cycle.
     Out(u64),
+    /// All has left the card; the rest of the round takes it where it goes.
+    Left,
 }
 
 impl Runner {
@@ -138,8 +146,24 @@ impl Runner {
     pub(super) fn run_empty(&mut self, transfer: &mut Transfer, now_ns: u64) -> Result<bool, CardError> {
         match transfer.emptying {
             Emptying::Not => {
-                self.send_fence(transfer, now_ns);
-                transfer.emptying = Emptying::Card;
+                transfer.before = self.taken().into_iter().map(|(pushed, _)| pushed).collect();
+                transfer.emptying = Emptying::Before;
+            }
+            Emptying::Before => {
+                let taken = self.taken();
+                // A port that was closed has begun anew, and lost what was before it.
+                let entered =
+                    |((pushed, taken), before): (&(u64, u64), &u64)| taken >= before || pushed < before;
+                if taken.iter().zip(&transfer.before).all(entered) {
+                    transfer.emptying = Emptying::In(self.card().twin().cycles());
+                }
+            }
+            Emptying::In(since) => {
+                let twin = self.card().twin();
+                if twin.idle() || twin.cycles() >= since + ENTER_CYCLES {
+                    self.send_fence(transfer, now_ns);
+                    transfer.emptying = Emptying::Card;
+                }
             }
             Emptying::Card => {
                 self.send_again(transfer, now_ns);
@@ -166,9 +190,11 @@ impl Runner {
             }
             Emptying::Out(since) => {
                 let twin = self.card().twin();
-                if !twin.idle() && twin.cycles() < since + LEAVE_CYCLES {
-                    return Ok(false);
+                if twin.idle() || twin.cycles() >= since + LEAVE_CYCLES {
+                    transfer.emptying = Emptying::Left;
                 }
+            }
+            Emptying::Left => {
                 let untold = self.untold();
                 if let Some(witness) = &mut transfer.witness {
                     witness.vanished(untold);

@@ -164,6 +164,8 @@ pub(super) struct Transfer {
     cycles: u64,
     drops: u64,
     emptying: Emptying,
+    /// Frames that were put before each port when it was closed.
+    before: Vec<u64>,
     pub(super) witness: Option<Witness>,
     /// Frames from software that were followed, for tests.
     followed: u64,
@@ -257,6 +259,7 @@ impl Runner {
             cycles: 0,
             drops,
             emptying: Emptying::Not,
+            before: Vec::new(),
             witness,
             followed: 0,
             late: None,

@@ -151,6 +151,9 @@ impl Worker {
             self.count_sent(slot, vport, len);
         } else if let Some(network) = self.networks.get_mut(slot) {
             network.ledger.handed_packets += 1;
+            // No fence goes that way.
+            let key = self.followed_key(slot, &packet);
+            self.ended(slot, key, Ending::Left);
         }
         self.pool.give(packet.slot);
     }
