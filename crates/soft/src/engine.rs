@@ -254,9 +254,9 @@ impl Soft {
         self.dag.be_followed(weigh);
     }
 
-    /// See [`Dag::be_alone`].
-    pub fn be_alone(&mut self) {
-        self.dag.be_alone();
+    /// See [`Dag::disable_deltas`].
+    pub fn disable_deltas(&mut self) {
+        self.dag.disable_deltas();
     }
 
     /// See [`Dag::take_deltas`].

@@ -206,7 +206,7 @@ impl Node {
         }
         // Its thread closes what it has before it ends.
         let Some(CardSide { live, seats, .. }) = self.card.take() else { return names };
-        self.live.be_alone();
+        self.live.disable_deltas();
         self.give_up_loading(why);
         drop(live);
         self.live.dismiss();
@@ -361,7 +361,7 @@ impl Node {
         let Some(card) = &self.card else { return };
         match card.description().words_of_node() {
             Some(weigh) => self.live.be_followed(weigh),
-            None => self.live.be_alone(),
+            None => self.live.disable_deltas(),
         }
         self.forward();
     }

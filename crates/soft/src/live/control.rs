@@ -622,8 +622,8 @@ impl Live {
     }
 
     /// Nobody follows the tables any more.
-    pub fn be_alone(&mut self) {
-        self.model.be_alone();
+    pub fn disable_deltas(&mut self) {
+        self.model.disable_deltas();
     }
 
     /// What has changed in the tables since the last call, oldest first.

@@ -44,7 +44,7 @@ impl<K: Key> Dag<K> {
     }
 
     /// Nobody follows any more: no deltas are kept.
-    pub fn be_alone(&mut self) {
+    pub fn disable_deltas(&mut self) {
         self.deltas = None;
         (self.weigh.there, self.weigh.known) = (None, Vec::new());
         self.networks.keys().for_each(|vid| self.holdings.set_there(*vid, 0, 0));

@@ -299,7 +299,7 @@ mod tests {
                     if *on {
                         dag.be_followed(words_of)
                     } else {
-                        dag.be_alone()
+                        dag.disable_deltas()
                     }
                     continue;
                 }
