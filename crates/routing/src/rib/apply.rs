@@ -180,7 +180,7 @@ impl Rib {
         self.rows.touch(Target::Station(vport, address));
         self.rows.touch_ways();
         if is_route {
-            self.soil(host(address));
+            self.mark_dirty(host(address));
         }
     }
 
@@ -259,14 +259,14 @@ impl Rib {
 
     /// The routes of a prefix have changed: it and the neighbours in it are to be looked at.
     fn look_at(&mut self, prefix: Prefix4) {
-        self.soil(prefix);
+        self.mark_dirty(prefix);
         if self.neighbours.is_empty() || prefix.len() == 32 {
             return;
         }
         let (first, last) = (Ipv4Addr::from_bits(prefix.addr()), Ipv4Addr::from_bits(prefix.last()));
         let inside: Vec<Ipv4Addr> =
             self.neighbours.range((first, 0)..=(last, u32::MAX)).map(|((address, _), _)| *address).collect();
-        inside.into_iter().for_each(|address| self.soil(host(address)));
+        inside.into_iter().for_each(|address| self.mark_dirty(host(address)));
     }
 }
 

@@ -282,7 +282,7 @@ impl Rib {
         let mut update =
             RibUpdate { complete: std::mem::replace(&mut self.fresh, false), ..RibUpdate::default() };
         if std::mem::replace(&mut self.all_dirty, false) {
-            self.soil_all();
+            self.mark_all_dirty();
         }
         let dirty = std::mem::take(&mut self.dirty);
         for prefix in &dirty {
@@ -300,9 +300,9 @@ impl Rib {
         (!update.is_empty()).then_some(update)
     }
 
-    fn soil_all(&mut self) {
+    fn mark_all_dirty(&mut self) {
         let hosts: Vec<Prefix4> = self.neighbours.keys().map(|(address, _)| host(*address)).collect();
-        hosts.into_iter().for_each(|prefix| self.soil(prefix));
+        hosts.into_iter().for_each(|prefix| self.mark_dirty(prefix));
         self.dirty.clear();
         for (prefix, entry) in &mut self.table {
             entry.dirty = true;
@@ -311,7 +311,7 @@ impl Rib {
     }
 
     /// The route of this prefix is to be looked at.
-    fn soil(&mut self, prefix: Prefix4) {
+    fn mark_dirty(&mut self, prefix: Prefix4) {
         let entry = self.table.entry(prefix).or_insert(Entry::EMPTY);
         if !std::mem::replace(&mut entry.dirty, true) {
             self.dirty.push(prefix);

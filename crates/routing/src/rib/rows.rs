@@ -55,7 +55,7 @@ impl Rows {
         if let Some(place) = self.rows.get_mut(usize::from(row)) {
             place.routes += 1;
             if place.routes == 1 {
-                self.soil(row);
+                self.mark_dirty(row);
             }
         }
         Some(row)
@@ -113,7 +113,7 @@ impl Rows {
     /// The row of a target may do something else now.
     pub(super) fn touch(&mut self, target: Target) {
         if let Some(row) = self.index.get(&target) {
-            self.soil(*row);
+            self.mark_dirty(*row);
         }
     }
 
@@ -122,17 +122,17 @@ impl Rows {
         if self.ways > 0 {
             let ways = self.index.iter().filter(|(target, _)| matches!(target, Target::Ways(_)));
             let rows: Vec<u16> = ways.map(|(_, row)| *row).collect();
-            rows.into_iter().for_each(|row| self.soil(row));
+            rows.into_iter().for_each(|row| self.mark_dirty(row));
         }
     }
 
     /// All rows may do something else now.
     pub(super) fn touch_all(&mut self) {
         let rows: Vec<u16> = self.index.values().copied().collect();
-        rows.into_iter().for_each(|row| self.soil(row));
+        rows.into_iter().for_each(|row| self.mark_dirty(row));
     }
 
-    fn soil(&mut self, row: u16) {
+    fn mark_dirty(&mut self, row: u16) {
         if let Some(place) = self.rows.get_mut(usize::from(row))
             && !place.dirty
         {
