@@ -55,7 +55,7 @@ impl<R: Registers> Card<R> {
         for delta in deltas {
             let Some(shared) = &mut self.shared else { break };
             let image = &self.device.get_mut().description().name;
-            shared.hear(delta).map_err(|refusal| refusal.of("", image))?;
+            shared.apply_delta(delta).map_err(|refusal| refusal.of("", image))?;
             if let Delta::Root(vid, top) = delta
                 && shared.has(*vid)
             {

@@ -247,7 +247,7 @@ impl Shared {
     }
 
     /// What the store tells next: changes of nodes, and of tables that are not here.
-    pub fn hear(&mut self, delta: &Delta) -> Result<(), Refusal> {
+    pub fn apply_delta(&mut self, delta: &Delta) -> Result<(), Refusal> {
         if let (Delta::Root(vid, top), Store::Followed(tops)) = (delta, &mut self.store) {
             match top {
                 Some(top) => tops.insert(*vid, *top),
