@@ -73,7 +73,7 @@ pub struct Entry {
     /// It was told of.
     announced: bool,
     /// It was told that it is degraded.
-    told_bad: bool,
+    reported_bad: bool,
     view: Option<Arc<NetworkView>>,
 }
 
@@ -103,7 +103,7 @@ impl Entry {
             counts: Arc::default(),
             found: false,
             announced: false,
-            told_bad: false,
+            reported_bad: false,
             view: None,
         }
     }
@@ -468,7 +468,7 @@ impl Node {
         let was = std::mem::replace(&mut entry.state, NetworkState::Running);
         entry.retry = None;
         entry.pause = RETRY_MIN;
-        let recovered = std::mem::take(&mut entry.told_bad);
+        let recovered = std::mem::take(&mut entry.reported_bad);
         entry.reason = None;
         if was != NetworkState::Running {
             let first = !std::mem::replace(&mut entry.announced, true);
@@ -502,7 +502,7 @@ impl Node {
         entry.pause = (entry.pause * 2).min(RETRY_MAX);
         entry.state = NetworkState::Degraded;
         entry.announced = true;
-        entry.told_bad = true;
+        entry.reported_bad = true;
         if entry.reason.as_ref() != Some(&reason) {
             self.shared.events.add(EventKind::NetworkDegraded, About::Network(name), reason.clone());
             entry.reason = Some(reason);
