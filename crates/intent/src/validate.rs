@@ -126,10 +126,10 @@ fn nics(node: &NodeDraft<'_>, networks: &[NetworkDraft<'_>]) {
         }
         let mac = at.field_or_self("mac");
         let found = format!("MAC {} on port \"{}\"", port.mac, port.port);
-        if let Some(first) = seen.0.get(&(port.port.as_str(), port.mac.beside().0)) {
+        if let Some(first) = seen.0.get(&(port.port.as_str(), port.mac.companion().0)) {
             let hint = format!(
                 "the address beside it, {}, is what neighbours of the one in {} send to on the NIC",
-                port.mac.beside(),
+                port.mac.companion(),
                 first.seen_from(&mac)
             );
             mac.fault(found, "an address that differs in more than bit 0x40 of the first byte", Some(hint));

@@ -1,7 +1,7 @@
 //! NICs beside ports of a card: a second wire of the same segment (the papers' multi-receiver arrangement, their section
 //! 3.2). Networks in software have their neighbours send to the NIC, so that their frames do not cross the card.
 //!
-//! A network has two MAC addresses on such a segment: its own on the card's port, and [`Mac::beside`] of it on the NIC.
+//! A network has two MAC addresses on such a segment: its own on the card's port, and [`Mac::companion`] of it on the NIC.
 //! Each port takes unicast frames to its own address only, so that a switch that floods doubles nothing; both take them
 //! at any time, so that nothing is lost while neighbours change from one to the other. Group frames come by both wires
 //! and are taken from one: the network's. It sends by that one, too. Nothing behind the wires knows of all this: frames
@@ -51,7 +51,7 @@ impl Beside {
         let rows = rows.filter_map(|row| match row.select {
             Match::Mac { port, mac } => {
                 let nic = PortId::new(*nics.get(port.index()).filter(|nic| **nic != NONE)?);
-                Some(Row { select: Match::Mac { port: nic, mac: mac.beside() }, ..*row })
+                Some(Row { select: Match::Mac { port: nic, mac: mac.companion() }, ..*row })
             }
             _ => None,
         });
@@ -101,7 +101,7 @@ impl Beside {
         let (rules, quotas) = classes::of_port(front, networks);
         let beside = |rule: &ClassRule| match rule {
             ClassRule::Mac { mac, class } => {
-                Some(ClassRule::Mac { mac: Mac(*mac).beside().octets(), class: *class })
+                Some(ClassRule::Mac { mac: Mac(*mac).companion().octets(), class: *class })
             }
             _ => None,
         };
@@ -129,7 +129,7 @@ fn swap(frame: &mut [u8], at: usize, arp_at: usize) {
         && frame.get(at..at + 6) == frame.get(arp_at..arp_at + 6);
     for place in [Some(at), is_arp.then_some(arp_at)].into_iter().flatten() {
         if let Some(first) = frame.get_mut(place) {
-            *first ^= Mac::BESIDE;
+            *first ^= Mac::COMPANION_BIT;
         }
     }
 }
@@ -151,9 +151,9 @@ mod tests {
         let vid = |id| Vid::new(id).unwrap();
         let beside = Beside::new(&[(P0, N0)], &networks, &[vid(1), vid(2)].into());
         let to = |mac: Mac| [&mac.octets()[..], &[2, 9, 9, 9, 9, 9, 8, 0]].concat();
-        assert_eq!(beside.target(N0, &to(MAC.beside())), Some(Target { vid: vid(1), vport: 0 }));
+        assert_eq!(beside.target(N0, &to(MAC.companion())), Some(Target { vid: vid(1), vport: 0 }));
         assert_eq!(beside.target(N0, &to(MAC)), None, "flooded");
-        assert_eq!(beside.target(P0, &to(MAC.beside())), None);
+        assert_eq!(beside.target(P0, &to(MAC.companion())), None);
         assert_eq!((beside.nic(P0), beside.front(N0), beside.nic(N0)), (Some(N0), Some(P0), None));
         // The second is found by its port: it stays with the card's.
         assert_eq!((beside.is_on(vid(1)), beside.is_on(vid(2))), (true, false));
@@ -161,7 +161,7 @@ mod tests {
         assert!(beside.is_other_wire(vid(2), P0, true) && !beside.is_other_wire(vid(2), P0, false));
         assert!(!beside.is_other_wire(vid(1), PortId::new(3), false), "no NIC there");
         let (rules, quotas) = beside.classes(N0, &networks).unwrap();
-        assert_eq!(rules, [ClassRule::Mac { mac: MAC.beside().octets(), class: 1 }]);
+        assert_eq!(rules, [ClassRule::Mac { mac: MAC.companion().octets(), class: 1 }]);
         assert!(quotas.iter().any(|(class, _)| *class == CLASS_GROUP));
         assert!(beside.classes(P0, &networks).is_none());
     }
@@ -173,19 +173,19 @@ mod tests {
         frame.extend(zerocopy::IntoBytes::as_bytes(&announcement));
         let before = frame.clone();
         outwards(&mut frame);
-        assert_eq!(frame[6..12], MAC.beside().octets());
-        assert_eq!(arp::View::parse(&frame[14..]).unwrap().header().sender_mac, MAC.beside());
+        assert_eq!(frame[6..12], MAC.companion().octets());
+        assert_eq!(arp::View::parse(&frame[14..]).unwrap().header().sender_mac, MAC.companion());
         outwards(&mut frame);
         assert_eq!(frame, before, "there and back");
         // An answer to the NIC's address.
-        let mut frame = [&MAC.beside().octets()[..], &[2, 9, 9, 9, 9, 9, 8, 6]].concat();
-        let asked = arp::Header::request(MAC.beside(), [10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let mut frame = [&MAC.companion().octets()[..], &[2, 9, 9, 9, 9, 9, 8, 6]].concat();
+        let asked = arp::Header::request(MAC.companion(), [10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         frame.extend(zerocopy::IntoBytes::as_bytes(&asked.reply(Mac([2, 9, 9, 9, 9, 9]))));
         inwards(&mut frame);
         assert_eq!(frame[..6], MAC.octets());
         assert_eq!(arp::View::parse(&frame[14..]).unwrap().header().target_mac, MAC);
         // Of what is no ARP message, the Ethernet address alone; of what is short, nothing.
-        let mut frame = [&MAC.beside().octets()[..], &[2, 9, 9, 9, 9, 9, 8, 0], &[0x42; 40]].concat();
+        let mut frame = [&MAC.companion().octets()[..], &[2, 9, 9, 9, 9, 9, 8, 0], &[0x42; 40]].concat();
         inwards(&mut frame);
         assert!(frame[..6] == MAC.octets() && frame[14..] == [0x42; 40]);
         let mut short = [2u8];
