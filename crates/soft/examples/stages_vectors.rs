@@ -208,7 +208,7 @@ fn main() -> ExitCode {
 
 fn scenario(image: &Image, random: &mut Random) -> Result<String, Failure> {
     let mut dag = Dag::new(Limits::default())?;
-    dag.record_deltas();
+    dag.enable_deltas();
     let mut one = Scenario {
         image,
         random,

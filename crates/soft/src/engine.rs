@@ -249,9 +249,9 @@ impl Soft {
         self.dag.account(vid).map_err(|_| SubstrateError::Unknown(vid))
     }
 
-    /// See [`Dag::be_followed`].
-    pub fn be_followed(&mut self, weigh: fn(&Runs) -> u64) {
-        self.dag.be_followed(weigh);
+    /// See [`Dag::enable_weighed_deltas`].
+    pub fn enable_weighed_deltas(&mut self, weigh: fn(&Runs) -> u64) {
+        self.dag.enable_weighed_deltas(weigh);
     }
 
     /// See [`Dag::disable_deltas`].
@@ -268,8 +268,8 @@ impl Soft {
     ///
     /// # Errors
     /// `Unknown`.
-    pub fn account_there(&self, vid: Vid) -> Result<Account, SubstrateError> {
-        self.dag.account_there(vid).map_err(|_| SubstrateError::Unknown(vid))
+    pub fn follower_account(&self, vid: Vid) -> Result<Account, SubstrateError> {
+        self.dag.follower_account(vid).map_err(|_| SubstrateError::Unknown(vid))
     }
 
     pub(crate) fn network(&self, vid: Vid) -> Option<&Network> {

@@ -66,7 +66,7 @@ fn run(seed: u64, changes: u64, words: &[u64]) -> Result<(), Box<dyn std::error:
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut random = Random(seed | 1);
     let mut dag = Dag::<u32>::new(Limits::default())?;
-    dag.record_deltas();
+    dag.enable_deltas();
     let vids: Vec<_> = (1..=NETWORKS).filter_map(Vid::new).collect();
     let mut oracles: HashMap<Vid, Oracle<u32>> = HashMap::new();
     for vid in &vids {

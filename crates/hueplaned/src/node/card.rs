@@ -360,7 +360,7 @@ impl Node {
     pub(super) fn lead_card(&mut self) {
         let Some(card) = &self.card else { return };
         match card.description().words_of_node() {
-            Some(weigh) => self.live.be_followed(weigh),
+            Some(weigh) => self.live.enable_weighed_deltas(weigh),
             None => self.live.disable_deltas(),
         }
         self.forward();
@@ -663,7 +663,7 @@ impl CardSide {
             return self.write(vid, broken, &numbered(hops), &routes, failed);
         }
         self.write(vid, broken, &numbered(entry.rib.rows_handed_out()), &[], failed.clone());
-        let words = live.account_there(vid).map_or(0, |account| account.bytes_own);
+        let words = live.follower_account(vid).map_or(0, |account| account.bytes_own);
         for _ in 0..=words / PIECE_NODES as u64 {
             self.tell(broken, failed.clone(), move |card| card.bring_table(vid, PIECE_NODES).map(drop));
         }

@@ -118,7 +118,7 @@ impl Node {
         let (reply, answer) = oneshot::channel();
         let (image, names) = (card.description().name.clone(), self.vids.clone());
         // Where its tables follow those of software, these know.
-        let account = |vid: &Vid| Some((*vid, self.live.account_there(*vid).ok()?));
+        let account = |vid: &Vid| Some((*vid, self.live.follower_account(*vid).ok()?));
         let accounts: HashMap<_, _> = names.keys().filter_map(account).collect();
         // Who asked may have gone.
         card.live.tell(move |runner| {

@@ -616,9 +616,9 @@ impl Live {
     }
 
     /// Keeps what changes in the tables from now on, for somebody who follows them, and beginning with what describes them;
-    /// see [`hue_tables::Dag::be_followed`].
-    pub fn be_followed(&mut self, weigh: fn(&Runs) -> u64) {
-        self.model.be_followed(weigh);
+    /// see [`hue_tables::Dag::enable_weighed_deltas`].
+    pub fn enable_weighed_deltas(&mut self, weigh: fn(&Runs) -> u64) {
+        self.model.enable_weighed_deltas(weigh);
     }
 
     /// Nobody follows the tables any more.
@@ -635,8 +635,8 @@ impl Live {
     ///
     /// # Errors
     /// `Unknown`.
-    pub fn account_there(&self, vid: Vid) -> Result<Account, SubstrateError> {
-        self.model.account_there(vid)
+    pub fn follower_account(&self, vid: Vid) -> Result<Account, SubstrateError> {
+        self.model.follower_account(vid)
     }
 
     /// The worker with the fewest of what lives at these.

@@ -29,7 +29,7 @@ fn replay<K: Key>(table: &str, mutations: &str) {
         oracle.insert(*p, hop(*p, 1));
     });
     let untouched = oracle.clone();
-    dag.record_deltas();
+    dag.enable_deltas();
     let mut card = Dag36::new(dag36::CARD_WORDS);
     let mut random = Random::seeded("replay");
     let mutations: Vec<(bool, Prefix<K>)> = mutations
@@ -143,7 +143,7 @@ fn the_internet_and_21_routers_fit_the_card() {
         dag.add_network(vid).unwrap();
         dag.apply(vid, routes).unwrap();
     }
-    dag.record_deltas();
+    dag.enable_deltas();
     let mut card = Dag36::new(dag36::CARD_WORDS);
     for delta in dag.take_deltas() {
         card.apply(&delta).expect("it fits");

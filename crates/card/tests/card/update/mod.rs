@@ -143,7 +143,7 @@ impl World {
         let mut world = Self::new(memory, false);
         world.card.follow_store().unwrap();
         let mut store = Dag::new(Limits::default()).unwrap();
-        store.be_followed(hue_tables::dag36::words_of_level);
+        store.enable_weighed_deltas(hue_tables::dag36::words_of_level);
         Self { store: Some(store), ..world }
     }
 

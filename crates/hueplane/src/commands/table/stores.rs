@@ -76,7 +76,7 @@ impl<K: Key> Store<K> {
         };
         let mut dag = Dag::new(limits)?;
         if matches!(image, Image::Dag36(_)) {
-            dag.record_deltas();
+            dag.enable_deltas();
         }
         Ok(Self { dag, image })
     }
