@@ -69,7 +69,7 @@ pub fn demux_of<'a>(
     }
     let name = |vid: Vid| names.get(&vid).copied().unwrap_or_default().to_owned();
     Demux::new(&rows, &attached).map_err(|error| match error {
-        DemuxError::Twice { first, second, .. } => {
+        DemuxError::Conflict { first, second, .. } => {
             SubstrateError::Claim { first: name(first), second: name(second), error }
         }
         error => SubstrateError::Demux(error),

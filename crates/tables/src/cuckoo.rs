@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_stand_where_the_card_looks_for_them() {
+    fn keys_are_at_the_places_the_card_reads() {
         // The first values are those in rtl/tables/hue_exact_pkg.sv.
         let key_1 = key(5, 0x0200_0000_0194);
         assert_eq!(key_1, 0x1000_0000_0ca5);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_rows_that_no_card_has_are_refused() {
+    fn unsupported_table_sizes_are_rejected() {
         for rows in [1, 4, 512, 1000, 2047, 2049, 32768, u32::MAX] {
             assert!(Cuckoo::new(rows).is_none(), "{rows}");
         }
@@ -234,7 +234,7 @@ mod tests {
 
     /// Small keys differ in a few adjacent bits, as consecutive MAC addresses do.
     #[test]
-    fn keys_in_a_row_do_not_meet() {
+    fn consecutive_keys_do_not_collide() {
         for bits in INDEX_BITS {
             for bank in 0..BANKS {
                 for shift in [0, 3, 11, 30] {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_refuses_and_stays_as_it_was() {
+    fn a_full_table_rejects_a_key_unchanged() {
         let mut table = Cuckoo::new(1024).unwrap();
         let mut refused = 0;
         for n in 0..2000u64 {
@@ -269,7 +269,7 @@ mod tests {
 
         /// Any 1,024 addresses fit into 2,048 rows.
         #[test]
-        fn a_table_half_full_takes_every_address(
+        fn a_half_full_table_accepts_every_address(
             macs in prop::collection::hash_set((0u8..4, 0u64..1 << 48), 1024),
         ) {
             let mut table = Cuckoo::new(2048).unwrap();
@@ -280,7 +280,7 @@ mod tests {
 
         /// After each single write, every stored key is found; at the end, each has its latest value.
         #[test]
-        fn no_key_is_ever_missed(
+        fn every_key_is_found_after_each_write(
             seed: u64, base in 0u64..1 << 40,
             changes in prop::collection::vec((0u64..1400, any::<bool>()), 0..3000),
         ) {

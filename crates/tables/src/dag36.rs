@@ -339,7 +339,7 @@ mod tests {
     proptest! {
         /// Blocks never overlap, and all free space is merged into one block at the end.
         #[test]
-        fn room_does_not_crumble(
+        fn free_space_is_not_fragmented(
             steps in proptest::collection::vec((1_usize..12, any::<proptest::sample::Index>()), 1..200)
         ) {
             const WORDS: u32 = 100;

@@ -549,17 +549,17 @@ mod tests {
         /// that some changes are rejected. At every moment, all words that a lookup on the card can reach
         /// have been written.
         #[test]
-        fn what_runs_there_finds_all_its_words(flat: bool, changes in proptest::collection::vec(
+        fn networks_on_the_card_find_all_their_words(flat: bool, changes in proptest::collection::vec(
             (1_u16..4, 0_u32..4, 0_u32..20, 0_u8..=32, proptest::option::weighted(0.8, 0_u16..40), 0_u8..10), 1..150)
         ) {
-            what_runs_there_is_told(flat, &changes)?;
+            check_words_of_running_networks(flat, &changes)?;
         }
     }
 
     /// The store reused the ref of a freed node, whose deferred words were not yet written, at a smaller
     /// depth.
     #[test]
-    fn a_name_used_again_is_written_at_its_own_depth() {
+    fn a_reused_ref_is_written_at_its_own_depth() {
         let changes = [
             (3, 1, 0, 25, Some(0), 1),
             (3, 1, 2, 17, Some(0), 4),
@@ -568,13 +568,13 @@ mod tests {
             (1, 0, 0, 0, None, 2),
             (3, 0, 2, 16, None, 0),
         ];
-        what_runs_there_is_told(true, &changes).unwrap();
+        check_words_of_running_networks(true, &changes).unwrap();
     }
 
     /// A network, the parts of a prefix, its next hop or `None`, and what else happens.
     type Change = (u16, u32, u32, u8, Option<u16>, u8);
 
-    fn what_runs_there_is_told(flat: bool, changes: &[Change]) -> Result<(), TestCaseError> {
+    fn check_words_of_running_networks(flat: bool, changes: &[Change]) -> Result<(), TestCaseError> {
         let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
         dag.enable_deltas();
         (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
@@ -658,7 +658,7 @@ mod tests {
         /// Memories so small that many changes are rejected: store and follower are then unchanged, and
         /// continue.
         #[test]
-        fn what_the_card_refuses_the_store_takes_back(changes in proptest::collection::vec(
+        fn a_change_rejected_by_the_card_is_undone_in_the_store(changes in proptest::collection::vec(
             (1_u16..3, 0_u32..4, 0_u32..20, 0_u8..=32, proptest::option::weighted(0.8, 0_u16..30)), 1..120)
         ) {
             let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_reader_holds_its_epoch() {
+    fn a_pinned_reader_holds_back_its_epoch() {
         let epochs = Epochs::new();
         let reader = epochs.register().unwrap();
         epochs.pin(&reader);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_run_out_and_come_back() {
+    fn slots_run_out_and_are_reused() {
         let epochs = Epochs::new();
         let all: Vec<_> = (0..READERS_MAX).map(|_| epochs.register().unwrap()).collect();
         assert!(epochs.register().is_none());

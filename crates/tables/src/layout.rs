@@ -439,7 +439,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_kind_keeps_every_slot(slots in slots(), top: bool) {
+        fn every_kind_preserves_every_slot(slots in slots(), top: bool) {
             let runs = Runs::of(&slots);
             let of_runs = (0..runs.items().len()).map(|run| runs.slots_of(run));
             let by_slot: Vec<_> = of_runs.clone().zip(runs.items()).flat_map(|(slots, item)| slots.map(|_| *item)).collect();
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_fits_one_line_takes_one() {
+    fn a_node_that_fits_one_line_uses_one() {
         let mut slots = [Ref::leaf(1); SLOTS];
         slots[..23].iter_mut().enumerate().for_each(|(i, slot)| *slot = Ref::leaf(i as u16 + 2));
         let runs = Runs::of(&slots);

@@ -118,7 +118,7 @@ mod tests {
     use crate::Oracle;
 
     #[test]
-    fn rows_answer_as_the_oracle_and_a_full_plane_refuses() {
+    fn rows_match_the_oracle_and_a_full_plane_rejects() {
         let vid = Vid::new(3).unwrap();
         let mut tcam = Tcam::new(4);
         assert_eq!(tcam.apply(vid, &[]), Err(TcamError::UnknownNetwork(vid)));

@@ -365,7 +365,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
         #[test]
-        fn accounts_are_what_a_walk_finds(
+        fn accounts_equal_a_full_walk(
             steps in proptest::collection::vec(step(), 1..25),
             limit in prop_oneof![Just(1_u64 << 20), Just(12 << 10)],
         ) {
@@ -374,7 +374,7 @@ mod tests {
         }
 
         #[test]
-        fn accounts_are_kept_in_words_too(steps in proptest::collection::vec(step(), 1..15)) {
+        fn accounts_in_words_equal_a_full_walk(steps in proptest::collection::vec(step(), 1..15)) {
             let mut dag = Dag::new(Limits { image_bytes_max: 1 << 20, ..Limits::default() }).unwrap();
             dag.set_weight_fn(words_of);
             run(dag, steps)?;
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_met_to_the_byte_and_freed_room_is_taken_again() {
+    fn a_quota_is_exact_and_freed_memory_is_reused() {
         let route = |n: u32| (Prefix::containing(n << 16, 16), NextHop::new(n as u16 + 1));
         let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
         dag.add_network(vid(0)).unwrap();

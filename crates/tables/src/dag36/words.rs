@@ -330,7 +330,7 @@ mod tests {
         /// Every form returns the content of every slot, with one to three reads, and each word has even
         /// parity.
         #[test]
-        fn every_form_keeps_every_slot(
+        fn every_form_preserves_every_slot(
             starts in proptest::collection::btree_set(1_u8..=255, 0..256),
             palette in 0_usize..3,
             seed: u64,

@@ -180,7 +180,7 @@ mod tests {
         /// Networks arrive in steps and leave while the store changes. The memories are so small that some do
         /// not fit.
         #[test]
-        fn networks_come_and_leave_while_the_store_changes(
+        fn networks_arrive_and_leave_while_the_store_changes(
             (flat, words) in (any::<bool>(), 40_u32..400),
             changes in proptest::collection::vec(
                 (1_u16..4, 0_u32..4, 0_u32..40, 0_u8..=32, proptest::option::weighted(0.75, 0_u16..300), 0_u8..8), 1..150)

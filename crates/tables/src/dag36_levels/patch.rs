@@ -366,7 +366,7 @@ mod tests {
         }
 
         /// Lookups that start now answer from the latest tables.
-        fn all_are_as_the_latest(&mut self) {
+        fn check_all_equal_the_latest(&mut self) {
             let latest = self.versions.len() - 1;
             for (number, root) in self.roots.clone() {
                 for key in self.keys.clone() {
@@ -478,7 +478,7 @@ mod tests {
             if done.is_err() {
                 assert!(writes.is_empty(), "a rejected change writes nothing");
                 assert_eq!((0..4).map(|level| levels.words_used(level)).collect::<Vec<_>>(), used);
-                world.all_are_as_the_latest();
+                world.check_all_equal_the_latest();
                 continue;
             }
             world.versions.push(after);
@@ -495,7 +495,7 @@ mod tests {
             }
             assert!(in_use <= 1);
             world.changing = false;
-            world.all_are_as_the_latest();
+            world.check_all_equal_the_latest();
             waiting.push(levels.take_retired());
             if step[0].5 {
                 while !world.flights.is_empty() {
@@ -514,7 +514,7 @@ mod tests {
         /// Every lookup, whenever it started and however slow, answers from one table between its start and
         /// its end.
         #[test]
-        fn lookups_in_flight_meet_one_table(
+        fn lookups_in_flight_see_one_table(
             steps in steps(), flat: bool, small: bool, each in 0..3, spread: bool, seed: u64,
         ) {
             let patch = [Patch::Never, Patch::One, Patch::Each][each as usize];
@@ -525,7 +525,7 @@ mod tests {
 
     /// Checks the checker: a lookup can arrive through a dropped reference.
     #[test]
-    fn names_that_are_forgotten_too_early_are_found() {
+    fn references_forgotten_too_early_are_detected() {
         let config = ProptestConfig {
             cases: 20_000,
             max_shrink_iters: 0,
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn most_changes_leave_the_root() {
+    fn most_changes_keep_the_root() {
         let steps = (0..200_u32).map(|i| vec![(1, i % 250, 0, 12, Some((i % 7) as u16), true)]).collect();
         let patched = change_while_lookups_go_on(steps, (true, 20_000, Patch::One, true), (1, false));
         assert!(patched > 150, "{patched} of 200");

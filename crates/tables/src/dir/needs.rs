@@ -86,7 +86,7 @@ mod tests {
         /// Prefixes of all lengths in a small part of the address space, so that prefixes of different
         /// networks conflict.
         #[test]
-        fn needs_are_what_a_large_table_takes(networks in proptest::collection::vec(
+        fn needs_equal_an_unlimited_table(networks in proptest::collection::vec(
             proptest::collection::vec((0_u32..4, 0_u32..64, 4_u8..=28, 0_u16..3), 1..40), 1..4)
         ) {
             let mut needs = DirNeeds::default();
