@@ -1,8 +1,8 @@
-//! MRT table dumps (RFC 6396 §4.3, TABLE_DUMP_V2) as routes.
+//! Reads routes from MRT table dumps (RFC 6396 §4.3, TABLE_DUMP_V2).
 //!
-//! A prefix's next hop is that of the first entry of its record that has one, in the order of the file (the
-//! dumping router's own choice comes first in its dump; a collector's dump is a mix of peers, of which this takes
-//! one). Unicast IPv4 and IPv6 records are routes; peer tables are passed over; anything else is a bad record.
+//! The next hop of a prefix is that of the first entry in its record that has one. In the dump of a router,
+//! the first entry is the router's own choice; the dump of a collector mixes peers, and this takes one of
+//! them. Unicast IPv4 and IPv6 records are routes, peer tables are ignored, and any other record is invalid.
 
 use bgpkit_parser::BgpkitParser;
 use bgpkit_parser::error::ParserError;
@@ -19,15 +19,16 @@ use crate::{AnyPrefix, Options, RoutingError};
 
 const EXPECTED: &str = "a TABLE_DUMP_V2 record (RFC 6396)";
 
-/// Largest MRT type in use; text never has these bytes at this place.
+/// Largest MRT type in use. Text files never have such bytes at this position.
 const TYPE_MAX: u8 = 64;
 
-/// Whether a file that begins with `head` is MRT: a type below [`TYPE_MAX`] where text has no NUL byte.
+/// Whether a file that begins with `head` is MRT: a type below [`TYPE_MAX`]. Text has no NUL byte at this
+/// position.
 pub(crate) fn is_mrt(head: &[u8]) -> bool {
     matches!(head, [_, _, _, _, 0, kind, 0, _, ..] if *kind <= TYPE_MAX)
 }
 
-/// Adds the routes of a dump to `routes`; returns how many bad records were skipped.
+/// Adds the routes of a dump to `routes`. Returns the number of skipped records.
 pub(crate) fn load(source: Source, options: &Options, routes: &mut Routes) -> Result<u64, RoutingError> {
     let path = source.path().to_owned();
     let mut parser = BgpkitParser::from_reader(source.reader).disable_warnings();
@@ -46,7 +47,7 @@ pub(crate) fn load(source: Source, options: &Options, routes: &mut Routes) -> Re
                 {
                     return Err(RoutingError::TooLarge { path });
                 }
-                // The reader has lost the records' borders: nothing after this can be trusted.
+                // The parser no longer knows where records begin, so the rest is unusable.
                 ParserError::IoError(error) | ParserError::EofError(error) => {
                     (Err(Fault::bad(format!("damage ({error})"), "")), true)
                 }

@@ -197,7 +197,7 @@ fn a_network_learns_what_its_document_says() {
         let wanted = compiled(program);
         loop {
             rib.take_update();
-            if rib.is_synchronous() && learned(&rib) == wanted {
+            if rib.is_synchronized() && learned(&rib) == wanted {
                 break;
             }
             let (learned, spec) = (learned(&rib), &intent.networks[0].spec);

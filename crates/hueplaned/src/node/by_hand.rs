@@ -106,7 +106,7 @@ impl ByHand {
             workers: live.workers(),
             planning: Planning::default(),
         });
-        let around = (Monitor::deaf()?, Jobs::to(job_sender));
+        let around = (Monitor::without_thread()?, Jobs::to(job_sender));
         let mut node = Node::new(shared, live, images, around, config, Drive::Hand(clock));
         let link = |(index, name): (u32, &&str)| {
             let mac = None;

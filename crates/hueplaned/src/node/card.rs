@@ -657,12 +657,12 @@ impl CardSide {
     ) {
         let numbered = |hops: Vec<Adjacency>| -> Vec<(u16, Adjacency)> { (0u16..).zip(hops).collect() };
         if !self.follows() {
-            let (hops, routes) = entry.handed_out();
+            let (hops, routes) = entry.published();
             let routes: Vec<Change<u32>> =
                 routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
             return self.write(vid, broken, &numbered(hops), &routes, failed);
         }
-        self.write(vid, broken, &numbered(entry.rib.rows_handed_out()), &[], failed.clone());
+        self.write(vid, broken, &numbered(entry.rib.published_rows()), &[], failed.clone());
         let words = live.follower_account(vid).map_or(0, |account| account.bytes_own);
         for _ in 0..=words / PIECE_NODES as u64 {
             self.tell(broken, failed.clone(), move |card| card.bring_table(vid, PIECE_NODES).map(drop));

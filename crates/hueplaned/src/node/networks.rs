@@ -380,7 +380,7 @@ impl Node {
     fn clear_table(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = &entry.have else { return };
-        let (_, routes) = entry.rib.handed_out();
+        let (_, routes) = entry.rib.published();
         let gone: Vec<Change<u32>> = routes.into_iter().map(|(prefix, _)| (prefix, None)).collect();
         entry.piece = None;
         // If the load that follows fails, the table is to be filled again.

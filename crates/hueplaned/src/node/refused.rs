@@ -107,7 +107,7 @@ impl Refused {
             some = self.routes.iter().take(RETRY_ROUTES).copied().collect();
         }
         self.at = some.last().copied();
-        Some(some.into_iter().map(|prefix| (prefix, rib.handed(prefix))).collect())
+        Some(some.into_iter().map(|prefix| (prefix, rib.published_hop(prefix))).collect())
     }
 
     /// Takes what came of a piece; in `changes`, what was refused becomes what was done instead: a withdrawal.
@@ -165,8 +165,8 @@ impl Entry {
     }
 
     /// What is, or is to be, in its table: next hops and routes, less those that were refused.
-    pub(super) fn handed_out(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
-        let (hops, mut routes) = self.rib.handed_out();
+    pub(super) fn published(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
+        let (hops, mut routes) = self.rib.published();
         if !self.refused.is_empty() {
             routes.retain(|(prefix, _)| !self.refused.contains(*prefix));
         }

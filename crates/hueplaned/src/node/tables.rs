@@ -41,7 +41,7 @@ impl Node {
         let mut lost = Vec::new();
         for event in batch.events {
             match &event {
-                Event::Link(How::Gone, link) => lost.push(link.name.clone()),
+                Event::Link(How::Removed, link) => lost.push(link.name.clone()),
                 Event::Closed(reason) => {
                     let reason = format!("its routes cannot be followed: {reason}");
                     entry.session = None;
@@ -51,7 +51,7 @@ impl Node {
             }
             entry.rib.apply(event);
         }
-        if entry.rib.take_unclear() {
+        if entry.rib.take_resync_needed() {
             self.monitor.resync(vid);
         }
         self.fall_behind(vid);
@@ -74,7 +74,7 @@ impl Node {
         if entry.torn {
             entry.behind = false;
             // With what is known by then; nothing yet is no reason to empty it.
-            if entry.rib.is_synchronous() {
+            if entry.rib.is_synchronized() {
                 self.load_whole(&name);
             }
             return false;
@@ -94,7 +94,7 @@ impl Node {
                 entry.piece = Some(Piece { hops: Vec::new(), routes, done: 0 });
             } else {
                 entry.behind = false;
-                if entry.rib.is_synchronous() {
+                if entry.rib.is_synchronized() {
                     self.say_refused(&name, Instant::now());
                     self.is_through(&name);
                 }
@@ -159,7 +159,7 @@ impl Node {
         while entry.rib.take_update().is_some() {}
         entry.piece = None;
         entry.refused.forget();
-        let (next_hops, routes) = entry.rib.handed_out();
+        let (next_hops, routes) = entry.rib.published();
         let addresses: Vec<_> = entry.rib.addresses().collect();
         let neighbours: Vec<_> = entry.rib.neighbours().collect();
         let mut program = Program { next_hops, routes, ..have.program.clone() };

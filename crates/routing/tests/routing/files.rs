@@ -82,7 +82,7 @@ fn damaged_compressed_files_are_errors() {
 }
 
 #[test]
-fn bad_lines_are_named_or_skipped() {
+fn invalid_lines_are_reported_or_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let text = b"10.0.0.0/8 a\n10.0.0.1/8 b\nnonsense\n\xff\xfe\n10.0.0.0/40\n11.0.0.0/8 c\n";
     let path = save(dir.path(), "r.txt", text);
@@ -133,7 +133,7 @@ fn updates_and_queries() {
     assert!(error.ends_with("q:4: found network 'c', expected one of: a, b"), "{error}");
 }
 
-/// MRT records by hand (RFC 6396): independent of the library that reads them.
+/// MRT records built by hand (RFC 6396), independent of the library that reads them.
 fn mrt_record(subtype: u16, body: &[u8]) -> Vec<u8> {
     let mut out = vec![0x5f, 0, 0, 0, 0, 13];
     out.extend(subtype.to_be_bytes());
@@ -166,7 +166,7 @@ fn attributes4(hop: [u8; 4]) -> Vec<u8> {
     out
 }
 
-/// RFC 6396 §4.3.4: MP_REACH_NLRI of a dump holds only the next hop's length and the next hop.
+/// RFC 6396 §4.3.4: in a dump, MP_REACH_NLRI contains only the next hop and its length.
 fn attributes6(hop: [u8; 16]) -> Vec<u8> {
     let mut out = vec![0x40, 1, 1, 0, 0x40, 2, 6, 2, 1, 0, 0, 0xfd, 0xe8, 0x80, 14, 17, 16];
     out.extend(hop);
@@ -223,7 +223,7 @@ fn a_full_table_and_a_day_of_updates_load() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The last of equal prefixes wins, against a map.
+    /// The last of several routes with the same prefix wins, compared with a map.
     #[test]
     fn last_line_wins(lines in proptest::collection::vec((0u32..40, 0u8..=32, 0u16..5), 0..200)) {
         let dir = tempfile::tempdir().unwrap();
@@ -239,9 +239,9 @@ proptest! {
         prop_assert_eq!(got, map.into_iter().collect::<Vec<_>>());
     }
 
-    /// No bytes make a loader panic, whatever it takes them for.
+    /// No loader panics, whatever the bytes.
     #[test]
-    fn any_bytes_are_read_or_refused(kind in 0..4, noise in proptest::collection::vec(any::<u8>(), 0..200),
+    fn loaders_accept_or_reject_any_bytes(kind in 0..4, noise in proptest::collection::vec(any::<u8>(), 0..200),
         flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6))
     {
         let dir = tempfile::tempdir().unwrap();
@@ -268,6 +268,6 @@ proptest! {
 }
 
 #[test]
-fn prefixes_of_both_families_sort_apart() {
+fn address_families_sort_separately() {
     assert!(AnyPrefix::parse("255.0.0.0/8").unwrap() < AnyPrefix::parse("::/0").unwrap());
 }

@@ -73,7 +73,7 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
 
 /// A routing daemon has a route by a router, or has it no more. Nothing when the router is on no link.
 pub fn route_change(config: &Config, prefix: Prefix4, via: Ipv4Addr, there: bool) -> Option<Event> {
-    let change = if there { Change::Replaced } else { Change::Gone };
+    let change = if there { Change::Replaced } else { Change::Removed };
     Some(Event::Route(change, route(prefix, link_of(config, via)?, Some(via), DAEMON_METRIC)))
 }
 

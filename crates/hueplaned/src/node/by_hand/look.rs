@@ -182,7 +182,7 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
 
 /// The table that the card should have.
 fn table(card: &CardSide, entry: &Entry) -> BTreeMap<Prefix4, Adjacency> {
-    let (hops, routes) = entry.handed_out();
+    let (hops, routes) = entry.published();
     let hop = |hop: NextHop| {
         let hop = hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
         hop.on_port(card.number(hop.port()))
