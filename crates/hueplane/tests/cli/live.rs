@@ -146,7 +146,7 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
         ("get tables", ["OWN BYTES", "layout dag: 777,001 of 777,001 bytes"]),
         (
             "get placements",
-            ["2026-01-01T00:00:00.000000Z", "the card's places for networks are all taken (777001)"],
+            ["2026-01-01T00:00:00.000000Z", "the card has no places for networks left (777001 in total)"],
         ),
         (
             "plan",

@@ -94,7 +94,7 @@ fn the_card_of_the_document_is_reckoned_with() {
     dir.write("small.yaml", node("").replace("image: default", "image: tcam3") + &low(6) + &low(7));
     let plan = run("plan -f small.yaml -o json").ok().json();
     let found = places(&plan);
-    assert_eq!(found[0], ("big", "soft", "the card's places for networks are all taken (3)"));
+    assert_eq!(found[0], ("big", "soft", "the card has no places for networks left (3 in total)"));
     assert!(found.iter().all(|one| (one.1 == "card") == (one.0 == "fast" || one.0.starts_with("low"))));
 }
 

@@ -191,7 +191,7 @@ impl Node {
             SubstrateName::Card => hue_control::schedule::Side::Card,
             SubstrateName::Soft => hue_control::schedule::Side::Soft,
         };
-        if let Some(why) = self.question(false).lacks_rate(name, side) {
+        if let Some(why) = self.question(false).lacks_bandwidth(name, side) {
             return Err(Problem::new(ProblemKind::Full, why));
         }
         let text = format!("the network begins to move to {to}");

@@ -387,7 +387,7 @@ impl Backend for World {
             substrate: substrate.to_owned(),
             since: Timestamp::from_us(1_767_225_600_000_000),
             why: Some("beside blue".to_owned()),
-            why_not: Some(format!("the card's places for networks are all taken ({BLUE})")),
+            why_not: Some(format!("the card has no places for networks left ({BLUE} in total)")),
         };
         Ok(vec![placement("blue", "card"), placement("red", "soft")])
     }
