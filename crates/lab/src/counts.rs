@@ -1,40 +1,40 @@
-//! What the card counted: by port, and by network where queues are full.
+//! Counters of the card: by port, and by network.
 
 use hue_card::generated::{OutDropsRow, PortRow};
 use hue_card::{Card, CardError, Twin};
 use hue_planes::Counters;
 use hue_tables::Vid;
 
-/// Rows of PORT a port, in their order.
+/// Number of rows of a port in register block PORT, in the order below.
 const PORT_ROWS: u32 = 8;
 
-/// Frames and bytes of a port since the card was taken over.
+/// Frames and bytes of a port since the driver took over the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PortCounts {
-    /// Frames taken in.
+    /// Frames received.
     pub received: u64,
-    /// Their bytes.
+    /// Bytes received.
     pub received_bytes: u64,
-    /// Frames lost: the input queue was full.
+    /// Frames lost because the input queue was full.
     pub input_queue_full: u64,
     /// Frames sent.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes sent.
     pub sent_bytes: u64,
-    /// Frames lost: the network's share of the output queue was full.
+    /// Frames lost because the network's share of the output queue was full.
     pub output_queue_full: u64,
 }
 
-/// What became of a network's packets.
+/// Counters of a network's packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NetworkCounts {
     /// The network.
     pub vid: Vid,
-    /// By outcome.
+    /// Packets by outcome.
     pub counters: Counters,
-    /// Not seen by its plane, which stood still.
+    /// Packets that did not reach the network's plane because its clock was gated.
     pub gated: u64,
-    /// Of those it forwarded or punted, lost in a full output queue.
+    /// Forwarded or punted packets that were lost in a full output queue.
     pub output_queue_full: u64,
 }
 

@@ -1,8 +1,9 @@
-//! An experiment: traffic into the ports of a card, what left it, what it counted.
+//! Runs an experiment: sends traffic to the ports of a card, captures the frames that leave it, and reads its
+//! counters.
 //!
-//! Flow: feeds → schedules → twin → capture → counters, which must agree. The card is as it is live: what finds no room is
-//! dropped and counted, unless traffic is offered as fast as the card takes it. Ports begin at once, at cycle 0. Rate limits
-//! run on the same clock.
+//! Flow: feeds → schedules → twin → capture → counters, which must agree. The card behaves as in live
+//! operation: frames without room are dropped and counted, unless traffic is offered as fast as the card
+//! accepts it. All ports start at cycle 0. Rate limits use the same clock.
 
 use std::path::PathBuf;
 
@@ -20,13 +21,13 @@ use crate::rate::{Rate, wire_bytes};
 use crate::schedule::{Bus, Schedule};
 use crate::traffic::{Offer, Source, Traffic};
 
-/// Frames of an experiment at most.
+/// Most frames in an experiment.
 pub const FRAMES_MAX: usize = 1 << 24;
-/// Cycles for which frames are pushed ahead.
+/// Frames are pushed to the card ahead of time, for this many cycles.
 const SLICE_CYCLES: u64 = 4096;
-/// Frames that wait outside a port when it is offered as many as it takes; a frame has a beat at least.
+/// Frames that wait outside a port that is offered as many as it accepts; a frame has at least one beat.
 const AHEAD_FRAMES: u64 = 64;
-/// Cycles without a beat moving, nothing being due, after which the card counts as broken.
+/// Cycles without any beat, while no frame is due, after which the card is considered broken.
 const STILL_CYCLES_MAX: u64 = 200_000;
 
 /// Traffic of one port.
@@ -38,51 +39,52 @@ pub struct Stream {
     pub traffic: Traffic,
 }
 
-/// What is to be tried.
+/// The experiment to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Experiment {
     /// At most one a port.
     pub streams: Vec<Stream>,
-    /// For how long frames are offered, microseconds of the card's time; `None`: captures once.
+    /// Duration in microseconds of the card's time; `None` plays each capture once.
     pub duration_us: Option<u64>,
-    /// Speed of the lines that the ports send to; `None`: a beat a clock.
+    /// Speed of the lines that the ports send to; `None` means one beat in each clock cycle.
     pub line: Option<Rate>,
-    /// What of it is to be seen, signal by signal.
+    /// Signals to record.
     pub wave: Option<Wave>,
 }
 
-/// A wave of the card's signals, in FST.
+/// A wave of the card's signals in FST format.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wave {
-    /// Where to.
+    /// The file to write.
     pub file: PathBuf,
-    /// Cycles of the experiment, the second one not among them.
+    /// First cycle of the experiment to record, and the cycle after the last.
     pub cycles: (u64, u64),
 }
 
-/// What a port was offered, and what it did.
+/// Frames offered to a port, and the port's counters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PortMeasured {
     /// Frames offered.
     pub offered: u64,
-    /// Their byte times on the wire.
+    /// Byte times of these frames on the wire.
     pub offered_wire_bytes: u64,
-    /// Frames of a capture that it had cut short, offered as the bytes there are.
+    /// Offered frames that are truncated in the capture.
     pub cut: u64,
     /// What the card counted.
     pub counts: PortCounts,
-    /// Frames that left by it in the window of throughput.
+    /// Frames that left through it in the throughput window.
     pub window: u64,
-    /// Their byte times on the wire.
+    /// Byte times of those frames on the wire.
     pub window_wire_bytes: u64,
 }
 
-/// What came of it.
+/// The result of an experiment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
-    /// Clock and width.
+    /// Clock and width of the bus.
     pub bus: Bus,
-    /// Cycles for which frames were offered. Departures count for throughput in a window as long, from the first one on.
+    /// Cycles during which frames were offered. Throughput is measured in a window of the same length that
+    /// starts with the first departure.
     pub offered_cycles: u64,
     /// Cycles from the first frame offered until the card was empty.
     pub cycles: u64,
@@ -90,18 +92,18 @@ pub struct Measured {
     pub ports: Vec<PortMeasured>,
     /// Networks, by id.
     pub networks: Vec<NetworkCounts>,
-    /// Frames that were nobody's.
+    /// Frames that belong to no network.
     pub unclaimed: UnclaimedCounters,
     /// Frames that went to networks' control planes.
     pub punted: u64,
-    /// Cycles from a frame's first beat in to its first beat out; empty when ports had to wait.
+    /// Cycles from a frame's first beat in to its first beat out; empty if ports had to wait.
     pub first_word: Latency,
     /// Cycles from a frame's last beat in to its last beat out.
     pub last_word: Latency,
 }
 
 impl Measured {
-    /// Frames that left by ports in the window of throughput, and their byte times.
+    /// Frames that left through ports in the throughput window, and their byte times.
     #[must_use]
     pub fn window(&self) -> (u64, u64) {
         self.ports
@@ -116,7 +118,7 @@ impl Measured {
         self.ports.iter().map(|port| port.counts.input_queue_full).sum::<u64>() + networks
     }
 
-    /// Cycles a frame that left by a port in the window; `None` when none did.
+    /// Cycles per frame that left through a port in the window; `None` if there were none.
     #[must_use]
     pub fn cycles_a_packet(&self) -> Option<f64> {
         let (frames, _) = self.window();
@@ -124,11 +126,11 @@ impl Measured {
     }
 }
 
-/// Makes an experiment on a card that no frame has met. `ports` are the names of its ports; `each` gets every frame that
+/// Runs an experiment on a fresh card. `ports` are the names of its ports. Calls `each` with every frame that
 /// leaves, in the order of their last beats.
 ///
 /// # Errors
-/// Any.
+/// All errors of [`LabError`].
 pub fn run(
     mut card: Card<Twin>,
     ports: &[String],
@@ -150,7 +152,7 @@ struct Offering {
     feed: Feed,
     /// `None`: as many as it takes.
     schedule: Option<Schedule>,
-    /// The next frame, and its slot; none at the end.
+    /// The next frame's first and last beat; `None` at the end.
     next: Option<(u64, u64)>,
     frame: Vec<u8>,
 }
@@ -159,7 +161,7 @@ struct Lab {
     bus: Bus,
     /// Cycle of the card at which the experiment began.
     start: u64,
-    /// Cycles for which frames are offered; `u64::MAX` until captures end.
+    /// Cycles during which frames are offered; `u64::MAX` until captures end.
     end: u64,
     offerings: Vec<Offering>,
     ports: Vec<PortMeasured>,
@@ -228,14 +230,14 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Fetches an offering's next frame.
+    /// Fetches the next frame of a source.
     fn advance(&mut self, at: usize) -> Result<(), LabError> {
         let Some(offering) = self.offerings.get_mut(at) else { return Ok(()) };
         offering.next = None;
         if !offering.feed.next(&mut offering.frame)? {
             return Ok(());
         }
-        // What is beyond does not matter: such a frame is too long in any case.
+        // Cut long frames: anything beyond this length is too long in any case.
         offering.frame.truncate(FRAME_BYTES_MAX);
         let Some(schedule) = &mut offering.schedule else {
             offering.next = Some((0, 0));
@@ -286,7 +288,7 @@ impl Lab {
             card.twin().run_exactly(until - now - ran);
             // What has a time to wait for may stand still until then.
             if self.offerings.iter().all(|offering| offering.schedule.is_none()) {
-                self.watch_over(card)?;
+                self.check_progress(card)?;
             }
         }
         Ok(more)
@@ -312,7 +314,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Takes what left.
+    /// Collects the frames that left.
     fn capture(
         &mut self,
         card: &mut Card<Twin>,
@@ -360,13 +362,13 @@ impl Lab {
         while !card.twin().idle() {
             card.twin().run(SLICE_CYCLES);
             self.capture(card, each)?;
-            self.watch_over(card)?;
+            self.check_progress(card)?;
         }
         self.capture(card, each)
     }
 
-    /// Whether the card still moves.
-    fn watch_over(&self, card: &mut Card<Twin>) -> Result<(), LabError> {
+    /// Checks that the card makes progress.
+    fn check_progress(&self, card: &mut Card<Twin>) -> Result<(), LabError> {
         let cycles = card.twin().still_cycles();
         if cycles > STILL_CYCLES_MAX && !card.twin().idle() {
             return Err(CardError::Stuck { cycles, waiting: self.arrivals.len() }.into());
@@ -401,7 +403,7 @@ impl Lab {
 fn check(experiment: &Experiment, mac_ports: u32, ports: &[String]) -> Result<bool, LabError> {
     let streams = &experiment.streams;
     if streams.is_empty() {
-        return Err(LabError::Plan("no port is offered anything"));
+        return Err(LabError::Plan("no port has traffic"));
     }
     for (at, stream) in streams.iter().enumerate() {
         if u32::from(stream.port.get()) >= mac_ports {
@@ -412,7 +414,7 @@ fn check(experiment: &Experiment, mac_ports: u32, ports: &[String]) -> Result<bo
             return Err(LabError::Traffic { port: name(ports, stream.port), what });
         }
         if experiment.duration_us.is_none() && matches!(stream.traffic.source, Source::Synthetic(_)) {
-            return Err(LabError::Plan("traffic that is made has no end: say for how long"));
+            return Err(LabError::Plan("generated traffic has no end: set a duration"));
         }
     }
     let waiting = streams.iter().filter(|stream| stream.traffic.offer == Offer::Max).count();
@@ -422,7 +424,7 @@ fn check(experiment: &Experiment, mac_ports: u32, ports: &[String]) -> Result<bo
     Ok(waiting != 0)
 }
 
-/// Whether what was counted is what was offered and captured.
+/// Checks that the counters agree with the offered and captured frames.
 fn balance(measured: &Measured, captured: &[u64]) -> Result<(), LabError> {
     let fault = |what: String| Err(LabError::Unbalanced(what));
     for (index, (port, captured)) in measured.ports.iter().zip(captured).enumerate() {

@@ -1,7 +1,7 @@
-//! Frames that are made: which networks, which addresses, which lengths; all from a seed.
+//! Generates frames from a seed: networks, addresses, lengths.
 //!
-//! Flow: traffic + programs → flows → frames. A flow belongs to one network and has one pair of addresses; each frame is
-//! of a random flow. Its payload begins with its number, where there is room.
+//! Flow: traffic + programs → flows → frames. A flow belongs to one network and has one pair of addresses;
+//! each frame belongs to a random flow. The payload begins with the frame's number if there is room.
 
 use std::net::Ipv4Addr;
 
@@ -16,16 +16,16 @@ use zerocopy::IntoBytes;
 use crate::random::Random;
 use crate::traffic::{Sizes, Synthetic, To};
 
-/// The benchmarking network, 198.18.0.0/15 (RFC 2544 §C.2.2).
+/// The benchmarking network, 198.18.0.0/15 (RFC 2544 §C.2.2): first address, and number of addresses.
 const SOURCES: (u32, u64) = (0xc612_0000, 1 << 17);
 const TTL: u8 = 64;
-/// Port of the discard service, and the first of those that nobody has registered.
+/// UDP port of the discard service, and the first of the dynamic ports.
 const UDP_DISCARD: u16 = 9;
 const UDP_EPHEMERAL: u16 = 49_152;
-/// Random addresses that are tried before a route counts as hidden by longer ones.
+/// Random addresses tried before a route is considered hidden by longer routes.
 const TRIES: usize = 1000;
 
-/// Makes the frames of a port.
+/// Generates the frames of a port.
 pub struct Generator {
     sizes: Sizes,
     flows: Vec<Flow>,
@@ -41,11 +41,11 @@ struct Flow {
     from_port: u16,
 }
 
-/// A network on the port, and where its flows may go.
+/// A network on the port, and the destinations of its flows.
 struct Site<'a> {
     program: &'a Program,
     router: Mac,
-    /// Where an address is drawn from, and whether the network must really forward it by that route.
+    /// Prefixes to draw addresses from, and whether the network must forward the address by this very route.
     targets: Vec<(Prefix4, bool)>,
 }
 
@@ -53,7 +53,7 @@ impl Generator {
     /// Draws the flows of a port. `ports` are the names of all ports.
     ///
     /// # Errors
-    /// What cannot be had from these networks.
+    /// If these networks do not support the traffic.
     pub fn new(
         spec: &Synthetic,
         port: PortId,
@@ -64,12 +64,12 @@ impl Generator {
         let sites = sites(spec, port, programs, ports)?;
         let mut flows = Vec::with_capacity(spec.flows as usize);
         for index in 0..spec.flows as usize {
-            // Networks in turn: with few flows each still has its share.
+            // Assign networks in turn, so that each gets its share even with few flows.
             let site = &sites[index % sites.len()];
             let [_, _, _, b, c, d, e, f] = random.next().to_be_bytes();
             flows.push(Flow {
                 router: site.router,
-                // Locally administered, not a group.
+                // A locally administered unicast address.
                 host: Mac([0x02, b, c, d, e, f]),
                 source: Ipv4Addr::from_bits(SOURCES.0 + random.below(SOURCES.1) as u32),
                 destination: site.destination(&mut random)?,
@@ -79,7 +79,7 @@ impl Generator {
         Ok(Self { sizes: spec.sizes.clone(), flows, random, made: 0 })
     }
 
-    /// Makes the next frame.
+    /// Generates the next frame.
     pub fn next(&mut self, frame: &mut Vec<u8>) {
         let bytes = self.sizes.frame_bytes(&mut self.random);
         let flow = &self.flows[self.random.below(self.flows.len() as u64) as usize];
@@ -110,13 +110,13 @@ impl Site<'_> {
             }
         }
         Err(format!(
-            "network '{}': longer routes leave no address of those that lead there",
+            "network '{}': no address is forwarded by these routes, because longer routes cover them",
             self.program.name
         ))
     }
 }
 
-/// The longest prefix of the network that holds an address.
+/// The network's longest prefix that contains an address.
 fn longest(program: &Program, address: u32) -> Option<Prefix4> {
     let prefixes = program.routes.iter().map(|(prefix, _)| *prefix);
     prefixes.filter(|prefix| prefix.contains(address)).max_by_key(|prefix| prefix.len())
@@ -131,7 +131,7 @@ fn sites<'a>(
     let known = || list(programs.iter().map(|program| program.name.as_str()));
     for name in &spec.networks {
         if !programs.iter().any(|program| program.name == *name) {
-            return Err(format!("found the network '{name}', expected one of: {}", known()));
+            return Err(format!("found network '{name}', expected one of: {}", known()));
         }
     }
     let is_wanted = |program: &Program| spec.networks.is_empty() || spec.networks.contains(&program.name);
@@ -141,7 +141,7 @@ fn sites<'a>(
             if spec.networks.is_empty() {
                 continue;
             }
-            return Err(format!("network '{}' has no virtual port there", program.name));
+            return Err(format!("network '{}' has no virtual port on this port", program.name));
         };
         let by_address = |select: &Match| match select {
             Match::Mac { port: at, .. } | Match::Port(at) => *at == port,
@@ -149,16 +149,16 @@ fn sites<'a>(
         };
         if !program.rows.iter().any(|row| by_address(&row.select)) {
             return Err(format!(
-                "network '{}' knows its frames by what is inside them: take a capture",
+                "network '{}' selects frames by inner destination, which generated frames do not have: use a capture",
                 program.name
             ));
         }
         sites.push(Site { program, router: vport.mac, targets: targets(spec, port, program, ports)? });
     }
-    if sites.is_empty() { Err("no network is there".to_owned()) } else { Ok(sites) }
+    if sites.is_empty() { Err("no network has a virtual port on this port".to_owned()) } else { Ok(sites) }
 }
 
-/// Where flows of a network may go.
+/// The destinations of a network's flows.
 fn targets(
     spec: &Synthetic,
     port: PortId,
@@ -201,7 +201,7 @@ fn targets(
     }
     if found.is_empty() {
         return Err(format!(
-            "network '{}' forwards nothing to a known neighbour: say to:PREFIX",
+            "network '{}' forwards nothing to a known neighbour: add to:PREFIX",
             program.name
         ));
     }

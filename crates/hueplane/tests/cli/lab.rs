@@ -174,7 +174,7 @@ fn bad_experiments_are_named() {
         2,
         "expected bytes with check sequence from 64 to 9220",
     );
-    fails(&format!("--traffic p0=size:64 {us}"), 2, "it has no rate");
+    fails(&format!("--traffic p0=size:64 {us}"), 2, "no rate: add rate:1G");
     fails(&format!("--traffic p0 {us}"), 2, "expected PORT=TRAFFIC");
     fails(
         &format!("--traffic p9=rate:1G {us}"),
@@ -186,7 +186,7 @@ fn bad_experiments_are_named() {
     fails(
         &format!("--traffic p0=rate:1G,networks:blue {us}"),
         2,
-        "found the network 'blue', expected one of: red",
+        "found network 'blue', expected one of: red",
     );
     fails(&format!("--traffic p0=rate:1G,to:p7 {us}"), 2, "found to:p7, expected a prefix or one of: p0, p1");
     fails(
@@ -194,15 +194,11 @@ fn bad_experiments_are_named() {
         2,
         "'red' forwards nothing by p0 to a known neighbour",
     );
-    fails("--traffic p0=rate:1G", 2, "say for how long");
+    fails("--traffic p0=rate:1G", 2, "set a duration");
     fails("--traffic p0=rate:1G --duration-us 0", 2, "0 is not in 1..=60000000");
-    fails(&format!("--traffic p0=rate:1G --line 0 {us}"), 2, "found the rate '0'");
+    fails(&format!("--traffic p0=rate:1G --line 0 {us}"), 2, "found rate '0'");
     let narrow = "--image tcam3 --duration-us 1000";
-    fails(
-        &format!("--traffic p0=rate:9G {narrow}"),
-        2,
-        "traffic of p0: 9 Gbit/s is more than the port carries",
-    );
+    fails(&format!("--traffic p0=rate:9G {narrow}"), 2, "traffic of p0: 9 Gbit/s exceeds the port's bus");
     fails("--traffic p0=absent.pcap@1G", 3, "absent.pcap");
     fails("--traffic p0=damaged.pcap@1G", 3, "damaged.pcap");
     fails("--traffic p0=empty.pcap@1G", 2, "traffic of p0: empty.pcap has no packets");

@@ -313,7 +313,7 @@ fn bad_files_are_named_with_file_and_line() {
     assert_eq!(dir.hueplane("table lookup --routes a=a.txt").code, 2);
     assert_eq!(dir.hueplane("table size --layout hash --routes a=a.txt").code, 2);
     dir.hueplane("table replay --routes a=a.txt --updates z=u.txt")
-        .fails(2, "found the network 'z', expected one of: a");
+        .fails(2, "found network 'z', expected one of: a");
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn target(updates: &str, networks: &[Network]) -> Result<(usize, PathBuf), Failu
         if !PathBuf::from(updates).exists() {
             let known: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
             return Err(Failure::Usage(format!(
-                "--updates {updates}: found the network '{name}', expected one of: {}",
+                "--updates {updates}: found network '{name}', expected one of: {}",
                 known.join(", ")
             )));
         }
