@@ -35,7 +35,7 @@ const STILL_CYCLES_MAX: u64 = 200_000;
 pub struct Stream {
     /// The port.
     pub port: PortId,
-    /// What is offered to it.
+    /// The traffic.
     pub traffic: Traffic,
 }
 
@@ -70,7 +70,7 @@ pub struct PortMeasured {
     pub offered_wire_bytes: u64,
     /// Offered frames that are truncated in the capture.
     pub cut: u64,
-    /// What the card counted.
+    /// Counters of the card.
     pub counts: PortCounts,
     /// Frames that left through it in the throughput window.
     pub window: u64,
@@ -286,7 +286,7 @@ impl Lab {
             let ran = card.twin().run(until - now);
             // Nothing was under way in between: time passes all the same.
             card.twin().run_exactly(until - now - ran);
-            // What has a time to wait for may stand still until then.
+            // With scheduled frames, the card may be idle until the next one.
             if self.offerings.iter().all(|offering| offering.schedule.is_none()) {
                 self.check_progress(card)?;
             }
@@ -399,7 +399,7 @@ impl Lab {
     }
 }
 
-/// What the streams have in common: whether ports wait.
+/// Checks the streams. Returns whether ports wait (they all do, or none does).
 fn check(experiment: &Experiment, mac_ports: u32, ports: &[String]) -> Result<bool, LabError> {
     let streams = &experiment.streams;
     if streams.is_empty() {

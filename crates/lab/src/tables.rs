@@ -76,7 +76,7 @@ fn entries(table: &[Prefix4]) -> Vec<u32> {
 /// Distributes `sample` random routes of a table evenly to `parts` networks. Each part is sorted. `None` if
 /// the table has fewer routes.
 #[must_use]
-pub fn deal(
+pub fn distribute(
     routes: &[(Prefix4, NextHop)],
     sample: usize,
     parts: usize,
@@ -147,15 +147,15 @@ mod tests {
     fn routes_are_dealt_once_and_by_seed() {
         let hop = NextHop::new(1).unwrap();
         let routes: Vec<_> = (0..1000_u32).map(|i| (Prefix4::containing(i << 12, 20), hop)).collect();
-        let dealt = deal(&routes, 1000, 3, 1).unwrap();
+        let dealt = distribute(&routes, 1000, 3, 1).unwrap();
         assert_eq!(dealt.iter().map(Vec::len).collect::<Vec<_>>(), [334, 333, 333]);
         assert!(dealt.iter().all(|part| part.is_sorted()));
         let mut all = dealt.concat();
         all.sort_unstable();
         assert_eq!(all, routes);
         let (some, same, other) =
-            (deal(&routes, 100, 4, 1), deal(&routes, 100, 4, 1), deal(&routes, 100, 4, 2));
+            (distribute(&routes, 100, 4, 1), distribute(&routes, 100, 4, 1), distribute(&routes, 100, 4, 2));
         assert!(some == same && some != other);
-        assert_eq!(deal(&routes, 1001, 4, 1), None);
+        assert_eq!(distribute(&routes, 1001, 4, 1), None);
     }
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use crate::layout::{
     GRANULE_BYTES, GRANULES_MAX, Kind, NODE_GRANULES_MAX, Ref, Runs, SLOTS, WIDE_BYTES, encode_wide,
-    for_each_child, granules, surely_wide,
+    for_each_child, granules, is_certainly_wide,
 };
 use crate::limits::{Account, Limits, TableError};
 use crate::mem::Writer;
@@ -618,7 +618,7 @@ impl<K: Key> Dag<K> {
     /// all networks, or writes it.
     fn intern(&mut self, vid: Vid, slots: &[Ref; SLOTS], top: bool) -> Result<Ref, NoSpace> {
         let mut bytes = [0; WIDE_BYTES];
-        let (kind, granules, runs) = if surely_wide(slots, top) {
+        let (kind, granules, runs) = if is_certainly_wide(slots, top) {
             encode_wide(slots, &mut bytes);
             (Kind::Wide, NODE_GRANULES_MAX, None)
         } else {

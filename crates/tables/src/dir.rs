@@ -12,7 +12,7 @@
 //!         34      flag: 15..0 is a set of bank 2, not a next hop
 //!         33..31  output port of the next hop; 0 here, where a next hop's index names its port
 //!         30      the entry is reached by a CAM row, not by its own slot
-//!         27..16  the network it is of; 0: nobody's
+//!         27..16  the network that owns it; 0: none
 //!         15..0   next-hop word (65535 = no route), or set
 //! CAM     network, prefix of at most 19 bits → index into bank 1
 //! ```

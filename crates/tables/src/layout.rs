@@ -315,7 +315,7 @@ impl Runs {
 }
 
 /// Whether a node with these slots is wide for certain, without computing its runs.
-pub(crate) fn surely_wide(slots: &[Ref; SLOTS], top: bool) -> bool {
+pub(crate) fn is_certainly_wide(slots: &[Ref; SLOTS], top: bool) -> bool {
     top || {
         let (first, rest) = (slots[0], slots.windows(2));
         let begun = |pair: &[Ref]| usize::from(pair[0] != pair[1] && !pair[1].is_leaf());

@@ -143,7 +143,7 @@ pub enum WireError {
         "{fault} at character {at}, expected six pairs of hexadecimal digits with colons, such as 02:00:00:00:01:01"
     )]
     Mac {
-        /// What is wrong.
+        /// The error in the text.
         fault: MacFault,
         /// Position in characters, counted from 1.
         at: usize,

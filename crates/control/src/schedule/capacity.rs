@@ -1,4 +1,4 @@
-//! Capacity of the card: why a network can never run there, and what is free beside the other networks.
+//! Capacity of the card: why a network can never run there, and the capacity that other networks leave free.
 
 use std::fmt;
 

@@ -17,7 +17,7 @@ use microlp::{
 
 use super::capacity::{CardRoom, barred, fixed, shared_rows};
 use super::explain::rate;
-use super::greedy::kept;
+use super::greedy::keep_places;
 use super::serve::{Choice, pack, serve, serve_at};
 use super::{Demand, Side, Site};
 
@@ -63,7 +63,7 @@ pub fn exact(site: &Site, demands: &[&Demand], greedy: Choice) -> (Choice, Sched
     let task = Task::new(site, demands);
     let (sides, room) = fixed(site, demands);
     let free: Vec<Option<Side>> =
-        sides.iter().zip(demands).map(|(side, demand)| side.or_else(|| obvious(demand))).collect();
+        sides.iter().zip(demands).map(|(side, demand)| side.or_else(|| trivial_side(demand))).collect();
     let found = match task.best(&free, &greedy) {
         Ok(found) => found,
         Err(why) => {
@@ -78,7 +78,7 @@ pub fn exact(site: &Site, demands: &[&Demand], greedy: Choice) -> (Choice, Sched
     }
     if best.moves(demands) > 0 {
         // If an equally good schedule leaves networks in place, use that one; cores are reassigned there too.
-        let stay = kept(site, demands, sides, room);
+        let stay = keep_places(site, demands, sides, room);
         let places: Vec<Option<Side>> = stay.iter().copied().map(Some).collect();
         let mut stay = serve(site, demands, &stay);
         if let Ok(found) = task.best(&places, &stay) {
@@ -105,7 +105,7 @@ fn is_reached(value: i128, bound: f64) -> bool {
 }
 
 /// A new network that needs no bandwidth gains nothing on the card.
-fn obvious(demand: &Demand) -> Option<Side> {
+fn trivial_side(demand: &Demand) -> Option<Side> {
     (demand.bandwidth_bps == 0 && demand.now.is_none()).then_some(Side::Soft)
 }
 
@@ -182,7 +182,7 @@ impl Program {
         let mut constant = 0.0;
         let mut networks = Vec::with_capacity(task.demands.len());
         for (at, demand) in task.demands.iter().enumerate() {
-            let worth = task.worth(at);
+            let value = task.value(at);
             let side = fixed[at];
             let on_card = match (side, demand.now) {
                 (None, Some(Side::Card)) => {
@@ -199,9 +199,9 @@ impl Program {
             let part = |most: u64| (0.0, (most as f64 / task.needs[at].max(1) as f64).min(1.0));
             let core = part(task.site.soft.core_bps);
             let card = part(task.site.card.as_ref().map_or(0, |card| card.bps));
-            let by_card = (side != Some(Side::Soft)).then(|| problem.add_var(worth, card));
+            let by_card = (side != Some(Side::Soft)).then(|| problem.add_var(value, card));
             let count = if side == Some(Side::Card) { 0 } else { cores.unwrap_or(1) };
-            let by_core: Vec<Variable> = (0..count).map(|_| problem.add_var(worth, core)).collect();
+            let by_core: Vec<Variable> = (0..count).map(|_| problem.add_var(value, core)).collect();
             let on_core: Vec<Variable> = match cores {
                 Some(_) => by_core.iter().map(|_| problem.add_binary_var(0.0)).collect(),
                 None => Vec::new(),
@@ -232,7 +232,7 @@ impl Program {
         let scaled = |bps: u64| bps as f64 / task.unit;
         let all = |by: &dyn Fn(&Terms) -> Option<Variable>| -> Vec<(Variable, f64)> {
             let networks = self.networks.iter().enumerate();
-            networks.filter_map(|(at, terms)| Some((by(terms)?, task.worth(at)))).collect()
+            networks.filter_map(|(at, terms)| Some((by(terms)?, task.value(at)))).collect()
         };
         let mut rows = Vec::new();
         if let Some(card) = &task.site.card {
@@ -252,7 +252,7 @@ impl Program {
             let on =
                 self.networks.iter().enumerate().filter(|(at, _)| task.demands[*at].ports.contains(port));
             let terms = on.flat_map(|(at, terms)| {
-                terms.by_card.iter().chain(&terms.by_core).map(move |variable| (*variable, task.worth(at)))
+                terms.by_card.iter().chain(&terms.by_core).map(move |variable| (*variable, task.value(at)))
             });
             rows.push((terms.collect(), scaled(*bps)));
         }
@@ -352,7 +352,7 @@ impl Program {
 
 impl Task<'_> {
     /// The value of fully serving a network.
-    fn worth(&self, at: usize) -> f64 {
+    fn value(&self, at: usize) -> f64 {
         self.needs[at] as f64 / self.unit
     }
 

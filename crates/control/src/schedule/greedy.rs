@@ -15,13 +15,13 @@ use super::{Demand, Side, Site};
 pub fn greedy(site: &Site, demands: &[&Demand]) -> Choice {
     let (sides, room) = fixed(site, demands);
     let anew = serve(site, demands, &fill(site, demands, sides.clone(), room.clone()));
-    let kept = serve(site, demands, &kept(site, demands, sides, room));
+    let kept = serve(site, demands, &keep_places(site, demands, sides, room));
     // If both are equally good, nothing moves.
     if anew.value(site, demands) > kept.value(site, demands) { anew } else { kept }
 }
 
 /// Leaves networks in place as far as possible, and puts new networks into the remaining capacity.
-pub fn kept(
+pub fn keep_places(
     site: &Site,
     demands: &[&Demand],
     mut sides: Vec<Option<Side>>,

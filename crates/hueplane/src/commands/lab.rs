@@ -1,7 +1,8 @@
-//! `hueplane lab`: traffic through the simulated card, and what it did with it; experiments on tables are in [`tables`].
+//! `hueplane lab`: sends traffic through the simulated card and reports the results. Experiments on tables
+//! are in [`tables`].
 //!
-//! Flow: documents → networks on the twin; traffic → `hue_lab` → what was measured → a report. Output files get their names
-//! after the last frame.
+//! Flow: documents → networks on the twin; traffic → `hue_lab` → measurements → a report. Output files get
+//! their names after the last frame.
 
 mod sections;
 mod tables;
@@ -25,10 +26,10 @@ use crate::print::{Align, DIM, columns, grouped, result, styled};
 struct Report<'a> {
     image: &'a str,
     clock_khz: u32,
-    /// For how long frames were offered.
+    /// Duration of the traffic in clock cycles.
     offered_cycles: u64,
     offered_ns: u64,
-    /// From the first frame until the card was empty.
+    /// Clock cycles from the first frame until the card was empty.
     cycles: u64,
     simulated_ns: u64,
     total: Total,
@@ -38,8 +39,8 @@ struct Report<'a> {
     latency: Option<LatencyReport>,
 }
 
-/// All ports together. Rates are of the time in which frames were offered; Gbit/s is what the wire carries, preambles and gaps
-/// counted.
+/// Totals of all ports. Rates are averages over the duration of the traffic. Gbit/s are rates on the wire,
+/// including preambles and gaps.
 #[derive(Serialize)]
 struct Total {
     offered: u64,
@@ -123,14 +124,14 @@ fn run_card(args: &LabRun) -> Result<(), Failure> {
     written?;
     for (name, port) in names.iter().zip(&measured.ports).filter(|(_, port)| port.cut > 0) {
         let cut = grouped(port.cut);
-        eprintln!("hueplane: {name}: the capture cut {cut} packets short; offered as the bytes there are");
+        eprintln!("hueplane: {name}: {cut} packets are truncated in the capture; sent as they are");
     }
     let files = out.map(Out::commit).transpose()?.unwrap_or_default();
     let report = report(&args.image, &networks, &names, &measured);
     result(args.output.format, &report, || text(&networks, &report) + &files)
 }
 
-/// Captures being written.
+/// Capture files being written.
 struct Out {
     dir: OutputDir,
     punt: usize,
@@ -160,7 +161,7 @@ impl Out {
         }
     }
 
-    /// Names of the files and how many packets are in each, for people.
+    /// Completes the files. Returns their names and packet counts as text.
     fn commit(mut self) -> Result<String, Failure> {
         let packets: Vec<u64> = (0..=self.punt)
             .map(|index| self.dir.writer(index).map_or(0, |writer| writer.packets()))
@@ -173,13 +174,13 @@ impl Out {
     }
 }
 
-/// Counts as rates over the time in which frames were offered.
+/// Converts counts to rates over the duration of the traffic.
 struct Rates {
     seconds: f64,
 }
 
 impl Rates {
-    /// So many units a second.
+    /// Units per second.
     fn of(&self, count: u64, unit: f64) -> f64 {
         if self.seconds > 0.0 { round(count as f64 / self.seconds / unit) } else { 0.0 }
     }
@@ -247,7 +248,7 @@ fn network_report(network: &NetworkCounts) -> NetworkReport<'static> {
     }
 }
 
-/// `lost_inside`: lost after the input queues.
+/// Totals; `lost_inside` is the number of frames lost after the input queues.
 fn total(measured: &Measured, rates: &Rates, lost_inside: u64) -> Total {
     let sum = |of: fn(&PortMeasured) -> u64| measured.ports.iter().map(of).sum::<u64>();
     let (window, window_bytes) = measured.window();
@@ -281,12 +282,12 @@ fn latency(measured: &Measured) -> Option<LatencyReport> {
     })
 }
 
-/// Reasons that counted something.
+/// Reasons with a count other than zero.
 fn reasons<'a>(all: impl IntoIterator<Item = (&'a str, u64)>) -> Counts<'a, u64> {
     Counts(all.into_iter().filter(|(_, count)| *count > 0).collect())
 }
 
-/// Three decimals.
+/// Rounds to three decimals.
 fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
@@ -356,7 +357,7 @@ fn networks_text(networks: &Networks, report: &Report<'_>) -> String {
     columns(&head, &rows)
 }
 
-/// Nothing when ports had to wait.
+/// Latencies as text; empty if ports had to wait.
 fn latency_text(report: &Report<'_>) -> String {
     use Align::{Left, Right};
     let Some(latency) = &report.latency else { return String::new() };
@@ -373,7 +374,7 @@ fn latency_text(report: &Report<'_>) -> String {
     columns(&head, &rows) + "\n"
 }
 
-/// What it comes to.
+/// Totals as text.
 fn summary(report: &Report<'_>) -> String {
     let total = &report.total;
     let line = format!(
@@ -382,7 +383,7 @@ fn summary(report: &Report<'_>) -> String {
         total.offered_gbps,
         total.received_mpps,
         total.received_gbps,
-        total.cycles_per_packet.map_or_else(String::new, |cycles| format!(", {cycles} cycles a packet")),
+        total.cycles_per_packet.map_or_else(String::new, |cycles| format!(", {cycles} cycles per packet")),
         grouped(total.dropped),
         grouped(total.offered),
     );

@@ -1,4 +1,4 @@
-//! The lab: a node with four ports on bridges, and two hosts a network, all in namespaces of their own.
+//! The lab: a node with four ports on bridges, and two hosts for each network, all in their own namespaces.
 //!
 //! ```text
 //! namespace of the node                                        namespace of a host
@@ -6,9 +6,9 @@
 //!                        └──── h3l ═══════ …
 //! ```
 //!
-//! Invariants: ports of hosts are isolated, so that a bridge carries frames between a host and the node only; there is no IPv6
-//! and no spanning tree, so that nothing moves that no host sends; `u0`..`u3` have no offloads, so that what hosts send in
-//! large pieces arrives at the node as packets with checksums.
+//! Invariants: the bridge ports of hosts are isolated, so that frames pass only between a host and the node.
+//! There is no IPv6 and no spanning tree, so that hosts send all frames. `u0` to `u3` have no offloads, so
+//! that large segments from hosts arrive at the node as packets with checksums.
 
 use hue_host::links::Links;
 use hue_host::netns::Namespace;
@@ -22,28 +22,28 @@ use super::watch::Watcher;
 use super::{probe, stop};
 use crate::failure::Failure;
 
-/// Names of the sides, for namespaces.
+/// Names of the sides, used in names of namespaces.
 const SIDES: [&str; 2] = ["left", "right"];
 /// The interface of a host.
 const HOST_INTERFACE: &str = "eth0";
-/// Settings of every namespace of the lab.
+/// Settings of every namespace in the lab.
 const SETTINGS: [(&str, &str); 3] = [
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
-    // Every answer counts, however many.
+    // Every answer counts, however many there are.
     ("net/ipv4/icmp_ratelimit", "0"),
 ];
 
-/// A lab that stands.
+/// A lab that has been built.
 pub struct Lab {
-    /// Where the daemon runs.
+    /// The namespace of the daemon.
     pub node: Namespace,
-    /// Hosts of each network, in the order of the plan: left, right.
+    /// Hosts of each network (left, right), in the order of the plan.
     pub hosts: Vec<[Namespace; 2]>,
 }
 
 impl Lab {
-    /// Builds it; what is there when it fails is removed with the place.
+    /// Builds the lab. If this fails, the place removes what exists.
     pub fn build(plan: &Plan, place: &Place) -> Result<Self, Failure> {
         service::raise_open_files()?;
         sysctl::raise_neighbour_limits()?;
@@ -69,7 +69,7 @@ impl Lab {
         Ok(Self { node, hosts })
     }
 
-    /// A watcher in each host, in the order of the plan. Before the hosts send.
+    /// Creates a watcher in each host, in the order of the plan. Call it before hosts send.
     pub fn watchers(&self, plan: &Plan) -> Result<Vec<Watcher>, Failure> {
         let pairs = self.hosts.iter().zip(&plan.networks);
         let hosts = pairs.flat_map(|(inside, network)| inside.iter().zip(&network.hosts));
@@ -80,11 +80,11 @@ impl Lab {
 fn namespace(name: &str) -> Result<Namespace, Failure> {
     let (namespace, is_new) = Namespace::create_with(name, || {
         SETTINGS.iter().try_for_each(|(key, value)| {
-            // A setting that this kernel has not is not missed.
+            // A setting that this kernel does not have is not needed.
             sysctl::get_here(key)?.map_or(Ok(()), |_| sysctl::set_here(key, value).map(drop))
         })
     })?;
-    if is_new { Ok(namespace) } else { Err(Failure::Broken(format!("namespace {name}: is there already"))) }
+    if is_new { Ok(namespace) } else { Err(Failure::Broken(format!("namespace {name} already exists"))) }
 }
 
 /// A bridge, and the link from it to the node.
@@ -114,10 +114,10 @@ fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Resu
     let socket = links.socket();
     addresses::add(socket, link, host.address, LINK_LEN)?;
     let default = Prefix4::new(0, 0).map(|prefix| Wanted { prefix, via: Some(host.router), link });
-    // The foreign host on the same bridge: as if it were on the link.
-    let beside = host.beside.and_then(|address| Prefix4::new(address.to_bits(), 32).ok());
-    let beside = beside.map(|prefix| Wanted { prefix, via: None, link });
-    let wanted: Vec<Wanted> = default.into_iter().chain(beside).collect();
+    // A route to the foreign host on the same bridge, as if it were on the link.
+    let bridge_target = host.bridge_target.and_then(|address| Prefix4::new(address.to_bits(), 32).ok());
+    let bridge_target = bridge_target.map(|prefix| Wanted { prefix, via: None, link });
+    let wanted: Vec<Wanted> = default.into_iter().chain(bridge_target).collect();
     match routes::add(socket, &wanted)?.into_iter().next() {
         Some(failure) => Err(failure.into()),
         None => Ok(()),
@@ -148,7 +148,7 @@ mod tests {
 
     const QUICK: Ping = Ping { count: 1, gap: Duration::from_millis(100), wait: Duration::from_millis(300) };
 
-    /// Every frame that an interface of a namespace receives from now on.
+    /// Opens a socket that receives every frame of an interface from now on.
     fn listen(namespace: &Namespace) -> Socket {
         let open = || Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0x0300)));
         let socket = namespace.run(open).unwrap().unwrap();
@@ -157,21 +157,21 @@ mod tests {
     }
 
     #[test]
-    fn hosts_reach_the_node_and_never_each_other() {
+    fn hosts_reach_the_node_but_not_each_other() {
         let Some(place) = place(3) else { return };
         let plan = Plan::new(3);
         let lab = Lab::build(&plan, &place).unwrap();
         let watch = Watch::start(lab.watchers(&plan).unwrap());
         let mut node = listen(&lab.node);
-        let mut beside = 0;
+        let mut bridge_target = 0;
         for (inside, network) in lab.hosts.iter().zip(&plan.networks) {
             for (inside, host) in inside.iter().zip(&network.hosts) {
-                let to = host.beside.unwrap_or(host.router);
-                beside += u32::from(host.beside.is_some());
-                assert_eq!(probe::ping(inside, to, QUICK).unwrap().received, 0, "nobody is there to answer");
+                let to = host.bridge_target.unwrap_or(host.router);
+                bridge_target += u32::from(host.bridge_target.is_some());
+                assert_eq!(probe::ping(inside, to, QUICK).unwrap().received, 0, "no host has this address");
             }
         }
-        assert!(beside > 0);
+        assert!(bridge_target > 0);
         let (mut frame, mut sources) = ([0; 2048], Vec::new());
         while let Ok(length) = node.read(&mut frame) {
             assert!(length >= 14);
@@ -186,9 +186,9 @@ mod tests {
         place.clear();
     }
 
-    /// The checker is checked: without isolation it sees the neighbour's frames.
+    /// Checks the checker: without isolation, it detects the neighbour's frames.
     #[test]
-    fn a_planted_leak_is_counted() {
+    fn a_planted_leak_is_detected() {
         let Some(place) = place(4) else { return };
         let plan = Plan::new(3);
         let lab = Lab::build(&plan, &place).unwrap();
@@ -200,7 +200,7 @@ mod tests {
             links.set_isolated(port, false).unwrap();
         }
         let sender = &plan.networks[0].hosts[0];
-        let tried = probe::ping(&lab.hosts[0][0], sender.beside.unwrap(), QUICK).unwrap();
+        let tried = probe::ping(&lab.hosts[0][0], sender.bridge_target.unwrap(), QUICK).unwrap();
         assert_eq!(tried.sent, 1);
         std::thread::sleep(Duration::from_millis(200));
         let seen = watch.end().unwrap();

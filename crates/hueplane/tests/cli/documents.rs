@@ -1,4 +1,4 @@
-//! `validate` and `schema`, and every fault of a configuration that the command line must name.
+//! `validate` and `schema`, and the errors of configurations that the command line must report.
 
 use crate::support::{RED, Scratch};
 
@@ -24,7 +24,7 @@ fn a_valid_configuration_is_described() {
     assert!(yaml.contains("\nnetworks:\n  - name: red\n    kind: ipv4\n    ports: 2\n"), "{yaml}");
 }
 
-/// Each fault: its name, a document that has it, and what the error must hold.
+/// Each error: its name, a document with it, and the expected parts of the message.
 fn faults() -> Vec<(&'static str, String, Vec<&'static str>)> {
     let twice = format!("{RED}---\n{RED}");
     let other =
@@ -78,7 +78,7 @@ fn faults() -> Vec<(&'static str, String, Vec<&'static str>)> {
 }
 
 #[test]
-fn every_fault_is_named_with_its_place() {
+fn every_error_has_its_place() {
     let dir = Scratch::new();
     for (name, text, wants) in faults() {
         dir.write("red.yaml", text);
@@ -102,7 +102,7 @@ fn every_fault_is_named_with_its_place() {
 }
 
 #[test]
-fn files_that_are_no_configuration() {
+fn invalid_files_are_reported() {
     let dir = Scratch::new();
     dir.hueplane("validate -f absent.yaml").fails(3, "absent.yaml: cannot be read");
     dir.write("empty.yaml", "");

@@ -1,4 +1,4 @@
-//! `hueplane table size`: memory of tables, in total and by network.
+//! `hueplane table size`: the memory of tables, in total and by network.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ struct Report<'a> {
     encoding: &'static str,
     bytes_total: Amount,
     networks: Vec<NetworkReport<'a>>,
-    /// Of layout dir.
+    /// For layout dir only.
     #[serde(skip_serializing_if = "Option::is_none")]
     banks: Option<Banks>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,13 +26,13 @@ struct Report<'a> {
     overflow: Option<String>,
 }
 
-/// What the papers' banks hold.
+/// Usage of the papers' banks.
 #[derive(Serialize)]
 struct Banks {
-    /// Entries of the first bank at their own places.
+    /// Entries of the first bank at their own slots.
     slots: u64,
     slots_max: u64,
-    /// Sets of the second.
+    /// Sets of the second bank.
     sets: u32,
     sets_max: u32,
     /// Rows of the Conflict CAM, each with an entry of the first bank.
