@@ -11,7 +11,7 @@ pub fn emit(spec: &Spec) -> String {
     let _ = write!(
         out,
         "
-A port takes frames of {} to {} bytes, counted from the destination MAC to the last byte, without preamble and FCS.
+A port accepts frames of {} to {} bytes, counted from the destination MAC to the last byte, without preamble and FCS.
 
 ## Frames of no network
 
