@@ -27,6 +27,8 @@ pub struct Routes {
     pub hops: HopNames,
     /// Bad lines or records that were left out.
     pub skipped: u64,
+    /// Sound records of an MRT dump that hold no unicast route: of other families.
+    pub passed_over: u64,
 }
 
 impl Routes {

@@ -61,8 +61,8 @@ fn load(tables: &Tables) -> Result<Vec<Network>, Failure> {
         let start = Instant::now();
         let routes = load_routes(&named.file, &options)?;
         spinner.finish_and_clear();
-        if routes.skipped > 0 {
-            eprintln!("hueplane: {}: {} bad lines skipped", named.file.display(), grouped(routes.skipped));
+        for (what, count) in left_out(&routes) {
+            eprintln!("hueplane: {}: {} {what}", named.file.display(), grouped(count));
         }
         if start.elapsed().as_millis() > 200 {
             let seconds = start.elapsed().as_secs_f64();
@@ -77,7 +77,22 @@ fn load(tables: &Tables) -> Result<Vec<Network>, Failure> {
     Ok(networks)
 }
 
+/// What of a file is not in its routes, and how many of it, where there is any.
+pub fn left_out(routes: &Routes) -> Vec<(&'static str, u64)> {
+    let counts = [
+        ("bad lines skipped", routes.skipped),
+        ("records of other families than IPv4 and IPv6 unicast passed over", routes.passed_over),
+    ];
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
 /// Bad lines skipped in all files, `None` unless asked to skip.
 fn skipped(tables: &Tables, networks: &[Network]) -> Option<u64> {
     tables.skip_bad.then(|| networks.iter().map(|network| network.routes.skipped).sum())
+}
+
+/// Records of other families in all files, `None` where there are none.
+fn passed_over(networks: &[Network]) -> Option<u64> {
+    let count = networks.iter().map(|network| network.routes.passed_over).sum();
+    (count > 0).then_some(count)
 }
