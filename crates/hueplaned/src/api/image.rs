@@ -80,10 +80,10 @@ pub struct ImageLoaded {
     pub image: String,
     /// The one before.
     pub before: String,
-    /// The steps: `leave`, `swap`, `return`.
+    /// The steps: `leave`, `swap`, `choose` (who is to have the card), `return`, `settle` (others go where they want to be).
     pub phases: Vec<MigrationPhase>,
     /// Microseconds of all steps.
     pub duration_us: u64,
-    /// The networks that were on the card.
+    /// The networks that were on the card, or are, in the order of names. None of them moves any more.
     pub networks: Vec<NetworkPlaced>,
 }

@@ -33,6 +33,7 @@ use super::jobs::{Done, Jobs};
 use super::memory::Memory;
 use super::networks::Entry;
 use super::ports::PhysicalPort;
+use super::still::Patient;
 use super::view::View;
 use super::wires::Turn;
 use crate::api::{self, Capacity, Health, NetworkResult};
@@ -88,6 +89,12 @@ pub struct Node {
     pub(super) turns: Vec<Turn>,
     /// Another image that is being loaded.
     pub(super) loading: Option<Loading>,
+    /// The network that comes to the card next, as somebody asked; until then no other does by itself.
+    pub(super) reserved: Option<String>,
+    /// Networks stayed where they are for that, or for an image that is being loaded.
+    pub(super) held: bool,
+    /// Who waits until nothing moves.
+    pub(super) patients: Vec<Patient>,
     pub(super) drive: Drive,
     pub(super) sender: Sender<Message>,
     pub(super) monitor: Monitor,
@@ -156,6 +163,7 @@ impl Node {
             }
             more = self.routing(inbox);
             self.tend(Instant::now());
+            self.tend_still(Instant::now());
             if self.changed {
                 self.publish();
             }
@@ -192,7 +200,7 @@ impl Node {
     fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
         let networks = self.networks.values().filter_map(Entry::due);
         let due = networks.chain(self.ports.values().filter_map(PhysicalPort::due)).chain(self.turn_due());
-        let due = due.chain(self.room_due()).min();
+        let due = due.chain(self.room_due()).chain(self.patient_due()).min();
         let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
     }
