@@ -88,13 +88,13 @@ def ping(network, port, source, destination, sequence=1, reply=False, data_bytes
 
 
 def packets():
-    """Every packet: port, time in ms, frame, who sends it, what it is, what becomes of it."""
+    """Every packet: port, time in ms, frame, who sends it, what it is, and its outcome."""
     inside, outside = "10.1.0.2", "10.9.1.1"
     yield "p0", 0, ping("red", "p0", inside, outside), "red", "ping 10.9.1.1", "forward to p1"
-    yield "p0", 1, ping("green", "p0", inside, outside), "green", "the same ping, from and to the same addresses", \
+    yield "p0", 1, ping("green", "p0", inside, outside), "green", "the same ping, with the same addresses", \
         "forward to p3"
-    yield "p2", 2, ping("blue", "p2", inside, outside), "blue", "and once more", \
-        "forward to p2: blue's route points back"
+    yield "p2", 2, ping("blue", "p2", inside, outside), "blue", "the same ping again", \
+        "forward to p2: blue's route leads back to p2"
     yield "p1", 10, ping("red", "p1", outside, inside, reply=True), "red", "the answer", "forward to p0"
     yield "p3", 11, ping("green", "p3", outside, inside, reply=True), "green", "the answer", "forward to p0"
     yield "p0", 20, ping("red", "p0", inside, outside, 2, ttl=1), "red", "ping 10.9.1.1 with TTL 1", "punt `ttl`"
@@ -111,18 +111,18 @@ def packets():
     arp = ethernet(BROADCAST, HOST["blue", "p2"], 0x0806, arp_request(HOST["blue", "p2"], inside, "10.1.0.1"))
     yield "p2", 501, arp, "blue", "broadcast: who has 10.1.0.1?", "blue, alone on p2, punts `arp`"
     stray = ethernet("02:00:00:00:99:99", HOST["red", "p0"], 0x0800, ipv4(inside, outside, echo(4)))
-    yield "p0", 502, stray, "red", "a ping to a MAC address that is no router's", "unclaimed `no_network`"
+    yield "p0", 502, stray, "red", "a ping to a MAC address of no router", "unclaimed `no_network`"
     stray = ethernet(ROUTER["blue", "p2"], HOST["red", "p0"], 0x0800, ipv4(inside, outside, echo(5)))
     yield "p0", 503, stray, "red", "a ping to blue's router, which is not on p0", "unclaimed `no_network`"
     yield "p0", 504, mac(ROUTER["red", "p0"]) + bytes(6), "red", "12 bytes", "unclaimed `runt`"
     yield "p2", 510, ping("blue", "p2", inside, "10.2.0.2"), "blue", "ping 10.2.0.2", "forward to p3"
     yield "p3", 511, ping("blue", "p3", "10.2.0.2", inside, reply=True), "blue", "the answer", "forward to p2"
-    yield "p2", 512, ping("blue", "p2", inside, "10.64.1.1"), "blue", "ping 10.64.1.1, behind the unknown 10.2.0.3", \
+    yield "p2", 512, ping("blue", "p2", inside, "10.64.1.1"), "blue", "ping 10.64.1.1, whose next hop 10.2.0.3 is unknown", \
         "punt `no_neighbour`"
     yield "p2", 513, ping("blue", "p2", inside, "10.2.0.2", 2, data_bytes=1472), "blue", \
         "ping 10.2.0.2 with 1,500 bytes of IP; p3 takes 1,400", "punt `mtu`"
     for number in range(6):
-        what = "forward to p3" if number < 3 else "drop `rate_limited`: three at once is all green may"
+        what = "forward to p3" if number < 3 else "drop `rate_limited`: green may send bursts of 3"
         yield "p0", 1000 + number, ping("green", "p0", inside, outside, 10 + number), "green", \
             f"ping {number + 1} of 6 in a burst", what
 
@@ -139,13 +139,13 @@ def pcap(records):
 def listing(rows):
     """The packets as a Markdown table."""
     lines = [
-        "# What is in the captures",
+        "# The packets in the captures",
         "",
         "<!-- Written by make-captures.py: edit that file instead. -->",
         "",
-        "In the order of time. Outcomes and their conditions: [outcomes](../../docs/reference/outcomes.md).",
+        "The packets are in order of time. [Outcomes](../../docs/reference/outcomes.md) explains the outcomes.",
         "",
-        "| port | packet | ms | sent by a host of | what | becomes |",
+        "| port | packet | ms | sent by a host of | content | outcome |",
         "| --- | ---: | ---: | --- | --- | --- |",
     ]
     numbers = {}

@@ -227,15 +227,18 @@ def docs(registers, tables):
         f"<!-- {HEAD} -->",
         "# Registers and tables of the card",
         "",
-        "What a driver sees, on a real card as on the twin. Registers are 32 bits wide, at byte addresses; an access to another",
-        "address answers with an error and sets a bit in the interrupt status. Tables and counters are behind one access unit: write the",
-        "table and the row, the row data of a write, then the command; read the result until it is not busy; then the row data of a read.",
-        "Route words are written by a burst: where the first one goes, then word after word, a register write each; then read the result of",
-        "the burst until it is not busy.",
+        "This is the interface of a driver, the same for a real card and for the twin.",
+        "",
+        "- **Registers** are 32 bits wide, at byte addresses. An access to any other address answers with an error and sets a bit in the",
+        "  interrupt status.",
+        "- **Tables and counters** are behind one access unit. Write the table, the row, for a write the row data, and then the command. Read the",
+        "  result until it is not busy. After a read command, read the row data.",
+        "- **Route words** are written in bursts. Write the place of the first word, then each word with one register write. Read the result of",
+        "  the burst until it is not busy.",
         "",
         "## Registers",
         "",
-        "| address | register | bits | access | what |",
+        "| address | register | bits | access | description |",
         "| --- | --- | --- | --- | --- |",
     ]
     for reg in registers:
@@ -247,7 +250,7 @@ def docs(registers, tables):
             after = field.get_property("reset")
             after = f" After reset 0x{after:x}." if after else ""
             out.append(f"| | `{field.inst_name}` | {bits} | | {field.get_property('desc')}{after} |")
-    out += ["", "## Codes", "", "| code | value | what |", "| --- | --- | --- |"]
+    out += ["", "## Codes", "", "| code | value | meaning |", "| --- | --- | --- |"]
     for name, (_, encode) in encodings(registers).items():
         for member in encode:
             out.append(f"| `{name.removesuffix('_e')}` | {member.value} `{member.name}` | {member.rdl_desc} |")
@@ -259,7 +262,7 @@ def docs(registers, tables):
             "",
             f"{reg.get_property('desc')} Index: {reg.get_property('row_index')}. Access: {may}.",
             "",
-            "| bits | field | what |",
+            "| bits | field | meaning |",
             "| --- | --- | --- |",
         ]
         for field in fields(reg):

@@ -11,7 +11,7 @@ pub fn emit(spec: &Spec) -> String {
     let _ = write!(
         out,
         "
-A port takes frames of {} to {} bytes, counted from the destination MAC to the last byte, without preamble and FCS.
+A port accepts frames of {} to {} bytes, counted from the destination MAC to the last byte, without preamble and FCS.
 
 ## Frames of no network
 
@@ -33,12 +33,12 @@ A port takes frames of {} to {} bytes, counted from the destination MAC to the l
 }
 
 const HEAD: &str = "\
-# What becomes of a frame
+# Outcomes and metrics
 
 <!-- Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`. -->
 
-Outcomes are tried in the order they stand in; the first whose condition holds is the packet's. A condition may take for
-granted that every one above it is false. Each packet of a network is counted once, under its outcome, so
+Outcomes are tried in this order. The first one whose condition is true is the packet's outcome, so a condition may assume
+that all conditions above it are false. Each packet of a network is counted once, under its outcome:
 
     received = forward + all punts + all drops
 
@@ -54,7 +54,7 @@ fn plane(out: &mut String, kind: &Kind) {
         "
 ## Kind `{}` (id {})
 
-{} Runs on: {}. Lookup keys have {} bits; a network has at most {} next hops; a port's MTU is {} to {} bytes of IP.
+{} It runs on: {}. Lookup keys have {} bits. A network has at most {} next hops. A port's MTU is {} to {} bytes of IP.
 
 | outcome | code | verdict | stage | when | meaning | source |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -101,10 +101,16 @@ fn losses(out: &mut String, spec: &Spec) {
 const LOSSES: &str = "
 ## Losses outside the plane
 
-A running system can lose a packet before or after its plane. Stage `arrival` is before the network's worker counts the
-packet as received, `queue` between that and the plane, `departure` after the plane (or the network's control plane, whose
-frames wait in the same queue) said where the packet is to go. So, for each network, with `control` the frames of its
-control plane that left the queue to be sent,
+A running system can lose a packet before or after its plane:
+
+| stage | when the packet is lost |
+| --- | --- |
+| `arrival` | before the network's worker counts it as received |
+| `queue` | after that, and before the plane decides |
+| `departure` | after the plane, or the network's control plane, has chosen its destination |
+
+Frames from the control plane wait in the same queue. For each network, with `control` the frames of its control plane that
+left the queue to be sent, these sums hold:
 
     received + from control  = forward + all punts + all drops + control + queue losses + waiting
     forward + control        = sent + port_full + port_down + handover_send_full + on the way to another worker
@@ -124,7 +130,7 @@ fn metrics(out: &mut String, spec: &Spec) {
             Counts::Unclaimed => spec.unclaimed.iter().map(|one| one.name.clone()).collect(),
             Counts::Loss => spec.loss.iter().map(|one| one.name.clone()).collect(),
             Counts::NetworkBytes | Counts::PortPackets | Counts::PortBytes => words(&["received", "sent"]),
-            Counts::PortLoss => words(&["receive_dropped", "transmit_dropped", "policed", "nobody"]),
+            Counts::PortLoss => words(&["nobody", "ring_full", "ring_quota", "send_failed"]),
         };
         let values: Vec<_> = values.iter().map(|value| format!("`{value}`")).collect();
         let _ = writeln!(

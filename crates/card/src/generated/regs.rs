@@ -1,7 +1,7 @@
 // Generated from spec/regs by spec/regs/generate.py: edit those files, then `make generate`.
 use crate::rows::{FieldError, ROW_WORDS, Row, Table, Words, get, put};
 
-/// Identification: The letters HUEC: this is a card of hueplane.
+/// Identification: The letters HUEC, which identify a hueplane card.
 pub const IDENT: u32 = 0x000;
 /// Its value after reset.
 pub const IDENT_RESET: u32 = 0x48554543;
@@ -18,25 +18,25 @@ pub const VERSION_MAJOR: u32 = 0xffff0000;
 /// Clock: Clock of the data path.
 pub const CLOCK: u32 = 0x008;
 
-/// Bus: Width of the streams, and how many there are.
+/// Bus: Width and number of the streams.
 pub const BUS: u32 = 0x00c;
-/// Bytes a beat: 8, 32 or 64. Mask.
+/// Bytes per beat: 8, 32 or 64. Mask.
 pub const BUS_BYTES: u32 = 0x000000ff;
 /// MAC ports. Mask.
 pub const BUS_MAC_PORTS: u32 = 0x0000ff00;
 /// CPU queues. Mask.
 pub const BUS_CPU_QUEUES: u32 = 0x00ff0000;
 
-/// Kinds: Kinds of plane in the image.
+/// Kinds: Kinds of planes in the image.
 pub const KINDS: u32 = 0x010;
 
-/// Layout: How routes are kept.
+/// Layout: Format of the route tables.
 pub const LAYOUT: u32 = 0x014;
 
-/// Planes: Planes, each with a clock gate.
+/// Planes: Number of planes. Each has a clock gate.
 pub const PLANES: u32 = 0x018;
 
-/// Networks: Networks the image holds.
+/// Networks: Number of networks that the image can hold.
 pub const NETS: u32 = 0x01c;
 
 /// Rows of design select: Size of SELECT.
@@ -45,70 +45,71 @@ pub const SELECT_ROWS: u32 = 0x020;
 /// Rows of ATTACH: Size of ATTACH.
 pub const ATTACH_ROWS: u32 = 0x024;
 
-/// Route rows: Size of ROUTE for one plane; 0 without tcam.
+/// Route rows: Size of ROUTE per plane; 0 without tcam.
 pub const ROUTE_ROWS: u32 = 0x028;
 
-/// Local rows: Size of LOCAL for one plane; 0 without tcam.
+/// Local rows: Size of LOCAL per plane; 0 without tcam.
 pub const LOCAL_ROWS: u32 = 0x02c;
 
-/// Next-hop rows: Size of HOP: of one plane with tcam, in all with dag36 and sram.
+/// Next-hop rows: Size of HOP: per plane with tcam, in total with dag36 and sram.
 pub const HOP_ROWS: u32 = 0x030;
 
 /// Words of the levels: Size of LEVEL0 to LEVEL3; 0 without dag36.
 pub const LEVEL_WORDS: [u32; 4] = [0x034, 0x038, 0x03c, 0x040];
 
-/// Name of the image: Sixteen ASCII characters, the first in the low byte of the first register, then zeros.
+/// Name of the image: Up to sixteen ASCII characters, padded with zeros. The first one is in the low byte of
+/// the first register.
 pub const IMAGE_NAME: [u32; 4] = [0x044, 0x048, 0x04c, 0x050];
 
-/// Scratch: Keeps what is written; a driver tests the path to the card with it.
+/// Scratch: Stores any value, so that a driver can test the path to the card.
 pub const SCRATCH: u32 = 0x080;
 
-/// Control: How the card behaves.
+/// Control: Behaviour of full queues.
 pub const CONTROL: u32 = 0x084;
-/// Full queues hold back what feeds them instead of dropping: for captures. Mask.
+/// Full queues apply back-pressure instead of dropping. For captures. Mask.
 pub const CONTROL_OFFLINE: u32 = 0x00000001;
-/// Full input queues hold back what feeds them instead of dropping; output queues drop. For MACs that can
-/// pause their lines, and for the twin, whose wires wait in the host's rings. Mask.
+/// Full input queues apply back-pressure instead of dropping; output queues drop. For MACs that can pause
+/// their lines, and for the twin, where frames wait in the host's rings. Mask.
 pub const CONTROL_PAUSE: u32 = 0x00000002;
 
-/// Cycles, low: Clock cycles since reset. Reading takes a copy of the high half.
+/// Cycles, low: Clock cycles since reset. A read latches the high half.
 pub const CYCLES_LOW: u32 = 0x088;
 
-/// Cycles, high: The high half when the low one was last read.
+/// Cycles, high: The high half at the last read of the low half.
 pub const CYCLES_HIGH: u32 = 0x08c;
 
-/// Clock gates: Planes that stand still and keep their state; in front of a trie that all networks share,
-/// packets of these planes are turned aside.
+/// Clock gates: Planes whose clock is stopped. They keep their state. With a trie that all networks share,
+/// packets of these planes are diverted in front of it.
 pub const GATES: u32 = 0x090;
 
-/// Packets of gated planes: What becomes of them.
+/// Packets of gated planes: Destination of packets of planes whose clock is stopped.
 pub const GATED: u32 = 0x094;
-/// 0 dropped and counted, 1 to the CPU queue. Mask.
+/// 0: dropped and counted; 1: sent to the CPU queue. Mask.
 pub const GATED_TO_CPU: u32 = 0x00000001;
 
-/// Interrupt status: What happened; writing a 1 clears the bit.
+/// Interrupt status: Events. Writing a 1 clears the bit.
 pub const INTERRUPT_STATUS: u32 = 0x098;
 /// A table access was refused or not answered. Mask.
 pub const INTERRUPT_STATUS_TABLE_ERROR: u32 = 0x00000001;
-/// A register access met no register, or wrote a part of one. Mask.
+/// A register access had the address of no register, or wrote a part of one. Mask.
 pub const INTERRUPT_STATUS_ACCESS_ERROR: u32 = 0x00000002;
-/// Packets met a row of a table with wrong parity. The copies of rows that ternary tables compare have no
-/// parity. Mask.
+/// A packet used a table row with wrong parity. Ternary tables compare copies of rows that have no parity.
+/// Mask.
 pub const INTERRUPT_STATUS_MEMORY_ERROR: u32 = 0x00000004;
 /// A queue dropped a packet. Mask.
 pub const INTERRUPT_STATUS_QUEUE_DROP: u32 = 0x00000008;
 
-/// Interrupt enable: Which bits of the status raise the interrupt.
+/// Interrupt enable: Status bits that raise the interrupt.
 pub const INTERRUPT_ENABLE: u32 = 0x09c;
 
 /// Records accepted: Records that entered the stages, modulo 2^32.
 pub const ACCEPTED: u32 = 0x0a0;
 
-/// Records retired: Records that left the stages, modulo 2^32. What was freed when ACCEPTED was a may be
-/// used again once RETIRED has reached a.
+/// Records retired: Records that left the stages, modulo 2^32. Memory that was freed when ACCEPTED had the
+/// value a can be reused when RETIRED has reached a.
 pub const RETIRED: u32 = 0x0a4;
 
-/// Activity: Whether anything is under way.
+/// Activity: Whether frames are in the card.
 pub const ACTIVITY: u32 = 0x0a8;
 /// No frame waits before the stages; some may be in them. Mask.
 pub const ACTIVITY_INGRESS_IDLE: u32 = 0x00000001;
@@ -120,83 +121,84 @@ pub const ACTIVITY_IDLE: u32 = 0x00000002;
 /// that a driver that dies does not stop the card.
 pub const HOLD: u32 = 0x0ac;
 
-/// Held network: While it is not 0 no frame of one network is begun at a MAC port; they wait in its output
-/// queues. A network that moves here from software waits so for its frames that are still on their way
-/// there. It counts down by itself, as HOLD.
+/// Held network: While this is not 0, the MAC ports begin no frame of one network; its frames wait in its
+/// output queues. A network that moves to the card from software waits in this way for its frames that are
+/// still in software. The register counts down by itself, like HOLD.
 pub const OUT_HOLD: u32 = 0x0b0;
 /// Clocks left. Mask.
 pub const OUT_HOLD_CLOCKS: u32 = 0x00ffffff;
-/// The card's index of the network. Mask.
+/// Index of the network on the card. Mask.
 pub const OUT_HOLD_NET: u32 = 0xff000000;
 
-/// Output memory: Bytes of the output queues' memory, in cells of 64, or of 256 when it is external. One
-/// queue takes at most half of what others leave.
+/// Output memory: Size of the output queues' memory. Cells have 64 bytes, or 256 in external memory. A queue
+/// takes at most half of the space that others leave.
 pub const OUT_BYTES: u32 = 0x0bc;
 
 /// Words of external memory: Size of SRAM; 0 without it.
 pub const SRAM_WORDS: u32 = 0x0c0;
 
-/// Fault in external memory: The first word of SRAM with wrong parity that was read since the last time this
-/// was cleared. What read it found no route; the driver writes the word again from its copy.
+/// Fault in external memory: The first word of SRAM with wrong parity that was read since this was cleared.
+/// Lookups that read it found no route. The driver writes the word again from its copy.
 pub const SRAM_FAULT: u32 = 0x0c4;
 /// Index of the word. Mask.
 pub const SRAM_FAULT_INDEX: u32 = 0x000fffff;
-/// There is one. Writing a 1 clears it. Mask.
+/// There was such a word. Writing a 1 clears it. Mask.
 pub const SRAM_FAULT_VALID: u32 = 0x00100000;
 
-/// Faults in external memory: Reads of words with wrong parity since reset.
+/// Faults in external memory: Number of reads of words with wrong parity since reset.
 pub const SRAM_FAULTS: u32 = 0x0c8;
 
 /// Reads of external memory: Words read for lookups, modulo 2^32.
 pub const SRAM_READS: u32 = 0x0cc;
 
-/// Lookups in external memory: Lookups begun there, modulo 2^32.
+/// Lookups in external memory: Lookups started in external memory, modulo 2^32.
 pub const SRAM_LOOKUPS: u32 = 0x0d0;
 
 /// Rows of design select by MAC address: Size of MAC, in four banks; 0 without it. Since version 2.2.
 pub const MAC_ROWS: u32 = 0x0d4;
 
-/// Waiting networks: Networks that have frames in output queues of MAC ports: 32 a register.
+/// Waiting networks: Networks that have frames in output queues of MAC ports, 32 per register.
 pub const OUT_WAITS: [u32; 8] = [0x0e0, 0x0e4, 0x0e8, 0x0ec, 0x0f0, 0x0f4, 0x0f8, 0x0fc];
 
-/// Table: Which table the next command means.
+/// Table: Table of the next command.
 pub const TABLE_ID: u32 = 0x100;
 
-/// Row: Which row the next command means.
+/// Row: Row of the next command.
 pub const TABLE_INDEX: u32 = 0x104;
 
-/// Command: Writing starts an access; while one runs it is refused with an error.
+/// Command: Writing starts an access. During an access it is refused with an error.
 pub const TABLE_COMMAND: u32 = 0x108;
 
-/// Result: Of the latest command.
+/// Result: Result of the latest command.
 pub const TABLE_STATUS: u32 = 0x10c;
-/// The access runs. Mask.
+/// The access is in progress. Mask.
 pub const TABLE_STATUS_BUSY: u32 = 0x00000001;
-/// 0 done, 1 no such table, 2 no such row, 3 not allowed. Mask.
+/// 0: done; 1: no such table; 2: no such row; 3: not supported. Mask.
 pub const TABLE_STATUS_ERROR: u32 = 0x00000006;
 
-/// Row data: The row to write, or the row that was read; bits 31 to 0 come first.
+/// Row data: The row to write, or the row that was read. The first register has bits 31 to 0.
 pub const TABLE_DATA: [u32; 8] = [0x120, 0x124, 0x128, 0x12c, 0x130, 0x134, 0x138, 0x13c];
 
-/// Place of the burst: Where the next word of a burst goes.
+/// Place of the burst: Destination of the next word of a burst.
 pub const BURST_PLACE: u32 = 0x140;
-/// Index of the row; it goes on by one with each word. Mask.
+/// Index of the row. It rises by one with each word. Mask.
 pub const BURST_PLACE_INDEX: u32 = 0x00ffffff;
-/// Number of the table, one of route words. Mask.
+/// Number of the table, which must hold route words. Mask.
 pub const BURST_PLACE_ID: u32 = 0xff000000;
 
-/// Result of the burst: What came of words so far. Words after one with an error are written nevertheless.
+/// Result of the burst: Result of the words so far. Words after an error are still written.
 pub const BURST_STATUS: u32 = 0x144;
 /// Index of the first word with an error. Mask.
 pub const BURST_STATUS_INDEX: u32 = 0x00ffffff;
-/// Its error: 1 no such table, 2 no such row, 3 no table of route words. Writing 3 clears it. Mask.
+/// Error of that word: 1: no such table; 2: no such row; 3: not a table of route words. Writing 3 clears it.
+/// Mask.
 pub const BURST_STATUS_ERROR: u32 = 0x03000000;
-/// Words wait to be written. Mask.
+/// Words are waiting to be written. Mask.
 pub const BURST_STATUS_BUSY: u32 = 0x04000000;
 
-/// Word of the burst: Writing adds a word to the burst: bits 35 to 32 are the register's number, the others
-/// what is written. It waits, not answered, while there is no room, or a command waits or runs; a command
-/// after it waits for it. So accesses happen in the order in which they are asked for.
+/// Word of the burst: Writing adds a word to the burst. The number of the register gives bits 35 to 32 of
+/// the word, the data written gives the others. The write is not answered while there is no room, or while a
+/// command waits or runs. A later command waits for the word. So accesses keep their order.
 pub const BURST_WORD: [u32; 16] = [
     0x180, 0x184, 0x188, 0x18c, 0x190, 0x194, 0x198, 0x19c, 0x1a0, 0x1a4, 0x1a8, 0x1ac, 0x1b0, 0x1b4, 0x1b8,
     0x1bc,
@@ -244,13 +246,13 @@ pub const WRITABLE: [(u32, u32); 38] = [
     (0x1bc, 0xffffffff),
 ];
 
-/// Layout: Ternary rows, each plane its own.
+/// Layout: Ternary rows, separate for each plane.
 pub const LAYOUT_TCAM: u32 = 1;
 
 /// Layout: One trie in 36-bit words for all networks.
 pub const LAYOUT_DAG36: u32 = 2;
 
-/// Layout: The same in external memory.
+/// Layout: One trie in 36-bit words for all networks, in external memory.
 pub const LAYOUT_SRAM: u32 = 3;
 
 /// TableCommand: Reads a row into the row data.
@@ -271,7 +273,7 @@ pub const TABLE_ERROR_NO_TABLE: u32 = 1;
 /// TableError: The table has no such row.
 pub const TABLE_ERROR_RANGE: u32 = 2;
 
-/// TableError: The table cannot do this.
+/// TableError: The table does not support this command.
 pub const TABLE_ERROR_REFUSED: u32 = 3;
 
 /// Design select. Index: row; the lowest that matches wins.
@@ -332,24 +334,24 @@ pub const SRAM: Table = Table { name: "sram", id: 19, bits: 36 };
 /// Design select by MAC address. Index: bank * rows a bank + index.
 pub const MAC: Table = Table { name: "mac", id: 20, bits: 68 };
 
-/// Design select: One way to find the network of a frame. Group frames go by ATTACH instead.
+/// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SelectRow {
     /// The row is in use.
     pub valid: bool,
-    /// The port must be the given one.
+    /// The port must match.
     pub port_care: bool,
-    /// Port the frame arrives on.
+    /// Port on which the frame arrives.
     pub port: u8,
-    /// The destination MAC address must be the given one.
+    /// The destination MAC address must match.
     pub mac_care: bool,
     /// Destination MAC address.
     pub mac: u64,
-    /// Bits of the inner destination that must agree.
+    /// Bits of the inner destination that must match.
     pub inner_mask: u32,
     /// Inner destination.
     pub inner: u32,
-    /// There must be an inner destination, and it must agree.
+    /// The frame must have an inner destination, and it must match.
     pub inner_care: bool,
     /// The frame must be ARP.
     pub arp_care: bool,
@@ -419,7 +421,7 @@ impl Row for AttachRow {
     }
 }
 
-/// Attached virtual ports of a port: Where the port's run in ATTACH begins and how long it is.
+/// Attached virtual ports of a port: Start and length of the port's run in ATTACH.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct AttachHeadRow {
     /// First position.
@@ -443,24 +445,24 @@ impl Row for AttachHeadRow {
     }
 }
 
-/// Networks: What a network is; writing the root switches its routes at once.
+/// Networks: Properties of a network. Writing the root replaces its routes atomically.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct NetworkRow {
     /// The network exists.
     pub valid: bool,
     /// Its id on this node.
     pub vid: u16,
-    /// Plane, and clock gate, it belongs to.
+    /// Its plane and clock gate.
     pub plane: u8,
     /// Root item of its routes (dag36, sram).
     pub root: u64,
     /// First row of its next hops (dag36, sram).
     pub hop_base: u16,
-    /// Rows of its next hops.
+    /// Number of rows of its next hops.
     pub hop_count: u16,
-    /// Its plane runs in software: its packets go to the CPU, counted under outcome 0.
+    /// Its plane runs in software. Its packets go to the CPU and are counted under outcome 0.
     pub software: bool,
-    /// It forwards packets from and to addresses that no host can have.
+    /// It forwards packets from and to addresses that no host can have (martians).
     pub forward_martians: bool,
 }
 
@@ -494,20 +496,20 @@ impl Row for NetworkRow {
     }
 }
 
-/// Meters: Rate limit of a network. Writing fills the buckets and sets their time to 0.
+/// Meters: Rate limit of a network. Writing the row fills the buckets and sets their time to 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MeterRow {
-    /// Limited in packets.
+    /// The rate in packets is limited.
     pub packets_on: bool,
     /// Packets a second.
     pub packets_rate: u64,
-    /// Packets at once.
+    /// Burst size in packets.
     pub packets_burst: u64,
-    /// Limited in bits.
+    /// The rate in bits is limited.
     pub bits_on: bool,
     /// Bits a second.
     pub bits_rate: u64,
-    /// Bits at once.
+    /// Burst size in bits.
     pub bits_burst: u64,
 }
 
@@ -537,14 +539,14 @@ impl Row for MeterRow {
     }
 }
 
-/// Routes (tcam): A route of a plane, longer prefixes in lower rows.
+/// Routes (tcam): A route of a plane. Longer prefixes are in lower rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RouteRow {
     /// The row is in use.
     pub valid: bool,
     /// Destination.
     pub value: u32,
-    /// Bits of the destination that must agree.
+    /// Bits of the destination that must match.
     pub mask: u32,
     /// Next hop.
     pub hop: u16,
@@ -572,18 +574,18 @@ impl Row for RouteRow {
     }
 }
 
-/// Next hops: What to do with packets whose route names the row.
+/// Next hops: Action for packets whose route names this row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HopRow {
-    /// 0 no route, 1 the router itself, 2 no neighbour yet, 3 forward.
+    /// 0: no route; 1: the router itself; 2: no neighbour yet; 3: forward.
     pub kind: u8,
-    /// Port to send on.
+    /// Egress port.
     pub port: u8,
-    /// Longest IP packet the port takes, bytes.
+    /// MTU of the port, bytes of IP.
     pub mtu: u16,
-    /// Destination MAC address to write.
+    /// Destination MAC address of the frame sent.
     pub dst: u64,
-    /// Source MAC address to write.
+    /// Source MAC address of the frame sent.
     pub src: u64,
 }
 
@@ -611,7 +613,7 @@ impl Row for HopRow {
     }
 }
 
-/// Route words, first level (dag36): Words of nodes that the first byte of an address meets.
+/// Route words, first level (dag36): Words of nodes for the first byte of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Level0Row {
     /// As crates/tables/src/dag36/words.rs describes.
@@ -632,10 +634,10 @@ impl Row for Level0Row {
     }
 }
 
-/// Route words, second level (dag36): Words of nodes that the second byte meets.
+/// Route words, second level (dag36): Words of nodes for the second byte.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Level1Row {
-    /// The same.
+    /// As crates/tables/src/dag36/words.rs describes.
     pub word: u64,
 }
 
@@ -653,10 +655,10 @@ impl Row for Level1Row {
     }
 }
 
-/// Route words, third level (dag36): Words of nodes that the third byte meets.
+/// Route words, third level (dag36): Words of nodes for the third byte.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Level2Row {
-    /// The same.
+    /// As crates/tables/src/dag36/words.rs describes.
     pub word: u64,
 }
 
@@ -674,10 +676,10 @@ impl Row for Level2Row {
     }
 }
 
-/// Route words, fourth level (dag36): Words of nodes that the fourth byte meets.
+/// Route words, fourth level (dag36): Words of nodes for the fourth byte.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Level3Row {
-    /// The same.
+    /// As crates/tables/src/dag36/words.rs describes.
     pub word: u64,
 }
 
@@ -695,7 +697,7 @@ impl Row for Level3Row {
     }
 }
 
-/// Packets of a network: By outcome of spec/kinds.toml.
+/// Packets of a network: Packets by outcome of spec/kinds.toml.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CountRow {
     /// Packets.
@@ -716,7 +718,7 @@ impl Row for CountRow {
     }
 }
 
-/// Bytes of a network: Frame bytes, destination MAC to last byte.
+/// Bytes of a network: Bytes of frames, from the destination MAC address to the last byte.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BytesRow {
     /// Bytes.
@@ -737,7 +739,7 @@ impl Row for BytesRow {
     }
 }
 
-/// Port counters: Frames and bytes at the ports.
+/// Port counters: Frames and bytes of each port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PortRow {
     /// Frames or bytes.
@@ -758,7 +760,7 @@ impl Row for PortRow {
     }
 }
 
-/// Unclaimed frames: Frames that are no network's, by reason of spec/kinds.toml.
+/// Unclaimed frames: Frames that belong to no network, by reason of spec/kinds.toml.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct UnclaimedRow {
     /// Frames.
@@ -779,7 +781,8 @@ impl Row for UnclaimedRow {
     }
 }
 
-/// Drops of output queues: Packets of a network that found its share of a port's output queue full.
+/// Drops of output queues: Packets of a network that were dropped because its share of a port's output queue
+/// was full.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct OutDropsRow {
     /// Packets.
@@ -800,7 +803,7 @@ impl Row for OutDropsRow {
     }
 }
 
-/// Local addresses (tcam): Addresses of the router itself, which cost no route row.
+/// Local addresses (tcam): Addresses of the router itself. They use no route rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct LocalRow {
     /// The row is in use.
@@ -824,7 +827,7 @@ impl Row for LocalRow {
     }
 }
 
-/// Route words, external memory (sram): Words of nodes of all levels. Parity is the card's own.
+/// Route words, external memory (sram): Words of nodes of all levels. The card adds and checks the parity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SramRow {
     /// As crates/tables/src/dag36/words.rs describes.
@@ -845,13 +848,13 @@ impl Row for SramRow {
     }
 }
 
-/// Design select by MAC address: A port and a destination MAC address that are a network's; goes before rows
-/// of SELECT. The indices of the two in the four banks: rtl/tables/hue_exact_pkg.sv.
+/// Design select by MAC address: A port and a destination MAC address of a network. These rows take
+/// precedence over SELECT. rtl/tables/hue_exact_pkg.sv computes the index in each of the four banks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MacRow {
     /// The row is in use.
     pub valid: bool,
-    /// Port the frame arrives on.
+    /// Port on which the frame arrives.
     pub port: u8,
     /// Destination MAC address.
     pub mac: u64,

@@ -6,25 +6,25 @@ pub const FRAME_BYTES_MIN: usize = 14;
 /// Longest frame a port takes, bytes.
 pub const FRAME_BYTES_MAX: usize = 9216;
 
-/// Packets of a network by what became of them: forward, punt or drop.
+/// Packets of a network, by verdict: forward, punt or drop.
 pub const METRIC_VERDICTS: Metric = Metric {
     name: "hueplane_network_packets_total",
     labels: &["network", "verdict"],
-    doc: "Packets of a network by what became of them: forward, punt or drop.",
+    doc: "Packets of a network, by verdict: forward, punt or drop.",
 };
 
-/// Packets of a network that were dropped, by reason.
+/// Packets of a network that its plane dropped, by reason.
 pub const METRIC_DROPS: Metric = Metric {
     name: "hueplane_network_drops_total",
     labels: &["network", "reason"],
-    doc: "Packets of a network that were dropped, by reason.",
+    doc: "Packets of a network that its plane dropped, by reason.",
 };
 
-/// Packets of a network handed to its control plane, by reason.
+/// Packets of a network that its plane passed to the control plane, by reason.
 pub const METRIC_PUNTS: Metric = Metric {
     name: "hueplane_network_punts_total",
     labels: &["network", "reason"],
-    doc: "Packets of a network handed to its control plane, by reason.",
+    doc: "Packets of a network that its plane passed to the control plane, by reason.",
 };
 
 /// Packets of a network that were lost outside its plane, by reason.
@@ -34,18 +34,18 @@ pub const METRIC_LOSSES: Metric = Metric {
     doc: "Packets of a network that were lost outside its plane, by reason.",
 };
 
-/// Bytes of a network's frames on the wire, destination MAC to last byte, received or sent.
+/// Bytes of a network's frames, received or sent, from the destination MAC address to the last byte.
 pub const METRIC_NETWORK_BYTES: Metric = Metric {
     name: "hueplane_network_bytes_total",
     labels: &["network", "direction"],
-    doc: "Bytes of a network's frames on the wire, destination MAC to last byte, received or sent.",
+    doc: "Bytes of a network's frames, received or sent, from the destination MAC address to the last byte.",
 };
 
-/// Packets of a network by the virtual port they arrived on and what became of them; adds up with the verdicts.
+/// Packets of a network, by the virtual port of arrival and by verdict. Their sum is hueplane_network_packets_total.
 pub const METRIC_NETWORK_PORT_VERDICTS: Metric = Metric {
     name: "hueplane_network_port_packets_total",
     labels: &["network", "port", "verdict"],
-    doc: "Packets of a network by the virtual port they arrived on and what became of them; adds up with the verdicts.",
+    doc: "Packets of a network, by the virtual port of arrival and by verdict. Their sum is hueplane_network_packets_total.",
 };
 
 /// Frames of a physical port, received or sent.
@@ -55,25 +55,25 @@ pub const METRIC_PORT_PACKETS: Metric = Metric {
     doc: "Frames of a physical port, received or sent.",
 };
 
-/// Bytes of a physical port's frames, destination MAC to last byte, received or sent.
+/// Bytes of a physical port's frames, received or sent, from the destination MAC address to the last byte.
 pub const METRIC_PORT_BYTES: Metric = Metric {
     name: "hueplane_port_bytes_total",
     labels: &["port", "direction"],
-    doc: "Bytes of a physical port's frames, destination MAC to last byte, received or sent.",
+    doc: "Bytes of a physical port's frames, received or sent, from the destination MAC address to the last byte.",
 };
 
-/// Frames lost at a physical port itself: its receive ring was full, the system did not send, a share of the ring was used up, or nobody here is meant.
+/// Frames lost at a physical port: no network here wants them, a network's share of the receive ring was used up, the ring was full, or the system did not send them.
 pub const METRIC_PORT_LOSSES: Metric = Metric {
     name: "hueplane_port_losses_total",
     labels: &["port", "reason"],
-    doc: "Frames lost at a physical port itself: its receive ring was full, the system did not send, a share of the ring was used up, or nobody here is meant.",
+    doc: "Frames lost at a physical port: no network here wants them, a network's share of the receive ring was used up, the ring was full, or the system did not send them.",
 };
 
-/// Frames that became no network's packet, by reason.
+/// Frames that belong to no network, by reason.
 pub const METRIC_UNCLAIMED: Metric = Metric {
     name: "hueplane_unclaimed_frames_total",
     labels: &["reason"],
-    doc: "Frames that became no network's packet, by reason.",
+    doc: "Frames that belong to no network, by reason.",
 };
 
 /// Kinds of plane.
@@ -195,29 +195,29 @@ pub enum Loss {
     RingQuota = 1,
     /// The network's share of the ring from the port's worker to the network's worker was used up.
     HandoverFull = 2,
-    /// The network's queue had no room, or no packet memory was left for another packet.
+    /// The network's queue was full, or there was no packet memory for another packet.
     QueueFull = 3,
-    /// A broadcast ARP message that is no business of the network.
+    /// A broadcast ARP message that does not concern the network.
     ArpForeign = 4,
-    /// A broadcast or multicast packet whose sender is on none of the network's links there.
+    /// A broadcast or multicast packet whose sender is not on a link of the network there.
     GroupForeign = 5,
-    /// The network's control plane sent a frame under a MAC address that is not its virtual port's.
+    /// The network's control plane sent a frame whose source MAC address is not that of the virtual port.
     ForgedSource = 6,
-    /// An ARP message claims an address whose neighbour is known under another MAC address, or an address of the router itself.
+    /// An ARP message claims an address of the router itself, or of a neighbour that is known under another MAC address.
     ArpForged = 7,
-    /// Above the network's punt limit, or above the half of it for what is not for the router itself.
+    /// The packet exceeds the network's punt limit or, if it is not for the router itself, half of that limit.
     PuntLimited = 8,
-    /// The network's namespace did not take the packet.
+    /// The network's namespace did not accept the packet.
     ControlFull = 9,
     /// The network has no control plane on the virtual port.
     ControlAbsent = 10,
     /// The port's transmit ring was full.
     PortFull = 11,
-    /// The port to send on is down or gone.
+    /// The egress port is down or does not exist.
     PortDown = 12,
-    /// The network's share of the ring from its worker to the sending port's worker was used up.
+    /// The network's share of the ring from its worker to the egress port's worker was used up.
     HandoverSendFull = 13,
-    /// A broadcast or multicast frame by the one of two wires that is not the network's now.
+    /// A broadcast or multicast frame that arrived on the wire that the network does not use now.
     OtherWire = 14,
 }
 
@@ -249,7 +249,7 @@ impl Loss {
             verdict: Verdict::Drop,
             stage: "arrival",
             doc: "The network's share of a port's receive ring was used up.",
-            when: "the port polices before its ring, and as many packets of the network are between wire and plane as its share",
+            when: "the port enforces shares, and the number of the network's packets between wire and plane has reached its share",
             source: "hueplane",
         },
         OutcomeRow {
@@ -257,30 +257,30 @@ impl Loss {
             verdict: Verdict::Drop,
             stage: "arrival",
             doc: "The network's share of the ring from the port's worker to the network's worker was used up.",
-            when: "port and network live on different workers",
+            when: "port and network belong to different workers",
             source: "hueplane",
         },
         OutcomeRow {
             name: "queue_full",
             verdict: Verdict::Drop,
             stage: "queue",
-            doc: "The network's queue had no room, or no packet memory was left for another packet.",
-            when: "the queue is as long as its limit, which shrinks as packet memory runs short",
+            doc: "The network's queue was full, or there was no packet memory for another packet.",
+            when: "the queue has reached its limit, which shrinks when packet memory is short",
             source: "hueplane",
         },
         OutcomeRow {
             name: "arp_foreign",
             verdict: Verdict::Drop,
             stage: "queue",
-            doc: "A broadcast ARP message that is no business of the network.",
-            when: "a request for none of the network's addresses on the port and no announcement of a neighbour on its links there",
+            doc: "A broadcast ARP message that does not concern the network.",
+            when: "neither a request for an address of the network on the port nor an announcement of a neighbour on its links there",
             source: "hueplane",
         },
         OutcomeRow {
             name: "group_foreign",
             verdict: Verdict::Drop,
             stage: "queue",
-            doc: "A broadcast or multicast packet whose sender is on none of the network's links there.",
+            doc: "A broadcast or multicast packet whose sender is not on a link of the network there.",
             when: "IPv4, and the source is neither 0.0.0.0 nor inside a link of the virtual port",
             source: "hueplane",
         },
@@ -288,15 +288,15 @@ impl Loss {
             name: "forged_source",
             verdict: Verdict::Drop,
             stage: "queue",
-            doc: "The network's control plane sent a frame under a MAC address that is not its virtual port's.",
-            when: "the source MAC of a frame from the namespace is another one",
+            doc: "The network's control plane sent a frame whose source MAC address is not that of the virtual port.",
+            when: "the frame comes from the namespace and has another source MAC address",
             source: "hueplane",
         },
         OutcomeRow {
             name: "arp_forged",
             verdict: Verdict::Drop,
             stage: "departure",
-            doc: "An ARP message claims an address whose neighbour is known under another MAC address, or an address of the router itself.",
+            doc: "An ARP message claims an address of the router itself, or of a neighbour that is known under another MAC address.",
             when: "a punted ARP message, on that virtual port",
             source: "hueplane",
         },
@@ -304,16 +304,16 @@ impl Loss {
             name: "punt_limited",
             verdict: Verdict::Drop,
             stage: "departure",
-            doc: "Above the network's punt limit, or above the half of it for what is not for the router itself.",
-            when: "the packet is punted and the punt limit's bucket is empty, or the outcome is neither arp nor local and the bucket of half the limit is empty",
+            doc: "The packet exceeds the network's punt limit or, if it is not for the router itself, half of that limit.",
+            when: "the packet is punted, and the bucket of the punt limit is empty, or the outcome is neither arp nor local and the bucket of half the limit is empty",
             source: "hueplane",
         },
         OutcomeRow {
             name: "control_full",
             verdict: Verdict::Drop,
             stage: "departure",
-            doc: "The network's namespace did not take the packet.",
-            when: "the packet is punted and the TAP of its virtual port is full or failing",
+            doc: "The network's namespace did not accept the packet.",
+            when: "the packet is punted, and the TAP device of its virtual port is full or fails",
             source: "hueplane",
         },
         OutcomeRow {
@@ -321,7 +321,7 @@ impl Loss {
             verdict: Verdict::Drop,
             stage: "departure",
             doc: "The network has no control plane on the virtual port.",
-            when: "the packet is punted and there is no TAP for its virtual port",
+            when: "the packet is punted, and its virtual port has no TAP device",
             source: "hueplane",
         },
         OutcomeRow {
@@ -336,7 +336,7 @@ impl Loss {
             name: "port_down",
             verdict: Verdict::Drop,
             stage: "departure",
-            doc: "The port to send on is down or gone.",
+            doc: "The egress port is down or does not exist.",
             when: "the packet is forwarded, or sent by the network's control plane",
             source: "hueplane",
         },
@@ -344,16 +344,16 @@ impl Loss {
             name: "handover_send_full",
             verdict: Verdict::Drop,
             stage: "departure",
-            doc: "The network's share of the ring from its worker to the sending port's worker was used up.",
-            when: "port and network live on different workers",
+            doc: "The network's share of the ring from its worker to the egress port's worker was used up.",
+            when: "port and network belong to different workers",
             source: "hueplane",
         },
         OutcomeRow {
             name: "other_wire",
             verdict: Verdict::Drop,
             stage: "queue",
-            doc: "A broadcast or multicast frame by the one of two wires that is not the network's now.",
-            when: "a NIC stands beside the card's port, so that group frames come by both; a network takes those of the wire that its neighbours send to",
+            doc: "A broadcast or multicast frame that arrived on the wire that the network does not use now.",
+            when: "a NIC stands beside the card's port, so group frames arrive on both wires; a network accepts those on the wire to which its neighbours send",
             source: "hueplane",
         },
     ];
@@ -411,41 +411,41 @@ pub mod ipv4 {
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     #[repr(u8)]
     pub enum Outcome {
-        /// Above the network's rate limit.
+        /// The packet exceeds the network's rate limit.
         RateLimited = 1,
-        /// ARP, which the network's control plane speaks.
+        /// ARP, which the network's control plane handles.
         Arp = 2,
-        /// Neither IPv4 nor ARP; a VLAN tag or an 802.3 length counts as neither.
+        /// Neither IPv4 nor ARP. A frame with a VLAN tag or an 802.3 length is neither.
         Ethertype = 3,
-        /// The frame ends before the fixed part of an IPv4 header does.
+        /// The frame ends within the fixed part of the IPv4 header.
         Truncated = 4,
         /// The version field is not 4.
         Version = 5,
-        /// The header length is below 20 bytes or reaches beyond the frame.
+        /// The header length is below 20 bytes or extends beyond the frame.
         HeaderLength = 6,
-        /// The total length is below the header length or reaches beyond the frame.
+        /// The total length is below the header length or extends beyond the frame.
         TotalLength = 7,
-        /// The header checksum does not hold.
+        /// The header checksum is wrong.
         Checksum = 8,
         /// For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
         Local = 9,
-        /// A packet to a unicast address that came in a broadcast or multicast frame.
+        /// A packet to a unicast address in a broadcast or multicast frame.
         L2Group = 10,
-        /// The source is no host's address: this network, loopback, multicast, reserved or limited broadcast.
+        /// The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.
         MartianSource = 11,
-        /// The destination is no host's address: this network, loopback or reserved.
+        /// The destination cannot be the address of a host: this network, loopback or reserved.
         MartianDestination = 12,
-        /// The time to live ends here; the control plane answers time exceeded.
+        /// The TTL has expired; the control plane answers time exceeded.
         Ttl = 13,
-        /// Carries IPv4 options, which the control plane looks at.
+        /// The packet has IPv4 options, which the control plane handles.
         Options = 14,
-        /// No route of the plane matches the destination; the control plane answers unreachable, or forwards what a quota refused.
+        /// No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
         NoRoute = 15,
-        /// The next hop's MAC address is not known yet; the control plane asks for it.
+        /// The next hop's MAC address is not known yet; the control plane sends an ARP request.
         NoNeighbour = 16,
-        /// Larger than the outgoing port's MTU; the control plane fragments or answers fragmentation needed.
+        /// The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.
         Mtu = 17,
-        /// Sent on with the next hop's MAC addresses, TTL one less, checksum updated; all other bytes stay.
+        /// Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.
         Forward = 18,
     }
 
@@ -480,15 +480,15 @@ pub mod ipv4 {
                 name: "rate_limited",
                 verdict: Verdict::Drop,
                 stage: "meter",
-                doc: "Above the network's rate limit.",
-                when: "the network has a rate limit and a bucket of it holds less than the packet costs: 1 packet, 8 * n bits",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
                 source: "RFC 2697 §3 (one rate, colour-blind)",
             },
             OutcomeRow {
                 name: "arp",
                 verdict: Verdict::Punt,
                 stage: "ethernet",
-                doc: "ARP, which the network's control plane speaks.",
+                doc: "ARP, which the network's control plane handles.",
                 when: "be16(12) = 0x0806",
                 source: "RFC 826",
             },
@@ -496,7 +496,7 @@ pub mod ipv4 {
                 name: "ethertype",
                 verdict: Verdict::Drop,
                 stage: "ethernet",
-                doc: "Neither IPv4 nor ARP; a VLAN tag or an 802.3 length counts as neither.",
+                doc: "Neither IPv4 nor ARP. A frame with a VLAN tag or an 802.3 length is neither.",
                 when: "be16(12) != 0x0800",
                 source: "RFC 894",
             },
@@ -504,7 +504,7 @@ pub mod ipv4 {
                 name: "truncated",
                 verdict: Verdict::Drop,
                 stage: "header",
-                doc: "The frame ends before the fixed part of an IPv4 header does.",
+                doc: "The frame ends within the fixed part of the IPv4 header.",
                 when: "present < 20",
                 source: "RFC 1812 §5.2.2 (1)",
             },
@@ -520,7 +520,7 @@ pub mod ipv4 {
                 name: "header_length",
                 verdict: Verdict::Drop,
                 stage: "header",
-                doc: "The header length is below 20 bytes or reaches beyond the frame.",
+                doc: "The header length is below 20 bytes or extends beyond the frame.",
                 when: "ihl < 20 or ihl > present",
                 source: "RFC 1812 §5.2.2 (4)",
             },
@@ -528,7 +528,7 @@ pub mod ipv4 {
                 name: "total_length",
                 verdict: Verdict::Drop,
                 stage: "header",
-                doc: "The total length is below the header length or reaches beyond the frame.",
+                doc: "The total length is below the header length or extends beyond the frame.",
                 when: "total < ihl or total > present",
                 source: "RFC 1812 §5.2.2 (5)",
             },
@@ -536,7 +536,7 @@ pub mod ipv4 {
                 name: "checksum",
                 verdict: Verdict::Drop,
                 stage: "header",
-                doc: "The header checksum does not hold.",
+                doc: "The header checksum is wrong.",
                 when: "the ones' complement sum of be16(14), be16(16), ... be16(14 + ihl - 2) is not 0xffff",
                 source: "RFC 1812 §5.2.2 (2), RFC 1071",
             },
@@ -552,7 +552,7 @@ pub mod ipv4 {
                 name: "l2_group",
                 verdict: Verdict::Drop,
                 stage: "next_hop",
-                doc: "A packet to a unicast address that came in a broadcast or multicast frame.",
+                doc: "A packet to a unicast address in a broadcast or multicast frame.",
                 when: "f[0] is odd",
                 source: "RFC 1812 §5.3.4, §4.2.3.1",
             },
@@ -560,7 +560,7 @@ pub mod ipv4 {
                 name: "martian_source",
                 verdict: Verdict::Drop,
                 stage: "next_hop",
-                doc: "The source is no host's address: this network, loopback, multicast, reserved or limited broadcast.",
+                doc: "The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.",
                 when: "src is in 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3, and the network drops martians",
                 source: "RFC 1812 §5.3.7, §4.2.2.11",
             },
@@ -568,7 +568,7 @@ pub mod ipv4 {
                 name: "martian_destination",
                 verdict: Verdict::Drop,
                 stage: "next_hop",
-                doc: "The destination is no host's address: this network, loopback or reserved.",
+                doc: "The destination cannot be the address of a host: this network, loopback or reserved.",
                 when: "dst is in 0.0.0.0/8, 127.0.0.0/8 or 240.0.0.0/4, and the network drops martians",
                 source: "RFC 1812 §5.3.7, §4.2.2.11",
             },
@@ -576,7 +576,7 @@ pub mod ipv4 {
                 name: "ttl",
                 verdict: Verdict::Punt,
                 stage: "next_hop",
-                doc: "The time to live ends here; the control plane answers time exceeded.",
+                doc: "The TTL has expired; the control plane answers time exceeded.",
                 when: "ttl < 2",
                 source: "RFC 1812 §5.3.1",
             },
@@ -584,7 +584,7 @@ pub mod ipv4 {
                 name: "options",
                 verdict: Verdict::Punt,
                 stage: "next_hop",
-                doc: "Carries IPv4 options, which the control plane looks at.",
+                doc: "The packet has IPv4 options, which the control plane handles.",
                 when: "ihl > 20",
                 source: "RFC 1812 §5.2.4, §4.2.2.1",
             },
@@ -592,7 +592,7 @@ pub mod ipv4 {
                 name: "no_route",
                 verdict: Verdict::Punt,
                 stage: "next_hop",
-                doc: "No route of the plane matches the destination; the control plane answers unreachable, or forwards what a quota refused.",
+                doc: "No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.",
                 when: "no prefix of the network's table matches dst",
                 source: "RFC 1812 §5.2.7.1",
             },
@@ -600,7 +600,7 @@ pub mod ipv4 {
                 name: "no_neighbour",
                 verdict: Verdict::Punt,
                 stage: "next_hop",
-                doc: "The next hop's MAC address is not known yet; the control plane asks for it.",
+                doc: "The next hop's MAC address is not known yet; the control plane sends an ARP request.",
                 when: "hop is of kind glean",
                 source: "RFC 1812 §3.3.2, RFC 826",
             },
@@ -608,7 +608,7 @@ pub mod ipv4 {
                 name: "mtu",
                 verdict: Verdict::Punt,
                 stage: "next_hop",
-                doc: "Larger than the outgoing port's MTU; the control plane fragments or answers fragmentation needed.",
+                doc: "The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.",
                 when: "total > mtu of hop",
                 source: "RFC 1812 §5.2.6",
             },
@@ -616,7 +616,7 @@ pub mod ipv4 {
                 name: "forward",
                 verdict: Verdict::Forward,
                 stage: "rewrite",
-                doc: "Sent on with the next hop's MAC addresses, TTL one less, checksum updated; all other bytes stay.",
+                doc: "Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.",
                 when: "true",
                 source: "RFC 1812 §5.2.1, RFC 1141, RFC 1624 §3",
             },
