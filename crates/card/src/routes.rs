@@ -362,7 +362,7 @@ impl Shared {
         SubstrateError::Room {
             name: name.to_owned(),
             substrate: format!("image {image}"),
-            what: "next hops in one run beside the other networks'",
+            what: "next hops in one run, beside those of other networks",
             needed,
             max: self.hops.max as usize,
         }

@@ -114,7 +114,8 @@ impl From<SubstrateError> for Failure {
             SubstrateError::Networks { .. }
             | SubstrateError::ImageNetworks { .. }
             | SubstrateError::Table { .. }
-            | SubstrateError::Room { .. } => Self::Full(error.to_string()),
+            | SubstrateError::Room { .. }
+            | SubstrateError::Words { .. } => Self::Full(error.to_string()),
             other => Self::Input(other.to_string()),
         }
     }

@@ -27,6 +27,8 @@ pub struct Routes {
     pub hops: HopNames,
     /// Number of skipped lines or records.
     pub skipped: u64,
+    /// Sound records of an MRT dump that hold no unicast route: of other families.
+    pub passed_over: u64,
 }
 
 impl Routes {

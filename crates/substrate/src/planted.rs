@@ -22,11 +22,17 @@ pub enum Bug {
     SeatForgotten,
     /// Frames go past the card before it is empty.
     BypassEarly,
+    /// Who has an image loaded is answered while networks still move.
+    AnswerEarly,
+    /// Networks come back to another image in the order of their names.
+    ByName,
+    /// What an image is loaded for comes by itself, too.
+    NotReserved,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::NoFence,
         Self::HoldStays,
         Self::NetStays,
@@ -35,6 +41,9 @@ impl Bug {
         Self::NoMirror,
         Self::SeatForgotten,
         Self::BypassEarly,
+        Self::AnswerEarly,
+        Self::ByName,
+        Self::NotReserved,
     ];
 }
 

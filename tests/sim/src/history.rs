@@ -291,7 +291,8 @@ impl<'l> Sim<'l> {
             _ => Some(MigrationStep::Card),
         };
         let watch_ms = self.random.below(3) as u32;
-        let request = MigrateRequest { watch_ms, fail, ..MigrateRequest::new(to) };
+        let load_image = self.random.chance(30);
+        let request = MigrateRequest { watch_ms, fail, load_image, ..MigrateRequest::new(to) };
         let answer = self.node.migrate(&name(net), &request);
         if answer.is_ok() && fail == Some(MigrationStep::Packets) {
             self.ledger.disturb(net);
@@ -498,21 +499,38 @@ impl<'l> Sim<'l> {
                         // From now on its document says so.
                         net.place = if moved.to == SubstrateName::Card { Place::Card } else { Place::Soft };
                     }
+                    if let Some(image) = &moved.image {
+                        self.outcome.images += 1;
+                        self.world.image = IMAGES.into_iter().find(|one| one == image);
+                    }
                     let clean = moved.is_clean() && moved.trouble.is_none();
                     if !clean && !losing && self.ledger.is_calm(net) {
                         return Err(format!("the move's report says what did not happen: {moved:?}"));
                     }
                 }
                 Err(problem) => {
+                    // One may have been loaded for it all the same.
+                    let image = self.node.look().card.map(|card| card.image);
+                    if let Some(image) = image.and_then(|image| IMAGES.into_iter().find(|one| *one == image))
+                    {
+                        self.world.image = Some(image);
+                    }
                     self.losing = None;
                     self.outcome.moves.1 += 1;
                     self.say(format!("{network} has not moved: {}", problem.detail));
                 }
             },
-            Answer::Loaded(image, Ok(_)) => {
+            Answer::Loaded(image, Ok(loaded)) => {
                 self.outcome.images += 1;
-                self.say(format!("image {image} is loaded"));
+                let on: Vec<&str> = loaded
+                    .networks
+                    .iter()
+                    .filter(|one| one.substrate == "card")
+                    .map(|one| one.network.as_str())
+                    .collect();
+                self.say(format!("image {image} is loaded; on the card: {on:?}"));
                 self.world.image = IMAGES.into_iter().find(|one| *one == image);
+                check::loaded(&self.node.look(), &loaded, &self.world)?;
             }
             Answer::Loaded(image, Err(problem)) => {
                 self.say(format!("image {image} is not loaded: {}", problem.detail));

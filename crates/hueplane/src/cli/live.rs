@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use hueplaned::api::TurnQuery;
 
 use super::Output;
 
@@ -130,6 +131,21 @@ pub struct Diff {
     pub output: Output,
 }
 
+/// What to do if another change is under way.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Turn {
+    /// Fail at once if another change is under way, instead of waiting for it
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
+impl Turn {
+    /// As a query of the API.
+    pub const fn query(self) -> TurnQuery {
+        TurnQuery { no_wait: self.no_wait }
+    }
+}
+
 /// Apply files to the daemon's configuration
 ///
 /// Changes only networks that differ; applying the same files again changes nothing. Networks that the files
@@ -149,6 +165,8 @@ pub struct Apply {
     /// Delete networks that the files do not describe
     #[arg(long)]
     pub prune: bool,
+    #[command(flatten)]
+    pub turn: Turn,
     #[command(flatten)]
     pub output: Output,
 }
@@ -228,6 +246,8 @@ pub struct DeleteNetwork {
     #[arg(value_name = "NAME")]
     pub name: String,
     #[command(flatten)]
+    pub turn: Turn,
+    #[command(flatten)]
     pub output: Output,
 }
 
@@ -267,6 +287,8 @@ pub struct Migrate {
     /// Least time in milliseconds that software takes to drain, for tests
     #[arg(long, value_name = "MS", hide = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub drain_ms: u32,
+    #[command(flatten)]
+    pub turn: Turn,
     #[command(flatten)]
     pub output: Output,
 }
@@ -343,6 +365,8 @@ pub struct ImageLoad {
     /// Least time that the card is unavailable, to model the configuration of an FPGA, such as 500ms or 5s
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     pub reconfigure_time: std::time::Duration,
+    #[command(flatten)]
+    pub turn: Turn,
     #[command(flatten)]
     pub output: Output,
 }

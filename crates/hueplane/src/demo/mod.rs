@@ -21,7 +21,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use hue_host::netns::Namespace;
-use hueplaned::api::{ApplyRequest, NetworkState, SourceText};
+use hueplaned::api::{ApplyRequest, NetworkState, SourceText, TurnQuery};
 
 use crate::cli::Demo;
 use crate::failure::Failure;
@@ -369,7 +369,7 @@ fn image(args: &Demo, plan: &Plan) -> Result<Option<String>, Failure> {
 fn networks(daemon: &Daemon, plan: &Plan, place: &Place, image: Option<&str>) -> Result<String, Failure> {
     let source = SourceText { name: "demo.yaml".to_owned(), text: plan.documents(&place.node(), image) };
     let request = ApplyRequest { sources: vec![source], prune: true, ..ApplyRequest::default() };
-    daemon.client.apply(&request)?;
+    daemon.client.apply(&request, TurnQuery::default())?;
     let deadline = Instant::now() + SETTLE_MAX;
     loop {
         stop::check()?;

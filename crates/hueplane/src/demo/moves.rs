@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hueplaned::api::{ImageLoaded, LoadImageRequest, MigrateRequest, Migration, SubstrateName};
+use hueplaned::api::{ImageLoaded, LoadImageRequest, MigrateRequest, Migration, SubstrateName, TurnQuery};
 use serde::Serialize;
 
 use super::daemon::Daemon;
@@ -76,7 +76,8 @@ pub fn migrate(daemon: &Daemon, plan: &Plan, lab: &Lab, report: &mut CardReport)
         for to in [SubstrateName::Soft, SubstrateName::Card] {
             std::thread::sleep(PAUSE);
             stop::check()?;
-            let moved = daemon.client.migrate(&network.name, &MigrateRequest::new(to))?;
+            let moved =
+                daemon.client.migrate(&network.name, &MigrateRequest::new(to), TurnQuery::default())?;
             texts.push(format!(
                 "{} to {} in {:.1} ms: {} lost, {} doubled, {} reordered",
                 network.name,
@@ -114,7 +115,7 @@ pub fn images(
         for name in [other, &first] {
             std::thread::sleep(PAUSE);
             stop::check()?;
-            let loaded = daemon.client.load_image(name, LoadImageRequest::default())?;
+            let loaded = daemon.client.load_image(name, LoadImageRequest::default(), TurnQuery::default())?;
             let back = loaded.networks.iter().filter(|network| network.substrate == "card").count();
             let ms = loaded.duration_us as f64 / 1e3;
             texts.push(format!("{name} in {ms:.0} ms, {back} networks on it"));

@@ -144,7 +144,23 @@ fn the_card_answers_like_software() {
     let many: String = (0..40).map(|i| format!("10.{i}.0.0/16 hop\n")).collect();
     dir.write("many.txt", &many);
     let full = run("table size --on card --image tcam3 --routes a=many.txt -o json");
-    assert!(full.code == 4 && full.json()["overflow"].as_str().unwrap().contains("32"), "{full:?}");
+    assert_eq!(
+        (full.code, full.json()["overflow"].as_str().unwrap()),
+        (
+            4,
+            concat!(
+                "network 'a': table full after 0 of 40 routes: it needs 40 route rows, and image tcam3 has 32; ",
+                "give fewer routes or another --image"
+            )
+        )
+    );
+    let files: Vec<String> = (1..=4).map(|i| format!("--routes n{i}=b.txt")).collect();
+    let full = run(&format!("table size --on card --image tcam3 {} -o json", files.join(" ")));
+    let overflow = full.json()["overflow"].as_str().unwrap().to_owned();
+    assert!(
+        full.code == 4 && overflow.contains("network 'n4': table full after 0 of 1 routes: it is number 4"),
+        "{full:?}"
+    );
 }
 
 /// The papers' layouts: two banks with a Conflict CAM, and ternary rows.
@@ -360,7 +376,12 @@ fn an_empty_table_and_an_mrt_dump() {
     let peers = record(1, &[10, 0, 0, 1, 0, 0, 0, 1, 2, 10, 0, 0, 2, 10, 0, 0, 2, 0, 0, 0xfd, 0xe8]);
     let attributes = [0x40, 1, 1, 0, 0x40, 2, 6, 2, 1, 0, 0, 0xfd, 0xe8, 0x40, 3, 4, 192, 0, 2, 1];
     let rib = record(2, &[&[0, 0, 0, 0, 8, 10, 0, 1, 0, 0, 0x5f, 0, 0, 0, 0, 20][..], &attributes].concat());
-    dir.write("rib.mrt.gz", gzip(&[peers, rib].concat()));
+    // And one of a VPN by RIB_GENERIC.
+    let vpn = [&[0, 0, 0, 1, 0, 1, 128, 104, 0, 1, 0x11][..], &[0; 8], &[10, 9, 0, 0]].concat();
+    dir.write("rib.mrt.gz", gzip(&[peers, record(6, &vpn), rib].concat()));
+    let size = dir.hueplane("table size --routes m=rib.mrt.gz -o json").ok();
+    assert_eq!((&size.json()["networks"][0]["routes"], &size.json()["passed_over"]), (&1.into(), &1.into()));
+    assert!(size.stderr.contains("rib.mrt.gz: 1 records of other families"), "{}", size.stderr);
     let args = ["table", "lookup", "--routes", "m=rib.mrt.gz", "--queries", "-", "-o", "json"];
     let json = dir.hueplane_with(&args, "m 10.2.3.4\n").ok().json();
     assert_eq!((&json[0]["prefix"], &json[0]["next_hop"]), (&"10.0.0.0/8".into(), &"192.0.2.1".into()));

@@ -54,7 +54,8 @@ pub enum MigrationStep {
 pub struct MigrateRequest {
     /// To where.
     pub to: SubstrateName,
-    /// If the card's image cannot hold the network and another can, load that one first.
+    /// If the card's image cannot hold the network and another can, load that one first. No other network moves to the
+    /// card before this one.
     #[serde(default)]
     pub load_image: bool,
     /// How long packets are looked at before and after, milliseconds, 10,000 at most.
@@ -173,6 +174,9 @@ pub struct Migration {
     /// What neighbours were told, where NICs stand beside the card's ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<MigrationSteering>,
+    /// The image that was loaded for this move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
 }
 
 impl Migration {

@@ -10,14 +10,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 /// A stream whose writes fail when nothing could be written for so long.
-pub(super) struct Patient<S> {
+pub(super) struct Waiter<S> {
     stream: S,
     at_most: Duration,
     /// Runs while a write waits.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> Waiter<S> {
     pub(super) fn new(stream: S, at_most: Duration) -> Self {
         Self { stream, at_most, patience: None }
     }
@@ -35,7 +35,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Waiter<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,7 +45,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Waiter<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let done = Pin::new(&mut this.stream).poll_write(context, bytes);

@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use super::access::{Caller, RoleError, Stranger};
-use super::patience::Patient;
+use super::patience::Waiter;
 use super::places::{Quota, Share, busy};
 use super::{HEAD_BYTES_MAX, HEADERS_MAX, ServeLimits, router};
 use crate::backend::Backend;
@@ -198,7 +198,7 @@ impl Site {
             .header_read_timeout(limits.head)
             .max_buf_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
-            .serve_connection(TokioIo::new(Patient::new(stream, limits.write)), service);
+            .serve_connection(TokioIo::new(Waiter::new(stream, limits.write)), service);
         tokio::pin!(connection);
         // An error is the peer's affair: it broke off, was too slow, or did not speak HTTP, and was told so.
         tokio::select! {

@@ -148,7 +148,7 @@ impl Node {
                 // Ports that workers have meanwhile stay open: this comes with every change of documents.
                 Err(why) => self.card_is_down(why),
             }
-            let seated: Vec<String> = self.networks.keys().cloned().collect();
+            let seated = self.in_order(None);
             self.seat(&seated.iter().map(String::as_str).collect::<Vec<_>>());
             seated.iter().for_each(|name| self.place(name));
         }

@@ -12,6 +12,7 @@ mod change;
 mod core;
 mod drive;
 mod events;
+mod idle;
 mod image;
 mod jobs;
 mod lists;
@@ -20,6 +21,7 @@ mod moves;
 mod networks;
 mod plan;
 mod ports;
+mod queue;
 mod refused;
 mod stats;
 mod tables;
@@ -49,6 +51,7 @@ use self::core::{Inbox, Message, Node};
 use self::drive::Drive;
 use self::jobs::{Done, Job, Jobs, PortTag};
 use self::plan::Planning;
+use self::queue::Queue;
 use self::view::View;
 use crate::api::{DownOptions, EventKind, Health, Problem, Timestamp};
 use crate::error::DaemonError;
@@ -69,8 +72,8 @@ pub struct Shared {
     totals: TotalsReader,
     events: EventLog,
     store: Mutex<Store>,
-    /// Held by the one change that is under way.
-    change: tokio::sync::Mutex<()>,
+    /// The queue of changes.
+    queue: Queue,
     down: watch::Sender<Option<DownOptions>>,
     owner: Owner,
     started: Timestamp,
@@ -181,7 +184,7 @@ pub fn start(
         totals: live.totals_reader(),
         events: EventLog::default(),
         store: Mutex::new(store),
-        change: tokio::sync::Mutex::default(),
+        queue: Queue::default(),
         down: watch::channel(None).0,
         owner,
         started: Timestamp::now(),
@@ -286,6 +289,9 @@ impl Node {
             nics: Vec::new(),
             turns: Vec::new(),
             loading: None,
+            reserved: None,
+            moves_deferred: false,
+            deferred: Vec::new(),
             drive,
             monitor,
             jobs,

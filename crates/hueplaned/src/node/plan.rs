@@ -128,7 +128,9 @@ impl Node {
             let mut demand = Demand::of(&want.network, program);
             if entry.have.is_some() {
                 let counts = entry.rib.counts();
-                let now = if entry.on_card { Side::Card } else { Side::Soft };
+                // While an image is loaded, networks that were on the card count as being there.
+                let had = self.loading.as_ref().is_some_and(|loading| loading.chooses() && loading.had(name));
+                let now = if entry.on_card || had { Side::Card } else { Side::Soft };
                 demand = demand.at(now, counts.routes, counts.rows);
             }
             if let Some(bps) = rates.rate(name).filter(|_| from_traffic) {
@@ -182,14 +184,21 @@ impl Node {
 
     /// The scheduler has answered: networks that leave it to the node go there.
     pub(super) fn scheduled(&mut self, schedule: &Schedule) {
+        let chooses = self.loading.as_ref().is_some_and(super::image::Loading::chooses);
         if self.desired.intent.node.spec.scheduler.is_none() {
             self.asking = None;
-            return; // it has come too late
+            if chooses {
+                self.chosen(Some(schedule));
+            }
+            return; // else it has come too late
         }
         let sides = schedule.networks.iter().map(|one| (one.name.clone(), (one.side, one.why.clone())));
         self.scheduled = Some(sides.collect());
         if self.asking.take() == Some(true) {
             self.ask_scheduler();
+        }
+        if chooses && self.asking.is_none() {
+            return self.chosen(Some(schedule));
         }
         let names: Vec<String> = schedule.networks.iter().map(|one| one.name.clone()).collect();
         names.iter().for_each(|name| self.place(name));

@@ -204,6 +204,58 @@ fn mrt_table_dumps() {
     assert_eq!(load_routes(&path, &SKIP).unwrap().len(), 1);
 }
 
+/// RFC 6396 §4.3.3; with path ids RFC 8050 §4.2.
+fn rib_generic(subtype: u16, family: [u8; 3], nlri: &[u8], entries: &[Vec<u8>]) -> Vec<u8> {
+    let mut body = vec![0, 0, 0, 8];
+    body.extend(family);
+    body.extend(nlri);
+    body.extend((entries.len() as u16).to_be_bytes());
+    for attributes in entries {
+        body.extend([0, 0, 0x5f, 0, 0, 0]);
+        if subtype == 12 {
+            body.extend([0, 0, 0, 1]);
+        }
+        body.extend((attributes.len() as u16).to_be_bytes());
+        body.extend(attributes);
+    }
+    mrt_record(subtype, &body)
+}
+
+#[test]
+fn mrt_records_of_other_families_are_passed_over_and_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let hop = || attributes4([192, 0, 2, 1]);
+    // A VPN route: label, route distinguisher, 10.9.0.0/16.
+    let vpn = [&[104, 0, 1, 0x11][..], &[0, 0, 0xfd, 0xe8, 0, 0, 0, 9], &[10, 9]].concat();
+    // An EVPN route of type 3: its NLRI has another form.
+    let evpn = [&[3, 17][..], &[0; 17]].concat();
+    let others = [
+        rib_generic(6, [0, 1, 128], &vpn, &[hop(), hop()]),
+        rib_generic(12, [0, 1, 128], &vpn, &[hop()]),
+        rib_generic(6, [0, 25, 70], &evpn, &[hop()]),
+        rib(3, 8, &[10], &[hop()]),
+    ];
+    let ends = (peer_table(), rib(2, 8, &[10], &[hop()]));
+    let dump = |others: &[Vec<u8>]| [&ends.0, &others.concat(), &ends.1].map(Vec::as_slice).concat();
+    let routes = load_routes(&save(dir.path(), "sound", &dump(&others)), &STRICT).unwrap();
+    assert_eq!(listed(&routes), pairs(&[("10.0.0.0/8", "192.0.2.1")]));
+    assert_eq!((routes.passed_over, routes.skipped), (4, 0));
+
+    // One that is cut short, or longer than its entries, is damage.
+    let sound = &others[0][12..];
+    let longer = [sound, &[0]].concat();
+    for body in [&sound[..6], &sound[..12], &sound[..sound.len() - 1], &longer] {
+        let path = save(dir.path(), "damaged", &dump(&[mrt_record(6, body)]));
+        let error = load_routes(&path, &STRICT).unwrap_err().to_string();
+        assert!(error.contains("MRT record 2: found damage") && error.contains("RIB_GENERIC"), "{error}");
+        let routes = load_routes(&path, &SKIP).unwrap();
+        assert_eq!((routes.len(), routes.passed_over, routes.skipped), (1, 0, 1));
+    }
+    let short = mrt_record(6, &[0, 0, 0, 8, 0, 25, 70, 0, 0]);
+    let error = load_routes(&save(dir.path(), "short", &dump(&[short])), &STRICT).unwrap_err().to_string();
+    assert!(error.contains("damage"), "{error}");
+}
+
 #[test]
 fn a_full_table_and_a_day_of_updates_load() {
     let Some(path) = hue_testdata::path("rib/ris-as3333-2026-05-11.v4.txt.xz") else { return };
@@ -245,7 +297,9 @@ proptest! {
         flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6))
     {
         let dir = tempfile::tempdir().unwrap();
-        let dump = [peer_table(), rib(2, 8, &[10], &[attributes4([192, 0, 2, 1])])].concat();
+        let hop = [attributes4([192, 0, 2, 1])];
+        let generic = rib_generic(6, [0, 1, 128], &[24, 0, 0, 1], &hop);
+        let dump = [peer_table(), generic, rib(2, 8, &[10], &hop)].concat();
         let mut bytes = match kind {
             0 => noise,
             1 => dump,

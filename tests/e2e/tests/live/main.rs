@@ -15,6 +15,7 @@ mod memory;
 mod migrate;
 mod multi;
 mod observe;
+mod queue;
 mod quota;
 mod reconcile;
 mod remote;

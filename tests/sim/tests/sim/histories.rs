@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hue_card::Images;
-use hue_differential::{full, images};
+use hue_differential::{full, images_alone};
 use hue_sim::{IMAGES, Outcome, play};
 
 /// Seeds of every run: as many as take some ten seconds.
@@ -57,7 +57,7 @@ fn play_all(images: &Images, seeds: Range<u64>) -> (Outcome, Vec<String>) {
 
 #[test]
 fn histories_hold() {
-    let images = images(&IMAGES);
+    let images = images_alone(&IMAGES);
     if let Ok(seed) = std::env::var("HUE_SIM_SEED") {
         match play(&images, seed.parse().expect("HUE_SIM_SEED is a number")) {
             Ok(outcome) => outcome.history.iter().for_each(|line| println!("  {line}")),
@@ -88,7 +88,7 @@ fn histories_hold() {
 
 #[test]
 fn histories_that_did_not_hold_once_hold() {
-    let images = images(&IMAGES);
+    let images = images_alone(&IMAGES);
     for seed in SEEDS_KNOWN {
         if let Err(failure) = play(&images, seed) {
             panic!("it does not hold:\n{failure}");
@@ -98,7 +98,7 @@ fn histories_that_did_not_hold_once_hold() {
 
 #[test]
 fn a_seed_gives_the_same_history_again() {
-    let images = images(&IMAGES);
+    let images = images_alone(&IMAGES);
     for seed in 1..4 {
         let history = || play(&images, seed).map_err(|failure| failure.to_string());
         assert_eq!(history(), history(), "seed {seed}");

@@ -532,7 +532,7 @@ fn updates_of_what_is_not_there_change_nothing() {
     let refused = text(card.update_hops(vid(1), &[(hop(8), neighbour(1, 7))]));
     assert_eq!(
         refused,
-        "network 'net1' needs 9 next hops in one run beside the other networks': image memo has 8"
+        "network 'net1' needs 9 next hops in one run, beside those of other networks: image memo has 8"
     );
     card.update_routes(vid(1), &[(prefix, None)]).unwrap();
     assert!(card.device().registers().take_journal().is_empty());

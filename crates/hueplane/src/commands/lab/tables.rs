@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::sections::{Findings, Section, percent, round};
 use crate::cli::LabTables;
 use crate::commands::counts::Counts;
+use crate::commands::table::left_out;
 use crate::failure::Failure;
 use crate::print::{grouped, result};
 use crate::progress;
@@ -112,9 +113,8 @@ fn load(path: &Path, args: &LabTables) -> Result<Vec<Table>, Failure> {
         let spinner = progress::spinner(&format!("reading {}", file.display()));
         let routes = load_routes(&file, &options)?;
         spinner.finish_and_clear();
-        let left_out =
-            [("IPv6 routes omitted", routes.v6.len() as u64), ("invalid lines skipped", routes.skipped)];
-        for (what, count) in left_out.into_iter().filter(|(_, count)| *count > 0) {
+        let ipv6 = Some(("IPv6 routes omitted", routes.v6.len() as u64)).filter(|(_, count)| *count > 0);
+        for (what, count) in ipv6.into_iter().chain(left_out(&routes)) {
             eprintln!("hueplane: {}: {} {what}", file.display(), grouped(count));
         }
         let name = file.file_name().unwrap_or_default().to_string_lossy();

@@ -29,7 +29,7 @@ pub fn apply(args: &Apply, connection: &Connection) -> Result<(), Failure> {
         prune: args.prune,
         if_generation: None,
     };
-    let applied = client.apply(&request)?;
+    let applied = client.apply(&request, args.turn.query())?;
     let painter = Painter::ask(&client);
     result(args.output.format, &applied, || applied_text(&applied, &painter))?;
     warn(&applied);
@@ -60,7 +60,7 @@ pub fn delete(args: &Delete, connection: &Connection) -> Result<(), Failure> {
     let DeleteWhat::Network(args) = &args.what;
     let client = client(connection)?;
     let painter = Painter::ask(&client);
-    let deleted = client.delete_network(&args.name)?;
+    let deleted = client.delete_network(&args.name, args.turn.query())?;
     result(args.output.format, &deleted, || applied_text(&deleted, &painter))
 }
 

@@ -24,7 +24,7 @@ fn load(args: &ImageLoad, client: &hueplaned::client::Client) -> Result<(), Fail
     let reconfigure_ms = u32::try_from(args.reconfigure_time.as_millis())
         .map_err(|_| Failure::Usage("--reconfigure-time: expected at most 10m".to_owned()))?;
     let painter = Painter::ask(client);
-    let loaded = client.load_image(&args.name, LoadImageRequest { reconfigure_ms })?;
+    let loaded = client.load_image(&args.name, LoadImageRequest { reconfigure_ms }, args.turn.query())?;
     result(args.output.format, &loaded, || text(&loaded, &painter))
 }
 

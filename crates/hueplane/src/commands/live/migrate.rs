@@ -41,7 +41,7 @@ pub fn migrate(args: &Migrate, connection: &Connection) -> Result<(), Failure> {
         watch(&args.name, connection, &over)?;
     }
     let painter = Painter::ask(&client);
-    let migration = client.migrate(&args.name, &request);
+    let migration = client.migrate(&args.name, &request, args.turn.query());
     over.store(true, Ordering::Relaxed);
     let migration = migration?;
     result(args.output.format, &migration, || text(&migration, &painter))
@@ -129,6 +129,9 @@ fn text(migration: &Migration, painter: &Painter) -> String {
             steering.addresses,
             sent.unwrap_or_default(),
         ));
+    }
+    if let Some(image) = &migration.image {
+        out.push_str(&format!("  image {image} was loaded for it\n"));
     }
     if let Some(trouble) = &migration.trouble {
         out.push_str(&format!("  {} {trouble}\n", styled(YELLOW, "problem:")));

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use hueplaned::api::{ApplyRequest, ApplyResult, DownOptions, Health, SourceText};
+use hueplaned::api::{ApplyRequest, ApplyResult, DownOptions, Health, SourceText, TurnQuery};
 use hueplaned::client::{Client, ClientError, socket_in};
 use hueplaned::options::{self, Listen, Options};
 use hueplaned::tls::TlsFiles;
@@ -193,7 +193,8 @@ fn stop_child(child: &mut Child, client: &Client) {
 }
 
 fn apply(client: &Client, sources: Vec<SourceText>) -> Result<ApplyResult, Failure> {
-    let applied = client.apply(&ApplyRequest { sources, prune: true, ..ApplyRequest::default() })?;
+    let request = ApplyRequest { sources, prune: true, ..ApplyRequest::default() };
+    let applied = client.apply(&request, TurnQuery::default())?;
     warn(&applied);
     Ok(applied)
 }

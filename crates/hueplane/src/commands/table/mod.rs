@@ -61,12 +61,8 @@ fn load(tables: &Tables) -> Result<Vec<Network>, Failure> {
         let start = Instant::now();
         let routes = load_routes(&named.file, &options)?;
         spinner.finish_and_clear();
-        if routes.skipped > 0 {
-            eprintln!(
-                "hueplane: {}: {} invalid lines skipped",
-                named.file.display(),
-                grouped(routes.skipped)
-            );
+        for (what, count) in left_out(&routes) {
+            eprintln!("hueplane: {}: {} {what}", named.file.display(), grouped(count));
         }
         if start.elapsed().as_millis() > 200 {
             let seconds = start.elapsed().as_secs_f64();
@@ -81,7 +77,22 @@ fn load(tables: &Tables) -> Result<Vec<Network>, Failure> {
     Ok(networks)
 }
 
+/// What a file contains that is not in its routes, with counts above 0.
+pub fn left_out(routes: &Routes) -> Vec<(&'static str, u64)> {
+    let counts = [
+        ("invalid lines skipped", routes.skipped),
+        ("records of families other than IPv4 and IPv6 unicast skipped", routes.passed_over),
+    ];
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
 /// Number of invalid lines skipped in all files; `None` without --skip-bad.
 fn skipped(tables: &Tables, networks: &[Network]) -> Option<u64> {
     tables.skip_bad.then(|| networks.iter().map(|network| network.routes.skipped).sum())
+}
+
+/// Records of other families in all files, `None` where there are none.
+fn passed_over(networks: &[Network]) -> Option<u64> {
+    let count = networks.iter().map(|network| network.routes.passed_over).sum();
+    (count > 0).then_some(count)
 }

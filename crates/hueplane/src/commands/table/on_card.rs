@@ -50,14 +50,13 @@ impl OnCard {
     }
 
     /// Adds a network with an empty table.
-    pub fn add_network(&mut self, vid: Vid) -> Result<(), Refused> {
+    pub fn add_network(&mut self, vid: Vid, name: &str) -> Result<(), Refused> {
         let mac = mac(NETWORK, vid.get());
-        let name = format!("network {}", vid.get());
         let program = Program {
             vid,
-            ports: vec![VirtualPort { name: name.clone(), port: PORT, mac, mtu_bytes: MTU_BYTES }],
+            ports: vec![VirtualPort { name: "port".to_owned(), port: PORT, mac, mtu_bytes: MTU_BYTES }],
             rows: vec![Row { vid, vport: 0, select: Match::Mac { port: PORT, mac } }],
-            name,
+            name: name.to_owned(),
             kind: Kind::Ipv4,
             next_hops: Vec::new(),
             routes: Vec::new(),
@@ -144,11 +143,24 @@ fn mac([a, b, c, d]: [u8; 4], number: u16) -> Mac {
     Mac([a, b, c, d, high, low])
 }
 
+/// The limit that was reached. The caller adds the network's name.
 fn refused(error: SubstrateError) -> Refused {
-    match error {
-        SubstrateError::Room { .. } | SubstrateError::ImageNetworks { .. } => {
-            Refused::Full(format!("{error}; use fewer routes or another --image"))
+    let limit = match error {
+        SubstrateError::Room { substrate, what, needed, max, .. } => {
+            format!(
+                "it needs {needed} {what}, and {substrate} has {max}; use fewer routes or another --image"
+            )
         }
-        other => Refused::Other(other.into()),
-    }
+        SubstrateError::Words { substrate, place, needed, free, max, .. } => format!(
+            "it needs {needed} more route words in {place} of {substrate}, and {free} of {max} are free; give fewer routes or \
+             another --image"
+        ),
+        SubstrateError::ImageNetworks { count, image, max } => {
+            format!(
+                "it is number {count}, and image {image} holds {max} networks; use fewer, or another --image"
+            )
+        }
+        other => return Refused::Other(other.into()),
+    };
+    Refused::Full(limit)
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::amount::Amount;
 use super::stores::{Refused, Store, Stores, full};
-use super::{Network, load, options, skipped};
+use super::{Network, load, options, passed_over, skipped};
 use crate::cli::Replay;
 use crate::failure::Failure;
 use crate::print::{grouped, result};
@@ -39,6 +39,8 @@ struct Report<'a> {
     bytes_after: Amount,
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passed_over: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<Verified>,
     overflow: Option<String>,
@@ -77,6 +79,7 @@ pub fn run(args: &Replay) -> Result<(), Failure> {
         routes_before: stores.account(vid)?.0,
         bytes_before: stores.total(),
         skipped: skipped(tables, &networks).map(|routes| routes + updates.skipped),
+        passed_over: passed_over(&networks),
         overflow: stores.overflow.clone(),
         ..Report::default()
     };

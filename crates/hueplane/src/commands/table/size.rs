@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::amount::Amount;
 use super::stores::{Store, Stores};
-use super::{Network, load, skipped};
+use super::{Network, load, passed_over, skipped};
 use crate::cli::Size;
 use crate::failure::Failure;
 use crate::print::{Align, columns, grouped, result};
@@ -23,6 +23,8 @@ struct Report<'a> {
     derived_next_hops: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passed_over: Option<u64>,
     overflow: Option<String>,
 }
 
@@ -72,6 +74,7 @@ pub fn run(args: &Size) -> Result<(), Failure> {
         }),
         derived_next_hops: tables.derive_hops.map(|hops| format!("fnv1a(first 20 bits) mod {hops}")),
         skipped: skipped(tables, &networks),
+        passed_over: passed_over(&networks),
         overflow: stores.overflow,
     };
     result(tables.output.format, &report, || table(&report))?;

@@ -82,7 +82,7 @@ impl<K: Key> Store<K> {
         Ok(Self { dag, image })
     }
 
-    fn add_network(&mut self, vid: Vid) -> Result<(), Refused> {
+    fn add_network(&mut self, vid: Vid, name: &str) -> Result<(), Refused> {
         if K::BITS != u32::BITS as u8 && !matches!(self.image, Image::Dag64 | Image::Dag36(_)) {
             return Err(Refused::Other(Failure::Input(
                 "the card and the layouts dir and tcam support only IPv4, but there are IPv6 routes"
@@ -96,7 +96,7 @@ impl<K: Key> Store<K> {
                 tcam.add_network(vid);
                 Ok(())
             }
-            Image::Card(card) => card.get_mut().add_network(vid),
+            Image::Card(card) => card.get_mut().add_network(vid, name),
             Image::Dag64 | Image::Dag36(_) => self.follow(&[], vid),
         }
         .inspect_err(|_| {
@@ -344,7 +344,7 @@ fn fill<K: Key>(
         None => store.insert(Store::new(tables)?),
     };
     let mut fitted = 0;
-    let mut result = store.add_network(network.vid);
+    let mut result = store.add_network(network.vid, &network.name);
     let size =
         if tables.on_card() || tables.layout == Layout::Dag { CHUNK_ROUTES } else { CHUNK_ROUTES_SMALL };
     let mut changes: Vec<Change<K>> = Vec::with_capacity(size.min(routes.len()));
