@@ -1,4 +1,4 @@
-//! A connection that is given up when its peer does not take what it is sent.
+//! A connection that fails when its peer stops reading.
 
 use std::future::Future;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream whose writes fail when nothing could be written for so long.
+/// A stream whose writes fail when nothing could be written for `at_most`.
 pub(super) struct Patient<S> {
     stream: S,
     at_most: Duration,
@@ -22,7 +22,7 @@ impl<S> Patient<S> {
         Self { stream, at_most, patience: None }
     }
 
-    /// What a write came to, or that it waited too long.
+    /// The result of a write, or an error if it waited too long.
     fn judge<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if done.is_ready() {
             self.patience = None;
