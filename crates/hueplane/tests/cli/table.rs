@@ -150,7 +150,7 @@ fn the_card_answers_like_software() {
             4,
             concat!(
                 "network 'a': table full after 0 of 40 routes: it needs 40 route rows, and image tcam3 has 32; ",
-                "give fewer routes or another --image"
+                "use fewer routes or another --image"
             )
         )
     );
@@ -381,7 +381,7 @@ fn an_empty_table_and_an_mrt_dump() {
     dir.write("rib.mrt.gz", gzip(&[peers, record(6, &vpn), rib].concat()));
     let size = dir.hueplane("table size --routes m=rib.mrt.gz -o json").ok();
     assert_eq!((&size.json()["networks"][0]["routes"], &size.json()["passed_over"]), (&1.into(), &1.into()));
-    assert!(size.stderr.contains("rib.mrt.gz: 1 records of other families"), "{}", size.stderr);
+    assert!(size.stderr.contains("rib.mrt.gz: 1 records of families other than IPv4"), "{}", size.stderr);
     let args = ["table", "lookup", "--routes", "m=rib.mrt.gz", "--queries", "-", "-o", "json"];
     let json = dir.hueplane_with(&args, "m 10.2.3.4\n").ok().json();
     assert_eq!((&json[0]["prefix"], &json[0]["next_hop"]), (&"10.0.0.0/8".into(), &"192.0.2.1".into()));

@@ -299,7 +299,7 @@ fn one_network_that_fails_stops_no_other() {
         result.networks.iter().map(|network| (network.name.as_str(), network.state)).collect();
     let (running, degraded) = (NetworkState::Running, NetworkState::Degraded);
     assert_eq!(states, [("a", running), ("b", degraded), ("c", running)]);
-    assert!(result.networks[1].reason.as_ref().unwrap().contains("not ours"), "{result:?}");
+    assert!(result.networks[1].reason.as_ref().unwrap().contains("belongs to someone else"), "{result:?}");
     assert!(netns::exists(&foreign), "what is not ours stays");
     netns::delete(&foreign).unwrap();
     until("it is tried again", || lab.state("b") == Some(running));

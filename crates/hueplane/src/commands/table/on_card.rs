@@ -152,7 +152,7 @@ fn refused(error: SubstrateError) -> Refused {
             )
         }
         SubstrateError::Words { substrate, place, needed, free, max, .. } => format!(
-            "it needs {needed} more route words in {place} of {substrate}, and {free} of {max} are free; give fewer routes or \
+            "it needs {needed} more route words in {place} of {substrate}, and {free} of {max} are free; use fewer routes or \
              another --image"
         ),
         SubstrateError::ImageNetworks { count, image, max } => {
