@@ -5,7 +5,7 @@
 //! ([`Card::bring_table`]), and from then on follows each change. The store's owner sends deltas in order and never waits.
 //!
 //! Invariants: a table that cannot follow is removed from the card, and software decides its network's packets, before the
-//! store's next change is processed. Words that a lookup may still read are not reused until the records in flight have left.
+//! store's next change is processed. Words that a lookup may still read wait until the records in flight have left.
 
 use hue_substrate::SubstrateError;
 use hue_tables::dag36_levels::Patch;
@@ -98,8 +98,8 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// Places about `nodes` more nodes of a network's table, while software decides its packets. Returns whether the whole
-    /// table is now on the card: it then follows the store.
+    /// Places about `nodes` more nodes of the table of a network in software; deferred words are written in the background,
+    /// or when the network moves to the card. Returns whether the whole table has its place: it then follows the store.
     ///
     /// # Errors
     /// `Unknown`; `Words`: then nothing of the table is on the card; `Broken`.
