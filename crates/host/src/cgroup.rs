@@ -181,6 +181,13 @@ impl Trees {
         trees.collect::<Vec<_>>().join("; ")
     }
 
+    /// The top of the tree of version 1 that shares out processors, if there is one.
+    #[must_use]
+    pub fn processor_root(&self) -> Option<PathBuf> {
+        let is = |tree: &&Tree| tree.version == Version::One && tree.controllers.contains(&Controller::Cpu);
+        Some(self.trees.iter().find(is)?.root.clone())
+    }
+
     /// Whether processor time, memory and processes can be limited.
     #[must_use]
     pub fn complete(&self) -> bool {

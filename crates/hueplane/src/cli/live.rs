@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use hueplaned::options::SchedulingName;
 
 use super::Output;
 
@@ -54,6 +55,9 @@ pub struct Up {
     /// Pin each worker thread to a core
     #[arg(long)]
     pub pin: bool,
+    /// How threads that forward packets compete for processors
+    #[arg(long, value_enum, default_value_t)]
+    pub scheduling: SchedulingName,
     #[command(flatten)]
     pub places: Places,
     #[command(flatten)]

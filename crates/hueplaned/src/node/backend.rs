@@ -38,6 +38,8 @@ impl Backend for NodeHandle {
             substrate: hue_soft::NAME.to_owned(),
             card: view.card.as_ref().map(CardView::info),
             workers: self.shared.workers,
+            scheduling: self.shared.scheduling.scheduling.name().to_owned(),
+            scheduling_note: self.shared.scheduling.why_not.clone(),
             ports: view.ports.iter().map(|port| port.api.name.clone()).collect(),
             networks: view.networks.iter().map(|network| network.api.name.clone()).collect(),
             capacity: view.capacity,

@@ -138,6 +138,7 @@ impl Node {
                     let description = card.live.description();
                     let text = format!("the card runs image '{}': {}", description.name, words(description));
                     self.shared.events.add(EventKind::CardUp, About::Node, text);
+                    self.shared.tell_scheduling("the card's thread", card.live.scheduling());
                     self.card = Some(card);
                     self.lead_card();
                     for name in &names {
@@ -589,6 +590,7 @@ impl CardSide {
             layout: description.layout.name().to_owned(),
             networks_max: description.nets,
             ports: self.want.ports.iter().map(ToString::to_string).collect(),
+            scheduling: self.live.scheduling().scheduling.name().to_owned(),
             cycles: 0,
             simulated_seconds: 0.0,
             clocking_seconds: 0.0,

@@ -20,7 +20,8 @@ use hue_ports::{Driver, Pool, Port, PortError, Region};
 use hue_substrate::SubstrateError;
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::{Home, Peer};
-use hue_substrate::wake::{Poller, Wake, hurry, pin};
+use hue_substrate::scheduling::{self, Granted};
+use hue_substrate::wake::{Poller, Wake, pin};
 use hue_tables::layout::Runs;
 use hue_tables::{Account, Change, Delta, Refusals, Vid};
 use hue_wire::Mac;
@@ -54,6 +55,7 @@ pub struct PortEvent {
 pub struct Live {
     pub(super) model: Soft,
     pub(super) workers: Vec<Handle>,
+    scheduling: Vec<Granted>,
     pub(super) networks: BTreeMap<Vid, NetworkControl>,
     /// Of the network loaded last; see [`Home`].
     pub(super) generation: u16,
@@ -137,6 +139,7 @@ impl Live {
         let mut live = Self {
             model,
             workers: Vec::with_capacity(count),
+            scheduling: Vec::with_capacity(count),
             networks: BTreeMap::new(),
             generation: 0,
             settings: BTreeMap::new(),
@@ -176,14 +179,17 @@ impl Live {
                 live.workers.push(Handle { jobs: Some(jobs), wake, region, thread: None, own });
                 continue;
             }
+            let (granted, grant) = sync_channel(1);
             let thread = std::thread::Builder::new()
                 .name(format!("hue-worker-{index}"))
                 .spawn(move || {
-                    hurry();
-                    Worker::new(parts).run();
+                    let (bound, got) = scheduling::enter(config.scheduling);
+                    let _ = granted.send(got); // it is waited for
+                    Worker::new(parts).run(bound);
                 })
                 .map_err(|error| start_error(index, &error))?;
             live.workers.push(Handle { jobs: Some(jobs), wake, region, thread: Some(thread), own: None });
+            live.scheduling.push(grant.recv().map_err(|error| start_error(index, &error))?);
             if config.pin {
                 live.ask(index, move |_| pin(index))?.map_err(|error| start_error(index, &error))?;
             }
@@ -198,6 +204,12 @@ impl Live {
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers.len()
+    }
+
+    /// How each worker competes for processors; nothing of those without threads.
+    #[must_use]
+    pub fn scheduling(&self) -> &[Granted] {
+        &self.scheduling
     }
 
     /// Has a worker do something between two rounds and waits for what it says.

@@ -6,6 +6,7 @@
 
 mod api;
 mod card;
+mod contention;
 mod daemon;
 mod faults;
 mod forwarding;

@@ -18,6 +18,7 @@ use hue_substrate::Program;
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::{Crossing, Home, Peer, Record};
 use hue_substrate::planted::{Bug, planted};
+use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
 
@@ -95,6 +96,7 @@ pub struct Runner {
     clock: Clock,
     /// Of the latest frame that went into the card under one.
     tag: u32,
+    bound: Bound,
     now_ns: u64,
     worked_ns: u64,
     published_ns: u64,
@@ -155,6 +157,7 @@ impl Runner {
             now_ns: clock.now_ns(),
             clock,
             tag: 0,
+            bound: Bound::default(),
             worked_ns: 0,
             published_ns: 0,
             asked_ns: 0,
@@ -228,6 +231,11 @@ impl Runner {
         if let (Some(place), Some(home)) = (self.homes.generations.get_mut(vid.index()), home) {
             *place = home.generation;
         }
+    }
+
+    /// What keeps its thread from taking too much of a processor.
+    pub(super) fn set_bound(&mut self, bound: Bound) {
+        self.bound = bound;
     }
 
     /// Works until control lets go of the mailbox. The error says how the card broke.
@@ -331,6 +339,7 @@ impl Runner {
         if self.now_ns.saturating_sub(self.published_ns) >= PUBLISH_NS {
             self.publish();
         }
+        self.bound.keep(self.now_ns);
         Ok(worked)
     }
 

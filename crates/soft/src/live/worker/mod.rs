@@ -27,6 +27,7 @@ use hue_demux::PortId;
 use hue_ports::{Packet, Pool, Port, PortError};
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
+use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::{Reader, Vid};
 
@@ -212,7 +213,7 @@ impl Worker {
     }
 
     /// Works until control lets go of the mailbox, then closes everything.
-    pub fn run(mut self) {
+    pub fn run(mut self, mut bound: Bound) {
         while self.work_off_jobs() {
             if self.round() {
                 (self.worked_ns, self.naps) = (self.now_ns, 0);
@@ -221,6 +222,7 @@ impl Worker {
             } else if !self.sleep() {
                 break;
             }
+            bound.keep(self.now_ns);
         }
         self.close();
     }
