@@ -299,6 +299,28 @@ impl Daemon {
         let _ = kill(Pid::from_raw(self.child.id() as i32), signal);
     }
 
+    /// Lets all of its threads stand still until [`Daemon::resume`].
+    ///
+    /// # Panics
+    /// When they do not.
+    #[track_caller]
+    pub fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+        let stands = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+        };
+        crate::until("the daemon stands still", 30, || {
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+            tasks.into_iter().flatten().flatten().all(stands)
+        });
+    }
+
+    /// Lets them go on.
+    pub fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
     /// Stops it by `hueplane down` and waits for its end.
     ///
     /// # Panics

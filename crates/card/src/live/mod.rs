@@ -10,6 +10,7 @@
 mod by_hand;
 mod bypass;
 mod drain;
+mod losses;
 mod runner;
 mod totals;
 mod transfer;

@@ -1,6 +1,6 @@
 //! The API's view of the node: what is asked of whom.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -225,13 +225,13 @@ impl NodeHandle {
     async fn on_card(&self, view: &View, only: Option<&str>) -> Result<OnCard, Problem> {
         let Some(card) = &view.card else { return Ok(OnCard::default()) };
         let vid = only.and_then(|name| view.network(name)).map(|network| network.vid);
-        let counts = match self.ask(move |node| node.ask_card(vid)).await? {
+        let (counts, unclaimed) = match self.ask(move |node| node.ask_card(vid)).await? {
             // No answer: the card has just ended.
             Some(answer) => answer.await.unwrap_or_default(),
-            None => BTreeMap::new(),
+            None => Default::default(),
         };
         // After its counters: what they have of crossings is in these.
-        Ok(OnCard { counts, totals: card.totals() })
+        Ok(OnCard { counts, unclaimed, totals: card.totals() })
     }
 
     fn ports_of(&self, view: &View) -> Vec<Port> {

@@ -4,6 +4,7 @@
 //! what counts is what arrived, and what was counted.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod accounts;
 mod api;
 mod card;
 mod contention;

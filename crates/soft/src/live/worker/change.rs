@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hue_demux::PortId;
 use hue_planes::{Adjacency, Loss, Meter};
-use hue_ports::{CLASS_MAX, ClassRule, Driver, Pool, Port, PortError};
+use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
 use hue_tables::Vid;
@@ -17,7 +17,7 @@ use super::super::capture::Tap;
 use super::super::control::PortEvent;
 use super::super::network::{LiveNetwork, NO_TAP, PuntLimit, Queued, Waiting};
 use super::super::steering::Steering;
-use super::super::totals::{PortEntry, PortState, PortTotals};
+use super::super::totals::{PortEntry, PortState, port_totals, port_words};
 use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
 use crate::network::{Hops, Network};
 
@@ -57,10 +57,10 @@ impl Worker {
             return Err(PortError::System { interface, action: "wait for it", source, hint: "" });
         }
         let polices = matches!(driver, Driver::AfXdp { .. });
-        let policed = if polices { vec![0; usize::from(CLASS_MAX) + 1] } else { Vec::new() };
+        let classes = if polices { usize::from(CLASS_MAX) + 1 } else { 0 };
         let limit = if driver == Driver::Packet { RECEIVE_OPEN_MAX } else { RECEIVE_MAX };
         self.port_at[id.index()] = self.ports.len() as u16; // at most PortId::COUNT
-        let base = PortTotals::from_words(&block.read());
+        let base = port_totals(&block.read());
         let state = PortState { driver, up: true, error: None };
         self.registry.write().ports.insert(id, PortEntry { block: block.clone(), state });
         self.ports.push(LivePort {
@@ -73,7 +73,7 @@ impl Worker {
             full: false,
             base,
             block,
-            policed,
+            lost: vec![ClassLosses::default(); classes],
         });
         Ok(driver)
     }
@@ -173,32 +173,23 @@ impl Worker {
 
     fn ask_port(&mut self, at: usize) {
         let Some(live) = self.ports.get_mut(at) else { return };
-        let (now, base) = (live.port.counters(), live.base);
-        let totals = PortTotals {
-            received_packets: base.received_packets + now.received_packets,
-            received_bytes: base.received_bytes + now.received_bytes,
-            sent_packets: base.sent_packets + now.sent_packets,
-            sent_bytes: base.sent_bytes + now.sent_bytes,
-            receive_dropped: base.receive_dropped + now.receive_dropped,
-            transmit_dropped: base.transmit_dropped + now.transmit_dropped,
-            policed: base.policed + now.policed,
-            nobody: base.nobody + now.nobody,
-        };
-        live.block.publish_all(&totals.words());
-        if live.policed.is_empty() {
+        live.block.publish_all(&port_words(&(live.base + live.port.counters())));
+        if live.lost.is_empty() {
             return;
         }
         for (slot, network) in self.networks.iter_mut().enumerate() {
             let class = network.vid.get();
-            let Some(seen) = live.policed.get_mut(usize::from(class)) else { continue };
-            let now = live.port.policed(class);
-            let more = now.saturating_sub(*seen);
-            if more > 0 {
-                *seen = now;
-                network.ledger.losses.add(Loss::RingQuota, more);
-                if !std::mem::replace(&mut network.dirty, true) {
-                    self.dirty.push(slot as u16);
-                }
+            let Some(seen) = live.lost.get_mut(usize::from(class)) else { continue };
+            let now = live.port.lost(class);
+            if now == *seen {
+                continue;
+            }
+            let losses = &mut network.ledger.losses;
+            losses.add(Loss::RingQuota, now.ring_quota.saturating_sub(seen.ring_quota));
+            losses.add(Loss::RingFull, now.ring_full.saturating_sub(seen.ring_full));
+            *seen = now;
+            if !std::mem::replace(&mut network.dirty, true) {
+                self.dirty.push(slot as u16);
             }
         }
     }
@@ -259,6 +250,8 @@ impl Worker {
     pub fn remove(&mut self, vid: Vid) {
         let Some(slot) = self.slot(vid) else { return };
         self.remove_taps(vid);
+        // What was lost until now is not the next one's of this VID.
+        self.ask_ports();
         self.publish();
         let gone = self.networks.swap_remove(slot);
         self.engine.networks.swap_remove(slot);

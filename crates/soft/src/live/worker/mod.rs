@@ -24,7 +24,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
 use hue_demux::PortId;
-use hue_ports::{Packet, Pool, Port, PortError};
+use hue_ports::{ClassLosses, Packet, Pool, Port, PortError};
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
 use hue_substrate::scheduling::Bound;
@@ -102,8 +102,8 @@ struct LivePort {
     /// What earlier ports of this id counted.
     base: PortTotals,
     block: Arc<Block>,
-    /// Packets of each network that it policed, as counted so far, by VID; empty when it polices nothing.
-    policed: Vec<u64>,
+    /// What it lost of each network, as counted so far, by VID; empty when it polices nothing.
+    lost: Vec<ClassLosses>,
 }
 
 /// A TAP at the home of its network.
