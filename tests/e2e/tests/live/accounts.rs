@@ -334,7 +334,8 @@ fn the_report_of_a_move_has_what_was_lost_before_the_rings() {
         let counted = |books: &Books| number(&books.network(&world.bad)["losses"]["ring_quota"]);
         let lost = counted(&after) - counted(&before);
         assert!(lost > BURST as u64 / 2, "{lost}: {report}");
-        assert_eq!((&report["lost_by"]["ring_quota"], &report["lost"]), (&lost.into(), &lost.into()), "{report}");
+        assert_eq!(report["lost_by"]["ring_quota"], lost, "{report}");
+        assert!(report["lost"].as_u64() >= Some(lost), "{report}");
         // A move without a flood has none.
         let _ = world.daemon.cli.json(&["migrate", world.good.name(), "--to", to]);
     }
