@@ -218,7 +218,10 @@ mod tests {
                 let intent = hue_intent::parse(vec![source]).unwrap();
                 assert_eq!(intent.networks.len(), usize::from(count));
                 let card = intent.node.spec.card;
-                assert_eq!(card.as_ref().map(|card| card.nics.len()), image.map(|_| if nics { PORTS } else { 0 }));
+                assert_eq!(
+                    card.as_ref().map(|card| card.nics.len()),
+                    image.map(|_| if nics { PORTS } else { 0 })
+                );
             }
             let names: HashSet<&str> = plan.networks.iter().map(|n| n.name.as_str()).collect();
             assert_eq!(names.len(), usize::from(count), "names differ");
@@ -258,7 +261,7 @@ mod tests {
     fn macs_and_colours_differ() {
         let plan = Plan::new(200);
         let macs: HashSet<Mac> =
-            plan.networks.iter().flat_map(|n| &n.hosts).flat_map(super::Host::own_macs).collect();
+            plan.networks.iter().flat_map(|n| &n.hosts).flat_map(Host::own_macs).collect();
         assert_eq!(macs.len(), 1_200);
         let colours: HashSet<[u8; 3]> = plan.networks.iter().map(|n| n.colour).collect();
         assert!(colours.len() > 150, "{}", colours.len());

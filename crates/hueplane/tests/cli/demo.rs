@@ -113,7 +113,11 @@ fn nics_beside_the_card_leak_nothing() {
     assert!(!moves.is_empty() && moves.iter().all(|moved| moved["steering"]["neighbours"] == 2), "{moves:?}");
     assert!(!json["card"]["images"].as_array().unwrap().is_empty(), "{json}");
     for network in json["networks"].as_array().unwrap() {
-        assert_eq!((&network["leaked"], &network["reached"]), (&Value::from(0), &Value::from(0)), "{network}");
+        assert_eq!(
+            (&network["leaked"], &network["reached"]),
+            (&Value::from(0), &Value::from(0)),
+            "{network}"
+        );
     }
 }
 

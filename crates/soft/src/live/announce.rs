@@ -27,8 +27,9 @@ pub(crate) fn announcements(
     let mut messages = Vec::new();
     for (vport, neighbour, to) in neighbours {
         let of_port = || addresses.iter().filter(|(of, _, _)| of == vport);
-        let is_on_link =
-            |(_, address, len): &&(u16, Ipv4Addr, u8)| Link::new(*address, *len).contains(neighbour.to_bits());
+        let is_on_link = |(_, address, len): &&(u16, Ipv4Addr, u8)| {
+            Link::new(*address, *len).contains(neighbour.to_bits())
+        };
         let message = |(_, address, _): &(u16, Ipv4Addr, u8)| Announcement {
             vport: *vport,
             to: *to,

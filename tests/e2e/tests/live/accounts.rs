@@ -321,7 +321,8 @@ fn the_report_of_a_move_has_what_was_lost_before_the_rings() {
         let (before, report, after) = std::thread::scope(|scope| {
             let before = world.quiet();
             let words = ["migrate", world.bad.name(), "--to", to, "--look-ms", "3000"];
-            let moves = scope.spawn(|| world.daemon.cli.json(&words));
+            let cli = &world.daemon.cli;
+            let moves = scope.spawn(move || cli.json(&words));
             // It is looked at before it moves.
             std::thread::sleep(Duration::from_millis(500));
             let mut raw = Raw::open(&world.bad.left.space, "eth0");

@@ -12,8 +12,8 @@ use hue_tables::Vid;
 use hue_wire::{Mac, arp, ethernet};
 use zerocopy::IntoBytes;
 
-use super::super::block::Block;
 use super::super::announce::Announcement;
+use super::super::block::Block;
 use super::super::capture::Tap;
 use super::super::control::PortEvent;
 use super::super::network::{LiveNetwork, NO_TAP, PuntLimit, Queued, Waiting};
