@@ -4,10 +4,12 @@
 //! Flow: transfer → **moving** → registers. A second index, which no network has, names the queues that the frames from
 //! software take meanwhile. Holds end by themselves, so that a driver that dies does not stop a network.
 
+use std::ops::Range;
+
 use hue_substrate::SubstrateError;
 
 use crate::card::Card;
-use crate::device::out_drops_row;
+use crate::device::{Device, out_drops_row};
 use crate::error::CardError;
 use crate::generated as regs;
 use crate::registers::Registers;
@@ -79,7 +81,20 @@ impl<R: Registers> Card<R> {
     pub fn read_out_drops(&mut self, net: u8) -> Result<u64, CardError> {
         let device = self.device.get_mut();
         let ports = device.description().mac_ports + device.description().cpu_queues;
-        let drops = |port| Ok(device.read_row::<regs::OutDropsRow>(out_drops_row(port, net))?.value);
-        (0..ports).map(drops).sum()
+        out_drops(device, net, 0..ports)
     }
+
+    /// The same of MAC ports, and of CPU queues.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn read_out_drops_apart(&mut self, net: u8) -> Result<(u64, u64), CardError> {
+        let device = self.device.get_mut();
+        let (macs, queues) = (device.description().mac_ports, device.description().cpu_queues);
+        Ok((out_drops(device, net, 0..macs)?, out_drops(device, net, macs..macs + queues)?))
+    }
+}
+
+fn out_drops<R: Registers>(device: &mut Device<R>, net: u8, ports: Range<u32>) -> Result<u64, CardError> {
+    ports.map(|port| Ok(device.read_row::<regs::OutDropsRow>(out_drops_row(port, net))?.value)).sum()
 }

@@ -182,6 +182,13 @@ impl Trees {
         trees.collect::<Vec<_>>().join("; ")
     }
 
+    /// The root of the version 1 hierarchy that has the `cpu` controller, if there is one.
+    #[must_use]
+    pub fn processor_root(&self) -> Option<PathBuf> {
+        let is = |tree: &&Tree| tree.version == Version::One && tree.controllers.contains(&Controller::Cpu);
+        Some(self.trees.iter().find(is)?.root.clone())
+    }
+
     /// Whether processor time, memory and processes can all be limited.
     #[must_use]
     pub fn is_complete(&self) -> bool {

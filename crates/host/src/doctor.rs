@@ -17,6 +17,7 @@ use nix::sched::{CloneFlags, unshare};
 use crate::cgroup::{Cgroup, Limits, Trees};
 use crate::error::HostError;
 use crate::links::Links;
+use crate::scheduling::{self, RealTimeRefused};
 use crate::{netns, service, sysctl};
 
 /// One check.
@@ -38,6 +39,8 @@ pub struct Check {
 
 /// Oldest kernel with all required features: protocol numbers of addresses (`IFA_PROTO`).
 const KERNEL_MIN: (u32, u32) = (5, 18);
+/// Real-time budget of a control group in each second that equals the kernel's default, in microseconds.
+const RT_RUNTIME_US: u32 = 950_000;
 /// Locked memory required for rings, in bytes.
 const MEMLOCK_BYTES_MIN: u64 = 64 << 20;
 
@@ -45,7 +48,7 @@ const MEMLOCK_BYTES_MIN: u64 = 64 << 20;
 #[must_use]
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![kernel(), rights(), namespaces(), links(), tun(), bpf(), xdp_sockets(), memlock()];
-    checks.extend([cgroups(), neighbours(), hugepages(), group()]);
+    checks.extend([real_time(), cgroups(), neighbours(), hugepages(), group()]);
     checks.extend(COMMANDS.map(|(name, package, why)| command(name, package, why)));
     checks
 }
@@ -216,6 +219,28 @@ fn memlock() -> Check {
         Err((format!("{soft} bytes"), "ulimit -l unlimited".to_owned()))
     };
     check("locked memory", false, "the rings of ports are locked in memory", result)
+}
+
+fn real_time() -> Check {
+    // On a thread of its own, which ends as a real-time one.
+    let tried = std::thread::spawn(scheduling::real_time).join();
+    let result = match tried {
+        Ok(Ok(())) => Ok("round robin, at the lowest priority".to_owned()),
+        Ok(Err(refused)) => {
+            let fix = match &refused {
+                RealTimeRefused::Right => "run it with sudo".to_owned(),
+                RealTimeRefused::Group(folder) => {
+                    format!("echo {RT_RUNTIME_US} > {}/cpu.rt_runtime_us", folder.display())
+                }
+                RealTimeRefused::Other(_) => {
+                    "systemctl edit hueplane, and say RestrictRealtime=no".to_owned()
+                }
+            };
+            Err((refused.to_string(), fix))
+        }
+        Err(_) => Err(("its thread ended".to_owned(), "try again".to_owned())),
+    };
+    check("real-time threads", false, "packets do not wait for other programs of a busy machine", result)
 }
 
 fn cgroups() -> Check {

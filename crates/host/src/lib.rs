@@ -16,6 +16,7 @@ pub mod neighbours;
 pub mod netlink;
 pub mod netns;
 pub mod routes;
+pub mod scheduling;
 pub mod service;
 pub mod sysctl;
 

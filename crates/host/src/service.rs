@@ -11,11 +11,12 @@ use crate::error::HostError;
 
 /// Capabilities that the daemon needs as root; it drops all others. CAP_SYS_ADMIN includes CAP_BPF and
 /// CAP_PERFMON.
-pub const NEEDED: [Capability; 7] = [
+pub const NEEDED: [Capability; 8] = [
     Capability::CAP_NET_ADMIN, // interfaces, routes, XDP, buffers beyond the usual limits
     Capability::CAP_NET_RAW,   // packet sockets, AF_XDP
     Capability::CAP_SYS_ADMIN, // entering and naming namespaces
     Capability::CAP_IPC_LOCK,  // memory of the rings
+    Capability::CAP_SYS_NICE,  // scheduling of the threads that forward packets
     Capability::CAP_KILL,      // processes of a network that is deleted, whoever runs them
     Capability::CAP_CHOWN,     // the group of the API's socket
     Capability::CAP_DAC_OVERRIDE, // files of an earlier run that belong to others

@@ -1,6 +1,6 @@
 //! Counters of the card: by port, and by network.
 
-use hue_card::generated::{OutDropsRow, PortRow};
+use hue_card::generated::PortRow;
 use hue_card::{Card, CardError, Twin};
 use hue_planes::Counters;
 use hue_tables::Vid;
@@ -34,8 +34,10 @@ pub struct NetworkCounts {
     pub counters: Counters,
     /// Packets that did not reach the network's plane because its clock was gated.
     pub gated: u64,
-    /// Forwarded or punted packets that were lost in a full output queue.
-    pub output_queue_full: u64,
+    /// Forwarded packets that were lost in a full output queue of a port.
+    pub port_full: u64,
+    /// Punted packets that were lost in a full output queue of the CPU.
+    pub handover_full: u64,
 }
 
 /// Reads the counters of a port.
@@ -50,18 +52,13 @@ pub fn port(card: &mut Card<Twin>, port: u32) -> Result<PortCounts, CardError> {
 
 /// Reads the counters of all networks.
 pub fn networks(card: &mut Card<Twin>) -> Result<Vec<NetworkCounts>, CardError> {
-    let ports = card.description().mac_ports + card.description().cpu_queues;
     let vids: Vec<Vid> = card.programs().map(|program| program.vid).collect();
     let mut all = Vec::with_capacity(vids.len());
     for vid in vids {
         let (Some(counters), Some(net)) = (card.read_counters(vid)?, card.net(vid)) else { continue };
         let gated = card.read_gated(vid)?.unwrap_or_default();
-        let mut output_queue_full = 0;
-        for port in 0..ports {
-            let row = hue_card::out_drops_row(port, net);
-            output_queue_full += card.device().read_row::<OutDropsRow>(row)?.value;
-        }
-        all.push(NetworkCounts { vid, counters, gated, output_queue_full });
+        let (port_full, handover_full) = card.read_out_drops_apart(net)?;
+        all.push(NetworkCounts { vid, counters, gated, port_full, handover_full });
     }
     Ok(all)
 }

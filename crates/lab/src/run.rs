@@ -114,7 +114,8 @@ impl Measured {
     /// Frames lost in full queues.
     #[must_use]
     pub fn queue_drops(&self) -> u64 {
-        let networks: u64 = self.networks.iter().map(|network| network.output_queue_full).sum();
+        let networks: u64 =
+            self.networks.iter().map(|network| network.port_full + network.handover_full).sum();
         self.ports.iter().map(|port| port.counts.input_queue_full).sum::<u64>() + networks
     }
 

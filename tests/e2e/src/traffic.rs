@@ -1,16 +1,19 @@
 //! Traffic between hosts with a sequence number and a time in every packet: loss, duplication, order and one-way latency.
 //!
-//! Flow: sender (a thread in one host) → the network → receiver (a thread in the other) → [`Report`]. Times are of one clock, as
-//! all hosts are on one machine. The sender keeps to its rate; when the machine lets it wait it does not catch up by a burst, so
-//! that what is measured is the network, not the machine.
+//! Flow: sender (a thread in one host) → the network → receiver (a thread in the other) → [`Report`]. Times are of one clock,
+//! as all hosts are on one machine. A packet has arrived when the receiving host's kernel has it, not when its thread has its
+//! turn. The sender keeps to its rate; when the machine lets it wait it does not catch up by a burst, so that what is measured
+//! is the network, not the machine.
 
+use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 
 use crate::frame::{self, Ends, Mac};
 use crate::lab::Host;
@@ -50,11 +53,10 @@ impl Stamp {
     }
 }
 
-/// Nanoseconds since this process first asked.
+/// Nanoseconds since 1970: the kernel stamps what arrives by the same clock.
 #[must_use]
 pub fn now_ns() -> u64 {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// What became of a flow's packets.
@@ -286,6 +288,8 @@ impl Flow {
         let input = to.space.inside(|| open(Ipv4Addr::UNSPECIFIED, port));
         // Room for what arrives while this machine does something else; root may.
         let _ = setsockopt(&input, sockopt::RcvBufForce, &(16 << 20));
+        let stamps = setsockopt(&input, sockopt::ReceiveTimestampns, &true);
+        stamps.unwrap_or_else(|error| panic!("times of arrival: {error}"));
         let stop = Arc::new(AtomicBool::new(false));
         let ended = Arc::new(AtomicBool::new(false));
         let received = Arc::new(AtomicU64::new(0));
@@ -353,10 +357,10 @@ fn receive(socket: &UdpSocket, flow: u64, ended: &AtomicBool, live: &AtomicU64) 
     timeout.unwrap_or_else(|error| panic!("a socket's timeout: {error}"));
     let mut last = Instant::now();
     loop {
-        match socket.recv(&mut buffer) {
-            Ok(length) => {
+        match take(socket, &mut buffer) {
+            Ok((length, arrived_ns)) => {
                 last = Instant::now();
-                counter.count(&buffer[..length], now_ns());
+                counter.count(&buffer[..length], arrived_ns);
                 live.store(counter.received(), Ordering::Relaxed);
             }
             Err(_) if ended.load(Ordering::Relaxed) && last.elapsed() > QUIET => return counter,
@@ -366,6 +370,19 @@ fn receive(socket: &UdpSocket, flow: u64, ended: &AtomicBool, live: &AtomicU64) 
             last = Instant::now();
         }
     }
+}
+
+/// Takes a packet: its length, and when the kernel had it. The receiver may have waited for a processor since.
+fn take(socket: &UdpSocket, buffer: &mut [u8]) -> nix::Result<(usize, u64)> {
+    let mut parts = [IoSliceMut::new(buffer)];
+    let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::empty())?;
+    let stamp = message.cmsgs()?.find_map(|part| match part {
+        ControlMessageOwned::ScmTimestampns(time) => Some(time),
+        _ => None,
+    });
+    let arrived_ns = stamp.map_or_else(now_ns, |at| at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64);
+    Ok((message.bytes, arrived_ns))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use hueplaned::api::TurnQuery;
+use hueplaned::options::SchedulingName;
 
 use super::Output;
 
@@ -55,6 +56,9 @@ pub struct Up {
     /// Pin each worker thread to a core
     #[arg(long)]
     pub pin: bool,
+    /// How threads that forward packets compete for processors
+    #[arg(long, value_enum, default_value_t)]
+    pub scheduling: SchedulingName,
     #[command(flatten)]
     pub places: Places,
     #[command(flatten)]
@@ -510,6 +514,9 @@ pub struct Demo {
     /// Do not use a card: all networks run in software
     #[arg(long, conflicts_with = "image")]
     pub no_card: bool,
+    /// Put NICs beside the card's ports; neighbours of networks in software send to them
+    #[arg(long, conflicts_with = "no_card")]
+    pub nics: bool,
     /// Duration of the iperf3 measurement in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub seconds: u16,

@@ -11,6 +11,7 @@ use hue_card::{Card, Way};
 use hue_lab::{
     Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream, Wave,
 };
+use hue_planes::Loss;
 use hue_ports::{Frame, OutputDir, Resolution};
 use hue_substrate::Substrate;
 use serde::Serialize;
@@ -70,6 +71,8 @@ struct NetworkReport<'a> {
     forward: u64,
     punt: u64,
     drop: Counts<'a, u64>,
+    /// Outside its plane: before it, or after it had said forward or punt.
+    lost: Counts<'a, u64>,
 }
 
 #[derive(Serialize)]
@@ -206,7 +209,8 @@ fn report<'a>(
     let ports = Counts(ports.collect());
     let by_network = Counts(by_network.collect::<Vec<_>>());
     let unclaimed = reasons(measured.unclaimed.iter().map(|(reason, count)| (reason.name(), count)));
-    let lost_inside: u64 = by_network.0.iter().map(|(_, network)| network.drop.total()).sum();
+    let lost_inside: u64 =
+        by_network.0.iter().map(|(_, network)| network.drop.total() + network.lost.total()).sum();
     Report {
         image,
         clock_khz: bus.clock_khz,
@@ -239,12 +243,17 @@ fn port_report(port: &PortMeasured, rates: &Rates) -> PortReport<'static> {
 fn network_report(network: &NetworkCounts) -> NetworkReport<'static> {
     let counters = &network.counters;
     let outcomes = counters.drops().map(|(outcome, count)| (outcome.name(), count));
-    let more = [("gated", network.gated), ("output_queue_full", network.output_queue_full)];
+    let lost = [
+        (Loss::Gated, network.gated),
+        (Loss::PortFull, network.port_full),
+        (Loss::HandoverFull, network.handover_full),
+    ];
     NetworkReport {
         received: counters.received(),
         forward: counters.forwarded(),
         punt: counters.punted(),
-        drop: reasons(outcomes.chain(more)),
+        drop: reasons(outcomes),
+        lost: reasons(lost.map(|(reason, count)| (reason.name(), count))),
     }
 }
 
@@ -338,6 +347,7 @@ fn networks_text(networks: &Networks, report: &Report<'_>) -> String {
         ("FORWARD", Right),
         ("PUNT", Right),
         ("DROP", Right),
+        ("LOST", Right),
         ("WHY", Left),
     ];
     let painted = |name: &str| {
@@ -345,14 +355,17 @@ fn networks_text(networks: &Networks, report: &Report<'_>) -> String {
         vid.map_or_else(String::new, |vid| networks.painted(vid))
     };
     let rows = report.networks.0.iter().map(|(name, network)| {
-        let numbers = [network.received, network.forward, network.punt, network.drop.total()].map(grouped);
-        [painted(name)].into_iter().chain(numbers).chain([why(&network.drop)]).collect()
+        let numbers =
+            [network.received, network.forward, network.punt, network.drop.total(), network.lost.total()];
+        let why = [why(&network.drop), why(&network.lost)];
+        let why = why.into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>().join(", ");
+        [painted(name)].into_iter().chain(numbers.map(grouped)).chain([why]).collect()
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
     if !report.unclaimed.0.is_empty() {
         let (count, zero) = (grouped(report.unclaimed.total()), "0".to_owned());
         let name = styled(DIM, "(no network)");
-        rows.push(vec![name, count.clone(), zero.clone(), zero, count, why(&report.unclaimed)]);
+        rows.push(vec![name, count.clone(), zero.clone(), zero.clone(), count, zero, why(&report.unclaimed)]);
     }
     columns(&head, &rows)
 }

@@ -97,6 +97,31 @@ fn the_demo_passes_and_removes_everything() {
 }
 
 #[test]
+fn nics_beside_the_card_leak_nothing() {
+    if !ready() {
+        return;
+    }
+    let done = Scratch::new().hueplane("demo --networks 6 --nics --seconds 1 -o json");
+    let json = done.json();
+    if json["card"].is_null() {
+        return hue_testdata::skipped("an image of the card (make images)");
+    }
+    assert_eq!((done.code, &json["ok"]), (0, &Value::Bool(true)), "{done:?}");
+    assert!(done.stderr.contains("a NIC beside each"), "{done:?}");
+    // Neighbours were told where to send, and hosts of no other network saw it.
+    let moves = json["card"]["migrations"].as_array().unwrap();
+    assert!(!moves.is_empty() && moves.iter().all(|moved| moved["steering"]["neighbours"] == 2), "{moves:?}");
+    assert!(!json["card"]["images"].as_array().unwrap().is_empty(), "{json}");
+    for network in json["networks"].as_array().unwrap() {
+        assert_eq!(
+            (&network["leaked"], &network["reached"]),
+            (&Value::from(0), &Value::from(0)),
+            "{network}"
+        );
+    }
+}
+
+#[test]
 fn ctrl_c_removes_everything() {
     if !ready() {
         return;

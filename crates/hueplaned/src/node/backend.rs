@@ -1,6 +1,6 @@
 //! The API's view of the node: what is asked of whom.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -42,6 +42,8 @@ impl Backend for NodeHandle {
             substrate: hue_soft::NAME.to_owned(),
             card: view.card.as_ref().map(CardView::info),
             workers: self.shared.workers,
+            scheduling: self.shared.scheduling.scheduling.name().to_owned(),
+            scheduling_note: self.shared.scheduling.why_not.clone(),
             ports: view.ports.iter().map(|port| port.api.name.clone()).collect(),
             networks: view.networks.iter().map(|network| network.api.name.clone()).collect(),
             capacity: view.capacity,
@@ -244,13 +246,13 @@ impl NodeHandle {
     async fn on_card(&self, view: &View, only: Option<&str>) -> Result<OnCard, Problem> {
         let Some(card) = &view.card else { return Ok(OnCard::default()) };
         let vid = only.and_then(|name| view.network(name)).map(|network| network.vid);
-        let counts = match self.ask(move |node| node.ask_card(vid)).await? {
+        let (counts, unclaimed) = match self.ask(move |node| node.ask_card(vid)).await? {
             // No answer: the card has just ended.
             Some(answer) => answer.await.unwrap_or_default(),
-            None => BTreeMap::new(),
+            None => Default::default(),
         };
         // After its counters: what they have of crossings is in these.
-        Ok(OnCard { counts, totals: card.totals() })
+        Ok(OnCard { counts, unclaimed, totals: card.totals() })
     }
 
     fn ports_of(&self, view: &View) -> Vec<Port> {

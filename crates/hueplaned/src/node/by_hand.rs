@@ -24,6 +24,7 @@ use hue_ports::{MemoryHandle, MemoryPort, Opened, PortError};
 use hue_routing::{Event, Monitor};
 use hue_soft::{Live, LiveConfig};
 use hue_substrate::clock::{Clock, Hand};
+use hue_substrate::scheduling::Granted;
 use tokio::sync::{oneshot, watch};
 
 pub use self::look::{CardLook, Look, NetworkLook, Seated};
@@ -118,6 +119,7 @@ impl ByHand {
             owner: Owner::new("by-hand"),
             started: Timestamp::now(),
             workers: live.workers(),
+            scheduling: Granted::default(),
             planning: Planning::default(),
         });
         let around = (Monitor::without_thread()?, Jobs::to(job_sender));

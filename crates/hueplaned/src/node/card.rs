@@ -17,7 +17,7 @@ use hue_card::{Bar, Card, CardCounts, CardEvent, Device, LiveCard, Runner, Twin}
 use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
-use hue_planes::Adjacency;
+use hue_planes::{Adjacency, UnclaimedCounters};
 use hue_ports::{Driver, Port};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
@@ -138,6 +138,7 @@ impl Node {
                     let description = card.live.description();
                     let text = format!("the card runs image '{}': {}", description.name, words(description));
                     self.shared.events.add(EventKind::CardUp, About::Node, text);
+                    self.shared.tell_scheduling("the card's thread", card.live.scheduling());
                     self.card = Some(card);
                     self.lead_card();
                     for name in &names {
@@ -534,7 +535,7 @@ impl Node {
     }
 
     /// Asks the card for its counters of networks; the answer comes when its thread has read them.
-    pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<BTreeMap<Vid, CardCounts>>> {
+    pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<Answer>> {
         let card = self.card.as_ref()?;
         let vids: Vec<Vid> =
             card.seats.keys().copied().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
@@ -549,10 +550,13 @@ impl Node {
                 }
             });
         }
-        card.live.tell(move |_| drop(reply.send(counted.try_iter().collect())));
+        card.live.tell(move |runner| drop(reply.send((counted.try_iter().collect(), runner.unclaimed()))));
         Some(answer)
     }
 }
+
+/// What a card counted of networks, and of nobody.
+type Answer = (BTreeMap<Vid, CardCounts>, UnclaimedCounters);
 
 /// What the card's thread does when the table of a network in software has no room.
 fn not_kept(
@@ -589,6 +593,7 @@ impl CardSide {
             layout: description.layout.name().to_owned(),
             networks_max: description.nets,
             ports: self.want.ports.iter().map(ToString::to_string).collect(),
+            scheduling: self.live.scheduling().scheduling.name().to_owned(),
             cycles: 0,
             simulated_seconds: 0.0,
             clocking_seconds: 0.0,

@@ -43,6 +43,7 @@ use hue_host::control::Owner;
 use hue_host::links::{LinkEvent, Watch};
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig, TotalsReader};
+use hue_substrate::scheduling::Granted;
 use tokio::sync::{oneshot, watch};
 
 pub use events::{About, EVENTS_MAX, EventLog};
@@ -78,11 +79,24 @@ pub struct Shared {
     owner: Owner,
     started: Timestamp,
     workers: usize,
+    /// How workers compete for processors.
+    scheduling: Granted,
     /// What the scheduler goes by.
     planning: Planning,
 }
 
 impl Shared {
+    /// Tells when threads that forward do not compete for processors as they should.
+    fn tell_scheduling(&self, whose: &str, granted: &Granted) {
+        if let Some(why) = &granted.why_not {
+            let name = granted.scheduling;
+            let text = format!(
+                "scheduling of {whose} is {name}, so that packets wait for other programs of a busy machine: {why}"
+            );
+            self.events.add(EventKind::SchedulingFallback, About::Node, text);
+        }
+    }
+
     fn set_view(&self, view: View) {
         self.planning.follow(&view);
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
@@ -189,12 +203,21 @@ pub fn start(
         owner,
         started: Timestamp::now(),
         workers: live.workers(),
+        scheduling: least(live.scheduling()),
         planning: Planning::default(),
     });
+    shared.tell_scheduling("workers", &shared.scheduling);
     if let Some(trouble) = &trouble {
         shared.events.add(EventKind::Trouble, About::Node, trouble.clone());
     }
-    let mut node = Node::new(Arc::clone(&shared), live, images, (monitor, jobs), config, Drive::Threads);
+    let mut node = Node::new(
+        Arc::clone(&shared),
+        live,
+        images,
+        (monitor, jobs),
+        config,
+        Drive::Threads(config.scheduling),
+    );
     node.troubles.extend(trouble);
     let inbox = Inbox { messages, batches, woken };
     let thread = std::thread::Builder::new().name("hue-node".to_owned()).spawn(move || {
@@ -203,6 +226,11 @@ pub fn start(
     });
     let thread = thread.map_err(DaemonError::Thread)?;
     Ok((NodeHandle { shared: Arc::clone(&shared) }, Running { thread, shared }))
+}
+
+/// How the workers compete that have the least; all are the same when there are none.
+fn least(workers: &[Granted]) -> Granted {
+    workers.iter().find(|granted| granted.why_not.is_some()).or(workers.first()).cloned().unwrap_or_default()
 }
 
 /// Hands on what the data plane says of its ports.

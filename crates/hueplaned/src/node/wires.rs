@@ -1,7 +1,7 @@
 //! Two links (multi-receiver): NIC ports beside the card's ports, to which neighbours send instead.
 //!
 //! Flow: where networks run, and which ports have a link → **here** → workers receive and send on the other link, and
-//! tell the neighbours (ARP announcements) → a little later, frames that still came the old way are counted, and what
+//! tell each of the neighbours (unicast ARP announcements) → a little later, frames that still came the old way are counted, and what
 //! waited for the switch continues. Neighbours of a network send to the NICs before it moves to software, and to the
 //! card's ports once it has moved there: during the move, the card holds next to nothing of the network, and the path
 //! through the card to software, which carries less than either link, has none of its load. Both links take frames at
@@ -31,7 +31,7 @@ pub struct Turn {
     /// Identifies the network's seat.
     broken: Option<Arc<OnceLock<String>>>,
     began: Instant,
-    addresses: usize,
+    neighbours: usize,
     /// Frames that NICs had received when the turn began.
     by_nic: u64,
     to_nic: bool,
@@ -122,9 +122,9 @@ impl Node {
             tracing::error!(network = name, %error, "the network keeps its wire");
             return None;
         }
-        let addresses = self.live.announce(vid);
+        let neighbours = self.live.announce(vid);
         let wire = if to_nic { "the NICs" } else { "the card's ports" };
-        let text = format!("neighbours are told to send to {wire} ({addresses} addresses)");
+        let text = format!("{neighbours} neighbours are told to send to {wire}");
         self.shared.events.add(EventKind::Steered, About::Network(name), text);
         self.changed = true;
         self.tell_wires(name);
@@ -142,7 +142,7 @@ impl Node {
         }
         let by_nic = self.by_nic(vid);
         let (began, overlap, by_card, then) = (Instant::now(), None, None, Then::Nothing);
-        Some(Turn { vid, broken, began, addresses, by_nic, to_nic, overlap, by_card, then })
+        Some(Turn { vid, broken, began, neighbours, by_nic, to_nic, overlap, by_card, then })
     }
 
     /// Frames of a network received by NICs so far.
@@ -185,7 +185,7 @@ impl Node {
             // For the card's frames, its thread reports the rest.
             let late = if turn.to_nic { 0 } else { self.by_nic(turn.vid).saturating_sub(turn.by_nic) };
             let steering = MigrationSteering {
-                addresses: turn.addresses as u64,
+                neighbours: turn.neighbours as u64,
                 watched_us: micros(turn.began.elapsed()),
                 late,
                 overlap_us: turn.overlap.map(micros),

@@ -278,6 +278,8 @@ impl Backend for World {
             substrate: "soft".to_owned(),
             card: None,
             workers: 2,
+            scheduling: "realtime".to_owned(),
+            scheduling_note: None,
             ports: ["p0", "p1", "p2-blue"].map(str::to_owned).to_vec(),
             networks: ["blue", "red"].map(str::to_owned).to_vec(),
             capacity: Some(Capacity {

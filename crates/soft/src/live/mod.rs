@@ -5,6 +5,7 @@
 //! thread owns [`Live`]. It changes workers by jobs in their mailboxes, which they run between batches; control waits
 //! for them, packets never wait for control.
 
+mod announce;
 mod beside;
 mod block;
 mod by_hand;

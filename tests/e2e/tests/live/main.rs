@@ -4,8 +4,10 @@
 //! what counts is what arrived, and what was counted.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod accounts;
 mod api;
 mod card;
+mod contention;
 mod daemon;
 mod faults;
 mod forwarding;

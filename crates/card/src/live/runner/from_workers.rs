@@ -40,7 +40,7 @@ impl Runner {
                     }
                     // There was no slot for it.
                     (Crossing::Arrived | Crossing::Leaves | Crossing::FromControl, None) => {
-                        self.totals.crossings.entry(record.vid).or_default().lost += 1;
+                        self.totals.crossings.entry(record.vid).or_default().from_software_lost += 1;
                     }
                 }
             }
@@ -68,7 +68,7 @@ impl Runner {
         let number = self.numbers.get(record.port.index()).copied().unwrap_or(NONE);
         if self.bypass.is_some() {
             if !self.send_past(number, packet) {
-                self.totals.crossings.entry(record.vid).or_default().lost += 1;
+                self.totals.crossings.entry(record.vid).or_default().port_full += 1;
             }
             return;
         }
@@ -82,7 +82,7 @@ impl Runner {
             let own = aside.is_none();
             crossings.from_software_bytes += if own { u64::from(packet.len) } else { 0 };
         } else {
-            crossings.lost += 1;
+            crossings.from_software_lost += 1;
         }
         self.pool.give(packet.slot);
     }

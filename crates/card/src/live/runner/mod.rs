@@ -13,16 +13,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
+use hue_planes::UnclaimedCounters;
 use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError};
 use hue_substrate::Program;
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::{Crossing, Home, Peer, Record};
 use hue_substrate::planted::{Bug, planted};
+use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
 
 use super::bypass::Bypass;
 use super::drain::Drain;
+use super::losses::Seen;
 use super::totals::{CardCounts, CardTotals, LivePortTotals};
 use super::transfer::{Order, Transfer};
 use super::{CardEvent, Job};
@@ -55,25 +58,46 @@ const REPAIRS_MAX: usize = 64;
 const DEFERRED_WORDS: usize = 128;
 
 /// A wire of the card.
-struct Wire {
+pub(super) struct Wire {
     id: PortId,
-    port: Box<dyn Port>,
+    pub(super) port: Box<dyn Port>,
     unflushed: bool,
     /// Frames that were put before the card's port.
     pushed: u64,
+    pub(super) seen: Seen,
+}
+
+impl Wire {
+    /// Sends a frame; `false` when there is no room for it.
+    fn send(&mut self, pool: &mut Pool, packet: Packet) -> bool {
+        let mut refused = self.port.send(pool, packet).err();
+        if let Some(packet) = refused.take() {
+            // Once more, when the kernel has what it holds; its error is seen at the next flush.
+            let _ = self.port.flush(pool);
+            refused = self.port.send(pool, packet).err();
+        }
+        self.unflushed = true;
+        match refused {
+            None => true,
+            Some(packet) => {
+                pool.give(packet.slot);
+                false
+            }
+        }
+    }
 }
 
 /// See the head of this file. Jobs of control get it.
 pub struct Runner {
-    card: Card<Twin>,
+    pub(super) card: Card<Twin>,
     pool: Pool,
     peers: Vec<Peer>,
     wake: Arc<Wake>,
     poller: Poller,
     /// By the card's number.
-    wires: Vec<Option<Wire>>,
+    pub(super) wires: Vec<Option<Wire>>,
     /// What earlier wires counted, and what was lost on the way to one.
-    bases: Vec<DriverCounters>,
+    pub(super) bases: Vec<DriverCounters>,
     homes: Homes,
     /// The index whose output queues frames of a network from software take, where it is not the network's own.
     aside: Box<[Option<u8>]>,
@@ -83,6 +107,7 @@ pub struct Runner {
     bypass: Option<Bypass>,
     /// What earlier cards counted.
     carried: BTreeMap<Vid, CardCounts>,
+    carried_unclaimed: UnclaimedCounters,
     pub(super) transfer: Option<Box<Transfer>>,
     pub(super) orders: VecDeque<Order>,
     pub(super) drains: Vec<Drain>,
@@ -90,11 +115,12 @@ pub struct Runner {
     failed: Vec<(usize, String)>,
     /// Why nothing more can be done with the card.
     gave_up: Option<String>,
-    totals: CardTotals,
+    pub(super) totals: CardTotals,
     published: Arc<Mutex<CardTotals>>,
     clock: Clock,
     /// Of the latest frame that went into the card under one.
     tag: u32,
+    bound: Bound,
     now_ns: u64,
     worked_ns: u64,
     published_ns: u64,
@@ -145,6 +171,7 @@ impl Runner {
             numbers: vec![NONE; PortId::COUNT].into_boxed_slice(),
             bypass: None,
             carried: BTreeMap::new(),
+            carried_unclaimed: UnclaimedCounters::default(),
             transfer: None,
             orders: VecDeque::new(),
             drains: Vec::new(),
@@ -155,6 +182,7 @@ impl Runner {
             now_ns: clock.now_ns(),
             clock,
             tag: 0,
+            bound: Bound::default(),
             worked_ns: 0,
             published_ns: 0,
             asked_ns: 0,
@@ -181,7 +209,7 @@ impl Runner {
             return false;
         };
         let driver = port.driver();
-        *place = Some(Wire { id, port, unflushed: false, pushed: 0 });
+        *place = Some(Wire { id, port, unflushed: false, pushed: 0, seen: Seen::default() });
         if let Some(of_id) = self.numbers.get_mut(id.index()) {
             *of_id = number;
         }
@@ -192,9 +220,10 @@ impl Runner {
 
     /// Closes a port; nothing happens when it is not open.
     pub fn take_port(&mut self, number: u8) {
+        self.look_at_losses();
         let Some(mut wire) = self.wires.get_mut(usize::from(number)).and_then(Option::take) else { return };
         if let Some(base) = self.bases.get_mut(usize::from(number)) {
-            *base = sum(*base, wire.port.counters());
+            *base = *base + wire.port.counters();
         }
         wire.port.close(&mut self.pool);
         if let Some(of_id) = self.numbers.get_mut(wire.id.index()) {
@@ -228,6 +257,11 @@ impl Runner {
         if let (Some(place), Some(home)) = (self.homes.generations.get_mut(vid.index()), home) {
             *place = home.generation;
         }
+    }
+
+    /// What keeps its thread from taking too much of a processor.
+    pub(super) fn set_bound(&mut self, bound: Bound) {
+        self.bound = bound;
     }
 
     /// Works until control lets go of the mailbox. The error says how the card broke.
@@ -331,6 +365,7 @@ impl Runner {
         if self.now_ns.saturating_sub(self.published_ns) >= PUBLISH_NS {
             self.publish();
         }
+        self.bound.keep(self.now_ns);
         Ok(worked)
     }
 
@@ -434,7 +469,9 @@ impl Runner {
                         wire.pushed += 1;
                     }
                     Some(bypass) => {
+                        let mut claimed = false;
                         bypass.targets(number as u8, bytes, &mut |target| {
+                            claimed = true;
                             let record = Record {
                                 crossing: Crossing::Arrived,
                                 port: wire.id,
@@ -445,9 +482,10 @@ impl Runner {
                                 len: packet.len,
                             };
                             if !self.homes.give(&mut self.peers, &record, bytes) {
-                                self.totals.crossings.entry(target.vid).or_default().lost += 1;
+                                self.totals.crossings.entry(target.vid).or_default().to_software_lost += 1;
                             }
                         });
+                        self.totals.unclaimed += u64::from(!claimed);
                     }
                 }
                 self.pool.give(packet.slot);
@@ -462,20 +500,7 @@ impl Runner {
             self.pool.give(packet.slot);
             return false;
         };
-        let mut refused = wire.port.send(&mut self.pool, packet).err();
-        if let Some(packet) = refused.take() {
-            // Once more, when the kernel has what it holds; its error is seen at the next flush.
-            let _ = wire.port.flush(&mut self.pool);
-            refused = wire.port.send(&mut self.pool, packet).err();
-        }
-        wire.unflushed = true;
-        match refused {
-            None => true,
-            Some(packet) => {
-                self.pool.give(packet.slot);
-                false
-            }
-        }
+        wire.send(&mut self.pool, packet)
     }
 
     /// Lets frames go past the card, once none is inside: all networks on it are in software. `programs` are those
@@ -508,6 +533,7 @@ impl Runner {
                 self.carried.insert(vid, counts);
             }
         }
+        self.carried_unclaimed = self.unclaimed();
         Some(std::mem::replace(&mut self.card, card))
     }
 
@@ -521,13 +547,27 @@ impl Runner {
         counts.received_bytes += received_bytes;
         counts.sent_bytes += sent_bytes;
         let net = self.card.net(vid)?;
-        counts.out_dropped += self.card.read_out_drops(net).ok()?;
+        let (port_full, handover_full) = self.card.read_out_drops_apart(net).ok()?;
+        counts.port_full += port_full;
+        counts.handover_full += handover_full;
         Some(counts)
     }
 
-    /// Forgets what earlier cards counted of a network.
+    /// Frames of nobody, at the card and those before it, and at its thread. Those before the rings of its wires are in
+    /// the counters of these.
+    pub fn unclaimed(&mut self) -> UnclaimedCounters {
+        let mut unclaimed = self.carried_unclaimed;
+        // A card that cannot be read fails otherwise, too.
+        let here = self.card.read_unclaimed().unwrap_or_default();
+        here.iter().for_each(|(reason, count)| unclaimed.add(reason, count));
+        unclaimed
+    }
+
+    /// Forgets what was counted of a network that goes: another may get its VID.
     pub fn forget(&mut self, vid: Vid) {
+        self.look_at_losses();
         self.carried.remove(&vid);
+        self.totals.crossings.remove(&vid);
     }
 
     /// The CPU queue of a network's index, by its number among ports.
@@ -609,10 +649,11 @@ impl Runner {
         self.published_ns = self.now_ns;
         if self.now_ns.saturating_sub(self.asked_ns) >= ASK_NS {
             self.asked_ns = self.now_ns;
+            self.look_at_losses();
             for (number, wire) in (0u8..).zip(&self.wires) {
                 let base = self.bases.get(usize::from(number)).copied().unwrap_or_default();
                 if let (Some(wire), Some(totals)) = (wire, self.totals.ports.get_mut(&number)) {
-                    totals.counters = sum(base, wire.port.counters());
+                    totals.counters = base + wire.port.counters();
                 }
             }
         }
@@ -650,18 +691,5 @@ impl Homes {
         let given = peer.out.push(record, bytes);
         *notify |= given;
         given
-    }
-}
-
-fn sum(one: DriverCounters, other: DriverCounters) -> DriverCounters {
-    DriverCounters {
-        received_packets: one.received_packets + other.received_packets,
-        received_bytes: one.received_bytes + other.received_bytes,
-        sent_packets: one.sent_packets + other.sent_packets,
-        sent_bytes: one.sent_bytes + other.sent_bytes,
-        receive_dropped: one.receive_dropped + other.receive_dropped,
-        transmit_dropped: one.transmit_dropped + other.transmit_dropped,
-        policed: one.policed + other.policed,
-        nobody: one.nobody + other.nobody,
     }
 }

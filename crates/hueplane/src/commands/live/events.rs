@@ -43,7 +43,11 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::MigrationFailed
         | EventKind::ImageFailed
         | EventKind::Trouble => RED,
-        EventKind::PortFallback | EventKind::Gap | EventKind::Stopping | EventKind::NetworkDeleted => YELLOW,
+        EventKind::PortFallback
+        | EventKind::SchedulingFallback
+        | EventKind::Gap
+        | EventKind::Stopping
+        | EventKind::NetworkDeleted => YELLOW,
         EventKind::NetworkRecovered
         | EventKind::PortUp
         | EventKind::CardUp

@@ -124,9 +124,9 @@ fn text(migration: &Migration, painter: &Painter) -> String {
         );
         let sent = steering.overlap_us.map(|us| format!(", packets sent on it had left after {}", time(us)));
         out.push_str(&format!(
-            "  {} {} addresses announced, {late}{}\n",
+            "  {} {} told, {late}{}\n",
             styled(DIM, "neighbours:"),
-            steering.addresses,
+            steering.neighbours,
             sent.unwrap_or_default(),
         ));
     }

@@ -73,19 +73,13 @@ fn ports(counted: &Counted) -> String {
         ("BYTES", Align::Right),
         ("SENT", Align::Right),
         ("BYTES", Align::Right),
-        ("NOT RECEIVED", Align::Right),
-        ("NOT SENT", Align::Right),
+        ("LOST", Align::Right),
+        ("WHY", Align::Left),
     ];
     let rows = counted.ports.iter().map(|port| {
-        let numbers = [
-            port.received,
-            port.received_bytes,
-            port.sent,
-            port.sent_bytes,
-            port.receive_dropped,
-            port.transmit_dropped,
-        ];
-        [port.port.clone()].into_iter().chain(numbers.map(grouped)).collect()
+        let numbers = [port.received, port.received_bytes, port.sent, port.sent_bytes, port.lost()];
+        let cells = [port.port.clone()].into_iter().chain(numbers.map(grouped));
+        cells.chain([reasons(&port.losses)]).collect()
     });
     columns(&head, &rows.collect::<Vec<_>>())
 }

@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use hueplaned::api::{ApplyRequest, ApplyResult, DownOptions, Health, SourceText, TurnQuery};
 use hueplaned::client::{Client, ClientError, socket_in};
 use hueplaned::options::{self, Listen, Options};
@@ -156,6 +157,8 @@ fn arguments(args: &Up) -> Vec<OsString> {
     option("--tls-key", path(&args.listen.tls_key));
     option("--tls-ca", path(&args.listen.tls_ca));
     list.extend(args.pin.then(|| "--pin".into()));
+    let scheduling = args.scheduling.to_possible_value().map(|value| value.get_name().to_owned().into());
+    list.extend(scheduling.into_iter().flat_map(|name: OsString| ["--scheduling".into(), name]));
     list
 }
 
@@ -214,6 +217,7 @@ fn daemon(args: &Up) -> Result<(), Failure> {
         state_dir: options::state_dir(state_dir.as_deref()),
         workers: args.workers,
         pin: args.pin,
+        scheduling: args.scheduling.into(),
         least_rights: true,
         log: true,
         ..Options::default()

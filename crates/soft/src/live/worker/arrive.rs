@@ -369,6 +369,7 @@ impl Worker {
         let Record { crossing, port, vid, vport, .. } = *record;
         // One of a network that is gone is nobody's, also if another has its VID now.
         let Some(slot) = self.slot_of_generation(vid, record.generation) else {
+            self.count_gone(crossing);
             return self.pool.give(packet.slot);
         };
         match crossing {
@@ -393,6 +394,13 @@ impl Worker {
         }
     }
 
+    /// A record's network is gone: a frame that arrived is nobody's.
+    fn count_gone(&mut self, crossing: Crossing) {
+        if crossing == Crossing::Arrived {
+            self.engine.unclaimed.count(Unclaimed::NoNetwork);
+        }
+    }
+
     /// A mark goes to the end of the network's queue. One that finds no room is gone; its sender sends another.
     fn line_up_fence(&mut self, slot: usize, port: PortId, vport: u16, packet: Packet) {
         let Some(network) = self.networks.get_mut(slot).filter(|network| network.has_room_for_fence()) else {
@@ -404,7 +412,9 @@ impl Worker {
 
     /// There was no slot for it.
     fn lose_crossing(&mut self, record: &Record) {
-        let Some(slot) = self.slot_of_generation(record.vid, record.generation) else { return };
+        let Some(slot) = self.slot_of_generation(record.vid, record.generation) else {
+            return self.count_gone(record.crossing);
+        };
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let ledger = &mut self.networks[slot].ledger;
         match record.crossing {
