@@ -485,6 +485,9 @@ pub struct Demo {
     /// No card: all networks run in software
     #[arg(long, conflicts_with = "image")]
     pub no_card: bool,
+    /// NICs beside the card's ports: neighbours of networks in software send there
+    #[arg(long, conflicts_with = "no_card")]
+    pub nics: bool,
     /// How long iperf3 measures
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub seconds: u16,

@@ -3,12 +3,15 @@
 //! ```text
 //! namespace of the node                                        namespace of a host
 //! daemon ── p0 ══ u0 ── br0 ── h1l ═══════════════════════════ eth0  10.1.1.2, router 10.1.1.1
+//!       (── n0 ══ v0 ────┤)
 //!                        └──── h3l ═══════ …
 //! ```
 //!
+//! `n0`..`n3` are there where networks in software have NICs of their own.
+//!
 //! Invariants: ports of hosts are isolated, so that a bridge carries frames between a host and the node only; there is no IPv6
-//! and no spanning tree, so that nothing moves that no host sends; `u0`..`u3` have no offloads, so that what hosts send in
-//! large pieces arrives at the node as packets with checksums.
+//! and no spanning tree, so that nothing moves that no host sends; `u0`..`u3` and `v0`..`v3` have no offloads, so that what
+//! hosts send in large pieces arrives at the node as packets with checksums.
 
 use hue_host::links::Links;
 use hue_host::netns::Namespace;
@@ -44,16 +47,20 @@ pub struct Lab {
 
 impl Lab {
     /// Builds it; what is there when it fails is removed with the place.
-    pub fn build(plan: &Plan, place: &Place) -> Result<Self, Failure> {
+    pub fn build(plan: &Plan, place: &Place, nics: bool) -> Result<Self, Failure> {
         service::raise_open_files()?;
         sysctl::raise_neighbour_limits()?;
         let node = namespace(&place.node_namespace())?;
         let mut links = Links::inside(&node)?;
         links.set_up("lo", true)?;
         for port in 0..PORTS {
-            port_of_node(&mut links, port)?;
+            bridge_of_port(&mut links, port)?;
+            for (outside, inside) in wires(port, nics) {
+                wire_of_node(&mut links, port, &outside, &inside)?;
+            }
         }
-        node.run(|| (0..PORTS).try_for_each(|port| ethtool::set_tx_checksum(&uplink(port), false)))??;
+        let outsides = (0..PORTS).flat_map(|port| wires(port, nics)).map(|(outside, _)| outside);
+        node.run(|| outsides.into_iter().try_for_each(|name| ethtool::set_tx_checksum(&name, false)))??;
         let numbered: Vec<(usize, &Network)> = plan.networks.iter().enumerate().collect();
         let hosts = probe::all(&numbered, |(index, network)| {
             let host = |side: usize| {
@@ -73,7 +80,7 @@ impl Lab {
     pub fn watchers(&self, plan: &Plan) -> Result<Vec<Watcher>, Failure> {
         let pairs = self.hosts.iter().zip(&plan.networks);
         let hosts = pairs.flat_map(|(inside, network)| inside.iter().zip(&network.hosts));
-        hosts.map(|(inside, host)| Watcher::new(inside, &[host.mac, host.router_mac])).collect()
+        hosts.map(|(inside, host)| Watcher::new(inside, &host.own_macs())).collect()
     }
 }
 
@@ -87,16 +94,23 @@ fn namespace(name: &str) -> Result<Namespace, Failure> {
     if is_new { Ok(namespace) } else { Err(Failure::Broken(format!("namespace {name}: is there already"))) }
 }
 
-/// A bridge, and the link from it to the node.
-fn port_of_node(links: &mut Links, port: usize) -> Result<(), HostError> {
-    let (bridge, outside, inside) = (bridge(port), uplink(port), format!("p{port}"));
-    links.create_bridge(&bridge)?;
-    links.create_veth(&inside, &outside, None)?;
-    links.set_master(&outside, Some(&bridge))?;
-    for name in [&bridge, &outside, &inside] {
-        links.set_up(name, true)?;
-    }
-    Ok(())
+fn bridge_of_port(links: &mut Links, port: usize) -> Result<(), HostError> {
+    links.create_bridge(&bridge(port))?;
+    links.set_up(&bridge(port), true)
+}
+
+/// A link from a bridge to the node.
+fn wire_of_node(links: &mut Links, port: usize, outside: &str, inside: &str) -> Result<(), HostError> {
+    links.create_veth(inside, outside, None)?;
+    links.set_master(outside, Some(&bridge(port)))?;
+    [outside, inside].into_iter().try_for_each(|name| links.set_up(name, true))
+}
+
+/// The links from a bridge to the node, by the names of their ends: on the bridge, and at the node.
+fn wires(port: usize, nics: bool) -> Vec<(String, String)> {
+    let of_card = (format!("u{port}"), format!("p{port}"));
+    let of_nic = nics.then(|| (format!("v{port}"), format!("n{port}")));
+    [of_card].into_iter().chain(of_nic).collect()
 }
 
 /// Connects a host to its bridge and configures it.
@@ -128,10 +142,6 @@ fn bridge(port: usize) -> String {
     format!("br{port}")
 }
 
-fn uplink(port: usize) -> String {
-    format!("u{port}")
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test fails by panicking
 mod tests {
@@ -160,7 +170,7 @@ mod tests {
     fn hosts_reach_the_node_and_never_each_other() {
         let Some(place) = place(3) else { return };
         let plan = Plan::new(3);
-        let lab = Lab::build(&plan, &place).unwrap();
+        let lab = Lab::build(&plan, &place, true).unwrap();
         let watch = Watch::start(lab.watchers(&plan).unwrap());
         let mut node = listen(&lab.node);
         let mut beside = 0;
@@ -191,7 +201,7 @@ mod tests {
     fn a_planted_leak_is_counted() {
         let Some(place) = place(4) else { return };
         let plan = Plan::new(3);
-        let lab = Lab::build(&plan, &place).unwrap();
+        let lab = Lab::build(&plan, &place, false).unwrap();
         let watch = Watch::start(lab.watchers(&plan).unwrap());
         let leaking = plan.networks[0].hosts[0].port;
         assert_eq!(plan.networks[2].hosts[0].port, leaking, "the first and the third share a bridge");

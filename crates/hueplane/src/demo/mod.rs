@@ -120,9 +120,12 @@ impl Run<'_> {
     fn run(&mut self) -> Result<(), Failure> {
         let (plan, place) = (self.plan, self.place);
         let hosts = plan.networks.len() * 2;
+        // Without a card they would stand beside nothing.
+        let nics = self.args.nics && self.image.is_some();
         let lab = step("lab", || {
-            let lab = Lab::build(plan, place)?;
-            Ok((format!("a node with 4 ports on bridges, {hosts} hosts in namespaces"), lab))
+            let lab = Lab::build(plan, place, nics)?;
+            let beside = if nics { " and a NIC beside each" } else { "" };
+            Ok((format!("a node with 4 ports on bridges{beside}, {hosts} hosts in namespaces"), lab))
         })?;
         let watch = Watch::start(lab.watchers(plan)?);
         let kept = self.args.keep;
@@ -132,7 +135,8 @@ impl Run<'_> {
         })?;
         let daemon = self.daemon.insert(daemon);
         let image = self.image.as_deref();
-        step("networks", || networks(daemon, plan, place, image).map(|text| (text, ())))?;
+        let documents = plan.documents(&place.node(), image, nics);
+        step("networks", || networks(daemon, plan, documents).map(|text| (text, ())))?;
         if let Some(image) = image {
             self.report.card = Some(CardReport { image: image.to_owned(), ..CardReport::default() });
             step("card", || self.card().map(|text| (text, ())))?;
@@ -361,8 +365,8 @@ fn image(args: &Demo, plan: &Plan) -> Result<Option<String>, Failure> {
 }
 
 /// Gives the daemon its networks and waits until all of them run.
-fn networks(daemon: &Daemon, plan: &Plan, place: &Place, image: Option<&str>) -> Result<String, Failure> {
-    let source = SourceText { name: "demo.yaml".to_owned(), text: plan.documents(&place.node(), image) };
+fn networks(daemon: &Daemon, plan: &Plan, text: String) -> Result<String, Failure> {
+    let source = SourceText { name: "demo.yaml".to_owned(), text };
     let request = ApplyRequest { sources: vec![source], prune: true, ..ApplyRequest::default() };
     daemon.client.apply(&request)?;
     let deadline = Instant::now() + SETTLE_MAX;

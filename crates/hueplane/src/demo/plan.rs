@@ -108,20 +108,22 @@ impl Plan {
 
     /// The network that a MAC address belongs to, a host's or a router's.
     pub fn owner(&self, mac: Mac) -> Option<&str> {
-        let has =
-            |network: &&Network| network.hosts.iter().any(|host| [host.mac, host.router_mac].contains(&mac));
+        let has = |network: &&Network| network.hosts.iter().any(|host| host.own_macs().contains(&mac));
         self.networks.iter().find(has).map(|network| network.name.as_str())
     }
 
-    /// The Node and Network documents; with a card that runs this image.
-    pub fn documents(&self, node: &str, image: Option<&str>) -> String {
+    /// The Node and Network documents; with a card that runs this image, and NICs `n0`… beside its ports.
+    pub fn documents(&self, node: &str, image: Option<&str>, nics: bool) -> String {
         let mut out =
             format!("apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: {node}}}\nspec:\n  ports:\n");
-        for port in 0..PORTS {
-            let _ = writeln!(out, "    - {{name: p{port}}}");
+        let named = |start: &str| (0..PORTS).map(|port| format!("{start}{port}")).collect::<Vec<_>>();
+        let nics = if nics { named("n") } else { Vec::new() };
+        for port in named("p").iter().chain(&nics) {
+            let _ = writeln!(out, "    - {{name: {port}}}");
         }
         if let Some(image) = image {
-            let _ = writeln!(out, "  card: {{twin: {{image: {image}}}, ports: [p0, p1, p2, p3]}}");
+            let (ports, nics) = (named("p").join(", "), nics.join(", "));
+            let _ = writeln!(out, "  card: {{twin: {{image: {image}}}, ports: [{ports}], nics: [{nics}]}}");
         }
         for (at, network) in self.networks.iter().enumerate() {
             let [r, g, b] = network.colour;
@@ -161,6 +163,11 @@ impl Network {
 }
 
 impl Host {
+    /// The MAC addresses of its network on its link: its own, and the router's, which has another one on a NIC.
+    pub fn own_macs(&self) -> [Mac; 3] {
+        [self.mac, self.router_mac, self.router_mac.beside()]
+    }
+
     fn new(number: u16, side: u8, port: usize) -> Self {
         let [high, low] = number.to_be_bytes();
         // The second network has the addresses of the first.
@@ -205,12 +212,16 @@ mod tests {
     fn every_size_is_a_valid_configuration_with_the_twins_on_other_ports() {
         for count in [1, 2, 3, 6, 15, 16, 50, 200] {
             let plan = Plan::new(count);
-            for image in [None, Some("default")] {
-                let text = plan.documents("demo", image);
+            for (image, nics) in [(None, false), (Some("default"), false), (Some("default"), true)] {
+                let text = plan.documents("demo", image, nics);
                 let source = hue_intent::Source { name: "demo.yaml".into(), bytes: text.into_bytes() };
                 let intent = hue_intent::parse(vec![source]).unwrap();
                 assert_eq!(intent.networks.len(), usize::from(count));
-                assert_eq!(intent.node.spec.card.is_some(), image.is_some());
+                let card = intent.node.spec.card;
+                assert_eq!(
+                    card.as_ref().map(|card| card.nics.len()),
+                    image.map(|_| if nics { PORTS } else { 0 })
+                );
             }
             let names: HashSet<&str> = plan.networks.iter().map(|n| n.name.as_str()).collect();
             assert_eq!(names.len(), usize::from(count), "names differ");
@@ -250,8 +261,8 @@ mod tests {
     fn macs_and_colours_differ() {
         let plan = Plan::new(200);
         let macs: HashSet<Mac> =
-            plan.networks.iter().flat_map(|n| &n.hosts).flat_map(|h| [h.mac, h.router_mac]).collect();
-        assert_eq!(macs.len(), 800);
+            plan.networks.iter().flat_map(|n| &n.hosts).flat_map(Host::own_macs).collect();
+        assert_eq!(macs.len(), 1_200);
         let colours: HashSet<[u8; 3]> = plan.networks.iter().map(|n| n.colour).collect();
         assert!(colours.len() > 150, "{}", colours.len());
     }

@@ -97,6 +97,29 @@ fn all_of_it_holds_and_nothing_is_left() {
 }
 
 #[test]
+fn nics_beside_the_card_leak_nothing() {
+    if !ready() {
+        return;
+    }
+    let demo = "demo --networks 6 --nics --seconds 1 -o json";
+    let done = Scratch::new().hueplane_env(demo, &[("HUEPLANE_IMAGES", crate::card::images())]);
+    let json = done.json();
+    assert_eq!((done.code, &json["ok"]), (0, &Value::Bool(true)), "{done:?}");
+    assert!(done.stderr.contains("a NIC beside each"), "{done:?}");
+    // Neighbours were told where to send, and hosts of no other network saw it.
+    let moves = json["card"]["migrations"].as_array().unwrap();
+    assert!(!moves.is_empty() && moves.iter().all(|moved| moved["steering"]["neighbours"] == 2), "{moves:?}");
+    assert!(!json["card"]["images"].as_array().unwrap().is_empty(), "{json}");
+    for network in json["networks"].as_array().unwrap() {
+        assert_eq!(
+            (&network["leaked"], &network["reached"]),
+            (&Value::from(0), &Value::from(0)),
+            "{network}"
+        );
+    }
+}
+
+#[test]
 fn ctrl_c_removes_everything() {
     if !ready() {
         return;

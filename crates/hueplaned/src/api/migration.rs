@@ -197,8 +197,8 @@ impl Migration {
 /// Both ways are outside the node: frames on one may overtake those on the other until the old one is empty.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MigrationSteering {
-    /// Addresses that were announced.
-    pub addresses: u64,
+    /// Neighbours that were told: all whose MAC addresses the network knows, each by ARP messages of its own.
+    pub neighbours: u64,
     /// How long it was looked whether frames come the old way, microseconds.
     pub watched_us: u64,
     /// Frames that still did: no more than these have been overtaken on their way to the node.

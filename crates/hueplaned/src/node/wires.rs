@@ -1,7 +1,7 @@
 //! Two wires (multi-receiver): NIC ports that stand beside the card's, and whose neighbours send there.
 //!
 //! Flow: where networks run, and which ports have a wire → **here** → workers take and send by the other wire, and tell the
-//! neighbours (ARP announcements) → a little later what still came the old way is counted, and what waited for it goes on.
+//! neighbours (ARP announcements, to each of them alone) → a little later what still came the old way is counted, and what waited for it goes on.
 //! Neighbours of a network send to the NICs before it moves to software, and to the card's ports once it has moved there:
 //! while it moves, the card has next to nothing of it, and the way through the card to software, which carries less than
 //! either, none of its load. Both wires take frames at any time, so that nothing is lost; only their order may change,
@@ -30,7 +30,7 @@ pub struct Turn {
     /// The seat that is meant.
     broken: Option<Arc<OnceLock<String>>>,
     began: Instant,
-    addresses: usize,
+    neighbours: usize,
     /// Frames that NICs had brought.
     by_nic: u64,
     to_nic: bool,
@@ -121,9 +121,9 @@ impl Node {
             tracing::error!(network = name, %error, "the network keeps its wire");
             return None;
         }
-        let addresses = self.live.announce(vid);
+        let neighbours = self.live.announce(vid);
         let wire = if to_nic { "the NICs" } else { "the card's ports" };
-        let text = format!("neighbours are told to send to {wire} ({addresses} addresses)");
+        let text = format!("{neighbours} neighbours are told to send to {wire}");
         self.shared.events.add(EventKind::Steered, About::Network(name), text);
         self.changed = true;
         self.tell_wires(name);
@@ -141,7 +141,7 @@ impl Node {
         }
         let by_nic = self.by_nic(vid);
         let (began, overlap, by_card, then) = (Instant::now(), None, None, Then::Nothing);
-        Some(Turn { vid, broken, began, addresses, by_nic, to_nic, overlap, by_card, then })
+        Some(Turn { vid, broken, began, neighbours, by_nic, to_nic, overlap, by_card, then })
     }
 
     /// Frames that NICs have brought a network so far.
@@ -184,7 +184,7 @@ impl Node {
             // Of the card's, its thread tells the rest.
             let late = if turn.to_nic { 0 } else { self.by_nic(turn.vid).saturating_sub(turn.by_nic) };
             let steering = MigrationSteering {
-                addresses: turn.addresses as u64,
+                neighbours: turn.neighbours as u64,
                 watched_us: micros(turn.began.elapsed()),
                 late,
                 overlap_us: turn.overlap.map(micros),

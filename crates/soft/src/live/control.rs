@@ -26,6 +26,7 @@ use hue_tables::layout::Runs;
 use hue_tables::{Account, Change, Delta, Refusals, Vid};
 use hue_wire::Mac;
 
+use super::announce::announcements;
 use super::beside::Beside;
 use super::block::Block;
 use super::by_hand;
@@ -569,15 +570,14 @@ impl Live {
         if changed { self.steer() } else { Ok(()) }
     }
 
-    /// Tells a network's neighbours where its addresses are ([`Live::set_addresses`]): one ARP announcement for each.
-    /// Gives how many there are.
+    /// Tells the neighbours that a network knows ([`Live::neighbours`]), and nobody else, where its addresses are
+    /// ([`Live::set_addresses`]). Gives how many they are.
     pub fn announce(&self, vid: Vid) -> usize {
-        let addresses = self.settings.get(&vid).and_then(|settings| settings.addresses.as_ref());
-        let addresses: Vec<(u16, Ipv4Addr)> =
-            addresses.into_iter().flatten().map(|(vport, address, _)| (*vport, *address)).collect();
-        let count = addresses.len();
-        let _ = self.ask_home(vid, move |worker| worker.announce(vid, &addresses));
-        count
+        let Some(settings) = self.settings.get(&vid) else { return 0 };
+        let addresses = settings.addresses.as_deref().unwrap_or_default();
+        let messages = announcements(addresses, &settings.neighbours);
+        let _ = self.ask_home(vid, move |worker| worker.announce(vid, &messages));
+        settings.neighbours.len()
     }
 
     /// What a network did.
@@ -694,7 +694,7 @@ impl Live {
             let mut links: VportLinks = vec![Vec::new(); network.shape.ports.len()].into_boxed_slice();
             for (vport, address, len) in addresses {
                 if let Some(links) = links.get_mut(usize::from(*vport)) {
-                    links.push(Link { address: address.to_bits(), len: *len });
+                    links.push(Link::new(*address, *len));
                 }
             }
             Some((*vid, links))

@@ -5,6 +5,7 @@
 //! [`Live`] is owned by one control thread. Workers are changed by jobs in their mailboxes, done between batches;
 //! control waits for them, packets never wait for control.
 
+mod announce;
 mod beside;
 mod block;
 mod by_hand;

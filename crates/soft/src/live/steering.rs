@@ -10,6 +10,7 @@
 //!   for one of their addresses, an announcement or reply from their links, an IPv4 packet from their links.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use hue_demux::{Demux, PortId, Target};
@@ -30,7 +31,12 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    fn contains(&self, address: u32) -> bool {
+    pub fn new(address: Ipv4Addr, len: u8) -> Self {
+        Self { address: address.to_bits(), len }
+    }
+
+    /// Whether an address is on it.
+    pub fn contains(&self, address: u32) -> bool {
         let shift = 32 - u32::from(self.len.min(32));
         (u64::from(self.address ^ address) >> shift) == 0
     }

@@ -122,9 +122,9 @@ fn text(migration: &Migration, painter: &Painter) -> String {
         let sent =
             steering.overlap_us.map(|us| format!(", what was sent that way had left after {}", time(us)));
         out.push_str(&format!(
-            "  {} {} addresses announced, {late}{}\n",
+            "  {} {} told, {late}{}\n",
             styled(DIM, "neighbours:"),
-            steering.addresses,
+            steering.neighbours,
             sent.unwrap_or_default(),
         ));
     }

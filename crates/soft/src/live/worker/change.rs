@@ -12,6 +12,7 @@ use hue_tables::Vid;
 use hue_wire::{Mac, arp, ethernet};
 use zerocopy::IntoBytes;
 
+use super::super::announce::Announcement;
 use super::super::block::Block;
 use super::super::capture::Tap;
 use super::super::control::PortEvent;
@@ -314,11 +315,11 @@ impl Worker {
         }
     }
 
-    /// Tells a network's neighbours where its addresses are: an ARP announcement for each (RFC 5227 §2.3), behind the
-    /// frames that wait. Those that find no room are left out, as is all that nobody has asked for.
-    pub fn announce(&mut self, vid: Vid, addresses: &[(u16, Ipv4Addr)]) {
+    /// Tells a network's neighbours where its addresses are: each an ARP announcement (RFC 5227 §2.3) that is sent to it
+    /// alone, behind the frames that wait. Those that find no room are left out, as is all that nobody has asked for.
+    pub fn announce(&mut self, vid: Vid, messages: &[Announcement]) {
         let Some(slot) = self.slot(vid) else { return };
-        for (vport, address) in addresses {
+        for Announcement { vport, to, address } in messages {
             Self::touch(&mut self.networks, &mut self.dirty, slot);
             let free = self.pool.free();
             let Some(network) = self.networks.get_mut(slot).filter(|network| network.has_room(free)) else {
@@ -326,7 +327,7 @@ impl Worker {
             };
             let Some(own) = network.vports.get(usize::from(*vport)) else { continue };
             let (port, vport) = (own.port, *vport);
-            let header = ethernet::Header::new(Mac::BROADCAST, own.mac, ethernet::EtherType::ARP);
+            let header = ethernet::Header::new(*to, own.mac, ethernet::EtherType::ARP);
             let message = arp::Header::announcement(own.mac, *address);
             let mut frame = [0; FRAME_BYTES_LEAST];
             let bytes = header.as_bytes().iter().chain(message.as_bytes());
