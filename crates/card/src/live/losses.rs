@@ -60,6 +60,13 @@ impl Runner {
         }
     }
 
+    /// What wires have lost of a network before and in their rings, so far: by reason.
+    pub(super) fn lost_at_rings(&mut self, vid: Vid) -> [(Loss, u64); 2] {
+        self.look_at_losses();
+        let crossings = self.totals.crossings.get(&vid).copied().unwrap_or_default();
+        [(Loss::RingQuota, crossings.ring_quota), (Loss::RingFull, crossings.ring_full)]
+    }
+
     /// A frame that the card sent is lost: there is no wire (`PortDown`), or it does not take the frame.
     pub(super) fn lose_departure(&mut self, number: usize, source: Option<[u8; 6]>, loss: Loss) {
         match source.and_then(|source| sender(self.card.programs(), number, source)) {

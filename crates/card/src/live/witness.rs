@@ -280,12 +280,21 @@ impl Witness {
         self.at += 1;
     }
 
-    /// What comes from now on is not followed; what is inside may still end.
-    pub fn close(&mut self, now_ns: u64) {
-        if !self.over {
-            self.over = true;
-            self.turn(now_ns);
-            self.at = 2;
+    /// What comes from now on is not followed; what is inside may still end. Whether that is new.
+    pub fn close(&mut self, now_ns: u64) -> bool {
+        if self.over {
+            return false;
+        }
+        self.over = true;
+        self.turn(now_ns);
+        self.at = 2;
+        true
+    }
+
+    /// So many frames were lost before they could be seen: they are not among those that arrived.
+    pub fn lost_unseen(&mut self, loss: Loss, count: u64) {
+        if count > 0 {
+            *self.proof.lost.entry(loss.name()).or_default() += count;
         }
     }
 

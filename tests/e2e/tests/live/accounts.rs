@@ -309,3 +309,37 @@ fn books_balance_on_the_card() {
 fn books_balance_behind_the_card() {
     books_balance(Place::BehindCard);
 }
+
+#[test]
+fn the_report_of_a_move_has_what_was_lost_before_the_rings() {
+    if !can_run(&[]) {
+        return;
+    }
+    let world = world(Place::Card);
+    let frame = world.kinds().remove("own").unwrap();
+    for to in ["soft", "card"] {
+        let (before, report, after) = std::thread::scope(|scope| {
+            let before = world.quiet();
+            let words = ["migrate", world.bad.name(), "--to", to, "--look-ms", "3000"];
+            let cli = &world.daemon.cli;
+            let moves = scope.spawn(move || cli.json(&words));
+            // It is looked at before it moves.
+            std::thread::sleep(Duration::from_millis(500));
+            let mut raw = Raw::open(&world.bad.left.space, "eth0");
+            world.daemon.pause();
+            let sent = raw.send(vec![frame.as_slice(); BURST]);
+            world.daemon.resume();
+            assert_eq!(sent, BURST as u64);
+            (before, moves.join().unwrap(), world.quiet())
+        });
+        let counted = |books: &Books| number(&books.network(&world.bad)["losses"]["ring_quota"]);
+        let lost = counted(&after) - counted(&before);
+        assert!(lost > BURST as u64 / 2, "{lost}: {report}");
+        assert_eq!(report["lost_by"]["ring_quota"], lost, "{report}");
+        assert!(report["lost"].as_u64() >= Some(lost), "{report}");
+        // A move without a flood has none.
+        let _ = world.daemon.cli.json(&["migrate", world.good.name(), "--to", to]);
+    }
+    let quiet = world.daemon.cli.json(&["migrate", world.good.name(), "--to", "soft"]);
+    assert!(quiet["lost"] == 0 && quiet["lost_by"].get("ring_quota").is_none(), "{quiet}");
+}

@@ -22,6 +22,7 @@ mod fence;
 use std::time::Duration;
 
 use hue_demux::Demux;
+use hue_planes::Loss;
 use hue_substrate::SubstrateError;
 use hue_substrate::planted::{Bug, planted};
 use hue_tables::Vid;
@@ -164,6 +165,8 @@ pub(super) struct Transfer {
     cycles: u64,
     drops: u64,
     emptying: Emptying,
+    /// What the card's wires had lost of the network when it began to be looked at.
+    rings: [(Loss, u64); 2],
     /// Frames that were put before each port when it was closed.
     before: Vec<u64>,
     pub(super) witness: Option<Witness>,
@@ -238,7 +241,7 @@ impl Runner {
         if witness.is_some() {
             self.follow(Some(vid));
         }
-        let drops = self.card().read_out_drops(net).unwrap_or_default();
+        let (rings, drops) = (self.lost_at_rings(vid), self.card().read_out_drops(net).unwrap_or_default());
         Some(Box::new(Transfer {
             phase: Phase::Before,
             goal: order.to,
@@ -259,6 +262,7 @@ impl Runner {
             cycles: 0,
             drops,
             emptying: Emptying::Not,
+            rings,
             before: Vec::new(),
             witness,
             followed: 0,
@@ -328,7 +332,12 @@ impl Runner {
                 if waited < transfer.watch_ns {
                     return Ok(false);
                 }
-                witness.close(now_ns);
+                if witness.close(now_ns) {
+                    let rings = self.lost_at_rings(transfer.order.vid);
+                    for ((loss, now), (_, before)) in rings.into_iter().zip(transfer.rings) {
+                        witness.lost_unseen(loss, now.saturating_sub(before));
+                    }
+                }
                 if let Some((queue, tag, bytes)) = transfer.late.take() {
                     self.card().twin().push(queue, now_ns, tag, 0, &bytes);
                     return Ok(false);
