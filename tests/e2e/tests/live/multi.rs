@@ -277,13 +277,6 @@ fn neighbours_alone_hear_where_to_send() {
     neighbours_send_to(&red, false);
     let others = [&blue.left, &blue.right];
 
-    // The watch sees what a router broadcasts: the address of a host that is not there is asked for.
-    let nobody = red.document.ports[1].addresses[0].replace(".1/24", ".99");
-    let asked = seen_beside(&red, &others, || {
-        let _ = red.left.ping_with(nobody.parse().unwrap(), 1, &["-W", "1"]);
-    });
-    assert!(!asked.is_empty(), "a segment is one broadcast domain: its hosts see each other's broadcasts");
-
     let seen = seen_beside(&red, &others, || {
         for to in ["soft", "card"] {
             let proof = daemon.cli.json(&["migrate", red.name(), "--to", to]);
@@ -308,4 +301,11 @@ fn neighbours_alone_hear_where_to_send() {
     assert_eq!(proof["steering"]["neighbours"], 1, "{proof}");
     assert_eq!(router_mac(&red.right), macs(&red, 1)[0], "not told");
     assert_eq!(red.right.ping(red.left.address, 5), 5);
+
+    // The watch sees what a router broadcasts: the address of a host that is not there is asked for.
+    let nobody = red.document.ports[1].addresses[0].replace(".1/24", ".99");
+    let asked = seen_beside(&red, &others, || {
+        let _ = red.left.ping_with(nobody.parse().unwrap(), 1, &["-W", "1"]);
+    });
+    assert!(!asked.is_empty(), "a segment is one broadcast domain: its hosts see each other's broadcasts");
 }
