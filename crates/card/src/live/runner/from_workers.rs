@@ -3,10 +3,10 @@
 
 use hue_planes::Loss;
 use hue_ports::Packet;
-use hue_substrate::follow::Ending;
+use hue_substrate::follow::{Ending, FrameKey};
 use hue_substrate::handover::{Crossing, Peer, Record};
 
-use super::super::transfer::Mishap;
+use super::super::transfer::{Late, Mishap};
 use super::{CPU_QUEUES, NONE, Runner, WAITING_MAX};
 use crate::cpu::{self, HEADER_BYTES};
 
@@ -107,7 +107,10 @@ impl Runner {
         let sent = match self.transfer.as_mut().and_then(|transfer| transfer.mishap()) {
             None => {
                 let sent = self.send(nets, number, tag, packet);
-                self.send_late();
+                let flow = FrameKey::of(packet.bytes(&self.pool)).flow;
+                if self.transfer.as_ref().is_some_and(|transfer| transfer.is_late_in(flow)) {
+                    self.send_late();
+                }
                 sent
             }
             Some(Mishap::Lost) => return false, // and nobody is told
@@ -121,8 +124,9 @@ impl Runner {
                 self.send_late();
                 let (queue, header) = self.way(nets, number);
                 if let Some(transfer) = &mut self.transfer {
+                    let flow = FrameKey::of(packet.bytes(&self.pool)).flow;
                     let bytes = [&header, packet.bytes(&self.pool)].concat();
-                    transfer.late = Some((queue, tag, bytes));
+                    transfer.late = Some(Late { queue, tag, flow, bytes });
                 }
                 true
             }
@@ -137,7 +141,7 @@ impl Runner {
     /// Sends a frame that was held back.
     fn send_late(&mut self) {
         let late = self.transfer.as_mut().and_then(|transfer| transfer.late.take());
-        if let Some((queue, tag, bytes)) = late {
+        if let Some(Late { queue, tag, bytes, .. }) = late {
             self.card.twin().push(queue, self.now_ns, tag, 0, &bytes);
         }
     }

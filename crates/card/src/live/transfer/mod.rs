@@ -99,7 +99,7 @@ pub enum Mishap {
     Lost,
     /// Sent twice.
     Doubled,
-    /// Overtaken.
+    /// Overtaken by a later one of its flow.
     Reordered,
 }
 
@@ -172,8 +172,20 @@ pub(super) struct Transfer {
     pub(super) witness: Option<Witness>,
     /// Frames from software that were followed, for tests.
     followed: u64,
-    /// A frame that is held back, for tests: its queue, its tag, its bytes.
-    pub(super) late: Option<(u8, u32, Vec<u8>)>,
+    /// A frame that is held back, for tests.
+    pub(super) late: Option<Late>,
+}
+
+/// A frame from software that waits until a later frame of its flow was sent.
+pub(super) struct Late {
+    /// Where it goes.
+    pub queue: u8,
+    /// What follows it in the card.
+    pub tag: u32,
+    /// Its flow.
+    pub flow: u64,
+    /// With the header before it.
+    pub bytes: Vec<u8>,
 }
 
 impl Runner {
@@ -338,7 +350,7 @@ impl Runner {
                         witness.lost_unseen(loss, now.saturating_sub(before));
                     }
                 }
-                if let Some((queue, tag, bytes)) = transfer.late.take() {
+                if let Some(Late { queue, tag, bytes, .. }) = transfer.late.take() {
                     self.card().twin().push(queue, now_ns, tag, 0, &bytes);
                     return Ok(false);
                 }
@@ -504,6 +516,11 @@ impl Transfer {
         let Some(Fail::Frames(mishap)) = self.order.fail else { return None };
         self.followed += 1;
         self.followed.is_multiple_of(10).then_some(mishap)
+    }
+
+    /// Whether a frame of this flow is held back.
+    pub(super) fn is_late_in(&self, flow: u64) -> bool {
+        self.late.as_ref().is_some_and(|late| late.flow == flow)
     }
 
     fn fault(&mut self, text: &str) {
