@@ -9,8 +9,8 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00020003;
-/// Grows when something is added: 2 has exact rows of design select, 3 bursts. Mask.
+pub const VERSION_RESET: u32 = 0x00020004;
+/// Grows when something is added: 2 has exact rows of design select, 3 bursts, 4 debts of meters. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Grows when something changes its meaning. Mask.
 pub const VERSION_MAJOR: u32 = 0xffff0000;
@@ -333,6 +333,9 @@ pub const SRAM: Table = Table { name: "sram", id: 19, bits: 36 };
 
 /// Design select by MAC address. Index: bank * rows a bank + index.
 pub const MAC: Table = Table { name: "mac", id: 20, bits: 68 };
+
+/// Debts of meters. Index: network.
+pub const DEBT: Table = Table { name: "debt", id: 21, bits: 204 };
 
 /// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -884,6 +887,47 @@ impl Row for MacRow {
             mac: get(words, 4, 48),
             net: get(words, 52, 8) as u8,
             vport: get(words, 60, 8) as u8,
+        }
+    }
+}
+
+/// Debts of meters: What the buckets of a network lack to be full, and since when: a bucket with a debt of 0
+/// is full. One with more than its burst passes nothing until it has earned the rest. Packets of the network
+/// that are inside when it is written pass, and pay nothing. Since version 2.4.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct DebtRow {
+    /// Debt in packets: 10^-9 packets, lower bits.
+    pub packets_low: u64,
+    /// Its upper bits.
+    pub packets_high: u8,
+    /// Debt in bits: 10^-9 bits, lower bits.
+    pub bits_low: u64,
+    /// Its upper bits.
+    pub bits_high: u8,
+    /// Time of the last packet, nanoseconds: from then on the buckets earn.
+    pub time_ns: u64,
+}
+
+impl Row for DebtRow {
+    const TABLE: Table = DEBT;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "debt.packets_low", 0, 64, self.packets_low)?;
+        put(&mut words, "debt.packets_high", 64, 6, u64::from(self.packets_high))?;
+        put(&mut words, "debt.bits_low", 70, 64, self.bits_low)?;
+        put(&mut words, "debt.bits_high", 134, 6, u64::from(self.bits_high))?;
+        put(&mut words, "debt.time_ns", 140, 64, self.time_ns)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            packets_low: get(words, 0, 64),
+            packets_high: get(words, 64, 6) as u8,
+            bits_low: get(words, 70, 64),
+            bits_high: get(words, 134, 6) as u8,
+            time_ns: get(words, 140, 64),
         }
     }
 }
