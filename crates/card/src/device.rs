@@ -39,6 +39,8 @@ const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
 const ROWS_MAX: u32 = 1 << 24;
 /// Minor version of the registers that has MAC_ROWS first.
 const MAC_ROWS_SINCE: u16 = 2;
+/// Minor version of the registers that has table DEBT first.
+pub(crate) const DEBTS_SINCE: u16 = 4;
 /// Most bytes that output queues can have.
 const OUT_BYTES_MAX: u32 = 1 << 30;
 
@@ -126,6 +128,7 @@ impl Description {
             regs::ATTACH => self.attach_rows,
             regs::ATTACH_HEAD => ports,
             regs::NETWORK | regs::METER => self.nets,
+            regs::DEBT if self.version.1 >= DEBTS_SINCE => self.nets,
             regs::ROUTE => self.planes * self.route_rows,
             regs::LOCAL => self.planes * self.local_rows,
             regs::HOP => match self.layout {

@@ -2,14 +2,17 @@
 //! their way through software.
 //!
 //! Flow: transfer → **moving** → registers. A second index, which no network has, names the queues that the frames from
-//! software take meanwhile. Holds end by themselves, so that a driver that dies does not stop a network.
+//! software take meanwhile. Holds end by themselves, so that a driver that dies does not stop a network. The debts of a
+//! network's meter move with the network.
 
 use std::ops::Range;
 
+use hue_planes::{Debts, RateLimit};
 use hue_substrate::SubstrateError;
+use hue_tables::Vid;
 
 use crate::card::Card;
-use crate::device::{Device, out_drops_row};
+use crate::device::{DEBTS_SINCE, Device, out_drops_row};
 use crate::error::CardError;
 use crate::generated as regs;
 use crate::registers::Registers;
@@ -92,6 +95,51 @@ impl<R: Registers> Card<R> {
         let device = self.device.get_mut();
         let (macs, queues) = (device.description().mac_ports, device.description().cpu_queues);
         Ok((out_drops(device, net, 0..macs)?, out_drops(device, net, macs..macs + queues)?))
+    }
+
+    /// Whether a network has a rate limit and the card can report its debts.
+    pub fn tells_debts(&mut self, vid: Vid) -> bool {
+        self.metered(vid).is_some()
+    }
+
+    /// The debts of the card's meter of a network. `None` when the network has no rate limit or is not loaded, or when the
+    /// image is older than the table.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn debts(&mut self, vid: Vid) -> Result<Option<Debts>, CardError> {
+        let Some((net, limit)) = self.metered(vid) else { return Ok(None) };
+        let row = self.device.get_mut().read_row::<regs::DebtRow>(net)?;
+        let wide = |low: u64, high: u8| u128::from(high) << 64 | u128::from(low);
+        let packets = wide(row.packets_low, row.packets_high);
+        let bits = wide(row.bits_low, row.bits_high);
+        Ok(Some(Debts { packets, bits, last_ns: row.time_ns }.within(limit)))
+    }
+
+    /// Sets the debts of the card's meter of a network; does nothing where [`Self::debts`] is `None`.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn set_debts(&mut self, vid: Vid, debts: Debts) -> Result<(), CardError> {
+        let Some((net, limit)) = self.metered(vid) else { return Ok(()) };
+        let debts = debts.within(limit);
+        let (low, high) = (|debt: u128| debt as u64, |debt: u128| (debt >> 64) as u8); // 70 bits
+        let row = regs::DebtRow {
+            packets_low: low(debts.packets),
+            packets_high: high(debts.packets),
+            bits_low: low(debts.bits),
+            bits_high: high(debts.bits),
+            time_ns: debts.last_ns,
+        };
+        self.device.get_mut().write_row(net, &row)
+    }
+
+    /// Index and limit of a network whose debts the card can report.
+    fn metered(&mut self, vid: Vid) -> Option<(u32, RateLimit)> {
+        let loaded = self.networks.get(&vid)?;
+        let limit = loaded.program().rate_limit?;
+        let known = self.device.get_mut().description().version.1 >= DEBTS_SINCE;
+        known.then_some((u32::from(loaded.place.net), limit))
     }
 }
 

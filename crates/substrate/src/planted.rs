@@ -22,6 +22,8 @@ pub enum Bug {
     SeatForgotten,
     /// Frames go past the card before it is empty.
     BypassEarly,
+    /// Rate limits begin anew on the other side.
+    DebtsStay,
     /// Who has an image loaded is answered while networks still move.
     AnswerEarly,
     /// Networks come back to another image in the order of their names.
@@ -32,7 +34,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NoFence,
         Self::HoldStays,
         Self::NetStays,
@@ -41,6 +43,7 @@ impl Bug {
         Self::NoMirror,
         Self::SeatForgotten,
         Self::BypassEarly,
+        Self::DebtsStay,
         Self::AnswerEarly,
         Self::ByName,
         Self::NotReserved,

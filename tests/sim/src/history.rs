@@ -11,7 +11,7 @@ use hue_card::Images;
 use hue_differential::Random;
 use hue_soft::LiveConfig;
 use hueplaned::api::{MigrateRequest, MigrationStep, SubstrateName};
-use hueplaned::node::by_hand::{Answer, ByHand};
+use hueplaned::node::by_hand::{Answer, ByHand, Seated};
 
 use crate::IMAGES;
 use crate::check;
@@ -25,6 +25,10 @@ const STEPS_MAX: usize = 30;
 const TURNS_MAX: usize = 200;
 /// Frames of a network that are inside at once, at most: less than any queue holds.
 const INSIDE_MAX: usize = 48;
+/// Every so many seeds give a history of networks with rate limits: packets a second, so few that moves would show, and a burst.
+pub const LIMITED_SEEDS: u64 = 5;
+const LIMITED_RATE: usize = 20;
+const LIMITED_BURST: u32 = 30;
 /// Passes over everything after which nothing may move any more.
 const PASSES_MAX: usize = 4_000;
 /// Passes without work after which nothing moves: what control tells the card is done one a round and is no work.
@@ -116,6 +120,8 @@ struct Sim<'l> {
     /// Turns that a worker does not get.
     stalled: [usize; WORKERS],
     had_card: bool,
+    /// Networks have rate limits.
+    limited: bool,
     /// A network whose frames a move was asked to lose.
     losing: Option<u8>,
     outcome: Outcome,
@@ -124,12 +130,13 @@ struct Sim<'l> {
 impl<'l> Sim<'l> {
     fn start(images: &Images, seed: u64, log: &'l mut Vec<String>) -> Result<Self, String> {
         let mut random = Random::new(seed);
+        let limited = seed.is_multiple_of(LIMITED_SEEDS);
         let config = LiveConfig { workers: WORKERS, slots: 8192, ..LiveConfig::default() };
         let node = ByHand::start(config, images.clone(), &PORTS).map_err(|error| error.to_string())?;
         let image = if random.chance(30) { IMAGES[1] } else { IMAGES[0] };
         let mut world = World { image: Some(image), ..World::default() };
         for net in 1..=2 + random.below(3) as u8 {
-            world.nets[usize::from(net) - 1] = Some(new_net(&mut random));
+            world.nets[usize::from(net) - 1] = Some(new_net(&mut random, limited));
         }
         let mut sim = Self {
             node,
@@ -139,6 +146,7 @@ impl<'l> Sim<'l> {
             log,
             stalled: [0; WORKERS],
             had_card: false,
+            limited,
             losing: None,
             outcome: Outcome::default(),
         };
@@ -223,7 +231,7 @@ impl<'l> Sim<'l> {
         }
         let net = 1 + self.random.below(usize::from(NETS)) as u8;
         let Some(mut now) = self.world.net(net).cloned() else {
-            let new = new_net(&mut self.random);
+            let new = new_net(&mut self.random, self.limited);
             let why = format!("n{net} appears: {new:?}");
             self.ledger.disturb(net);
             // Frames of one that had the name before may still be under way.
@@ -248,7 +256,7 @@ impl<'l> Sim<'l> {
             }
             5 => {
                 self.ledger.disturb(net);
-                now.limit = self.random.chance(50).then(|| 1000 + self.random.below(100_000) as u32);
+                now.limit = self.random.chance(50).then(|| (1000 + self.random.below(100_000) as u32, 8));
                 format!("n{net} has limit {:?}", now.limit)
             }
             6 => {
@@ -297,6 +305,9 @@ impl<'l> Sim<'l> {
         if answer.is_ok() && fail == Some(MigrationStep::Packets) {
             self.ledger.disturb(net);
             self.losing = Some(net);
+        }
+        if answer.is_ok() && fail == Some(MigrationStep::Card) {
+            (1..=NETS).for_each(|net| self.ledger.limits.forget(net)); // what their meters lack goes with the card
         }
         let refused = answer.err().map(|problem| problem.detail);
         self.say(format!("n{net} is to move to {}, fails: {fail:?}, refused: {refused:?}", to.name()));
@@ -372,6 +383,9 @@ impl<'l> Sim<'l> {
                 self.hostile();
             }
         }
+        for net in 1..=NETS {
+            self.ledger.limits.is_at(net, self.node.is_on_card(&name(net)));
+        }
         self.collect()?;
         self.answers()
     }
@@ -396,8 +410,12 @@ impl<'l> Sim<'l> {
         }
         let Some((ports, age)) = self.world.net(number).map(|net| (net.ports, net.age)) else { return };
         let flow = self.random.below(usize::from(FLOWS)) as u8;
-        for _ in 0..1 + self.random.below(10) {
+        let many = if self.limited { 30 } else { 10 };
+        for _ in 0..1 + self.random.below(many) {
             if self.ledger.inside(number) >= INSIDE_MAX {
+                if self.limited && self.world.net(number).is_some_and(|net| net.limit.is_some()) {
+                    self.ledger.forgo(number);
+                }
                 return;
             }
             let tag = self.ledger.next(number, age, flow);
@@ -455,7 +473,10 @@ impl<'l> Sim<'l> {
                 self.note(&[port]);
                 self.note(&bytes);
                 match frame::read(&bytes).map_err(|what| format!("a frame at p{port}: {what}"))? {
-                    Some(left) => self.ledger.left(&self.world, port, &left)?,
+                    Some(left) => {
+                        self.ledger.left(&self.world, port, &left)?;
+                        self.within_limit(left.tag)?;
+                    }
                     None => return Err(format!("a frame that nobody sent left by p{port}: {bytes:02x?}")),
                 }
             }
@@ -474,6 +495,21 @@ impl<'l> Sim<'l> {
             }
         }
         Ok(())
+    }
+
+    /// A frame left: whether its network may have passed it.
+    fn within_limit(&mut self, tag: Tag) -> Result<(), String> {
+        match self.world.net(tag.net).and_then(|net| net.limit) {
+            Some(limit) if tag.flow != CONTROL => {
+                let now_ns = self.node.time().now_ns();
+                self.ledger.limits.passed(tag.net, limit, now_ns, || {
+                    let half = [Some(Seated::Coming), Some(Seated::Leaving)];
+                    let look = self.node.look();
+                    look.networks.iter().any(|one| one.name == name(tag.net) && half.contains(&one.seated))
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes what came of what was asked for.
@@ -517,6 +553,7 @@ impl<'l> Sim<'l> {
                     }
                     self.losing = None;
                     self.outcome.moves.1 += 1;
+                    self.ledger.limits.turned_back(number(&network));
                     self.say(format!("{network} has not moved: {}", problem.detail));
                 }
             },
@@ -554,6 +591,9 @@ impl<'l> Sim<'l> {
             let slow = busy || self.node.has_frames_on_card();
             self.node.time().pass(if slow { 20 * US } else { 1000 * US });
             busy |= self.node.step_card();
+            for net in 1..=NETS {
+                self.ledger.limits.is_at(net, self.node.is_on_card(&name(net)));
+            }
             self.collect()?;
             self.answers()?;
             idle = if busy { 0 } else { idle + 1 };
@@ -571,6 +611,7 @@ impl<'l> Sim<'l> {
         check::quiet(&look, &self.world)?;
         let world = &self.world;
         self.ledger.settle(|net| world.net(net).is_some_and(|net| net.limit.is_none()))?;
+        self.ledger.limits.settle(self.node.time().now_ns());
         self.outcome.looks += 1;
         let on_card: Vec<&str> =
             look.networks.iter().filter(|one| one.on_card).map(|one| one.name.as_str()).collect();
@@ -579,12 +620,13 @@ impl<'l> Sim<'l> {
     }
 }
 
-fn new_net(random: &mut Random) -> Net {
+fn new_net(random: &mut Random, limited: bool) -> Net {
+    let limit = limited && random.chance(70);
     Net {
         ports: ports(random),
         age: 0,
         place: place(random),
-        limit: None,
+        limit: limit.then(|| (1 + random.below(LIMITED_RATE) as u32, LIMITED_BURST)),
         weight: 1,
         extra: extra(random),
         needs: random.below(200) as u16,

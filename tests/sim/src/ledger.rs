@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::frame::{Left, Tag, mac, neighbour_mac};
+use crate::limits::Limits;
 use crate::world::{NETS, World};
 
 /// Flows of a network: in by `a` and out by `b`, the reverse, one whose routes come and go, and its control plane's.
@@ -23,6 +24,8 @@ struct Flow {
     next: u32,
     /// Frames that were sent and have not left; `true`: must not be lost.
     inside: BTreeMap<u32, bool>,
+    /// Frames that were sent and have probably been dropped by a rate limit.
+    forgone: BTreeSet<u32>,
     /// One above the highest number that left, by port.
     left: BTreeMap<u8, u32>,
     /// Frames that left.
@@ -38,6 +41,8 @@ pub struct Ledger {
     /// Networks whose routes change: a packet without a route goes to the control plane, which may have one by then, while
     /// later packets follow the table. So frames of a restless flow may leave in any order.
     rerouted: [bool; NETS as usize + 1],
+    /// Frames that networks with a rate limit passed.
+    pub limits: Limits,
     /// Frames sent.
     pub sent: u64,
     /// Frames that left.
@@ -67,9 +72,18 @@ impl Ledger {
         self.flows.range(range).map(|(_, flow)| flow.inside.len()).sum()
     }
 
+    /// Regards the frames of a network that are inside as dropped by its rate limit; they may still leave.
+    pub fn forgo(&mut self, net: u8) {
+        for (_, flow) in self.flows.range_mut((net, 0, 0)..=(net, u8::MAX, u8::MAX)) {
+            let inside = std::mem::take(&mut flow.inside);
+            flow.forgone.extend(inside.into_keys());
+        }
+    }
+
     /// Records an event that may cost a network frames: until the system is idle, its frames may be lost.
     pub fn disturb(&mut self, net: u8) {
         self.calm[usize::from(net)] = false;
+        self.limits.forget(net);
         for (_, flow) in self.flows.range_mut((net, 0, 0)..=(net, u8::MAX, u8::MAX)) {
             flow.inside.values_mut().for_each(|promised| *promised = false);
         }
@@ -122,7 +136,7 @@ impl Ledger {
             }
         }
         let flow = self.flows.entry((tag.net, tag.age, tag.flow)).or_default();
-        if flow.inside.remove(&tag.number).is_none() {
+        if flow.inside.remove(&tag.number).is_none() && !flow.forgone.remove(&tag.number) {
             let what = if flow.seen.contains(&tag.number) { "left twice" } else { "was never sent" };
             return Err(format!("{} {what}", words()));
         }
@@ -151,6 +165,7 @@ impl Ledger {
                 ));
             }
             flow.inside.clear();
+            flow.forgone.clear();
         }
         for net in 1..=NETS {
             self.calm[usize::from(net)] = quiet(net);

@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use crate::frame::{mac, neighbour_mac};
+use crate::limits::Limit;
 
 /// Ports of the node.
 pub const PORTS: [&str; 4] = ["p0", "p1", "p2", "p3"];
@@ -35,8 +36,8 @@ pub struct Net {
     pub age: u8,
     /// Where it should run.
     pub place: Place,
-    /// Rate limit, packets per second.
-    pub limit: Option<u32>,
+    /// Rate limit: packets per second, and burst.
+    pub limit: Option<Limit>,
     /// Its weight.
     pub weight: u16,
     /// Number of additional routes, to 172.18.0.0/24 and following.
@@ -141,8 +142,8 @@ impl Net {
         if self.needs > 0 {
             let _ = writeln!(text, "  needs: {{bandwidth: {}Mbit/s{latency}}}", self.needs);
         }
-        if let Some(limit) = self.limit {
-            let _ = writeln!(text, "  rate_limit: {{packets_per_second: {limit}, burst_packets: 8}}");
+        if let Some((rate, burst)) = self.limit {
+            let _ = writeln!(text, "  rate_limit: {{packets_per_second: {rate}, burst_packets: {burst}}}");
         }
         let _ = writeln!(text, "  weight: {}\n  ports:", self.weight);
         for (vport, port) in ["a", "b"].into_iter().zip(self.ports) {

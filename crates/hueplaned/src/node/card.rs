@@ -328,7 +328,7 @@ impl Node {
         let sender = self.sender.clone();
         card.live.tell(move |runner| {
             homes.into_iter().for_each(|(vid, home)| runner.set_home(vid, home));
-            if let Err(error) = runner.card().load_in_software(&programs) {
+            if let Err(error) = runner.load_in_software(&programs) {
                 let vids = programs.iter().map(|program| program.vid).collect();
                 let _ = sender.send(Message::Card(CardNews::Refused(vids, error.to_string())));
             }
@@ -447,7 +447,7 @@ impl Node {
         let (sender, broken) = (self.sender.clone(), Arc::clone(&seat.broken));
         card.write(vid, &seat.broken, hops, routes, move |runner, _| {
             // Software has it all: the network goes there at once.
-            let _ = runner.card().steer(vid, true);
+            let _ = runner.fall(vid);
             let _ = sender.send(Message::Card(CardNews::Fell(vid, Arc::clone(&broken))));
         });
     }

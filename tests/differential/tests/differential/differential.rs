@@ -436,7 +436,7 @@ fn planted_bugs_of_the_software_are_found() {
     }
     for (file, from, to) in [
         ("crates/planes/src/ipv4.rs", "header.ttl < 2", "header.ttl < 1"),
-        ("crates/planes/src/meter.rs", "(self.level + earned).min(self.cap)", "self.level.min(self.cap)"),
+        ("crates/planes/src/meter.rs", "self.debt.saturating_sub(earned)", "self.debt"),
     ] {
         assert!(
             fails_with(file, from, to, "differential::random_networks_and_frames_agree"),

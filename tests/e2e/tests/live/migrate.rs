@@ -60,6 +60,51 @@ pub fn two_on_card(lab: &Lab) -> (Pair, Pair, Daemon) {
     (red, blue, daemon)
 }
 
+/// A rate so low, and a burst so large, that moves would show which start the limit anew.
+const LIMIT_RATE: u64 = 10;
+const LIMIT_BURST: u64 = 300;
+/// Packets that a move may pass beyond the limit: those inside when it switches.
+const INSIDE: u64 = 32;
+
+#[test]
+fn a_rate_limit_moves_with_its_network() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let red = lab.pair("red", 1, 1, [0, 1]);
+    let limit = format!("{{packets_per_second: {LIMIT_RATE}, burst_packets: {LIMIT_BURST}}}");
+    let documents = [
+        node(&lab, "default"),
+        red.document.clone().with("rate_limit", &limit).with("placement", "soft").yaml(),
+    ];
+    let daemon = start(&lab, &["default"], &documents);
+    runs_on(&daemon, red.name(), "soft");
+    let began = Instant::now();
+    red.warm_up();
+    let received = || daemon.cli.stats(red.name())["received"].as_u64().unwrap_or(0);
+    let flow = Flow::start(&red.left, &red.right, 2_000, 64);
+    let mut moves = 0;
+    for to in ["card", "soft"].repeat(4) {
+        // Enough for another burst, if there were one.
+        let before = received();
+        until("traffic", 20, || received() >= before + 2 * LIMIT_BURST);
+        let proof = migrate(&daemon, red.name(), to);
+        assert_eq!(proof["lost"], 0, "{proof}");
+        moves += 1;
+    }
+    let report = flow.stop();
+    let most = LIMIT_BURST + LIMIT_RATE * (began.elapsed().as_secs() + 1) + moves * INSIDE;
+    let drops = daemon.cli.stats(red.name())["drops"].clone();
+    eprintln!(
+        "{} packets of {} passed in {moves} moves, {most} at most; {drops}",
+        report.received, report.sent
+    );
+    // Some of the burst went to the neighbours of the first seconds.
+    assert!((LIMIT_BURST / 2..=most).contains(&report.received), "{report}, {most} at most");
+    assert!(drops["rate_limited"].as_u64().unwrap_or(0) > 8 * LIMIT_BURST, "{drops}");
+}
+
 #[test]
 fn a_network_moves_both_ways_and_its_hosts_see_nothing() {
     if !can_run(&["iperf3"]) {

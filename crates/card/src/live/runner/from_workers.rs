@@ -28,8 +28,13 @@ impl Runner {
                     Err(record) => (record, None),
                 };
                 any = true;
+                if record.crossing == Crossing::Debts {
+                    let debts = into.take_debts();
+                    self.debts_told(&record, debts);
+                    continue;
+                }
                 match (record.crossing, packet) {
-                    (Crossing::Fence | Crossing::Ended, packet) => {
+                    (Crossing::Fence | Crossing::Ended | Crossing::Debts, packet) => {
                         self.take_mark(&record);
                         if let Some(packet) = packet {
                             self.pool.give(packet.slot);

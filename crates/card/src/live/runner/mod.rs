@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
-use hue_planes::UnclaimedCounters;
+use hue_planes::{Debts, UnclaimedCounters};
 use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError};
 use hue_substrate::Program;
 use hue_substrate::clock::Clock;
-use hue_substrate::handover::{Crossing, Home, Peer, Record};
+use hue_substrate::handover::{Crossing, Home, Outgoing, Peer, Record};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
@@ -592,6 +592,11 @@ impl Runner {
         self.homes.give(&mut self.peers, record, &[])
     }
 
+    /// Gives debts to the worker of their network; `false` as for [`Self::give`].
+    pub(super) fn give_debts(&mut self, record: &Record, debts: &Debts) -> bool {
+        self.homes.give_by(&mut self.peers, record.vid, |out| out.push_debts(record, debts))
+    }
+
     /// Whether workers have handed nothing over that was not taken.
     pub(super) fn rings_are_empty(&self) -> bool {
         self.peers.iter().all(|peer| peer.into.is_empty())
@@ -684,11 +689,16 @@ impl Homes {
 
     /// Gives a frame, or a fence, to the worker of its network; `false` when it has none, or there is no room.
     fn give(&mut self, peers: &mut [Peer], record: &Record, bytes: &[u8]) -> bool {
-        let home = usize::from(self.of.get(record.vid.index()).copied().unwrap_or(NONE));
+        self.give_by(peers, record.vid, |out| out.push(record, bytes))
+    }
+
+    /// Gives what `push` puts into the ring.
+    fn give_by(&mut self, peers: &mut [Peer], vid: Vid, push: impl FnOnce(&mut Outgoing) -> bool) -> bool {
+        let home = usize::from(self.of.get(vid.index()).copied().unwrap_or(NONE));
         let (Some(peer), Some(notify)) = (peers.get_mut(home), self.notify.get_mut(home)) else {
             return false;
         };
-        let given = peer.out.push(record, bytes);
+        let given = push(&mut peer.out);
         *notify |= given;
         given
     }

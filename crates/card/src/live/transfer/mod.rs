@@ -15,8 +15,11 @@
 //!    queue, through the worker that is the network's home, and back;
 //! 4. *join*: frames from software take the network's own queues again; when the others are empty the hold ends.
 //!
+//! Immediately before the row changes, the other side gets the debts of the network's meter (`debts`).
+//!
 //! A step that fails takes the network back by the steps that are left: their order is what keeps the frames' order.
 
+mod debts;
 mod fence;
 
 use std::time::Duration;
@@ -27,6 +30,7 @@ use hue_substrate::SubstrateError;
 use hue_substrate::planted::{Bug, planted};
 use hue_tables::Vid;
 
+use self::debts::Asked;
 use self::fence::Emptying;
 pub(super) use self::fence::{AGAIN_NS, fence_name};
 use super::runner::Runner;
@@ -161,6 +165,8 @@ pub(super) struct Transfer {
     through_card: bool,
     in_software: bool,
     through_software: bool,
+    /// The debts of the network's meter in software.
+    asked: Asked,
     switched_cycles: u64,
     cycles: u64,
     drops: u64,
@@ -270,6 +276,7 @@ impl Runner {
             through_card: false,
             in_software: false,
             through_software: false,
+            asked: Asked::default(),
             switched_cycles: 0,
             cycles: 0,
             drops,
@@ -303,7 +310,15 @@ impl Runner {
         }
         match transfer.phase {
             Phase::Before => {
-                if now_ns.saturating_sub(transfer.began_ns) < transfer.watch_ns {
+                let waited = now_ns.saturating_sub(transfer.began_ns);
+                if waited < transfer.watch_ns {
+                    return Ok(false);
+                }
+                let late = u128::from(waited - transfer.watch_ns) > transfer.order.limit.as_nanos();
+                if transfer.goal == Side::Software
+                    && !late
+                    && !self.bring_debts(transfer, now_ns).map_err(text)?
+                {
                     return Ok(false);
                 }
                 if let Some(witness) = &mut transfer.witness {
@@ -315,6 +330,11 @@ impl Runner {
             Phase::Aside => {
                 self.send_again(transfer, now_ns);
                 if transfer.through_card && !self.card().waits_out(transfer.net).map_err(text)? {
+                    let there =
+                        transfer.is_late(now_ns) || self.bring_debts(transfer, now_ns).map_err(text)?;
+                    if !there {
+                        return Ok(false);
+                    }
                     self.card().end_out_hold().map_err(text)?;
                     transfer.expect(now_ns);
                     let next = if transfer.goal == Side::Card { Phase::Switch } else { Phase::Join };
@@ -391,6 +411,11 @@ impl Runner {
                 transfer.goal = Side::Software;
             }
             if transfer.goal == Side::Software {
+                let text = |error: CardError| error.to_string();
+                let there = transfer.is_late(now_ns) || self.bring_debts(transfer, now_ns).map_err(text)?;
+                if !there {
+                    return Ok(false);
+                }
                 // Frames that go to software from now on are behind the fence.
                 self.steer(transfer)?;
             }
@@ -450,6 +475,7 @@ impl Runner {
                 };
                 self.card().out_hold(aside).map_err(text)?;
                 transfer.aside = Some(aside);
+                transfer.asked = Asked::default();
                 self.set_aside(transfer.order.vid, Some(aside));
                 self.send_fence(transfer, now_ns);
             }
@@ -493,8 +519,17 @@ impl Runner {
     /// Lets the other side decide.
     fn steer(&mut self, transfer: &mut Transfer) -> Result<(), String> {
         let software = transfer.at == Side::Card;
+        let text = |error: CardError| error.to_string();
+        if !software {
+            self.write_debts(transfer).map_err(text)?;
+        }
         match self.card().steer(transfer.order.vid, software) {
-            Ok(()) => transfer.at = if software { Side::Software } else { Side::Card },
+            Ok(()) if software => {
+                // Again, because the card has charged frames since. No frame for software is on its way to the worker yet.
+                self.give_debts_to_software(transfer.order.vid).map_err(text)?;
+                transfer.at = Side::Software;
+            }
+            Ok(()) => transfer.at = Side::Card,
             Err(error @ SubstrateError::Broken { .. }) => return Err(error.to_string()),
             Err(error) => {
                 transfer.fault(&error.to_string());

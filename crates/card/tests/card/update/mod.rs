@@ -3,6 +3,7 @@
 //! entered.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod debts;
 mod mapped;
 mod memory;
 

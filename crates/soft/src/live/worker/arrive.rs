@@ -2,7 +2,7 @@
 
 use hue_demux::{By, PortId, Selection, Target};
 use hue_planes::ipv4::Outcome;
-use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Unclaimed};
+use hue_planes::{Debts, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Unclaimed};
 use hue_ports::{Packet, Pool};
 use hue_substrate::follow::Ending;
 use hue_substrate::handover::{Crossing, Record};
@@ -351,6 +351,10 @@ impl Worker {
                         }
                         self.arrive_crossing(guest, &record, packet);
                     }
+                    Err(record) if record.crossing == Crossing::Debts => {
+                        let debts = other.into.take_debts();
+                        self.take_debts(&record, debts);
+                    }
                     Err(record) => self.lose_crossing(&record),
                 }
                 any = true;
@@ -390,7 +394,7 @@ impl Worker {
                 self.send_here(slot, vport, port, packet);
             }
             Crossing::Fence => self.line_up_fence(slot, port, vport, packet),
-            Crossing::Ended => self.pool.give(packet.slot), // for guests alone
+            Crossing::Ended | Crossing::Debts => self.pool.give(packet.slot), // no frames
         }
     }
 
@@ -408,6 +412,27 @@ impl Worker {
         };
         network.line_up(Queued { packet, port, what: Waiting::Fence, vport }, slot, &mut self.schedule);
         network.fences += 1;
+    }
+
+    /// The guest sets the debts of a network's meter, or asks for them. An answer that finds no room is lost; the guest asks
+    /// again.
+    #[cold]
+    fn take_debts(&mut self, record: &Record, debts: Option<Debts>) {
+        let guest = self.guest();
+        let Some(slot) = self.slot_of_generation(record.vid, record.generation) else { return };
+        let meter = self.engine.networks.get_mut(slot).and_then(|network| network.meter.as_mut());
+        match (meter, debts) {
+            (Some(meter), Some(debts)) => meter.set_debts(debts.within(meter.limit())),
+            (None, Some(_)) => {}
+            (meter, None) => {
+                let debts = meter.map(|meter| meter.debts()).unwrap_or_default();
+                if let Some(Some(other)) = self.peers.get_mut(guest)
+                    && other.out.push_debts(record, &debts)
+                {
+                    self.notify[guest] = true;
+                }
+            }
+        }
     }
 
     /// There was no slot for it.
@@ -429,7 +454,7 @@ impl Worker {
                 ledger.taken_packets += 1;
                 ledger.losses.add(Loss::PortFull, 1);
             }
-            Crossing::Fence | Crossing::Ended => {} // the sender of a fence sends another
+            Crossing::Fence | Crossing::Ended | Crossing::Debts => {} // the sender of a fence sends another
         }
     }
 
