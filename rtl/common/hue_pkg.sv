@@ -34,7 +34,8 @@ package hue_pkg;
   } hue_arrival_t;
 
   // What gather hands to the stages: one a frame, in the order in which frames were taken.
-  // Fields beyond the frame's end mean nothing.
+  // Fields of a header that the frame does not hold whole (14 bytes, or 34) are zero, as all are of a frame that is too long:
+  // nothing here is another frame's.
   typedef struct packed {
     logic [63:0] time_ns;      // arrival; meters run on it
     logic [2:0]  port;         // ingress
@@ -48,9 +49,9 @@ package hue_pkg;
     logic [15:0] checksum;
     logic [7:0]  src;          // first byte of the source
     logic [31:0] dst;
-    logic        sum_ok;       // ones' complement sum of the header is 0xffff; counts when 20 <= 4*ihl <= len - 14
+    logic        sum_ok;       // ones' complement sum of the header is 0xffff, and 20 <= 4*ihl <= len - 14
     logic        inner_valid;  // crates/demux/src/inner.rs: there is an address that says whose the frame is
-    logic [31:0] inner;
+    logic [31:0] inner;        // zero without
     logic        from_cpu;     // a software plane returned it: leaves by cpu_out without a lookup
     logic [7:0]  cpu_net;
     logic [2:0]  cpu_out;

@@ -141,9 +141,10 @@ module hue_scatter_formal
         assert (departure.net == mark_q.net && departure.tag == tag_q && departure.len == mark_q.len);
         assert (departure.port == (mark_q.verdict == VerdictPunt ? {1'b1, mark_q.net[1:0]} : mark_q.port_out));
         assert (m_to_cpu == departure.port[2]);
-        assert (header.vid == 16'(mark_q.vid) && header.net == 8'(mark_q.net) && header.vport == mark_q.vport
-                && header.outcome == 8'(mark_q.outcome) && header.port_in == 8'(mark_q.port_in)
-                && header.len == 16'(mark_q.len) && header.reserved == '0);
+        assert (header == hue_cpu_header_t'{
+          vid: 16'(mark_q.vid), net: mark_q.net, vport: mark_q.vport, outcome: 8'(mark_q.outcome), port_in: 8'(mark_q.port_in),
+          port_out: 8'(mark_q.port_out), flags: '0, len: 16'(mark_q.len), reserved: '0
+        });
       end
     end
   end

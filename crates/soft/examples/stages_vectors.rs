@@ -888,32 +888,28 @@ impl Scenario<'_> {
         }
     }
 
-    /// The record, `hue_pkg::hue_head_t`: its last field is pushed first. What lies beyond the frame is junk.
-    fn head(&mut self, port: PortId, bytes: &[u8], from_cpu: Option<(u32, u32)>) -> String {
-        let mut junk = || self.random.next();
-        let field = |value: Option<u64>, junk: u64| value.unwrap_or(junk);
-        let number = |at| be16(bytes, at).map(u64::from);
-        let byte = |at: usize| bytes.get(at).copied().map(u64::from);
-        let address = |at: usize| Some(number(at)? << 16 | number(at + 2)?);
-        let header_bytes = byte(14).map_or(0, |byte| 4 * (byte as usize & 15));
-        let sum_ok = match bytes.get(14..14 + header_bytes) {
-            Some(header) if header_bytes >= 20 => Some(u64::from(hue_wire::ipv4::verify_bytes(header))),
-            _ => None,
+    /// The record, `hue_pkg::hue_head_t`: its last field is pushed first. Fields of a header that the frame does not hold are zero.
+    fn head(&self, port: PortId, bytes: &[u8], from_cpu: Option<(u32, u32)>) -> String {
+        let len = bytes.len().min(FRAME_BYTES_MAX + 1);
+        let header = |bytes_min: usize| {
+            if (bytes_min..=FRAME_BYTES_MAX).contains(&bytes.len()) { bytes } else { &[0; 34] }
         };
-        let inner = inner_destination(bytes);
-        let len = bytes.len().min(FRAME_BYTES_MAX + 1) as u64;
-        let (cpu_net, cpu_out) = from_cpu.unwrap_or((junk() as u32 & 255, junk() as u32 & 7));
+        let (ethernet, ipv4) = (header(14), header(34));
+        let number = |bytes: &[u8], at: usize| u64::from(bytes[at]) << 8 | u64::from(bytes[at + 1]);
+        let header_bytes = 4 * usize::from(ipv4[14] & 15);
+        let sum_ok =
+            header_bytes >= 20 && ipv4.get(14..14 + header_bytes).is_some_and(hue_wire::ipv4::verify_bytes);
+        let inner = inner_destination(&bytes[..if len > FRAME_BYTES_MAX { 0 } else { len }]);
+        let (cpu_net, cpu_out) = from_cpu.unwrap_or_default();
         let mut head = Bits::default();
         head.push(u64::from(cpu_out), 3).push(u64::from(cpu_net), 8).push(u64::from(from_cpu.is_some()), 1);
-        head.push(field(inner.map(u64::from), junk()), 32).push(u64::from(inner.is_some()), 1);
-        head.push(field(sum_ok, junk()), 1).push(field(address(30), junk()), 32);
-        head.push(field(byte(26), junk()), 8);
-        head.push(field(number(24), junk()), 16).push(field(byte(22), junk()), 8);
-        head.push(field(number(16), junk()), 16);
-        head.push(field(byte(14), junk()), 4).push(field(byte(14).map(|byte| byte >> 4), junk()), 4);
-        head.push(field(number(12), junk()), 16);
-        let mac = bytes.first_chunk::<6>().map(|bytes| mac_bits(Mac(*bytes)));
-        head.push(field(mac, junk()), 48).push(len, 14).push(u64::from(port.get()), 3).push(self.now_ns, 64);
+        head.push(u64::from(inner.unwrap_or_default()), 32).push(u64::from(inner.is_some()), 1);
+        head.push(u64::from(sum_ok), 1).push(number(ipv4, 30) << 16 | number(ipv4, 32), 32);
+        head.push(u64::from(ipv4[26]), 8).push(number(ipv4, 24), 16).push(u64::from(ipv4[22]), 8);
+        head.push(number(ipv4, 16), 16).push(u64::from(ipv4[14] & 15), 4).push(u64::from(ipv4[14] >> 4), 4);
+        head.push(number(ethernet, 12), 16);
+        head.push(mac_bits(Mac(ethernet[..6].try_into().expect("14 bytes"))), 48);
+        head.push(len as u64, 14).push(u64::from(port.get()), 3).push(self.now_ns, 64);
         head.hex()
     }
 
