@@ -6,7 +6,7 @@
 //! or when everything behind it has come through and it has not ([`Witness::vanished`]); one of which neither can be said
 //! is undecided. Frames that arrived before the witness began to look are nobody's. Times in nanoseconds.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::{Demux, PortId, Selection};
 use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss};
@@ -104,6 +104,8 @@ pub struct Witness {
     moved_ns: u64,
     /// Frames that have not ended.
     inside: u64,
+    /// Tags of frames from software that are still in the card: a second copy of a frame that has ended is one of them.
+    returning: HashSet<u32>,
     over: bool,
 }
 
@@ -122,6 +124,7 @@ impl Witness {
             left_ns: None,
             moved_ns: u64::MAX,
             inside: 0,
+            returning: HashSet::new(),
             over: false,
         }
     }
@@ -161,6 +164,7 @@ impl Witness {
         }
         let Some(frame) = self.frames.get(&key.frame) else { return false };
         self.tags.insert(tag, Tagged { key: key.frame, number: frame.number });
+        self.returning.insert(tag);
         true
     }
 
@@ -183,6 +187,7 @@ impl Witness {
     /// A frame that left the card under this tag goes to a wire, which has taken it, or has not for this reason.
     pub fn left(&mut self, tag: u32, taken: Result<(), Loss>, now_ns: u64) {
         let Some(Tagged { key, number }) = self.tags.remove(&tag) else { return };
+        self.returning.remove(&tag);
         if let Err(loss) = taken {
             return self.lose(key, loss.name());
         }
@@ -213,6 +218,7 @@ impl Witness {
     /// A frame of the network ended inside the card, or one of nobody.
     pub fn ended_in_card(&mut self, tag: u32, cause: Cause) {
         let Some(key) = self.tags.get(&tag).map(|tagged| tagged.key) else { return };
+        self.returning.remove(&tag);
         match cause {
             Cause::Dropped(outcome) => self.drop(key, outcome.name()),
             Cause::Unclaimed(reason) => self.lose(key, reason.name()),
@@ -239,6 +245,11 @@ impl Witness {
             Ending::Refused(loss) => self.drop(key, loss.name()),
             Ending::Lost(loss) => self.lose(key, loss.name()),
         }
+    }
+
+    /// A frame from software was not sent into the card after all.
+    pub fn not_sent(&mut self, tag: u32) {
+        self.returning.remove(&tag);
     }
 
     /// A frame, on its way between card and software, found no room.
@@ -300,7 +311,7 @@ impl Witness {
 
     /// Whether nothing is followed any more.
     pub fn is_done(&self) -> bool {
-        self.over && self.inside == 0
+        self.over && self.inside == 0 && self.returning.is_empty()
     }
 
     /// All that was behind what is still inside has come through: it is lost, but for so many frames of which a worker had no
@@ -312,6 +323,7 @@ impl Witness {
             *self.proof.lost.entry(VANISHED).or_default() += lost;
         }
         self.inside = undecided;
+        self.returning.clear();
     }
 
     /// What was seen.
@@ -394,6 +406,23 @@ mod tests {
         assert_eq!((before.received, before.sent, before.ns, before.gap_ns_max), (16, 7, 100, 10));
         assert_eq!((during.received, during.sent, during.ns, during.gap_ns_max), (0, 8, 200, 130));
         assert_eq!((after.received, after.ns), (0, 50));
+    }
+
+    #[test]
+    fn a_second_copy_inside_is_waited_for() {
+        let mut witness = witness();
+        assert!(arrives(&mut witness, 0, 5, 5));
+        let bytes = frame(MAC, 0, 63, 5);
+        assert!((70..74).all(|tag| witness.handed_over(false, tag, &bytes)));
+        witness.left(70, Ok(()), 10);
+        witness.close(20);
+        assert!(!witness.is_done(), "three copies are in the card");
+        witness.left(71, Ok(()), 30);
+        witness.ended_in_card(72, Cause::Refused);
+        assert!(!witness.is_done());
+        witness.not_sent(73);
+        assert!(witness.is_done());
+        assert_eq!(witness.proof().doubled, 1);
     }
 
     #[test]

@@ -139,6 +139,7 @@ impl Runner {
         if !sent && let Some(witness) = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut())
         {
             witness.lost_between(packet.bytes(&self.pool), Loss::HandoverFull);
+            witness.not_sent(tag);
         }
         sent
     }
