@@ -82,9 +82,8 @@ impl<R: Registers> Card<R> {
     /// # Errors
     /// `Access`, `Table`.
     pub fn read_out_drops(&mut self, net: u8) -> Result<u64, CardError> {
-        let device = self.device.get_mut();
-        let ports = device.description().mac_ports + device.description().cpu_queues;
-        out_drops(device, net, 0..ports)
+        let (macs, queues) = self.read_out_drops_apart(net)?;
+        Ok(macs + queues)
     }
 
     /// The same of MAC ports, and of CPU queues.

@@ -102,6 +102,17 @@ pub struct ClassLosses {
     pub ring_full: u64,
 }
 
+impl ClassLosses {
+    /// The losses since `seen`, which becomes these.
+    pub fn since(self, seen: &mut Self) -> Self {
+        let before = std::mem::replace(seen, self);
+        Self {
+            ring_quota: self.ring_quota.saturating_sub(before.ring_quota),
+            ring_full: self.ring_full.saturating_sub(before.ring_full),
+        }
+    }
+}
+
 /// Class 0: not policed.
 pub const CLASS_NONE: u16 = 0;
 

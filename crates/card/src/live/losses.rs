@@ -25,10 +25,9 @@ impl Seen {
     /// Counts what a port has lost of a network since the last look.
     pub fn look(&mut self, port: &dyn Port, vid: Vid, crossings: &mut Crossings) {
         let Some(seen) = self.0.get_mut(vid.index()) else { return };
-        let now = port.lost(vid.get());
-        crossings.ring_quota += now.ring_quota.saturating_sub(seen.ring_quota);
-        crossings.ring_full += now.ring_full.saturating_sub(seen.ring_full);
-        *seen = now;
+        let more = port.lost(vid.get()).since(seen);
+        crossings.ring_quota += more.ring_quota;
+        crossings.ring_full += more.ring_full;
     }
 }
 

@@ -406,12 +406,7 @@ impl NodeHandle {
         asked: &Asking,
     ) -> Result<Migration, Problem> {
         let (network, wanted) = (name.to_owned(), request.clone());
-        let begin = move |node: &mut Node| {
-            if wanted.load_image {
-                node.reserve(&network);
-            }
-            node.migrate(&network, &wanted)
-        };
+        let begin = move |node: &mut Node| node.migrate(&network, &wanted);
         let answer = self.ask_when_idle(asked, Some(name.to_owned()), begin).await??;
         let mut moved = answer.await.map_err(|_| lost_card())?;
         if let Err(problem) = &mut moved

@@ -208,12 +208,7 @@ impl ByHand {
 
     fn begin_move(&mut self, name: &str, request: MigrateRequest) {
         let network = name.to_owned();
-        let begun = self.begin(Some(name), move |node| {
-            if request.load_image {
-                node.reserve(&network);
-            }
-            node.migrate(&network, &request)
-        });
+        let begun = self.begin(Some(name), move |node| node.migrate(&network, &request));
         self.moving = Some(Pending { name: name.to_owned(), begun, answer: None });
     }
 

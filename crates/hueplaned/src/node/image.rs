@@ -58,7 +58,7 @@ const SETTLE_MAX: Duration = Duration::from_secs(30);
 impl Loading {
     /// Whether a network comes back now.
     pub(super) fn returns(&self, name: &str) -> bool {
-        self.step == Step::Return && self.networks.iter().any(|one| one == name)
+        self.step == Step::Return && self.had(name)
     }
 
     /// Whether networks go where they want to be.

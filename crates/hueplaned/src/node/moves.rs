@@ -78,7 +78,7 @@ impl Node {
     }
 
     /// Reserves the card for the move of this network. The node moves no network until [`Node::end_reservation`].
-    pub(super) fn reserve(&mut self, name: &str) {
+    fn reserve(&mut self, name: &str) {
         if !planted(Bug::NotReserved) {
             self.reserved = Some(name.to_owned());
         }
@@ -178,7 +178,8 @@ impl Node {
         Some(format!("its port '{}' is not one of the card's", port.name))
     }
 
-    /// Begins to move a network that somebody asks for. The receiver gets what came of it.
+    /// Begins to move a network that somebody asks for. The receiver gets what came of it. With `load_image` the card is reserved
+    /// for it, until [`Node::end_reservation`].
     ///
     /// # Errors
     /// `not_found`; `conflict` when it is there, moves, is not as desired, or there is no card; `full` when the card can
@@ -188,6 +189,9 @@ impl Node {
         name: &str,
         request: &MigrateRequest,
     ) -> Result<oneshot::Receiver<Result<Migration, Problem>>, Problem> {
+        if request.load_image {
+            self.reserve(name);
+        }
         let no = |detail: String| Err(Problem::new(ProblemKind::Conflict, detail));
         let Some(entry) = self.networks.get(name).filter(|entry| entry.want.is_some()) else {
             return Err(Problem::no_network(name));

@@ -151,8 +151,7 @@ fn unclaimed(totals: &TotalsReader, card: &OnCard) -> UnclaimedCounters {
     let mut sum = totals.unclaimed();
     card.unclaimed.iter().for_each(|(reason, count)| sum.add(reason, count));
     for wire in card.totals.ports.values() {
-        sum.add(Unclaimed::NoNetwork, wire.counters.no_network);
-        sum.add(Unclaimed::Runt, wire.counters.runt);
+        hue_soft::add_unclaimed(&mut sum, &wire.counters);
     }
     sum.add(Unclaimed::NoNetwork, card.totals.unclaimed);
     sum

@@ -24,5 +24,7 @@ pub use capture::{CAPTURE_FRAMES_MAX, CaptureFilter, CaptureStream, Captured, Ca
 pub use classes::Classes;
 pub use config::{LiveConfig, LiveError, WORKERS_MAX};
 pub use control::{Live, PortEvent};
-pub use totals::{NetworkTotals, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals};
+pub use totals::{
+    NetworkTotals, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals, add_unclaimed,
+};
 pub use worker::Inside;

@@ -276,6 +276,12 @@ impl Ledger {
 /// What a physical port did since the system started, over every time it was opened.
 pub type PortTotals = DriverCounters;
 
+/// Adds the frames of nobody that a port dropped before its ring.
+pub fn add_unclaimed(sum: &mut UnclaimedCounters, port: &PortTotals) {
+    sum.add(Unclaimed::NoNetwork, port.no_network);
+    sum.add(Unclaimed::Runt, port.runt);
+}
+
 pub(crate) const PORT_WORDS: usize = 10;
 
 pub(crate) fn port_words(totals: &PortTotals) -> [u64; PORT_WORDS] {
@@ -461,9 +467,7 @@ impl TotalsReader {
             worker.unclaimed.iter().for_each(|(reason, count)| sum.add(reason, count));
         }
         for (id, _) in self.ports() {
-            let port = self.port(id).unwrap_or_default();
-            sum.add(Unclaimed::NoNetwork, port.no_network);
-            sum.add(Unclaimed::Runt, port.runt);
+            add_unclaimed(&mut sum, &self.port(id).unwrap_or_default());
         }
         sum
     }

@@ -112,8 +112,8 @@ impl Runner {
         let sent = match self.transfer.as_mut().and_then(|transfer| transfer.mishap()) {
             None => {
                 let sent = self.send(nets, number, tag, packet);
-                let flow = FrameKey::of(packet.bytes(&self.pool)).flow;
-                if self.transfer.as_ref().is_some_and(|transfer| transfer.is_late_in(flow)) {
+                let late = self.transfer.as_ref().and_then(|transfer| transfer.late.as_ref());
+                if late.is_some_and(|late| late.flow == FrameKey::of(packet.bytes(&self.pool)).flow) {
                     self.send_late();
                 }
                 sent

@@ -46,6 +46,15 @@ impl Runner {
         Ok(false)
     }
 
+    /// As [`Self::bring_debts`], but a move that is late goes on without them.
+    pub(super) fn debts_are_there(
+        &mut self,
+        transfer: &mut Transfer,
+        now_ns: u64,
+    ) -> Result<bool, CardError> {
+        Ok(transfer.is_late(now_ns) || self.bring_debts(transfer, now_ns)?)
+    }
+
     /// Sends the card's debts of a network to its worker; `false` when there is no room in the ring.
     pub(super) fn give_debts_to_software(&mut self, vid: Vid) -> Result<bool, CardError> {
         if planted(Bug::DebtsStay) {

@@ -330,9 +330,7 @@ impl Runner {
             Phase::Aside => {
                 self.send_again(transfer, now_ns);
                 if transfer.through_card && !self.card().waits_out(transfer.net).map_err(text)? {
-                    let there =
-                        transfer.is_late(now_ns) || self.bring_debts(transfer, now_ns).map_err(text)?;
-                    if !there {
+                    if !self.debts_are_there(transfer, now_ns).map_err(text)? {
                         return Ok(false);
                     }
                     self.card().end_out_hold().map_err(text)?;
@@ -411,9 +409,7 @@ impl Runner {
                 transfer.goal = Side::Software;
             }
             if transfer.goal == Side::Software {
-                let text = |error: CardError| error.to_string();
-                let there = transfer.is_late(now_ns) || self.bring_debts(transfer, now_ns).map_err(text)?;
-                if !there {
+                if !self.debts_are_there(transfer, now_ns).map_err(|error| error.to_string())? {
                     return Ok(false);
                 }
                 // Frames that go to software from now on are behind the fence.
@@ -551,11 +547,6 @@ impl Transfer {
         let Some(Fail::Frames(mishap)) = self.order.fail else { return None };
         self.followed += 1;
         self.followed.is_multiple_of(10).then_some(mishap)
-    }
-
-    /// Whether a frame of this flow is held back.
-    pub(super) fn is_late_in(&self, flow: u64) -> bool {
-        self.late.as_ref().is_some_and(|late| late.flow == flow)
     }
 
     fn fault(&mut self, text: &str) {

@@ -181,14 +181,13 @@ impl Worker {
         for (slot, network) in self.networks.iter_mut().enumerate() {
             let class = network.vid.get();
             let Some(seen) = live.lost.get_mut(usize::from(class)) else { continue };
-            let now = live.port.lost(class);
-            if now == *seen {
+            let more = live.port.lost(class).since(seen);
+            if more == ClassLosses::default() {
                 continue;
             }
             let losses = &mut network.ledger.losses;
-            losses.add(Loss::RingQuota, now.ring_quota.saturating_sub(seen.ring_quota));
-            losses.add(Loss::RingFull, now.ring_full.saturating_sub(seen.ring_full));
-            *seen = now;
+            losses.add(Loss::RingQuota, more.ring_quota);
+            losses.add(Loss::RingFull, more.ring_full);
             if !std::mem::replace(&mut network.dirty, true) {
                 self.dirty.push(slot as u16);
             }
