@@ -234,6 +234,25 @@ impl Pair {
         &self.document.name
     }
 
+    /// Fixes the MAC addresses of both hosts and of the network, so that no kernel sends ARP: in the network's document, and at
+    /// the hosts.
+    #[must_use]
+    pub fn with_fixed_neighbours(self) -> Self {
+        let entries: Vec<String> = [("left", &self.left), ("right", &self.right)]
+            .iter()
+            .map(|(port, host)| {
+                format!("{{port: {port}, address: {}, mac: \"{}\"}}", host.address, text(host.mac))
+            })
+            .collect();
+        for (host, port) in [&self.left, &self.right].into_iter().zip(&self.document.ports) {
+            host.space.ip_batch(&format!(
+                "neigh replace {} lladdr {} dev eth0 nud permanent\n",
+                host.router, port.mac
+            ));
+        }
+        Self { document: self.document.with("neighbours", &format!("[{}]", entries.join(", "))), ..self }
+    }
+
     /// Pings both ways until both answer; then the neighbours are known.
     ///
     /// # Panics

@@ -50,7 +50,16 @@ fn two(lab: &Lab) -> (Pair, Pair) {
 
 /// Two networks that run on the card of a daemon, neighbours known.
 pub fn two_on_card(lab: &Lab) -> (Pair, Pair, Daemon) {
+    both_on_card(lab, two(lab))
+}
+
+/// As [`two_on_card`], and no kernel sends ARP: of frames whose move is reported, hosts count all.
+pub fn two_on_card_without_arp(lab: &Lab) -> (Pair, Pair, Daemon) {
     let (red, blue) = two(lab);
+    both_on_card(lab, (red.with_fixed_neighbours(), blue.with_fixed_neighbours()))
+}
+
+fn both_on_card(lab: &Lab, (red, blue): (Pair, Pair)) -> (Pair, Pair, Daemon) {
     let documents = [node(lab, "default"), red.document.yaml(), blue.document.yaml()];
     let daemon = start(lab, &["default"], &documents);
     for pair in [&red, &blue] {

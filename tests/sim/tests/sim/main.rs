@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod crowded;
 mod histories;
 mod planted;
