@@ -22,6 +22,8 @@ use crate::wake::Wake;
 /// Bytes of each ring.
 pub const RING_BYTES: usize = 1 << 20;
 const RECORD_BYTES: usize = 20;
+/// More records than a ring holds.
+pub const RING_RECORDS_MAX: usize = RING_BYTES / RECORD_BYTES;
 /// Bytes of debts behind their record.
 const DEBTS_BYTES: usize = 40;
 

@@ -233,7 +233,7 @@ impl<'l> Sim<'l> {
         let Some(mut now) = self.world.net(net).cloned() else {
             let new = new_net(&mut self.random, self.limited);
             let why = format!("n{net} appears: {new:?}");
-            self.ledger.disturb(net);
+            self.ledger.set_up(net);
             // Frames of one that had the name before may still be under way.
             let age = self.node.time().now_ns().to_le_bytes()[2];
             self.world.nets[usize::from(net) - 1] = Some(Net { age, ..new });
@@ -246,7 +246,7 @@ impl<'l> Sim<'l> {
                 return self.apply(&format!("n{net} goes"));
             }
             1 => {
-                self.ledger.disturb(net);
+                self.ledger.set_up(net);
                 (now.ports, now.age) = (ports(&mut self.random), now.age.wrapping_add(1));
                 format!("n{net} has other ports: {:?}", now.ports)
             }

@@ -41,6 +41,8 @@ pub struct Ledger {
     /// Networks whose routes change: a packet without a route goes to the control plane, which may have one by then, while
     /// later packets follow the table. So frames of a restless flow may leave in any order.
     rerouted: [bool; NETS as usize + 1],
+    /// Networks that are being set up: all their routes are on the way, so that this holds for all flows but the control plane's.
+    fresh: [bool; NETS as usize + 1],
     /// Frames that networks with a rate limit passed.
     pub limits: Limits,
     /// Frames sent.
@@ -94,6 +96,12 @@ impl Ledger {
         self.rerouted[usize::from(net)] = true;
     }
 
+    /// Records that a network is set up, and disturbs it.
+    pub fn set_up(&mut self, net: u8) {
+        self.disturb(net);
+        self.fresh[usize::from(net)] = true;
+    }
+
     /// Whether a network must not lose frames now.
     #[must_use]
     pub fn is_calm(&self, net: u8) -> bool {
@@ -142,7 +150,8 @@ impl Ledger {
         }
         flow.seen.insert(tag.number);
         let latest = flow.left.entry(port).or_default();
-        let in_order = tag.flow != RESTLESS || !self.rerouted[usize::from(tag.net)];
+        let net = usize::from(tag.net);
+        let in_order = control || !(self.fresh[net] || tag.flow == RESTLESS && self.rerouted[net]);
         if tag.number < *latest && in_order {
             return Err(format!("{} left behind number {} of its flow", words(), *latest - 1));
         }
@@ -169,7 +178,7 @@ impl Ledger {
         }
         for net in 1..=NETS {
             self.calm[usize::from(net)] = quiet(net);
-            self.rerouted[usize::from(net)] = false;
+            (self.rerouted[usize::from(net)], self.fresh[usize::from(net)]) = (false, false);
         }
         Ok(())
     }

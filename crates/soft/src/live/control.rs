@@ -19,7 +19,7 @@ use hue_planes::Adjacency;
 use hue_ports::{Driver, Pool, Port, PortError, Region};
 use hue_substrate::SubstrateError;
 use hue_substrate::clock::Clock;
-use hue_substrate::handover::{Home, Peer};
+use hue_substrate::handover::{Home, Peer, RING_RECORDS_MAX};
 use hue_substrate::scheduling::{self, Granted};
 use hue_substrate::wake::{Poller, Wake, pin};
 use hue_tables::layout::Runs;
@@ -412,6 +412,10 @@ impl Live {
         let home = port.home;
         // A worker that has ended has closed it.
         let _ = self.ask(home, move |worker| worker.remove_port(id));
+        // What it received on the port, others take before anything that arrives there later by another way, such as a card.
+        for other in (0..self.workers.len()).filter(|worker| *worker != home) {
+            let _ = self.ask(other, move |worker| worker.receive_from(home, RING_RECORDS_MAX));
+        }
         if let Some(entry) = self.totals.write().ports.get_mut(&id) {
             (entry.state.up, entry.state.error) = (false, None);
         }

@@ -17,8 +17,9 @@ const SEEDS_FULL: Range<u64> = 1..3001;
 /// Seeds whose histories did not hold once: 758, frames in a stalled worker's ring of a network that is gone; 1408, frames
 /// that an idle card had sent and nobody had taken before the bypass; 2136, a network deleted while its frames are held; 267,
 /// frames that had left an idle card were called lost; 717, so were frames that waited before a port of it; 853, a network
-/// whose try to come to the card was under way when another left was not tried again.
-const SEEDS_KNOWN: [u64; 6] = [758, 1408, 2136, 267, 717, 853];
+/// whose try to come to the card was under way when another left was not tried again; 1108 and 1852, frames of a port that had become the
+/// card's were still between two workers when later ones came by the card.
+const SEEDS_KNOWN: [u64; 8] = [758, 1408, 2136, 267, 717, 853, 1108, 1852];
 /// Histories at once; each is in one thread.
 const THREADS: usize = 2;
 

@@ -339,28 +339,33 @@ impl Worker {
     fn receive_crossing(&mut self) -> bool {
         let mut any = false;
         for peer in 0..self.peers.len() {
-            let guest = peer == self.guest();
-            for _ in 0..RECEIVE_MAX {
-                let Some(Some(other)) = self.peers.get_mut(peer) else { break };
-                let popped = other.into.pop(&mut self.pool);
-                match popped {
-                    Ok(None) => break,
-                    Ok(Some((record, packet))) => {
-                        if guest {
-                            self.ask_followed();
-                        }
-                        self.arrive_crossing(guest, &record, packet);
-                    }
-                    Err(record) if record.crossing == Crossing::Debts => {
-                        let debts = other.into.take_debts();
-                        self.take_debts(&record, debts);
-                    }
-                    Err(record) => self.lose_crossing(&record),
-                }
-                any = true;
-            }
+            any |= self.receive_from(peer, RECEIVE_MAX);
         }
         any
+    }
+
+    /// Takes at most `most` of what a peer handed over; whether there was anything.
+    pub fn receive_from(&mut self, peer: usize, most: usize) -> bool {
+        let guest = peer == self.guest();
+        for taken in 0..most {
+            let Some(Some(other)) = self.peers.get_mut(peer) else { return taken > 0 };
+            let popped = other.into.pop(&mut self.pool);
+            match popped {
+                Ok(None) => return taken > 0,
+                Ok(Some((record, packet))) => {
+                    if guest {
+                        self.ask_followed();
+                    }
+                    self.arrive_crossing(guest, &record, packet);
+                }
+                Err(record) if record.crossing == Crossing::Debts => {
+                    let debts = other.into.take_debts();
+                    self.take_debts(&record, debts);
+                }
+                Err(record) => self.lose_crossing(&record),
+            }
+        }
+        most > 0
     }
 
     /// The place of a network, if it is the one that a record was made for.
