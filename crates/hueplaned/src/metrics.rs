@@ -304,6 +304,12 @@ fn ports(text: &mut Text, snapshot: &MetricsSnapshot) {
             text.sample(&[("port", &port.port), ("reason", reason)], count);
         }
     }
+    text.metric(
+        "hueplane_port_flood_full_total",
+        Kind::Counter,
+        "Broadcast and multicast frames, of those received, that the card had no room to copy.",
+    );
+    stats.iter().for_each(|port| text.sample(&[("port", &port.port)], port.flood_full));
 }
 
 fn workers(text: &mut Text, snapshot: &MetricsSnapshot) {

@@ -112,6 +112,9 @@ pub struct PortStats {
     /// Frames cut before the ring as they are for nobody here.
     #[serde(default)]
     pub nobody: u64,
+    /// Broadcast and multicast frames, of those received, that no network got: the card had no room to copy them.
+    #[serde(default)]
+    pub flood_full: u64,
 }
 
 /// What a worker thread did.

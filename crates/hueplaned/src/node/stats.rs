@@ -121,6 +121,7 @@ pub fn port(totals: &TotalsReader, card: &OnCard, id: PortId, port: String) -> P
             transmit_dropped: counters.transmit_dropped,
             policed: counters.policed,
             nobody: counters.nobody,
+            flood_full: wire.flood_full,
         };
     }
     let totals = totals.port(id).unwrap_or_default();
@@ -134,5 +135,7 @@ pub fn port(totals: &TotalsReader, card: &OnCard, id: PortId, port: String) -> P
         transmit_dropped: totals.transmit_dropped,
         policed: totals.policed,
         nobody: totals.nobody,
+        // A frame is copied in software while it is taken in.
+        flood_full: 0,
     }
 }

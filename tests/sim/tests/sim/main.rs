@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod floods;
 mod histories;
 mod planted;

@@ -1,6 +1,7 @@
 //! `hueplane stats`: what was counted, once or as a live view.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use hueplaned::api::{NetworkStats, Stats as Counted, VirtualPortStats};
 
@@ -87,7 +88,12 @@ fn ports(counted: &Counted) -> String {
         ];
         [port.port.clone()].into_iter().chain(numbers.map(grouped)).collect()
     });
-    columns(&head, &rows.collect::<Vec<_>>())
+    let mut out = columns(&head, &rows.collect::<Vec<_>>());
+    for port in counted.ports.iter().filter(|port| port.flood_full > 0) {
+        let count = grouped(port.flood_full);
+        let _ = writeln!(out, "{}: {count} broadcast and multicast frames lost (flood_full)", port.port);
+    }
+    out
 }
 
 /// One network: its virtual ports, and every reason.
