@@ -9,7 +9,7 @@ field of each such port (packed structs are taken apart, so a field added later 
     bit N       that bit is inverted
 
 and the proof must find each; but what a border lists as `ignored`, and why, it must not find (zero and ones are tried; of single
-bits, each is inverted). For that the module is renamed, and a module of its name stands around it, which corrupts what goes through.
+bits, each is inverted). Of a field that is `always_zero`, ones and inverted bits must be found. For that the module is renamed, and a module of its name stands around it, which corrupts what goes through.
 Which fault it is, is a constant that the solver chooses: so the design is read once, and ABC's `bmc3 -a` looks for a counterexample of
 each fault side by side. That the same design without a fault has none is looked for beside them.
 """
@@ -210,19 +210,20 @@ def unused_bits(ignored, field):
 
 def plants_of(module, border, types, values, first):
     """All faults of a module's border, numbered from `first` on. A fault for each bit shares a number."""
-    plants, stale = [], dict(border.get("ignored", {}))
+    plants, stale, zeros = [], dict(border.get("ignored", {})), dict(border.get("always_zero", {}))
     for name, take in border["ports"].items():
         for field in types.fields(module, module.port(name), values):
             ignored = stale.pop(field.name, None) is not None
             unused = unused_bits(stale, field)
+            zero = zeros.pop(field.name, None) is not None
             for kind in ["zero", "ones"] if ignored else KINDS:
-                if kind == "neighbour" and not take:
+                if kind == "neighbour" and (not take or zero):
                     continue
-                plants += [Plant(first, field, kind, bit, ignored or (kind == "bit" and bit in unused))
+                plants += [Plant(first, field, kind, bit, ignored or (kind == "bit" and bit in unused) or (kind == "zero" and zero))
                            for bit in range(field.bits if kind == "bit" else 1)]
                 first += 1
-    if stale:
-        raise Fault(f"{module.name}: no field {', '.join(stale)}")
+    if stale or zeros:
+        raise Fault(f"{module.name}: no field {', '.join([*stale, *zeros])}")
     return plants
 
 
@@ -234,13 +235,14 @@ def own_plants(texts, border, types, parameters, first):
 
 
 def counts(texts, border, types, parameters):
-    """Fields and faults of a border, and what of it is ignored: names by reason."""
+    """Fields and faults of a border, and what of it is ignored or always zero: names by reason."""
     _, plants = own_plants(texts, border, types, parameters, 1)
     fields = {plant.field.name for plant in plants if not plant.ignored}
-    ignored = {}
-    for name, why in border.get("ignored", {}).items():
-        ignored.setdefault(why, []).append(name)
-    return len(fields), sum(not plant.ignored for plant in plants), ignored
+    ignored, zeros = {}, {}
+    for reasons, listed in ((ignored, "ignored"), (zeros, "always_zero")):
+        for name, why in border.get(listed, {}).items():
+            reasons.setdefault(why, []).append(name)
+    return len(fields), sum(not plant.ignored for plant in plants), ignored, zeros
 
 
 def missing(known, texts):

@@ -287,7 +287,9 @@ module hue_gather
     head3.dst = fixed3_q.dst;
     head3.sum_ok = folded == 17'h0ffff && has_payload3_q;
     head3.from_cpu = arrival3_q.from_cpu;
-    head3.cpu_net = arrival3_q.cpu_net;
+    head3.copy = arrival3_q.copy;
+    head3.net = arrival3_q.net;
+    head3.vport = arrival3_q.vport;
     head3.cpu_out = arrival3_q.cpu_out;
   end
   always_ff @(posedge clk_i) begin

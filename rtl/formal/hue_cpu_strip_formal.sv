@@ -86,7 +86,7 @@ module hue_cpu_strip_formal
     if (more) begin
       // As hue_cpu_header_t stands on the wire: VID 0, network 2, … port to leave by 6, flags 7.
       arrival.from_cpu = header[7][0];
-      arrival.cpu_net = header[2];
+      arrival.net = header[2];
       arrival.cpu_out = header[6][2:0];
     end
   end

@@ -126,7 +126,7 @@ module hue_gather_formal
     r.time_ns = arrival.time_ns;
     r.port = port;
     r.len = arrival.len;
-    {r.from_cpu, r.cpu_net, r.cpu_out} = {arrival.from_cpu, arrival.cpu_net, arrival.cpu_out};
+    {r.from_cpu, r.copy, r.net, r.vport, r.cpu_out} = {arrival.from_cpu, arrival.copy, arrival.net, arrival.vport, arrival.cpu_out};
     if (len >= 14'd14) begin
       r.dst_mac = {half(f, 0), half(f, 2), half(f, 4)};
       r.ethertype = half(f, 12);

@@ -139,7 +139,7 @@ module hue_ipv4_formal
     sum = 32'(packet_q.ipv4.checksum) + 32'h100;
     if (sum >= 32'hffff) sum = sum - 32'hffff;
     expected = '{
-      net: packet_q.net, vid: packet_q.vid, vport: packet_q.vport, port_in: packet_q.port_in, len: packet_q.len, last: packet_q.last,
+      net: packet_q.net, vid: packet_q.vid, vport: packet_q.vport, port_in: packet_q.port_in, len: packet_q.len,
       dst_mac: hop.dst, src_mac: hop.src, ttl: packet_q.ipv4.ttl - 8'd1, checksum: 16'(sum), port_out: packet_q.port_in, default: '0
     };
     if (packet_q.decided) expected.outcome = packet_q.outcome;

@@ -98,7 +98,7 @@ module hue_network_formal
     if (p.decided) whose = p.verdict != VerdictUnclaimed && (p.verdict != VerdictForward || 32'(p.net) < Nets);
     else whose = r.valid;
     becomes = '{
-      port_in: p.port_in, len: p.len, last: p.last, decided: p.decided, verdict: p.verdict, outcome: p.outcome,
+      port_in: p.port_in, len: p.len, decided: p.decided, verdict: p.verdict, outcome: p.outcome,
       port_out: p.port_out, net: whose ? p.net : '0, vport: whose ? p.vport : '0, vid: whose ? r.vid : '0,
       plane: whose ? r.plane : '0, root: whose ? r.root : '0, hop_base: whose ? r.hop_base : '0,
       hop_count: whose ? r.hop_count : '0, ipv4: p.ipv4

@@ -30,6 +30,8 @@ pub(crate) const COUNT_ROWS: u32 = 32;
 pub(crate) const BYTES_ROWS: u32 = 2;
 /// PORT rows of a port.
 const PORT_ROWS: u32 = 8;
+/// Which of them counts group frames for which there was no room.
+const FLOOD_DROPS: u32 = 6;
 
 /// What a card says that happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -91,7 +93,7 @@ impl<R: Registers> Card<R> {
             device.take_row::<UnclaimedRow>(row)?;
         }
         for port in 0..ports {
-            for counter in 0..PORT_ROWS - 2 {
+            for counter in 0..PORT_ROWS - 1 {
                 device.take_row::<PortRow>(port * PORT_ROWS + counter)?;
             }
         }
@@ -234,6 +236,14 @@ impl<R: Registers> Card<R> {
             counters.add(reason, device.read_row::<UnclaimedRow>(u32::from(reason.code()))?.value);
         }
         Ok(counters)
+    }
+
+    /// Broadcast and multicast frames of a MAC port that found no room to be copied.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn read_flood_drops(&mut self, port: u32) -> Result<u64, CardError> {
+        Ok(self.device.get_mut().read_row::<PortRow>(port * PORT_ROWS + FLOOD_DROPS)?.value)
     }
 
     /// Bytes of a network's frames: received, sent; `None` when it is not loaded.

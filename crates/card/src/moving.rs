@@ -12,7 +12,7 @@ use hue_substrate::SubstrateError;
 use hue_tables::Vid;
 
 use crate::card::Card;
-use crate::device::{DEBTS_SINCE, Device, out_drops_row};
+use crate::device::{Device, out_drops_row};
 use crate::error::CardError;
 use crate::generated as regs;
 use crate::registers::Registers;
@@ -96,13 +96,12 @@ impl<R: Registers> Card<R> {
         Ok((out_drops(device, net, 0..macs)?, out_drops(device, net, macs..macs + queues)?))
     }
 
-    /// Whether a network has a rate limit and the card can report its debts.
-    pub fn tells_debts(&mut self, vid: Vid) -> bool {
+    /// Whether a network has a rate limit, and debts therefore.
+    pub fn tells_debts(&self, vid: Vid) -> bool {
         self.metered(vid).is_some()
     }
 
-    /// The debts of the card's meter of a network. `None` when the network has no rate limit or is not loaded, or when the
-    /// image is older than the table.
+    /// The debts of the card's meter of a network. `None` when the network has no rate limit or is not loaded.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -133,12 +132,11 @@ impl<R: Registers> Card<R> {
         self.device.get_mut().write_row(net, &row)
     }
 
-    /// Index and limit of a network whose debts the card can report.
-    fn metered(&mut self, vid: Vid) -> Option<(u32, RateLimit)> {
+    /// Index and limit of a network that has a rate limit.
+    fn metered(&self, vid: Vid) -> Option<(u32, RateLimit)> {
         let loaded = self.networks.get(&vid)?;
         let limit = loaded.program().rate_limit?;
-        let known = self.device.get_mut().description().version.1 >= DEBTS_SINCE;
-        known.then_some((u32::from(loaded.place.net), limit))
+        Some((u32::from(loaded.place.net), limit))
     }
 }
 

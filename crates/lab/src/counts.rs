@@ -23,6 +23,8 @@ pub struct PortCounts {
     pub sent_bytes: u64,
     /// Frames lost because the network's share of the output queue was full.
     pub output_queue_full: u64,
+    /// Broadcast and multicast frames taken in and lost: no room where they wait to be copied.
+    pub flood_memory_full: u64,
 }
 
 /// Counters of a network's packets.
@@ -42,12 +44,21 @@ pub struct NetworkCounts {
 
 /// Reads the counters of a port.
 pub fn port(card: &mut Card<Twin>, port: u32) -> Result<PortCounts, CardError> {
-    let mut rows = [0; 6];
+    let mut rows = [0; 7];
     for (row, value) in (port * PORT_ROWS..).zip(&mut rows) {
         *value = card.device().read_row::<PortRow>(row)?.value;
     }
-    let [received, received_bytes, input_queue_full, sent, sent_bytes, output_queue_full] = rows;
-    Ok(PortCounts { received, received_bytes, input_queue_full, sent, sent_bytes, output_queue_full })
+    let [received, received_bytes, input_queue_full, sent, sent_bytes, output_queue_full, flood_memory_full] =
+        rows;
+    Ok(PortCounts {
+        received,
+        received_bytes,
+        input_queue_full,
+        sent,
+        sent_bytes,
+        output_queue_full,
+        flood_memory_full,
+    })
 }
 
 /// Reads the counters of all networks.

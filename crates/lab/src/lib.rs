@@ -21,7 +21,9 @@ pub use capture::{Captured, Latency};
 pub use counts::{NetworkCounts, PortCounts};
 pub use error::LabError;
 pub use rate::{FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES, Rate, wire_bytes};
-pub use run::{Experiment, FRAMES_MAX, Measured, PortMeasured, Stream, Wave, run};
+pub use run::{Experiment, FRAMES_MAX, Measured, PortMeasured, Stream, StreamMeasured, Wave, run};
 pub use schedule::{Bus, Schedule, Slot, TooFast};
 pub use synthetic::Generator;
-pub use traffic::{FLOWS_MAX, Offer, SIZE_BYTES_MAX, SIZE_BYTES_MIN, Sizes, Source, Synthetic, To, Traffic};
+pub use traffic::{
+    FLOWS_MAX, Offer, SIZE_BYTES_MAX, SIZE_BYTES_MIN, Sizes, Sort, Source, Synthetic, To, Traffic,
+};

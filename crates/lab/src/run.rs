@@ -19,7 +19,7 @@ use crate::error::LabError;
 use crate::feed::{Feed, name};
 use crate::rate::{Rate, wire_bytes};
 use crate::schedule::{Bus, Schedule};
-use crate::traffic::{Offer, Source, Traffic};
+use crate::traffic::{Offer, SIZE_BYTES_MAX, Source, Traffic};
 
 /// Most frames in an experiment.
 pub const FRAMES_MAX: usize = 1 << 24;
@@ -30,7 +30,7 @@ const AHEAD_FRAMES: u64 = 64;
 /// Cycles without any beat, while no frame is due, after which the card is considered broken.
 const STILL_CYCLES_MAX: u64 = 200_000;
 
-/// Traffic of one port.
+/// Traffic of a port, or a part of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stream {
     /// The port.
@@ -42,7 +42,7 @@ pub struct Stream {
 /// The experiment to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Experiment {
-    /// At most one a port.
+    /// Several of one port share its wire.
     pub streams: Vec<Stream>,
     /// Duration in microseconds of the card's time; `None` plays each capture once.
     pub duration_us: Option<u64>,
@@ -78,6 +78,21 @@ pub struct PortMeasured {
     pub window_wire_bytes: u64,
 }
 
+/// What became of the frames of a stream.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StreamMeasured {
+    /// Frames offered.
+    pub offered: u64,
+    /// Those of which something left by a port.
+    pub forwarded: u64,
+    /// Those of which something went to a control plane.
+    pub punted: u64,
+    /// Those of which nothing left: dropped by a rule, or for want of room.
+    pub dropped: u64,
+    /// Cycles from a frame's first beat in to its first beat out by a port; empty when ports had to wait.
+    pub first_word: Latency,
+}
+
 /// The result of an experiment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
@@ -90,6 +105,8 @@ pub struct Measured {
     pub cycles: u64,
     /// MAC ports, by number.
     pub ports: Vec<PortMeasured>,
+    /// Streams, in their order.
+    pub streams: Vec<StreamMeasured>,
     /// Networks, by id.
     pub networks: Vec<NetworkCounts>,
     /// Frames that belong to no network.
@@ -116,7 +133,8 @@ impl Measured {
     pub fn queue_drops(&self) -> u64 {
         let networks: u64 =
             self.networks.iter().map(|network| network.port_full + network.handover_full).sum();
-        self.ports.iter().map(|port| port.counts.input_queue_full).sum::<u64>() + networks
+        let lost = |port: &PortMeasured| port.counts.input_queue_full + port.counts.flood_memory_full;
+        self.ports.iter().map(lost).sum::<u64>() + networks
     }
 
     /// Cycles per frame that left through a port in the window; `None` if there were none.
@@ -146,7 +164,18 @@ pub fn run(
     lab.measured(&mut card)
 }
 
-/// A port that is offered frames.
+/// A frame that was offered.
+struct Arrival {
+    /// Cycles of its first and last beat.
+    beats: (u64, u64),
+    /// Its stream, by number.
+    stream: usize,
+    /// Something of it left by a port; went to a control plane.
+    forwarded: bool,
+    punted: bool,
+}
+
+/// A stream of frames for a port.
 struct Offering {
     port: PortId,
     name: String,
@@ -166,8 +195,11 @@ struct Lab {
     end: u64,
     offerings: Vec<Offering>,
     ports: Vec<PortMeasured>,
-    /// First and last beat in, by tag.
-    arrivals: Vec<(u64, u64)>,
+    streams: Vec<StreamMeasured>,
+    /// Cycle from which each port takes the next beat.
+    free: Vec<u64>,
+    /// By tag.
+    arrivals: Vec<Arrival>,
     mac_ports: u32,
     /// Cycle of the first departure.
     departed: Option<u64>,
@@ -213,6 +245,8 @@ impl Lab {
             end: experiment.duration_us.map_or(u64::MAX, cycles),
             offerings,
             ports: measured,
+            streams: vec![StreamMeasured::default(); experiment.streams.len()],
+            free: vec![0; description.mac_ports as usize],
             arrivals: Vec::new(),
             mac_ports: description.mac_ports,
             departed: None,
@@ -255,44 +289,70 @@ impl Lab {
     /// Offers the frames of a slice of time and runs it; `false` when none is left.
     fn offer(&mut self, card: &mut Card<Twin>) -> Result<bool, LabError> {
         let now = card.twin().cycles() - self.start;
-        let mut slice = SLICE_CYCLES;
-        let mut more = false;
-        for at in 0..self.offerings.len() {
-            while let Some(offering) = self.offerings.get(at) {
-                let Some((begin, last)) = offering.next else { break };
-                let waits = offering.schedule.is_none();
-                if waits {
-                    if now >= self.end {
-                        break;
-                    }
-                    slice = AHEAD_FRAMES;
-                    more = true;
-                    if card.twin().waiting(offering.port.get()) >= AHEAD_FRAMES {
-                        break;
-                    }
-                } else {
-                    more = true;
-                    if begin >= now + SLICE_CYCLES {
-                        break;
-                    }
-                }
-                // One that waits has the time at which it was pushed.
-                let (begin, last) = if waits { (now, now) } else { (begin, last) };
-                self.push(card, at, begin, last)?;
-                self.advance(at)?;
-            }
-        }
+        let waits = self.offerings.iter().all(|offering| offering.schedule.is_none());
+        let more = if waits { self.offer_all(card, now)? } else { self.offer_due(card, now + SLICE_CYCLES)? };
         if more {
+            let slice = if waits { AHEAD_FRAMES } else { SLICE_CYCLES };
             let until = (now + slice).min(self.end.max(now + 1));
             let ran = card.twin().run(until - now);
             // Nothing was under way in between: time passes all the same.
             card.twin().run_exactly(until - now - ran);
             // With scheduled frames, the card may be idle until the next one.
-            if self.offerings.iter().all(|offering| offering.schedule.is_none()) {
+            if waits {
                 self.check_progress(card)?;
             }
         }
         Ok(more)
+    }
+
+    /// Offers as many frames as ports take; `false` when none is left.
+    fn offer_all(&mut self, card: &mut Card<Twin>, now: u64) -> Result<bool, LabError> {
+        let mut more = false;
+        for at in 0..self.offerings.len() {
+            while now < self.end
+                && let Some(offering) = self.offerings.get(at).filter(|offering| offering.next.is_some())
+            {
+                more = true;
+                if card.twin().waiting(offering.port.get()) >= AHEAD_FRAMES {
+                    break;
+                }
+                // It has the time at which it was pushed.
+                self.push(card, at, now, now)?;
+                self.advance(at)?;
+            }
+        }
+        Ok(more)
+    }
+
+    /// Offers the frames that begin before a cycle, in the order in which they do; `false` when none is left.
+    fn offer_due(&mut self, card: &mut Card<Twin>, until: u64) -> Result<bool, LabError> {
+        let mut any = false;
+        loop {
+            let next = self.offerings.iter().zip(0..).filter_map(|(one, at)| Some((one.next?, at))).min();
+            let Some(((begin, last), at)) = next else { return Ok(any) };
+            any = true;
+            if begin >= until {
+                return Ok(any);
+            }
+            let (begin, last) = self.make_room(at, begin, last)?;
+            self.push(card, at, begin, last)?;
+            self.advance(at)?;
+        }
+    }
+
+    /// Moves a frame behind those that the port's other streams have sent.
+    fn make_room(&mut self, at: usize, begin: u64, last: u64) -> Result<(u64, u64), LabError> {
+        let Some(offering) = self.offerings.get(at) else { return Ok((begin, last)) };
+        let streams = self.offerings.iter().filter(|other| other.port == offering.port).count() as u64;
+        let Some(free) = self.free.get_mut(offering.port.index()) else { return Ok((begin, last)) };
+        let late = free.saturating_sub(begin);
+        // Each of the others may have a frame of the greatest length before it.
+        if late > streams * self.bus.beats(usize::from(SIZE_BYTES_MAX)) {
+            let what = "its streams together are more than it carries".to_owned();
+            return Err(LabError::Traffic { port: offering.name.clone(), what });
+        }
+        *free = last + late + 1;
+        Ok((begin + late, last + late))
     }
 
     fn push(&mut self, card: &mut Card<Twin>, at: usize, begin: u64, last: u64) -> Result<(), LabError> {
@@ -301,7 +361,7 @@ impl Lab {
             return Err(LabError::Frames);
         }
         let tag = self.arrivals.len() as u32;
-        self.arrivals.push((begin, last));
+        self.arrivals.push(Arrival { beats: (begin, last), stream: at, forwarded: false, punted: false });
         let port = offering.port;
         let time_ns = self.bus.nanoseconds(begin);
         let pushed = card.twin().push(port.get(), time_ns, tag, self.start + begin, &offering.frame);
@@ -332,13 +392,16 @@ impl Lab {
 
     fn take<'a>(&mut self, frame: TwinFrame<'a>) -> Result<Captured<'a>, LabError> {
         let (first_cycle, last_cycle) = (frame.first_cycle - self.start, frame.last_cycle - self.start);
-        let Some((first_in, last_in)) = self.arrivals.get(frame.tag as usize).copied() else {
-            let what = format!("a frame with tag {}, of {}", frame.tag, self.arrivals.len());
+        let offered = self.arrivals.len();
+        let Some(arrival) = self.arrivals.get_mut(frame.tag as usize) else {
+            let what = format!("a frame with tag {}, of {offered}", frame.tag);
             return Err(CardError::Nonsense(what).into());
         };
+        let (first_in, last_in) = arrival.beats;
         let port = usize::from(frame.port);
         let (way, bytes) = if let Some(captured) = self.captured.get_mut(port) {
             *captured += 1;
+            arrival.forwarded = true;
             let window_end = self.departed.get_or_insert(first_cycle).saturating_add(self.end);
             if let Some(measured) = self.ports.get_mut(port).filter(|_| last_cycle < window_end) {
                 measured.window += 1;
@@ -346,11 +409,15 @@ impl Lab {
             }
             if self.offerings.iter().all(|offering| offering.schedule.is_some()) {
                 self.first_word.add(first_cycle - first_in);
+                if let Some(stream) = self.streams.get_mut(arrival.stream) {
+                    stream.first_word.add(first_cycle - first_in);
+                }
                 self.last_word.add(last_cycle - last_in);
             }
             (Way::Port(PortId::new(frame.port)), frame.bytes)
         } else {
             self.punted += 1;
+            arrival.punted = true;
             let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
             (header.into(), bytes)
         };
@@ -383,12 +450,20 @@ impl Lab {
         for (measured, port) in self.ports.iter_mut().zip(0..) {
             measured.counts = counts::port(card, port)?;
         }
+        for arrival in &self.arrivals {
+            let Some(stream) = self.streams.get_mut(arrival.stream) else { continue };
+            stream.offered += 1;
+            stream.forwarded += u64::from(arrival.forwarded);
+            stream.punted += u64::from(arrival.punted);
+            stream.dropped += u64::from(!arrival.forwarded && !arrival.punted);
+        }
         let networks = counts::networks(card)?;
         let measured = Measured {
             bus: self.bus,
             offered_cycles: self.end,
             cycles,
             ports: self.ports,
+            streams: self.streams,
             networks,
             unclaimed: card.read_unclaimed()?,
             punted: self.punted,
@@ -410,8 +485,9 @@ fn check(experiment: &Experiment, mac_ports: u32, ports: &[String]) -> Result<bo
         if u32::from(stream.port.get()) >= mac_ports {
             return Err(CardError::Port { port: stream.port.get(), ports: mac_ports }.into());
         }
-        if streams.iter().take(at).any(|other| other.port == stream.port) {
-            let what = "it has two".to_owned();
+        let is_other = |other: &Stream| other.port == stream.port && stream.traffic.offer == Offer::Max;
+        if streams.iter().take(at).any(is_other) {
+            let what = "it has two, and rate:max is the whole of a port".to_owned();
             return Err(LabError::Traffic { port: name(ports, stream.port), what });
         }
         if experiment.duration_us.is_none() && matches!(stream.traffic.source, Source::Synthetic(_)) {

@@ -50,9 +50,56 @@ pub enum Source {
     Synthetic(Synthetic),
 }
 
-/// Generated frames: UDP over IPv4 between random addresses.
+/// Kind of generated frames, by what happens to them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Sort {
+    /// UDP over IPv4 that a network forwards.
+    #[default]
+    Forward,
+    /// The same with a TTL of 1, which the control plane answers.
+    Ttl1,
+    /// UDP to an address of the router itself, which the control plane gets.
+    Own,
+    /// ARP requests, broadcast.
+    Broadcast,
+    /// UDP to a multicast group.
+    Multicast,
+    /// Frames too short for an Ethernet header.
+    Runt,
+    /// UDP to a MAC address that no network has.
+    Nobody,
+}
+
+impl Sort {
+    /// Every sort, and its name.
+    pub const ALL: [(Self, &'static str); 7] = [
+        (Self::Forward, "forward"),
+        (Self::Ttl1, "ttl1"),
+        (Self::Own, "own"),
+        (Self::Broadcast, "broadcast"),
+        (Self::Multicast, "multicast"),
+        (Self::Runt, "runt"),
+        (Self::Nobody, "nobody"),
+    ];
+}
+
+impl FromStr for Sort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|(_, name)| *name == text);
+        let names = Self::ALL.map(|(_, name)| name).join(", ");
+        found
+            .map(|(sort, _)| sort)
+            .ok_or_else(|| format!("found the sort '{text}', expected one of: {names}"))
+    }
+}
+
+/// Generated frames: UDP over IPv4 between random addresses, unless the sort says otherwise.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Synthetic {
+    /// Kind of frames.
+    pub sort: Sort,
     /// Frame lengths.
     pub sizes: Sizes,
     /// Names of networks; if empty, all networks on the port.
@@ -148,6 +195,7 @@ impl FromStr for Traffic {
         }
         let mut offer = None;
         let mut made = Synthetic {
+            sort: Sort::default(),
             sizes: Sizes(vec![(SIZE_BYTES_MIN..=SIZE_BYTES_MIN, 1)]),
             networks: Vec::new(),
             to: Vec::new(),
@@ -165,13 +213,16 @@ impl FromStr for Traffic {
             told.push(key);
             match key {
                 "rate" => offer = Some(value.parse()?),
+                "sort" => made.sort = value.parse()?,
                 "size" => made.sizes = value.parse()?,
                 "networks" => made.networks = value.split('+').map(str::to_owned).collect(),
                 "to" => made.to = value.split('+').map(to).collect::<Result<_, _>>()?,
                 "flows" => made.flows = number(value, 1, u64::from(FLOWS_MAX))? as u32,
                 "seed" => made.seed = number(value, 0, u64::MAX)?,
                 _ => {
-                    return Err(format!("found '{key}', expected rate, size, networks, to, flows or seed"));
+                    return Err(format!(
+                        "found '{key}', expected rate, sort, size, networks, to, flows or seed"
+                    ));
                 }
             }
         }
@@ -204,6 +255,7 @@ mod tests {
         assert_eq!(traffic.offer, Offer::Rate(Rate::new(2_500_000_000).unwrap()));
         assert_eq!(made.sizes, Sizes(vec![(64..=65, 1), (1518..=1518, 3)]));
         assert_eq!((made.networks.len(), made.flows, made.seed), (2, 9, 7));
+        assert_eq!(made.sort, Sort::Forward);
         assert_eq!(made.to, [To::Port("p1".into()), To::Prefix("10.0.0.0/8".parse().unwrap())]);
         let file: Traffic = "a@b:c.pcap@max".parse().unwrap();
         assert_eq!(file, Traffic { offer: Offer::Max, source: Source::Capture("a@b:c.pcap".into()) });
@@ -215,6 +267,7 @@ mod tests {
             ("rate:1G,size:99-98", "from 64 to 9220"),
             ("rate:1G,size:64*0", "from 64 to 9220"),
             ("rate:1G,flows:0", "from 1 to 65536"),
+            ("rate:1G,sort:unicast", "found the sort 'unicast', expected one of: forward, ttl1, own, "),
             ("rate:1G,seed:-1", "expected a number"),
             ("rate:1G,to:10.0.0.1/8", "bits set beyond"),
             ("rate:1G,colour:red", "found 'colour'"),

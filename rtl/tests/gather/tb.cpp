@@ -10,13 +10,13 @@ using bench::Bytes;
 
 namespace {
 constexpr unsigned Width = HUE_BUS_BYTES;
-constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 8 + 32 + 1 + 1 + 32 + 1 + 8 + 3;
+constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 8 + 32 + 1 + 1 + 32 + 1 + 1 + 8 + 8 + 3;
 
 struct Frame {
   Bytes bytes;
   uint64_t time;
   uint32_t tag;
-  unsigned port, cpu_net, cpu_out;
+  unsigned port, copy, net, vport, cpu_out;
   bool from_cpu;
   unsigned len;  // as the input queue says it: above 9216, one beat of `bytes` and 9217
 };
@@ -90,7 +90,9 @@ Frame random_frame(bench::Random& random, uint32_t number) {
   frame.tag = number;
   frame.port = random.below(8);
   frame.from_cpu = random.percent(20);
-  frame.cpu_net = random.below(256);
+  frame.copy = random.below(2);
+  frame.net = random.below(256);
+  frame.vport = random.below(256);
   frame.cpu_out = random.below(8);
   const unsigned sort = random.below(100);
   unsigned len = sort < 3 ? random.below(15) : sort < 40 ? random.between(14, 150) : sort < 98 ? random.between(60, 300)
@@ -182,7 +184,9 @@ void check(bench::Tests& tests, const Frame& frame) {
   expect("inner_valid", head.take(1), valid);
   expect("inner", head.take(32), valid ? inner : 0);
   expect("from_cpu", head.take(1), frame.from_cpu);
-  expect("cpu_net", head.take(8), frame.cpu_net);
+  expect("copy", head.take(1), frame.copy);
+  expect("net", head.take(8), frame.net);
+  expect("vport", head.take(8), frame.vport);
   expect("cpu_out", head.take(3), frame.cpu_out);
   if (!head.at_end()) tests.wrong("the bench's idea of hue_head_t is out of date");
 }
@@ -197,14 +201,16 @@ void drive(const Frame& frame, size_t beat, bool last) {
   top->s_first_i = beat == 0;
   top->s_last_i = last;
   top->s_port_i = frame.port;
-  // hue_arrival_t: time, tag, len, from_cpu, net, out.
+  // hue_arrival_t: time, tag, len, from_cpu, copy, net, vport, out.
   unsigned at = 0;
   auto put = [&](unsigned width, uint64_t value) {
     bench::set_bits(top->s_arrival_i, at, width, value);
     at += width;
   };
   put(3, frame.cpu_out);
-  put(8, frame.cpu_net);
+  put(8, frame.vport);
+  put(8, frame.net);
+  put(1, frame.copy);
   put(1, frame.from_cpu);
   put(14, frame.len);
   put(32, frame.tag);

@@ -12,7 +12,7 @@ namespace {
 using Wide = __int128;
 
 constexpr unsigned Latency = 11;
-constexpr unsigned PacketBits = 3 + 14 + 1 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + (5 + 1 + 1 + 1 + 1 + 1 + 1 + 16 + 8 + 16 + 32);
+constexpr unsigned PacketBits = 3 + 14 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + (5 + 1 + 1 + 1 + 1 + 1 + 1 + 16 + 8 + 16 + 32);
 constexpr unsigned RspBits = 1 + 2 + 256;
 constexpr unsigned TableMeter = 5, TableDebt = 21;
 constexpr unsigned WriteClocksMax = 40;
@@ -191,8 +191,8 @@ class Bench {
         bench::set_bits(top_->packet_i, at, width, random_.next() >> 32 & ((uint64_t{1} << width) - 1));
       }
       bench::set_bits(top_->packet_i, PacketBits - 17, 14, packet.len);
-      bench::set_bits(top_->packet_i, PacketBits - 19, 1, packet.decided);
-      bench::set_bits(top_->packet_i, PacketBits - 37, 8, net);
+      bench::set_bits(top_->packet_i, PacketBits - 18, 1, packet.decided);
+      bench::set_bits(top_->packet_i, PacketBits - 36, 8, net);
       top_->time_ns_i = packet.now;
       for (unsigned at = 0; at < PacketBits; at += 32) packet.words.push_back(bench::bits(top_->packet_i, at, std::min(32u, PacketBits - at)));
     }
@@ -268,13 +268,13 @@ class Bench {
     if (moved_ - packet.entered != Latency) tests_.wrong("latency %llu, stated %u", (unsigned long long)(moved_ - packet.entered), Latency);
     const bool limited = packet.limited;
     if (limited) {
-      const bool right = bench::bits(top_->packet_o, PacketBits - 19, 1) == 1 &&
-                         bench::bits(top_->packet_o, PacketBits - 21, 2) == VerdictDrop &&
-                         bench::bits(top_->packet_o, PacketBits - 26, 5) == RateLimited;
+      const bool right = bench::bits(top_->packet_o, PacketBits - 18, 1) == 1 &&
+                         bench::bits(top_->packet_o, PacketBits - 20, 2) == VerdictDrop &&
+                         bench::bits(top_->packet_o, PacketBits - 25, 5) == RateLimited;
       if (!right) tests_.wrong("clock %llu: a packet of network %u passed", (unsigned long long)now_, packet.net);
     }
     for (unsigned bit = 0; bit < PacketBits; ++bit) {
-      const bool said = bit >= PacketBits - 26 && bit < PacketBits - 18;
+      const bool said = bit >= PacketBits - 25 && bit < PacketBits - 17;
       if (limited && said) continue;
       if (bench::bits(top_->packet_o, bit, 1) != (packet.words[bit / 32] >> bit % 32 & 1)) {
         tests_.wrong("clock %llu: bit %u of a packet of network %u changed%s", (unsigned long long)now_, bit, packet.net,

@@ -176,8 +176,10 @@ class Bench {
       if (first_in == 0) first_in = cycle;
       lost_ = false;
       // Its queue is at most what has not left, the free cells at least what nothing holds.
-      undecided_.push_back({frame, cycle, queued_[frame.port][frame.net] + frame.cells() + held_});
+      const unsigned own = queued_[frame.port][frame.net] + frame.cells();
+      undecided_.push_back({frame, cycle, own + held_, frame.port < MacPorts ? 0 : own + held_cpu_});
       held_ += frame.cells();
+      if (frame.port >= MacPorts) held_cpu_ += frame.cells();
     }
     if (++beat_ < stream::beats_of(frame.bytes.size(), Width)) return;
     beat_ = 0;
@@ -195,14 +197,15 @@ class Bench {
   void drop() {
     while (!undecided_.empty() && undecided_.front().cycle + Deciding < cycle) undecided_.pop_front();
     if (undecided_.empty() || undecided_.front().cycle + Deciding != cycle) return tests_.wrong("a drop of no frame");
-    const auto [frame, began, cells] = undecided_.front();
+    const auto [frame, began, cells, cpu_cells] = undecided_.front();
     if (top->dropped_port_o != frame.port || top->dropped_net_o != frame.net) tests_.wrong("a drop of another frame");
     if (offline_) tests_.wrong("dropped although held back");
-    if (cells <= Cells)
+    if (cells <= Cells && cpu_cells <= Cells / 2)
       tests_.wrong("port %u network %u: %u cells dropped, %u of %u would be in use", frame.port, frame.net, frame.cells(), cells,
                    Cells);
     ++dropped[frame.net];
     held_ -= frame.cells();
+    if (frame.port >= MacPorts) held_cpu_ -= frame.cells();
     auto& inside = inside_[frame.port][frame.net];
     for (auto one = inside.begin(); one != inside.end(); ++one) {
       if (one->tag != frame.tag) continue;
@@ -223,7 +226,9 @@ class Bench {
     for (unsigned b = 0; b < count; ++b) coming_[p].push_back(bench::bits(top->m_data_o, 8 * (Width * p + b), 8));
     if (first_out == 0) first_out = cycle;
     last_out = cycle;
-    held_ -= coming_[p].size() % CellBytes == 0 || (top->m_last_o >> p & 1);
+    const unsigned back = coming_[p].size() % CellBytes == 0 || (top->m_last_o >> p & 1);
+    held_ -= back;
+    if (p >= MacPorts) held_cpu_ -= back;
     if (!(top->m_last_o >> p & 1)) {
       if (count != Width) tests_.wrong("port %u: a beat that is not full is not the last", p);
       return;
@@ -256,10 +261,11 @@ class Bench {
   struct Undecided {
     Frame frame;
     uint64_t cycle;
-    unsigned cells;  // in use by its queue and all others, with it, at most
+    unsigned cells;      // in use by its queue and all others, with it, at most
+    unsigned cpu_cells;  // by CPU queues, if it is for one
   };
   std::deque<Undecided> undecided_;
-  unsigned beat_ = 0, held_ = 0;
+  unsigned beat_ = 0, held_ = 0, held_cpu_ = 0;
   size_t in_ = 0;
   std::array<std::array<std::deque<Frame>, Nets>, Ports> inside_;
   std::array<std::array<unsigned, Nets>, Ports> queued_{};
@@ -389,22 +395,45 @@ int main(int argc, char** argv) {
     }
   }
 
-  tests.begin(name + "a network that floods fills half of what is free, others lose nothing");
-  {
+  for (const unsigned port : {2u, 4u}) {
+    const unsigned share = port < MacPorts ? Cells / 2 : Cells / 4;
+    tests.begin(name + "a network that floods " + (port < MacPorts ? "a port fills half of what is free" : "a CPU queue fills a quarter") +
+                ", others lose nothing");
     Bench bench(tests, random, false);
-    bench.blocked = 1 << 4;
+    bench.blocked = 1 << port;
     uint32_t tag = 0;
     while (bench.dropped[1] < 50) {
-      if (bench.hungry()) bench.send(frame_of(random, tag++, 4, 1, 200));
+      if (bench.hungry()) bench.send(frame_of(random, tag++, port, 1, 200));
       bench.clock({0, 0});
     }
     for (unsigned i = 0; i < 20; ++i) bench.clock({0, 0});
-    const unsigned flooded = bench.cells_of(4, 1);
-    for (unsigned i = 0; i < 20; ++i) bench.send(frame_of(random, tag++, 4, 2, 200));
+    const unsigned flooded = bench.cells_of(port, 1);
+    for (unsigned i = 0; i < 12; ++i) bench.send(frame_of(random, tag++, port, 2, 200));
     for (unsigned i = 0; i < 2000; ++i) bench.clock({0, 0});
     if (bench.dropped[2] != 0) tests.wrong("network 2 lost %u frames", bench.dropped[2]);
     // Half of all cells, but for a frame, and frames that are planned do not count.
-    if (flooded + 4 < Cells / 2 || flooded > Cells / 2 + 4 * (Planned + 1)) tests.wrong("%u of %u cells", flooded, Cells);
+    if (flooded + 4 < share || flooded > share + 4 * (Planned + 1)) tests.wrong("%u of %u cells", flooded, Cells);
+    bench.blocked = 0;
+    bench.run({0, 0});
+    tests.end();
+  }
+
+  tests.begin(name + "CPU queues that nobody reads leave half of the memory");
+  {
+    Bench bench(tests, random, false);
+    bench.blocked = 0xf0;
+    uint32_t tag = 0;
+    for (unsigned i = 0; i < 3 * Cells; ++i) {
+      while (!bench.hungry()) bench.clock({0, 0});
+      bench.send(frame_of(random, tag++, 4 + i % 4, i % Nets, 200));
+    }
+    for (unsigned i = 0; i < 2000; ++i) bench.clock({0, 0});
+    bench.dropped.clear();
+    // A quarter of all cells, nearly, for one port.
+    bench.blocked = 0xf2;
+    for (unsigned i = 0; i < Cells / 4 - 8; ++i) bench.send(frame_of(random, tag++, 1, 0, 64));
+    for (unsigned i = 0; i < 4 * Cells; ++i) bench.clock({0, 0});
+    if (!bench.dropped.empty()) tests.wrong("a port lost %u frames", bench.dropped.begin()->second);
     bench.blocked = 0;
     bench.run({0, 0});
   }

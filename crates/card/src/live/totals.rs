@@ -78,6 +78,8 @@ pub struct LivePortTotals {
     pub driver: Driver,
     /// What it counted, earlier ports of this number included.
     pub counters: DriverCounters,
+    /// Broadcast and multicast frames, of those received, that the card lost: no room to copy them.
+    pub flood_full: u64,
 }
 
 /// A copy of what was published last.

@@ -21,6 +21,8 @@ const FRAMES_MAX: usize = 1 << 18;
 pub const VANISHED: &str = "vanished";
 /// The card's output queues had no room.
 pub const OUTPUT_FULL: &str = "output_full";
+/// The card had no room to copy a group frame.
+pub const FLOOD_FULL: &str = "flood_full";
 
 /// What was seen in a stretch of time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -95,6 +97,8 @@ pub struct Witness {
     flows: HashMap<u64, Flow>,
     /// Frames in the card, by tag.
     tags: HashMap<u32, Tagged>,
+    /// Group frames whose copies the card has not made yet, by tag: so many of the network.
+    copying: HashMap<u32, u32>,
     proof: Proof,
     at: usize,
     began_ns: u64,
@@ -118,6 +122,7 @@ impl Witness {
             frames: HashMap::new(),
             flows: HashMap::new(),
             tags: HashMap::new(),
+            copying: HashMap::new(),
             proof: Proof::default(),
             at: 0,
             began_ns: now_ns,
@@ -147,6 +152,9 @@ impl Witness {
         let copies = u32::try_from(copies).unwrap_or(u32::MAX);
         if copies == 0 || self.over || !self.enter(FrameKey::of(bytes), tag, copies) {
             return false;
+        }
+        if is_group(bytes) {
+            self.copying.insert(tag, copies);
         }
         self.left_ns.get_or_insert(now_ns);
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
@@ -217,12 +225,18 @@ impl Witness {
 
     /// A frame of the network ended inside the card, or one of nobody.
     pub fn ended_in_card(&mut self, tag: u32, cause: Cause) {
+        let copies = match cause {
+            Cause::FloodFull | Cause::Copied => self.copying.remove(&tag).unwrap_or(0),
+            _ => 0,
+        };
         let Some(key) = self.tags.get(&tag).map(|tagged| tagged.key) else { return };
         self.returning.remove(&tag);
         match cause {
             Cause::Dropped(outcome) => self.drop(key, outcome.name()),
             Cause::Unclaimed(reason) => self.lose(key, reason.name()),
             Cause::Refused => self.lose(key, OUTPUT_FULL),
+            Cause::FloodFull => (0..copies).for_each(|_| self.lose(key, FLOOD_FULL)),
+            Cause::Copied => {}
         }
     }
 
@@ -309,6 +323,11 @@ impl Witness {
         }
     }
 
+    /// Whether group frames still wait to be copied: they come behind frames that arrived after them.
+    pub fn is_copying(&self) -> bool {
+        !self.copying.is_empty()
+    }
+
     /// Whether nothing is followed any more.
     pub fn is_done(&self) -> bool {
         self.over && self.inside == 0 && self.returning.is_empty()
@@ -330,6 +349,11 @@ impl Witness {
     pub fn proof(self) -> Proof {
         Proof { undecided: self.inside, ..self.proof }
     }
+}
+
+/// Whether a frame is for a group: the lowest bit of its first byte (IEEE 802 §8.2).
+fn is_group(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|first| first & 1 != 0)
 }
 
 #[cfg(test)]
@@ -460,12 +484,39 @@ mod tests {
         assert!(witness.arrived(0, 1, &all, 5));
         witness.ended_in_card(1, Cause::Dropped(Outcome::L2Group));
         assert_eq!(witness.inside, 0);
+        witness.ended_in_card(1, Cause::Copied);
+        assert!(!witness.is_copying());
         // Frames of no IPv4 are followed too.
         all[12..14].copy_from_slice(&[8, 6]);
         assert!(witness.arrived(2, 2, &all, 5));
         witness.ended_in_software(FrameKey::of(&all).frame, Ending::Punted(Outcome::Options));
+        assert!(witness.is_copying(), "the card tells this apart");
+        witness.ended_in_card(2, Cause::Copied);
         witness.close(9);
-        assert!(witness.is_done());
+        assert!(witness.is_done() && !witness.is_copying());
+    }
+
+    #[test]
+    fn a_group_frame_that_finds_no_room_is_lost_for_each_virtual_port() {
+        let row = |vport| Row {
+            vid: Vid::new(1).unwrap(),
+            vport,
+            select: Match::Mac { port: PortId::new(0), mac: MAC },
+        };
+        let attached = |vport| Attachment { vid: Vid::new(1).unwrap(), vport, port: PortId::new(0) };
+        let demux = Demux::new(&[row(0)], &[attached(0), attached(1)]).unwrap();
+        let mut witness = Witness::new(Vid::new(1).unwrap(), demux, 0);
+        let all = frame(Mac([0xff; 6]), 0, 64, 5);
+        for tag in [1, 2] {
+            assert!(witness.arrived(0, tag, &all, 5));
+        }
+        assert_eq!(witness.inside, 4);
+        witness.ended_in_card(1, Cause::FloodFull);
+        assert!(witness.inside == 2 && witness.is_copying());
+        witness.ended_in_card(2, Cause::FloodFull);
+        witness.close(9);
+        assert!(witness.is_done() && !witness.is_copying());
+        assert_eq!(witness.proof().lost, BTreeMap::from([(FLOOD_FULL, 4)]));
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub enum LabCommand {
 ///
 /// TRAFFIC is `FILE@RATE`, which sends the frames of a capture in order, or a comma-separated list of fields KEY:VALUE:
 ///   rate      bits per second on the wire (1G, 2.5G, 800M), or `max`: as fast as the card accepts frames, without drops
+///   sort      forward, ttl1, own (addresses of routers), broadcast (ARP), multicast, runt, nobody [default: forward]
 ///   size      bytes with check sequence, 64 to 9220: 64, 64-1518, 64*7+1518 (weights), imix [default: 64]
 ///   networks  names, separated by + [default: all on the port]
 ///   to        ports or prefixes, separated by + [default: what the network forwards to other ports]
@@ -59,7 +60,7 @@ Examples:
 pub struct LabRun {
     #[command(flatten)]
     pub files: Files,
-    /// Traffic of a port (repeatable)
+    /// Traffic of a port (repeatable; several for one port share its wire)
     #[arg(long, value_name = "PORT=TRAFFIC", required = true, num_args = 1..)]
     pub traffic: Vec<NamedTraffic>,
     /// Image of the card

@@ -9,7 +9,8 @@ mod tables;
 
 use hue_card::{Card, Way};
 use hue_lab::{
-    Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream, Wave,
+    Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream,
+    StreamMeasured, Wave,
 };
 use hue_planes::Loss;
 use hue_ports::{Frame, OutputDir, Resolution};
@@ -35,6 +36,8 @@ struct Report<'a> {
     simulated_ns: u64,
     total: Total,
     ports: Counts<'a, PortReport<'a>>,
+    /// As given.
+    traffic: Vec<StreamReport<'a>>,
     networks: Counts<'a, NetworkReport<'a>>,
     unclaimed: Counts<'a, u64>,
     latency: Option<LatencyReport>,
@@ -63,6 +66,17 @@ struct PortReport<'a> {
     sent: u64,
     sent_gbps: f64,
     drop: Counts<'a, u64>,
+}
+
+/// What became of one `--traffic`.
+#[derive(Serialize)]
+struct StreamReport<'a> {
+    port: &'a str,
+    offered: u64,
+    forwarded: u64,
+    punted: u64,
+    dropped: u64,
+    first_word: Option<Spread>,
 }
 
 #[derive(Serialize)]
@@ -130,7 +144,8 @@ fn run_card(args: &LabRun) -> Result<(), Failure> {
         eprintln!("hueplane: {name}: {cut} packets are truncated in the capture; sent as they are");
     }
     let files = out.map(Out::commit).transpose()?.unwrap_or_default();
-    let report = report(&args.image, &networks, &names, &measured);
+    let given: Vec<&str> = args.traffic.iter().map(|one| one.port.as_str()).collect();
+    let report = report(&args.image, &networks, &names, &given, &measured);
     result(args.output.format, &report, || text(&networks, &report) + &files)
 }
 
@@ -197,6 +212,7 @@ fn report<'a>(
     image: &'a str,
     networks: &'a Networks,
     names: &'a [String],
+    given: &[&'a str],
     measured: &Measured,
 ) -> Report<'a> {
     let bus = measured.bus;
@@ -220,6 +236,7 @@ fn report<'a>(
         simulated_ns: bus.nanoseconds(measured.cycles),
         total: total(measured, &rates, lost_inside + unclaimed.total()),
         ports,
+        traffic: given.iter().zip(&measured.streams).map(|(port, one)| stream(port, one, bus)).collect(),
         networks: by_network,
         unclaimed,
         latency: latency(measured),
@@ -228,8 +245,11 @@ fn report<'a>(
 
 fn port_report(port: &PortMeasured, rates: &Rates) -> PortReport<'static> {
     let counts = &port.counts;
-    let drop =
-        [("input_queue_full", counts.input_queue_full), ("output_queue_full", counts.output_queue_full)];
+    let drop = [
+        ("input_queue_full", counts.input_queue_full),
+        ("flood_memory_full", counts.flood_memory_full),
+        ("output_queue_full", counts.output_queue_full),
+    ];
     PortReport {
         offered: port.offered,
         offered_gbps: rates.gbps(port.offered_wire_bytes),
@@ -270,25 +290,32 @@ fn total(measured: &Measured, rates: &Rates, lost_inside: u64) -> Total {
         received_mpps: rates.of(window, 1e6),
         received_gbps: rates.gbps(window_bytes),
         punted: measured.punted,
-        dropped: sum(|port| port.counts.input_queue_full) + lost_inside,
+        dropped: sum(|port| port.counts.input_queue_full + port.counts.flood_memory_full) + lost_inside,
         cycles_per_packet: measured.cycles_a_packet().map(round),
     }
 }
 
+fn stream<'a>(port: &'a str, stream: &StreamMeasured, bus: Bus) -> StreamReport<'a> {
+    let StreamMeasured { offered, forwarded, punted, dropped, first_word } = stream;
+    let (offered, forwarded, punted, dropped) = (*offered, *forwarded, *punted, *dropped);
+    StreamReport { port, offered, forwarded, punted, dropped, first_word: spread(first_word, bus) }
+}
+
 fn latency(measured: &Measured) -> Option<LatencyReport> {
-    let ns = |cycles: u64| round(cycles as f64 * 1e6 / f64::from(measured.bus.clock_khz));
-    let spread = |latency: &Latency| -> Option<Spread> {
-        let at = |thousandths| latency.quantile(thousandths);
-        let cycles = Quantiles { min: at(0)?, median: at(500)?, p99: at(990)?, max: at(1000)? };
-        let Quantiles { min, median, p99, max } = cycles;
-        let ns = Quantiles { min: ns(min), median: ns(median), p99: ns(p99), max: ns(max) };
-        Some(Spread { cycles, ns })
-    };
     Some(LatencyReport {
         frames: measured.first_word.frames(),
-        first_word: spread(&measured.first_word)?,
-        last_word: spread(&measured.last_word)?,
+        first_word: spread(&measured.first_word, measured.bus)?,
+        last_word: spread(&measured.last_word, measured.bus)?,
     })
+}
+
+fn spread(latency: &Latency, bus: Bus) -> Option<Spread> {
+    let ns = |cycles: u64| round(cycles as f64 * 1e6 / f64::from(bus.clock_khz));
+    let at = |thousandths| latency.quantile(thousandths);
+    let cycles = Quantiles { min: at(0)?, median: at(500)?, p99: at(990)?, max: at(1000)? };
+    let Quantiles { min, median, p99, max } = cycles;
+    let ns = Quantiles { min: ns(min), median: ns(median), p99: ns(p99), max: ns(max) };
+    Some(Spread { cycles, ns })
 }
 
 /// Reasons with a count other than zero.
@@ -308,7 +335,9 @@ fn why(counts: &Counts<'_, u64>) -> String {
 }
 
 fn text(networks: &Networks, report: &Report<'_>) -> String {
-    [ports_text(report), networks_text(networks, report), latency_text(report)].join("\n") + &summary(report)
+    let parts =
+        [ports_text(report), streams_text(report), networks_text(networks, report), latency_text(report)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n") + &summary(report)
 }
 
 fn ports_text(report: &Report<'_>) -> String {
@@ -335,6 +364,32 @@ fn ports_text(report: &Report<'_>) -> String {
             grouped(port.drop.total()),
             why(&port.drop),
         ]
+    });
+    columns(&head, &rows.collect::<Vec<_>>())
+}
+
+/// Nothing when there is one.
+fn streams_text(report: &Report<'_>) -> String {
+    use Align::{Left, Right};
+    if report.traffic.len() < 2 {
+        return String::new();
+    }
+    let head = [
+        ("TRAFFIC", Left),
+        ("OFFERED", Right),
+        ("FORWARDED", Right),
+        ("PUNTED", Right),
+        ("DROPPED", Right),
+        ("MEDIAN", Right),
+        ("P99", Right),
+        ("MAX", Right),
+    ];
+    let rows = report.traffic.iter().map(|one| {
+        let cycles = one.first_word.as_ref().map(|spread| &spread.cycles);
+        let cycles = cycles.map(|all| [all.median, all.p99, all.max].map(grouped));
+        let counts = [one.offered, one.forwarded, one.punted, one.dropped].map(grouped);
+        let cycles = cycles.unwrap_or_else(|| ["-"; 3].map(str::to_owned));
+        [one.port.to_owned()].into_iter().chain(counts).chain(cycles).collect()
     });
     columns(&head, &rows.collect::<Vec<_>>())
 }

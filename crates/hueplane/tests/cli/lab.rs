@@ -176,7 +176,7 @@ fn invalid_experiments_are_reported() {
     dir.write("empty.pcap", pcap(&[]));
     dir.write("damaged.pcap", b"no capture");
     let fails = |arguments: &str, code, text: &str| lab(&dir, arguments).fails(code, text);
-    let us = "--duration-us 10";
+    let us = "--duration-us 20";
     fails(us, 2, "--traffic");
     fails(
         &format!("--traffic p0=rate:1G,size:63 {us}"),
@@ -186,7 +186,12 @@ fn invalid_experiments_are_reported() {
     fails(&format!("--traffic p0=size:64 {us}"), 2, "no rate: add rate:1G");
     fails(&format!("--traffic p0 {us}"), 2, "expected PORT=TRAFFIC");
     fails(&format!("--traffic p9=rate:1G {us}"), 2, "--traffic: found port 'p9', expected one of: p0, p1");
-    fails(&format!("--traffic p0=rate:1G --traffic p0=rate:1G {us}"), 2, "traffic of p0: it has two");
+    fails(&format!("--traffic p0=rate:max p0=rate:max {us}"), 2, "traffic of p0: it has two");
+    fails(
+        &format!("--traffic p0=rate:30G,size:1518 p0=rate:30G,size:1518 {us}"),
+        2,
+        "traffic of p0: its streams together",
+    );
     fails(&format!("--traffic p0=rate:1G --traffic p1=rate:max {us}"), 2, "rate:max makes ports wait");
     fails(
         &format!("--traffic p0=rate:1G,networks:blue {us}"),

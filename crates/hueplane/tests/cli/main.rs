@@ -6,6 +6,7 @@ mod captures;
 mod card;
 mod demo;
 mod documents;
+mod floods;
 mod lab;
 mod lab_tables;
 mod live;

@@ -132,9 +132,9 @@ pub struct Migration {
     pub to: SubstrateName,
     /// Packets that were lost: that found no room somewhere, or did not come out again.
     pub lost: u64,
-    /// Of these, how many for which reason: a loss of `stats`, `output_full` (the card's output memory), `no_network` (the card
-    /// took it for nobody's) or `vanished` (it did not come out). Those lost before the card's ports received them
-    /// (`ring_quota`, `ring_full`) are not among the received.
+    /// Of these, how many for which reason: a loss of `stats`, `output_full` (the card's output memory), `flood_full` (the
+    /// card's memory for broadcasts and multicasts), `no_network` (the card took it for nobody's) or `vanished` (it did not
+    /// come out). Those lost before the card's ports received them (`ring_quota`, `ring_full`) are not among the received.
     #[serde(default)]
     pub lost_by: BTreeMap<String, u64>,
     /// Packets of which it is not known how they ended: they were still inside after five seconds, or the network was changed

@@ -123,7 +123,10 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkS
 pub fn port(totals: &TotalsReader, card: &OnCard, id: PortId, port: String) -> PortStats {
     let wire = card.totals.ports.values().find(|wire| wire.id == id);
     let counters = wire.map(|wire| wire.counters).or_else(|| totals.port(id)).unwrap_or_default();
-    let losses = PortLoss::ALL.into_iter().map(|reason| (reason.name().to_owned(), lost(&counters, reason)));
+    let flood_full = wire.map_or(0, |wire| wire.flood_full);
+    let losses = PortLoss::ALL
+        .into_iter()
+        .map(|reason| (reason.name().to_owned(), lost(&counters, flood_full, reason)));
     PortStats {
         port,
         received: counters.received_packets,
@@ -135,7 +138,7 @@ pub fn port(totals: &TotalsReader, card: &OnCard, id: PortId, port: String) -> P
 }
 
 /// What a port lost for one reason.
-fn lost(counters: &DriverCounters, reason: PortLoss) -> u64 {
+fn lost(counters: &DriverCounters, flood_full: u64, reason: PortLoss) -> u64 {
     match reason {
         PortLoss::RingFull => counters.ring_full,
         PortLoss::RingQuota => counters.ring_quota,
@@ -143,6 +146,7 @@ fn lost(counters: &DriverCounters, reason: PortLoss) -> u64 {
         PortLoss::NoNetwork => counters.no_network,
         PortLoss::Runt => counters.runt,
         PortLoss::SendFailed => counters.send_failed,
+        PortLoss::FloodFull => flood_full,
     }
 }
 

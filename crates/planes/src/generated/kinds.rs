@@ -432,17 +432,26 @@ pub enum PortLoss {
     Runt = 5,
     /// The operating system took the frame from the transmit ring, but did not send it.
     SendFailed = 6,
+    /// A broadcast or multicast frame, counted as received, reached no network: the card's memory for copies was full.
+    FloodFull = 7,
 }
 
 impl PortLoss {
     /// How many there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
 
     /// Every one, in order.
-    pub const ALL: [Self; 6] =
-        [Self::RingFull, Self::RingQuota, Self::SharedQuota, Self::NoNetwork, Self::Runt, Self::SendFailed];
+    pub const ALL: [Self; 7] = [
+        Self::RingFull,
+        Self::RingQuota,
+        Self::SharedQuota,
+        Self::NoNetwork,
+        Self::Runt,
+        Self::SendFailed,
+        Self::FloodFull,
+    ];
 
-    const ROWS: [OutcomeRow; 6] = [
+    const ROWS: [OutcomeRow; 7] = [
         OutcomeRow {
             name: "ring_full",
             verdict: Verdict::Drop,
@@ -491,6 +500,14 @@ impl PortLoss {
             when: "the interface is down, or its transmit queue is full",
             source: "hueplane",
         },
+        OutcomeRow {
+            name: "flood_full",
+            verdict: Verdict::Drop,
+            stage: "port",
+            doc: "A broadcast or multicast frame, counted as received, reached no network: the card's memory for copies was full.",
+            when: "more group frames arrive at ports of the card than it can copy to the networks there",
+            source: "hueplane",
+        },
     ];
 
     /// Number in counters and in hardware: its place in the order, from 1.
@@ -504,7 +521,7 @@ impl PortLoss {
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
-            1..=6 => Some(Self::ALL[code as usize - 1]),
+            1..=7 => Some(Self::ALL[code as usize - 1]),
             _ => None,
         }
     }

@@ -69,7 +69,9 @@ impl Runner {
         let net = transfer.net();
         let Some(witness) = &mut transfer.witness else { return };
         while let Some(TwinEnding { tag, net: whose, cause }) = self.card.twin().ended() {
-            if whose == net || matches!(cause, Cause::Unclaimed(_)) {
+            // These are told without a network, or of one that is not its own.
+            let of_any = matches!(cause, Cause::Unclaimed(_) | Cause::FloodFull | Cause::Copied);
+            if whose == net || of_any {
                 witness.ended_in_card(tag, cause);
             }
         }

@@ -98,6 +98,8 @@ pub struct Runner {
     pub(super) wires: Vec<Option<Wire>>,
     /// What earlier wires counted, and what was lost on the way to one.
     pub(super) bases: Vec<DriverCounters>,
+    /// Group frames for which earlier cards had no room.
+    flood_bases: Vec<u64>,
     homes: Homes,
     /// The index whose output queues frames of a network from software take, where it is not the network's own.
     aside: Box<[Option<u8>]>,
@@ -162,6 +164,7 @@ impl Runner {
             poller: Poller::new(&wake)?,
             wires: (0..ports).map(|_| None).collect(),
             bases: vec![DriverCounters::default(); ports],
+            flood_bases: vec![0; ports],
             homes: Homes {
                 of: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
                 generations: vec![0; usize::from(Vid::MAX) + 1].into_boxed_slice(),
@@ -214,7 +217,8 @@ impl Runner {
             *of_id = number;
         }
         let counters = self.bases.get(usize::from(number)).copied().unwrap_or_default();
-        self.totals.ports.insert(number, LivePortTotals { id, driver, counters });
+        let flood_full = self.flood_full(number);
+        self.totals.ports.insert(number, LivePortTotals { id, driver, counters, flood_full });
         true
     }
 
@@ -534,6 +538,7 @@ impl Runner {
             }
         }
         self.carried_unclaimed = self.unclaimed();
+        self.flood_bases = (0..self.wires.len() as u8).map(|number| self.flood_full(number)).collect();
         Some(std::mem::replace(&mut self.card, card))
     }
 
@@ -551,6 +556,13 @@ impl Runner {
         counts.port_full += port_full;
         counts.handover_full += handover_full;
         Some(counts)
+    }
+
+    /// Group frames of a port for which this card, and those before it, had no room.
+    fn flood_full(&mut self, number: u8) -> u64 {
+        let before = self.flood_bases.get(usize::from(number)).copied().unwrap_or_default();
+        // A card that cannot be read fails otherwise, too.
+        before + self.card.read_flood_drops(u32::from(number)).unwrap_or_default()
     }
 
     /// Frames of nobody, at the card and those before it, and at its thread. Those before the rings of its wires are in
@@ -655,10 +667,13 @@ impl Runner {
         if self.now_ns.saturating_sub(self.asked_ns) >= ASK_NS {
             self.asked_ns = self.now_ns;
             self.look_at_losses();
-            for (number, wire) in (0u8..).zip(&self.wires) {
+            for number in 0..self.wires.len() as u8 {
+                let flood_full = self.flood_full(number);
                 let base = self.bases.get(usize::from(number)).copied().unwrap_or_default();
+                let wire = self.wires.get(usize::from(number)).and_then(Option::as_ref);
                 if let (Some(wire), Some(totals)) = (wire, self.totals.ports.get_mut(&number)) {
                     totals.counters = base + wire.port.counters();
+                    totals.flood_full = flood_full;
                 }
             }
         }

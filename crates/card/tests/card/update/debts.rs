@@ -33,14 +33,3 @@ fn debts_are_those_of_the_network_and_of_its_limit() {
     card.set_debts(vid(1), Debts { packets: Debts::MAX, bits: 0, last_ns: 3 }).unwrap();
     assert_eq!(card.debts(vid(1)).unwrap(), Some(Debts { packets: 5 * UNIT, bits: 0, last_ns: 3 }));
 }
-
-/// Images of before have no such table: nothing is read or written.
-#[test]
-fn a_card_of_the_minor_version_before_tells_no_debts() {
-    let memory =
-        Memory::new(regs::LAYOUT_DAG36, 1, [4096; 4], 64).with(regs::VERSION, regs::VERSION_RESET - 1);
-    let mut card = Card::new(memory).unwrap();
-    card.load(&[limited(1, limit())]).unwrap();
-    assert!(!card.tells_debts(vid(1)) && card.debts(vid(1)).unwrap().is_none());
-    card.set_debts(vid(1), Debts { packets: 1, bits: 1, last_ns: 1 }).unwrap();
-}

@@ -11,8 +11,10 @@ use hue_tables::{NextHop, Prefix4, Vid};
 use super::super::card::{CardSide, Stage};
 use super::super::core::Node;
 use super::super::networks::Entry;
+use super::super::stats;
+use super::super::view::CardView;
 use super::ByHand;
-use crate::api::NetworkState;
+use crate::api::{NetworkState, Stats};
 
 /// Where control believes a network is, if the card knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,6 +135,24 @@ impl ByHand {
                 .collect(),
             desired: node.desired.intent.networks.iter().map(|one| one.name().to_owned()).collect(),
         }
+    }
+
+    /// What was counted, as the API tells it.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let shared = &self.node.shared;
+        let view = shared.view();
+        let counts = self.node.card.as_ref().and_then(|card| {
+            let counts = |runner: &mut Runner| {
+                let counts = card.seats.keys().filter_map(|vid| Some((*vid, runner.counts(*vid)?)));
+                (counts.collect(), runner.unclaimed())
+            };
+            card.live.look(counts)
+        });
+        let (counts, unclaimed) = counts.unwrap_or_default();
+        let totals = view.card.as_ref().map(CardView::totals);
+        let on_card = stats::OnCard { counts, unclaimed, totals: totals.unwrap_or_default() };
+        stats::stats(&view, &shared.totals, &on_card, None).unwrap_or_default()
     }
 
     /// Events as text, the latest last.
