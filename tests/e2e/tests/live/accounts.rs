@@ -104,10 +104,11 @@ impl Books {
         named(&self.stats["networks"], "network", pair.name())
     }
 
-    /// What a port received, and lost before that.
+    /// What a port received, and lost before that. Frames that the card had no room to copy are among those received.
     fn received_or_lost(&self, port: usize) -> u64 {
         let counts = self.port(port);
-        number(&counts["received"]) + sum(&counts["losses"]) - number(&counts["losses"]["send_failed"])
+        let later = ["send_failed", "flood_full"].map(|reason| number(&counts["losses"][reason]));
+        number(&counts["received"]) + sum(&counts["losses"]) - later.iter().sum::<u64>()
     }
 
     /// What came for a network, its plane's and what was lost before.
@@ -136,10 +137,11 @@ fn difference(world: &World, before: &Books, after: &Books, groups: u64) -> Resu
     };
     let of_reason = |reason: &'static str| of_ports(&move |port| number(&port["losses"][reason]));
     // Of group frames each network got a copy; those that were not let in came for nobody in particular.
-    let copies = groups.saturating_sub(of_reason("shared_quota"));
+    let refused = of_reason("shared_quota") + of_reason("flood_full");
+    let copies = groups.saturating_sub(refused);
     let arrived: u64 = after.arrived.iter().sum::<u64>() - before.arrived.iter().sum::<u64>();
     let unclaimed = sum(&after.stats["unclaimed"]) - sum(&before.stats["unclaimed"]);
-    if came.iter().sum::<u64>() + unclaimed + of_reason("shared_quota") == arrived + copies {
+    if came.iter().sum::<u64>() + unclaimed + refused == arrived + copies {
         return Ok(());
     }
     let (before, after) = (&before.stats, &after.stats);
@@ -282,7 +284,9 @@ fn metrics_say_the_same(world: &World, books: &Books) {
             .unwrap_or_else(|| panic!("{sample}: {text}"))
     };
     let mut seen = 0;
-    for reason in ["ring_full", "ring_quota", "shared_quota", "no_network", "runt", "send_failed"] {
+    for reason in
+        ["ring_full", "ring_quota", "shared_quota", "no_network", "runt", "send_failed", "flood_full"]
+    {
         let sample = format!("hueplane_port_losses_total{{port=\"p0\",reason=\"{reason}\"}}");
         assert_eq!(value(&sample), number(&books.port(0)["losses"][reason]), "{reason}");
         seen += value(&sample);

@@ -100,6 +100,9 @@ pub struct Runner {
     pub(super) bases: Vec<DriverCounters>,
     /// Group frames for which earlier cards had no room.
     flood_bases: Vec<u64>,
+    /// Cycles of the card when its counters of floods were read last. A read takes cycles, so that a card that stands still is not
+    /// read again.
+    flood_cycles: u64,
     homes: Homes,
     /// The index whose output queues frames of a network from software take, where it is not the network's own.
     aside: Box<[Option<u8>]>,
@@ -165,6 +168,7 @@ impl Runner {
             wires: (0..ports).map(|_| None).collect(),
             bases: vec![DriverCounters::default(); ports],
             flood_bases: vec![0; ports],
+            flood_cycles: 0,
             homes: Homes {
                 of: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
                 generations: vec![0; usize::from(Vid::MAX) + 1].into_boxed_slice(),
@@ -667,15 +671,17 @@ impl Runner {
         if self.now_ns.saturating_sub(self.asked_ns) >= ASK_NS {
             self.asked_ns = self.now_ns;
             self.look_at_losses();
+            let ran = self.card.twin().cycles() != self.flood_cycles;
             for number in 0..self.wires.len() as u8 {
-                let flood_full = self.flood_full(number);
+                let flood_full = ran.then(|| self.flood_full(number));
                 let base = self.bases.get(usize::from(number)).copied().unwrap_or_default();
                 let wire = self.wires.get(usize::from(number)).and_then(Option::as_ref);
                 if let (Some(wire), Some(totals)) = (wire, self.totals.ports.get_mut(&number)) {
                     totals.counters = base + wire.port.counters();
-                    totals.flood_full = flood_full;
+                    totals.flood_full = flood_full.unwrap_or(totals.flood_full);
                 }
             }
+            self.flood_cycles = self.card.twin().cycles();
         }
         self.totals.cycles = self.card.twin().cycles();
         self.published.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.totals);
