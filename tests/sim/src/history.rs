@@ -9,13 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hue_card::Images;
 use hue_differential::Random;
-use hue_soft::LiveConfig;
 use hueplaned::api::{MigrateRequest, MigrationStep, SubstrateName};
 use hueplaned::node::by_hand::{Answer, ByHand, Seated};
 
 use crate::IMAGES;
 use crate::check;
 use crate::frame::{self, Tag, mac, neighbour_mac, tagged};
+use crate::hand::{self, US, WORKERS};
 use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, TTL};
 use crate::world::{NETS, Net, PORTS, Place, World, name, number};
 
@@ -35,8 +35,6 @@ const PASSES_MAX: usize = 4_000;
 const IDLE_PASSES: usize = 60;
 /// Events of the node that a failure tells.
 const EVENTS_TOLD: usize = 8;
-const WORKERS: usize = 2;
-const US: u64 = 1_000;
 
 /// What a history came to.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -131,8 +129,7 @@ impl<'l> Sim<'l> {
     fn start(images: &Images, seed: u64, log: &'l mut Vec<String>) -> Result<Self, String> {
         let mut random = Random::new(seed);
         let limited = seed.is_multiple_of(LIMITED_SEEDS);
-        let config = LiveConfig { workers: WORKERS, slots: 8192, ..LiveConfig::default() };
-        let node = ByHand::start(config, images.clone(), &PORTS).map_err(|error| error.to_string())?;
+        let node = hand::start(images).map_err(|error| error.to_string())?;
         let image = if random.chance(30) { IMAGES[1] } else { IMAGES[0] };
         let mut world = World { image: Some(image), ..World::default() };
         for net in 1..=2 + random.below(3) as u8 {
@@ -581,16 +578,7 @@ impl<'l> Sim<'l> {
         self.stalled = [0; WORKERS];
         let mut idle = 0;
         for pass in 0.. {
-            let mut busy = self.node.step_job();
-            busy |= self.node.step_kernel();
-            busy |= self.node.step_node();
-            for worker in 0..WORKERS {
-                busy |= self.node.step_worker(worker);
-            }
-            // A move waits for its time, and frames inside for the card's cycles: both go on.
-            let slow = busy || self.node.has_frames_on_card();
-            self.node.time().pass(if slow { 20 * US } else { 1000 * US });
-            busy |= self.node.step_card();
+            let busy = hand::pass(&mut self.node);
             for net in 1..=NETS {
                 self.ledger.limits.is_at(net, self.node.is_on_card(&name(net)));
             }

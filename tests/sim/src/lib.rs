@@ -2,12 +2,13 @@
 //! software, images are loaded, steps are made to fail, cards and ports break, workers stall, and frames flow throughout.
 //!
 //! Flow: seed → [`history`] (documents from [`world`], frames from [`frame`]) → the daemon's node, the software's
-//! workers, the card's thread and the card's own logic, each stepped by hand
+//! workers, the card's thread and the card's own logic, each stepped by [`hand`]
 //! ([`ByHand`](hueplaned::node::by_hand::ByHand)) → [`ledger`], [`limits`] and [`check`]. All of the product's code is real; only the
 //! operating system is simulated. Time is simulated; a seed gives the same history on every machine.
 
 pub mod check;
 pub mod frame;
+pub mod hand;
 pub mod history;
 pub mod ledger;
 pub mod limits;

@@ -128,6 +128,12 @@ impl World {
 }
 
 impl Net {
+    /// One with few routes and no limits, on the first two ports.
+    #[must_use]
+    pub const fn plain(place: Place) -> Self {
+        Self { ports: [0, 1], age: 0, place, limit: None, weight: 1, extra: 0, needs: 0, low: false }
+    }
+
     fn document(&self, number: u8) -> String {
         let mut text = format!(
             "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: ipv4}}\n",

@@ -4,14 +4,12 @@ use hue_card::Images;
 use hue_differential::images_alone;
 use hue_sim::IMAGES;
 use hue_sim::check;
-use hue_sim::world::{NETS, Net, PORTS, Place, World, name};
-use hue_soft::LiveConfig;
+use hue_sim::hand::{self, pass, settle};
+use hue_sim::world::{NETS, Net, Place, World, name};
 use hue_substrate::planted::{Bug, plant};
 use hueplaned::api::{MigrateRequest, SubstrateName};
 use hueplaned::node::by_hand::{Answer, ByHand};
 
-const WORKERS: usize = 2;
-const US: u64 = 1_000;
 /// Passes without work after which nothing moves.
 const IDLE_PASSES: usize = 60;
 /// Passes after which an answer must be there.
@@ -21,31 +19,14 @@ const PLANES: usize = 3;
 
 /// A node whose card runs `image`, with a network for each place, settled.
 fn start(images: &Images, image: &'static str, places: &[Place]) -> (ByHand, World) {
-    let config = LiveConfig { workers: WORKERS, slots: 8192, ..LiveConfig::default() };
-    let mut node = ByHand::start(config, images.clone(), &PORTS).unwrap();
+    let mut node = hand::start(images).unwrap();
     let mut world = World { image: Some(image), ..World::default() };
     for (net, &place) in world.nets.iter_mut().zip(places) {
-        let (ports, age, limit, weight) = ([0, 1], 0, None, 1);
-        *net = Some(Net { ports, age, place, limit, weight, extra: 0, needs: 0, low: false });
+        *net = Some(Net::plain(place));
     }
     node.apply(&world.documents(), true).unwrap();
-    let mut idle = 0;
-    while idle < IDLE_PASSES {
-        idle = if pass(&mut node) { 0 } else { idle + 1 };
-    }
+    settle(&mut node, IDLE_PASSES);
     (node, world)
-}
-
-fn pass(node: &mut ByHand) -> bool {
-    let mut busy = node.step_job();
-    busy |= node.step_kernel();
-    busy |= node.step_node();
-    for worker in 0..WORKERS {
-        busy |= node.step_worker(worker);
-    }
-    let slow = busy || node.has_frames_on_card();
-    node.time().pass(if slow { 20 * US } else { 1000 * US });
-    busy | node.step_card()
 }
 
 fn answer(node: &mut ByHand) -> Answer {

@@ -3,13 +3,11 @@
 use hue_differential::images;
 use hue_sim::IMAGES;
 use hue_sim::frame::{Tag, neighbour_mac, tagged};
+use hue_sim::hand::{self, pass, settle};
 use hue_sim::world::{Net, PORTS, Place, World, neighbour};
-use hue_soft::LiveConfig;
 use hueplaned::api::{MigrateRequest, Migration, NetworkStats, SubstrateName};
 use hueplaned::node::by_hand::{Answer, ByHand};
 
-const WORKERS: usize = 2;
-const US: u64 = 1_000;
 /// Passes over everything without work after which nothing moves, and counters of ports are published.
 const IDLE_PASSES: usize = 200;
 /// Networks that get each broadcast.
@@ -17,44 +15,13 @@ const NETS: usize = 3;
 
 /// A node with networks on its card, all attached to p0 and p1.
 fn start(image: &'static str) -> ByHand {
-    let config = LiveConfig { workers: WORKERS, slots: 8192, ..LiveConfig::default() };
-    let mut node = ByHand::start(config, images(&IMAGES), &PORTS).unwrap();
-    let net = || Net {
-        ports: [0, 1],
-        age: 0,
-        place: Place::Card,
-        limit: None,
-        weight: 1,
-        extra: 0,
-        needs: 0,
-        low: false,
-    };
+    let mut node = hand::start(&images(&IMAGES)).unwrap();
     let mut world = World { image: Some(image), ..World::default() };
-    world.nets[..NETS].iter_mut().for_each(|place| *place = Some(net()));
+    world.nets[..NETS].iter_mut().for_each(|place| *place = Some(Net::plain(Place::Card)));
     node.apply(&world.documents(), true).unwrap();
-    settle(&mut node);
+    settle(&mut node, IDLE_PASSES);
     assert!((1..=NETS).all(|net| node.is_on_card(&format!("n{net}"))), "{image}: {:?}", node.look());
     node
-}
-
-fn pass(node: &mut ByHand) -> bool {
-    let mut busy = node.step_job();
-    busy |= node.step_kernel();
-    busy |= node.step_node();
-    for worker in 0..WORKERS {
-        busy |= node.step_worker(worker);
-    }
-    let slow = busy || node.has_frames_on_card();
-    node.time().pass(if slow { 20 * US } else { 1000 * US });
-    busy | node.step_card()
-}
-
-/// Waits until nothing moves.
-fn settle(node: &mut ByHand) {
-    let mut idle = 0;
-    while idle < IDLE_PASSES {
-        idle = if pass(node) { 0 } else { idle + 1 };
-    }
 }
 
 /// Sends broadcasts of a neighbour of n1 to p0, each with a packet that no router forwards, while the wire takes them; how many.
@@ -85,7 +52,7 @@ fn broadcasts_that_the_card_cannot_copy_are_counted_at_their_port() {
         let mut node = start(image);
         const SENT: u64 = 250;
         assert_eq!(flood(&node, 0, SENT as u32), SENT as u32);
-        settle(&mut node);
+        settle(&mut node, IDLE_PASSES);
         let port = node.stats().ports.into_iter().find(|port| port.port == "p0").unwrap();
         assert_eq!(port.received, SENT, "{image}");
         assert!((1..SENT).contains(&port.losses["flood_full"]), "{image}: {port:?}");
@@ -98,7 +65,7 @@ fn broadcasts_that_the_card_cannot_copy_are_counted_at_their_port() {
         // Another card takes its place, and the count goes on.
         let other = IMAGES[usize::from(image == IMAGES[0])];
         node.load_image(other).unwrap();
-        settle(&mut node);
+        settle(&mut node, IDLE_PASSES);
         assert!(matches!(node.answer(), Some(Answer::Loaded(_, Ok(_)))), "{image}");
         let after = node.stats().ports.into_iter().find(|port| port.port == "p0").unwrap();
         assert_eq!(after.losses["flood_full"], port.losses["flood_full"], "{image}, then {other}");
