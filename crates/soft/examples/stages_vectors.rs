@@ -754,7 +754,7 @@ impl Scenario<'_> {
             None => self.process(port, &bytes),
         };
         // A group frame comes once for each network, and with it.
-        let group = bytes[..bytes.len().min(1)].iter().any(|byte| byte & 1 != 0);
+        let group = hue_wire::ethernet::is_group(&bytes);
         for (target, verdict) in verdicts {
             let head = self.head(port, &bytes, from_cpu, target.filter(|_| group));
             self.line(&format!("h {head}"));

@@ -14,6 +14,13 @@ use crate::mac::Mac;
 /// Header length in bytes.
 pub const HEADER_BYTES: usize = 14;
 
+/// Whether a frame is for a group: the lowest bit of its first byte (IEEE 802 §8.2). One without a byte is for none.
+#[must_use]
+#[inline]
+pub const fn is_group(frame: &[u8]) -> bool {
+    matches!(frame, [first, ..] if *first & 1 != 0)
+}
+
 /// Protocol of the payload (IANA "IEEE 802 Numbers"). Values below `0x0600` are lengths (IEEE 802.3 §3.2.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EtherType(pub u16);

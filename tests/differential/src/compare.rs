@@ -191,7 +191,7 @@ fn order(expected: &SoftResult, cycles: &[u64], frames: &[Frame]) -> Result<(), 
     let mut last: BTreeMap<Flow, (usize, u64)> = BTreeMap::new();
     for ((one, vid), cycle) in expected.departed.iter().zip(&expected.vids).zip(cycles) {
         let frame = &frames[one.frame];
-        let group = frame.bytes.first().is_some_and(|byte| byte & 1 != 0);
+        let group = hue_wire::ethernet::is_group(&frame.bytes);
         let flow = (*vid, frame.port, one.to, group);
         if let Some((frame, before)) = last.insert(flow, (one.frame, *cycle))
             && before > *cycle

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hue_card::generated as regs;
 use hue_card::{Card, Twin};
-use hue_planes::Adjacency;
+use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use hue_substrate::{Program, Substrate, SubstrateError};
 use hue_tables::{NextHop, Prefix4, Vid};
 
@@ -26,7 +26,8 @@ fn records(programs: &[Program], frames: &[Frame]) -> Vec<Passing> {
     let mut all = Vec::new();
     for (index, frame) in frames.iter().enumerate() {
         let before = all.len();
-        let group = (14..=9216).contains(&frame.bytes.len()) && frame.bytes[0] & 1 != 0;
+        let whole = (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&frame.bytes.len());
+        let group = whole && hue_wire::ethernet::is_group(&frame.bytes);
         if group {
             let own = attached.iter().filter(|one| one.port == frame.port);
             all.extend(own.map(|one| (index, Some((one.vid, one.vport)))));

@@ -12,6 +12,7 @@ use hue_demux::{Demux, PortId, Selection};
 use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss};
 use hue_substrate::follow::{Ending, FrameKey};
 use hue_tables::Vid;
+use hue_wire::ethernet::is_group;
 
 use crate::twin::Cause;
 
@@ -349,11 +350,6 @@ impl Witness {
     pub fn proof(self) -> Proof {
         Proof { undecided: self.inside, ..self.proof }
     }
-}
-
-/// Whether a frame is for a group: the lowest bit of its first byte (IEEE 802 §8.2).
-fn is_group(bytes: &[u8]) -> bool {
-    bytes.first().is_some_and(|first| first & 1 != 0)
 }
 
 #[cfg(test)]

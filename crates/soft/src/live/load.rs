@@ -124,7 +124,7 @@ impl Live {
     /// Explains what would happen to a frame that arrives on `port` now. Counts nothing and charges no meter.
     #[must_use]
     pub fn explain(&self, port: PortId, frame: &[u8], now_ns: u64) -> Trace {
-        let group = frame.first().is_some_and(|byte| byte & 1 != 0);
+        let group = hue_wire::ethernet::is_group(frame);
         let beside = self.steering.beside.front(port);
         let mut as_front = Vec::new();
         let (port, frame) = match beside {

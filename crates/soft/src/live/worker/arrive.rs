@@ -85,7 +85,7 @@ impl Worker {
         if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len()) {
             return self.arrive_rare(at, nic, packet);
         }
-        if bytes[0] & 1 != 0 {
+        if ethernet::is_group(bytes) {
             return self.arrive_group(at, front, true, packet, |worker, _, nth| {
                 worker.engine.demux.attached(front).get(nth).copied()
             });
@@ -114,7 +114,7 @@ impl Worker {
         if bytes.len() > FRAME_BYTES_MAX {
             return self.unclaimed(at, port, Unclaimed::TooLong, packet);
         }
-        if bytes[0] & 1 == 0
+        if !ethernet::is_group(bytes)
             && bytes[12..14] == ethernet::EtherType::ARP.0.to_be_bytes()
             && let Some(first) = self.steering.owner(port, bytes, 0)
         {
@@ -385,7 +385,7 @@ impl Worker {
             Crossing::Arrived => {
                 // A guest copies group frames for all networks on the port.
                 let bytes = packet.bytes(&self.pool);
-                if guest && bytes.first().is_some_and(|byte| byte & 1 != 0) {
+                if guest && ethernet::is_group(bytes) {
                     let kind = GroupFrame::of(bytes);
                     if !self.concerns(slot, port, false, Target { vid, vport }, kind, &packet) {
                         return self.pool.give(packet.slot);
