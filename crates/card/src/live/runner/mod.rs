@@ -100,8 +100,7 @@ pub struct Runner {
     pub(super) bases: Vec<DriverCounters>,
     /// Group frames for which earlier cards had no room.
     flood_bases: Vec<u64>,
-    /// Cycles of the card when its counters of floods were read last. A read takes cycles, so that a card that stands still is not
-    /// read again.
+    /// Cycles of the card when they were read last.
     flood_cycles: u64,
     homes: Homes,
     /// The index whose output queues frames of a network from software take, where it is not the network's own.
@@ -569,6 +568,21 @@ impl Runner {
         before + self.card.read_flood_drops(u32::from(number)).unwrap_or_default()
     }
 
+    /// Reads the counters of floods, if the card has run since they were read: a read takes cycles, and a card that stands still is
+    /// to go on doing so.
+    fn look_at_floods(&mut self) {
+        if self.card.twin().cycles() == self.flood_cycles {
+            return;
+        }
+        for number in 0..self.wires.len() as u8 {
+            let flood_full = self.flood_full(number);
+            if let Some(totals) = self.totals.ports.get_mut(&number) {
+                totals.flood_full = flood_full;
+            }
+        }
+        self.flood_cycles = self.card.twin().cycles();
+    }
+
     /// Frames of nobody, at the card and those before it, and at its thread. Those before the rings of its wires are in
     /// the counters of these.
     pub fn unclaimed(&mut self) -> UnclaimedCounters {
@@ -671,17 +685,13 @@ impl Runner {
         if self.now_ns.saturating_sub(self.asked_ns) >= ASK_NS {
             self.asked_ns = self.now_ns;
             self.look_at_losses();
-            let ran = self.card.twin().cycles() != self.flood_cycles;
-            for number in 0..self.wires.len() as u8 {
-                let flood_full = ran.then(|| self.flood_full(number));
+            self.look_at_floods();
+            for (number, wire) in (0u8..).zip(&self.wires) {
                 let base = self.bases.get(usize::from(number)).copied().unwrap_or_default();
-                let wire = self.wires.get(usize::from(number)).and_then(Option::as_ref);
                 if let (Some(wire), Some(totals)) = (wire, self.totals.ports.get_mut(&number)) {
                     totals.counters = base + wire.port.counters();
-                    totals.flood_full = flood_full.unwrap_or(totals.flood_full);
                 }
             }
-            self.flood_cycles = self.card.twin().cycles();
         }
         self.totals.cycles = self.card.twin().cycles();
         self.published.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.totals);
