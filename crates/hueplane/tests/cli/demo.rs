@@ -141,8 +141,8 @@ fn remains_of_a_killed_demo_are_removed_by_the_next() {
     let mut demo = Started::at("ping");
     let pid = demo.0.id();
     assert_eq!(demo.end(Signal::SIGKILL).0, None);
-    // Its daemon detects that the demo has ended, and stops. Any later demo removes the rest: this one, or one of another
-    // test. A child that the demo was starting may hold its lock a little longer; the demo after that removes it then.
+    // Its daemon detects that the demo has ended, and stops. Any later demo removes the rest: this one, one of another test,
+    // or the next, if the directory is still locked.
     for _ in 0..3 {
         let done = Scratch::new().hueplane("demo --networks 1 --seconds 1");
         assert_eq!(done.code, 0, "{done:?}");

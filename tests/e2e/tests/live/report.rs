@@ -72,8 +72,6 @@ fn noise(host: &Host, answered: bool) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Mishaps that a round shows at least: every tenth frame that is followed has one, and on a busy machine those are few.
-const HAPPENED_MIN: u64 = 3;
 /// Pings of a host to its router while it moves.
 const PINGS: u64 = 100;
 
@@ -94,7 +92,7 @@ fn pings(host: &Host) -> [u64; 3] {
 fn there_and_back(daemon: &Daemon, name: &str, mishap: Option<&str>) -> [u64; 4] {
     let mut sums = [0; 4];
     for to in ["soft", "card"] {
-        let mut words = vec!["migrate", name, "--to", to, "--look-ms", "200"];
+        let mut words = vec!["migrate", name, "--to", to, "--look-ms", "400"];
         words.extend(mishap.iter().flat_map(|mishap| ["--fail", mishap]));
         let report = daemon.cli.json(&words);
         let number = |field: &str| report[field].as_u64().unwrap_or_else(|| panic!("{field}: {report}"));
@@ -146,9 +144,9 @@ fn all_classes_flow(red: &Pair, daemon: &Daemon, mishap: Option<&str>) {
     assert!(late >= expected[2] && late <= expected[2] + pings_late, "{late} late: {all}");
     let happened = match mishap {
         None => [lost, doubled, late] == [0; 3],
-        Some("packets") => lost > HAPPENED_MIN && doubled + late == 0,
-        Some("doubled") => doubled > HAPPENED_MIN && lost + late == 0,
-        _ => late > HAPPENED_MIN && lost + doubled == 0,
+        Some("packets") => lost > 10 && doubled + late == 0,
+        Some("doubled") => doubled > 10 && lost + late == 0,
+        _ => late > 10 && lost + doubled == 0,
     };
     assert!(happened, "{lost} lost, {doubled} doubled, {late} late: {all}");
 }
