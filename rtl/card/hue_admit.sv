@@ -104,7 +104,7 @@ module hue_admit
     in.grows = to_cpu;
     in.port = port;
     in.net = s_verdict_i.net[NetBits-1:0];
-    in.need = count_t'((32'(bytes) + CellBytes - 1) / CellBytes);
+    in.need = count_t'(cells_of(bytes, CellBytes));
   end
   assign s_ready_o = !full_q;
   always_ff @(posedge clk_i) begin

@@ -83,10 +83,6 @@ module hue_flood
     logic [LenBits-1:0] len;
   } info_t;
 
-  function automatic count_t cells_of(logic [13:0] len);
-    return count_t'((32'(len) + CellBytes - 1) / CellBytes);
-  endfunction
-
   // ---- In: a beat waits a clock, in which its frame's cells are counted; then it is written, or not.
   logic                  w_v_q, w_first_q, w_last_q, w_in_q, w_lets, w_store, w_ends, w_drops, alloc;
   port_t                 w_port_q;
@@ -118,7 +114,7 @@ module hue_flood
     w_last_q <= s_last_i;
     w_port_q <= s_port_i[PortBits-1:0];
     w_info_q <= '{tag: s_arrival_i.tag, len: s_arrival_i.len[LenBits-1:0]};
-    w_need_q <= cells_of(s_arrival_i.len);
+    w_need_q <= count_t'(cells_of(15'(s_arrival_i.len), CellBytes));
     if (w_v_q) w_in_q <= w_lets;
     for (int unsigned p = 0; p < MacPorts; p++) dropped_o[p] <= rst_ni && w_drops && w_port_q == port_t'(p);
     if (!rst_ni) begin
@@ -194,7 +190,7 @@ module hue_flood
     logic [7:0] vport;
   } job_t;
   look_e                     look_q;
-  logic                      any, begun, none_q, gone, en_q, head_wait, attach_wait, beyond_q, ends_q;
+  logic                      any, begun, none_q, gone, en_q, head_wait, attach_wait, beyond_q, ends_q, here;
   port_t                     winner, port_q;
   logic [MacPorts-1:0][15:0] slot_q;       // of a port's first frame: the row from which its next copy is looked for
   logic [MacPorts-1:0]       sent_q;       // a copy of it has left
@@ -234,6 +230,7 @@ module hue_flood
   assign error_o = head_error || attach_error;
 
   assign at_next = at_q + 16'd1;
+  assign here = row.valid && !beyond_q;
   always_comb begin
     for (int unsigned p = 0; p < MacPorts; p++) begin
       begins_last[p] = (begun || gone) && job_q.last && port_q == port_t'(p);
@@ -254,10 +251,10 @@ module hue_flood
       LookSays: begin
         // The last row of all: if nobody has got the frame, nobody's copy leaves.
         job_q.last <= ends_q;
-        job_q.copy <= row.valid && !beyond_q;
-        job_q.net <= row.valid && !beyond_q ? row.net : '0;
-        job_q.vport <= row.valid && !beyond_q ? row.vport : '0;
-        none_q <= (beyond_q || !row.valid) && sent_q[port_q];
+        job_q.copy <= here;
+        job_q.net <= here ? row.net : '0;
+        job_q.vport <= here ? row.vport : '0;
+        none_q <= !here && sent_q[port_q];
         if (en_q && !ends_q && !row.valid) at_q <= at_next;
       end
       default: ;
@@ -368,7 +365,7 @@ module hue_flood
       SendTake: begin
         info_q <= info;
         left_q <= beats_of(14'(info.len), BusBytes);
-        cells_q <= cells_of(14'(info.len));
+        cells_q <= count_t'(cells_of(15'(info.len), CellBytes));
       end
       SendRead: begin
         if (asks) begin
@@ -411,7 +408,7 @@ module hue_flood
   assign idle_o = used_q == '0 && !w_v_q;
 
   logic unused;
-  assign unused = ^{s_arrival_i, s_port_i, row.valid};
+  assign unused = ^{s_arrival_i, s_port_i};
 
 `ifdef HUE_TWIN
   always_ff @(posedge clk_i) begin

@@ -94,10 +94,6 @@ module hue_queue_turns
     served_t served;
   } turn_t;
 
-  function automatic count_t cells_of(logic [13:0] len);
-    return count_t'((32'(len) + CellBytes - 1) / CellBytes);
-  endfunction
-
   logic [Ports-1:0]  asks, has_q, waits_held_q, s1_at_q, s1_of_q, s2_at_q, s2_ends_q, stays, r_stays_q, room_q;
   logic [Ports-1:0]  held, only, joins, joins_next;
   turn_t [Ports-1:0] turn_q;
@@ -174,7 +170,7 @@ module hue_queue_turns
     s2_spent_q <= s1_spent;
     s2_held_q <= s1_held;
     s2_left_q <= s1_left;
-    s2_cells_q <= cells_of(s1.entry.frame.len);
+    s2_cells_q <= count_t'(cells_of(15'(s1.entry.frame.len), CellBytes));
     // A frame that joins the queue as its only one is looked at follows that one, and so does one that joins a clock later.
     s2_last_q <= s1_only && !s1_joins;
     s2_by_q <= s1_only && s1_joins;

@@ -177,6 +177,11 @@ package hue_pkg;
     return len == '0 || len == LenTooLong ? 11'd1 : 11'((32'(len) + bus_bytes - 1) >> $clog2(bus_bytes));
   endfunction
 
+  // Cells of `cell_bytes`, a power of two, that so many bytes take.
+  function automatic logic [14:0] cells_of(logic [14:0] bytes, int unsigned cell_bytes);
+    return 15'((32'(bytes) + cell_bytes - 1) >> $clog2(cell_bytes));
+  endfunction
+
 `ifdef HUE_TWIN
   // The twin is told how a frame ends that does not leave (rtl/twin/hue_twin.h): why, from EndedDropped up.
   import "DPI-C" function void hue_card_ended(input int tag, input int net, input int cause);

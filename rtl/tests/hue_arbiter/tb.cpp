@@ -255,10 +255,9 @@ class Bench {
   unsigned taken_ = 0;
 };
 
-Frame frame_of(bench::Random& random, unsigned source, uint32_t tag, unsigned len) {
+Frame frame_of(bench::Random& random, uint32_t tag, unsigned len) {
   Frame frame{stream::random_bytes(random, len), stream::random_arrival(random, tag), random.below(MacPorts)};
   frame.arrival.len = len;
-  (void)source;
   return frame;
 }
 
@@ -281,11 +280,11 @@ int main(int argc, char** argv) {
       bench.backlog = mode == 0 ? 0 : 40;
       bench.full = mode == 0 ? 0 : 40;
       // A frame of a MAC port comes first, so that a copy's time is known.
-      bench.send(0, frame_of(random, 0, 0, 100));
+      bench.send(0, frame_of(random, 0, 100));
       for (int i = 0; i < 100; ++i) bench.clock({0, 0});
       for (uint32_t i = 0; i < 1500; ++i) {
         const unsigned source = random.below(Sources);
-        bench.send(source, frame_of(random, source, i, random.percent(10) ? random.between(LongBytes - 2, 4000) : stream::random_length(random, Width, 1000)));
+        bench.send(source, frame_of(random, i, random.percent(10) ? random.between(LongBytes - 2, 4000) : stream::random_length(random, Width, 1000)));
       }
       bench.run(rates);
       tests.end();
@@ -296,7 +295,7 @@ int main(int argc, char** argv) {
   {
     Bench bench(tests, random);
     const unsigned count = 100, len = std::max(64u, Width);
-    for (uint32_t i = 0; i < Ports * count; ++i) bench.send(i % Ports, frame_of(random, 0, i, len));
+    for (uint32_t i = 0; i < Ports * count; ++i) bench.send(i % Ports, frame_of(random, i, len));
     bench.run({0, 0});
     if (bench.first_out - bench.first_in != Latency)
       tests.wrong("first beat after %llu clocks", (unsigned long long)(bench.first_out - bench.first_in));
@@ -317,7 +316,7 @@ int main(int argc, char** argv) {
     const unsigned clocks = 300 * Share;
     for (unsigned i = 0; i < clocks; ++i) {
       for (unsigned p = 0; p < Sources; ++p) {
-        if (bench.hungry(p)) bench.send(p, frame_of(random, p, i, p == Copies ? 8 * Width : 3 * Width));
+        if (bench.hungry(p)) bench.send(p, frame_of(random, i, p == Copies ? 8 * Width : 3 * Width));
       }
       bench.clock({0, 0});
     }
