@@ -1,15 +1,15 @@
 //! What a flood costs networks that stay within their share: frames lost, and latency to a cycle.
 
-use hue_card::{Card, Images, Twin};
+use hue_card::Images;
 use hue_demux::PortId;
 use hue_lab::{
     Experiment, Measured, Offer, Rate, Sizes, Sort, Source, Stream, StreamMeasured, Synthetic, To, Traffic,
 };
-use hue_substrate::{Program, Substrate};
+use hue_substrate::Program;
 use serde_json::{Value, json};
 
 use crate::Settings;
-use crate::networks::{names, program};
+use crate::networks::{loaded, names, program};
 use crate::report::Section;
 
 /// What is flooded: the sort, and the bytes of a frame with check sequence.
@@ -107,13 +107,6 @@ fn run(images: &Images, image: &str, flood: Option<(Sort, u16)>) -> Result<Measu
     }
     let experiment = Experiment { streams, duration_us: Some(us), line: Some(part(100)?), wave: None };
     hue_lab::run(card, &names(), &experiment, |_| {}).map_err(|error| error.to_string())
-}
-
-fn loaded(images: &Images, image: &str, programs: &[Program]) -> Result<Card<Twin>, String> {
-    let twin = images.load(image).and_then(|image| image.start());
-    let mut card = twin.and_then(Card::new).map_err(|error| format!("{image}: {error}"))?;
-    card.load(programs).map_err(|error| format!("{image}: {error}"))?;
-    Ok(card)
 }
 
 fn stream(port: u8, rate: Rate, sort: Sort, bytes: u16, net: u16, to: Option<u8>) -> Result<Stream, String> {

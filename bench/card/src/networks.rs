@@ -2,7 +2,9 @@
 
 use hue_card::{Card, Images, Twin};
 use hue_demux::{Match, PortId, Row};
-use hue_lab::{Experiment, Generator, Measured, Offer, Rate, Sizes, Sort, Source, Stream, Synthetic, To, Traffic};
+use hue_lab::{
+    Experiment, Generator, Measured, Offer, Rate, Sizes, Sort, Source, Stream, Synthetic, To, Traffic,
+};
 use hue_planes::{Adjacency, Kind};
 use hue_substrate::{Program, Substrate, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
@@ -15,11 +17,16 @@ const FLOWS: u32 = 256;
 
 /// A card of an image with so many networks on it.
 pub fn card(images: &Images, image: &str, networks: u16) -> Result<Card<Twin>, String> {
-    let twin = images.load(image).and_then(|image| image.start());
-    let mut card = twin.and_then(Card::new).map_err(|error| format!("{image}: {error}"))?;
     let all = |net| program(net, &[0, 1, 2, 3]);
     let programs: Vec<Program> = (1..=networks).map(all).collect::<Option<_>>().ok_or("too many networks")?;
-    card.load(&programs).map_err(|error| format!("{image}: {error}"))?;
+    loaded(images, image, &programs)
+}
+
+/// A card that runs an image, with these networks.
+pub fn loaded(images: &Images, image: &str, programs: &[Program]) -> Result<Card<Twin>, String> {
+    let twin = images.load(image).and_then(|image| image.start());
+    let mut card = twin.and_then(Card::new).map_err(|error| format!("{image}: {error}"))?;
+    card.load(programs).map_err(|error| format!("{image}: {error}"))?;
     Ok(card)
 }
 
@@ -84,7 +91,8 @@ impl Load {
             traffic: Traffic { offer: self.offer, source: Source::Synthetic(made(&self.sizes, port)) },
         };
         let streams = (0..ports).map(stream).collect();
-        let experiment = Experiment { streams, duration_us: Some(self.duration_us), line: self.line, wave: None };
+        let experiment =
+            Experiment { streams, duration_us: Some(self.duration_us), line: self.line, wave: None };
         hue_lab::run(card, &names(), &experiment, |_| {}).map_err(|error| error.to_string())
     }
 }
