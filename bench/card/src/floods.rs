@@ -5,7 +5,9 @@ use hue_demux::PortId;
 use hue_lab::{
     Experiment, Measured, Offer, Rate, Sizes, Sort, Source, Stream, StreamMeasured, Synthetic, To, Traffic,
 };
+use hue_planes::Adjacency;
 use hue_substrate::Program;
+use hue_tables::{NextHop, Prefix4};
 use serde_json::{Value, json};
 
 use crate::Settings;
@@ -93,7 +95,7 @@ fn run(images: &Images, image: &str, flood: Option<(Sort, u16)>) -> Result<Measu
     let (bits, networks, us) = setting(image).ok_or("this image has too few networks")?;
     let mut programs = vec![(VICTIM, [1, 2]), (BESIDE, [0, 2])];
     programs.extend((FLOODER..=networks).map(|net| (net, [0, 3])));
-    let programs: Option<Vec<Program>> = programs.iter().map(|(net, ports)| program(*net, ports)).collect();
+    let programs: Option<Vec<Program>> = programs.iter().map(|(net, ports)| reachable(*net, ports)).collect();
     let card = loaded(images, image, &programs.ok_or("too many networks")?)?;
     let part = |percent: u64| Rate::new(bits * percent / 100).ok_or("no rate");
     let mut streams = vec![
@@ -107,6 +109,15 @@ fn run(images: &Images, image: &str, flood: Option<(Sort, u16)>) -> Result<Measu
     }
     let experiment = Experiment { streams, duration_us: Some(us), line: Some(part(100)?), wave: None };
     hue_lab::run(card, &names(), &experiment, |_| {}).map_err(|error| error.to_string())
+}
+
+/// A network that has an address of its own, too: 192.0.2.1.
+fn reachable(net: u16, ports: &[u8]) -> Option<Program> {
+    let mut program = program(net, ports)?;
+    let own = NextHop::new(u16::try_from(program.next_hops.len()).ok()?)?;
+    program.next_hops.push(Adjacency::local());
+    program.routes.push((Prefix4::containing(0xc000_0201, 32), own));
+    Some(program)
 }
 
 fn stream(port: u8, rate: Rate, sort: Sort, bytes: u16, net: u16, to: Option<u8>) -> Result<Stream, String> {
