@@ -23,8 +23,12 @@ use crate::raw::Raw;
 pub const STAMP_BYTES: usize = 24;
 /// A sender that is this far behind its rate starts anew.
 const LATE: Duration = Duration::from_millis(20);
-/// Silence after which a receiver ends, once the sender has.
+/// Silence after which a receiver ends, once the sender has and all that it sent is here: a packet may come twice.
 const QUIET: Duration = Duration::from_millis(400);
+/// The same while some is missing. A busy machine may let a packet wait that long.
+const MISSING: Duration = Duration::from_millis(1500);
+/// The sender goes on.
+const SENDING: u64 = u64::MAX;
 
 /// What every packet of a flow carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -219,7 +223,8 @@ impl Pace {
 #[derive(Debug)]
 pub struct Flow {
     stop: Arc<AtomicBool>,
-    ended: Arc<AtomicBool>,
+    /// How many packets were sent, or [`SENDING`].
+    all: Arc<AtomicU64>,
     received: Arc<AtomicU64>,
     sender: JoinHandle<u64>,
     receiver: JoinHandle<Counter>,
@@ -291,12 +296,12 @@ impl Flow {
         let stamps = setsockopt(&input, sockopt::ReceiveTimestampns, &true);
         stamps.unwrap_or_else(|error| panic!("times of arrival: {error}"));
         let stop = Arc::new(AtomicBool::new(false));
-        let ended = Arc::new(AtomicBool::new(false));
+        let all = Arc::new(AtomicU64::new(SENDING));
         let received = Arc::new(AtomicU64::new(0));
-        let (stopped, over, live) = (stop.clone(), ended.clone(), received.clone());
+        let (stopped, over, live) = (stop.clone(), all.clone(), received.clone());
         let receiver = std::thread::spawn(move || receive(&input, flow, &over, &live));
         let sender = std::thread::spawn(move || stamped(flow, packets_per_second, bytes, &stopped, send));
-        Self { stop, ended, received, sender, receiver }
+        Self { stop, all, received, sender, receiver }
     }
 
     /// Different packets received until now.
@@ -313,7 +318,7 @@ impl Flow {
     pub fn stop(self) -> Report {
         self.stop.store(true, Ordering::Relaxed);
         let sent = self.sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        self.ended.store(true, Ordering::Relaxed);
+        self.all.store(sent, Ordering::Relaxed);
         let counter = self.receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         counter.finish(sent)
     }
@@ -350,7 +355,8 @@ fn stamped(
     sequence
 }
 
-fn receive(socket: &UdpSocket, flow: u64, ended: &AtomicBool, live: &AtomicU64) -> Counter {
+/// Receives until the sender has stopped, which `all` says, and there is silence.
+fn receive(socket: &UdpSocket, flow: u64, all: &AtomicU64, live: &AtomicU64) -> Counter {
     let mut counter = Counter::new(flow);
     let mut buffer = vec![0u8; 65_536];
     let timeout = socket.set_read_timeout(Some(Duration::from_millis(50)));
@@ -363,11 +369,15 @@ fn receive(socket: &UdpSocket, flow: u64, ended: &AtomicBool, live: &AtomicU64) 
                 counter.count(&buffer[..length], arrived_ns);
                 live.store(counter.received(), Ordering::Relaxed);
             }
-            Err(_) if ended.load(Ordering::Relaxed) && last.elapsed() > QUIET => return counter,
-            Err(_) => {}
-        }
-        if !ended.load(Ordering::Relaxed) {
-            last = Instant::now();
+            Err(_) => match all.load(Ordering::Relaxed) {
+                SENDING => last = Instant::now(),
+                sent => {
+                    let silence = if counter.received() < sent { MISSING } else { QUIET };
+                    if last.elapsed() > silence {
+                        return counter;
+                    }
+                }
+            },
         }
     }
 }
