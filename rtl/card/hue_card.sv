@@ -121,7 +121,7 @@ module hue_card
 
   // Registers
   tbl_req_t    tbl_req;
-  tbl_rsp_t    tbl_rsp, stages_rsp, flood_rsp, counters_rsp;
+  tbl_rsp_t    tbl_rsp, stages_rsp, flood_rsp, queues_rsp, counters_rsp;
   logic [7:0]  out_hold_net;
   logic [NetsMax-1:0] out_waits;
   logic        offline, pause, gated_to_cpu, hold, out_hold, accepted, retired, stages_error, flood_error, queue_drop;
@@ -159,7 +159,7 @@ module hue_card
     .memory_error_i(stages_error || flood_error), .sram_state_i(sram_state), .sram_fault_clear_o(sram_fault_clear),
     .queue_drop_i(queue_drop), .irq_o
   );
-  assign tbl_rsp = stages_rsp | flood_rsp | counters_rsp;
+  assign tbl_rsp = stages_rsp | flood_rsp | queues_rsp | counters_rsp;
 
   // Frames come in once counters are clear.
   logic counters_ready, counters_ready_soon, open_q;
@@ -354,6 +354,7 @@ module hue_card
     .BusBytes(BusBytes), .Nets(Nets), .Cells(OutputBytes / CellBytes), .CellBytes(CellBytes), .External(OutputExternal != 0)
   ) u_queues (
     .clk_i, .rst_ni, .hold_i(out_hold), .hold_net_i(out_hold_net), .waits_o(out_waits),
+    .tbl_req_i(tbl_req), .tbl_rsp_o(queues_rsp),
     .s_valid_i(o_valid), .s_ready_o(o_ready), .s_data_i(o_data), .s_last_i(o_last), .s_departure_i(o_departure),
     .gone_o(gone), .gone_queue_o(gone_queue), .gone_cells_o(gone_cells), .freed_o(freed), .freed_cpu_o(freed_cpu),
     .m_valid_o(m_tvalid_o), .m_ready_i(m_tready_i), .m_data_o(m_tdata_o), .m_bytes_o(m_bytes), .m_last_o(m_tlast_o),

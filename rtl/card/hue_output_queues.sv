@@ -7,6 +7,7 @@
 //   hue_queue_join   … joins its queue, of which the last frame is told
 //   hue_queue_lists  networks that wait, by port, the next ones with what their turn needs
 //   hue_queue_turns  a port's next frame, by credit
+//   hue_queue_weights  what a turn adds to a network's credit
 //   hue_queue_read   its beats, out of their cells to the port
 // One network's frames for MAC ports can be held (`hold_i`): they wait in its queues, and take no share, until the hold
 // ends. A network that moves here from software waits so for the frames that are still on their way there (ADR 0013);
@@ -48,6 +49,8 @@ module hue_output_queues
   input  logic                  hold_i,          // no frame of this network is begun at a MAC port
   input  logic [7:0]            hold_net_i,
   output logic [NetsMax-1:0]    waits_o,         // by network: it has frames in a queue of a MAC port
+  input  tbl_req_t              tbl_req_i,
+  output tbl_rsp_t              tbl_rsp_o,
 
   input  logic                  s_valid_i,
   output logic                  s_ready_o,
@@ -163,10 +166,15 @@ module hue_output_queues
   logic [Ports-1:0]    plan, plan_room;
   logic [CellBits-1:0] plan_cell;
   logic [13:0]         plan_len;
-  hue_queue_turns #(
-    .Nets(Nets), .CellBits(CellBits), .CellBytes(CellBytes), .CreditBits(CreditBits), .QuantumBytes(QuantumBytes)
-  ) u_turns (
-    .clk_i, .rst_ni, .hold_i, .hold_net_i(hold_net_i[NetBits-1:0]),
+  logic                look_wait;
+  logic [NetBits-1:0]  look_net;
+  logic [15:0]         quantum;
+  hue_queue_weights #(.Nets(Nets), .QuantumBytes(QuantumBytes)) u_weights (
+    .clk_i, .rst_ni, .clearing_i(clearing_q), .clear_i(clear_q[NetBits-1:0]), .tbl_req_i, .tbl_rsp_o, .wait_o(look_wait),
+    .net_i(look_net), .quantum_o(quantum)
+  );
+  hue_queue_turns #(.Nets(Nets), .CellBits(CellBits), .CellBytes(CellBytes), .CreditBits(CreditBits)) u_turns (
+    .clk_i, .rst_ni, .hold_i, .hold_net_i(hold_net_i[NetBits-1:0]), .look_net_o(look_net), .quantum_i(quantum), .wait_i(look_wait),
     .comes_i(comes), .comes_port_i(comes_port), .comes_net_i(comes_net), .joins_i(joins), .joins_at_i(joins_at),
     .net_i(join_net), .waited_i(waited), .cell_i(join_cell), .len_i(join_len), .tail_i(tail),
     .before_cell_i(before_cell), .before_len_i(before_len),

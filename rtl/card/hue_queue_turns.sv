@@ -3,7 +3,7 @@
 // Place: inside hue_output_queues: hue_queue_lists → **here** → plans of hue_queue_read. A port serves its networks in the order
 // in which they began to wait. A turn lasts while the network's credit is positive; each turn adds its quantum, each frame takes
 // its bytes (surplus round robin). So over any time two networks that always wait get bytes as their quanta are, to within
-// a quantum and two frames.
+// a quantum and two frames of each. The quanta are hue_queue_weights'.
 // One network's frames for MAC ports can be held (`hold_i`): they wait in its queues, and take no share, until the hold ends.
 // From the second clock of a hold on no frame is taken.
 //
@@ -17,7 +17,6 @@ module hue_queue_turns
   parameter int unsigned CellBits = 10,
   parameter int unsigned CellBytes = 64,
   parameter int unsigned CreditBits = 17,
-  parameter int unsigned QuantumBytes = 2048,
   localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1,
   localparam int unsigned QueueBits = $clog2(Ports) + NetBits,
   localparam int unsigned CountBits = CellBits + 1,
@@ -28,6 +27,11 @@ module hue_queue_turns
   input  logic                  rst_ni,
   input  logic                  hold_i,
   input  logic [NetBits-1:0]    hold_net_i,
+
+  // To hue_queue_weights: the network that is looked at, 0 while none is; its quantum a clock later. No step begins with `wait_i`.
+  output logic [NetBits-1:0]    look_net_o,
+  input  logic [15:0]           quantum_i,
+  input  logic                  wait_i,
 
   // From hue_queue_join.
   input  logic                  comes_i,
@@ -102,7 +106,7 @@ module hue_queue_turns
   logic [2:0]        s1_next, s1_port_q, s2_port_q;
   turn_t             s1, s2_q;
   logic              s2_v_q, s2_takes_q, s2_debt_q, s2_spent_q, s2_held_q, s2_last_q, s2_by_q, s2_joins_q, leaves;
-  credit_t           s1_left, s1_below, s1_owes, s2_left_q, credit_next;
+  credit_t           s1_left, s1_below, s1_owes, s2_left_q, quantum, credit_next;
   cell_t             s1_tail, s2_tail_q, r_tail_q;
   count_t            s2_cells_q;
   frame_t            linked, follows, beside, joining;
@@ -110,6 +114,7 @@ module hue_queue_turns
   served_t           served_next, r_served_q;
   entry_t            r_entry_q;
   assign joining = '{first: cell_i, len: len_i};
+  assign look_net_o = s1.entry.net;
 
   // Of the network whose turn it is at a port: it is held, its queue has one frame, one joins it, or will in a clock. What
   // compares stands at each port, as a choice of the port before it takes longer.
@@ -124,7 +129,7 @@ module hue_queue_turns
 
   // ---- s0: which port. As a step is decided the next may begin, if there surely is a network whose turn it then is: if not this
   // one's, one in a slot. One that is held gives way to others, and asks for nothing when alone.
-  assign asks = has_q & room_q & ~s1_at_q & ~s2_ends_q & ~waits_held_q;
+  assign asks = has_q & room_q & ~s1_at_q & ~s2_ends_q & ~waits_held_q & ~{Ports{wait_i}};
   hue_round_robin #(.Count(Ports)) u_step (
     .clk_i, .rst_ni, .asks_i(asks), .take_i(1'b1), .any_o(step), .winner_o(s1_next)
   );
@@ -218,13 +223,14 @@ module hue_queue_turns
     end
   end
   assign leaves = leaves_at != '0;
+  assign quantum = credit_t'({1'b0, quantum_i});
   always_comb begin
     beside = s2_by_q ? '{first: before_cell_i, len: before_len_i} : joining;
     follows = s2_by_q || s2_last_q ? beside : linked;
     // What is left of a credit is lost with an empty queue, a debt is not.
     credit_next = (s2_held_q || s2_debt_q ? s2_q.served.credit : s2_left_q)
-                  + ((s2_debt_q || s2_spent_q) && !s2_held_q ? credit_t'(QuantumBytes) : credit_t'(0));
-    if (empties_o && !s2_spent_q) credit_next = credit_t'(QuantumBytes);
+                  + ((s2_debt_q || s2_spent_q) && !s2_held_q ? quantum : credit_t'(0));
+    if (empties_o && !s2_spent_q) credit_next = quantum;
     served_next.credit = credit_next;
     served_next.taken = s2_takes_q ? s2_q.served.taken + s2_cells_q : s2_q.served.taken;
     for (int unsigned p = 0; p < Ports; p++) begin

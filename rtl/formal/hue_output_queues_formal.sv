@@ -25,7 +25,11 @@ module hue_output_queues_formal
   input logic [Ports-1:0]              m_ready_i,
   input logic                          hold_i,
   input logic                          hold_net_i,
-  input logic                          mark_i
+  input logic                          mark_i,
+  input logic                          write_i,       // the driver writes a network's quantum, or reads it
+  input logic                          read_i,
+  input logic                          row_i,
+  input logic [2:0]                    quantum_i
 );
   localparam int unsigned BeatsMax = FrameBytesMax / BusBytes;
   localparam int unsigned BeatBits = $clog2(BeatsMax);
@@ -57,10 +61,20 @@ module hue_output_queues_formal
   assign s_last = (32'(beat_q) + 1) * BusBytes >= 32'(departure.len);
 
   queue_req_t                       unused_part_req;
+  tbl_req_t                         tbl_req;
+  tbl_rsp_t                         unused_tbl_rsp;
+  always_comb begin
+    tbl_req = '0;
+    tbl_req.valid = (write_i || read_i) && begun_q;
+    tbl_req.write = write_i;
+    tbl_req.id = hue_regs_pkg::TABLE_QUANTUM;
+    tbl_req.index = 24'(row_i);
+    tbl_req.wdata = 256'(quantum_i);
+  end
   hue_output_queues #(
     .BusBytes(BusBytes), .Nets(Nets), .Cells(Cells), .CellBytes(CellBytes), .QuantumBytes(QuantumBytes)
   ) u_dut (
-    .clk_i, .rst_ni, .hold_i, .hold_net_i({7'd0, hold_net_i}), .waits_o(waits), .s_valid_i, .s_ready_o(s_ready), .s_data_i, .s_last_i(s_last),
+    .clk_i, .rst_ni, .hold_i, .hold_net_i({7'd0, hold_net_i}), .waits_o(waits), .tbl_req_i(tbl_req), .tbl_rsp_o(unused_tbl_rsp), .s_valid_i, .s_ready_o(s_ready), .s_data_i, .s_last_i(s_last),
     .s_departure_i(departure), .m_valid_o(m_valid), .m_ready_i, .m_data_o(m_data), .m_bytes_o(m_bytes),
     .m_last_o(m_last), .m_tag_o(m_tag), .gone_o(gone), .gone_queue_o(gone_queue), .gone_cells_o(gone_cells), .freed_o(freed),
     .freed_cpu_o(freed_cpu), .sent_o(sent), .sent_len_o(sent_len), .none_o(none),
@@ -200,5 +214,5 @@ module hue_output_queues_formal
     end
   end
   logic unused;
-  assign unused = ^{gone, gone_queue, gone_cells};
+  assign unused = ^{gone, gone_queue, gone_cells, unused_tbl_rsp};
 endmodule

@@ -11,8 +11,8 @@ use hue_tables::Vid;
 use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
 use crate::generated::{
-    self as regs, AttachHeadRow, AttachRow, BytesRow, CountRow, MacRow, NetworkRow, PortRow, SelectRow,
-    SramRow, UnclaimedRow,
+    self as regs, AttachHeadRow, AttachRow, BytesRow, CountRow, MacRow, NetworkRow, PortRow, QuantumRow,
+    SelectRow, SramRow, UnclaimedRow,
 };
 use crate::macs::Macs;
 use crate::network::Loaded;
@@ -60,8 +60,10 @@ pub struct Card<R> {
     pub(crate) planes: Vec<Plane>,
     /// ARP finds the owner of its destination, as the live software has it.
     pub(crate) arp: bool,
-    /// An index that is lent; see `moving`.
-    pub(crate) lent: Option<u8>,
+    /// An index that is lent, and to which network; see `moving`.
+    pub(crate) lent: Option<(u8, Vid)>,
+    /// What each row of QUANTUM holds; `None` before it is written.
+    pub(crate) quanta: Vec<Option<u16>>,
 }
 
 impl<R: Registers> Card<R> {
@@ -101,7 +103,7 @@ impl<R: Registers> Card<R> {
             Layout::Tcam => None,
             Layout::Dag36 | Layout::Sram => Some(Shared::new(&description)?),
         };
-        Ok(Self {
+        let mut card = Self {
             device: RefCell::new(device),
             networks: BTreeMap::new(),
             macs: Macs::new(description.mac_rows).unwrap_or_default(),
@@ -111,7 +113,10 @@ impl<R: Registers> Card<R> {
             planes: (0..description.planes).map(Plane::new).collect(),
             arp: false,
             lent: None,
-        })
+            quanta: vec![None; description.rows(QuantumRow::TABLE) as usize],
+        };
+        card.write_quanta()?;
+        Ok(card)
     }
 
     /// What the image is.

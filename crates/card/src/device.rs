@@ -122,6 +122,7 @@ impl Description {
             regs::ATTACH => self.attach_rows,
             regs::ATTACH_HEAD => ports,
             regs::NETWORK | regs::METER | regs::DEBT => self.nets,
+            regs::QUANTUM if self.version.1 >= 1 => self.nets,
             regs::ROUTE => self.planes * self.route_rows,
             regs::LOCAL => self.planes * self.local_rows,
             regs::HOP => match self.layout {

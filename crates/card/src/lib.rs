@@ -27,6 +27,7 @@ mod routes;
 mod rows;
 mod twin;
 mod update;
+mod weights;
 
 pub use bar::{BAR_BYTES_MIN, Bar, BarError};
 pub use card::{Card, Events, NAME};

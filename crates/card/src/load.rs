@@ -179,7 +179,8 @@ impl<R: Registers> Card<R> {
             self.undo(&mut changes);
             return Err(broken(error));
         }
-        self.write(changes, software, claimed).map_err(broken)
+        self.write(changes, software, claimed).map_err(broken)?;
+        self.write_quanta().map_err(broken)
     }
 
     /// Checks programs and finds a place for each; nothing is changed.
@@ -204,7 +205,7 @@ impl<R: Registers> Card<R> {
             take(&mut nets, loaded.place.net);
             take(&mut planes, loaded.place.plane);
         }
-        if let Some(lent) = self.lent {
+        if let Some((lent, _)) = self.lent {
             take(&mut nets, lent);
         }
         let mut changes = Vec::with_capacity(programs.len());
@@ -363,7 +364,7 @@ impl<R: Registers> Card<R> {
                 shared.remove(held);
             }
         }
-        Ok(())
+        self.write_quanta().map_err(broken)
     }
 }
 

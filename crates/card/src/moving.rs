@@ -11,7 +11,7 @@ use hue_planes::{Debts, RateLimit};
 use hue_substrate::SubstrateError;
 use hue_tables::Vid;
 
-use crate::card::Card;
+use crate::card::{Card, broken};
 use crate::device::{Device, out_drops_row};
 use crate::error::CardError;
 use crate::generated as regs;
@@ -21,11 +21,11 @@ use crate::registers::Registers;
 const HOLD_CLOCKS: u32 = regs::OUT_HOLD_CLOCKS;
 
 impl<R: Registers> Card<R> {
-    /// An index that no network has; none will get it before it is given back.
+    /// An index that no network has, for frames of this network; no other will get it before it is given back.
     ///
     /// # Errors
-    /// `ImageNetworks` when all are taken, one is lent already, or the image has no more.
-    pub fn borrow_net(&mut self) -> Result<u8, SubstrateError> {
+    /// `ImageNetworks` when all are taken, one is lent already, or the image has no more. `Broken`.
+    pub fn borrow_net(&mut self, vid: Vid) -> Result<u8, SubstrateError> {
         let description = self.device.get_mut().description();
         let nets = description.nets;
         let taken = |net: &u8| self.networks.values().any(|loaded| loaded.place.net == *net);
@@ -34,7 +34,8 @@ impl<R: Registers> Card<R> {
             let (count, image) = (self.networks.len() + 1, description.name.clone());
             return Err(SubstrateError::ImageNetworks { count, image, max: nets as usize });
         };
-        self.lent = Some(net);
+        self.lent = Some((net, vid));
+        self.write_quanta().map_err(broken)?;
         Ok(net)
     }
 

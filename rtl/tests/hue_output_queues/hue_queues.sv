@@ -19,6 +19,8 @@ module hue_queues
   input  logic                  hold_i,
   input  logic [7:0]            hold_net_i,
   output logic [NetsMax-1:0]    waits_o,
+  input  tbl_req_t              tbl_req_i,
+  output tbl_rsp_t              tbl_rsp_o,
   input  logic                  s_valid_i,
   output logic                  s_ready_o,
   input  logic [8*BusBytes-1:0] s_data_i,
@@ -91,7 +93,7 @@ module hue_queues
   hue_output_queues #(
     .BusBytes(BusBytes), .Nets(Nets), .Cells(Cells), .CellBytes(CellBytes), .External(External != 0)
   ) u_queues (
-    .clk_i, .rst_ni, .hold_i, .hold_net_i, .waits_o,
+    .clk_i, .rst_ni, .hold_i, .hold_net_i, .waits_o, .tbl_req_i, .tbl_rsp_o,
     .s_valid_i(queue_valid), .s_ready_o(queue_ready), .s_data_i(beat_data), .s_last_i(beat_last),
     .s_departure_i(beat_departure),
     .gone_o(gone), .gone_queue_o(gone_queue), .gone_cells_o(gone_cells), .freed_o(freed), .freed_cpu_o(freed_cpu),

@@ -9,8 +9,8 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00030000;
-/// Grows when something is added. Mask.
+pub const VERSION_RESET: u32 = 0x00030001;
+/// Grows when something is added: 1: the table QUANTUM. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Grows when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Mask.
@@ -338,6 +338,9 @@ pub const MAC: Table = Table { name: "mac", id: 20, bits: 68 };
 
 /// Debts of meters. Index: network.
 pub const DEBT: Table = Table { name: "debt", id: 21, bits: 204 };
+
+/// Quanta. Index: network.
+pub const QUANTUM: Table = Table { name: "quantum", id: 22, bits: 16 };
 
 /// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -935,5 +938,27 @@ impl Row for DebtRow {
             bits_high: get(words, 134, 6) as u8,
             time_ns: get(words, 140, 64),
         }
+    }
+}
+
+/// Quanta: What a turn adds to the credit of a network at each output port: ports are shared as quanta are.
+/// A row is 2048 after reset, and holds from the network's next turn on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct QuantumRow {
+    /// Bytes; at least 1, or the network sends nothing.
+    pub bytes: u16,
+}
+
+impl Row for QuantumRow {
+    const TABLE: Table = QUANTUM;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "quantum.bytes", 0, 16, u64::from(self.bytes))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { bytes: get(words, 0, 16) as u16 }
     }
 }

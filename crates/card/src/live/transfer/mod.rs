@@ -461,7 +461,7 @@ impl Runner {
                     transfer.goal = transfer.at;
                     return self.enter(transfer, Phase::After, now_ns);
                 }
-                let aside = match self.card().borrow_net() {
+                let aside = match self.card().borrow_net(transfer.order.vid) {
                     Ok(aside) => aside,
                     Err(error) => {
                         transfer.fault(&format!("no index is free for the move: {error}"));

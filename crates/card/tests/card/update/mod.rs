@@ -6,6 +6,7 @@
 mod debts;
 mod mapped;
 mod memory;
+mod weights;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
