@@ -443,9 +443,10 @@ fn a_hold_that_ends_too_early_is_an_error() {
 fn what_a_card_cannot_hold_is_refused_by_name() {
     let text = |memory: Memory, program: &Program| {
         let mut card = Card::new(memory).unwrap();
+        drop(card.device().registers().take_journal());
         let error = card.load(std::slice::from_ref(program)).unwrap_err().to_string();
         assert_eq!(card.programs().count(), 0);
-        assert!(card.device().registers().take_journal().iter().all(|write| write.words == [0; 8]));
+        assert!(card.device().registers().take_journal().is_empty());
         error
     };
     let sound = program(1, 2, vec![("10.0.0.0/8".parse().unwrap(), hop(1))]);
