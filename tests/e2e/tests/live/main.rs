@@ -7,6 +7,7 @@
 mod accounts;
 mod api;
 mod card;
+mod card_floods;
 mod contention;
 mod daemon;
 mod faults;
