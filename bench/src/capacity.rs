@@ -76,7 +76,7 @@ struct Bank {
 impl Bank {
     fn new() -> Result<Self, Failure> {
         let mut dag = Dag::new(Limits::default())?;
-        dag.record_deltas();
+        dag.enable_deltas();
         Ok(Self { dag, card: Dag36::new(CARD_WORDS), words_most: 0 })
     }
 
@@ -592,7 +592,7 @@ mod tests {
         let words = bank.card.words_used();
         bank.card = {
             let mut small = Dag36::new(words as u32 + 300);
-            bank.dag.record_deltas();
+            bank.dag.enable_deltas();
             bank.dag.take_deltas().iter().for_each(|delta| small.apply(delta).unwrap());
             small
         };

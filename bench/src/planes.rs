@@ -308,6 +308,7 @@ fn program(net: u16, table: &Table<u32>) -> Program {
         routes: table.routes().collect(),
         rate_limit: None,
         weight: 1,
+        forward_martians: false,
     }
 }
 

@@ -1,13 +1,13 @@
-// AXI-Lite from one clock to another, of any frequency and phase.
+// AXI-Lite bridge between two clock domains of any frequency and phase.
 //
-// Flow: shell's register bus → hue_axil_cross → hue_card's. One access at a time: it is kept on the side it came from, a
-// bit that changes tells the other side, and the answer comes back the same way; so only these two bits are
-// synchronised, and what they speak for stands still. Reads and writes take turns when both wait. Both sides must be
-// reset together.
+// Flow: shell's register bus → hue_axil_cross → hue_card's. One access at a time: the request is held on the shell's side,
+// a toggle bit announces it to the card's side, and the answer comes back the same way. So only the two toggle bits are
+// synchronised, and the data they announce is stable. Reads and writes alternate when both wait. Both sides must be reset
+// together.
 //
-// Latency: an access is offered `Stages` + 1 clocks of the card's side after it was taken, its answer valid `Stages` + 1
-// clocks of the shell's side after the card's; a clock more of each where the clocks do not go together. Throughput: one
-// access at a time.
+// Latency: an access is offered `Stages` + 1 clocks of the card's side after it is accepted, and its answer is valid
+// `Stages` + 1 clocks of the shell's side after the card's answer; each takes one clock more if the clocks are not aligned.
+// Throughput: one access at a time.
 // Source: AMBA AXI and ACE protocol specification, B1; C. E. Cummings, "Clock domain crossing design & verification
 // techniques", 2008, §5.6.
 
@@ -69,7 +69,7 @@ module hue_axil_cross #(
     logic [1:0]  resp;
   } answer_t;
 
-  // Each side changes its own bit: for a request, for the answer to it.
+  // The toggle bits, one driven by each side: `asked_q` changes with a request, `answered_q` with the answer to it.
   logic     asked_q, answered_q;
   request_t request_q;
   answer_t  answer_q;

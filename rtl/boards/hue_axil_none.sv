@@ -1,7 +1,7 @@
-// AXI-Lite slave with nothing behind it: answers every access with an error, so that none hangs.
+// AXI-Lite slave with no registers behind it: answers every access with an error, so that none hangs.
 //
-// Place: windows of a shell that the card has no use for.
-// Latency: 1 clock. Throughput: an access of each sort every 2 clocks.
+// Place: address windows of a shell that the card does not use.
+// Latency: 1 clock. Throughput: a read and a write every 2 clocks.
 // Source: AMBA AXI and ACE protocol specification, B1.
 
 module hue_axil_none (

@@ -89,7 +89,7 @@ module hue_board
   logic [Ports-1:0][13:0]  m_tlen;
   logic [Ports-1:0][8*BusBytes-1:0] m_tdata;
   logic [Ports-1:0][BusBytes-1:0]   m_tkeep;
-  logic                    unused_ingress_idle, unused_idle, unused_irq;
+  logic                    unused_ingress_idle, unused_idle, unused_moves, unused_irq;
   logic [1:0]              unused_sram_en, unused_sram_write;
   logic [1:0][18:0]        unused_sram_addr;
   logic [1:0][35:0]        unused_sram_wdata;
@@ -112,7 +112,7 @@ module hue_board
     .sram_wdata_o(unused_sram_wdata), .sram_rdata_i('0),
     .queue_valid_o(unused_queue_valid), .queue_ready_i(1'b0), .queue_write_o(unused_queue_write),
     .queue_addr_o(unused_queue_addr), .queue_wdata_o(unused_queue_wdata), .queue_rvalid_i(1'b0), .queue_rdata_i('0),
-    .ingress_idle_o(unused_ingress_idle), .idle_o(unused_idle), .irq_o(unused_irq)
+    .ingress_idle_o(unused_ingress_idle), .idle_o(unused_idle), .moves_o(unused_moves), .irq_o(unused_irq)
   );
 
   hue_board_time #(.ClockKhz(`HUE_IMAGE_CLOCK_KHZ)) u_time (.clk_i, .rst_ni, .time_ns_o(now_ns));

@@ -1,6 +1,6 @@
-// Frames of several streams in one, whole, a frame of each waiting stream in turn.
+// Joins several streams into one: whole frames, one from each waiting stream in turn.
 //
-// Place: hue_card's CPU queues → hue_board_join → a shell's DMA stream, where it has fewer streams than the card queues.
+// Place: hue_card's CPU queues → hue_board_join → a DMA stream of a shell that has fewer streams than the card has queues.
 // Latency: 1 clock. Throughput: a beat a clock.
 
 module hue_board_join #(
@@ -18,7 +18,7 @@ module hue_board_join #(
   input  logic                       m_ready_i,
   output logic                       m_last_o,
   output logic [Bits-1:0]            m_data_o,
-  output logic [IndexBits-1:0]       m_index_o   // whose frame it is
+  output logic [IndexBits-1:0]       m_index_o   // input stream of the frame
 );
 
   logic                 inside_q, any, valid, ready;

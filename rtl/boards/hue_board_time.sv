@@ -1,6 +1,6 @@
-// Nanoseconds since reset, counted in clocks: what stamps frames where the MAC gives no time.
+// Nanoseconds since reset, counted in clocks: the timestamp of frames where the MAC provides none.
 //
-// Place: beside hue_card's streams. Exact over any time: what a clock lasts beyond whole nanoseconds adds up.
+// Place: beside hue_card's streams. Exact over any time: the fraction of a nanosecond in each clock is accumulated.
 // Latency: none. Wraps after 584 years.
 
 module hue_board_time #(
@@ -11,7 +11,7 @@ module hue_board_time #(
   output logic [63:0] time_ns_o
 );
 
-  localparam int unsigned NsKhz = 1_000_000;  // a nanosecond in periods of a kilohertz clock
+  localparam int unsigned NsKhz = 1_000_000;  // period of a 1 kHz clock in nanoseconds
   localparam int unsigned WholeNs = NsKhz / ClockKhz;
   localparam int unsigned Rest = NsKhz % ClockKhz;
 

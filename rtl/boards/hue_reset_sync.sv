@@ -1,13 +1,13 @@
-// A reset of any clock, as a clock sees it: begins at once, ends with the clock.
+// Reset synchroniser: asserts at once, deasserts synchronously to the clock.
 //
 // Place: between a shell's resets and the parts of an adapter, one for each clock.
-// Latency: begins in 0 clocks, ends `Stages` clocks after the reset did.
+// Latency: asserts in 0 clocks, deasserts `Stages` clocks after its input.
 
 module hue_reset_sync #(
   parameter int unsigned Stages = 3
 ) (
   input  logic clk_i,
-  input  logic rst_ni,  // of any clock
+  input  logic rst_ni,  // of any clock domain
   output logic rst_no
 );
 

@@ -1,11 +1,11 @@
-// AXI-Lite slave in front of a bus of registers that answer in the same clock. Registers stand before and behind that clock.
+// AXI-Lite slave for registers that answer in the clock of the access, with a pipeline stage before and after that clock.
 //
-// Flow: driver → hue_axil → hue_regs. One access at a time; a write needs its address and data together, and reads and
-// writes take turns when both wait. A write of single bytes is answered with an error and never reaches the registers,
-// as is an address that is no multiple of 4. A write for which the registers have no room waits and lets reads pass.
+// Flow: driver → hue_axil → hue_regs. Accepts one access at a time; a write needs its address and data together, and reads
+// and writes alternate when both wait. A write of single bytes, or an access to an address that is not a multiple of 4, is
+// answered with an error and never reaches the registers. A write for which the registers have no room waits; reads pass it.
 //
-// Latency: an access reaches the registers one clock after it is taken; its answer is valid two clocks later. Throughput: an
-// access a clock when the master takes answers at once; so many accesses of a direction are taken before it must: `Answers`.
+// Latency: an access reaches the registers one clock after it is accepted; its answer is valid two clocks later. Throughput:
+// one access a clock if the master takes answers at once; up to `Answers` of a direction are accepted before it has to.
 // Source: AMBA AXI and ACE protocol specification, B1.
 
 module hue_axil (
@@ -30,8 +30,8 @@ module hue_axil (
   output logic [31:0] s_axil_rdata_o,
   output logic [1:0]  s_axil_rresp_o,
 
-  // The registers: `reg_valid_o` for one clock an access, the answer in that same clock. `reg_bad_o` is an access that
-  // the slave refused by itself.
+  // The registers: `reg_valid_o` is 1 for one clock per access, and the answer comes in that clock. `reg_bad_o` reports an
+  // access that the slave itself refused.
   output logic        reg_valid_o,
   output logic        reg_write_o,
   output logic [23:0] reg_addr_o,
@@ -39,8 +39,8 @@ module hue_axil (
   input  logic [31:0] reg_rdata_i,
   input  logic        reg_error_i,
   output logic        reg_bad_o,
-  // The write that `s_axil_awaddr_i` and `s_axil_wdata_i` ask for has to wait; the registers have one more before it when
-  // `reg_valid_o` is 1.
+  // The write that `s_axil_awaddr_i` and `s_axil_wdata_i` request must wait. While `reg_valid_o` is 1, the registers have
+  // another access before it.
   input  logic        write_wait_i
 );
 
@@ -55,7 +55,7 @@ module hue_axil (
     logic [31:0] data;
   } answer_t;
 
-  // Taken and not answered yet: each has a place for its answer.
+  // Accepted and not answered yet: a slot is reserved for each answer.
   logic [CountBits-1:0] writes_q, reads_q;
   logic                 can_write, can_read, write, read, bad, turn_read_q, ends_write, ends_read;
   logic [23:0]          addr;
@@ -73,7 +73,7 @@ module hue_axil (
   assign ends_write = s_axil_bvalid_o && s_axil_bready_i;
   assign ends_read = s_axil_rvalid_o && s_axil_rready_i;
 
-  // The access that is at the registers
+  // The access at the registers
   logic taken_q, bad_q;
   assign reg_valid_o = taken_q && !bad_q;
   assign reg_bad_o = taken_q && bad_q;
@@ -97,7 +97,7 @@ module hue_axil (
     reg_wdata_o <= s_axil_wdata_i;
   end
 
-  // Answers: which register it is takes most of a clock, so what it says is made an answer in the next one.
+  // Answers: decoding the register address takes most of a clock, so the answer is formed in the next one.
   answer_t answer, read_answer;
   logic write_room, read_room, failed_q, wrote_q, asked_q;
   logic [31:0] rdata_q;

@@ -1,8 +1,8 @@
 // The card: from a port to a port.
 //
-// MAC ports ─────────────┐                                                                       ┌─ MAC ports
-// CPU queues ─ cpu_strip ┴ input queues ─ arbiter ─ gather ─ stages ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
-//                                                      └── packet buffer ──┘
+// MAC ports ─────────────┐             ┌─ flood ─┐                                                            ┌─ MAC ports
+// CPU queues ─ cpu_strip ┴ input queues ┴ arbiter ┴ gather ─ stages ─ admit ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
+//                                                      └───── packet buffer ─────┘
 //
 // Streams are AXI-Stream without empty beats but one: a frame of no bytes is one beat without any byte kept. The first
 // byte of a frame is the lowest of a beat. Time and tag of a frame count with its first beat; the tag leaves with
@@ -36,9 +36,11 @@ module hue_card
   parameter int unsigned SramWords = 0,
   parameter int unsigned SramLatency = 4,
   parameter logic [127:0] ImageName = '0,
-  // A port's input queue and the frames that it holds at most, the packet buffer, all output queues together.
+  // A port's input queue and the frames that it holds at most, group frames that wait to be copied, the packet buffer, all output
+  // queues together.
   parameter int unsigned InputBytes = 16384,
   parameter int unsigned InputFrames = InputBytes / 64,
+  parameter int unsigned FloodBytes = 16384,
   parameter int unsigned BufferBytes = 32768,
   parameter int unsigned OutputBytes = 131072,
   // Whether the frames of the output queues lie in external memory, in cells of 256 bytes instead of 64.
@@ -100,6 +102,7 @@ module hue_card
 
   output logic        ingress_idle_o,   // no frame before the stages
   output logic        idle_o,           // no frame inside
+  output logic        moves_o,          // a frame left the stages, a clock ago
   output logic        irq_o
 );
 
@@ -108,13 +111,20 @@ module hue_card
   localparam int unsigned BufferWords = BufferBytes / BusBytes;
   localparam int unsigned FilledBits = $clog2(BufferWords) + 1;
   localparam int unsigned TagDepth = 256;
+  // Beats in the packet buffer from which on what may wait does: more than there are while frames pass one behind the other.
+  // From there on a frame of each network may grow by a CPU header, and no more.
+  localparam int unsigned BacklogBeats = 128;
+  localparam int unsigned LateBeats = BacklogBeats + Nets * ((CpuHeaderBytes + BusBytes - 1) / BusBytes);
+  localparam int unsigned CellBytes = OutputExternal != 0 ? 256 : 64;
+  localparam int unsigned QueueBits = $clog2(Ports) + (Nets > 1 ? $clog2(Nets) : 1);
+  localparam int unsigned CountBits = $clog2(OutputBytes / CellBytes) + 1;
 
   // Registers
   tbl_req_t    tbl_req;
-  tbl_rsp_t    tbl_rsp, stages_rsp, counters_rsp;
+  tbl_rsp_t    tbl_rsp, stages_rsp, flood_rsp, queues_rsp, counters_rsp;
   logic [7:0]  out_hold_net;
   logic [NetsMax-1:0] out_waits;
-  logic        offline, pause, gated_to_cpu, hold, out_hold, accepted, retired, memory_error, queue_drop;
+  logic        offline, pause, gated_to_cpu, hold, out_hold, accepted, retired, stages_error, flood_error, queue_drop;
   logic [31:0] gates;
   sram_req_t   sram_req;
   sram_state_t sram_state;
@@ -146,13 +156,13 @@ module hue_card
     .offline_o(offline), .pause_o(pause), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu), .hold_o(hold),
     .out_hold_o(out_hold), .out_hold_net_o(out_hold_net), .out_waits_i(out_waits),
     .accepted_i(accepted), .retired_i(retired), .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),
-    .memory_error_i(memory_error), .sram_state_i(sram_state), .sram_fault_clear_o(sram_fault_clear),
+    .memory_error_i(stages_error || flood_error), .sram_state_i(sram_state), .sram_fault_clear_o(sram_fault_clear),
     .queue_drop_i(queue_drop), .irq_o
   );
-  assign tbl_rsp = stages_rsp | counters_rsp;
+  assign tbl_rsp = stages_rsp | flood_rsp | queues_rsp | counters_rsp;
 
   // Frames come in once counters are clear.
-  logic counters_ready, open_q;
+  logic counters_ready, counters_ready_soon, open_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) open_q <= 1'b0;
     else if (counters_ready) open_q <= 1'b1;
@@ -209,11 +219,13 @@ module hue_card
     );
   end
 
-  // Arbiter and gather
-  logic                a_valid, a_ready, a_first, a_last, arbiter_idle, gather_idle;
-  logic [DataBits-1:0] a_data;
-  logic [2:0]          a_port;
-  hue_arrival_t        a_arrival;
+  // Arbiter, group frames and gather
+  logic                a_valid, a_ready, a_first, a_last, a_group, g_ready, arbiter_idle, flood_idle, gather_idle;
+  logic                c_valid, c_ready, c_last, flood_full, backlog_q, late_q;
+  logic [DataBits-1:0] a_data, c_data;
+  logic [2:0]          a_port, c_port;
+  hue_arrival_t        a_arrival, c_arrival;
+  logic [MacPorts-1:0] flood_dropped;
   logic                body_valid, body_ready, tag_in_valid, tag_in_ready;
   logic [DataBits-1:0] body_data;
   logic [31:0]         tag_in;
@@ -221,15 +233,26 @@ module hue_card
   hue_head_t           head;
 
   hue_arbiter #(.BusBytes(BusBytes)) u_arbiter (
-    .clk_i, .rst_ni,
+    .clk_i, .rst_ni, .hold_i(hold), .pause_i(pause), .backlog_i(backlog_q), .full_i(flood_full),
     .s_valid_i(q_valid), .s_ready_o(q_ready), .s_data_i(q_data), .s_last_i(q_last), .s_arrival_i(q_arrival),
+    .c_valid_i(c_valid), .c_ready_o(c_ready), .c_data_i(c_data), .c_last_i(c_last), .c_port_i(c_port),
+    .c_arrival_i(c_arrival),
     .m_valid_o(a_valid), .m_ready_i(a_ready), .m_data_o(a_data), .m_first_o(a_first), .m_last_o(a_last),
-    .m_port_o(a_port), .m_arrival_o(a_arrival), .idle_o(arbiter_idle)
+    .m_group_o(a_group), .m_port_o(a_port), .m_arrival_o(a_arrival), .begun_o(accepted), .idle_o(arbiter_idle)
+  );
+  assign a_ready = a_group || g_ready;
+
+  hue_flood #(.BusBytes(BusBytes), .Bytes(FloodBytes), .AttachRows(AttachRows)) u_flood (
+    .clk_i, .rst_ni, .offline_i(offline), .hold_i(hold), .tbl_req_i(tbl_req), .tbl_rsp_o(flood_rsp), .error_o(flood_error),
+    .s_valid_i(a_valid && a_group), .s_data_i(a_data), .s_first_i(a_first), .s_last_i(a_last), .s_port_i(a_port),
+    .s_arrival_i(a_arrival), .full_o(flood_full),
+    .c_valid_o(c_valid), .c_ready_i(c_ready), .c_data_o(c_data), .c_last_o(c_last), .c_port_o(c_port),
+    .c_arrival_o(c_arrival), .dropped_o(flood_dropped), .idle_o(flood_idle)
   );
 
   hue_gather #(.BusBytes(BusBytes)) u_gather (
     .clk_i, .rst_ni,
-    .s_valid_i(a_valid), .s_ready_o(a_ready), .s_data_i(a_data), .s_first_i(a_first), .s_last_i(a_last),
+    .s_valid_i(a_valid && !a_group), .s_ready_o(g_ready), .s_data_i(a_data), .s_first_i(a_first), .s_last_i(a_last),
     .s_port_i(a_port), .s_arrival_i(a_arrival),
     .body_valid_o(body_valid), .body_ready_i(body_ready), .body_data_o(body_data),
     .tag_valid_o(tag_in_valid), .tag_ready_i(tag_in_ready), .tag_o(tag_in),
@@ -252,27 +275,49 @@ module hue_card
     .clk_i, .rst_ni, .valid_i(tag_in_valid), .ready_o(tag_in_ready), .data_i(tag_in),
     .valid_o(tag_valid), .ready_i(tag_take), .data_o(tag)
   );
+  always_ff @(posedge clk_i) begin
+    backlog_q <= rst_ni && 32'(filled) >= BacklogBeats;
+    late_q <= rst_ni && 32'(filled) >= LateBeats;
+  end
 
   // Stages
-  logic         verdict_valid, verdict_ready, stages_idle, stages_ready;
+  logic         verdict_valid, verdict_ready, stages_idle;
   hue_verdict_t verdict;
 
   hue_stages #(
-    .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows), .AttachRows(AttachRows),
+    .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows),
     .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
     .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
     .SramWords(SramWords), .SramLatency(SramLatency)
   ) u_stages (
     .clk_i, .rst_ni,
-    .head_valid_i(head_valid && !hold), .head_ready_o(stages_ready), .head_i(head),
+    .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head),
     .verdict_valid_o(verdict_valid), .verdict_ready_i(verdict_ready), .verdict_o(verdict),
     .tbl_req_i(tbl_req), .tbl_rsp_o(stages_rsp), .gates_i(gates), .gated_to_cpu_i(gated_to_cpu),
-    .idle_o(stages_idle), .memory_error_o(memory_error),
+    .idle_o(stages_idle), .memory_error_o(stages_error),
     .sram_req_o(sram_req), .sram_rdata_i, .sram_fault_clear_i(sram_fault_clear), .sram_state_o(sram_state)
   );
-  assign head_ready = stages_ready && !hold;
-  assign accepted = head_valid && head_ready;
-  assign retired = verdict_valid && verdict_ready && verdict.last;
+  assign retired = verdict_valid && verdict_ready;
+  always_ff @(posedge clk_i) moves_o <= rst_ni && retired;
+
+  // Admission
+  logic                 admit_valid, admit_ready, admit_idle, admit_empty, counts_q, gone, freed, freed_cpu;
+  logic                 refused, out_dropped;
+  logic [2:0]           out_dropped_port;
+  logic [7:0]           out_dropped_net;
+  logic [QueueBits-1:0] gone_queue;
+  logic [CountBits-1:0] gone_cells;
+  hue_verdict_t         admitted;
+
+  always_ff @(posedge clk_i) counts_q <= rst_ni && counters_ready_soon;
+  hue_admit #(.Nets(Nets), .Cells(OutputBytes / CellBytes), .CellBytes(CellBytes)) u_admit (
+    .clk_i, .rst_ni, .offline_i(offline), .backlog_i(backlog_q && !pause), .late_i(late_q && !pause), .counts_i(counts_q),
+    .s_valid_i(verdict_valid), .s_ready_o(verdict_ready), .s_verdict_i(verdict),
+    .m_valid_o(admit_valid), .m_ready_i(admit_ready), .m_verdict_o(admitted), .m_refused_o(refused),
+    .gone_i(gone), .gone_queue_i(gone_queue), .gone_cells_i(gone_cells), .freed_i(freed), .freed_cpu_i(freed_cpu),
+    .dropped_o(out_dropped), .dropped_port_o(out_dropped_port), .dropped_net_o(out_dropped_net),
+    .idle_o(admit_idle), .empty_o(admit_empty)
+  );
 
   // Scatter and CPU header
   logic                d_valid, d_ready, d_last, d_to_cpu, o_valid, o_ready, o_last, scatter_idle;
@@ -283,7 +328,7 @@ module hue_card
 
   hue_scatter #(.BusBytes(BusBytes), .FilledBits(FilledBits)) u_scatter (
     .clk_i, .rst_ni,
-    .verdict_valid_i(verdict_valid), .verdict_ready_o(verdict_ready), .verdict_i(verdict),
+    .verdict_valid_i(admit_valid), .verdict_ready_o(admit_ready), .verdict_i(admitted), .refused_i(refused),
     .tag_i(tag), .tag_take_o(tag_take),
     .filled_i(filled), .read_o(body_read), .offset_o(body_offset), .data_i(body_rdata),
     .release_o(body_release), .release_beats_o(body_beats),
@@ -300,25 +345,21 @@ module hue_card
   );
 
   // Output queues to ports
-  logic                            out_ready, out_dropped, out_idle;
-  logic [2:0]                      out_dropped_port;
-  logic [7:0]                      out_dropped_net;
+  logic                            out_none;
   logic [Ports-1:0]                tx_valid;
   logic [Ports-1:0][13:0]          tx_len, tx_bytes;
   logic [Ports-1:0][ByteBits-1:0]  m_bytes;
 
-  assign o_ready = out_ready && counters_ready;
-  localparam int unsigned CellBytes = OutputExternal != 0 ? 256 : 64;
   hue_output_queues #(
     .BusBytes(BusBytes), .Nets(Nets), .Cells(OutputBytes / CellBytes), .CellBytes(CellBytes), .External(OutputExternal != 0)
   ) u_queues (
-    .clk_i, .rst_ni, .offline_i(offline), .hold_i(out_hold), .hold_net_i(out_hold_net), .waits_o(out_waits),
-    .s_valid_i(o_valid && counters_ready), .s_ready_o(out_ready), .s_data_i(o_data), .s_last_i(o_last),
-    .s_departure_i(o_departure),
+    .clk_i, .rst_ni, .hold_i(out_hold), .hold_net_i(out_hold_net), .waits_o(out_waits),
+    .tbl_req_i(tbl_req), .tbl_rsp_o(queues_rsp),
+    .s_valid_i(o_valid), .s_ready_o(o_ready), .s_data_i(o_data), .s_last_i(o_last), .s_departure_i(o_departure),
+    .gone_o(gone), .gone_queue_o(gone_queue), .gone_cells_o(gone_cells), .freed_o(freed), .freed_cpu_o(freed_cpu),
     .m_valid_o(m_tvalid_o), .m_ready_i(m_tready_i), .m_data_o(m_tdata_o), .m_bytes_o(m_bytes), .m_last_o(m_tlast_o),
     .m_tag_o(m_ttag_o),
-    .dropped_o(out_dropped), .dropped_port_o(out_dropped_port), .dropped_net_o(out_dropped_net),
-    .sent_o(tx_valid), .sent_len_o(tx_len), .idle_o(out_idle),
+    .sent_o(tx_valid), .sent_len_o(tx_len), .none_o(out_none),
     .part_req_o(queue_req), .part_ready_i(queue_ready_i), .part_rvalid_i(queue_rvalid_i), .part_rdata_i(queue_rdata_i)
   );
   assign m_tlen_o = tx_len;
@@ -328,23 +369,23 @@ module hue_card
   end
 
   hue_port_counters #(.Nets(Nets)) u_counters (
-    .clk_i, .rst_ni, .ready_o(counters_ready),
-    .rx_valid_i(rx_valid), .rx_bytes_i(rx_bytes), .rx_dropped_i(rx_dropped),
+    .clk_i, .rst_ni, .ready_o(counters_ready), .ready_soon_o(counters_ready_soon),
+    .rx_valid_i(rx_valid), .rx_bytes_i(rx_bytes), .rx_dropped_i(rx_dropped), .flood_dropped_i(flood_dropped),
     .tx_valid_i(tx_valid), .tx_bytes_i(tx_bytes),
     .out_dropped_i(out_dropped), .out_dropped_port_i(out_dropped_port), .out_dropped_net_i(out_dropped_net),
     .tbl_req_i(tbl_req), .tbl_rsp_o(counters_rsp)
   );
-  assign queue_drop = out_dropped || rx_dropped != '0;
+  assign queue_drop = out_dropped || rx_dropped != '0 || flood_dropped != '0;
 
-  assign ingress_idle_o = &queue_idle && &strip_idle && arbiter_idle && gather_idle;
-  assign idle_o = ingress_idle_o && stages_idle && scatter_idle && !tag_valid && out_idle;
+  assign ingress_idle_o = &queue_idle && &strip_idle && arbiter_idle && flood_idle && gather_idle;
+  assign idle_o = ingress_idle_o && stages_idle && admit_idle && scatter_idle && !tag_valid && admit_empty && out_none;
 
   logic unused;
   assign unused = ^o_bytes;
 
 `ifndef SYNTHESIS
   a_tag_with_verdict: assert property (@(posedge clk_i) disable iff (!rst_ni) tag_take |-> tag_valid);
-  a_one_answer: assert property (@(posedge clk_i) disable iff (!rst_ni) !(stages_rsp.done && counters_rsp.done));
+  a_one_answer: assert property (@(posedge clk_i) disable iff (!rst_ni) $onehot0({stages_rsp.done, flood_rsp.done, counters_rsp.done}));
 `endif
 
 endmodule

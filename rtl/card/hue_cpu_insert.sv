@@ -1,7 +1,7 @@
 // Puts the CPU header in front of frames for the CPU queues.
 //
 // Place: scatter → hue_cpu_insert → output queues. Other frames pass unchanged.
-// Latency: 0 clocks. Throughput: a beat a clock; a frame with a header takes as many beats as it has then.
+// Latency: 0 clocks. Throughput: a beat a clock, including the beats that the header adds.
 
 module hue_cpu_insert
   import hue_pkg::*;
@@ -26,12 +26,12 @@ module hue_cpu_insert
   output logic [8*BusBytes-1:0] m_data_o,
   output logic                  m_last_o,
   output logic [ByteBits-1:0]   m_bytes_o,
-  output hue_departure_t        m_departure_o  // len with the header
+  output hue_departure_t        m_departure_o  // len includes the header
 );
 
   localparam int unsigned HeaderBits = 8 * CpuHeaderBytes;
 
-  // As it stands on the bus: first byte lowest.
+  // In the byte order of the bus: first byte lowest.
   logic [HeaderBits-1:0] header;
   always_comb begin
     for (int unsigned b = 0; b < CpuHeaderBytes; b++) begin
@@ -72,7 +72,7 @@ module hue_cpu_insert
       else if (s_valid_i && m_ready_i) count_q <= in_header ? count_q + 1'b1 : s_last_i ? '0 : count_q;
     end
   end else begin : g_wide
-    // The frame moves up by the header; what no longer fits comes first in the next beat.
+    // The frame is shifted up by the header; bytes that no longer fit begin the next beat.
     localparam int unsigned Rest = BusBytes - CpuHeaderBytes;
     logic                  inside_q, tail_q, fits;
     logic [HeaderBits-1:0] carry_q;
@@ -84,7 +84,7 @@ module hue_cpu_insert
 `else
     assign fits = s_bytes_i <= ByteBits'(Rest);
 `endif
-    // The last beat stays at the input while its tail goes out.
+    // A last beat that does not fit stays at the input until its tail is sent.
     assign s_ready_o = m_ready_i && (!s_to_cpu_i || !s_last_i || fits || tail_q);
     always_comb begin
       m_data_o = s_data_i;

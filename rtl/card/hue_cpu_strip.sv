@@ -51,7 +51,7 @@ module hue_cpu_strip
     m_arrival_o.tag = inside_q ? tag_q : s_tag_i;
     if (!short_frame) begin
       m_arrival_o.from_cpu = (header.flags & CpuFlagFromPlane) != '0;
-      m_arrival_o.cpu_net = header.net;
+      m_arrival_o.net = header.net;
       m_arrival_o.cpu_out = header.port_out[2:0];
     end
   end

@@ -1,11 +1,10 @@
-// Model of an external DRAM with its controller: words by address, slow to answer, away while it refreshes.
+// Model of an external DRAM with its controller: word-addressed, slow to answer, unavailable during refresh.
 //
-// Place: outside the card's logic, at the memory pins of hue_card's output queues; benches have this model, the twin one of
-// its own, a board has the part and the controller of its maker. It takes a read or a write a clock, in order, unless it
-// refreshes. What rows, banks and turns of the bus cost stands in the width of the word, of which the queues need half the
-// clocks at most.
-// Latency: what is read is on `rdata_o` `Latency` clocks after it was taken. Throughput: an access a clock, but for
-// `RefreshClocks` of every `RefreshPeriod`. Nothing is cleared.
+// Place: outside the card's logic, at the memory pins of hue_card's output queues; benches use this model, the twin has its
+// own, a board has the part and its vendor's controller. Accepts one read or write a clock, in order, except during refresh.
+// The cost of rows, banks and bus turnarounds is covered by the word width: the queues need at most half of the clocks.
+// Latency: read data is on `rdata_o` `Latency` clocks after the read is accepted. Throughput: an access a clock, except for
+// `RefreshClocks` of every `RefreshPeriod`. The memory is never cleared.
 module hue_dram #(
   parameter int unsigned Words = 1 << 16,
   parameter int unsigned Bits = 256,
@@ -31,7 +30,7 @@ module hue_dram #(
   logic [Bits-1:0]              words_q [Words];
   logic [Latency-1:0]           reads_q;
   logic [Latency-1:0][Bits-1:0] data_q;
-  int unsigned                  clock_q;   // of a period; it begins with a refresh
+  int unsigned                  clock_q;   // in the refresh period, which begins with the refresh
   logic [AddrBits-1:0]          addr;
   assign addr = addr_i[AddrBits-1:0];
   always_ff @(posedge clk_i) begin

@@ -3,7 +3,8 @@
 // Place: arbiter → gather → stages; body and tag → packet buffer, where scatter takes them in the same order. The
 // record leaves when the last byte that can matter has passed (byte 123: the destination inside VXLAN behind an IPv4
 // header of 60 bytes), at the latest with the frame's last beat; its body may still be coming then.
-// `inner` is exactly crates/demux/src/inner.rs.
+// `inner` is exactly crates/demux/src/inner.rs. Bytes behind a frame's end, and those of the frame before that still stand in
+// registers here, are not seen: fields of a header that a frame does not hold whole are zero.
 //
 // Latency: `Latency` clocks from that beat to `m_valid_o`. Throughput: a beat a clock, so a frame of 64 bytes every
 // 8, 2 or 1 clocks, as long as the stages take them and the buffer has room.
@@ -164,6 +165,7 @@ module hue_gather
   logic [Groups-1:0][17:0]    sums2_q;
   hue_arrival_t               arrival2_q;
   logic [2:0]                 port2_q;
+  logic                       has_ethernet2_q, has_ipv4_2_q;  // the frame holds the header, without options
 
   for (genvar b = 0; b < FixedBytes; b++) begin : g_fixed
     localparam int unsigned Lane = b % BusBytes;
@@ -201,6 +203,8 @@ module hue_gather
 
   always_ff @(posedge clk_i) begin
     arrival2_q <= arrival1_q;
+    has_ethernet2_q <= arrival1_q.len >= 14'(EthernetBytes) && arrival1_q.len != LenTooLong;
+    has_ipv4_2_q <= arrival1_q.len >= 14'(EthernetBytes + Ipv4BytesMin) && arrival1_q.len != LenTooLong;
     port2_q <= port1_q;
     first2_q <= first1_q;
     if (!rst_ni) begin
@@ -222,9 +226,18 @@ module hue_gather
   // Bytes behind the outer IPv4 header; they count if that ends inside the frame.
   fixed_t                  fixed2;
   logic [13:0]             header_end, behind3_q;
-  logic                    has_payload3_q;
-  assign fixed2     = fixed_t'(fixed2_q);
+  logic                    has_ipv4_3_q, has_payload3_q;
   assign header_end = 14'(EthernetBytes) + 14'({fixed2.ihl, 2'b00});
+
+`ifdef HUE_PLANT_GATHER_BEHIND
+  assign fixed2 = fixed_t'(fixed2_q);  // for scripts/rtl-test
+`else
+  always_comb begin
+    fixed2 = '0;
+    if (has_ipv4_2_q) fixed2 = fixed_t'(fixed2_q);
+    {fixed2.dst_mac, fixed2.src_mac, fixed2.ethertype} = has_ethernet2_q ? fixed2_q[8*FixedBytes-1-:8*EthernetBytes] : '0;
+  end
+`endif
 
   always_comb begin
     sum2 = '0;
@@ -235,7 +248,8 @@ module hue_gather
     if (v2_q) sum3_q <= first2_q ? sum2 : sum3_q + sum2;
     fixed3_q <= fixed2;
     behind3_q <= arrival2_q.len - header_end;
-    has_payload3_q <= fixed2.ihl >= 4'd5 && arrival2_q.len >= header_end;
+    has_ipv4_3_q <= has_ipv4_2_q;
+    has_payload3_q <= has_ipv4_2_q && fixed2.ihl >= 4'd5 && arrival2_q.len >= header_end;
     extra3_q <= extra2_q;
     arrival3_q <= arrival2_q;
     port3_q <= port2_q;
@@ -249,7 +263,6 @@ module hue_gather
   // Folded once. A second carry cannot make 0xffff: that would take a first part of at least 0xffff to carry.
   assign folded = 17'(sum3_q[15:0]) + 17'(sum3_q[20:16]);
 
-  localparam logic [13:0] OuterMin = 14'(EthernetBytes + Ipv4BytesMin);
   localparam logic [13:0] VxlanMin = 14'(UdpBytes + VxlanBytes + EthernetBytes + Ipv4BytesMin);
   // Of frames with these protocols, whether they hold what is asked. The I flag is bit 3 of the first byte.
   logic        end4_q, is_ipv4_q, is_ipip_q, is_udp_q, ipip_ok_q, udp_ok_q, is_vxlan_q, vxlan_ok_q;
@@ -272,15 +285,16 @@ module hue_gather
     head3.checksum = fixed3_q.checksum;
     head3.src = fixed3_q.src[31:24];
     head3.dst = fixed3_q.dst;
-    head3.sum_ok = folded == 17'h0ffff;
+    head3.sum_ok = folded == 17'h0ffff && has_payload3_q;
     head3.from_cpu = arrival3_q.from_cpu;
-    head3.cpu_net = arrival3_q.cpu_net;
+    head3.copy = arrival3_q.copy;
+    head3.net = arrival3_q.net;
+    head3.vport = arrival3_q.vport;
     head3.cpu_out = arrival3_q.cpu_out;
   end
   always_ff @(posedge clk_i) begin
     head4_q <= head3;
-    is_ipv4_q <= arrival3_q.len >= OuterMin && arrival3_q.len != LenTooLong && fixed3_q.ethertype == EthertypeIpv4
-                 && fixed3_q.version == 4'd4;
+    is_ipv4_q <= has_ipv4_3_q && fixed3_q.ethertype == EthertypeIpv4 && fixed3_q.version == 4'd4;
     is_ipip_q <= fixed3_q.protocol == ProtocolIpip;
     is_udp_q <= fixed3_q.protocol == ProtocolUdp && starts;
     ipip_ok_q <= starts && has_payload3_q && behind3_q >= 14'(Ipv4BytesMin) && extra3_q[ExtraIpVersion][15:12] == 4'd4;
@@ -295,21 +309,15 @@ module hue_gather
   end
 
   // Clock 5: the record, into its queue.
+  logic        by_ipip, by_vxlan;
+  logic [31:0] inner;
+  assign by_ipip  = is_ipip_q;
+  assign by_vxlan = is_udp_q && udp_ok_q && is_vxlan_q;
+  assign inner    = by_ipip ? ipip_dst_q : by_vxlan ? vxlan_dst_q : head4_q.dst;
   always_comb begin
     head4 = head4_q;
-    head4.inner_valid = is_ipv4_q;
-    head4.inner = head4_q.dst;
-    if (is_ipip_q) begin
-      head4.inner_valid = is_ipv4_q && ipip_ok_q;
-      head4.inner = ipip_dst_q;
-    end else if (is_udp_q) begin
-      if (!udp_ok_q) begin
-        head4.inner_valid = 1'b0;
-      end else if (is_vxlan_q) begin
-        head4.inner_valid = is_ipv4_q && vxlan_ok_q;
-        head4.inner = vxlan_dst_q;
-      end
-    end
+    head4.inner_valid = is_ipv4_q && (!is_ipip_q || ipip_ok_q) && (!is_udp_q || udp_ok_q) && (!by_vxlan || vxlan_ok_q);
+    head4.inner = inner & {32{head4.inner_valid}};
   end
 
   hue_fifo #(.Depth(RecordDepth), .Bits($bits(hue_head_t))) u_records (

@@ -1,7 +1,7 @@
-// Input queue of a port: a frame waits until it is whole, then leaves without gaps.
+// Input queue of a port: a frame waits until it is complete, then leaves without gaps.
 //
-// Place: port (or hue_cpu_rx) → input queue → arbiter. A frame that finds no room is dropped and counted, or held back
-// when `offline_i`. A frame above FrameBytesMax keeps its first beat only and the length LenTooLong.
+// Place: port (or hue_cpu_strip) → input queue → arbiter. A frame for which there is no room is dropped and counted, or held
+// back while `offline_i` is 1. A frame longer than FrameBytesMax is truncated to its first beat and has length LenTooLong.
 // Latency: 3 clocks from the last beat in to the first beat out. Throughput: a beat a clock each way.
 
 module hue_input_queue
@@ -21,7 +21,7 @@ module hue_input_queue
   input  logic [8*BusBytes-1:0] s_data_i,
   input  logic [ByteBits-1:0]   s_bytes_i,    // BusBytes unless last
   input  logic                  s_last_i,
-  input  hue_arrival_t          s_arrival_i,  // counts with the first beat; its len is not looked at
+  input  hue_arrival_t          s_arrival_i,  // sampled with the first beat; its len is ignored
 
   output logic                  m_valid_o,
   input  logic                  m_ready_i,
@@ -29,11 +29,11 @@ module hue_input_queue
   output logic                  m_last_o,
   output hue_arrival_t          m_arrival_o,  // stable over the frame
 
-  // A frame was taken, of so many bytes (saturating), or dropped for want of room. Pulses.
+  // Pulses: a frame was taken, with its length in bytes (saturating), or dropped because there was no room.
   output logic                  taken_o,
   output logic [15:0]           taken_bytes_o,
   output logic                  dropped_o,
-  output logic                  idle_o        // neither a frame nor the beginning of one
+  output logic                  idle_o        // holds no frame, complete or not
 );
 
   if ((Beats - 1) * BusBytes < FrameBytesMax) begin : g_beats
@@ -42,15 +42,15 @@ module hue_input_queue
 
   // Writing
   logic         inside_q, lost_q, cut_q, lose, cut, store, fire, room, fifo_full, frames_ready;
-  logic [15:0]  bytes_q, bytes;       // of the frame before this beat, and with it
+  logic [15:0]  bytes_q, bytes;       // of the frame, before this beat and with it
   logic [16:0]  bytes_wide;
-  logic [13:0]  left_q, left;         // that it may still have, and after this beat
-  logic         much_q;               // left_q is more than any beat
+  logic [13:0]  left_q, left;         // bytes the frame may still have, before this beat and after it
+  logic         much_q;               // left_q exceeds any beat
   logic         over_q, too_long, commit, rewind;
   hue_arrival_t arrival_q, arrival;
 
   assign room = !fifo_full && frames_ready;
-  // What is lost anyway needs no room, what is cut none for its words.
+  // A frame that is being dropped needs no room, and a truncated one needs none for its data.
   assign s_ready_o = !offline_i || lost_q || (cut_q ? frames_ready : room);
   assign fire = s_valid_i && s_ready_o;
 
@@ -59,7 +59,7 @@ module hue_input_queue
 `ifdef HUE_PLANT_INPUT_LENGTH
   assign too_long = over_q || 14'(s_bytes_i) >= left_q;  // for scripts/rtl-test: the bench must find this
 `else
-  // What is decided here comes late: so only the low bits are compared.
+  // This result is late in the clock, so only the low bits are compared.
   assign too_long = over_q || (!much_q && s_bytes_i > left_q[ByteBits-1:0]);
 `endif
   assign left = left_q - 14'(s_bytes_i);
@@ -118,14 +118,14 @@ module hue_input_queue
     .full_o(fifo_full), .valid_o(words_valid), .ready_i(m_ready_i), .data_o({ends, m_data_o}), .empty_o(words_empty)
   );
 
-  // As long on its way as the words, so that it is there with them.
+  // Same latency as the words, so the descriptor arrives with them.
   hue_deep_fifo #(.Depth(Frames), .Bits($bits(hue_arrival_t))) u_frames (
     .clk_i, .rst_ni, .valid_i(taken_o), .ready_o(frames_ready), .data_i(arrival),
     .valid_o(frame_valid), .ready_i(leave), .data_o(m_arrival_o)
   );
 
   assign m_valid_o = words_valid;
-  // What is left of a frame that was cut is its first beat.
+  // Only the first beat of a truncated frame is left.
   assign m_last_o = ends || m_arrival_o.len == LenTooLong;
   assign leave = m_valid_o && m_ready_i && m_last_o;
   assign idle_o = words_empty && !inside_q;

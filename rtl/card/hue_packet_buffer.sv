@@ -1,9 +1,9 @@
-// Where the bodies of frames wait while the stages decide: a ring of beats.
+// Ring buffer of beats that holds the bodies of frames while the stages decide.
 //
-// Place: between gather, which writes, and scatter, which reads any of the oldest frame's beats as often as it likes
-// and releases them.
-// Latency: a beat written can be read one clock later; read data comes a clock after its address. Throughput: a beat in
-// and a beat out a clock.
+// Place: between gather, which writes, and scatter, which reads any beats of the oldest frame, any number of times, and
+// releases them.
+// Latency: a beat can be read one clock after it is written; read data comes one clock after its address. Throughput: a
+// beat in and a beat out a clock.
 
 module hue_packet_buffer #(
   parameter int unsigned Words = 4096,
@@ -15,12 +15,12 @@ module hue_packet_buffer #(
   input  logic               write_i,     // only when ready_o
   output logic               ready_o,
   input  logic [Bits-1:0]    data_i,
-  output logic [PtrBits-1:0] filled_o,    // beats written and not released
+  output logic [PtrBits-1:0] filled_o,    // beats written and not yet released
   input  logic               read_i,
   input  logic [10:0]        offset_i,    // from the oldest beat; below filled_o
   output logic [Bits-1:0]    data_o,
   input  logic               release_i,
-  input  logic [10:0]        beats_i      // released: at most filled_o; may be read in the same clock for the last time
+  input  logic [10:0]        beats_i      // to release: at most filled_o; may still be read in the same clock
 );
 
   if (Words < 2048 / (Bits / 8) || (Words & (Words - 1)) != 0) begin : g_words

@@ -10,11 +10,13 @@ module hue_port_counters
 ) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
-  output logic                   ready_o,  // 0 after reset until counters are zero, and now and then for a clock
+  output logic                   ready_o,       // 0 after reset until counters are zero, and now and then for a clock
+  output logic                   ready_soon_o,  // `ready_o` in the clock after the next
 
   input  logic [Ports-1:0]       rx_valid_i,
   input  logic [Ports-1:0][15:0] rx_bytes_i,
   input  logic [Ports-1:0]       rx_dropped_i,
+  input  logic [MacPorts-1:0]    flood_dropped_i,
   input  logic [Ports-1:0]       tx_valid_i,
   input  logic [Ports-1:0][13:0] tx_bytes_i,
   input  logic                   out_dropped_i,     // only when ready_o
@@ -25,7 +27,7 @@ module hue_port_counters
   output tbl_rsp_t               tbl_rsp_o
 );
 
-  localparam int unsigned Kinds = 8;  // places of a port in the table, of which the last two stay zero
+  localparam int unsigned Kinds = 8;  // places of a port in the table, of which the last stays zero
   localparam int unsigned PortRows = Ports * Kinds;
   // A port's rows are NetsMax places apart in the table; so many of them are there.
   localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1;
@@ -41,10 +43,11 @@ module hue_port_counters
       add[p][3] = 16'(tx_valid_i[p]);
       add[p][4] = tx_valid_i[p] ? 16'(tx_bytes_i[p]) : '0;
       add[p][5] = 16'(out_dropped_i && out_dropped_port_i == 3'(p));
+      if (p < MacPorts) add[p][6] = 16'(flood_dropped_i[p]);
     end
   end
 
-  logic        unused_ready_soon, asked, port_asked, drops_asked, port_fits, drops_fits, port_done, drops_done, refused, beyond;
+  logic        asked, port_asked, drops_asked, port_fits, drops_fits, port_done, drops_done, refused, beyond;
   logic [63:0] port_value, drops_value;
 
   // While the answer stands, the request is over.
@@ -63,7 +66,7 @@ module hue_port_counters
   );
 
   hue_counter_ram #(.Words(Ports << NetBits)) u_drops (
-    .clk_i, .rst_ni, .ready_o, .ready_soon_o(unused_ready_soon), .valid_i(out_dropped_i),
+    .clk_i, .rst_ni, .ready_o, .ready_soon_o, .valid_i(out_dropped_i),
     .index_i({out_dropped_port_i, out_dropped_net_i[NetBits-1:0]}), .add_i(16'd1),
     .host_valid_i(drops_asked && drops_fits && !refused), .host_clear_i(tbl_req_i.clear),
     .host_index_i({tbl_req_i.index[PortLow+:3], tbl_req_i.index[NetBits-1:0]}), .host_done_o(drops_done), .host_value_o(drops_value)

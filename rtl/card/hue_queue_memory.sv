@@ -9,8 +9,8 @@
 // Order: commands reach the part as they came, one behind the other. So a read sees what was written in its clock or
 // before, and never what is written later, and neither side can starve the other.
 // What is asked of the other side: a word's beats are written in order from its first on, a frame's last with `wlast_i`; a
-// port reads a word from its first beat on, and nothing of it is written until it has read what it will. A write
-// comes a clock after room for it was seen, a read two clocks.
+// port reads a word from its first beat on, and nothing of it is written until it has read what it will. Either comes two
+// clocks after room for it was seen.
 //
 // Latency: on chip a clock. Outside 4 clocks more than the part's when nothing waits; a command goes when those before it,
 // 2 * Commands at most, have gone, no more than `Fetched` words are under way, and the part takes one.
@@ -69,8 +69,8 @@ module hue_queue_memory #(
     localparam int unsigned Commands = 32;
     localparam int unsigned Order = 64;
     localparam int unsigned Fetched = 32;
-    // Clocks whose commands are not counted yet when a sender looks: the two before, this one, the next, in which a write
-    // follows, and the one after that, in which a read does; and one to spare.
+    // Clocks whose commands are not counted yet when a sender looks: the two before, this one, the next, and the one after that,
+    // in which a write or a read follows; and one to spare.
     localparam int unsigned Coming = 6;
     localparam int unsigned LowBits = $clog2(Beats);
     localparam int unsigned WordBits = AddrBits - LowBits;

@@ -1,15 +1,15 @@
 // Registers of the card, and the access unit of its tables.
 //
-// Flow: driver → AXI-Lite → hue_regs → tables. What each register is: spec/regs/card.rdl. A table access is held at
-// `tbl_req_o` from the clock after the command until its owner answers, or 100 clocks have passed without an answer
-// (no such table); table, row and row data cannot be changed meanwhile. Words of a burst wait in a FIFO, each with its
-// place, and are written one after the other in the same way; one that finds no room, or comes while a command waits or
-// runs, is held at AXI-Lite. A command starts when the FIFO is empty. So accesses happen in the order in which they were
-// asked for, and a write waits for `BurstWords` + 1 accesses at most. Of a word's request only the lowest 36 bits stand
-// still and count.
+// Flow: driver → AXI-Lite → hue_regs → tables. The registers are described in spec/regs/card.rdl. A table access is held at
+// `tbl_req_o` from the clock after the command until the table's owner answers, or 100 clocks pass without an answer (no
+// such table); table, row and row data cannot be changed meanwhile. Words of a burst wait in a FIFO, each with its table
+// and row, and are written one after the other in the same way; a word for which there is no room, or that comes while a
+// command waits or runs, is held at AXI-Lite. A command starts when the FIFO is empty. So accesses happen in the order of
+// their requests, and a write waits for at most `BurstWords` + 1 accesses. In the request of a burst word only the lowest
+// 36 data bits are stable and valid.
 //
-// Latency: hue_axil's; a table access takes its owner's time and 2 clocks. Throughput of a burst: a word in its owner's
-// time and 2 clocks, so 3 clocks where the table is free (ADR-0017).
+// Latency: hue_axil's; a table access takes its owner's time plus 2 clocks. Throughput of a burst: one word in its owner's
+// time plus 2 clocks, so 3 clocks if the table is free (ADR-0017).
 
 module hue_regs #(
   parameter int unsigned ClockKhz = 125000,
@@ -58,14 +58,14 @@ module hue_regs #(
   input  hue_pkg::tbl_rsp_t tbl_rsp_i,
 
   output logic        offline_o,
-  output logic        pause_o,          // input queues hold back
+  output logic        pause_o,          // input queues hold frames back
   output logic [31:0] gates_o,
   output logic        gated_to_cpu_o,
   output logic        hold_o,           // no record may enter the stages
-  output logic        out_hold_o,       // no frame of this network is begun at a MAC port
+  output logic        out_hold_o,       // no frame of network `out_hold_net_o` may start at a MAC port
   output logic [7:0]  out_hold_net_o,
   input  logic [hue_pkg::NetsMax-1:0] out_waits_i,
-  // A record entered the stages; the last verdict of one left them. A pulse each.
+  // Pulses: a record entered the stages; the last verdict of a record left them.
   input  logic        accepted_i,
   input  logic        retired_i,
   input  logic        ingress_idle_i,
@@ -92,7 +92,7 @@ module hue_regs #(
   localparam int unsigned MacPorts = 4;
   localparam int unsigned CpuQueues = 4;
   localparam logic [6:0] TableClocksMax = 7'd100;
-  // Words of a burst that wait: what a host sends while a lookup holds the table for some clocks.
+  // Burst words that can wait: room for what a host sends while a lookup holds the table for some clocks.
   localparam int unsigned BurstWords = 16;
   localparam logic [31:0] PlanesMask = 32'((64'd1 << Planes) - 64'd1);
 
@@ -127,7 +127,7 @@ module hue_regs #(
   reg_table_index_t      index_q, index_d;
   logic [7:0][31:0]      data_q, data_d;
   logic                  busy_q, busy_d;      // a command waits or runs
-  logic                  run_q, run_d;        // a request stands at the tables
+  logic                  run_q, run_d;        // a request is at the tables
   logic                  burst_q, burst_d;    // it is a word of the burst
   reg_burst_place_t      place_q, place_d;
   logic [1:0]            burst_error_q, burst_error_d;
@@ -163,7 +163,7 @@ module hue_regs #(
   logic [RoomBits-1:0] burst_room;
   logic   burst_full, command_ahead;
 
-  // Arrays of registers stand at a multiple of their size, so that no carry has to run to know one.
+  // Arrays of registers are aligned to their size, so that decoding an address needs no carry chain.
   localparam int unsigned BurstBits = $clog2(4 * COUNT_BURST_WORD);
   localparam int unsigned DataBits = $clog2(4 * COUNT_TABLE_DATA);
   localparam int unsigned WaitsBits = $clog2(4 * COUNT_OUT_WAITS);
@@ -184,7 +184,7 @@ module hue_regs #(
 
   assign burst_in = '{id: place_q.id, index: place_q.index, word: {reg_addr[5:2], reg_wdata}};
   assign burst_push = wen && is_burst_word(reg_addr);
-  // With the access that is here.
+  // Counts the word pushed in this clock.
   assign burst_full = burst_room <= RoomBits'(burst_push);
   assign command_ahead = busy_q || (wen && reg_addr == ADDR_TABLE_COMMAND);
 `ifdef HUE_PLANT_BURST_ROOM
@@ -285,7 +285,7 @@ module hue_regs #(
         end
       end
     endcase
-    // Writes that have no place, or come while the access unit is busy.
+    // Writes to addresses that are not writable, or not while the access unit is busy.
     if (reg_write) begin
       unique case (reg_addr)
         ADDR_SCRATCH, ADDR_CONTROL, ADDR_GATES, ADDR_GATED, ADDR_HOLD, ADDR_OUT_HOLD, ADDR_INTERRUPT_STATUS,
@@ -297,7 +297,7 @@ module hue_regs #(
     end
   end
 
-  // Writes, and what happens by itself
+  // Writes, and state that changes by itself
   always_comb begin
     scratch_d = scratch_q;
     control_d = control_q;
@@ -343,7 +343,7 @@ module hue_regs #(
     end
 
     if (ren && reg_addr == ADDR_CYCLES_LOW) cycles_high_d = cycles_q[63:32];
-    // `reg_error` comes too late in the clock to be asked here: what it says of a write is said again.
+    // `reg_error` is too late in the clock to be used here, so its conditions for writes are repeated.
     if (wen) begin
       unique case (reg_addr)
         ADDR_SCRATCH: scratch_d = reg_wdata;
@@ -375,7 +375,7 @@ module hue_regs #(
         end
       endcase
     end
-    // The first error stays, one that comes as the latest is cleared included.
+    // The first error is kept, also one that comes in the clock in which the previous one is cleared.
 `ifdef HUE_PLANT_BURST_LATEST
     if (table_failed && (burst_q || burst_refused)) begin
 `else
@@ -385,7 +385,7 @@ module hue_regs #(
       burst_row_d = burst.index;
     end
 
-    // Who is next: words were asked for before the command that waits.
+    // The next access: burst words were requested before the waiting command.
     if (!run_q) begin
       clocks_d = '0;
 `ifdef HUE_PLANT_COMMAND_FIRST

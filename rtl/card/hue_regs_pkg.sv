@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00020003;
+  localparam logic [31:0] RESET_VERSION = 32'h00030001;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -296,6 +296,8 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_LOCAL = 8'd18;
   localparam logic [7:0] TABLE_SRAM = 8'd19;
   localparam logic [7:0] TABLE_MAC = 8'd20;
+  localparam logic [7:0] TABLE_DEBT = 8'd21;
+  localparam logic [7:0] TABLE_QUANTUM = 8'd22;
   typedef struct packed {
     logic [7:0]  vport;
     logic [7:0]  net;
@@ -312,6 +314,7 @@ package hue_regs_pkg;
   typedef struct packed {
     logic [7:0]  vport;
     logic [7:0]  net;
+    logic        valid;
   } row_attach_t;
   typedef struct packed {
     logic [15:0] count;
@@ -389,5 +392,15 @@ package hue_regs_pkg;
     logic [2:0]  port;
     logic        valid;
   } row_mac_t;
+  typedef struct packed {
+    logic [63:0] time_ns;
+    logic [5:0]  bits_high;
+    logic [63:0] bits_low;
+    logic [5:0]  packets_high;
+    logic [63:0] packets_low;
+  } row_debt_t;
+  typedef struct packed {
+    logic [15:0] bytes;
+  } row_quantum_t;
 endpackage
 /* verilator lint_on UNUSEDPARAM */

@@ -1,7 +1,7 @@
 // Header scatter: carries out the stages' verdicts on the bodies in the packet buffer.
 //
-// Place: stages and packet buffer → scatter → hue_cpu_insert → output queues. A frame with several verdicts is read
-// again for each; the one with `last` releases it. Edits of a forwarded frame: MAC pair, TTL, header checksum.
+// Place: hue_admit and packet buffer → scatter → hue_cpu_insert → output queues. A body is read once, or not at all. Edits of
+// a forwarded frame: MAC pair, TTL, header checksum.
 // Latency: 3 clocks from `verdict_valid_i` to the first beat out. Throughput: a beat out a clock; a verdict that drops
 // takes 1 clock. So 64-byte frames every 8, 2 or 1 clocks.
 
@@ -18,6 +18,7 @@ module hue_scatter
   input  logic                  verdict_valid_i,
   output logic                  verdict_ready_o,
   input  hue_verdict_t          verdict_i,
+  input  logic                  refused_i,      // by hue_admit: dropped for want of room
   // Tags in the order of frames: there when the frame's verdict is.
   input  logic [31:0]           tag_i,
   output logic                  tag_take_o,
@@ -44,13 +45,13 @@ module hue_scatter
   localparam int unsigned RoomBits = $clog2(OutDepth + 1);
 
   // Verdicts, cut off from the stages' timing.
-  logic         v_valid, done;
+  logic         v_valid, v_refused, done;
   hue_verdict_t v;
   logic [10:0]  beats, beats_in, last_index;
   assign beats_in = beats_of(verdict_i.len, BusBytes);
-  hue_skid #(.Bits($bits(hue_verdict_t) + 22)) u_verdict (
-    .clk_i, .rst_ni, .valid_i(verdict_valid_i), .ready_o(verdict_ready_o), .data_i({verdict_i, beats_in, beats_in - 11'd1}),
-    .valid_o(v_valid), .ready_i(done), .data_o({v, beats, last_index})
+  hue_skid #(.Bits($bits(hue_verdict_t) + 23)) u_verdict (
+    .clk_i, .rst_ni, .valid_i(verdict_valid_i), .ready_o(verdict_ready_o), .data_i({refused_i, verdict_i, beats_in, beats_in - 11'd1}),
+    .valid_o(v_valid), .ready_i(done), .data_o({v_refused, v, beats, last_index})
   );
 
   // What goes along with a beat while it is read. Edits as they stand in the frame: byte 0 highest.
@@ -83,13 +84,13 @@ module hue_scatter
   assign last_beat = index_q == last_index;
   assign read_o = v_valid && sends && 32'(filled_i) > 32'(index_q) && room > RoomBits'(r_valid_q);
   assign offset_o = index_q;
-  assign done = v_valid && (sends ? read_o && last_beat : !v.last || 32'(filled_i) >= 32'(beats));
-`ifdef HUE_PLANT_SCATTER_REWIND
-  assign release_o = done;  // for scripts/rtl-test: the bench must find this
+  assign done = v_valid && (sends ? read_o && last_beat : 32'(filled_i) >= 32'(beats));
+`ifdef HUE_PLANT_SCATTER_SHIFT
+  assign release_beats_o = sends || beats == 11'd1 ? beats : beats - 11'd1;  // for scripts/rtl-test: the bench must find this
 `else
-  assign release_o = done && v.last;
-`endif
   assign release_beats_o = beats;
+`endif
+  assign release_o = done;
   assign tag_take_o = release_o;
 
   always_ff @(posedge clk_i) begin
@@ -197,10 +198,15 @@ module hue_scatter
   end
   assign idle_o = !v_valid && !r_valid_q && !m_valid_o;
 
-`ifdef HUE_TWIN
+`ifndef HUE_TWIN
+  logic unused;
+  assign unused = v_refused;
+`else
   always_ff @(posedge clk_i) begin
     if (rst_ni && done && !sends) begin
-      hue_card_ended(tag_i, 32'(v.net), 32'(v.outcome) + (v.verdict == VerdictUnclaimed ? EndedUnclaimed : EndedDropped));
+      if (v_refused) hue_card_ended(tag_i, 32'(v.net), EndedRefused);
+      else if (v.verdict == VerdictUnclaimed) hue_card_ended(tag_i, 32'(v.net), EndedUnclaimed + 32'(v.outcome));
+      else hue_card_ended(tag_i, 32'(v.net), EndedDropped + 32'(v.outcome));
     end
   end
 `endif

@@ -1,9 +1,9 @@
-// Many 64-bit counters in one memory, one of which may grow each clock.
+// Many 64-bit counters in one memory, of which one can be incremented each clock.
 //
-// Place: counters by network, where at most one event happens a clock. The host reads one (and clears it) in clocks
-// that have no event, at the latest after HostWaitMax + 2 clocks: then `ready_o` is 0 for one clock.
-// After reset all are set to zero, one a clock: `ready_o` is 0 until then, and the host reads zeros.
-// Latency: an event counts 4 clocks later; a host's read is there two clocks after it begins, with all events before it.
+// Place: per-network counters, with at most one event a clock. The host reads (and clears) a counter in a clock without an
+// event, after HostWaitMax + 2 clocks at the latest: then `ready_o` is 0 for one clock.
+// After reset all counters are set to zero, one a clock; until that is done, `ready_o` is 0 and the host reads zeros.
+// Latency: an event counts 4 clocks later; a host read is done two clocks after it starts and includes all events before it.
 // Throughput: an event a clock, also for the same counter.
 
 module hue_counter_ram #(
@@ -14,12 +14,12 @@ module hue_counter_ram #(
   input  logic                 rst_ni,
 
   output logic                 ready_o,
-  output logic                 ready_soon_o,  // `ready_o` in the clock after the next
+  output logic                 ready_soon_o,  // `ready_o` two clocks later
   input  logic                 valid_i,       // only when ready_o
   input  logic [IndexBits-1:0] index_i,
   input  logic [15:0]          add_i,
 
-  // Held until done, which comes for one clock, with the value.
+  // Held until `host_done_o`, which is 1 for one clock, with the value.
   input  logic                 host_valid_i,
   input  logic                 host_clear_i,
   input  logic [IndexBits-1:0] host_index_i,
@@ -30,12 +30,12 @@ module hue_counter_ram #(
   localparam int unsigned HostWaitMax = 16;
   localparam int unsigned WaitBits = $clog2(HostWaitMax + 1);
 
-  // Clock 0: read; clock 1: the word comes out of the memory, late; clock 2: add; clock 3: written. Words on their way are
-  // forwarded, which clock 1 decides.
+  // Clock 0: read; clock 1: the word leaves the memory, late in the clock; clock 2: add; clock 3: write. Words in flight are
+  // forwarded; clock 1 selects the source.
   localparam logic [1:0] FromMemory = 2'd0;
-  localparam logic [1:0] From3 = 2'd1;  // to be written now
-  localparam logic [1:0] From4 = 2'd2;  // written in the clock before
-  localparam logic [1:0] From5 = 2'd3;  // and before that
+  localparam logic [1:0] From3 = 2'd1;  // being written
+  localparam logic [1:0] From4 = 2'd2;  // written one clock before
+  localparam logic [1:0] From5 = 2'd3;  // written two clocks before
   logic                 clearing_q, clearing1_q, clearing2_q, force_next_q, force_q;
   logic [IndexBits-1:0] clear_q;
   logic [WaitBits-1:0]  wait_q;
@@ -76,11 +76,11 @@ module hue_counter_ram #(
       From5:   present = value5_q;
       default: present = stored2_q;
     endcase
-    next = present + 64'(add2_q);  // nothing for the host
+    next = present + 64'(add2_q);  // adds zero for the host
   end
 
   assign host_done_o = host2_q;
-  // What is read while the memory is cleared is zero, and not written back.
+  // A read while the memory is being cleared returns zero and is not written back.
   assign host_value_o = clearing2_q ? '0 : present;
 
   always_ff @(posedge clk_i) begin
@@ -96,7 +96,7 @@ module hue_counter_ram #(
     clear2_q <= clear1_q;
     from2_q <= from1;
     stored2_q <= stored;
-    // Zeros while clearing, and what the host clears: the register's own reset.
+    // Zero while clearing and when the host clears: by the register's own reset.
     value3_q <= !rst_ni || clearing_q || (host2_q && clear2_q) ? '0 : next;
     value4_q <= value3_q;
     value5_q <= value4_q;

@@ -1,10 +1,10 @@
-// Several 64-bit counters that may all grow in the same clock, for the price of a memory and a few bits each.
+// Several 64-bit counters that can all be incremented in the same clock, at the cost of a memory and a few bits each.
 //
-// Place: counters by port. Each counter gathers what happens in a few bits; a visitor goes round, adds them to the
-// counter's word and empties them. The host's reads are visits too, so they see every event before them.
-// After reset the visitor's first round sets all words to zero; what happens meanwhile counts.
-// Latency: a host's read 2 clocks at most after its start. Throughput: an event for each counter a clock, as long as
-// one counter's events sum up to less than 2^PendingBits in 2 * Count + 4 clocks.
+// Place: per-port counters. Each counter accumulates events in a few pending bits; a visitor goes round the counters, adds
+// these bits to the counter's word and clears them. Host reads are visits too, so they include every event before them.
+// After reset the visitor's first round sets all words to zero; events in that time are counted.
+// Latency: a host read is done at most 2 clocks after its start. Throughput: one event a clock for each counter, as long as
+// the events of one counter sum up to less than 2^PendingBits in 2 * Count + 4 clocks.
 
 module hue_counters #(
   parameter int unsigned Count = 64,
@@ -16,7 +16,7 @@ module hue_counters #(
   input  logic                          rst_ni,
   input  logic [Count-1:0][AddBits-1:0] add_i,
 
-  // Held until done, which comes for one clock with the value.
+  // Held until `host_done_o`, which is 1 for one clock, with the value.
   input  logic                 host_valid_i,
   input  logic                 host_clear_i,
   input  logic [IndexBits-1:0] host_index_i,
@@ -24,16 +24,16 @@ module hue_counters #(
   output logic [63:0]          host_value_o
 );
 
-  // A visit: clock 0 reads, clock 1 adds what has gathered and writes.
+  // A visit: clock 0 reads, clock 1 adds the pending bits and writes.
   logic [Count-1:0][PendingBits-1:0] pending_q;
   logic                              fresh_q, fresh, busy_q, host_q, clear_q, empties;
   logic [IndexBits-1:0]              round_q, index, index_q;
   logic [63:0]                       stored, value;
 
   assign index = host_valid_i ? host_index_i : round_q;
-  // The first round has not been here yet: what is stored means nothing.
+  // The first round has not reached this counter yet: the stored word is invalid.
   assign fresh = fresh_q && index_q >= round_q;
-  // The host leaves it to the round then, unless it clears.
+  // A host read then writes nothing and leaves it to the round, unless it clears.
   assign empties = busy_q && !(host_q && fresh && !clear_q);
 
   hue_ram #(.Words(Count), .Bits(64)) u_ram (

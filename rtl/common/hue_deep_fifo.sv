@@ -1,7 +1,7 @@
-// Queue of many words in block RAM, whose first word shows without asking.
+// First-word fall-through FIFO of many words in block RAM.
 //
-// Place: tags, descriptors and free cells beside a path of frames. A block RAM takes most of a clock until its word is
-// out: so nothing stands behind it but a queue of a few words in LUT memory, which is filled ahead.
+// Place: tags, descriptors and free cells beside a path of frames. The output of a block RAM is late in the clock, so it
+// feeds only a prefetch FIFO of a few words in LUT memory.
 // Latency: `Latency` clocks from push to `valid_o` when empty. Throughput: a push and a pop a clock. No combinational
 // path crosses it.
 
@@ -28,14 +28,14 @@ module hue_deep_fifo #(
   localparam int unsigned Ahead = 4;
   localparam int unsigned AheadBits = $clog2(Ahead + 1);
 
-  // Pointers have a bit more than addresses, so that full and empty differ.
+  // Pointers have one bit more than addresses, to tell full from empty.
   logic [PtrBits-1:0]   wptr_q, wptr_d, rptr_q;
   logic                 full_q, push, read, read_q, ahead_ready;
   logic [Bits-1:0]      rdata;
   logic [AheadBits-1:0] ahead_room;
 
-  // Words ahead have left the memory and count no more. What stands in the queue when one is read is fewer than all it
-  // holds, even with one written.
+  // Prefetched words have left the memory and no longer count. After a clock with a read the memory is never full, even if
+  // a word was written in that clock.
   assign ready_o = !full_q;
   assign push = valid_i && ready_o;
   assign wptr_d = wptr_q + PtrBits'(push);

@@ -1,8 +1,8 @@
-// What waits beside a pipeline: a word comes out `Clocks` steps after it went in.
+// Delay line beside a pipeline: a word comes out `Clocks` steps after it went in.
 //
-// Place: records beside the stages that look at a part of them only. A ring in LUT memory and one register, which is
-// a sixth of the flip-flops of a chain of eight. Block RAM, which gives its word late in a clock, is for tables.
-// Latency: `Clocks` clocks in which `en_i` is 1. Throughput: a word a clock. Reset moves the place in the ring only.
+// Place: records beside stages that use only a part of them. A ring in LUT memory and one register: a sixth of the
+// flip-flops of a chain of eight. Block RAM, whose output is late in the clock, is left to tables.
+// Latency: `Clocks` clocks in which `en_i` is 1. Throughput: a word a clock. Reset affects only the ring index.
 module hue_delay #(
     parameter int unsigned Clocks = 4,
     parameter int unsigned Bits   = 8

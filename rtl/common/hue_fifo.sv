@@ -1,6 +1,6 @@
-// Queue of a few words in LUT memory, whose first word shows without asking. For many words: hue_deep_fifo.
+// First-word fall-through FIFO of a few words in LUT memory; for many words: hue_deep_fifo.
 //
-// Place: records, plans and beats beside a path of frames. `room_o` counts free places, for senders that cannot
+// Place: records, plans and beats beside a path of frames. `room_o` counts free slots, for senders that cannot
 // stop at once.
 // Latency: 1 clock from push to `valid_o`. Throughput: a push and a pop a clock. No combinational path crosses it.
 
@@ -30,7 +30,7 @@ module hue_fifo #(
   logic [AddrBits-1:0]  wptr_q, rptr_q;
   logic [CountBits-1:0] count_q;
   logic                 push, pop;
-  logic                 some_q, room_q;  // not empty, not full: from registers, as they go far
+  logic                 some_q, room_q;  // not empty, not full: registers, as they drive long paths
 
   assign valid_o = some_q;
   assign ready_o = room_q;

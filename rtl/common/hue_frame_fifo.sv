@@ -1,7 +1,7 @@
-// Queue of words in block RAM, filled frame by frame: words show at the other side once their frame is committed.
+// FIFO of words in block RAM, filled frame by frame: words become visible at the output once their frame is committed.
 //
-// Place: inside the input queues. The writer gives a frame up by `rewind_i`, or all of it but its first word by
-// `cut_i`; `commit_i` counts the word written, or the cut made, in the same clock in. `rewind_i` comes alone, `cut_i`
+// Place: inside the input queues. The writer discards a frame with `rewind_i`, or all of it but its first word with
+// `cut_i`; `commit_i` includes the word written, or the cut made, in the same clock. `rewind_i` comes alone, `cut_i`
 // without `write_i` and after at least one word.
 // Latency: `Latency` clocks from commit to `valid_o` when empty. Throughput: a word in and a word out a clock.
 
@@ -20,7 +20,7 @@ module hue_frame_fifo #(
   output logic            valid_o,
   input  logic            ready_i,
   output logic [Bits-1:0] data_o,
-  output logic            empty_o    // nothing committed is inside
+  output logic            empty_o    // holds no committed word
 );
 
   if (Words < 4 || (Words & (Words - 1)) != 0) begin : g_words
@@ -32,15 +32,15 @@ module hue_frame_fifo #(
   localparam int unsigned Ahead = 4;
   localparam int unsigned AheadBits = $clog2(Ahead + 1);
 
-  // Pointers have a bit more than addresses, so that full and empty differ.
+  // Pointers have one bit more than addresses, to tell full from empty.
   logic [PtrBits-1:0]   wptr_q, wptr_d, wptr_next, committed_q, rptr_q;
-  logic [PtrBits-1:0]   whole;   // words of frames that are committed
+  logic [PtrBits-1:0]   whole;   // committed words in the memory
   logic                 full_q, read, read_q, ahead_valid, ahead_ready;
   logic [Bits-1:0]      rdata;
   logic [AheadBits-1:0] ahead_room;
 
-  // A place is free again once its word has been read out of the memory. What is known of the places left is a clock old, in
-  // which one more may have been taken: so the last one is only filled right behind the one before.
+  // A slot is free again once its word has been read from the memory. `full_q` is based on the pointers of the clock before,
+  // in which one more slot may have been taken: so the last slot is only filled in the clock right after the one before it.
   assign full_o = full_q;
   assign wptr_next = cut_i ? committed_q + 1'b1 : wptr_q + PtrBits'(write_i);
   assign wptr_d = rewind_i ? committed_q : wptr_next;

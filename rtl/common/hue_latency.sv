@@ -1,6 +1,6 @@
-// Asserts a latency: what goes in comes out `Clocks` clocks in which `en_i` is 1 later, not earlier and not later.
+// Asserts a latency: `out_i` follows `in_i` after exactly `Clocks` clocks in which `en_i` is 1.
 //
-// Place: in modules that move as a whole, outside synthesis.
+// Place: in modules whose stages all advance together; not in synthesis.
 // Latency: none; it drives nothing.
 `ifndef SYNTHESIS
 module hue_latency #(

@@ -23,18 +23,21 @@ package hue_pkg;
   localparam logic [7:0]  ProtocolUdp = 8'd17;
   localparam logic [15:0] VxlanPort = 16'd4789;
 
-  // What an input queue knows of a frame, beside its body.
+  // What an input queue knows of a frame, beside its body; and hue_flood of a copy.
   typedef struct packed {
     logic [63:0] time_ns;      // arrival of the first beat
     logic [31:0] tag;          // leaves with everything the frame becomes; the card does not look at it
     logic [13:0] len;          // saturates at LenTooLong
     logic        from_cpu;     // as in hue_head_t
-    logic [7:0]  cpu_net;
+    logic        copy;
+    logic [7:0]  net;
+    logic [7:0]  vport;
     logic [2:0]  cpu_out;
   } hue_arrival_t;
 
   // What gather hands to the stages: one a frame, in the order in which frames were taken.
-  // Fields beyond the frame's end mean nothing.
+  // Fields of a header that the frame does not hold whole (14 bytes, or 34) are zero, as all are of a frame that is too long:
+  // nothing here is another frame's.
   typedef struct packed {
     logic [63:0] time_ns;      // arrival; meters run on it
     logic [2:0]  port;         // ingress
@@ -48,11 +51,13 @@ package hue_pkg;
     logic [15:0] checksum;
     logic [7:0]  src;          // first byte of the source
     logic [31:0] dst;
-    logic        sum_ok;       // ones' complement sum of the header is 0xffff; counts when 20 <= 4*ihl <= len - 14
+    logic        sum_ok;       // ones' complement sum of the header is 0xffff, and 20 <= 4*ihl <= len - 14
     logic        inner_valid;  // crates/demux/src/inner.rs: there is an address that says whose the frame is
-    logic [31:0] inner;
+    logic [31:0] inner;        // zero without
     logic        from_cpu;     // a software plane returned it: leaves by cpu_out without a lookup
-    logic [7:0]  cpu_net;
+    logic        copy;         // of a group frame, for one network
+    logic [7:0]  net;          // whose it is, of either
+    logic [7:0]  vport;        // of a copy
     logic [2:0]  cpu_out;
   } hue_head_t;
 
@@ -63,7 +68,7 @@ package hue_pkg;
     VerdictUnclaimed = 2'd3   // nobody's: dropped
   } verdict_e;
 
-  // What the stages answer: one a frame, or one for each network a group frame goes to.
+  // What the stages answer: one a frame.
   typedef struct packed {
     logic [1:0]  verdict;      // verdict_e
     logic [4:0]  outcome;      // code in spec/kinds.toml
@@ -78,7 +83,6 @@ package hue_pkg;
     logic [47:0] src_mac;
     logic [7:0]  ttl;
     logic [15:0] checksum;
-    logic        last;         // no further copy of this frame follows
   } hue_verdict_t;
 
   // In front of a frame on a CPU queue, both ways. Big endian: the highest byte comes first.
@@ -158,9 +162,24 @@ package hue_pkg;
     return words > 0 ? bits : 0;
   endfunction
 
+  // A frame for a group (IEEE 802 §8.2): the lowest bit of its first byte. Runts and frames that are too long are none.
+  function automatic logic is_group(logic first_bit, logic [13:0] len);
+    return first_bit && 32'(len) >= FrameBytesMin && len != LenTooLong;
+  endfunction
+
+  // The port that a frame with this verdict leaves by, if it leaves: `queue` is the CPU queue of its network, net[1:0].
+  function automatic logic [2:0] departs_by(logic [1:0] verdict, logic [1:0] queue, logic [2:0] port_out);
+    return verdict == VerdictPunt ? 3'(MacPorts) + 3'(queue) : port_out;
+  endfunction
+
   // Beats that a frame takes in queues and in the packet buffer: at least one; of a frame that is too long, one.
   function automatic logic [10:0] beats_of(logic [13:0] len, int unsigned bus_bytes);
     return len == '0 || len == LenTooLong ? 11'd1 : 11'((32'(len) + bus_bytes - 1) >> $clog2(bus_bytes));
+  endfunction
+
+  // Cells of `cell_bytes`, a power of two, that so many bytes take.
+  function automatic logic [14:0] cells_of(logic [14:0] bytes, int unsigned cell_bytes);
+    return 15'((32'(bytes) + cell_bytes - 1) >> $clog2(cell_bytes));
   endfunction
 
 `ifdef HUE_TWIN
@@ -168,7 +187,10 @@ package hue_pkg;
   import "DPI-C" function void hue_card_ended(input int tag, input int net, input int cause);
   localparam int EndedDropped   = 0;    // and the outcome: the plane dropped it
   localparam int EndedUnclaimed = 256;  // and the reason: it is nobody's
-  localparam int EndedRefused   = 512;  // the output queues had no room for it
+  localparam int EndedRefused   = 512;  // hue_admit did not let it in
+  // Of group frames, whichever networks they are for.
+  localparam int EndedFlood     = 513;  // hue_flood had no room for it, so that there will be no copies
+  localparam int EndedCopied    = 514;  // its last copy is on its way to the stages
 `endif
 
   // Ones' complement sum of 16-bit words (RFC 1071).

@@ -1,7 +1,7 @@
-// Memory with one write and one read port, as block RAM has them.
+// Memory with one write port and one read port, as in block RAM.
 //
-// Place: queues, packet buffer, counters. A deep one is made of columns (hue_pkg). What is read of a word in the clock in
-// which it is written means nothing: so no logic has to stand around a block RAM.
+// Place: queues, packet buffer, counters. A deep one is built of columns (hue_pkg). Reading a word in the clock in which it
+// is written returns an undefined value, so a block RAM needs no logic around it.
 // Latency: data one clock after the address. Throughput: a read and a write a clock. Nothing is cleared by reset.
 
 module hue_ram #(
@@ -13,7 +13,7 @@ module hue_ram #(
   input  logic                write_i,
   input  logic [AddrBits-1:0] waddr_i,
   input  logic [Bits-1:0]     wdata_i,
-  input  logic                read_i,   // rdata_o stays when 0
+  input  logic                read_i,   // rdata_o holds when 0
   input  logic [AddrBits-1:0] raddr_i,
   output logic [Bits-1:0]     rdata_o
 );

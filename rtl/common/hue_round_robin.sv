@@ -1,7 +1,7 @@
-// Whose turn it is: the first asking position at or after the one that follows the last winner.
+// Round-robin selection: the winner is the first requesting position after the last winner, wrapping around.
 //
-// Place: arbiter over input queues, reader of output queues. Purely combinational but for the memory of the last
-// winner, which moves when `take_i`. So of N that always ask each wins every N-th turn.
+// Place: arbiter over input queues, reader of output queues. Purely combinational except for the last winner, which is
+// updated when `take_i` is 1. So if N positions always request, each wins every N-th turn.
 // Latency: 0 clocks.
 
 module hue_round_robin #(
@@ -16,7 +16,7 @@ module hue_round_robin #(
   output logic [IndexBits-1:0] winner_o
 );
 
-  // Ones at the positions that come first in this round.
+  // 1 at the positions after the last winner (at all after reset): they come first.
   logic [Count-1:0]     first_q, first_asks;
   logic [IndexBits-1:0] winner_first, winner_any;
 

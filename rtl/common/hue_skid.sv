@@ -1,4 +1,4 @@
-// Register with a second place: cuts every combinational path between its two sides.
+// Skid buffer: a register with a spare slot, which cuts every combinational path between its two sides.
 //
 // Place: between parts of a stream. Latency: 1 clock. Throughput: a word a clock.
 

@@ -1,8 +1,8 @@
-// What a network is: its id, its plane, where its routes and next hops lie.
+// Network lookup: a network's VID, its plane, and where its routes and next hops are.
 //
-// Place: hue_select → **here** → hue_meter. A packet of a network that does not exist is nobody's. One of a network
-// whose plane runs in software is handed to the CPU. A packet of a gated plane is decided here, so that nothing of the
-// plane moves: dropped, or handed to the CPU.
+// Place: hue_select → **here** → hue_meter. A packet of a network that does not exist is unclaimed. One of a network
+// whose plane runs in software goes to the CPU. A packet of a gated plane is decided here, dropped or sent to the CPU, so
+// that nothing in the plane moves.
 //
 // Latency: 3 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_network
@@ -17,9 +17,9 @@ module hue_network
     input  tbl_req_t    tbl_req_i,
     output tbl_rsp_t    tbl_rsp_o,
     output logic        error_o,
-    output logic        wait_o,          // the host is at the table in the next clock: `en_i` must be 0 then
-    input  logic [31:0] gates_i,         // a bit a plane: 1 gated
-    input  logic        gated_to_cpu_i,  // what becomes of their packets: 1 to the CPU, 0 dropped
+    output logic        wait_o,          // the host accesses the table in the next clock: `en_i` must be 0 then
+    input  logic [31:0] gates_i,         // one bit per plane: 1 gated
+    input  logic        gated_to_cpu_i,  // packets of gated planes: 1 to the CPU, 0 dropped
     input  logic        en_i,
     input  logic        valid_i,
     input  packet_t     packet_i,
@@ -50,7 +50,7 @@ module hue_network
     if (!rst_ni) {valid_o, valid2_q, valid1_q} <= '0;
     else if (en_i) {valid_o, valid2_q, valid1_q} <= {valid2_q, valid1_q, valid_i};
   end
-  // The row comes late in its clock: nothing but a register stands behind it.
+  // The row is late in its clock, so it goes straight into a register.
   always_ff @(posedge clk_i) begin
     if (en_i) begin
       packet1_q   <= packet_i;
@@ -64,7 +64,7 @@ module hue_network
   end
 
   always_comb begin
-    // Of a frame that a software plane returned, or of another.
+    // A frame returned by a software plane needs only a network in range; an undecided one also a valid row.
     nobody  = packet_q.decided ? packet_q.verdict == VerdictForward && !in_range_q : !row_q.valid || !in_range_q;
     claimed = !nobody && !(packet_q.decided && packet_q.verdict == VerdictUnclaimed);
     named           = packet_q;

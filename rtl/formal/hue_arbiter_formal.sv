@@ -1,72 +1,94 @@
-// Proof harness of hue_arbiter: beats leave in the order they were taken, each once, unaltered, under their port;
-// frames are not interleaved; a port that waits sees at most Ports - 1 frames of others go first.
+// Proof harness of hue_arbiter: beats leave in the order they were taken, each once, unaltered but for the time of copies,
+// under their port; frames are not interleaved; a MAC port that waits, and does not yield, sees at most MacPorts - 1 frames of
+// others go first, and a frame of those who may wait before each; no frame begins in a hold, no group frame when there is no room for it.
 //
-// Place: scripts/formal; inputs are free but that a port that offers a beat goes on until it is taken. `mark_i`
-// picks any one beat as it is taken, `who_i` is any port.
+// Place: scripts/formal; inputs are free but that a port that offers a beat goes on until it is taken, as copies do inside a
+// frame. `mark_i` picks any one beat as it is taken, `who_i` is any MAC port.
 module hue_arbiter_formal
   import hue_pkg::*;
 #(
-  parameter int unsigned BusBytes = 1
+  parameter int unsigned BusBytes = 1,
+  parameter int unsigned Share = 2
 ) (
   input logic                              clk_i,
   input logic                              rst_ni,
+  input logic                              hold_i,
+  input logic                              pause_i,
+  input logic                              backlog_i,
+  input logic                              full_i,
   input logic         [Ports-1:0]                 s_valid_i,
   input logic         [Ports-1:0][8*BusBytes-1:0] s_data_i,
   input logic         [Ports-1:0]                 s_last_i,
   input hue_arrival_t [Ports-1:0]                 s_arrival_i,
+  input logic                              c_valid_i,
+  input logic [8*BusBytes-1:0]             c_data_i,
+  input logic                              c_last_i,
+  input logic [2:0]                        c_port_i,
+  input hue_arrival_t                      c_arrival_i,
   input logic                              m_ready_i,
   input logic                              mark_i,
-  input logic [2:0]                        who_i
+  input logic [1:0]                        who_i
 );
   // As in the module.
   typedef struct packed {
     hue_arrival_t          arrival;
     logic [2:0]            port;
+    logic                  group;
     logic                  first;
     logic                  last;
     logic [8*BusBytes-1:0] data;
   } beat_t;
 
   logic [Ports-1:0] s_ready_o;
-  logic             m_valid_o, idle_o;
+  logic             c_ready_o, m_valid_o, begun_o, idle_o;
   beat_t            out;
-  hue_arbiter #(.BusBytes(BusBytes)) u_dut (
-    .clk_i, .rst_ni, .s_valid_i, .s_ready_o, .s_data_i, .s_last_i, .s_arrival_i,
-    .m_valid_o, .m_ready_i, .m_data_o(out.data), .m_first_o(out.first), .m_last_o(out.last), .m_port_o(out.port),
-    .m_arrival_o(out.arrival), .idle_o
+  hue_arbiter #(.BusBytes(BusBytes), .Share(Share)) u_dut (
+    .clk_i, .rst_ni, .hold_i, .pause_i, .backlog_i, .full_i, .s_valid_i, .s_ready_o, .s_data_i, .s_last_i, .s_arrival_i,
+    .c_valid_i, .c_ready_o, .c_data_i, .c_last_i, .c_port_i, .c_arrival_i,
+    .m_valid_o, .m_ready_i, .m_data_o(out.data), .m_first_o(out.first), .m_last_o(out.last), .m_group_o(out.group),
+    .m_port_o(out.port), .m_arrival_o(out.arrival), .begun_o, .idle_o
   );
 
   // What is taken in this clock.
-  logic  push, pop;
-  beat_t in;
-  logic       in_inside_q, out_inside_q;
-  logic [2:0] in_port_q, out_port_q;
-  assign push = (s_valid_i & s_ready_o) != '0;
+  logic        push, pop, copies, mac, in_inside_q, out_inside_q, in_copy_q, in_group_q, out_group_q, known_q;
+  beat_t       in;
+  logic [2:0]  in_port_q;
+  hue_arrival_t arrival_q;
+  assign copies = c_valid_i && c_ready_o;
+  assign mac = (s_valid_i[MacPorts-1:0] & s_ready_o[MacPorts-1:0]) != '0;
+  assign push = (s_valid_i & s_ready_o) != '0 || copies;
   assign pop = m_valid_o && m_ready_i;
   always_comb begin
     in = '0;
     for (int unsigned p = 0; p < Ports; p++) begin
       if (s_valid_i[p] && s_ready_o[p]) begin
-        in = '{arrival: s_arrival_i[p], port: 3'(p), first: !in_inside_q, last: s_last_i[p], data: s_data_i[p]};
+        in = '{arrival: s_arrival_i[p], port: 3'(p), group: in_group_q, first: !in_inside_q, last: s_last_i[p], data: s_data_i[p]};
+        if (!in_inside_q) in.group = p < MacPorts && is_group(s_data_i[p][0], s_arrival_i[p].len);
       end
+    end
+    if (copies) begin
+      in = '{arrival: c_arrival_i, port: c_port_i, group: 1'b0, first: !in_inside_q, last: c_last_i, data: c_data_i};
+      in.arrival.time_ns = known_q ? arrival_q.time_ns : u_dut.time_ns_q;
     end
   end
 
-  logic       begun_q, marked_q, before_q, waits_q, stalled_q;
+  logic       begun_q, marked_q, before_q, waits_q, stalled_q, told_q;
   logic [1:0] inside_q;
   beat_t      beat_q, out_q;
-  logic [2:0] who_q, last_q, left;
-  logic [3:0] turns_q;
-  logic       begins, waits;
+  logic [1:0] who_q, last_q, left;
+  logic [2:0] turns_q, lows_q;
+  logic       begins, waits, yields;
   assign begins = push && !in_inside_q;
-  assign waits = s_valid_i[who_i] && !(in_inside_q && in_port_q == who_i) && !(begins && in.port == who_i);
-  assign left = who_i - last_q - 3'd1;
+  assign waits = s_valid_i[who_i] && !(in_inside_q && !in_copy_q && in_port_q == 3'(who_i)) && !(begins && !copies && in.port == 3'(who_i));
+  assign yields = u_dut.long[who_i] && u_dut.yields_q[who_i];
+  assign left = who_i - last_q - 2'd1;
 
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
     who_q <= who_i;
     out_q <= out;
+    if (begins && mac) arrival_q <= in.arrival;
     if (!rst_ni) begin
       inside_q <= '0;
       marked_q <= 1'b0;
@@ -74,8 +96,11 @@ module hue_arbiter_formal
       out_inside_q <= 1'b0;
       waits_q <= 1'b0;
       stalled_q <= 1'b0;
+      told_q <= 1'b0;
+      known_q <= 1'b0;
       turns_q <= '0;
-      last_q <= 3'(Ports - 1);
+      lows_q <= '0;
+      last_q <= 2'(MacPorts - 1);
     end else begin
       inside_q <= inside_q + 2'(push) - 2'(pop);
       if (marked_q) begin
@@ -89,15 +114,21 @@ module hue_arbiter_formal
       if (push) begin
         in_inside_q <= !in.last;
         in_port_q <= in.port;
+        in_copy_q <= copies;
+        in_group_q <= in.group;
       end
       if (pop) begin
         out_inside_q <= !out.last;
-        out_port_q <= out.port;
+        out_group_q <= out.group;
       end
       waits_q <= waits;
       stalled_q <= m_valid_o && !m_ready_i;
-      turns_q <= !waits ? '0 : turns_q + 4'(begins);
-      if (begins) last_q <= in.port;
+      told_q <= begins && !in.group;
+      known_q <= known_q || (begins && mac);
+      // Of others, while it could begin, and does not yield to shorter ones.
+      turns_q <= !waits || full_i || yields ? '0 : turns_q + 3'(begins && mac);
+      lows_q <= !waits || full_i || yields ? '0 : lows_q + 3'(begins && !mac);
+      if (begins && mac) last_q <= in.port[1:0];
     end
   end
 
@@ -106,17 +137,22 @@ module hue_arbiter_formal
     if (begun_q) assume (who_i == who_q);
     if (begun_q && rst_ni && waits_q) assume (s_valid_i[who_i]);
     if (begun_q && rst_ni) begin
-      assert ((s_ready_o & (s_ready_o - 1'b1)) == '0 && (s_ready_o & ~s_valid_i) == '0);
+      assert (({c_ready_o, s_ready_o} & ({c_ready_o, s_ready_o} - 1'b1)) == '0);
+      assert ((s_ready_o & ~s_valid_i) == '0 && (!c_ready_o || c_valid_i));
       assert (m_valid_o == (inside_q != '0));
       // In order, each once, as taken.
       if (marked_q && !before_q) assert (m_valid_o && out == beat_q);
       // A beat that waits stands still.
       if (stalled_q) assert (m_valid_o && out == out_q);
-      // Whole frames, of one port.
-      if (push && in_inside_q) assert (in.port == in_port_q);
-      if (m_valid_o) assert (out.first == !out_inside_q && (!out_inside_q || out.port == out_port_q));
+      // Whole frames, of one source.
+      if (push && in_inside_q) assert (copies == in_copy_q && (copies || in.port == in_port_q));
+      if (m_valid_o) assert (out.first == !out_inside_q && (!out_inside_q || out.group == out_group_q));
+      // Who may begin.
+      if (begins) assert (!hold_i && !(in.group && full_i));
+      if (begins && !mac && backlog_i) assert (u_dut.ahead);
+      assert (begun_o == told_q);
       // Fair.
-      assert (turns_q <= 4'(Ports - 1));
+      assert (turns_q <= 3'(MacPorts - 1) && lows_q <= turns_q + 3'd1);
     end
   end
 
@@ -126,11 +162,11 @@ module hue_arbiter_formal
   assign spare = u_dut.u_out.spare_data_q;
   always_comb begin
     follows = 1'b1;
-    if (inside_q == 2'd0) follows = in_inside_q == out_inside_q && (!in_inside_q || in_port_q == out_port_q);
-    if (inside_q == 2'd1) follows = in_inside_q == !out.last && (!in_inside_q || in_port_q == out.port);
+    if (inside_q == 2'd0) follows = in_inside_q == out_inside_q && (!in_inside_q || in_group_q == out_group_q);
+    if (inside_q == 2'd1) follows = in_inside_q == !out.last && (!in_inside_q || in_group_q == out.group);
     if (inside_q == 2'd2) begin
-      follows = in_inside_q == !spare.last && (!in_inside_q || in_port_q == spare.port)
-                && spare.first == out.last && (spare.first || spare.port == out.port);
+      follows = in_inside_q == !spare.last && (!in_inside_q || in_group_q == spare.group)
+                && spare.first == out.last && (spare.first || spare.group == out.group);
     end
     if (begun_q && rst_ni) begin
       assert (follows);
@@ -138,12 +174,20 @@ module hue_arbiter_formal
       assert (u_dut.u_out.valid_q || !u_dut.u_out.spare_q);
       if (marked_q) assert (2'(before_q) < inside_q);
       if (marked_q && before_q) assert (spare == beat_q);
-      assert (u_dut.inside_q == in_inside_q && (!in_inside_q || u_dut.port_q == in_port_q));
-      assert (turns_q + 4'(left) <= 4'(Ports - 1));
-      for (int unsigned i = 0; i < Ports; i++) begin
-        assert (u_dut.u_turn.first_q[i] == (3'(i) > last_q) ||
-                (u_dut.u_turn.first_q == '1 && 32'(last_q) == Ports - 1));
+      assert (u_dut.inside_q == in_inside_q);
+      if (in_inside_q) assert (u_dut.inside_copy_q == in_copy_q && u_dut.inside_group_q == in_group_q);
+      if (in_inside_q && !in_copy_q) assert (u_dut.port_q == in_port_q);
+      if (in_inside_q && in_copy_q) assert (!in_group_q);
+      if (known_q) assert (u_dut.time_ns_q == arrival_q.time_ns);
+      assert (turns_q + 3'(left) <= 3'(MacPorts - 1));
+      // A frame of those who may wait goes before a MAC port's only behind one of these.
+      assert (u_dut.mac_went_q ? lows_q <= turns_q : lows_q <= turns_q + 3'd1);
+      for (int unsigned i = 0; i < MacPorts; i++) begin
+        assert (u_dut.u_mac.first_q[i] == (2'(i) > last_q) ||
+                (u_dut.u_mac.first_q == '1 && 32'(last_q) == MacPorts - 1));
       end
     end
   end
+  logic unused;
+  assign unused = idle_o;
 endmodule

@@ -1,7 +1,8 @@
-// Proof harness of hue_cpu_insert: what leaves is a stream and as many frames as came in, with a header where
+// Proof harness of hue_cpu_insert: what leaves is a stream and as many frames as came in, byte by byte, with a header where
 // there is one.
 //
-// Place: scripts/formal; what comes in obeys the rules of a stream and is stable over a frame where it says so.
+// Place: scripts/formal; what comes in obeys the rules of a stream and is stable over a frame where it says so. `place_i` picks
+// any byte of the frame that leaves.
 module hue_cpu_insert_formal
   import hue_pkg::*;
 #(
@@ -17,7 +18,8 @@ module hue_cpu_insert_formal
   input hue_departure_t        s_departure_i,
   input logic                  s_to_cpu_i,
   input hue_cpu_header_t       s_header_i,
-  input logic                  m_ready_i
+  input logic                  m_ready_i,
+  input logic [8:0]            place_i  // taken while in reset: any constant
 );
   logic                  s_ready_o, m_valid_o, m_last_o;
   logic [8*BusBytes-1:0] m_data_o;
@@ -25,7 +27,7 @@ module hue_cpu_insert_formal
   hue_departure_t        m_departure_o;
   hue_cpu_insert #(.BusBytes(BusBytes)) u_dut (.*);
 
-  logic begun_q, inside_q, out_inside_q;
+  logic begun_q, inside_q;
   typedef logic [$bits(hue_departure_t)+$bits(hue_cpu_header_t):0] side_t;
   side_t side, side_q;
   assign side = {s_departure_i, s_header_i, s_to_cpu_i};
@@ -38,26 +40,53 @@ module hue_cpu_insert_formal
     .payload_i({m_data_o, m_departure_o})
   );
 
-  // Bytes of the present frame, modulo a power of two: those taken from it, its header, those that left.
-  logic [7:0] in_q, in_d, out_q, out_d;
+  // Bytes of the present frame: those taken from it, its header, those that left.
+  logic [8:0] in_q, in_d, out_q, out_d;
   logic       s_fire, m_fire;
   assign s_fire = s_valid_i && s_ready_o;
   assign m_fire = m_valid_o && m_ready_i;
-  assign in_d = in_q + (s_fire ? 8'(s_bytes_i) : 8'd0);
-  assign out_d = out_q + (m_fire ? 8'(m_bytes_o) : 8'd0);
+  assign in_d = in_q + (s_fire ? 9'(s_bytes_i) : 9'd0);
+  assign out_d = out_q + (m_fire ? 9'(m_bytes_o) : 9'd0);
+
+  // A byte of a beat.
+  function automatic logic [7:0] byte_of(logic [BusBytes-1:0][7:0] beat, logic [8:0] at);
+    byte_of = '0;
+    for (int unsigned b = 0; b < BusBytes; b++) if (at == 9'(b)) byte_of = beat[b];
+  endfunction
+
+  // The byte that is to leave in `place_q`: of the header, of the beat that is there, or of one before.
+  logic [8:0] place_q, from, at, left;
+  logic [7:0] wanted, kept_q;
+  logic       here;
+  logic [CpuHeaderBytes-1:0][7:0] header;
+  assign header = s_header_i;  // first byte highest
+  assign from = s_to_cpu_i ? place_q - 9'(CpuHeaderBytes) : place_q;
+  assign at = from - in_q;
+  assign here = s_valid_i && at < 9'(s_bytes_i);
+  assign left = place_q - out_q;
+  always_comb begin
+    wanted = here ? byte_of(s_data_i, at) : kept_q;
+    if (s_to_cpu_i && place_q < 9'(CpuHeaderBytes)) wanted = header[4'd15-place_q[3:0]];
+  end
+
+  hue_departure_t departure;
+  always_comb begin
+    departure = s_departure_i;
+    if (s_to_cpu_i) departure.len = s_departure_i.len + 14'(CpuHeaderBytes);
+  end
 
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
     if (s_valid_i && !inside_q) side_q <= side;
+    if (!begun_q) place_q <= place_i;
+    if (here) kept_q <= byte_of(s_data_i, at);
     if (!rst_ni) begin
       inside_q <= 1'b0;
-      out_inside_q <= 1'b0;
       in_q <= '0;
       out_q <= '0;
     end else begin
       if (s_fire) inside_q <= !s_last_i;
-      if (m_fire) out_inside_q <= !m_last_o;
       in_q <= s_fire && s_last_i ? '0 : in_d;
       out_q <= m_fire && m_last_o ? '0 : out_d;
     end
@@ -69,13 +98,9 @@ module hue_cpu_insert_formal
     if (begun_q && rst_ni) begin
       // A frame leaves with the last beat that is taken of it: no frame is lost, split or joined.
       assert ((s_fire && s_last_i) == (m_fire && m_last_o));
-      if (m_fire && m_last_o) assert (out_d == in_d + (s_to_cpu_i ? 8'(CpuHeaderBytes) : 8'd0));
-      if (m_valid_o) assert (m_departure_o.len == s_departure_i.len + (s_to_cpu_i ? 14'(CpuHeaderBytes) : 14'd0));
-      // The header comes first.
-      if (m_valid_o && !out_inside_q && s_to_cpu_i) begin
-        assert (m_data_o[7:0] == s_header_i[8*CpuHeaderBytes-1-:8]);
-        assert (m_data_o[8*7+:8] == s_header_i[8*(CpuHeaderBytes-8)+:8]);
-      end
+      if (m_fire && m_last_o) assert (out_d == in_d + (s_to_cpu_i ? 9'(CpuHeaderBytes) : 9'd0));
+      if (m_valid_o) assert (m_departure_o == departure);
+      if (m_valid_o && left < 9'(m_bytes_o)) assert (byte_of(m_data_o, left) == wanted);
     end
   end
 endmodule

@@ -1,6 +1,7 @@
-// Proof harness of hue_cpu_strip: what leaves is a stream and as many frames as came in, each without its header.
+// Proof harness of hue_cpu_strip: what leaves is a stream and as many frames as came in, byte by byte, each without its header,
+// and beside each what its header says.
 //
-// Place: scripts/formal; what comes in obeys the rules of a stream.
+// Place: scripts/formal; what comes in obeys the rules of a stream. `place_i` picks any byte of the frame that leaves.
 module hue_cpu_strip_formal
   import hue_pkg::*;
 #(
@@ -15,7 +16,8 @@ module hue_cpu_strip_formal
   input logic [ByteBits-1:0]   s_bytes_i,
   input logic [63:0]           s_time_i,
   input logic [31:0]           s_tag_i,
-  input logic                  m_ready_i
+  input logic                  m_ready_i,
+  input logic [8:0]            place_i  // taken while in reset: any constant
 );
   logic                  s_ready_o, m_valid_o, m_last_o, idle_o;
   logic [8*BusBytes-1:0] m_data_o;
@@ -27,32 +29,77 @@ module hue_cpu_strip_formal
     .clk_i, .rst_ni, .valid_i(s_valid_i), .ready_i(s_ready_o), .last_i(s_last_i), .bytes_i(s_bytes_i),
     .payload_i({s_data_i, s_time_i, s_tag_i})
   );
-  // Bytes that do not count need not stand still; what is known of the frame counts with its first beat.
+  // Bytes that do not count need not stand still; what is known of the frame counts with its first beat, and its length not at all.
   logic [8*BusBytes-1:0] counts;
   logic                  out_inside_q;
+  hue_arrival_t          known;
   always_comb begin
+    known = m_arrival_o;
+    known.len = '0;
     for (int unsigned b = 0; b < BusBytes; b++) counts[8*b+:8] = b < 32'(m_bytes_o) ? m_data_o[8*b+:8] : '0;
   end
   hue_stream_rules #(.AllowEmpty(1'b1), .Bits(8 * BusBytes + $bits(hue_arrival_t)), .BusBytes(BusBytes)) u_out (
     .clk_i, .rst_ni, .valid_i(m_valid_o), .ready_i(m_ready_i), .last_i(m_last_o), .bytes_i(m_bytes_o),
-    .payload_i({counts, out_inside_q ? '0 : m_arrival_o})
+    .payload_i({counts, out_inside_q ? '0 : known})
   );
 
-  // Bytes of the present frame, modulo a power of two, and whether they are more than a header.
-  logic [7:0]  in_q, in_d, out_q, out_d, whole_q, whole;
+  // Bytes of the present frame, and whether they are more than a header.
+  logic [8:0]  in_q, in_d, out_q, out_d, whole_q, whole;
   logic        begun_q, more_q, more, ended_more_q, s_fire, m_fire, ended_q, ends;
   assign s_fire = s_valid_i && s_ready_o;
   assign m_fire = m_valid_o && m_ready_i;
-  assign in_d = in_q + 8'(s_bytes_i);
-  assign out_d = out_q + 8'(m_bytes_o);
+  assign in_d = in_q + 9'(s_bytes_i);
+  assign out_d = out_q + 9'(m_bytes_o);
   // The frame whose last beat leaves now: it came in now, or before and waits.
   assign ends = m_fire && m_last_o;
   assign whole = ended_q ? whole_q : in_d;
-  assign more = ended_q ? ended_more_q : more_q || in_d >= 8'(CpuHeaderBytes);
+  assign more = ended_q ? ended_more_q : more_q || in_d >= 9'(CpuHeaderBytes);
+
+  // A byte of a beat.
+  function automatic logic [7:0] byte_of(logic [BusBytes-1:0][7:0] beat, logic [8:0] at);
+    byte_of = '0;
+    for (int unsigned b = 0; b < BusBytes; b++) if (at == 9'(b)) byte_of = beat[b];
+  endfunction
+
+  // What leaves, with the clock's beat in view: the byte in `place_q`, and what stands in the header. While a frame's end waits
+  // to leave, `ended_q`, nothing of the next is looked at.
+  logic [8:0]                     place_q, at, left;
+  logic [7:0]                     wanted, kept_q;
+  logic                           here;
+  logic [CpuHeaderBytes-1:0][7:0] header, header_q;  // first byte lowest
+  logic [63:0]                    time_q;
+  logic [31:0]                    tag_q;
+  logic                           inside_q;
+  hue_arrival_t                   arrival;
+  assign at = place_q + 9'(CpuHeaderBytes) - in_q;
+  assign here = s_valid_i && !ended_q && at < 9'(s_bytes_i);
+  assign left = place_q - out_q;
+  assign wanted = here ? byte_of(s_data_i, at) : kept_q;
+  always_comb begin
+    header = header_q;
+    for (int unsigned b = 0; b < CpuHeaderBytes; b++) begin
+      if (!ended_q && s_valid_i && 9'(b) - in_q < 9'(BusBytes)) header[b] = byte_of(s_data_i, 9'(b) - in_q);
+    end
+    arrival = '0;
+    arrival.time_ns = inside_q || ended_q ? time_q : s_time_i;
+    arrival.tag = inside_q || ended_q ? tag_q : s_tag_i;
+    if (more) begin
+      // As hue_cpu_header_t stands on the wire: VID 0, network 2, … port to leave by 6, flags 7.
+      arrival.from_cpu = header[7][0];
+      arrival.net = header[2];
+      arrival.cpu_out = header[6][2:0];
+    end
+  end
 
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
+    if (!begun_q) place_q <= place_i;
+    if (here) kept_q <= byte_of(s_data_i, at);
+    if (s_fire) header_q <= header;
+    if (s_fire && !inside_q) {time_q, tag_q} <= {s_time_i, s_tag_i};
+    if (!rst_ni) inside_q <= 1'b0;
+    else if (s_fire) inside_q <= !s_last_i;
     if (!rst_ni) begin
       in_q <= '0;
       out_q <= '0;
@@ -61,7 +108,7 @@ module hue_cpu_strip_formal
       out_inside_q <= 1'b0;
     end else begin
       if (s_fire) in_q <= s_last_i ? '0 : in_d;
-      if (s_fire) more_q <= !s_last_i && (more_q || in_d >= 8'(CpuHeaderBytes));
+      if (s_fire) more_q <= !s_last_i && (more_q || in_d >= 9'(CpuHeaderBytes));
       if (s_fire && s_last_i) whole_q <= in_d;
       if (s_fire && s_last_i) ended_more_q <= more;
       if (m_fire) out_q <= m_last_o ? '0 : out_d;
@@ -76,7 +123,9 @@ module hue_cpu_strip_formal
       // A frame leaves with its last beat, or waits alone: none is lost, split or joined.
       if (ended_q) assert (m_valid_o && m_last_o && !s_ready_o);
       if (ends) assert (ended_q || (s_fire && s_last_i));
-      if (ends) assert (out_d == (more ? whole - 8'(CpuHeaderBytes) : 8'd0));
+      if (m_valid_o && left < 9'(m_bytes_o)) assert (byte_of(m_data_o, left) == wanted);
+      if (m_valid_o && !out_inside_q) assert (known == arrival);
+      if (ends) assert (out_d == (more ? whole - 9'(CpuHeaderBytes) : 9'd0));
     end
   end
 endmodule

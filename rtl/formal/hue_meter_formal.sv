@@ -1,8 +1,8 @@
 // Proof harness of hue_meter: whether packets of network A are limited is the same whatever other networks are and send.
 //
 // Place: scripts/formal. Two copies move in step and get the same packets of A, at the same times, and the same accesses to
-// its row, at any time; every other packet and access is each copy's own. Of a packet only what the meter looks at or
-// changes is not constant.
+// its row and its debts, at any time; every other packet and access is each copy's own. Of a packet only what the meter looks at
+// or changes is not constant.
 // An invariant of both copies says where they hold the same. scripts/formal proves by one step that they go on to.
 module hue_meter_formal
   import hue_pkg::*;
@@ -50,7 +50,8 @@ module hue_meter_formal
       times[s] = of_a_i ? time_a_i : time_ns_i[s];
       valid[s] = of_a_i || valid_i[s];
       request[s] = access_of_a_i ? request_a_i : request_i[s];
-      mine[s] = request[s].valid && request[s].id == TABLE_METER && 32'(request[s].index) < Nets;
+      mine[s] = request[s].valid && (request[s].id == TABLE_METER || request[s].id == TABLE_DEBT)
+                && 32'(request[s].index) < Nets;
     end
   end
 
@@ -68,6 +69,9 @@ module hue_meter_formal
   logic [1:0][4:1][13:0]          dut_len;
   packet_t [1:0][Latency:1]       dut_packet;
   logic [1:0][3:0]                ring_at;
+  logic [1:0]                     back, told, told_debts;  // the host's debts stand where those of packets do; they are told
+  state_t [1:0]                   stored_last, debts_read;
+  state_t [1:0][1:0]              stored_debt;
   logic [1:0]                     keeps, access_was_a, m1_two, m1_three, m2_same, m8_two, m8_three, m9_same;
 
   for (genvar s = 0; s < 2; s++) begin : g_side
@@ -85,26 +89,42 @@ module hue_meter_formal
     end
 
     // For the induction: what the copy holds.
-    logic is_write, idle, was_mine;
-    logic [4:0] turn;
-    assign is_write = u_access.req_q.valid && u_access.req_q.write && u_access.req_q.id == TABLE_METER;
+    logic is_write, idle, was_mine, is_row;
+    logic [4:0] turn, debt_turn;
+    assign is_row = u_access.req_q.id == TABLE_METER;
+    assign is_write = u_access.req_q.valid && u_access.req_q.write && is_row;
     assign idle = !u_access.req_q.valid;
-    assign was_mine = !idle && u_access.req_q.id == TABLE_METER && 32'(u_access.req_q.index) < Nets;
+    assign was_mine = !idle && (is_row || u_access.req_q.id == TABLE_DEBT) && 32'(u_access.req_q.index) < Nets;
     assign turn = {u_dut.u_table.start, u_dut.u_table.asked_q, u_dut.u_table.back_q, u_dut.u_table.read_q,
                    u_dut.u_table.u_port.done_q};
+    assign debt_turn = {u_dut.debt_start, u_dut.debt_asked_q, u_dut.debt_back_q, u_dut.debt_read_q,
+                        u_dut.u_debt_port.done_q};
     always_comb begin
       // An access goes on from its begin to its answer, and one at a time.
       keeps[s] = (turn & (turn - 5'd1)) == '0 && (turn == '0 || u_dut.u_table.u_port.served_q)
-                 && (turn[4:1] == '0 || (was_mine && !u_access.done_q))
+                 && (turn[4:1] == '0 || (was_mine && is_row && !u_access.done_q))
                  && (!u_access.done_q || turn == '0)
+                 && (debt_turn & (debt_turn - 5'd1)) == '0 && (debt_turn == '0 || u_dut.u_debt_port.served_q)
+                 && (debt_turn[4:1] == '0 || (was_mine && !is_row && !u_access.done_q))
+                 && (!u_access.done_q || debt_turn == '0) && (turn == '0 || debt_turn == '0)
+                 && (debt_turn[2:1] == '0 || !u_access.req_q.write)
                  && (idle || u_access.mine_q == was_mine)
-                 && (!u_dut.u_table.u_port.served_q || !idle)
+                 && (!u_dut.u_table.u_port.served_q || (!idle && is_row))
+                 && (!u_dut.u_debt_port.served_q || (!idle && u_access.req_q.id == TABLE_DEBT))
                  && (!u_dut.busy_q || (is_write && u_dut.bit_q <= 5'd20)) && (!u_dut.commit_q || u_dut.busy_q)
                  && (!is_write || !u_dut.u_table.u_port.served_q || u_dut.commit_q)
-                 && waits_q[s] == (turn[3] || turn[2])
+                 && waits_q[s] == (turn[3] || turn[2] || debt_turn[3] || debt_turn[2])
                  && ring_at[s] < 4'(Latency - 2) && (!of_a_q[1] || 8'(u_dut.u_table.last_addr_q) == net_q);
       access_was_a[s] = was_mine && u_access.req_q.index == 24'(net_q);
-      access_state[s] = {u_access.req_q, u_access.done_q, turn, u_dut.u_table.u_port.served_q, u_dut.busy_q, u_dut.commit_q,
+      back[s] = debt_turn[2];
+      told[s] = debt_turn[1];
+      told_debts[s] = debt_turn[0];
+      debts_read[s] = back[s] ? {u_dut.m1_stored, u_dut.m8_stored[0], u_dut.m8_stored[1]}
+                      : told[s] ? u_dut.debt_out_q : response[s].rdata;
+      // While the host's stand there, a packet's are read again.
+      stored_last[s] = back[s] ? last_word[s] : u_dut.m1_stored;
+      access_state[s] = {u_access.req_q, u_access.done_q, turn, debt_turn, u_dut.u_debt_port.served_q,
+                         u_dut.u_table.u_port.served_q, u_dut.busy_q, u_dut.commit_q,
                          u_dut.busy_q ? {u_dut.bit_q, u_dut.cap_q[0], u_dut.cap_q[1]} : '0};
       written[s] = u_dut.u_table.gen_reset.u_written.counts_q[0] &&
                    u_dut.u_table.gen_reset.u_written.words_q[0][net_q[AddrBits-1:0]];
@@ -132,7 +152,7 @@ module hue_meter_formal
       asks[s][8] = {u_dut.on_q[8], u_dut.m8_nevers};
       asks[s][9] = {1'b0, u_dut.m9_never_q, u_dut.m9_asked_q};
       asks[s][10] = 4'({u_dut.m10_never_q, u_dut.m10_lacks_q});
-      value[1][s] = {u_dut.m1_now_q, m1_two[s] || m1_three[s] ? '0 : u_dut.m1_stored};
+      value[1][s] = u_dut.m1_now_q;
       value[2][s] = {u_dut.m2_now_q, u_dut.m2_stored_q};
       value[3][s] = {u_dut.m3_before_q, u_dut.m3_now_q, u_dut.m3_late_q, u_dut.m3_elapsed_q, u_dut.late_q[3]};
       value[4][s] = {fourth_last[s], u_dut.late_q[4]};
@@ -152,8 +172,8 @@ module hue_meter_formal
                            u_dut.gen_bucket[b].m6_cap_q};
         bucket[7][b][s] = {u_dut.gen_bucket[b].m7_earned_q, u_dut.gen_bucket[b].m7_over_q, u_dut.gen_bucket[b].m7_slack_q,
                            u_dut.gen_bucket[b].cost_q[7]};
-        bucket[8][b][s] = {u_dut.gen_bucket[b].m8_limit_q, u_dut.gen_bucket[b].m8_earned_q, u_dut.gen_bucket[b].cost_q[8],
-                           m8_two[s] || m8_three[s] ? '0 : u_dut.gen_bucket[b].m8_stored};
+        bucket[8][b][s] = {u_dut.gen_bucket[b].m8_limit_q, u_dut.gen_bucket[b].m8_earned_q, u_dut.gen_bucket[b].cost_q[8]};
+        stored_debt[b][s] = back[s] ? debt_word[b][s] : u_dut.m8_stored[b];
         bucket[9][b][s] = {u_dut.gen_bucket[b].m9_stored_q, u_dut.gen_bucket[b].m9_limit_q[0],
                            u_dut.gen_bucket[b].m9_earned_q[0], u_dut.gen_bucket[b].cost_q[9],
                            m9_same[s] ? {u_dut.gen_bucket[b].m9_limit_q[1], u_dut.gen_bucket[b].m9_earned_q[1]} : '0};
@@ -190,17 +210,18 @@ module hue_meter_formal
 `endif
     assume (32'(net_q) < Nets || !rst_ni);
     if (rst_ni && access_of_a_i) begin
-      assume (request_a_i.valid && request_a_i.id == TABLE_METER && 32'(request_a_i.index) == 32'(net_q));
+      assume (request_a_i.valid && (request_a_i.id == TABLE_METER || request_a_i.id == TABLE_DEBT));
+      assume (32'(request_a_i.index) == 32'(net_q));
     end
   end
 
-  // What is proved.
-  logic leaves;
+  // What is proved: of packets, and of debts that the host reads.
+  logic known, leaves, tells;
   assign leaves = !of_a_q[Latency] || (out_valid == '1 && out[0] == out[1]);
+  assign tells = !known || !access_was_a[0] || (back[0] || told[0] || told_debts[0] ? debts_read[0] == debts_read[1] : 1'b1);
 
   // For the induction. A packet of A that is charged finds, and leaves, the same in both copies; but for what memories
   // hold before A's row is written for the first time, of which nothing is asked.
-  logic             known;
   logic [Latency:1] charged;
   logic             accesses, table_same, passes, memories;
   logic [Latency:1] stage;
@@ -236,6 +257,13 @@ module hue_meter_formal
         end
       end
     end
+    // A packet reads what stands in the memory as long as it waits: nothing is written then but by the host.
+    for (int unsigned s = 0; s < 2; s++) begin
+      if (charged[1] && known && !m1_two[s] && !m1_three[s] && stored_last[s] != last_word[s]) stage[1] = 1'b0;
+      for (int unsigned b = 0; b < 2; b++) begin
+        if (charged[8] && known && !m8_two[s] && !m8_three[s] && stored_debt[b][s] != debt_word[b][s]) stage[8] = 1'b0;
+      end
+    end
     for (int unsigned s = 0; s < 2; s++) begin
       if (charged[1] && row_read[s] != row[0]) stage[1] = 1'b0;
       if (charged[1] && (m1_two[s] != charged[3] || m1_three[s] != charged[4])) stage[1] = 1'b0;
@@ -247,7 +275,7 @@ module hue_meter_formal
       if (charged[8] && known && m8_three[0] && third_debt[b][0] != third_debt[b][1]) stage[8] = 1'b0;
     end
     // One assertion, so that the induction has all of it to stand on.
-    holds = leaves && accesses && table_same && passes && memories && stage == '1;
+    holds = leaves && tells && accesses && table_same && passes && memories && stage == '1;
     if (begun_q) assert (holds);
   end
   logic unused;

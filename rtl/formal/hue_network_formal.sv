@@ -1,8 +1,9 @@
-// Proof harness of hue_network: what a network's packets become is the same whatever other networks are and send.
+// Proof harness of hue_network: what a network's packets become is a function of the packet and of the network's row, and
+// the same whatever other networks are and send.
 //
 // Place: scripts/formal. Two copies move in step and get the same packets of network A and the same accesses to
 // its row; every other packet and access is each copy's own, and so are the gates of other planes. A's row is
-// `row_i`.
+// `row_i`, or none yet, or A is beyond the card's networks. What a packet becomes is said here again (`becomes`).
 module hue_network_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -40,6 +41,7 @@ module hue_network_formal
   logic [1:0][31:0]  gates;
   logic [1:0][63:0]  time_ns;
   logic [1:0]        valid, out_valid, waits, waits_q, error, mine;
+  logic [2:0]        asked_q;  // clocks that A's access has waited
   always_comb begin
     for (int unsigned s = 0; s < 2; s++) begin
       in[s] = packet_i[s];
@@ -76,10 +78,53 @@ module hue_network_formal
 
   always_ff @(posedge clk_i) waits_q <= rst_ni ? waits : '0;
 
-  logic of_a_q, of_a2_q, of_a3_q;
+  // The packet's row is read as it enters; it is A's, or zeros until that is written, while nothing moves.
+  typedef struct packed {
+    packet_t      packet;
+    row_network_t row;
+    logic [63:0]  time_ns;
+  } entry_t;
+  logic         of_a_q, of_a2_q, of_a3_q, written_q, wrote;
+  entry_t [3:1] entry_q;
+  assign wrote = waits_q[0] && access_of_a_i && request_a_i.write;
+
+  function automatic packet_t becomes(entry_t entry, logic gate, logic to_cpu);
+    packet_t      p;
+    row_network_t r;
+    logic         whose;  // somebody's
+    p = entry.packet;
+    r = entry.row;
+    // A frame that a software plane returned is a network's that may be gone; what is unclaimed already stays so.
+    if (p.decided) whose = p.verdict != VerdictUnclaimed && (p.verdict != VerdictForward || 32'(p.net) < Nets);
+    else whose = r.valid;
+    becomes = '{
+      port_in: p.port_in, len: p.len, decided: p.decided, verdict: p.verdict, outcome: p.outcome,
+      port_out: p.port_out, net: whose ? p.net : '0, vport: whose ? p.vport : '0, vid: whose ? r.vid : '0,
+      plane: whose ? r.plane : '0, root: whose ? r.root : '0, hop_base: whose ? r.hop_base : '0,
+      hop_count: whose ? r.hop_count : '0, ipv4: p.ipv4
+    };
+    if (r.forward_martians || !whose) {becomes.ipv4.martian_source, becomes.ipv4.martian_destination} = '0;
+    if (!whose && !(p.decided && p.verdict == VerdictUnclaimed)) begin
+      becomes.decided = 1'b1;
+      becomes.verdict = VerdictUnclaimed;
+      becomes.outcome = hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
+    end
+    if (whose && !p.decided && (r.software || gate)) begin
+      becomes.decided = 1'b1;
+      becomes.verdict = r.software || to_cpu ? VerdictPunt : VerdictDrop;
+      becomes.outcome = OutcomeNone;
+    end
+  endfunction
+
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
+    if (!rst_ni) written_q <= 1'b0;
+    else if (wrote) written_q <= 1'b1;
+    asked_q <= rst_ni && mine[0] && access_of_a_i && !response[0].done ? asked_q + 3'd1 : '0;
+    if (en_i) begin
+      entry_q <= {entry_q[2:1], entry_t'{packet: in[0], row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i}};
+    end
     if (!rst_ni) begin
       net_q <= net_i;
       row_q <= row_i;
@@ -95,19 +140,36 @@ module hue_network_formal
     end
   end
 
+  // What would become of nobody's packet means nothing.
+  packet_t [1:0] counts;
+  always_comb begin
+    counts = out;
+    for (int unsigned s = 0; s < 2; s++) begin
+      if (out[s].verdict == VerdictUnclaimed && out[s].decided) begin
+        {counts[s].plane, counts[s].root, counts[s].hop_base, counts[s].hop_count} = '0;
+        {counts[s].ipv4.martian_source, counts[s].ipv4.martian_destination} = '0;
+      end
+    end
+  end
+
   always_comb begin
     assume (rst_ni == begun_q);
-    assume (32'(net_q) < Nets || !begun_q);
+    // As design select decides.
+    if (of_a_i && packet_a_i.decided) assume (packet_a_i.verdict inside {VerdictForward, VerdictUnclaimed});
     if (begun_q && access_of_a_i) begin
       assume (request_a_i.valid && request_a_i.id == TABLE_NETWORK && 32'(request_a_i.index) == 32'(net_q));
       if (request_a_i.write) assume (request_a_i.wdata[$bits(row_network_t)-1:0] == row_q && !of_a_q);
     end
     if (begun_q && of_a3_q && waits_q == '0) begin
       assert (out_valid == '1);
-      assert (out[0] == out[1] && time_ns[0] == time_ns[1]);
-      if (!out[0].decided) begin
-        assert (out[0].vid == row_q.vid && out[0].hop_base == row_q.hop_base && out[0].root == row_q.root);
-      end
+      assert (counts[0] == counts[1] && time_ns[0] == time_ns[1]);
+      assert (counts[0] == becomes(entry_q[3], gate_q, to_cpu_q) && time_ns[0] == entry_q[3].time_ns);
+    end
+    // The host is answered, with what stands in the row.
+    if (begun_q) assert (asked_q < 3'd6);
+    if (begun_q && response[0].done && mine[0] && access_of_a_i) begin
+      assert (response[0].error == (request_a_i.clear ? TABLE_ERROR_REFUSED : TABLE_ERROR_NONE));
+      assert (response[0].rdata == (request_a_i.write || request_a_i.clear || !written_q ? '0 : 256'(row_q)));
     end
   end
   logic unused;

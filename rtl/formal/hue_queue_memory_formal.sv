@@ -49,8 +49,8 @@ module hue_queue_memory_formal #(
 
   // What was written, by beat, and whether a port may go on in its word.
   logic [Words-1:0]            shadow, shadow_q, there, there_q;
-  logic                        begun_q, gathers_q, wroom_q, ready_q, answer_q, accesses, fetches, writes;
-  logic [1:0]                  rroom_q;
+  logic                        begun_q, gathers_q, ready_q, answer_q, accesses, fetches, writes;
+  logic [1:0]                  wroom_q, rroom_q;
   logic [AddrBits-2:0]         gather_q;
   logic [Ports-1:0]            open_q;
   logic [1:0][AddrBits-2:0]    opened_q;
@@ -87,7 +87,7 @@ module hue_queue_memory_formal #(
       there_q <= '0;
       gathers_q <= 1'b0;
       open_q <= '0;
-      wroom_q <= 1'b0;
+      wroom_q <= '0;
       rroom_q <= '0;
       inside_q <= '0;
       commands_q <= '0;
@@ -95,7 +95,7 @@ module hue_queue_memory_formal #(
       new_q <= 1'b0;
     end else begin
       there_q <= there;
-      wroom_q <= wroom;
+      wroom_q <= {wroom_q[0], wroom};
       rroom_q <= {rroom_q[0], rroom};
       if (write_i) gathers_q <= !writes;
       for (int unsigned p = 0; p < Ports; p++) begin
@@ -128,8 +128,8 @@ module hue_queue_memory_formal #(
       assume (rst_ni);
       assume (part_ready_i || ready_q);
       assume (answer_i || answer_q);
-      // Who writes has seen room a clock before, who reads two clocks before.
-      assume (!write_i || wroom_q);
+      // Either has seen room two clocks before.
+      assume (!write_i || wroom_q[1]);
       assume (!read_i || rroom_q[1]);
       // A word's beats in order; a port's reads of it, too, of what is there.
       assume (!write_i || (gathers_q ? waddr_i == {gather_q, 1'b1} : !waddr_i[0]));

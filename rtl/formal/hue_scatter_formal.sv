@@ -1,9 +1,8 @@
 // Proof harness of hue_scatter: what leaves of a verdict follows from this verdict, its frame's body and tag, and
 // from nothing else.
 //
-// Place: scripts/formal; inputs are free but for what stages and buffer promise. `mark_i` picks any one verdict,
-// on the frame with number `frame_i`. That frame's body and tag are constants; all others, and all other verdicts,
-// are free.
+// Place: scripts/formal; inputs are free but for what stages and buffer promise. `mark_i` picks the verdict
+// of the frame with number `frame_i`. That frame's body and tag are constants; all others, and all other verdicts, are free.
 module hue_scatter_formal
   import hue_pkg::*;
 #(
@@ -20,6 +19,7 @@ module hue_scatter_formal
   // Free.
   input logic                    valid_i,
   input hue_verdict_t            verdict_i,
+  input logic                    refused_i,
   input logic                    mark_i,
   input logic                    fill_i,
   input logic [BusBits-1:0]      other_body_i,
@@ -42,7 +42,7 @@ module hue_scatter_formal
   hue_cpu_header_t header;
 
   hue_scatter #(.BusBytes(BusBytes), .FilledBits(4)) u_dut (
-    .clk_i, .rst_ni, .verdict_valid_i(valid_i), .verdict_ready_o(verdict_ready), .verdict_i,
+    .clk_i, .rst_ni, .verdict_valid_i(valid_i), .verdict_ready_o(verdict_ready), .verdict_i, .refused_i,
     .tag_i(out_frame_q == frame_q ? tag_q : other_tag_i), .tag_take_o(tag_take), .filled_i(filled_q), .read_o(read),
     .offset_o(offset), .data_i(data_q), .release_o(release_), .release_beats_o(release_beats),
     .m_valid_o(m_valid), .m_ready_i(ready_i), .m_data_o(m_data), .m_last_o(m_last), .m_bytes_o(m_bytes),
@@ -56,11 +56,11 @@ module hue_scatter_formal
   );
 
   // Verdicts that send and have not left, those before the marked one, and the beat that leaves next.
-  logic         take, sends, leaves, marked_q, sent_q, stalled_q, same_frame_q;
+  logic         take, sends, leaves, marked_q, sent_q, stalled_q;
   logic [3:0]   inside_q, before_q;
   logic [BeatBits-1:0] out_beat_q;
-  logic [13:0]  len_q;
   hue_verdict_t mark_q, verdict_q;
+  logic [7:0][10:0] beats_q;  // of frames, by number
   assign take = valid_i && verdict_ready;
   assign sends = verdict_i.verdict == VerdictForward || verdict_i.verdict == VerdictPunt;
   assign leaves = m_valid && ready_i && m_last;
@@ -81,15 +81,13 @@ module hue_scatter_formal
       marked_q <= 1'b0;
       sent_q <= 1'b0;
       stalled_q <= 1'b0;
-      same_frame_q <= 1'b0;
       out_beat_q <= '0;
     end else begin
       stalled_q <= valid_i && !verdict_ready;
-      in_frame_q <= in_frame_q + 3'(take && verdict_i.last);
+      in_frame_q <= in_frame_q + 3'(take);
+      if (take) beats_q[in_frame_q] <= beats_of(verdict_i.len, BusBytes);
       out_frame_q <= out_frame_q + 3'(release_);
       filled_q <= filled_q + 4'(fill_i && filled_q < 4'(FilledMax)) - (release_ ? release_beats[3:0] : 4'd0);
-      if (take) same_frame_q <= !verdict_i.last;
-      if (take) len_q <= verdict_i.len;
       inside_q <= inside_q + 4'(take && sends) - 4'(leaves);
       if (m_valid && ready_i) out_beat_q <= m_last ? '0 : out_beat_q + 1'b1;
       if (take && sends && mark_i && !sent_q && in_frame_q == frame_q) begin
@@ -127,11 +125,11 @@ module hue_scatter_formal
     // What the stages promise.
     if (begun_q && stalled_q) assume (valid_i && verdict_i == verdict_q);
     if (begun_q && valid_i) assume (verdict_i.len >= 14'(FrameBytesMin) && verdict_i.len <= 14'(Beats * BusBytes));
-    if (begun_q && valid_i && same_frame_q) assume (verdict_i.len == len_q);
     if (begun_q) begin
       // What is asked of the buffer is there.
       if (read) assert (offset < 11'(filled_q));
-      if (release_) assert (release_beats <= 11'(filled_q) && tag_take);
+      // A frame's own body is let go, all of it, and its tag.
+      if (release_) assert (release_beats <= 11'(filled_q) && tag_take && release_beats == beats_q[out_frame_q]);
       // As many leave as were sent.
       assert (!m_valid || inside_q != '0);
       if (idle) assert (inside_q == '0);
@@ -141,9 +139,10 @@ module hue_scatter_formal
         assert (departure.net == mark_q.net && departure.tag == tag_q && departure.len == mark_q.len);
         assert (departure.port == (mark_q.verdict == VerdictPunt ? {1'b1, mark_q.net[1:0]} : mark_q.port_out));
         assert (m_to_cpu == departure.port[2]);
-        assert (header.vid == 16'(mark_q.vid) && header.net == 8'(mark_q.net) && header.vport == mark_q.vport
-                && header.outcome == 8'(mark_q.outcome) && header.port_in == 8'(mark_q.port_in)
-                && header.len == 16'(mark_q.len) && header.reserved == '0);
+        assert (header == hue_cpu_header_t'{
+          vid: 16'(mark_q.vid), net: mark_q.net, vport: mark_q.vport, outcome: 8'(mark_q.outcome), port_in: 8'(mark_q.port_in),
+          port_out: 8'(mark_q.port_out), flags: '0, len: 16'(mark_q.len), reserved: '0
+        });
       end
     end
   end

@@ -1,16 +1,13 @@
-// Proof harness of hue_select: a frame goes to the network that its own row says, a group frame to those of its
-// port's run, each once, in order, and to nobody else, whatever frames are around it.
+// Proof harness of hue_select: a frame goes to the network that its own row says, a copy of a group frame to the network that
+// it comes with, and neither to anybody else, whatever frames are around it; what else is known of it goes along.
 //
-// Place: scripts/formal; inputs are free. The tables of rows are any tables (any/hue_ternary_table.sv and
-// any/hue_exact_table.sv); rows of ATTACH are as the host writes them, and the harness keeps them too. `mark_i` picks any
-// one frame.
+// Place: scripts/formal; inputs are free. The tables of rows hold one row each, any (any/hue_ternary_table.sv and
+// any/hue_exact_table.sv), and the harness says by the row's fields which frames are its. `mark_i` picks any one frame.
 module hue_select_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
   import hue_stages_pkg::*;
-#(
-  parameter int unsigned AttachRows = 4
-) (
+(
   input logic      clk_i,
   input logic      rst_ni,
   input tbl_req_t  tbl_req_i,
@@ -19,65 +16,88 @@ module hue_select_formal
   input hue_head_t head_i,
   input logic      mark_i
 );
-  localparam int unsigned AttachBits = $clog2(AttachRows);
   tbl_rsp_t    tbl_rsp_o;
-  logic        error_o, wait_o, ready_o, valid_o;
+  logic        error_o, wait_o, valid_o;
   packet_t     packet_o;
   logic [63:0] time_ns_o;
-  hue_select #(.SelectRows(8), .MacRows(1024), .AttachRows(AttachRows)) u_dut (.*);
+  hue_select #(.SelectRows(8), .MacRows(1024)) u_dut (.*);
 
-  // What the host wrote.
-  row_attach_t      [AttachRows-1:0] attach_q;
-  row_attach_head_t [Ports-1:0]      heads_q;
-  logic mine, written;
-  assign mine = tbl_req_i.valid && ((tbl_req_i.id == TABLE_ATTACH && 32'(tbl_req_i.index) < AttachRows) ||
-                                    (tbl_req_i.id == TABLE_ATTACH_HEAD && 32'(tbl_req_i.index) < Ports));
-  assign written = tbl_rsp_o.done && tbl_req_i.write && tbl_rsp_o.error == TABLE_ERROR_NONE && mine;
-  hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
+  // The row of each table, and whether it is a frame's.
+  row_select_t select_row;
+  row_mac_t    mac_row;
+  tbl_rsp_t    tables_rsp;
+  assign select_row = u_dut.u_select.row_q;
+  assign mac_row    = u_dut.gen_mac.u_mac.row_q;
+  assign tables_rsp = u_dut.u_select.rsp | u_dut.gen_mac.u_mac.rsp;
+  function automatic logic is_selected(row_select_t r, hue_head_t h);
+    return r.valid && (!r.port_care || h.port == r.port) && (!r.mac_care || h.dst_mac == r.mac) &&
+           (!r.inner_care || (h.inner_valid && (h.inner & r.inner_mask) == (r.inner & r.inner_mask))) &&
+           (!r.arp_care || h.ethertype == EthertypeArp);
+  endfunction
+  function automatic logic is_named(row_mac_t r, hue_head_t h);
+    return r.valid && h.port == r.port && h.dst_mac == r.mac;
+  endfunction
 
-  // Frames inside, those before the marked one, and its copies that left.
-  logic             begun_q, accept, leaves, marked_q, mine_now, plain, group, hit, exact;
-  logic [3:0]       inside_q, before_q;
-  logic [2:0]       copy_q;
-  hue_head_t        head_q;
-  row_attach_head_t run;
-  row_attach_t      attached;
-  assign accept = valid_i && ready_o;
+  // Frames inside, and those before the marked one.
+  logic       begun_q, accept, leaves, marked_q, mine_now, plain, claimed;
+  logic [3:0] inside_q, before_q;
+  hue_head_t  head_q;
+  assign accept = valid_i && en_i;
   assign leaves = en_i && valid_o;
   assign mine_now = marked_q && before_q == '0 && valid_o;
   assign plain = !head_q.from_cpu && 32'(head_q.len) >= FrameBytesMin && 32'(head_q.len) <= FrameBytesMax;
-  assign group = plain && head_q.dst_mac[40];
-  assign run = heads_q[head_q.port];
-  assign attached = attach_q[AttachBits'(run.start + 16'(copy_q))];
-  assign hit = head_q.inner[16];
-  assign exact = head_q.dst_mac[13];
+  // No row says whose a group frame is.
+  assign claimed = !head_q.dst_mac[40] && (is_named(mac_row, head_q) || is_selected(select_row, head_q));
+
+  // What becomes of the marked frame, by the head alone and by the rows that it has.
+  ipv4_t   checked;
+  packet_t expected;
+  hue_ipv4_check u_check (.head_i(head_q), .ipv4_o(checked));
+  always_comb begin
+    expected = '{
+      port_in: head_q.port, len: head_q.len, port_out: head_q.cpu_out, ipv4: checked,
+      decided: 1'b1, verdict: VerdictUnclaimed, outcome: hue_kinds_pkg::UNCLAIMED_NO_NETWORK, default: '0
+    };
+    if (32'(head_q.len) < FrameBytesMin) begin
+      expected.outcome = hue_kinds_pkg::UNCLAIMED_RUNT;
+    end else if (32'(head_q.len) > FrameBytesMax) begin
+      expected.outcome = hue_kinds_pkg::UNCLAIMED_TOO_LONG;
+    end else if (head_q.from_cpu) begin
+      {expected.verdict, expected.outcome, expected.net} = {VerdictForward, OutcomeNone, head_q.net};
+    end else if (head_q.copy) begin
+      {expected.vport, expected.net} = {head_q.vport, head_q.net};
+    end else if (claimed) begin
+      {expected.vport, expected.net} = is_named(mac_row, head_q) ? {mac_row.vport, mac_row.net} : {select_row.vport, select_row.net};
+    end
+    if (plain && (head_q.copy || claimed)) begin
+      {expected.decided, expected.verdict, expected.outcome} = {1'b0, VerdictUnclaimed, 5'd0};
+    end
+  end
+
+  // Of a frame that nobody decided on, verdict and outcome mean nothing; nobody's frame is in no network. What a network's row
+  // says is not known yet.
+  function automatic packet_t counts(packet_t p);
+    counts = p;
+    {counts.vid, counts.plane, counts.root, counts.hop_base, counts.hop_count} = '0;
+    if (!p.decided) {counts.verdict, counts.outcome} = {VerdictUnclaimed, 5'd0};
+    if (p.decided && p.verdict == VerdictUnclaimed) {counts.net, counts.vport, counts.port_out, counts.ipv4} = '0;
+  endfunction
 
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
     if (!rst_ni) begin
-      attach_q <= '0;
-      heads_q <= '0;
       inside_q <= '0;
       marked_q <= 1'b0;
-      copy_q <= '0;
     end else begin
-      if (written && tbl_req_i.id == TABLE_ATTACH) begin
-        attach_q[tbl_req_i.index[AttachBits-1:0]] <= tbl_req_i.wdata[$bits(row_attach_t)-1:0];
-      end
-      if (written && tbl_req_i.id == TABLE_ATTACH_HEAD) begin
-        heads_q[tbl_req_i.index[2:0]] <= tbl_req_i.wdata[$bits(row_attach_head_t)-1:0];
-      end
-      inside_q <= inside_q + 4'(accept) - 4'(leaves && packet_o.last);
+      inside_q <= inside_q + 4'(accept) - 4'(leaves);
       if (accept && mark_i && !marked_q) begin
         marked_q <= 1'b1;
         head_q <= head_i;
-        before_q <= inside_q - 4'(leaves && packet_o.last);
-        copy_q <= '0;
+        before_q <= inside_q - 4'(leaves);
       end else if (marked_q && leaves) begin
-        if (before_q != '0) before_q <= before_q - 4'(packet_o.last);
-        else copy_q <= copy_q + 1'b1;
-        if (before_q == '0 && packet_o.last) marked_q <= 1'b0;
+        before_q <= before_q - 1'b1;
+        if (before_q == '0) marked_q <= 1'b0;
       end
     end
   end
@@ -87,33 +107,16 @@ module hue_select_formal
 
   always_comb begin
     assume (rst_ni == begun_q);
-    // Memories hold zeros when the card begins.
-    if (!begun_q) assume (tbl_req_i == '0);
     if (wait_q) assume (!en_i);
-    // Rows of ATTACH are not written while the marked frame is inside; runs are no longer than the table.
-    if (begun_q && mine && tbl_req_i.write) begin
-      assume (!marked_q && !(accept && mark_i));
-      if (tbl_req_i.id == TABLE_ATTACH_HEAD) assume (32'(tbl_req_i.wdata[31:16]) <= AttachRows);
-    end
-    if (begun_q && mine_now) begin
-      if (group && run.count != '0) begin
-        assert (!packet_o.decided && packet_o.net == attached.net && packet_o.vport == attached.vport);
-        assert (packet_o.last == (16'(copy_q) + 16'd1 == run.count));
-      end else begin
-        assert (packet_o.last);
-        if (plain && !group && exact) begin
-          assert (!packet_o.decided && {packet_o.vport, packet_o.net} == {head_q.dst_mac[12:0], head_q.port});
-        end else if (plain && !group && hit) begin
-          assert (!packet_o.decided && {packet_o.vport, packet_o.net} == head_q.inner[15:0]);
-        end else begin
-          assert (packet_o.decided);
-          if (!head_q.from_cpu) assert (packet_o.verdict == VerdictUnclaimed);
-        end
-      end
-      assert (packet_o.port_in == head_q.port && packet_o.len == head_q.len);
-    end
+    // Only group frames are copied.
+    if (valid_i && head_i.copy) assume (head_i.dst_mac[40] && !head_i.from_cpu);
+    if (begun_q && mine_now) assert (counts(packet_o) == counts(expected) && time_ns_o == head_q.time_ns);
     if (begun_q && valid_o) assert (inside_q != '0);
+    // The tables are asked what the host asks, and answer it.
+    if (!tbl_req_i.valid || !(tbl_req_i.id inside {TABLE_SELECT, TABLE_MAC})) assume (tables_rsp == '0);
+    assert (u_dut.u_select.tbl_req_i == tbl_req_i && u_dut.gen_mac.u_mac.tbl_req_i == tbl_req_i);
+    if (begun_q && tables_rsp.done) assert (tbl_rsp_o == tables_rsp);
   end
   logic unused;
-  assign unused = ^{error_o, time_ns_o};
+  assign unused = ^error_o;
 endmodule

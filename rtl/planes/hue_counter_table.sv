@@ -1,9 +1,10 @@
 // A table of counters: hue_counter_ram behind the access unit.
 //
-// Place: at the end of hue_stages. The host reads a counter whole, or reads and clears it without losing a packet.
-// All are zero after reset; events come in no clock before, nor in one that a waiting host gets. `ready_o` tells so two clocks before.
+// Place: at the end of hue_stages. The host reads a whole counter, or reads and clears it without losing a packet.
+// Reset sets all to zero; no event may come before that is done, nor in a clock given to a waiting host. `ready_o`
+// says so two clocks before.
 //
-// Latency: an event counts 4 clocks later, and a host's read sees all before it. Throughput: one a clock.
+// Latency: an event counts 4 clocks later, and a host read includes all events before it. Throughput: one event a clock.
 module hue_counter_table #(
     parameter logic [7:0]  Id   = 8'd0,
     parameter int unsigned Rows = 2,
@@ -13,7 +14,7 @@ module hue_counter_table #(
     input  logic                rst_ni,
     input  hue_pkg::tbl_req_t   tbl_req_i,
     output hue_pkg::tbl_rsp_t   tbl_rsp_o,
-    output logic                ready_o,  // events may come in the clock after the next
+    output logic                ready_o,  // events may come two clocks later
     input  logic                valid_i,
     input  logic [AddrBits-1:0] addr_i,   // below `Rows`
     input  logic [15:0]         add_i

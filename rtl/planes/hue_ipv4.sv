@@ -62,7 +62,6 @@ module hue_ipv4
   typedef struct packed {
     logic [2:0]  port_in;
     logic [13:0] len;
-    logic        last;
     logic        decided;
     logic [1:0]  verdict;
     logic [4:0]  outcome;   // before it is decided: what becomes of it unless it is the router's own, or OutcomeNone
@@ -86,7 +85,6 @@ module hue_ipv4
   always_comb begin
     in.port_in  = packet_i.port_in;
     in.len      = packet_i.len;
-    in.last     = packet_i.last;
     in.decided  = packet_i.decided;
     in.verdict  = packet_i.verdict;
     in.outcome  = packet_i.outcome;
@@ -334,7 +332,6 @@ module hue_ipv4
       verdict_o.vport    <= found.vport;
       verdict_o.port_in  <= found.port_in;
       verdict_o.len      <= found.len;
-      verdict_o.last     <= found.last;
       // Unless forwarded: back where it came from, which is where nothing is sent.
       verdict_o.port_out <= found.port_in;
       if (verdict == VerdictPunt) verdict_o.port_out <= {1'b1, found.net[1:0]};

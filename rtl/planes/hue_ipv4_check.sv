@@ -1,8 +1,8 @@
-// First half of kind `ipv4`: the checks of Ethernet and IPv4 header, which need no table.
+// First half of kind `ipv4`: the checks of the Ethernet and IPv4 headers, which need no table.
 //
-// Place: in front of design select, so that only what the second half needs runs through the stages. Crate: `check` in
-// crates/planes/src/ipv4.rs. Conditions stand in the order of spec/kinds.toml. A frame below 14 bytes has no outcome
-// here that means anything: it is no network's.
+// Place: before design select, so that only what the second half needs passes through the stages. In Rust: `check` in
+// crates/planes/src/ipv4.rs. Conditions are in the order of spec/kinds.toml. The outcome of a frame below 14 bytes is
+// meaningless here: the frame belongs to no network.
 //
 // Latency: none, combinational. Source: RFC 1812 §5.2.2.
 module hue_ipv4_check
@@ -29,7 +29,7 @@ module hue_ipv4_check
     ipv4_o.expires  = head_i.ttl < 8'd2;
     ipv4_o.options  = header_bytes > 6'(HeaderBytes);
     ipv4_o.l2_group = head_i.dst_mac[40];
-    // 0/8, 127/8, and 224/3 as source or 240/4 as destination; that of limited broadcast is a group's first.
+    // 0/8, 127/8, and 224/3 as source or 240/4 as destination; limited broadcast as destination counts as `group` first.
     ipv4_o.martian_source      = head_i.src == 8'd0 || head_i.src == 8'd127 || head_i.src[7:5] == 3'b111;
     ipv4_o.martian_destination = head_i.dst[31:24] == 8'd0 || head_i.dst[31:24] == 8'd127 || head_i.dst[31:28] == 4'hf;
     ipv4_o.total    = head_i.total;

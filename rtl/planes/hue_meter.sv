@@ -16,6 +16,8 @@
 //
 // A write of a row is answered after some 25 clocks: the capacity is multiplied bit by bit. It takes effect in one
 // clock in which nothing moves (`wait_o` tells so before). Packets of the network that are in here then pass and pay nothing.
+// So it is with a write of debts, which a network brings with it that moves here. A read of them takes two clocks: it goes where
+// packets read, and what these read is read again.
 //
 // Latency: 11 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_meter
@@ -64,9 +66,9 @@ module hue_meter
 
   // ---- table: the row, and what it becomes
   row_meter_t row, write_row, unused_write_data;
-  logic table_write, unused_parity;
+  logic table_write, table_wait, unused_parity;
   logic [NetBits-1:0] table_addr;
-  tbl_rsp_t table_rsp;
+  tbl_rsp_t table_rsp, debt_rsp;
   tbl_req_t table_req;
   capacity_t cap_q[Buckets];  // of the packets' bucket: less a packet's cost
   logic signed [41:0] cap_sum[Buckets];
@@ -120,9 +122,42 @@ module hue_meter
   hue_table #(.Id(TABLE_METER), .Rows(Nets), .Width($bits(row_meter_t))) u_table (
     .clk_i, .rst_ni, .tbl_req_i(table_req), .tbl_rsp_o(table_rsp),
     .write_o(table_write), .write_addr_o(table_addr), .write_data_o(unused_write_data),
-    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .parity_o(unused_parity), .check_i(en_i && metered_q[1]), .error_o
+    .wait_o(table_wait), .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .parity_o(unused_parity), .check_i(en_i && metered_q[1]), .error_o
   );
-  assign tbl_rsp_o = table_rsp;
+  assign tbl_rsp_o = table_rsp | debt_rsp;
+
+  // ---- debts, for the host: a clock in which it writes them, or two: in the first it reads them, in the second what packets had
+  // read is read again
+  logic debt_start, debt_asked_q, debt_back_q, debt_read_q, debt_write, debt_read, debt_again, write_state;
+  logic [NetBits-1:0] debt_addr, write_addr;
+  row_debt_t debt_in, debt_out_q;
+  time_t m1_stored;
+  tokens_t m8_stored[Buckets], debts_in[Buckets];
+  assign debt_in     = row_debt_t'(tbl_req_i.wdata[$bits(row_debt_t)-1:0]);
+  assign debts_in    = '{tokens_t'({debt_in.packets_high, debt_in.packets_low}), tokens_t'({debt_in.bits_high, debt_in.bits_low})};
+  assign debt_write  = debt_asked_q && tbl_req_i.write;
+  assign debt_read   = debt_asked_q && !tbl_req_i.write;
+`ifdef HUE_PLANT_METER_AGAIN
+  assign debt_again  = 1'b0;
+`else
+  assign debt_again  = debt_back_q;
+`endif
+  assign write_state = table_write || debt_write;
+  assign write_addr  = table_write ? table_addr : debt_addr;
+  assign wait_o      = table_wait || debt_start || debt_read;
+  hue_table_port #(.Id(TABLE_DEBT), .Rows(Nets), .Late(1'b1)) u_debt_port (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(debt_rsp), .start_o(debt_start), .addr_o(debt_addr),
+    .done_i(debt_write || debt_read_q), .rdata_i(256'(debt_out_q))
+  );
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) {debt_read_q, debt_back_q, debt_asked_q} <= '0;
+    else {debt_read_q, debt_back_q, debt_asked_q} <= {debt_back_q, debt_read, debt_start};
+    if (debt_back_q) begin
+      debt_out_q.time_ns <= 64'(m1_stored);
+      {debt_out_q.packets_high, debt_out_q.packets_low} <= 70'(m8_stored[0]);
+      {debt_out_q.bits_high, debt_out_q.bits_low} <= 70'(m8_stored[1]);
+    end
+  end
 
   // ---- what runs through
   assign metered = valid_i && !packet_i.decided;
@@ -143,9 +178,9 @@ module hue_meter
       valid_q   <= {valid_q[Latency-1:1], valid_i};
       metered_q <= {metered_q[Latency-1:1], metered};
       void_q    <= {void_q[Latency-1:1], 1'b0};
-    end else if (table_write) begin
+    end else if (write_state) begin
       for (int unsigned i = 1; i < Latency; i++) begin
-        if (net_q[i] == table_addr) void_q[i] <= 1'b1;
+        if (net_q[i] == write_addr) void_q[i] <= 1'b1;
       end
     end
   end
@@ -164,7 +199,7 @@ module hue_meter
 
   // ---- 1: when the packet before came, out of the memory, or from one of the three before; 2: elapsed time; 3: the later of
   // the two times
-  time_t m1_now_q, m2_now_q, m1_stored, m2_stored_q, base2, m3_before_q, m3_now_q, last3, m4_last_q;
+  time_t m1_now_q, m2_now_q, m2_stored_q, base2, m3_before_q, m3_now_q, last3, m4_last_q;
   logic [63:0] m3_elapsed_q;
   logic [TimeBits:0] elapsed;
   logic m1_two_q, m1_three_q, m2_same_q, same2, m3_late_q;
@@ -179,9 +214,10 @@ module hue_meter
   assign elapsed = {1'b0, m2_now_q} - {1'b0, base2};
   // With a row the last time and the debts are written, zero.
   hue_ram #(.Words(Nets), .Bits(TimeBits)) u_last (
-    .clk_i, .write_i(table_write || (en_i && charge3)), .waddr_i(table_write ? table_addr : net_q[3]),
-    .wdata_i(table_write ? '0 : last3),
-    .read_i(en_i && metered), .raddr_i(net), .rdata_o(m1_stored)
+    .clk_i, .write_i(write_state || (en_i && charge3)), .waddr_i(write_state ? write_addr : net_q[3]),
+    .wdata_i(table_write ? '0 : debt_write ? time_t'(debt_in.time_ns) : last3),
+    .read_i((en_i && metered) || debt_read || debt_again),
+    .raddr_i(debt_asked_q ? debt_addr : debt_back_q ? net_q[1] : net), .rdata_o(m1_stored)
   );
   always_ff @(posedge clk_i) begin
     if (en_i && metered) begin
@@ -341,7 +377,7 @@ module hue_meter
     end
 
     // ---- 9: the debt, as the packet before left it; 10: what it is then
-    tokens_t m8_stored, m9_stored_q, m10_left_q, base, debt, m11_debt_q;
+    tokens_t m9_stored_q, m10_left_q, base, debt, m11_debt_q;
     signed_t left;
     signed_t [1:0] room;  // if the packet before was dropped, and if it passed: its decision comes late
     logic m10_clear_q, paid, unused_bits;
@@ -353,13 +389,14 @@ module hue_meter
     assign debt = (m10_clear_q ? '0 : m10_left_q) + (m10_limited ? '0 : tokens_t'(cost_q[10]));
     assign unused_bits = &{1'b0, left[TokenBits], room};
     hue_ram #(.Words(Nets), .Bits($bits(tokens_t))) u_debts (
-      .clk_i, .write_i(table_write || (en_i && charge10)), .waddr_i(table_write ? table_addr : net_q[10]),
-      .wdata_i(table_write ? '0 : debt),
-      .read_i(en_i && metered_q[7]), .raddr_i(net_q[7]), .rdata_o(m8_stored)
+      .clk_i, .write_i(write_state || (en_i && charge10)), .waddr_i(write_state ? write_addr : net_q[10]),
+      .wdata_i(table_write ? '0 : debt_write ? debts_in[i] : debt),
+      .read_i((en_i && metered_q[7]) || debt_read || debt_again),
+      .raddr_i(debt_asked_q ? debt_addr : debt_back_q ? net_q[8] : net_q[7]), .rdata_o(m8_stored[i])
     );
     always_ff @(posedge clk_i) begin
       if (en_i && metered_q[8]) begin
-        m9_stored_q <= m8_two_q ? debt : m8_three_q ? m11_debt_q : m8_stored;
+        m9_stored_q <= m8_two_q ? debt : m8_three_q ? m11_debt_q : m8_stored[i];
       end
       if (en_i && charge9) begin
         m10_left_q  <= left[TokenBits-1:0];
@@ -376,7 +413,7 @@ module hue_meter
         m10_cap_q     <= m9_limit_q[0] - m9_earned_q[0] + signed_t'({1'b0, cost_q[9]});
         m10_checked_q <= m9_asked_q[i] && !m9_never_q;
       end
-      if (en_i && charge10 && m10_checked_q) begin
+      if (en_i && charge10 && m10_checked_q && !m10_limited) begin
         assert (signed_t'({2'd0, debt}) <= m10_cap_q) else $error("hue_meter: a bucket lacks more than it can hold");
       end
     end
@@ -398,7 +435,8 @@ module hue_meter
   hue_latency #(.Clocks(Latency)) u_latency (.clk_i, .rst_ni, .en_i, .in_i(valid_i), .out_i(valid_o));
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
-      assert (!(table_write && en_i)) else $error("hue_meter: a row was written while packets moved");
+      assert (!(write_state && en_i)) else $error("hue_meter: a row was written while packets moved");
+      assert (!((debt_asked_q || debt_back_q) && en_i)) else $error("hue_meter: debts were read while packets moved");
     end
   end
 `endif

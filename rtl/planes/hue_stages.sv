@@ -1,15 +1,14 @@
 // The stages: from the header of a frame to what becomes of it.
 //
 // Place: header gather → **here** → header scatter. Inside: hue_select (which network) → hue_network (what it is) →
-// hue_meter (rate limit) → hue_ipv4 (kind) → counters. The order of frames is kept; a frame gives one verdict, a group
-// frame one for each network attached to its port, the last marked.
+// hue_meter (rate limit) → hue_ipv4 (kind) → counters. The order of frames is kept, and each gives one verdict.
 //
 // All stages move together (`en`): they stand still while more than two verdicts wait to be taken, for one clock when the host
 // reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, for 67 when it writes
 // a ternary row (hue_tcam), and after reset until the counters are zero (Nets * 32 clocks).
 //
-// Latency: 25 clocks with layout tcam, 68 with dag36, 24 and the walk with sram, for the first verdict of a frame when
-// nothing stalls. Throughput: one verdict a clock, or what the walk gives.
+// Latency: 25 clocks with layout tcam, 68 with dag36, 24 and the walk with sram, when nothing stalls. Throughput: one verdict a
+// clock, or what the walk gives.
 module hue_stages
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -20,7 +19,6 @@ module hue_stages
     parameter int unsigned Nets        = 16,
     parameter int unsigned SelectRows  = 32,
     parameter int unsigned MacRows     = 0,
-    parameter int unsigned AttachRows  = 32,
     parameter int unsigned RouteRows   = 32,
     parameter int unsigned LocalRows   = 32,
     parameter int unsigned HopRows     = 32,
@@ -60,7 +58,7 @@ module hue_stages
     $fatal(1, "hue_stages: hue_pkg and hue_kinds_pkg name verdicts differently");
   end
 
-  logic en, select_ready;
+  logic en;
   logic select_valid, network_valid, meter_valid, done_valid;
   packet_t select_packet, network_packet, meter_packet;
   logic [63:0] select_time, network_time;
@@ -81,12 +79,12 @@ module hue_stages
     end
   end
 
-  hue_select #(.SelectRows(SelectRows), .MacRows(MacRows), .AttachRows(AttachRows)) u_select (
+  hue_select #(.SelectRows(SelectRows), .MacRows(MacRows)) u_select (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp), .error_o(select_error), .wait_o(select_wait),
-    .en_i(en), .valid_i(head_valid_i), .ready_o(select_ready), .head_i,
+    .en_i(en), .valid_i(head_valid_i), .head_i,
     .valid_o(select_valid), .packet_o(select_packet), .time_ns_o(select_time)
   );
-  assign head_ready_o = select_ready;
+  assign head_ready_o = en;
 
   hue_network #(.Nets(Nets)) u_network (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(network_rsp), .error_o(network_error), .wait_o(network_wait),
@@ -166,7 +164,7 @@ module hue_stages
   logic [6:0] frames_q;
   logic enters, out;
   assign enters = head_valid_i && head_ready_o;
-  assign out    = verdict_valid_o && verdict_ready_i && verdict_o.last;
+  assign out    = verdict_valid_o && verdict_ready_i;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) frames_q <= '0;
     else frames_q <= frames_q + 7'(enters) - 7'(out);

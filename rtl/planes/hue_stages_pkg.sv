@@ -1,7 +1,7 @@
 // What runs through the stages with a packet.
 //
-// Place: hue_stages and the modules below it. A frame becomes one `packet_t`, a group frame one for each network it
-// goes to. Stages fill fields in and, the first that can, decide what becomes of the packet.
+// Place: hue_stages and the modules below it. Stages fill fields in and, the first that can, decide what becomes of the
+// packet.
 /* verilator lint_off UNUSEDPARAM */
 package hue_stages_pkg;
 
@@ -33,7 +33,6 @@ package hue_stages_pkg;
   typedef struct packed {
     logic [2:0]  port_in;
     logic [13:0] len;
-    logic        last;       // no further copy of this frame follows
     // What becomes of it, once decided.
     logic        decided;
     logic [1:0]  verdict;    // hue_pkg::verdict_e

@@ -1,10 +1,10 @@
-// Longest-prefix match over on-chip `dag36`: one trie of all networks, a memory a level, one lookup a clock.
+// Longest-prefix match over on-chip `dag36`: one trie for all networks, one memory per level, one lookup a clock.
 //
-// Place: rtl/planes/hue_ipv4, between the header's checks and the next-hop table. The encoding: crates/tables/src/
-// dag36/words.rs; who writes the words: crates/tables/src/dag36_levels.rs through the card's table access.
-// A lookup that entered sees the table of its root: new words are written first, then the root (hue_network's row),
-// and old words are reused only when the lookups that entered before have left. So no lookup sees half of a change.
-// A word that changes where it stands (ADR-0017) is one item, of which a lookup reads one a node.
+// Place: rtl/planes/hue_ipv4, between the header checks and the next-hop table. Encoding: crates/tables/src/dag36/words.rs;
+// the words are written by crates/tables/src/dag36_levels.rs through the card's table access.
+// A lookup sees the table of the root it entered with: new words are written first, then the root (hue_network's row),
+// and old words are reused only after the lookups that entered before have left. So no lookup sees half of a change.
+// A word changed in place (ADR-0017) is one item, and a lookup reads one item per node.
 //
 // Latency: `Latency` clocks in which `en_i` is 1. Throughput: one lookup a clock. Nothing moves while `en_i` is 0.
 module hue_dag36 #(
@@ -20,18 +20,18 @@ module hue_dag36 #(
     input  logic               valid_i,
     input  logic [35:0]        item_i,  // root item of the network
     input  logic [31:0]        key_i,   // destination address
-    input  logic [TagBits-1:0] tag_i,   // comes out with the answer
+    input  logic [TagBits-1:0] tag_i,   // returned with the answer
     output logic               valid_o,
     output logic [15:0]        hop_o,   // next-hop word; 65535: no prefix matches
     output logic [TagBits-1:0] tag_o,
-    output logic               error_o, // while `en_i` is 1: a lookup met a word with wrong parity; its answer is 65535
-    // host: `host_en_i` for a clock, the rest until `host_done_o`, with which `host_data_o` counts. `en_i` is 0 in the clock
-    // after `wait_o` is 1: one for a write, two for a read.
+    output logic               error_o, // while `en_i` is 1: a lookup read a word with wrong parity; its answer is 65535
+    // host: `host_en_i` for one clock, the other inputs until `host_done_o`, when `host_data_o` is valid. `en_i` is 0 in each
+    // clock after one in which `wait_o` is 1: one clock for a write, two for a read.
     output logic               wait_o,
     input  logic               host_en_i,
     input  logic               host_write_i,
     input  logic [1:0]         host_level_i,
-    input  logic [23:0]        host_index_i,  // below the level's words
+    input  logic [23:0]        host_index_i,  // below the level's number of words
     input  logic [35:0]        host_data_i,
     output logic               host_done_o,
     output logic [35:0]        host_data_o
@@ -59,7 +59,7 @@ module hue_dag36 #(
   assign item[0]  = item_i;
 
   for (genvar level = 0; level < Levels; level++) begin : gen_level
-    // A byte of the key waits for its level, the highest for none.
+    // Each key byte is delayed until its level needs it; the highest is not.
     logic [7:0] byte_in, slot;
     assign byte_in = key_i[8*(Levels-1-level)+:8];
     if (level == 0) begin : gen_now
@@ -83,7 +83,7 @@ module hue_dag36 #(
 
   assign error_o = (bad & valid[Levels:1]) != '0;
   assign valid_o = valid[Levels];
-  // A node below the last level would be a wrong table: no route.
+  // A node below the last level means a wrong table: no route.
   assign hop_o   = item[Levels][34] ? 16'hffff : item[Levels][15:0];
   hue_delay #(.Clocks(Latency), .Bits(TagBits)) u_tag (
     .clk_i, .rst_ni, .en_i, .data_i(tag_i), .data_o(tag_o)

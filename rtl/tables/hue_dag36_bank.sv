@@ -1,12 +1,12 @@
 // One memory of 36-bit words with two ports: headers and the host share one, items have the other.
 //
-// Place: two of them, even words and odd ones, in each hue_dag36_level. Maps to true dual-port block RAM, a deep one in
-// columns (hue_pkg). The host's access takes the clock of `host_en_i`, in which `en_i` must be 0; when it read, the next one
-// too (`back_i`), in which what lookups read there before is read again, so that they do not notice.
+// Place: two in each hue_dag36_level, for even and odd words. Maps to true dual-port block RAM, a deep one in columns
+// (hue_pkg). A host access takes the clock of `host_en_i`, in which `en_i` must be 0; a read also takes the next one
+// (`back_i`), in which the word that lookups had read there is read again, so that they are not affected.
 //
-// Latency: 1 clock on either port. Throughput: one access a clock a port.
+// Latency: 1 clock on either port. Throughput: one access a clock per port.
 // A lookup never reads a word that is being written: new words are written before anything refers to them, and words
-// are reused only after every lookup that could hold them has left (retire epoch).
+// are reused only after every lookup that could refer to them has left (retire epoch).
 module hue_dag36_bank #(
     parameter int unsigned Words = 1024,  // at least 2
     localparam int unsigned AddrBits = $clog2(Words)
@@ -18,7 +18,7 @@ module hue_dag36_bank #(
     input  logic [AddrBits-1:0] host_addr_i,
     input  logic [35:0]         host_data_i,
     input  logic                back_i,
-    // lookups; what is read stays while `en_i` is 0, but for `header_o` in the clock of `back_i`: it is the host's
+    // lookups; outputs hold while `en_i` is 0, except that `header_o` is the host's word in the clock of `back_i`
     input  logic                en_i,
     input  logic [AddrBits-1:0] header_addr_i,
     output logic [35:0]         header_o,
@@ -48,7 +48,7 @@ module hue_dag36_bank #(
       if (write) words_q[addr] <= host_data_i[low+:ColumnBits];
       else if (read) header_q <= words_q[addr];
     end
-    // A read in the clock of a write does not happen; said so that no logic has to stand around a block RAM.
+    // No read happens in the clock of a write; the 'x says so, so that the block RAM needs no logic around it.
     always_ff @(posedge clk_i) begin
       if (en_i) item_q <= write && addr == item_addr_i ? 'x : words_q[item_addr_i];
     end

@@ -1,13 +1,13 @@
-// One level of the on-chip `dag36` walk: takes an item and a byte of the key, gives the item that the byte leads to.
+// One level of the on-chip `dag36` walk: takes an item and a key byte, returns the item that the byte leads to.
 //
-// Place: hue_dag36 chains four of them; each has a memory of its own, shared by all networks. The words are described,
-// bit by bit, in crates/tables/src/dag36/words.rs (pivots do not occur here); addresses in items of level l name words of the memory of level l.
-// Words lie in two banks by parity, so that both header words of a list come with one access; each has a port for headers
-// and one for items, so that a lookup enters every clock. The host takes the headers' port for a clock or two.
+// Place: hue_dag36 chains four of them; each has its own memory, shared by all networks. The words are described bit by bit
+// in crates/tables/src/dag36/words.rs (pivots do not occur here); addresses in items of level l refer to level l's memory.
+// Even and odd words are in separate banks, so that both header words of a list are read in one access; each bank has a port
+// for headers and one for items, so that a lookup can enter every clock. The host takes the header port for a clock or two.
 //
 // Latency: 11 clocks in which `en_i` is 1. Throughput: one lookup a clock. Nothing moves while `en_i` is 0.
-// An item that is a leaf passes unchanged. An address beyond the memory wraps: a wrong table gives a wrong next hop
-// index, which the next-hop table bounds to its own network, and never a hang.
+// A leaf item passes unchanged. An address beyond the memory wraps: a wrong table gives a wrong next-hop index, which the
+// next-hop table bounds to its own network, but never a hang.
 module hue_dag36_level
   import hue_dag36_pkg::*;
 #(
@@ -21,8 +21,8 @@ module hue_dag36_level
     input  logic [7:0]         slot_i,
     output logic               valid_o,
     output logic [35:0]        item_o,
-    output logic               error_o,      // with `valid_o`: a word of it had wrong parity; then `item_o` is "no route"
-    // host: in the clock of `host_en_i`, and after a read that of `host_back_i`, `en_i` is 0; in the one after that `host_data_o` counts
+    output logic               error_o,      // with `valid_o`: a word of the lookup had wrong parity; then `item_o` is "no route"
+    // host: `en_i` is 0 in the clock of `host_en_i` and, after a read, of `host_back_i`; `host_data_o` is valid one clock later
     input  logic               host_en_i,
     input  logic               host_write_i,
     input  logic               host_back_i,
@@ -40,11 +40,11 @@ module hue_dag36_level
     $fatal(1, "hue_dag36_level: Words is %0d, an even number of 4 to 2^20", Words);
   end
 
-  // ---- 0: how far the header lies behind the node
+  // ---- 0: the header's offset from the node
   typedef struct packed {
     item_t       item;
     logic [7:0]  slot;
-    logic        odd;    // the first header word lies in the odd bank
+    logic        odd;    // the first header word is in the odd bank
   } lookup_t;
 
   localparam int unsigned Latency = 11;
@@ -54,12 +54,12 @@ module hue_dag36_level
     else if (en_i) {valid_o, valid_q} <= {valid_q, valid_i};
   end
 
-  // ---- 1: its address; then, on the way, what of the slot a map will ask
+  // ---- 1: the header's address; then, in parallel with the read, what a map needs of the slot
   item_t item_q;
   logic [7:0] slot_q, offset_q;
   logic [3:0] map_word_q;
   logic [4:0] s0_place_q;
-  logic [26:0] s1_up_to_q, s2_up_to_q, s3_up_to_q;  // the bits of a map word that lie at or before the slot
+  logic [26:0] s1_up_to_q, s2_up_to_q, s3_up_to_q;  // the bits of a map word at or before the slot
   logic [AddrBits-1:0] header_addr_d;
   assign header_addr_d = AddrBits'(item_q.addr + 20'(offset_q));
 
@@ -87,7 +87,7 @@ module hue_dag36_level
     end
   end
 
-  // ---- 2, 3: the header comes from its memory, and stands in a register behind it
+  // ---- 2, 3: the header is read from its memory, then registered
   logic [35:0] even_header, odd_header, even_item, odd_item, even_header_q, odd_header_q, even_item_q, odd_item_q;
   logic [35:0] even_host_q, odd_host_q;
   logic [BankBits-1:0] item_bank_addr_q;
@@ -112,9 +112,9 @@ module hue_dag36_level
   end
   assign host_data_o = host_index_i[0] ? odd_host_q : even_host_q;
 
-  // ---- 4: which words, and whether they are sound
+  // ---- 4: which words are the header, and whether their parity is right
   logic [35:0] first_q, second_q;
-  // ---- 5: what begins at or before the slot: of a map, of the first header word, of the second
+  // ---- 5: the runs that begin at or before the slot: in a map, in the first header word, in the second
   logic [2:0][3:0] map_ones_q;
   logic [7:0] map_before_q;
   logic [2:0] starts_q, more_starts_q;
@@ -136,7 +136,7 @@ module hue_dag36_level
     end
   end
 
-  // ---- 6: which run
+  // ---- 6: the slot's run
   logic [7:0] s5_rank_q;
   always_ff @(posedge clk_i) begin
     if (en_i) begin
@@ -158,8 +158,7 @@ module hue_dag36_level
     item_addr_d = AddrBits'(s5_item_q.addr + 20'(headers) + 20'(item_offset(s5_item_q.items, s5_rank_q)));
   end
 
-  // ---- 8, 9: the item comes from its memory, and stands in a register behind it. A leaf, or what a wide node gave, is
-  // known before.
+  // ---- 8, 9: the item is read from its memory, then registered. A leaf, or the item of a wide node, is known before.
   logic s6_known_q, s7_known_q, s8_known_q, s6_odd_q, s7_odd_q, s8_odd_q;
   logic [1:0] s6_place_q, s7_place_q, s8_place_q;
   always_ff @(posedge clk_i) begin

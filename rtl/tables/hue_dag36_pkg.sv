@@ -1,9 +1,8 @@
-// The words of `dag36`, as crates/tables/src/dag36/words.rs describes them bit by bit: what a form means, which run a
-// slot is in, which item of a word is meant.
+// Decodes the words of `dag36` (bit by bit: crates/tables/src/dag36/words.rs): a node's form, a slot's run, a run's item.
 //
-// Place: hue_dag36_level (a memory a level) and hue_dag36_walk (one memory). Pure functions.
+// Place: hue_dag36_level (one memory per level) and hue_dag36_walk (one memory). Pure functions.
 /* verilator lint_off UNUSEDPARAM */
-/* verilator lint_off UNUSEDSIGNAL */  // a function looks at what it needs
+/* verilator lint_off UNUSEDSIGNAL */  // each function uses only the fields that it needs
 package hue_dag36_pkg;
 
   localparam int unsigned MapWords = 10;
@@ -11,8 +10,8 @@ package hue_dag36_pkg;
   localparam int unsigned GroupRuns = 4;
 
   typedef struct packed {
-    logic        parity;  // of a word; of a root item nothing
-    logic        node;    // 1: the rest names a node; 0: a next-hop word
+    logic        parity;  // of a word; unused in a root item
+    logic        node;    // 1: the rest refers to a node; 0: it is a next-hop word
     logic [1:0]  header;
     logic [1:0]  items;
     logic [9:0]  unused;
@@ -24,10 +23,10 @@ package hue_dag36_pkg;
   localparam logic [1:0] HeaderPivots = 2'd2;
   localparam logic [1:0] HeaderMap    = 2'd3;
 
-  localparam logic [1:0] ItemsByte  = 2'd0;  // four a word
-  localparam logic [1:0] ItemsHalf  = 2'd1;  // two
-  localparam logic [1:0] ItemsWhole = 2'd2;  // one
-  localparam logic [1:0] ItemsWide  = 2'd3;  // no header, one a slot
+  localparam logic [1:0] ItemsByte  = 2'd0;  // four per word
+  localparam logic [1:0] ItemsHalf  = 2'd1;  // two per word
+  localparam logic [1:0] ItemsWhole = 2'd2;  // one per word
+  localparam logic [1:0] ItemsWide  = 2'd3;  // no header, one item per slot
 
   // Which of the ten words of a map covers a slot.
   function automatic logic [3:0] map_word(logic [7:0] slot);
@@ -39,7 +38,7 @@ package hue_dag36_pkg;
     return word;
   endfunction
 
-  // The slot's place in that word, and the bits of the word that lie at or before it.
+  // The slot's position in that word, and the bits of the word at or before it.
   function automatic logic [4:0] map_place(logic [7:0] slot, logic [3:0] word);
     return 5'(slot - 8'(MapSlots) * 8'(word));
   endfunction
@@ -48,13 +47,13 @@ package hue_dag36_pkg;
     return ~(27'h7fffffe << place);
   endfunction
 
-  // How far a slot's first word lies behind the node's address.
+  // Offset of a slot's first word from the node's address.
   function automatic logic [7:0] first_offset(item_t item, logic [7:0] slot);
     if (item.items == ItemsWide) return slot;
     return item.header == HeaderMap ? 8'(map_word(slot)) : 8'd0;
   endfunction
 
-  // How many of a header word's four starts lie at or before the slot; 0 is no start.
+  // How many of a header word's four starts are at or before the slot; a start of 0 does not count.
   function automatic logic [2:0] starts_up_to(logic [35:0] word, logic [7:0] slot);
     logic [2:0] count;
     count = '0;
@@ -64,8 +63,8 @@ package hue_dag36_pkg;
     return count;
   endfunction
 
-  // The run of a slot, by the map's word that covers it: runs that begin before the word, and those that begin in it at or
-  // before the slot, counted in thirds so that a register fits between.
+  // The run of a slot, from the map word that covers it: the runs that begin before the word, plus those that begin in it at
+  // or before the slot, counted in thirds so that a register fits between.
   function automatic logic [7:0] map_before(logic [35:0] word);
     return word[34:27];
   endfunction
@@ -87,7 +86,7 @@ package hue_dag36_pkg;
 `endif
   endfunction
 
-  // How many words the items of `rank` runs fill.
+  // Number of words before the one that holds the item of run `rank`.
   function automatic logic [7:0] item_offset(logic [1:0] items, logic [7:0] rank);
     case (items)
       ItemsByte: return {2'd0, rank[7:2]};
@@ -96,7 +95,7 @@ package hue_dag36_pkg;
     endcase
   endfunction
 
-  // The item of a run in its word, of which `place` are the low bits of the run.
+  // The item of a run in its word; `place` is the low bits of the run's number.
   function automatic item_t item_of(logic [35:0] word, logic [1:0] items, logic [1:0] place);
     logic [7:0] hop;
     hop = word[8*place+:8];

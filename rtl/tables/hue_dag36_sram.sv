@@ -1,10 +1,10 @@
-// Longest-prefix match over `dag36` in the card's two external SRAM banks, with the way of the host to their words.
+// Longest-prefix match over `dag36` in the card's two external SRAM banks, with host access to their words.
 //
-// Place: rtl/planes/hue_ipv4 with layout sram. Inside: hue_dag36_walk and a hue_sram_port for each bank. Word i lies in
+// Place: rtl/planes/hue_ipv4 with layout sram. Inside: hue_dag36_walk and a hue_sram_port for each bank. Word i is in
 // bank i mod 2, at address i / 2.
 //
 // Latency and throughput: hue_dag36_walk's; the host waits at most 8 clocks for a bank and takes at most one clock in
-// four from lookups that want all (hue_sram_port).
+// four from lookups that request every clock (hue_sram_port).
 module hue_dag36_sram #(
     parameter int unsigned Slots   = 32,
     parameter int unsigned KeyBits = 32,
@@ -15,7 +15,7 @@ module hue_dag36_sram #(
     input  logic               rst_ni,
     input  logic               valid_i,
     output logic               ready_o,
-    output logic               tight_o,        // room for one at most, until an answer is taken
+    output logic               tight_o,        // room for at most one lookup until an answer is taken
     input  logic [35:0]        item_i,
     input  logic [KeyBits-1:0] key_i,
     input  logic [TagBits-1:0] tag_i,
@@ -24,19 +24,19 @@ module hue_dag36_sram #(
     output logic [15:0]        hop_o,
     output logic               error_o,
     output logic [TagBits-1:0] tag_o,
-    // host: stays until `host_done_o`, which comes for one clock, with the word that was read
+    // host: inputs held until `host_done_o`, which is 1 for one clock, with the word read
     input  logic               host_valid_i,
     input  logic               host_write_i,
     input  logic [19:0]        host_index_i,
-    input  logic [35:0]        host_data_i,    // its parity is put on anew
+    input  logic [35:0]        host_data_i,    // its parity is generated anew
     output logic               host_done_o,
-    output logic [35:0]        host_data_o,    // with even parity, whatever the word's was
-    // the first word with wrong parity that was read since `fault_clear_i`, by lookups or the host
+    output logic [35:0]        host_data_o,    // with even parity, whatever the stored parity was
+    // the first word with wrong parity that lookups or the host read since `fault_clear_i`
     input  logic               fault_clear_i,
     output logic               fault_o,
     output logic [19:0]        fault_index_o,
     output logic [31:0]        fault_count_o,
-    output logic [1:0]         read_o,         // a word is read for a lookup, for each bank
+    output logic [1:0]         read_o,         // per bank: a word is read for a lookup
     // the banks
     output logic [1:0]         sram_en_o,
     output logic [1:0]         sram_write_o,
@@ -79,7 +79,7 @@ module hue_dag36_sram #(
     assign read_o[i] = rd_valid[i] && rd_ready[i];
   end
 
-  // A read was taken and its answer is awaited.
+  // `asked_q`: a host read was accepted and its answer is awaited.
   logic taken;
   assign taken = host_valid_i && !asked_q && host_ready[bank];
   always_ff @(posedge clk_i) begin

@@ -1,17 +1,17 @@
-// Longest-prefix match over `dag36` in external memory: one trie of all networks in two banks, many lookups in flight.
+// Longest-prefix match over `dag36` in external memory: one trie for all networks in two banks, many lookups in flight.
 //
-// Place: between the header's checks and the next-hop table (rtl/planes/hue_ipv4), in front of a hue_sram_port a bank.
-// The words: crates/tables/src/dag36/words.rs; word i lies in bank i mod 2. A lookup that entered sees the table of its
-// root: new words are written first, then the root (hue_network's row), and old words are reused only when the lookups
+// Place: between the header checks and the next-hop table (rtl/planes/hue_ipv4), with one hue_sram_port per bank.
+// The words: crates/tables/src/dag36/words.rs; word i is in bank i mod 2. A lookup sees the table of the root it entered
+// with: new words are written first, then the root (hue_network's row), and old words are reused only after the lookups
 // that entered before have left. So no lookup sees half of a change.
-// A word that changes where it stands (ADR-0017) is one item, of which a lookup reads one a node.
+// A word changed in place (ADR-0017) is one item, and a lookup reads one item per node.
 //
-// Each bank has a lane: what the bank answers goes through it and becomes the next request of that lookup, to either
-// bank, or its result. A third lane brings new lookups in; it comes after the others, so that what is inside ends.
-// Answers leave in the order in which lookups came. A word with wrong parity, or a node below the last byte of the key,
-// gives "no route", and never a hang: a lookup reads at most 3 words a byte.
+// Each bank has a lane: an answer of the bank passes through it and becomes the lookup's next request, to either bank,
+// or its result. A third lane brings in new lookups; the others have priority over it, so that lookups in flight finish.
+// Answers leave in the order in which lookups entered. A word with wrong parity, or a node below the last byte of the
+// key, gives "no route", but never a hang: a lookup reads at most 3 words per key byte.
 //
-// Latency: a word read takes RspLatency + 4 clocks when nothing waits, a lookup these for each word and 4 more.
+// Latency: a word read takes RspLatency + 4 clocks when nothing waits; a lookup takes that for each word, plus 4 clocks.
 // Throughput: bounded by the banks (a word a clock each) and by `Slots` over the latency; one lookup a clock at most.
 module hue_dag36_walk
   import hue_dag36_pkg::*;
@@ -28,16 +28,16 @@ module hue_dag36_walk
     input  logic                     rst_ni,
     input  logic                     valid_i,
     output logic                     ready_o,
-    output logic                     tight_o, // room for one at most, until an answer is taken
+    output logic                     tight_o, // room for at most one lookup until an answer is taken
     input  logic [35:0]              item_i,  // root item of the network
     input  logic [KeyBits-1:0]       key_i,   // destination address
-    input  logic [TagBits-1:0]       tag_i,   // comes out with the answer
+    input  logic [TagBits-1:0]       tag_i,   // returned with the answer
     output logic                     valid_o,
     input  logic                     ready_i,
     output logic [15:0]              hop_o,   // next-hop word; 65535: no prefix matches
-    output logic                     error_o, // a word of it had wrong parity; then `hop_o` is 65535
+    output logic                     error_o, // a word of the lookup had wrong parity; then `hop_o` is 65535
     output logic [TagBits-1:0]       tag_o,
-    // a port (hue_sram_port) of each bank
+    // one port (hue_sram_port) per bank
     output logic [1:0]               rd_valid_o,
     input  logic [1:0]               rd_ready_i,
     output logic [1:0][18:0]         rd_addr_o,
@@ -47,7 +47,7 @@ module hue_dag36_walk
     input  logic [1:0][StepBits-1:0] rsp_tag_i,
     input  logic [1:0]               rsp_error_i
 );
-  localparam int unsigned Lanes = 3;  // a bank's each, and the one of new lookups
+  localparam int unsigned Lanes = 3;  // one per bank, and one for new lookups
   localparam int unsigned LaneNew = 2;
   localparam logic [15:0] NoRoute = 16'hffff;
 
@@ -58,7 +58,7 @@ module hue_dag36_walk
     $fatal(1, "hue_dag36_walk: KeyBits is %0d, a multiple of 8 from 16", KeyBits);
   end
 
-  // What a word that was read means to its lookup.
+  // What a word is to the lookup that reads it.
   typedef enum logic [1:0] {
     PhaseFirst  = 2'd0,  // the first word of a node
     PhaseSecond = 2'd1,  // the second header word of a list, or that of a group
@@ -86,7 +86,7 @@ module hue_dag36_walk
     logic [15:0]         hop;
   } result_t;
 
-  // ---- places for lookups, in order
+  // ---- slots for lookups, in order
   logic [SlotBits-1:0] head_q, tail_q;
   logic [SlotBits:0] count_q;
   logic enter, leave, taken;
@@ -118,7 +118,7 @@ module hue_dag36_walk
     end
   end
 
-  // The byte of a level, the highest first; none below the last.
+  // The key byte of a level, the highest first; 0 below the last.
   function automatic logic [7:0] byte_of(logic [KeyBits-1:0] key, logic [LevelBits:0] level);
     logic [7:0] found;
     found = '0;
@@ -131,7 +131,7 @@ module hue_dag36_walk
   // ---- lanes: word → (1) word and bytes → (2) item or address → (3) request or result
   logic     [Lanes-1:0] arrived;     // (2) holds an item, for the level of its step
   logic     [Lanes-1:0] reads;       // (2) holds an address in the same node
-  logic     [Lanes-1:0] failed;      // (2) met wrong parity
+  logic     [Lanes-1:0] failed;      // (2) has wrong parity
   item_t    [Lanes-1:0] item;
   logic     [Lanes-1:0] below;       // the item is below the last level
   logic     [Lanes-1:0][7:0] item_byte;
@@ -160,7 +160,7 @@ module hue_dag36_walk
       next_byte_q <= byte_of(key, (LevelBits + 1)'(rsp_step.level) + 1'b1);
     end
 
-    // What the word says: the item, or where to read on.
+    // Decoding of the word: it holds the item, or gives the next address to read.
     logic [2:0] starts;
     logic [7:0] rank;
     logic [19:0] items_at;
@@ -180,7 +180,7 @@ module hue_dag36_walk
         case (step_q.header)
           HeaderList2: begin
             items_at = step_q.base + 20'd2;
-            // The fifth run or a later one: the other header word knows.
+            // The fifth run or a later one: the other header word says which.
             has_rank = !starts[2];
             next_addr = step_q.base + 20'd1;
           end
@@ -243,7 +243,7 @@ module hue_dag36_walk
     assign request[bank]   = request_q;
   end
 
-  // New lookups come with the item of their root.
+  // New lookups enter with their root item.
   logic new_q;
   item_t new_item_q;
   logic [7:0] new_byte_q;
@@ -266,7 +266,7 @@ module hue_dag36_walk
     request[LaneNew].step.slot = new_slot_q;
   end
 
-  // An item is the result, or the first word of the next node is to be read.
+  // An item is the result, or leads to a read of the next node's first word.
   for (genvar lane = 0; lane < Lanes; lane++) begin : gen_lane
     always_ff @(posedge clk_i) begin
       if (!rst_ni) {asks_q[lane], ends_q[lane]} <= '0;
@@ -290,7 +290,7 @@ module hue_dag36_walk
     end
   end
 
-  // ---- requests wait for their bank, those of each lane by themselves: never more than there are lookups
+  // ---- requests wait for their bank, in one FIFO per lane: never more than there are lookups
   logic [1:0][Lanes-1:0] waits, goes;
   request_t [1:0][Lanes-1:0] waiting;
   logic turn_q;
@@ -314,7 +314,7 @@ module hue_dag36_walk
       assign unused_ready = room;
 `endif
     end
-    // The banks' lanes by turns, then what is new.
+    // The banks' lanes take turns to go first; new lookups come last.
     logic [1:0] chosen;
     assign chosen = waits[bank][turn_q] ? {1'b0, turn_q} :
                     waits[bank][!turn_q] ? {1'b0, !turn_q} : 2'(LaneNew);
@@ -326,7 +326,7 @@ module hue_dag36_walk
     end
   end
 
-  // ---- results wait for their turn: a memory a lane, and who wrote
+  // ---- results wait for their turn: one memory per lane, and which lane wrote
   logic [Slots-1:0] done_q, by_new_q, by_odd_q, error_q;
   logic [15:0] hops_even_q[Slots], hops_odd_q[Slots], hops_new_q[Slots];
   always_ff @(posedge clk_i) begin
@@ -363,7 +363,7 @@ module hue_dag36_walk
   end
 
 `ifndef SYNTHESIS
-  // A lookup ends once, and while it is inside.
+  // A lookup ends only once, and only while it is in flight.
   for (genvar lane = 0; lane < Lanes; lane++) begin : gen_once
     a_once: assert property (@(posedge clk_i) disable iff (!rst_ni) ends_q[lane] |-> !done_q[end_q[lane].slot]);
   end

@@ -1,22 +1,22 @@
 // The papers' longest-prefix match in two external SRAMs, shared by all networks: the Conflict CAM, then one word or two.
 //
-// Place: beside hue_dag36 as the comparison; between a plane's parser and its next-hop table, with a hue_sram_port for
-// each bank. The words and the steps of a change are crates/tables/src/dir/words.rs; who writes them is Dir there.
-// A lookup asks the CAM with the VID before the address; the row's index, or else the address' first 19 bits, names a
-// word of bank 1; if that has the flag, its set and the address' last 13 bits name a word of bank 2. A word counts only
-// if it is this network's and was reached as it says, so that no network gets another's.
+// Place: beside hue_dag36, for comparison; between a plane's parser and its next-hop table, with a hue_sram_port for each
+// bank. The words and the steps of a change: crates/tables/src/dir/words.rs; Dir (crates/tables/src/dir.rs) generates them.
+// A lookup searches the CAM for VID and address; the index of the row found, or else the first 19 bits of the address,
+// selects a word of bank 1; if that has the flag, its set and the last 13 bits of the address select a word of bank 2. A
+// word is used only if it belongs to this network and was reached as it states, so that no network gets another's.
 // Changes: the host writes words through the SRAM ports and rows here, one after the other, in the order that Dir gives;
-// where that has `Drain` it raises `drain_i` for a clock and waits for `drained_o`. Then every lookup gets the old
-// answer for its address or the new one (a /8 is 2^11 words: some addresses old, others new, until all are written).
+// at a `Drain` it raises `drain_i` for one clock and waits for `drained_o`. So every lookup gets either the old or the
+// new answer for its address (a /8 is 2^11 words: some addresses old, others new, until all are written).
 // Latency: with both ports free, Bank1Latency + 4 clocks for one word, Bank1Latency + Bank2Latency + 5 for two (the ports'
 // `RspLatency`). Throughput: one lookup a clock, whatever it reads, less the clocks that the host takes; answers in order;
-// InFlight lookups at most are inside. A word with wrong parity is answered `error_o` and no route.
-// Source: Unnikrishnan §5.1; whose an entry is, is ours.
+// at most InFlight lookups in flight. A word with wrong parity gives `error_o` and no route.
+// Source: Unnikrishnan §5.1; the owner in each entry is our addition.
 module hue_dir #(
     parameter int unsigned CamRows  = 32,  // a power of two, at least 2
     parameter int unsigned InFlight = 32,  // a power of two; more than the latency, for one lookup a clock
     parameter int unsigned TagBits  = 8,
-    localparam int unsigned SlotBits = 19,  // the address' share that indexes bank 1
+    localparam int unsigned SlotBits = 19,  // address bits that index bank 1
     localparam int unsigned RowBits  = $clog2(CamRows)
 ) (
     input  logic                clk_i,
@@ -31,7 +31,7 @@ module hue_dir #(
     output logic [15:0]         hop_o,    // next-hop word; 65535: no prefix matches
     output logic                error_o,  // a word had wrong parity
     output logic [TagBits-1:0]  tag_o,
-    // host: a row of the CAM, whole; lookups accepted from the next clock on meet it
+    // host: a whole row of the CAM; lookups accepted from the next clock on see it
     input  logic                row_write_i,
     input  logic [RowBits-1:0]  row_i,
     input  logic                row_used_i,
@@ -39,9 +39,9 @@ module hue_dir #(
     input  logic [SlotBits-1:0] row_prefix_i,
     input  logic [4:0]          row_length_i,  // at most 19
     input  logic [SlotBits-1:0] row_index_i,
-    // host: whether what was inside has left
+    // host: whether the lookups in flight have left
     input  logic                drain_i,
-    output logic                drained_o,  // from the next clock on: lookups accepted before `drain_i` have been answered
+    output logic                drained_o,  // valid from the next clock on: lookups accepted before `drain_i` have been answered
     // the banks' ports (hue_sram_port), whose answers come in order
     output logic                bank1_valid_o,
     input  logic                bank1_ready_i,
@@ -56,8 +56,8 @@ module hue_dir #(
     input  logic [34:0]         bank2_rsp_data_i,
     input  logic                bank2_rsp_error_i
 );
-  localparam int unsigned SetBits = 32 - SlotBits;  // the address' share that indexes a set
-  localparam int unsigned SetsBits = 19 - SetBits;  // of a set's number
+  localparam int unsigned SetBits = 32 - SlotBits;  // address bits that index a set
+  localparam int unsigned SetsBits = 19 - SetBits;  // bits of a set's number
   localparam int unsigned CountBits = $clog2(InFlight + 1);
   localparam logic [15:0] NoRoute = 16'hffff;
 
@@ -67,15 +67,15 @@ module hue_dir #(
 
   // An entry of either bank: DirEntry in crates/tables/src/dir/words.rs.
   typedef struct packed {
-    logic        deeper;  // `value` is a set of bank 2
+    logic        deeper;  // `value` names a set of bank 2
     logic [2:0]  unused_port;
     logic        by_cam;
     logic [1:0]  unused;
-    logic [11:0] vid;  // 0: nobody's
+    logic [11:0] vid;  // 0: no owner
     logic [15:0] value;
   } entry_t;
 
-  // ---- what is inside
+  // ---- lookups in flight
   logic accept;
   logic [CountBits-1:0] inside_q, drain_q;
   assign accept = valid_i && ready_o;
@@ -85,7 +85,7 @@ module hue_dir #(
       drain_q  <= '0;
     end else begin
       inside_q <= inside_q + CountBits'(accept) - CountBits'(valid_o);
-      // Answers come in order: so many answers, and those before have left.
+      // Answers come in order: after this many, the lookups accepted before have left.
       if (drain_i) drain_q <= inside_q - CountBits'(valid_o);
       else if (drain_q != '0) drain_q <= drain_q - CountBits'(valid_o);
     end
@@ -96,7 +96,7 @@ module hue_dir #(
   typedef struct packed {
     logic [11:0]         vid;
     logic [SlotBits-1:0] prefix;
-    logic [SlotBits-1:0] mask;  // 1: the row cares
+    logic [SlotBits-1:0] mask;  // 1: the bit is compared
   } row_t;
   logic [CamRows-1:0] used_q, match_d, match_q;
   row_t rows_q[CamRows];
@@ -137,7 +137,7 @@ module hue_dir #(
     end
   end
 
-  // ---- 1: the row's index. More rows than one match only while a change is written; then each is right.
+  // ---- 1: the row's index. Several rows match only while a change is being written; then each is right.
   logic [RowBits-1:0] row;
   logic [SlotBits-1:0] indices_q[CamRows];
   always_comb begin
@@ -169,7 +169,7 @@ module hue_dir #(
     .valid_o(asked_valid), .ready_i(bank1_rsp_valid_i), .data_o(asked), .room_o(unused_asked_room)
   );
 
-  /* verilator lint_off UNUSEDSIGNAL */  // a next hop's index names its port
+  /* verilator lint_off UNUSEDSIGNAL */  // the port follows from the next hop's index
   entry_t first;
   /* verilator lint_on UNUSEDSIGNAL */
   logic own;
@@ -180,7 +180,7 @@ module hue_dir #(
   assign own = first.vid == asked.vid && first.by_cam == asked.by_cam;
 `endif
 
-  // ---- 3: bank 2, for some. Each of these queues holds InFlight: none is ever full when something comes.
+  // ---- 3: bank 2, for some lookups. Each of these queues holds InFlight entries, so none is full when an entry comes.
   typedef struct packed {
     logic               deeper;
     logic               error;
@@ -208,7 +208,7 @@ module hue_dir #(
     logic [11:0] vid;
     logic [15:0] value;
   } found_t;
-  /* verilator lint_off UNUSEDSIGNAL */  // bank 2 has neither flag nor rows
+  /* verilator lint_off UNUSEDSIGNAL */  // bank 2 uses neither the flag nor `by_cam`
   entry_t second;
   /* verilator lint_on UNUSEDSIGNAL */
   found_t found;
@@ -239,7 +239,7 @@ module hue_dir #(
   a_asked: assert property (@(posedge clk_i) disable iff (!rst_ni) bank1_rsp_valid_i |-> asked_valid);
   a_inside: assert property (@(posedge clk_i) disable iff (!rst_ni)
     inside_q <= CountBits'(InFlight) && !(valid_o && inside_q == '0));
-  // No network reads a set or gets a next hop by an entry of another.
+  // No network reads a set or gets a next hop through an entry of another.
   a_own: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (bank1_rsp_valid_i && (step_d.deeper || step_d.hop != NoRoute)) |-> (first.vid == asked.vid));
   a_own_set: assert property (@(posedge clk_i) disable iff (!rst_ni)

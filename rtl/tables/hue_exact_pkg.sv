@@ -1,7 +1,7 @@
-// Where a key stands in the banks of hue_exact_table.
+// Hash functions of hue_exact_table: the row of a key in each bank.
 //
 // Place: hue_exact_table; the driver computes the same (crates/tables/src/cuckoo.rs). A key is a polynomial over GF(2),
-// bit i the coefficient of x^i, and its row in a bank is the remainder by the bank's polynomial (a CRC that begins at 0):
+// bit i the coefficient of x^i, and its row in a bank is the remainder modulo the bank's polynomial (a CRC with initial value 0):
 //
 //   rows a bank   bank 0   bank 1   bank 2   bank 3
 //   256           0x11d    0x177    0x1f3    0x169
@@ -10,12 +10,12 @@
 //   2048          0x805    0x925    0x88d    0x82d
 //   4096          0x1053   0x145b   0x104d   0x146b
 //
-// They are the minimal polynomials of a, a^3, a^5 and a^7, where a is a root of bank 0's. So keys that differ in a run of
-// as many bits as an index has stand apart in every bank, and two keys that meet in all four banks differ in at least 9
-// bits: the four indices together are the check of a BCH code (Bose, Ray-Chaudhuri 1960).
+// They are the minimal polynomials of a, a^3, a^5 and a^7, where a is a root of bank 0's. So keys that differ only within a
+// run of as many bits as an index has are in different rows of every bank, and two keys that collide in all four banks
+// differ in at least 9 bits: the four indices together are the check bits of a BCH code (Bose, Ray-Chaudhuri 1960).
 //
-// Key 0x100000000ca5 (port 5, MAC address 02:00:00:00:01:94) stands in rows 0x1b2, 0x1f7, 0x15c and 0x09b of banks of
-// 512 rows; hue_exact_table and the driver's tests check it.
+// Key 0x100000000ca5 (port 5, MAC address 02:00:00:00:01:94) is in rows 0x1b2, 0x1f7, 0x15c and 0x09b of banks of 512
+// rows; hue_exact_table and the driver's tests check it.
 package hue_exact_pkg;
   localparam int unsigned KeyBitsMax = 64;
   localparam int unsigned IndexBitsMax = 12;
@@ -32,7 +32,7 @@ package hue_exact_pkg;
     endcase
   endfunction
 
-  // Bits of a key that bit `at` of its index is the sum of.
+  // The key bits whose XOR is bit `at` of the index.
   function automatic logic [KeyBitsMax-1:0] summands(int unsigned bits, int unsigned bank, logic [3:0] at);
     logic [IndexBitsMax:0] power;
     logic [KeyBitsMax-1:0] found;

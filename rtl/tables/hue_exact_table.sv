@@ -1,18 +1,18 @@
-// A table of exact rows: the host writes and reads rows, packets ask for the row of a key, and what it says.
+// Exact-match table: the host writes and reads rows, packets look up a key and get the result of its row.
 //
 // Place: design select (rtl/demux/hue_select), for rows on a port and a destination MAC address. A cuckoo hash (Pagh,
-// Rodler 2004; one slot a bucket: Fotakis et al. 2005): `Banks` memories, in each of which a key has one row
+// Rodler 2004; one slot per bucket: Fotakis et al. 2005): `Banks` memories, with one possible row for a key in each
 // (hue_exact_pkg). The driver chooses the bank, and moves other keys to make room (crates/tables/src/cuckoo.rs). Row
-// `bank * BankRows + index` is row `index` of the bank; it holds, from bit 0, whether it counts, its key, and its result.
-// A key that two banks hold gets what the first says. So a key that moves is written to its new row, then taken from its
-// old one, and is never missed: rows are read again when one of their bank was written (`Again`), and a key meets all of
-// them as they are in the second clock.
+// `bank * BankRows + index` is row `index` of the bank; it holds, from bit 0, a valid bit, its key and its result.
+// If two banks hold a key, the first bank's result is used. So a key that moves is written to its new row, then removed
+// from its old one, and is never missed: the rows of a bank are read again when one of them was written (`Again`), and a
+// lookup sees all of its rows as they are in its second clock.
 //
-// Rows stay as they are over a reset: the driver writes all of them when it takes a card over. A row with wrong parity
-// matches nothing, and raises `error_o` when a key asks for it.
+// A reset does not change the rows: the driver writes all of them when it takes over a card. A row with wrong parity
+// matches nothing, and raises `error_o` when a lookup reads it.
 //
 // Latency: 2 clocks in which `en_i` is 1 until `hit_o`, one more until `result_o`. Throughput: a key a clock; a write or
-// a read of a row takes two clocks in which `en_i` must be 0, and `wait_o` tells of each a clock before.
+// a read of a row takes two clocks in which `en_i` must be 0, and `wait_o` announces each one clock before.
 module hue_exact_table #(
     parameter logic [7:0]  Id         = 8'd0,
     parameter int unsigned Banks      = 4,
@@ -25,12 +25,12 @@ module hue_exact_table #(
     input  hue_pkg::tbl_req_t     tbl_req_i,
     output hue_pkg::tbl_rsp_t     tbl_rsp_o,
     output logic                  wait_o,
-    input  logic                  en_i,      // not in the clock after `wait_o`
+    input  logic                  en_i,      // 0 in the clock after `wait_o`
     input  logic                  valid_i,
     input  logic [KeyBits-1:0]    key_i,
     output logic                  hit_o,     // 0 without `valid_i`
-    output logic [ResultBits-1:0] result_o,  // means something one clock after `hit_o`
-    output logic                  error_o    // as `result_o`
+    output logic [ResultBits-1:0] result_o,  // valid one clock after `hit_o`
+    output logic                  error_o    // timed as `result_o`
 );
   localparam int unsigned IndexBits = $clog2(BankRows);
   if (BankRows < 2 || BankRows != 1 << IndexBits || IndexBits > hue_exact_pkg::IndexBitsMax ||
@@ -57,7 +57,7 @@ module hue_exact_table #(
   logic [KeyBits-1:0] key_q;
   logic valid_q, asked_q;
 
-  // ---- 1: a row a bank
+  // ---- 1: one row of each bank
   for (genvar b = 0; b < Banks; b++) begin : gen_bank
     logic [IndexBits-1:0] index;
     logic unused_write, unused_error;
@@ -94,7 +94,7 @@ module hue_exact_table #(
     if (en_i) key_q <= key_i;
   end
 
-  // ---- 2: the rows that hold the key. A row comes late in its clock: what is said of it there, it is said of parts.
+  // ---- 2: the rows that hold the key. A row is late in its clock, so key and parity are checked only in parts there.
   localparam int unsigned KeyPartBits = 2;
   localparam int unsigned PartBits = 4;
   localparam int unsigned KeyParts = (KeyBits + KeyPartBits - 1) / KeyPartBits;
@@ -134,7 +134,7 @@ module hue_exact_table #(
   end
   assign hit_o = hits != '0;
 
-  // ---- 3: what the first of them says
+  // ---- 3: the result of the first of them
   logic [ResultBits-1:0] result;
   always_comb begin
     result = results_q[Banks-1];

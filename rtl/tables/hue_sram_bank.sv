@@ -1,12 +1,12 @@
 // Model of one external SRAM: a pipelined ZBT part of 18 Mbit (512K words of 36 bits) with the FPGA's I/O registers.
 //
-// Place: outside the card's logic, at the memory ports of hue_sram_port; simulation and the twin have this model, a board
-// has the part. (Yosys takes it, too, as on-chip memory of fewer words.)
-// Accesses happen in the order in which they come, a read after a write of the same word reads what was written, and
-// reads and writes may change places at every clock: no turn-around costs anything. All words are 0 after configuration.
-// Latency: what is read is on `rdata_o` `Latency` clocks after its access (4: the FPGA's output register, the part's
-// address register, its output register, the FPGA's input register). Throughput: one access a clock.
-// Tests turn bits over in `words_q`, which Verilator leaves open to them; nothing of it is in the logic.
+// Place: outside the card's logic, at the memory ports of hue_sram_port; simulation and the twin use this model, a board
+// has the part. (Yosys accepts it, too, as on-chip memory of fewer words.)
+// Accesses are performed in order, a read after a write of the same word returns what was written, and reads and writes
+// may alternate every clock: there is no turnaround cost. All words are 0 after configuration.
+// Latency: read data is on `rdata_o` `Latency` clocks after the access (4: the FPGA's output register, the part's address
+// register, its output register, the FPGA's input register). Throughput: one access a clock.
+// Tests flip bits in `words_q`, which Verilator makes accessible to them; this adds nothing to the logic.
 // Source: Unnikrishnan §3 (two banks of 2^19 words of 36 bits on the NetFPGA).
 module hue_sram_bank #(
     parameter int unsigned Words   = 1 << 19,  // a power of two

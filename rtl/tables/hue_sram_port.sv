@@ -1,23 +1,23 @@
 // Controller of one external SRAM: lookups and the host share it, every word has parity.
 //
-// Place: between a walker (hue_dir and its like) and the pins of the part (hue_sram_bank); one a bank.
-// A word is 35 bits of data and, as bit 35, even parity over all 36: put on here when the host writes, checked here
-// whenever a word is read. A wrong one is answered with `rsp_error_o`, counted, and the first one's address is kept until
-// `error_clear_i`, so that the host can write the word again from its copy.
-// Order: accesses happen in the order in which they are accepted. That a lookup reads a word just before or just after
-// the host writes it needs no lock, as the host keeps to this: new words are written before anything names them, and a
-// word that lookups in flight may still read changes only between values that are both right for them.
+// Place: between a walker (such as hue_dir) and the pins of the part (hue_sram_bank); one per bank.
+// A word is 35 bits of data and, as bit 35, even parity over all 36: generated here when the host writes, checked here
+// whenever a word is read. A word with wrong parity is answered with `rsp_error_o` and counted, and the address of the
+// first is kept until `error_clear_i`, so that the host can rewrite the word from its copy.
+// Order: accesses are performed in the order in which they are accepted. A lookup may read a word just before or just after
+// the host writes it; this needs no lock, because the host writes new words before anything refers to them, and changes a
+// word that lookups in flight may still read only between values that are both right for them.
 // Arbitration: a lookup goes first, but the host waits at most HostWait clocks (HostShare - 1 if that is more), and while
-// lookups want every clock it takes at most one of HostShare. `host_valid_i` stays until it is taken.
+// lookups request every clock it takes at most one in HostShare. `host_valid_i` stays until it is accepted.
 // Latency: an answer comes `RspLatency` clocks after its request is accepted, without back-pressure; host reads are
-// answered likewise, host writes are not. Throughput: one access a clock.
+// answered likewise, host writes are not answered. Throughput: one access a clock.
 // Source: Unnikrishnan §3 and §5.1 (the part and its use); parity and bounds are ours.
 module hue_sram_port #(
     parameter int unsigned Words     = 1 << 19,  // of the bank: a power of two
     parameter int unsigned Latency   = 4,        // of the bank: clocks from `sram_en_o` to `sram_rdata_i`, at least 2
     parameter int unsigned TagBits   = 8,
     parameter int unsigned HostWait  = 8,        // clocks, at least 1
-    parameter int unsigned HostShare = 4,        // one clock in so many, at least 2
+    parameter int unsigned HostShare = 4,        // at most one clock in this many, at least 2
     localparam int unsigned AddrBits   = $clog2(Words),
     localparam int unsigned RspLatency = Latency + 2  // a register before the pins, one after
 ) (
@@ -41,11 +41,11 @@ module hue_sram_port #(
     output logic                host_rsp_valid_o,
     output logic [34:0]         host_rsp_data_o,
     output logic                host_rsp_error_o,
-    // words with wrong parity that either of them read
-    input  logic                error_clear_i,  // `error_valid_o` goes, unless another comes in this clock
+    // words with wrong parity, read by a lookup or the host
+    input  logic                error_clear_i,  // clears `error_valid_o`, unless another error comes in this clock
     output logic                error_valid_o,
     output logic [AddrBits-1:0] error_addr_o,
-    output logic [31:0]         error_count_o,  // since reset; stays at its largest value
+    output logic [31:0]         error_count_o,  // since reset; saturates
     // the bank
     output logic                sram_en_o,
     output logic                sram_write_o,
@@ -57,12 +57,12 @@ module hue_sram_port #(
     $fatal(1, "hue_sram_port: HostWait is %0d, at least 1; HostShare is %0d, at least 2", HostWait, HostShare);
   end
 
-  // ---- who goes
+  // ---- arbitration
   localparam int unsigned WaitBits = $clog2(HostWait + 1);
   localparam int unsigned ShareBits = $clog2(HostShare);
   logic rd_go, host_go, due_q, late;
   logic [WaitBits-1:0] waited_q;   // clocks that the host has waited, up to HostWait - 1
-  logic [ShareBits-1:0] since_q;   // clocks since it went before a lookup, up to HostShare - 2
+  logic [ShareBits-1:0] since_q;   // clocks since the host last had priority, up to HostShare - 2
 
   assign rd_ready_o   = !due_q;
   assign host_ready_o = due_q || !rd_valid_i;
@@ -102,7 +102,7 @@ module hue_sram_port #(
   } asked_t;
   asked_t asked;
   logic [AddrBits-1:0] read_addr;
-  logic [RspLatency-1:0] rd_q, host_q;  // who is answered, clock by clock
+  logic [RspLatency-1:0] rd_q, host_q;  // which side is answered, clock by clock
   logic wrong;
   hue_delay #(.Clocks(RspLatency), .Bits($bits(asked_t))) u_asked (
     .clk_i, .rst_ni, .en_i(1'b1), .data_i({rd_tag_i, host_go ? host_addr_i : rd_addr_i}), .data_o(asked)
@@ -141,10 +141,10 @@ module hue_sram_port #(
   end
 
 `ifndef SYNTHESIS
-  // The bounds of the head, counted apart from what decides.
+  // The bounds stated in the head, counted independently of the arbiter.
   localparam int unsigned WaitMax = HostWait > HostShare - 1 ? HostWait : HostShare - 1;
   int unsigned waits_q;
-  logic [HostShare-2:0] before_q;  // of the clocks before: the host went though a lookup wanted to
+  logic [HostShare-2:0] before_q;  // of the clocks before: the host went although a lookup was waiting
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       waits_q  <= 0;

@@ -1,11 +1,12 @@
-// A table in a memory: rows written and read back by the host, and read by packets. The memory does one thing a clock:
-// the host's write takes a clock in which `en_i` must be 0, its read two, and `data_o` stays as it was. With `Again` a write
-// takes two as well, and `data_o` is the row as it is then, also for a packet that read it before. `wait_o` tells of such a
-// clock in the one before, so that `en_i` can come from a register.
+// A table in one memory: the host writes rows and reads them back, packets read them.
 //
-// Place: under each stage that looks something up. With `Reset`, a row reads zero after reset until it is written.
-// Rows carry a parity bit; a row that packets use with wrong parity raises `error_o`, three clocks after `check_i`: a
-// row from block RAMs is too late in its clock for its parity.
+// The memory does one access a clock: a host write takes one clock in which `en_i` must be 0, a host read two, and `data_o`
+// stays as it was. With `Again` a write takes two as well, and `data_o` becomes the row as it is then, also for a packet
+// that read it before. `wait_o` announces each such clock one clock before, so that `en_i` can come from a register.
+//
+// Place: in each stage that looks something up. With `Reset`, a row reads zero after reset until it is written.
+// Rows carry a parity bit; a row with wrong parity that a packet uses raises `error_o`, three clocks after `check_i`: a
+// row from block RAM is too late in its clock to check its parity there.
 //
 // Latency: 1 clock in which `en_i` is 1. Throughput: one read a clock. `data_o` stays while `en_i` is 0.
 module hue_table #(
@@ -22,15 +23,15 @@ module hue_table #(
     input  logic                rst_ni,
     input  hue_pkg::tbl_req_t   tbl_req_i,
     output hue_pkg::tbl_rsp_t   tbl_rsp_o,
-    // In the clock of `write_o` row `write_addr_o` becomes `write_data_o`: for what keeps a copy in another form.
+    // In the clock of `write_o` row `write_addr_o` becomes `write_data_o`: for modules that keep a copy in another form.
     output logic                write_o,
     output logic [AddrBits-1:0] write_addr_o,
     output logic [Width-1:0]    write_data_o,
-    output logic                wait_o,   // the host is at a row in the next clock: `en_i` must be 0 then
+    output logic                wait_o,   // the host accesses a row in the next clock: `en_i` must be 0 then
     input  logic                en_i,
     input  logic [AddrBits-1:0] addr_i,
     output logic [Width-1:0]    data_o,
-    output logic                parity_o, // of `data_o`: with it an even number of ones, or the row is wrong
+    output logic                parity_o, // of `data_o`: together they have an even number of ones, or the row is wrong
     input  logic                check_i,  // a packet uses `data_o`
     output logic                error_o
 );
@@ -38,20 +39,20 @@ module hue_table #(
     $fatal(1, "hue_table: Width is %0d, 1 to 256", Width);
   end
 
-  // A small table is a block RAM too, when its rows are wide.
+  // A small table is also in block RAM if its rows are wide.
   /* verilator lint_off UNUSEDPARAM */
   localparam bit Wide = Width >= 64;
   /* verilator lint_on UNUSEDPARAM */
   logic start, asked_q, back_q, back, busy, read_q, known, move;
-  logic [Width:0] data_q, late_q, written;  // parity highest
+  logic [Width:0] data_q, late_q, written;  // parity in the highest bit
   logic [AddrBits-1:0] addr, last_addr_q;
 
   hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total), .Late(1'b1)) u_port (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o, .start_o(start), .addr_o(write_addr_o),
     .done_i(Again && tbl_req_i.write ? back_q : write_o || read_q), .rdata_i(256'(late_q[Width-1:0]))
   );
-  // The host writes and reads when packets stand still, so the memory never does both at once. It reads where packets
-  // do, and what a packet read is read again.
+  // The host writes and reads while packets stand still, so the memory never serves both at once. Both use the same read
+  // port, so the row that a packet had read is read again afterwards.
   assign write_o      = asked_q && tbl_req_i.write;
   assign write_data_o = tbl_req_i.wdata[Width-1:0];
   assign busy         = asked_q || back_q;
@@ -66,7 +67,7 @@ module hue_table #(
     localparam int unsigned Bits = Width + 1 - low < ColumnBits ? Width + 1 - low : ColumnBits;
     (* ram_style = Wide ? "block" : "auto" *) logic [Bits-1:0] rows_q[Rows];
     logic [Bits-1:0] word_q;
-    // Memories of an FPGA hold zeros after configuration.
+    // FPGA memories are zero after configuration.
     initial begin
       for (int unsigned i = 0; i < Rows; i++) rows_q[i] = '0;
     end
@@ -94,7 +95,7 @@ module hue_table #(
   assign data_o   = known ? data_q[Width-1:0] : '0;
   assign parity_o = known && data_q[Width];
 
-  // What the host reads, and whether it is sound, comes from a register: a row is late in its clock.
+  // Host read data and the parity check come from registers, as a row is late in its clock.
   localparam int unsigned PartBits = 16;
   localparam int unsigned Parts = (Width + PartBits) / PartBits;
   logic [1:0] check_q;

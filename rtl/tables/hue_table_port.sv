@@ -1,11 +1,11 @@
-// The side of a table towards the access unit: recognises accesses to it, refuses what cannot be, answers.
+// A table's port to the access unit: recognises accesses to the table, refuses invalid ones, and answers.
 //
 // Place: hue_regs → request → **here** → the table that owns this instance → answer, ORed with those of all others.
-// A table may stand in several instances, each with a run of its rows (`First`, `Rows`) of `Total`; the one with row 0
-// also answers for rows that do not exist.
+// A table may be split over several instances, each with a run of its rows (`First`, `Rows`) of `Total`; the one with row
+// 0 also answers for rows that do not exist.
 //
-// Latency: `start_o` in the clock of the request, or with `Late` in the next, from a register: that packets stop for it goes far.
-// The answer comes one clock after `done_i`, or after the request if refused.
+// Latency: `start_o` in the clock of the request, or with `Late` in the next, from a register, as stopping packets for it is
+// a long path. The answer comes one clock after `done_i`, or after the request if refused.
 module hue_table_port
   import hue_regs_pkg::*;
 #(
@@ -24,10 +24,10 @@ module hue_table_port
     input  hue_pkg::tbl_req_t   tbl_req_i,
     /* verilator lint_on UNUSEDSIGNAL */
     output hue_pkg::tbl_rsp_t   tbl_rsp_o,
-    // For one clock: an access that can be. What is asked stands at `tbl_req_i` until the answer.
+    // 1 for one clock: a valid access. The request stays at `tbl_req_i` until the answer.
     output logic                start_o,
     output logic [AddrBits-1:0] addr_o,
-    // For one clock, in that of `start_o` or later.
+    // 1 for one clock, that of `start_o` or a later one.
     input  logic                done_i,
     input  logic [255:0]        rdata_i
 );
@@ -77,6 +77,6 @@ module hue_table_port
     rdata_q <= tbl_req_i.valid && done_i && !tbl_req_i.write ? rdata_i : '0;
   end
 
-  // `rdata_q` is zero unless `done_q`: what gates it is the register's own reset.
+  // `rdata_q` is zero unless `done_q`: it is gated by the register's own reset.
   assign tbl_rsp_o = '{done: done_q, error: done_q ? error_q : TABLE_ERROR_NONE, rdata: rdata_q};
 endmodule

@@ -1,11 +1,11 @@
-// Ternary match: which row, of those that agree with a key in the bits they care about, stands lowest.
+// Ternary match: finds the lowest of the rows that agree with a key in all bits of their masks.
 //
 // Place: hue_ternary_table, which keeps the rows themselves. The key is cut into digits of 4 bits; for each digit a
-// memory of 16 words says which rows agree with which value of it (the transposed rows), and a row matches when all
-// digits do. So a row takes no flip-flops but one, and four rows and a digit are one 16 x 4 memory of an FPGA's LUTs.
-// Such a memory is written by words of four rows: after a write the four rows are looked at again, one a clock, for
-// each value of a digit. Meanwhile it is busy: nothing may be asked, so that a key meets either the old row or the new
-// one, whole. `wait_o` tells so a clock before.
+// memory of 16 words says which rows agree with each value of it (the transposed rows), and a row matches when all
+// digits do. So a row takes only one flip-flop, and four rows of one digit are one 16 x 4 memory of an FPGA's LUTs.
+// Such a memory is written in words of four rows: after a write the four rows are read again, one a clock, for each
+// value of a digit. Meanwhile it is busy and no key may be looked up, so that a lookup sees either the whole old row or
+// the whole new one. `wait_o` announces this one clock before.
 //
 // Latency: 2 clocks in which `en_i` is 1. Throughput: one key a clock. A write: busy for `WriteClocks` clocks.
 // Source: Jiang, Prasanna, "Scalable ternary content addressable memories implemented on FPGA", 2013 (the
@@ -17,16 +17,16 @@ module hue_tcam #(
 ) (
     input  logic                clk_i,
     input  logic                rst_ni,
-    input  logic                write_i,       // row `write_addr_i` is new: from the next clock on it can be looked at
+    input  logic                write_i,       // row `write_addr_i` is new and can be read from the next clock on
     input  logic [AddrBits-1:0] write_addr_i,
     input  logic                write_used_i,
     output logic                busy_o,
     output logic                wait_o,        // busy in the next clock
-    output logic                look_o,        // which row is looked at; the two below are of the clock before
+    output logic                look_o,        // row `look_addr_o` is read; the inputs below are for the read a clock before
     output logic [AddrBits-1:0] look_addr_o,
     input  logic [KeyBits-1:0]  value_i,
-    input  logic [KeyBits-1:0]  mask_i,        // 1: the row cares
-    input  logic                en_i,          // only without `busy_o`
+    input  logic [KeyBits-1:0]  mask_i,        // 1: the bit is compared
+    input  logic                en_i,          // only while `busy_o` is 0
     input  logic                valid_i,
     input  logic [KeyBits-1:0]  key_i,
     output logic                hit_o,         // 0 without `valid_i`
@@ -46,7 +46,7 @@ module hue_tcam #(
   typedef logic [Words-1:0][Together-1:0] rows_t;
   typedef logic [Digits-1:0][DigitBits-1:0] digits_t;
 
-  // ---- writing: `at` counts values of a digit, and rows below them
+  // ---- writing: `at_q` counts the values of a digit in its high bits, the rows of the word in its low ones
   logic busy_q, looked_q, late_q, store_q, busy, store;
   logic [DigitBits+1:0] at_q, looked_at_q, late_at_q;
   logic [AddrBits-3:0] word_q;
@@ -89,7 +89,7 @@ module hue_tcam #(
   rows_t [Digits-1:0] agree;
   for (genvar d = 0; d < Digits; d++) begin : gen_digit
     rows_t words_q[1<<DigitBits];
-    logic [DigitBits-1:0] differs_q;  // a row from block RAM comes late in its clock
+    logic [DigitBits-1:0] differs_q;  // registered, as a row from block RAM is late in its clock
     logic [Together-1:0] fresh_q;
     always_ff @(posedge clk_i) begin
       differs_q <= (digit ^ value[d]) & mask[d];
@@ -108,12 +108,12 @@ module hue_tcam #(
     for (int unsigned d = 0; d < Digits; d++) match = match & agree[d];
   end
 
-  // ---- 2: the lowest of them: of each four the first, of each four of those, and so on, side by side
+  // ---- 2: the lowest of them, by a tree: the first of each four rows, then of each four groups, and so on, in parallel
   localparam int unsigned Levels = ($clog2(Rows) + 1) / 2;
   typedef logic [2*Levels-1:0] at_t;
   function automatic logic [AddrBits-1:0] lowest(rows_t rows);
     logic [(1<<2*Levels)-1:0] some;
-    at_t [(1<<2*Levels)-1:0] at;  // 0 where there is none
+    at_t [(1<<2*Levels)-1:0] at;  // 0 where no row matches
     logic [1:0] first;
     some = (1 << 2*Levels)'(rows);
     at   = '0;
@@ -132,7 +132,7 @@ module hue_tcam #(
   endfunction
 
 `ifdef VERILATOR
-  // The same, passing over what is empty, which gates cannot: that of gates takes an eighth of a twin's time.
+  // The same, skipping what is empty, which gates cannot do: the gates' version takes an eighth of a twin's time.
   localparam int unsigned GroupWords = 8;
   localparam int unsigned Groups = (Words + GroupWords - 1) / GroupWords;
   function automatic logic [AddrBits-1:0] lowest_twin(rows_t rows);

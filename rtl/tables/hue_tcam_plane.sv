@@ -1,8 +1,7 @@
-// The tables of one plane in the papers' arrangement: a ternary memory of routes, a filter of the router's own
-// addresses and the next hops with their MAC addresses.
+// The tables of one plane as in the papers: routes in a TCAM, a filter of the router's own addresses, next hops with MACs.
 //
-// Place: hue_ipv4, one instance a plane. A connected prefix costs one route row, a local address none.
-// `gate_i` stops the plane once what is in it has left; its rows can be written all the while.
+// Place: hue_ipv4, one instance per plane. A connected prefix costs one route row, a local address none.
+// `gate_i` stops the plane once the packets in it have left; its rows can still be written.
 //
 // Latency: 4 clocks in which `en_i` is 1. Throughput: one lookup a clock. `hop_o` is zero (no route) without a match.
 // Source: Unnikrishnan §5 (planes of 32 routes).
@@ -20,7 +19,7 @@ module hue_tcam_plane
     input  hue_pkg::tbl_req_t tbl_req_i,
     output hue_pkg::tbl_rsp_t tbl_rsp_o,
     output logic              error_o,
-    output logic              wait_o,  // the host is at a table in the next clock: `en_i` must be 0 then
+    output logic              wait_o,  // the host accesses a table in the next clock: `en_i` must be 0 then
     input  logic              gate_i,
     input  logic              en_i,
     input  logic              valid_i,
@@ -33,14 +32,14 @@ module hue_tcam_plane
   row_route_t route_row;
   row_local_t local_row;
   row_hop_t unused_hop_data, hop;
-  logic [15:0] route;  // its next hop
+  logic [15:0] route;  // the matching route's next hop
   logic unused_hop_write, unused_parity, route_error, hop_error, unused_local_error, unused_local_result;
   logic route_wait, local_wait, hop_wait;
   logic [HopBits-1:0] unused_hop_addr;
   logic route_hit, local_hit, move, unused_rows;
   logic [4:1] valid_q;
 
-  // Gated when empty: what is inside would be lost.
+  // Gated only when empty: packets inside would be lost.
   assign move = en_i && !(gate_i && valid_q == '0);
 
   // ---- 1 to 3: which rows match, and the route's next hop
@@ -63,7 +62,7 @@ module hue_tcam_plane
     .en_i(move), .valid_i, .key_i, .hit_o(local_hit), .result_o(unused_local_result), .error_o(unused_local_error)
   );
 
-  // ---- 4: its row
+  // ---- 4: the next hop's row
   logic [4:3] hit_q, local_q;
   hue_table #(
     .Id(TABLE_HOP), .First(Plane * HopRows), .Rows(HopRows), .Total(Planes * HopRows), .Width($bits(row_hop_t))

@@ -1,13 +1,12 @@
-// A table of ternary rows: the host writes and reads rows, packets ask for the lowest row that matches, and what it
-// says.
+// Ternary table: the host writes and reads rows, packets look up a key and get the result of the lowest matching row.
 //
 // Place: design select (rtl/demux/hue_select), routes and local addresses of a tcam plane (hue_tcam_plane). The
-// lowest bit of a row says whether it counts; its highest `ResultBits` bits are its result. What it matches is for
-// the instance to say: it gets a row at `row_o` and gives back value and mask in the same clock.
-// After reset no row counts and all read as zero. A result is kept with a parity bit.
+// lowest bit of a row is its valid bit; its highest `ResultBits` bits are its result. The parent module defines what a
+// row matches: it gets the row at `row_o` and returns value and mask in the same clock.
+// After reset no row is valid and all read as zero. A result is stored with a parity bit.
 //
 // Latency: 2 clocks in which `en_i` is 1 until `hit_o`, one more until `result_o`. Throughput: a key a clock; a write
-// of a row takes 67 clocks in which `en_i` must be 0 and an access to this table is held back; `wait_o` tells so a clock before.
+// of a row takes 67 clocks in which `en_i` must be 0 and accesses to this table wait; `wait_o` announces it a clock before.
 module hue_ternary_table #(
     parameter logic [7:0]  Id         = 8'd0,
     parameter int unsigned First      = 0,
@@ -29,15 +28,15 @@ module hue_ternary_table #(
     input  logic                  valid_i,
     input  logic [KeyBits-1:0]    key_i,
     output logic                  hit_o,
-    output logic [ResultBits-1:0] result_o,  // means something one clock after `hit_o`
-    output logic                  error_o    // of `result_o`
+    output logic [ResultBits-1:0] result_o,  // valid one clock after `hit_o`
+    output logic                  error_o    // parity of `result_o` is wrong
 );
   localparam int unsigned AddrBits = $clog2(Rows);
   if (Width < 2 || Width > 256 || ResultBits > Width) begin : gen_check
     $fatal(1, "hue_ternary_table: Width is %0d, 2 to 256; ResultBits %0d", Width, ResultBits);
   end
 
-  // ---- the rows, as the host knows them
+  // ---- the rows as the host writes them
   (* ram_style = "block" *) logic [Width-1:0] rows_q[Rows];
   logic start, write, read_q, told_q, known, look, busy;
   logic [AddrBits-1:0] host_addr, look_addr, addr, hit_addr;
@@ -60,7 +59,7 @@ module hue_ternary_table #(
   always_ff @(posedge clk_i) begin
     if (write) rows_q[addr] <= data;
     else if (look || start) row_q <= rows_q[addr];
-    host_row_q <= known ? row_q : '0;  // a row comes late in its clock
+    host_row_q <= known ? row_q : '0;  // registered, as a row is late in its clock
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) {told_q, read_q} <= '0;
@@ -76,7 +75,7 @@ module hue_ternary_table #(
     .en_i, .valid_i, .key_i, .hit_o, .addr_o(hit_addr)
   );
 
-  // ---- what a row says, parity highest
+  // ---- the results of the rows, parity in the highest bit
   logic [ResultBits-1:0] result;
   logic [ResultBits:0] results_q[Rows];
   logic [ResultBits:0] result_q;

@@ -1,9 +1,9 @@
-// A bit a row, all cleared at once by reset: which rows of a memory were written since.
+// Tracks which rows of a memory were written since reset: one bit per row, all cleared at once by reset.
 //
-// Place: beside the memory of a hue_table or a hue_ternary_table. The bits lie in LUT memory, a group to a word, and a
-// flip-flop a group says whether its word counts: a sixteenth or less of the flip-flops and of what has to choose between
-// them. Which bit of the word it is, is chosen behind a register, while the row itself comes out of its block RAM.
-// Latency: 1 clock; a bit that is set shows to the next read. Throughput: a read or a write a clock.
+// Place: beside the memory of a hue_table or a hue_ternary_table. The bits are in LUT memory, one group per word, and one
+// flip-flop per group says whether its word is valid: a sixteenth or less of the flip-flops and of the multiplexers. The bit
+// in the word is selected after a register, while the row itself comes out of its block RAM.
+// Latency: 1 clock; the next read sees a bit that was set. Throughput: a read or a write a clock.
 module hue_written #(
     parameter int unsigned Rows = 2,
     localparam int unsigned AddrBits = Rows > 1 ? $clog2(Rows) : 1
@@ -12,7 +12,7 @@ module hue_written #(
     input  logic                rst_ni,
     input  logic                set_i,
     input  logic [AddrBits-1:0] set_addr_i,
-    input  logic                read_i,  // `bit_o` stays when 0
+    input  logic                read_i,  // `bit_o` holds when 0
     input  logic [AddrBits-1:0] addr_i,
     output logic                bit_o    // zero after reset, until a read
 );
@@ -26,7 +26,7 @@ module hue_written #(
   assign group     = GroupBits'(32'(addr_i) / Group);
   assign set_group = GroupBits'(32'(set_addr_i) / Group);
 
-  // The word that a bit is set in is looked up apart from the one that is read, which goes by a late address.
+  // The word in which a bit is set has its own read path, as the address of the other read is late.
   logic [Group-1:0] words_q[Groups];
   logic [Group-1:0] word, set_word, word_q;
   logic [Groups-1:0] counts_q;

@@ -249,6 +249,7 @@ struct hue_twin {
   uint32_t idle_of_256 = 0;
   uint32_t stall_of_256 = 0;
   unsigned order_port = kPorts;
+  bool order_group = false;  // The frame before was one for a group, whose copies others may overtake.
   bool ordered = false;
 
  private:
@@ -265,7 +266,7 @@ struct hue_twin {
 bool hue_twin::may_begin(unsigned port, const Pushed &frame) const {
   if (frame.not_before > cycles) return false;
   if (!ordered) return true;
-  return frame.order == order_done && (port == order_port || top->ingress_idle_o);
+  return frame.order == order_done && ((port == order_port && !order_group) || top->ingress_idle_o);
 }
 
 void hue_twin::offer_port(unsigned port) {
@@ -292,7 +293,11 @@ void hue_twin::offer() {
     if (in[port].empty() || offering[port]) continue;
     if (idle_of_256 != 0 && random.byte() < idle_of_256) continue;
     if (offset[port] == 0 && !may_begin(port, in[port].front())) continue;
-    if (offset[port] == 0) order_port = port;
+    if (offset[port] == 0) {
+      const Pushed &frame = in[port].front();
+      order_port = port;
+      order_group = !frame.bytes.empty() && (frame.bytes[0] & 1) != 0;
+    }
     offer_port(port);
   }
   unsigned ready = 0xff;
@@ -406,7 +411,7 @@ void hue_twin::cycle() {
   evaluate(true);
   if (moved_in != 0) taken(moved_in);
   ++cycles;
-  if ((moved_in | moved_out | (top->m_tvalid_o & busy)) != 0) still_since = cycles;
+  if ((moved_in | moved_out | (top->m_tvalid_o & busy)) != 0 || top->moves_o) still_since = cycles;
 #if VM_TRACE
   if (wave && cycles >= wave_to) stop_wave();
 #endif

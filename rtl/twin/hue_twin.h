@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define HUE_TWIN_ABI 5
+#define HUE_TWIN_ABI 6
 #define HUE_TWIN_PORTS 8
 /* Longest frame that can be pushed; the card itself cuts at 9,216. */
 #define HUE_TWIN_FRAME_BYTES_MAX 65535
@@ -95,7 +95,7 @@ HUE_TWIN_API void hue_twin_run_exactly(hue_twin *twin, uint64_t cycles);
 HUE_TWIN_API uint64_t hue_twin_cycles(const hue_twin *twin);
 /* Whether no frame waits outside the ports or is anywhere in the card. */
 HUE_TWIN_API int hue_twin_idle(const hue_twin *twin);
-/* Cycles since a beat last moved on any stream, or waited for a line; a watchdog's measure. */
+/* Cycles since a beat last moved on any stream or waited for a line, or a frame left the stages; a watchdog's measure. */
 HUE_TWIN_API uint64_t hue_twin_still_cycles(const hue_twin *twin);
 /* Whether the interrupt is raised. */
 HUE_TWIN_API int hue_twin_interrupt(const hue_twin *twin);

@@ -51,9 +51,12 @@ static u64 (*ktime_get_ns)(void) = (void *)5;
 static long (*redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 static long (*adjust_meta)(struct xdp_md *context, int delta) = (void *)54;
 
-#define CLASSES 4096 // classes 1 to 4095 are networks; index 0 stands for frames to group addresses
-#define INDEX_GROUP 0
+#define NETWORKS 4096 // classes 1 to 4095 are networks
+#define CLASSES (NETWORKS + 1)
+#define INDEX_GROUP 0 // stands for frames to group addresses
 #define CLASS_GROUP 0xffff
+#define INDEX_OTHER NETWORKS // and this for frames whose network is known behind the ring only
+#define CLASS_OTHER 0xfffe
 #define QUEUES 64
 #define SOURCES 1024 // buckets for the senders of group frames, by a hash of their MAC
 #define PROBE_NS 50000000ull
@@ -93,7 +96,7 @@ struct meta {
 	u32 number;
 };
 
-enum { STAT_NOBODY, STAT_PASSED, STAT_NO_META, STAT_COUNT = 8 };
+enum { STAT_NOBODY, STAT_PASSED, STAT_NO_META, STAT_RUNT, STAT_COUNT = 8 };
 
 struct {
 	UINT(type, BPF_MAP_TYPE_XSKMAP);
@@ -315,7 +318,11 @@ int hueplane(struct xdp_md *context)
 	u32 zero = 0;
 	const struct settings *settings = map_lookup(&SETTINGS, &zero);
 
-	if (unlikely(!settings || frame + 14 > end))
+	if (unlikely(frame + 14 > end)) {
+		count(STAT_RUNT);
+		return XDP_DROP;
+	}
+	if (unlikely(!settings))
 		return XDP_DROP;
 	if (!(settings->flags & FLAG_CLASSES))
 		return redirect_map(&SOCKETS, queue, XDP_PASS);
@@ -326,7 +333,7 @@ int hueplane(struct xdp_md *context)
 		index = INDEX_GROUP;
 	} else {
 		class = class_of(settings, frame, end);
-		index = class & (CLASSES - 1);
+		index = class == CLASS_OTHER ? INDEX_OTHER : class & (NETWORKS - 1);
 		if (!class) {
 			if (settings->flags & FLAG_PASS_UNKNOWN) {
 				count(STAT_PASSED);

@@ -5,6 +5,7 @@
 //! speed of the twin and of software is counted in clock cycles of the card and the same on any machine.
 
 mod clocks;
+mod floods;
 #[allow(dead_code)] // the live benches use all of it
 #[path = "../../live/src/machine.rs"]
 mod machine;
@@ -37,7 +38,7 @@ Measures the card, as its simulated twin.
 Usage: hue-bench-card card|updates [--quick] [--rounds N] [--only TEXT] [--image NAME] [--out DIR]
 
 Commands:
-  card        cycles a packet, line rates, latency, speed of the twin
+  card        cycles a packet, line rates, latency, floods, speed of the twin
   updates     a day of route updates, to software and to the card
 
 Options:
@@ -58,11 +59,12 @@ const NAMED: &str = "sram";
 /// Measures one table, under its title.
 type Table = fn(&Images, &Settings, &str) -> Result<Section, String>;
 
-const TABLES: [(&str, Table); 5] = [
+const TABLES: [(&str, Table); 6] = [
     ("Cycles a packet, all four ports busy", clocks::busy),
     ("Line rate, four ports at 1 Gbit/s each way", clocks::line_rate),
     ("Highest rate without loss, all four ports", clocks::sustained),
     ("Latency", clocks::latency),
+    ("Floods", floods::floods),
     ("Speed of the twin", speed::twin),
 ];
 

@@ -5,6 +5,7 @@
 //! Needs root. The binary under test is the one that `HUEPLANE` names, or a release build of this project.
 
 mod bpf;
+mod contention;
 mod contestant;
 mod forwarding;
 mod isolation;
@@ -48,6 +49,7 @@ Commands:
   live-isolation   one network floods the ports it shares with 14 others
   live-migration   networks move between card and software, and the card's image changes, under traffic
   live-table       a network with a full Internet table moves between card and software
+  live-contention  a modest rate beside busy processes, by how threads are scheduled
   live-soak        minutes under faults
   live-all         all of these
 
@@ -57,7 +59,7 @@ Options:
   --rounds N   interleaved rounds, after one that warms up (default: 7)
   --moves N    live-migration: round trips (default: 100); live-table: at most 20
   --minutes N  how long the soak takes (default: 10)
-  --only TEXT  live-forwarding: contestants whose names have one of these texts, split by |;
+  --only TEXT  live-forwarding, live-contention: contestants whose names have one of these texts, split by |;
                live-migration: receivers, single and multi receiver alone
   --out DIR    where results go (default: results in the folder above)
 
@@ -144,13 +146,14 @@ fn number(option: &str, text: &str) -> Result<f64, String> {
 /// One command: fills its report, and says what is not as it must be.
 type Run = fn(&Settings, &mut Report) -> Result<(), String>;
 
-const COMMANDS: [(&str, Run); 7] = [
+const COMMANDS: [(&str, Run); 8] = [
     ("live-forwarding", forwarding::run),
     ("live-shares", shares::run),
     ("live-migration", migration::run),
     ("live-scale", scale::run),
     ("live-isolation", isolation::run),
     ("live-table", table::run),
+    ("live-contention", contention::run),
     ("live-soak", soak::run),
 ];
 

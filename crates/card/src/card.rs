@@ -11,8 +11,8 @@ use hue_tables::Vid;
 use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
 use crate::generated::{
-    self as regs, AttachHeadRow, AttachRow, BytesRow, CountRow, MacRow, NetworkRow, PortRow, SelectRow,
-    SramRow, UnclaimedRow,
+    self as regs, AttachHeadRow, AttachRow, BytesRow, CountRow, MacRow, NetworkRow, PortRow, QuantumRow,
+    SelectRow, SramRow, UnclaimedRow,
 };
 use crate::macs::Macs;
 use crate::network::Loaded;
@@ -30,6 +30,8 @@ pub(crate) const COUNT_ROWS: u32 = 32;
 pub(crate) const BYTES_ROWS: u32 = 2;
 /// PORT rows of a port.
 const PORT_ROWS: u32 = 8;
+/// Which of them counts group frames for which there was no room.
+const FLOOD_DROPS: u32 = 6;
 
 /// What a card says that happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,8 +60,10 @@ pub struct Card<R> {
     pub(crate) planes: Vec<Plane>,
     /// ARP finds the owner of its destination, as the live software has it.
     pub(crate) arp: bool,
-    /// An index that is lent; see `moving`.
-    pub(crate) lent: Option<u8>,
+    /// An index that is lent, and to which network; see `moving`.
+    pub(crate) lent: Option<(u8, Vid)>,
+    /// What each row of QUANTUM holds; `None` before it is written.
+    pub(crate) quanta: Vec<Option<u16>>,
 }
 
 impl<R: Registers> Card<R> {
@@ -91,7 +95,7 @@ impl<R: Registers> Card<R> {
             device.take_row::<UnclaimedRow>(row)?;
         }
         for port in 0..ports {
-            for counter in 0..PORT_ROWS - 2 {
+            for counter in 0..PORT_ROWS - 1 {
                 device.take_row::<PortRow>(port * PORT_ROWS + counter)?;
             }
         }
@@ -99,7 +103,7 @@ impl<R: Registers> Card<R> {
             Layout::Tcam => None,
             Layout::Dag36 | Layout::Sram => Some(Shared::new(&description)?),
         };
-        Ok(Self {
+        let mut card = Self {
             device: RefCell::new(device),
             networks: BTreeMap::new(),
             macs: Macs::new(description.mac_rows).unwrap_or_default(),
@@ -109,7 +113,10 @@ impl<R: Registers> Card<R> {
             planes: (0..description.planes).map(Plane::new).collect(),
             arp: false,
             lent: None,
-        })
+            quanta: vec![None; description.rows(QuantumRow::TABLE) as usize],
+        };
+        card.write_quanta()?;
+        Ok(card)
     }
 
     /// What the image is.
@@ -234,6 +241,14 @@ impl<R: Registers> Card<R> {
             counters.add(reason, device.read_row::<UnclaimedRow>(u32::from(reason.code()))?.value);
         }
         Ok(counters)
+    }
+
+    /// Broadcast and multicast frames of a MAC port that found no room to be copied.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn read_flood_drops(&mut self, port: u32) -> Result<u64, CardError> {
+        Ok(self.device.get_mut().read_row::<PortRow>(port * PORT_ROWS + FLOOD_DROPS)?.value)
     }
 
     /// Bytes of a network's frames: received, sent; `None` when it is not loaded.

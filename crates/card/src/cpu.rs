@@ -1,4 +1,4 @@
-//! The header in front of a frame on a CPU queue, both ways: whose frame it is and where it came from, or is to go.
+//! The header in front of a frame on a CPU queue, both ways: the frame's network, and its source or destination port.
 //!
 //! Flow: card → CPU queue → **header**, frame → software plane; software plane → **header**, frame → CPU queue → card.
 //! Source: `hue_cpu_header_t` in `rtl/common/hue_pkg.sv`. Big endian; lengths in bytes.
@@ -8,7 +8,7 @@ use hue_tables::Vid;
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 16;
-/// The frame comes from a software plane and leaves without a further look.
+/// The frame comes from a software plane and leaves without further processing.
 const FROM_PLANE: u8 = 1;
 
 /// Why a frame came to a CPU queue.
@@ -16,16 +16,16 @@ const FROM_PLANE: u8 = 1;
 pub struct ToCpu {
     /// Its network.
     pub vid: Vid,
-    /// Index of the virtual port that it arrived on.
+    /// Index of the virtual port it arrived on.
     pub vport: u16,
-    /// What the plane said; `None` when it has not seen it: it stands still, or runs in software.
+    /// The plane's outcome; `None` when no plane saw the frame: the plane is gated, or the network runs in software.
     pub outcome: Option<Outcome>,
-    /// Port that it arrived on.
+    /// Port it arrived on.
     pub port_in: u8,
 }
 
 impl ToCpu {
-    /// Splits what came out of a CPU queue; in words when it makes no sense.
+    /// Splits bytes from a CPU queue into header and frame; the error says what is wrong with them.
     pub fn split(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
         let Some((header, frame)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Err(format!("{} bytes on a CPU queue: expected a header of {HEADER_BYTES}", bytes.len()));
@@ -45,13 +45,13 @@ impl ToCpu {
     }
 }
 
-/// The port that a frame out of a CPU queue came in by.
+/// The port that a frame from a CPU queue arrived on.
 #[must_use]
 pub fn port_in(header: &[u8; HEADER_BYTES]) -> u8 {
     header[5]
 }
 
-/// The header of a frame that a software plane sends: the share of the output queue it takes, the port it leaves by.
+/// The header of a frame that a software plane sends: `net` selects its share of the output queue, `port_out` its port.
 #[must_use]
 pub fn from_plane(net: u8, port_out: u8) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];

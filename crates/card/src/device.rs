@@ -15,8 +15,6 @@ use crate::rows::{FieldError, ROW_WORDS, Row, Table, Words};
 
 /// Reads of the result of a table access before the card counts as broken; the card itself gives up after 100 clocks.
 const POLLS_MAX: usize = 1000;
-/// Minor version of the registers from which on there are bursts.
-const BURST_MINOR: u16 = 3;
 /// Register writes of a burst that are made up at a time.
 const BURST_WRITES: usize = 4096;
 /// Tables that bursts can be of.
@@ -37,8 +35,6 @@ const NETS_MAX: u32 = 256;
 const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
 /// Most rows a table can have.
 const ROWS_MAX: u32 = 1 << 24;
-/// Minor version of the registers that has MAC_ROWS first.
-const MAC_ROWS_SINCE: u16 = 2;
 /// Most bytes that output queues can have.
 const OUT_BYTES_MAX: u32 = 1 << 30;
 
@@ -125,7 +121,8 @@ impl Description {
             regs::MAC => self.mac_rows,
             regs::ATTACH => self.attach_rows,
             regs::ATTACH_HEAD => ports,
-            regs::NETWORK | regs::METER => self.nets,
+            regs::NETWORK | regs::METER | regs::DEBT => self.nets,
+            regs::QUANTUM if self.version.1 >= 1 => self.nets,
             regs::ROUTE => self.planes * self.route_rows,
             regs::LOCAL => self.planes * self.local_rows,
             regs::HOP => match self.layout {
@@ -232,9 +229,6 @@ impl<R: Registers> Device<R> {
                 return Err(FieldError { field: table.name, value: *word, max }.into());
             }
         }
-        if self.description.version.1 < BURST_MINOR {
-            return self.write_apart(words);
-        }
         let mut place = None;
         let mut writes = Vec::with_capacity(BURST_WRITES.min(2 * words.len()));
         for (table, row, word) in words {
@@ -253,17 +247,6 @@ impl<R: Registers> Device<R> {
         }
         self.registers.write_all(&writes)?;
         if words.is_empty() { Ok(()) } else { self.burst_result(words) }
-    }
-
-    /// The same on a card that has no bursts.
-    fn write_apart(&mut self, words: &[(Table, u32, u64)]) -> Result<(), CardError> {
-        for (table, row, word) in words {
-            for (address, part) in regs::TABLE_DATA.into_iter().zip([*word as u32, (word >> 32) as u32]) {
-                self.registers.write(address, part)?;
-            }
-            self.command(*table, *row, regs::TABLE_COMMAND_WRITE)?;
-        }
-        Ok(())
     }
 
     /// What came of a burst.
@@ -404,10 +387,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     let planes = number("the number of planes", regs::PLANES, 1, PLANES_MAX)?;
     let nets = number("the number of networks", regs::NETS, 1, NETS_MAX)?;
     let select_rows = number("rows of design select", regs::SELECT_ROWS, 1, ROWS_MAX)?;
-    let mac_rows = match version.1 {
-        0..MAC_ROWS_SINCE => 0,
-        _ => number("rows of design select by MAC address", regs::MAC_ROWS, 0, ROWS_MAX)?,
-    };
+    let mac_rows = number("rows of design select by MAC address", regs::MAC_ROWS, 0, ROWS_MAX)?;
     let attach_rows = number("rows of ATTACH", regs::ATTACH_ROWS, 1, ROWS_MAX)?;
     let hop_rows = number("next-hop rows", regs::HOP_ROWS, 1, ROWS_MAX / PLANES_MAX)?;
     let layout = match number("the layout", regs::LAYOUT, regs::LAYOUT_TCAM, regs::LAYOUT_SRAM)? {

@@ -9,7 +9,7 @@ use crate::bar::BarError;
 use crate::registers::AccessError;
 use crate::rows::FieldError;
 
-/// Why a card cannot be used, or no longer.
+/// Why a card cannot be used, or not any more.
 #[derive(Debug, Error)]
 pub enum CardError {
     /// There is no image of that name (the caller's fault).
@@ -17,12 +17,12 @@ pub enum CardError {
     Image {
         /// The name.
         name: String,
-        /// Where it was looked for.
+        /// Folders that were searched.
         places: String,
-        /// Images that are there.
+        /// Images found there.
         known: Vec<String>,
     },
-    /// The image file is none, or a damaged one.
+    /// The file is not an image, or is damaged.
     #[error("image {path}: {reason}")]
     ImageFile {
         /// The file.
@@ -30,70 +30,70 @@ pub enum CardError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A register does not take that.
+    /// A register does not accept this value.
     #[error(
         "register 0x{address:03x} does not take 0x{value:08x}: bits that can be written are 0x{bits:08x}"
     )]
     Write {
         /// Its address.
         address: u32,
-        /// What was to be written.
+        /// The value.
         value: u32,
-        /// Which bits of it can be written, if any.
+        /// The bits that can be written, if any.
         bits: u32,
     },
-    /// A register space cannot be had.
+    /// A register space cannot be mapped.
     #[error(transparent)]
     Bar(#[from] BarError),
-    /// What answers is no card, or one of another version.
+    /// The device is not a card, or its version is not supported.
     #[error("no card that this driver knows: {what} is {found}, expected {expected}")]
     Unknown {
         /// What was read.
         what: &'static str,
-        /// What it was.
+        /// The value found.
         found: String,
-        /// What it should have been.
+        /// The value expected.
         expected: String,
     },
     /// A register access failed.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// A value does not fit where it was to be written (a bug of the driver).
+    /// A value does not fit its field (a bug of the driver).
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// A table refused.
+    /// A table access failed.
     #[error("table {table}, row {row}: {reason}")]
     Table {
         /// Name of the table.
         table: &'static str,
         /// Index of the row.
         row: u32,
-        /// What the card said, or did not.
+        /// The card's error, or that it did not answer.
         reason: &'static str,
     },
-    /// A frame is for a port that is not there (the caller's fault).
+    /// A frame is for a port that does not exist (the caller's fault).
     #[error("port {port}: the card has ports 0 to {last}", last = ports - 1)]
     Port {
         /// The port.
         port: u8,
-        /// How many there are.
+        /// Number of ports.
         ports: u32,
     },
-    /// Frames are inside and nothing moves.
+    /// Frames are in the card and nothing moves.
     #[error("the card stands still: nothing moved for {cycles} cycles while {waiting} frames were under way")]
     Stuck {
-        /// How long.
+        /// For how many cycles.
         cycles: u64,
-        /// How many frames had not left when it was noticed; those that were dropped among them.
+        /// Frames that had not left when this was noticed, including dropped ones.
         waiting: usize,
     },
-    /// Records do not leave the stages, so that what they may hold cannot be changed; nothing was.
+    /// Records do not leave the stages, so data they may refer to cannot be changed; nothing was changed.
     #[error("packets do not leave the card's stages: a port takes none, and full queues hold back")]
     Busy,
-    /// A change took longer than the card can be held.
+    /// A change took longer than the longest possible hold.
     #[error("the card's hold ended while its tables were changed: packets may have met a part of the change")]
     Late,
-    /// A frame that left makes no sense.
+    /// The card sent a malformed frame.
     #[error("the card sent nonsense: {0}")]
     Nonsense(String),
     /// An assertion of the RTL failed.
@@ -105,10 +105,10 @@ pub enum CardError {
         /// Why.
         reason: String,
     },
-    /// There is no memory for the driver's own tables.
+    /// Out of memory for the driver's own tables.
     #[error(transparent)]
     Memory(TableError),
-    /// A wave cannot be written.
+    /// A waveform file cannot be written.
     #[error("{0}: cannot write a wave there, or the image was built without waves")]
     Wave(PathBuf),
 }

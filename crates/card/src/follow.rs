@@ -1,11 +1,11 @@
-//! Tables that follow a store elsewhere: the one that software reads.
+//! Tables that follow an external store: the one that software reads.
 //!
-//! Flow: routes → the store (software forwards by it at once) → deltas → **here** → words and rows → device. The trie is
-//! computed once, whatever reads it; the card's encoding of it takes room only for networks whose tables were brought here
-//! ([`Card::bring_table`]), and then keeps up with each change. Who has the store tells deltas in order and waits for nothing.
+//! Flow: routes → the store (software forwards by it at once) → deltas → **follow** → words and rows → device. The trie is
+//! computed once for all readers. The card's encoding takes room only for networks whose tables were brought to the card
+//! ([`Card::bring_table`]), and from then on follows each change. The store's owner sends deltas in order and never waits.
 //!
-//! Invariants: a table that cannot follow is not here any more, and software decides its network's packets, before the store's
-//! next change is looked at. Words that a lookup may still read wait for the records inside, as ever.
+//! Invariants: a table that cannot follow is removed from the card, and software decides its network's packets, before the
+//! store's next change is processed. Words that a lookup may still read wait until the records in flight have left.
 
 use hue_substrate::SubstrateError;
 use hue_tables::dag36_levels::Patch;
@@ -18,8 +18,8 @@ use crate::routes::{Refusal, Shared, write_words};
 use crate::update::{knows_its_hops, write_change};
 
 impl<R: Registers> Card<R> {
-    /// Has the tables follow a store elsewhere from now on, if the image shares them, before networks are loaded: their
-    /// programs' routes count for nothing then. The store's deltas begin with what describes it.
+    /// From now on the tables follow an external store, if the image shares tables. Call it before networks are loaded; the
+    /// routes in their programs are then ignored. The store's first deltas describe its current state.
     ///
     /// # Errors
     /// `Networks` when networks are loaded.
@@ -34,14 +34,14 @@ impl<R: Registers> Card<R> {
         Ok(())
     }
 
-    /// Whether tables follow a store elsewhere.
+    /// Whether tables follow an external store.
     pub fn follows(&self) -> bool {
         self.shared.as_ref().is_some_and(Shared::follows)
     }
 
-    /// Follows changes of the store. What a table here needs is written: packets meet each network's table of before or that
-    /// of after, as by [`Card::update_routes_each`]. Gives the networks whose tables could not follow, and why: software
-    /// decides their packets now.
+    /// Applies changes of the store and writes what the card's tables need: each packet sees either the old or the new table
+    /// of its network, as with [`Card::update_routes_each`]. Returns the networks whose tables could not follow, and why;
+    /// software decides their packets now.
     ///
     /// # Errors
     /// `Broken`.
@@ -55,7 +55,7 @@ impl<R: Registers> Card<R> {
         for delta in deltas {
             let Some(shared) = &mut self.shared else { break };
             let image = &self.device.get_mut().description().name;
-            shared.hear(delta).map_err(|refusal| refusal.of("", image))?;
+            shared.apply_delta(delta).map_err(|refusal| refusal.of("", image))?;
             if let Delta::Root(vid, top) = delta
                 && shared.has(*vid)
             {
@@ -68,17 +68,17 @@ impl<R: Registers> Card<R> {
         Ok(lost)
     }
 
-    /// Whether a network's table is here.
+    /// Whether a network's table is on the card.
     pub fn has_table(&self, vid: Vid) -> bool {
         self.shared.as_ref().is_some_and(|shared| shared.has(vid))
     }
 
-    /// The next hop that a table here has for an address, as the driver's copy of the words says.
+    /// The next hop of an address in a table on the card, by the driver's copy of the words.
     pub fn answer(&self, vid: Vid, key: u32) -> Option<NextHop> {
         NextHop::new(self.shared.as_ref()?.answer(vid, key))
     }
 
-    /// A table that is here becomes what the store says, or is here no more: then it is said why.
+    /// Updates a table on the card to the store's; if that fails, removes it and returns why.
     fn turn(&mut self, vid: Vid) -> Result<Option<SubstrateError>, SubstrateError> {
         let Self { device, networks, shared, .. } = self;
         let device = device.get_mut();
@@ -98,11 +98,11 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// Gives places to about so many nodes of a network's table, in software as the network is; what it lacks is written in
-    /// the background, or when it comes. Whether all of it is here: it then follows the store.
+    /// Places about `nodes` more nodes of the table of a network in software; deferred words are written in the background,
+    /// or when the network moves to the card. Returns whether the whole table has its place: it then follows the store.
     ///
     /// # Errors
-    /// `Unknown`; `Words`: then nothing of it is here; `Broken`.
+    /// `Unknown`; `Words`: then nothing of the table is on the card; `Broken`.
     pub fn bring_table(&mut self, vid: Vid, nodes: usize) -> Result<bool, SubstrateError> {
         let Self { device, networks, shared, .. } = self;
         let loaded = networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?;
@@ -122,7 +122,7 @@ impl<R: Registers> Card<R> {
         Ok(there)
     }
 
-    /// A network's table is here no more; software decides its packets.
+    /// Removes a network's table from the card; software decides its packets.
     fn lose_table(&mut self, vid: Vid) -> Result<(), CardError> {
         let Self { device, networks, shared, .. } = self;
         let device = device.get_mut();

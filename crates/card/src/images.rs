@@ -1,11 +1,11 @@
-//! Where image files are: a folder, or several, with a file `NAME.so` an image.
+//! Where image files are: one or more folders, with one file `NAME.so` for each image.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::CardError;
 use crate::twin::{Image, seal};
 
-/// Folders that image files are looked for in, the first that has one wins.
+/// Folders searched for image files; the first that has the file wins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Images {
     places: Vec<PathBuf>,
@@ -26,7 +26,7 @@ impl Images {
         Self { places: folders.map(|folder| folder.join("images")).collect() }
     }
 
-    /// Names of the images that are there.
+    /// Names of the images found.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let files = self.places.iter().filter_map(|place| place.read_dir().ok()).flatten().flatten();
@@ -41,10 +41,10 @@ impl Images {
         names
     }
 
-    /// What the catalogue says of an image, JSON; `{}` when nothing stands beside its file.
+    /// The catalogue entry of an image, JSON; `{}` when there is no `NAME.json` beside its file.
     ///
     /// # Errors
-    /// `Image` when there is none of that name, `ImageFile` when it cannot be read.
+    /// `Image` when there is none of that name, `ImageFile` when the entry cannot be read.
     pub fn describe(&self, name: &str) -> Result<String, CardError> {
         let path = self.find(name)?.with_extension("json");
         match std::fs::read_to_string(&path) {
@@ -54,7 +54,7 @@ impl Images {
         }
     }
 
-    /// Whether an image's file is there and whole.
+    /// Checks that an image's file exists and is intact.
     ///
     /// # Errors
     /// `Image`, `ImageFile`.
@@ -66,7 +66,7 @@ impl Images {
     /// Loads an image.
     ///
     /// # Errors
-    /// `Image` when there is none of that name, `ImageFile` when the file is not one, or one of another name.
+    /// `Image` when there is none of that name, `ImageFile` when the file is not an image, or an image of another name.
     pub fn load(&self, name: &str) -> Result<Image, CardError> {
         let path = self.find(name)?;
         let image = Image::load(&path)?;
@@ -79,7 +79,7 @@ impl Images {
 
     /// The file of an image.
     fn find(&self, name: &str) -> Result<PathBuf, CardError> {
-        // A name is no path: what it holds must not leave the folder.
+        // A name is not a path: it must not lead out of the folder.
         let plain =
             !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-');
         let file =

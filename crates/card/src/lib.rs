@@ -1,8 +1,8 @@
-//! The card: a substrate of real hardware logic, on an FPGA or as its simulated twin.
+//! The card: a substrate made of hardware logic, on an FPGA or as its simulated twin.
 //!
 //! Flow: control → program → **card** (plan → rows → device → registers) → the card's tables; frames go through its
-//! ports. The driver knows a card by its registers alone ([`Registers`]), which the [`Twin`] and a mapped [`Bar`] both
-//! have, so that what works on the twin works on a card. Registers and rows are generated from `spec/regs`.
+//! ports. The driver accesses a card only through its registers ([`Registers`]). [`Twin`] and a mapped [`Bar`] both
+//! implement them, so that what works on the twin works on a card. Registers and rows are generated from `spec/regs`.
 
 mod bar;
 mod card;
@@ -27,6 +27,7 @@ mod routes;
 mod rows;
 mod twin;
 mod update;
+mod weights;
 
 pub use bar::{BAR_BYTES_MIN, Bar, BarError};
 pub use card::{Card, Events, NAME};

@@ -179,7 +179,8 @@ impl<R: Registers> Card<R> {
             self.undo(&mut changes);
             return Err(broken(error));
         }
-        self.write(changes, software, claimed).map_err(broken)
+        self.write(changes, software, claimed).map_err(broken)?;
+        self.write_quanta().map_err(broken)
     }
 
     /// Checks programs and finds a place for each; nothing is changed.
@@ -204,7 +205,7 @@ impl<R: Registers> Card<R> {
             take(&mut nets, loaded.place.net);
             take(&mut planes, loaded.place.plane);
         }
-        if let Some(lent) = self.lent {
+        if let Some((lent, _)) = self.lent {
             take(&mut nets, lent);
         }
         let mut changes = Vec::with_capacity(programs.len());
@@ -237,10 +238,19 @@ impl<R: Registers> Card<R> {
         let ternary = claims.rows.len() + claims.hidden;
         room(&description, name, "ternary rows of design select", ternary, description.select_rows)?;
         let select = plan::select(&self.select, &claims, description.select_rows as usize);
-        let runs = plan::attach(all.iter().copied(), self.attach.len());
-        let needed = runs.iter().map(Vec::len).sum();
+        let attached = plan::attach(all.iter().copied(), self.attach.len());
+        let needed = attached.iter().map(Vec::len).sum();
         room(&description, name, "rows for group frames", needed, description.attach_rows)?;
-        let heads = plan::lay_out(&self.attach, &runs, description.attach_rows).unwrap_or_default();
+        let runs: Vec<_> =
+            self.attach.iter().zip(&attached).map(|((_, before), all)| plan::run(before, all)).collect();
+        let (heads, runs) = match plan::lay_out(&self.attach, &runs, description.attach_rows) {
+            Some(heads) => (heads, runs),
+            // Places that are empty are needed: of a frame that is being copied, who moves may get two, or none.
+            None => {
+                let heads = plan::lay_out(&[], &attached, description.attach_rows).unwrap_or_default();
+                (heads, attached)
+            }
+        };
         Ok(Claimed { macs, mac_writes, select, heads, runs })
     }
 
@@ -354,7 +364,7 @@ impl<R: Registers> Card<R> {
                 shared.remove(held);
             }
         }
-        Ok(())
+        self.write_quanta().map_err(broken)
     }
 }
 
@@ -384,8 +394,11 @@ fn write_claimed<R: Registers>(
         if before.0 == head && before.1 == run {
             continue;
         }
-        for (index, row) in (u32::from(head.start)..).zip(&run) {
-            device.write_row(index, row)?;
+        let stays = before.0.start == head.start;
+        for (at, (index, row)) in (u32::from(head.start)..).zip(&run).enumerate() {
+            if !stays || before.1.get(at) != Some(row) {
+                device.write_row(index, row)?;
+            }
         }
         device.write_row(port, &head)?;
         *before = (head, run);

@@ -1,8 +1,8 @@
-//! What the card's table of exact rows holds: design select by port and destination MAC address.
+//! Contents of the card's table of exact rows: design select by port and destination MAC address.
 //!
-//! Flow: plan → **macs** → load → device. Such a row goes before all ternary ones, so any of them may stand in either
-//! table. Where a row stands: `hue_tables::cuckoo`. A row that stays does not move but to make room, and one that moves
-//! is written to its new place before its old one is overwritten: a frame finds it all the time.
+//! Flow: plan → **macs** → load → device. An exact row takes precedence over all ternary ones, so it may be in either
+//! table. `hue_tables::cuckoo` decides its place. A row that stays moves only to make room, and is written to its new
+//! place before the old one is overwritten, so that frames always find it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,22 +20,22 @@ pub struct Macs {
     rows: HashMap<u64, MacRow>,
 }
 
-/// What makes a table hold other rows.
+/// Writes that change the contents of the table.
 #[derive(Default, Debug)]
 pub struct MacWrites {
-    /// In this order.
+    /// Rows to write, in this order.
     pub come: Vec<(u32, MacRow)>,
-    /// Rows that hold nothing afterwards.
+    /// Rows to clear.
     pub go: Vec<u32>,
 }
 
 impl Macs {
-    /// An empty table of so many rows; `None` for a number that no card has.
+    /// An empty table of `rows` rows; `None` for a number that no card has.
     pub fn new(rows: u32) -> Option<Self> {
         Some(Self { places: Cuckoo::new(rows)?, rows: HashMap::new() })
     }
 
-    /// Makes the table hold what it can of `claims`, and takes that out of them.
+    /// Makes the table hold as many of `claims` as it can, and removes those from `claims`.
     pub fn change(&mut self, claims: &mut Claims) -> MacWrites {
         let mut wanted: BTreeMap<u64, MacRow> =
             claims.rows.iter().filter_map(|(_, row)| exact(row)).collect();
@@ -71,7 +71,7 @@ impl Macs {
     }
 }
 
-/// A row that depends on port and MAC address, and on nothing else, with its key: as the card puts it together.
+/// A row that depends on port and MAC address only, with its key as the card builds it.
 fn exact(row: &SelectRow) -> Option<(u64, MacRow)> {
     let SelectRow { valid, port_care, port, mac_care, mac, inner_care, arp_care, net, vport, .. } = *row;
     let fits = valid && port_care && mac_care && !inner_care && !arp_care && port < 8;
@@ -103,7 +103,7 @@ mod tests {
             writes.go.iter().for_each(|place| _ = self.exact.remove(place));
         }
 
-        /// What the card makes of a frame without an inner destination.
+        /// The card's result for a frame without an inner destination.
         fn find(&self, port: u8, mac: u64, arp: bool) -> Option<(u8, u8)> {
             let place = |bank| bank << 8 | index_of(8, bank, mac << 3 | u64::from(port)).unwrap();
             let mut exact = (0..BANKS).filter_map(|bank| self.exact.get(&place(bank)));
@@ -142,7 +142,7 @@ mod tests {
         let mut all = claims(vec![(0, by_mac(1, 7, 1)), (0, arp), (u8::MAX, port)]);
         let writes = macs.change(&mut all);
         assert!(writes.come.is_empty() && writes.go.is_empty());
-        // Without a table all stay.
+        // Without a table, all rows stay ternary.
         let mut all = claims(vec![(0, by_mac(1, 7, 1))]);
         assert!(Macs::new(0).unwrap().change(&mut all).come.is_empty() && all.rows.len() == 1);
     }
@@ -150,7 +150,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// After any loads and unloads: each address is found, with what it says now; none that went.
+        /// After any loads and unloads, each address is found with its current result, and removed ones are not found.
         #[test]
         fn every_claim_is_found(
             base in 0u64..1 << 40,

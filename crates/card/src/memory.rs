@@ -1,4 +1,4 @@
-//! How full the card's tables are, and who has what of them. Read from the driver's own models: no register is touched, and no
+//! How full the card's tables are, and each network's share. Read from the driver's own models: no register is accessed, no
 //! table is walked.
 
 use std::collections::HashMap;
@@ -17,11 +17,11 @@ use crate::rows::Row;
 /// The tables of a card.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CardMemory {
-    /// How the image keeps routes.
+    /// How the image stores routes.
     pub layout: Layout,
-    /// What its routes are counted in: `words` or `rows`.
+    /// Unit of the route tables: `words` or `rows`.
     pub unit: &'static str,
-    /// Memories that can be full.
+    /// Memories that can fill up.
     pub banks: Vec<CardBank>,
     /// Networks with tables on the card, by id.
     pub networks: Vec<CardShare>,
@@ -34,28 +34,28 @@ pub struct CardBank {
     pub name: &'static str,
     /// Words or rows in use.
     pub used: u64,
-    /// Words or rows that there are.
+    /// Words or rows in all.
     pub max: u64,
-    /// What one network can have at most, where that is less.
+    /// The most that one network can use, where that is less.
     pub network_max: Option<u64>,
 }
 
-/// What a network has of the card's tables, in [`CardMemory::unit`].
+/// A network's share of the card's tables, in [`CardMemory::unit`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CardShare {
     /// The network.
     pub vid: Vid,
-    /// Its routes there.
+    /// Its routes on the card.
     pub routes: u64,
-    /// What its lookups can reach.
+    /// Words or rows that its lookups can reach.
     pub own: u64,
-    /// What would be free without it.
+    /// Words or rows that removing it would free.
     pub marginal: u64,
 }
 
 impl<R: Registers> Card<R> {
-    /// How full the tables are now, and who has what of them; where tables follow a store elsewhere that knows it, `followed`
-    /// says what it knows.
+    /// How full the tables are now, and each network's share; where tables follow an external store, the shares come from
+    /// its accounts, `followed`.
     pub fn memory(&self, followed: &HashMap<Vid, Account>) -> CardMemory {
         let description = self.device.borrow().description().clone();
         let there = self.networks.iter().filter(|(_, loaded)| !loaded.program().routes.is_empty());

@@ -2,12 +2,17 @@
 //! their way through software.
 //!
 //! Flow: transfer → **moving** → registers. A second index, which no network has, names the queues that the frames from
-//! software take meanwhile. Holds end by themselves, so that a driver that dies does not stop a network.
+//! software take meanwhile. Holds end by themselves, so that a driver that dies does not stop a network. The debts of a
+//! network's meter move with the network.
 
+use std::ops::Range;
+
+use hue_planes::{Debts, RateLimit};
 use hue_substrate::SubstrateError;
+use hue_tables::Vid;
 
-use crate::card::Card;
-use crate::device::out_drops_row;
+use crate::card::{Card, broken};
+use crate::device::{Device, out_drops_row};
 use crate::error::CardError;
 use crate::generated as regs;
 use crate::registers::Registers;
@@ -16,11 +21,11 @@ use crate::registers::Registers;
 const HOLD_CLOCKS: u32 = regs::OUT_HOLD_CLOCKS;
 
 impl<R: Registers> Card<R> {
-    /// An index that no network has; none will get it before it is given back.
+    /// An index that no network has, for frames of this network; no other will get it before it is given back.
     ///
     /// # Errors
-    /// `ImageNetworks` when all are taken, one is lent already, or the image has no more.
-    pub fn borrow_net(&mut self) -> Result<u8, SubstrateError> {
+    /// `ImageNetworks` when all are taken, one is lent already, or the image has no more. `Broken`.
+    pub fn borrow_net(&mut self, vid: Vid) -> Result<u8, SubstrateError> {
         let description = self.device.get_mut().description();
         let nets = description.nets;
         let taken = |net: &u8| self.networks.values().any(|loaded| loaded.place.net == *net);
@@ -29,7 +34,8 @@ impl<R: Registers> Card<R> {
             let (count, image) = (self.networks.len() + 1, description.name.clone());
             return Err(SubstrateError::ImageNetworks { count, image, max: nets as usize });
         };
-        self.lent = Some(net);
+        self.lent = Some((net, vid));
+        self.write_quanta().map_err(broken)?;
         Ok(net)
     }
 
@@ -77,9 +83,64 @@ impl<R: Registers> Card<R> {
     /// # Errors
     /// `Access`, `Table`.
     pub fn read_out_drops(&mut self, net: u8) -> Result<u64, CardError> {
-        let device = self.device.get_mut();
-        let ports = device.description().mac_ports + device.description().cpu_queues;
-        let drops = |port| Ok(device.read_row::<regs::OutDropsRow>(out_drops_row(port, net))?.value);
-        (0..ports).map(drops).sum()
+        let (macs, queues) = self.read_out_drops_apart(net)?;
+        Ok(macs + queues)
     }
+
+    /// The same of MAC ports, and of CPU queues.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn read_out_drops_apart(&mut self, net: u8) -> Result<(u64, u64), CardError> {
+        let device = self.device.get_mut();
+        let (macs, queues) = (device.description().mac_ports, device.description().cpu_queues);
+        Ok((out_drops(device, net, 0..macs)?, out_drops(device, net, macs..macs + queues)?))
+    }
+
+    /// Whether a network has a rate limit, and debts therefore.
+    pub fn tells_debts(&self, vid: Vid) -> bool {
+        self.metered(vid).is_some()
+    }
+
+    /// The debts of the card's meter of a network. `None` when the network has no rate limit or is not loaded.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn debts(&mut self, vid: Vid) -> Result<Option<Debts>, CardError> {
+        let Some((net, limit)) = self.metered(vid) else { return Ok(None) };
+        let row = self.device.get_mut().read_row::<regs::DebtRow>(net)?;
+        let wide = |low: u64, high: u8| u128::from(high) << 64 | u128::from(low);
+        let packets = wide(row.packets_low, row.packets_high);
+        let bits = wide(row.bits_low, row.bits_high);
+        Ok(Some(Debts { packets, bits, last_ns: row.time_ns }.within(limit)))
+    }
+
+    /// Sets the debts of the card's meter of a network; does nothing where [`Self::debts`] is `None`.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn set_debts(&mut self, vid: Vid, debts: Debts) -> Result<(), CardError> {
+        let Some((net, limit)) = self.metered(vid) else { return Ok(()) };
+        let debts = debts.within(limit);
+        let (low, high) = (|debt: u128| debt as u64, |debt: u128| (debt >> 64) as u8); // 70 bits
+        let row = regs::DebtRow {
+            packets_low: low(debts.packets),
+            packets_high: high(debts.packets),
+            bits_low: low(debts.bits),
+            bits_high: high(debts.bits),
+            time_ns: debts.last_ns,
+        };
+        self.device.get_mut().write_row(net, &row)
+    }
+
+    /// Index and limit of a network that has a rate limit.
+    fn metered(&self, vid: Vid) -> Option<(u32, RateLimit)> {
+        let loaded = self.networks.get(&vid)?;
+        let limit = loaded.program().rate_limit?;
+        Some((u32::from(loaded.place.net), limit))
+    }
+}
+
+fn out_drops<R: Registers>(device: &mut Device<R>, net: u8, ports: Range<u32>) -> Result<u64, CardError> {
+    ports.map(|port| Ok(device.read_row::<regs::OutDropsRow>(out_drops_row(port, net))?.value)).sum()
 }

@@ -1,4 +1,4 @@
-//! A network on the card, as its driver keeps it: its place, its program as it is now, what it has of shared tables.
+//! The driver's state of a network on the card: its place, its current program, its part of the shared tables.
 
 use std::collections::HashMap;
 
@@ -18,14 +18,14 @@ pub struct Loaded {
     /// Software decides its packets.
     pub software: bool,
     program: Program,
-    /// Where in the program's routes a prefix stands, so that a change costs what it changes.
+    /// Index of each prefix in the program's routes, so that the cost of a change depends on its size only.
     at: HashMap<Prefix4, usize>,
-    /// What it has of the shared tables.
+    /// Its part of the shared tables.
     pub held: Option<Held>,
-    /// When its routes changed last: records before it may hold a next hop that no route names any more.
+    /// When its routes last changed: earlier records may hold a next hop that no route names any more.
     pub changed: Option<Mark>,
-    /// When its next hops became more, or came to stand elsewhere, if records of before may be inside: what they know of the
-    /// network has not those.
+    /// When its next hops were added to or moved, if earlier records may still be in the stages: their copy of the network's
+    /// row does not have them.
     pub grown: Option<Mark>,
 }
 
@@ -40,13 +40,13 @@ impl Loaded {
         &self.program
     }
 
-    /// Its row, with this root item where tables are shared.
+    /// Its row; `root` is its root item where tables are shared.
     pub fn row(&self, root: u64) -> NetworkRow {
         let hop_base = self.held.as_ref().map_or(0, |held| held.hops.start);
         NetworkRow { software: self.software, ..row(self.place, &self.program, hop_base, root) }
     }
 
-    /// Whether routes may change so.
+    /// Checks that these changes of routes are allowed.
     ///
     /// # Errors
     /// `Hop`.
@@ -64,7 +64,7 @@ impl Loaded {
         }
     }
 
-    /// Whether next hops may change so; says how many there are then.
+    /// Checks that these changes of next hops are allowed; returns how many there are afterwards.
     ///
     /// # Errors
     /// `Program`.
@@ -77,7 +77,7 @@ impl Loaded {
             if count > ipv4::NEXT_HOPS_MAX {
                 return Err(refuse(ProgramError::NextHops(count)));
             }
-            // One that does nothing is no fault: routes that name it drop their packets.
+            // "No route" is allowed: routes that name it drop their packets.
             if hop.kind() != AdjacencyKind::None {
                 check_hop(&self.program.ports, hop)
                     .map_err(|what| refuse(ProgramError::NextHop { index, hop: *hop, what }))?;
@@ -86,14 +86,14 @@ impl Loaded {
         Ok(count)
     }
 
-    /// Whether changes of routes change anything: most of what a routing protocol brings does not.
+    /// Whether changes of routes change anything: most that a routing protocol sends do not.
     pub fn differs(&self, changes: &[Change<u32>]) -> bool {
         let is =
             |prefix| self.at.get(prefix).and_then(|at| self.program.routes.get(*at)).map(|(_, hop)| *hop);
         changes.iter().any(|(prefix, hop)| is(prefix) != *hop)
     }
 
-    /// Takes changes of routes into the program.
+    /// Applies changes of routes to the program.
     pub fn set_routes(&mut self, changes: &[Change<u32>]) {
         let routes = &mut self.program.routes;
         for (prefix, hop) in changes {
@@ -119,7 +119,7 @@ impl Loaded {
         }
     }
 
-    /// Takes changes of next hops into the program; those between are "no route".
+    /// Applies changes of next hops to the program; indices between them that were never set are "no route".
     pub fn set_hops(&mut self, changes: &[(NextHop, Adjacency)], count: usize) {
         self.program.next_hops.resize(count, Adjacency::NONE);
         for (index, hop) in changes {
@@ -135,10 +135,10 @@ pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> Network
     NetworkRow {
         valid: true,
         vid: program.vid.get(),
-        // Without one its packets never come to a plane.
+        // Packets of a network without a plane never reach one.
         plane: if place.plane == NO_PLANE { 0 } else { place.plane },
         root,
-        // An image has at most 65,536 rows of next hops, and a network as many.
+        // Neither an image nor a network has more than 65,536 rows of next hops.
         hop_base: hop_base as u16,
         hop_count: program.next_hops.len() as u16,
         software: false,

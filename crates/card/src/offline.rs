@@ -1,9 +1,8 @@
-//! Captures through the twin: frames in order, what became of each, in the order of the frames.
+//! Captures through the twin: takes frames in order and returns the result of each in the same order.
 //!
 //! Flow: frames → twin's ports → cycles → frames that left → **offline** → captures. Where a network has a rate limit,
-//! frames meet the meters in the order in which they are offered; full queues hold back instead of dropping, and cycles in
-//! which nothing is under way are not run. A frame that leaves is known by the tag that it came with; one that a network
-//! drops does not leave.
+//! frames reach the meters in the order in which they are offered. Full queues apply back-pressure instead of dropping, and
+//! idle cycles are not run. A frame that leaves is identified by the tag it entered with; a dropped frame does not leave.
 
 use std::collections::HashMap;
 
@@ -18,10 +17,10 @@ use crate::error::CardError;
 use crate::generated as regs;
 use crate::twin::{FRAME_BYTES_MAX, Twin};
 
-/// Cycles that run between two looks at the watchdog.
+/// Cycles run between two checks of the watchdog.
 const SLICE_CYCLES: u64 = 65_536;
-/// Cycles without any beat moving after which the card counts as broken: more than a frame of 9,216 bytes takes at the
-/// narrowest bus through every queue.
+/// Cycles without any beat moving after which the card counts as stuck: more than a frame of 9,216 bytes needs through
+/// every queue at the narrowest bus.
 const STILL_CYCLES_MAX: u64 = 200_000;
 
 /// A frame for the card.
@@ -29,7 +28,7 @@ const STILL_CYCLES_MAX: u64 = 200_000;
 pub struct Offered<'a> {
     /// Port it arrives on.
     pub port: PortId,
-    /// When, nanoseconds from any start: meters run on it.
+    /// Arrival time, nanoseconds from any origin; the meters use it.
     pub time_ns: u64,
     /// Destination MAC to last byte.
     pub bytes: &'a [u8],
@@ -44,9 +43,9 @@ pub enum Way {
     Control {
         /// The network.
         vid: Vid,
-        /// Index of the virtual port that it arrived on.
+        /// Index of the virtual port it arrived on.
         vport: u16,
-        /// Why; `None` when the network's plane stands still and its packets go this way.
+        /// Why; `None` when the network's plane is gated and its packets go to the control plane.
         outcome: Option<Outcome>,
     },
 }
@@ -71,7 +70,7 @@ pub struct Sent<'a> {
     pub cycle: u64,
 }
 
-/// One that left, before all are in order.
+/// A frame that left, before sorting.
 struct Left {
     tag: u32,
     vid: u16,
@@ -81,7 +80,7 @@ struct Left {
 }
 
 impl Card<Twin> {
-    /// Sets the card up for captures: full queues hold back, and frames keep their order where it matters.
+    /// Sets the card up for captures: full queues apply back-pressure, and frames keep their order where it matters.
     ///
     /// # Errors
     /// `Access`.
@@ -89,7 +88,7 @@ impl Card<Twin> {
         self.device().write(regs::CONTROL, regs::CONTROL_OFFLINE)
     }
 
-    /// Sets the card up as it is live: full queues drop, ports do not wait for each other.
+    /// Sets the card up for live use: full queues drop, ports do not wait for each other.
     ///
     /// # Errors
     /// `Access`.
@@ -105,22 +104,22 @@ impl Card<Twin> {
         self.device().registers()
     }
 
-    /// Takes frames through the card and hands out what left, in the order of the frames, copies of one by network.
-    /// Bytes beyond what a port takes do not matter: such a frame is too long in any case.
+    /// Runs frames through the card and hands out those that left, in the order offered; copies of one are ordered by
+    /// network. Bytes beyond what a port takes do not matter: such a frame is too long in any case.
     ///
     /// # Errors
-    /// `Stuck`, `Nonsense`, `Assertion`, or `Port` for a port that the card does not have; frames may then be inside.
+    /// `Stuck`, `Nonsense`, `Assertion`, or `Port` for a port that the card does not have; frames may then remain inside.
     pub fn run(&mut self, frames: &[Offered<'_>], each: impl FnMut(Sent<'_>)) -> Result<(), CardError> {
         self.offer(frames)?;
         self.drain(frames.len(), each)
     }
 
-    /// The first half of [`Card::run`]: frames wait at the ports, and go in as cycles run.
+    /// The first half of [`Card::run`]: frames wait at the ports and enter as cycles run.
     ///
     /// # Errors
     /// `Port` for a port that the card does not have.
     pub fn offer(&mut self, frames: &[Offered<'_>]) -> Result<(), CardError> {
-        // Nothing but a meter can tell how frames of different ports follow each other, and keeping that order costs cycles.
+        // Only a meter depends on the order of frames of different ports, and keeping that order costs cycles.
         let metered = self.programs().any(|program| program.rate_limit.is_some());
         self.twin().set_ordered(metered);
         let ports = self.description().mac_ports;
@@ -134,14 +133,14 @@ impl Card<Twin> {
         Ok(())
     }
 
-    /// The second half: runs until nothing is under way and hands out what left of so many frames offered.
+    /// The second half: runs until the card is idle and hands out the frames that left, of `frames` offered.
     ///
     /// # Errors
     /// As [`Card::run`].
     pub fn drain(&mut self, frames: usize, mut each: impl FnMut(Sent<'_>)) -> Result<(), CardError> {
         self.finish(frames)?;
         let mut left = self.collect(frames)?;
-        // Frames of one network by one port came out in order; only networks overtake each other.
+        // Frames of one network on one port came out in order; only different networks overtake each other.
         left.sort_by_key(|one| (one.tag, one.vid));
         for one in &left {
             each(Sent { frame: one.tag as usize, way: one.way, bytes: &one.bytes, cycle: one.cycle });
@@ -149,7 +148,7 @@ impl Card<Twin> {
         Ok(())
     }
 
-    /// Runs until nothing is under way.
+    /// Runs until the card is idle.
     fn finish(&mut self, frames: usize) -> Result<(), CardError> {
         let twin = self.twin();
         while !twin.idle() {

@@ -27,7 +27,7 @@ pub struct Place {
 /// In place of a plane: the network runs in software, and takes none where each network has its own.
 pub const NO_PLANE: u8 = u8::MAX;
 
-/// A virtual port on a physical one, in the order in which copies of group frames come out.
+/// A virtual port on a physical one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Attached {
     port: u8,
@@ -132,7 +132,7 @@ const fn mask(len: u8) -> u32 {
     if len == 0 { 0 } else { u32::MAX << (32 - len as u32) }
 }
 
-/// Who gets group frames: the run of each of `ports` ports.
+/// Who gets group frames: all on each of `ports` ports.
 pub fn attach<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, ports: usize) -> Vec<Vec<AttachRow>> {
     let mut all: Vec<Attached> = networks
         .flat_map(|(program, place)| {
@@ -148,13 +148,30 @@ pub fn attach<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, ports: u
     let mut runs = vec![Vec::new(); ports];
     for one in all {
         if let Some(run) = runs.get_mut(usize::from(one.port)) {
-            run.push(AttachRow { net: one.net, vport: one.vport });
+            run.push(AttachRow { valid: true, net: one.net, vport: one.vport });
         }
     }
     runs
 }
 
-/// Where runs are to lie: one that did not change stays where it was, unless there is no room between such.
+/// Those on a port as a run. Who was there keeps its place, and who went leaves it empty: the card may be copying a frame, and
+/// goes on behind the place that it looked at last.
+pub fn run(before: &[AttachRow], all: &[AttachRow]) -> Vec<AttachRow> {
+    let mut new: HashSet<AttachRow> = all.iter().copied().collect();
+    let mut run: Vec<AttachRow> =
+        before.iter().map(|row| if new.remove(row) { *row } else { AttachRow::default() }).collect();
+    let mut rest = all.iter().filter(|row| new.contains(*row));
+    for place in run.iter_mut().filter(|row| !row.valid) {
+        let Some(row) = rest.next() else { break };
+        *place = *row;
+    }
+    run.extend(rest);
+    run.truncate(run.iter().rposition(|row| row.valid).map_or(0, |last| last + 1));
+    run
+}
+
+/// Where runs are to lie: one that did not change stays where it was, unless there is no room between such; so does one that
+/// changed, if there is room.
 pub fn lay_out(
     before: &[(AttachHeadRow, Vec<AttachRow>)],
     runs: &[Vec<AttachRow>],
@@ -180,8 +197,10 @@ fn lay_out_beside(
             heads.push(*head);
             continue;
         }
-        let start = (0..=taken.len().checked_sub(run.len())?)
-            .find(|at| taken.get(*at..at + run.len()).is_some_and(|rows| rows.iter().all(|row| !row)))?;
+        let is_free =
+            |at: &usize| taken.get(*at..at + run.len()).is_some_and(|rows| rows.iter().all(|row| !row));
+        let own = before.get(index).map(|(head, _)| usize::from(head.start)).filter(is_free);
+        let start = own.or_else(|| (0..=taken.len().saturating_sub(run.len())).find(is_free))?;
         taken.get_mut(start..start + run.len())?.fill(true);
         heads
             .push(AttachHeadRow { start: u16::try_from(start).ok()?, count: u16::try_from(run.len()).ok()? });
@@ -320,8 +339,20 @@ mod tests {
     }
 
     #[test]
+    fn who_stays_keeps_its_place_in_a_run() {
+        let row = |net| AttachRow { valid: true, net, vport: 0 };
+        let none = AttachRow::default();
+        assert_eq!(run(&[], &[row(1), row(2), row(3)]), [row(1), row(2), row(3)]);
+        assert_eq!(run(&[row(1), row(2), row(3)], &[row(1), row(3)]), [row(1), none, row(3)]);
+        assert_eq!(run(&[row(1), none, row(3)], &[row(3), row(4), row(5)]), [row(4), row(5), row(3)]);
+        assert_eq!(run(&[row(1), none, row(3)], &[row(1), row(2), row(3), row(4)]), [1, 2, 3, 4].map(row));
+        assert_eq!(run(&[row(1), none, row(3)], &[row(1)]), [row(1)]);
+        assert_eq!(run(&[row(1), row(2)], &[]), []);
+    }
+
+    #[test]
     fn runs_stay_unless_they_must_move() {
-        let row = |net| AttachRow { net, vport: 0 };
+        let row = |net| AttachRow { valid: true, net, vport: 0 };
         let head = |start, count| AttachHeadRow { start, count };
         let before = [(head(0, 2), vec![row(1), row(2)]), (head(2, 1), vec![row(1)])];
         let runs = [vec![row(1), row(2), row(3)], vec![row(1)]];

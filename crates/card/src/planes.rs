@@ -1,4 +1,4 @@
-//! Tables of a plane of its own (`tcam`), and what they hold, so that only rows that differ are written.
+//! A plane's own tables (`tcam`) and a copy of their contents, so that only rows that differ are written.
 
 use crate::device::Device;
 use crate::error::CardError;
@@ -9,24 +9,24 @@ use crate::rows::Row;
 /// A plane.
 pub struct Plane {
     index: u32,
-    /// `None`: what a card held before it was taken over.
+    /// Contents; `None`: unknown, as on a card that was just taken over.
     rows: Option<PlaneRows>,
 }
 
 impl Plane {
-    /// A plane of which nothing is known.
+    /// A plane whose contents are unknown.
     pub fn new(index: u32) -> Self {
         Self { index, rows: None }
     }
 
-    /// Whether `rows` are what the plane holds but for next hops.
+    /// Whether `rows` differ from the plane's contents in next hops at most.
     pub fn differs_in_hops_only(&self, rows: &PlaneRows) -> bool {
         self.rows.as_ref().is_some_and(|held| held.routes == rows.routes && held.locals == rows.locals)
     }
 
     /// Makes the plane hold `rows`.
     pub fn write<R: Registers>(&mut self, device: &mut Device<R>, rows: PlaneRows) -> Result<(), CardError> {
-        // Unknown again if it fails in the middle.
+        // If a write fails, the contents stay unknown.
         let held = self.rows.take();
         let held = held.as_ref();
         let description = device.description();
@@ -38,7 +38,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Rows beyond the list are empty ones.
+    /// Writes `count` rows that differ; those beyond the list are empty.
     fn fill<R: Registers, T: Row + Copy + Default + PartialEq>(
         &self,
         device: &mut Device<R>,

@@ -1,26 +1,26 @@
-//! Records in flight: what they may still hold, and how the stages are emptied of them for a change of several writes.
+//! Records in flight: which old data they may still refer to, and emptying the stages for a change of several writes.
 //!
-//! Flow: change → **records** → device. A row is written in one clock, but a record that was accepted before may have
-//! looked at the old one already. What was replaced is used again only when the records accepted before a [`Mark`]
-//! have left. A change that takes several rows at once is made in a hold: no record enters, those inside leave, then
-//! rows are written. A hold ends by itself, so that a driver that dies does not stop the card.
+//! Flow: change → **records** → device. A row is written in one clock, but a record accepted earlier may have read the
+//! old one already. Replaced rows and words are reused only when the records accepted before a [`Mark`] have left. A
+//! change of several rows at once is made in a hold: no record enters, those inside leave, then the rows are written. A
+//! hold ends by itself, so that a driver that dies does not stop the card.
 
 use crate::device::Device;
 use crate::error::CardError;
 use crate::generated as regs;
 use crate::registers::Registers;
 
-/// Clocks that a hold lasts at most: 67 ms at 250 MHz, while all rows of an image take less than one.
+/// Longest hold, clocks: 67 ms at 250 MHz; writing all rows of an image takes less.
 const HOLD_CLOCKS: u32 = (1 << 24) - 1;
-/// Looks at the record counters before records count as stuck; the stages hold one for some hundred clocks unless a
-/// port takes nothing and nothing is dropped.
+/// Polls of the record counters before records count as stuck. A record stays in the stages for some hundred clocks,
+/// unless a port accepts nothing and nothing is dropped.
 const POLLS_MAX: usize = 10_000;
 
-/// A moment: records accepted before it may hold what was replaced then.
+/// A point in time: records accepted before it may refer to what was replaced then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark(u32);
 
-/// What the counters of records say.
+/// Values of the record counters.
 #[derive(Clone, Copy, Debug)]
 pub struct Records {
     accepted: u32,
@@ -30,20 +30,20 @@ pub struct Records {
 impl Records {
     /// Whether all records that were accepted before the mark have left.
     pub fn have_passed(self, mark: Mark) -> bool {
-        // Modulo 2^32, however long ago the mark was: at most as many records follow it as are inside.
+        // Modulo 2^32, however old the mark: it has passed if at least as many records were accepted since as are inside.
         self.accepted.wrapping_sub(mark.0) >= self.accepted.wrapping_sub(self.retired)
     }
 }
 
 impl<R: Registers> Device<R> {
-    /// Marks this moment.
+    /// Marks the present.
     pub(crate) fn mark(&mut self) -> Result<Mark, CardError> {
         Ok(Mark(self.read(regs::ACCEPTED)?))
     }
 
-    /// Looks at the counters.
+    /// Reads the counters.
     pub(crate) fn records(&mut self) -> Result<Records, CardError> {
-        // In this order more seem to be inside than are, never fewer.
+        // In this order the count of records inside can be too high, never too low.
         let retired = self.read(regs::RETIRED)?;
         Ok(Records { accepted: self.read(regs::ACCEPTED)?, retired })
     }
@@ -51,7 +51,7 @@ impl<R: Registers> Device<R> {
     /// Waits until all records that were accepted before the mark have left.
     ///
     /// # Errors
-    /// `Busy` when they do not, `Access`.
+    /// `Busy` when they do not leave, `Access`.
     pub(crate) fn wait_for(&mut self, mark: Mark) -> Result<(), CardError> {
         for _ in 0..POLLS_MAX {
             if self.records()?.have_passed(mark) {
@@ -61,11 +61,11 @@ impl<R: Registers> Device<R> {
         Err(CardError::Busy)
     }
 
-    /// Makes a change that frames meet as a whole or not at all, whatever it writes.
+    /// Makes a change that each frame sees as a whole or not at all, whatever it writes.
     ///
     /// # Errors
     /// `Busy` when records do not leave the stages; then `change` was not called. `Late` when it took longer than a
-    /// hold lasts: frames may have met a part of it. What `change` says; `Access`.
+    /// hold lasts: frames may have seen a part of it. Errors of `change`; `Access`.
     pub(crate) fn in_hold<T>(
         &mut self,
         change: impl FnOnce(&mut Self) -> Result<T, CardError>,
@@ -77,7 +77,7 @@ impl<R: Registers> Device<R> {
         if left == 0 && result.is_ok() { Err(CardError::Late) } else { result }
     }
 
-    /// Lets no record enter the stages and waits until they are empty.
+    /// Stops records from entering the stages and waits until the stages are empty.
     fn hold(&mut self) -> Result<(), CardError> {
         self.write(regs::HOLD, HOLD_CLOCKS)?;
         let mark = self.mark()?;

@@ -1,4 +1,4 @@
-//! The one thing a driver needs of a card: 32-bit registers by byte address. The twin has them, and a mapped BAR.
+//! The driver's only interface to a card: 32-bit registers by byte address. The twin and a mapped BAR implement it.
 
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ pub const SPACE_BYTES: u32 = 1 << 24;
 /// Why a register access failed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum AccessError {
-    /// No register can be there (the caller's fault).
+    /// No register can have this address (the caller's fault).
     #[error("address 0x{address:x}: expected a multiple of 4 below 0x{end:x}")]
     Address {
         /// The address.
@@ -36,20 +36,20 @@ pub enum AccessError {
 
 /// Registers of a card.
 pub trait Registers {
-    /// Reads one; reading may change it.
+    /// Reads a register; the read may change it.
     ///
     /// # Errors
     /// Any.
     fn read(&mut self, address: u32) -> Result<u32, AccessError>;
 
-    /// Writes one.
+    /// Writes a register.
     ///
     /// # Errors
     /// Any; whether it was written is then unknown.
     fn write(&mut self, address: u32, value: u32) -> Result<(), AccessError>;
 
-    /// Writes many, address and value, in order; what has a way to the card that need not wait for one answer before the
-    /// next write takes it.
+    /// Writes several registers, as (address, value), in order. Implementations that need not wait for each answer before
+    /// the next write override it.
     ///
     /// # Errors
     /// The first; which of the others were written is then unknown.
@@ -58,7 +58,7 @@ pub trait Registers {
     }
 }
 
-/// Whether an address can be a register of a space that ends at `end`.
+/// Checks that an address can be a register of a space that ends at `end`.
 ///
 /// # Errors
 /// `Address`.

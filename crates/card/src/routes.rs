@@ -206,13 +206,13 @@ impl Shared {
         let limits = Limits { image_bytes_max: STORE_BYTES_MAX, ..Limits::default() };
         let mut dag = Dag::new(limits).map_err(CardError::Memory)?;
         if let Some(weigh) = of.words_of_node() {
-            dag.weigh_by(weigh);
+            dag.set_weight_fn(weigh);
         }
         let (levels, words_max) = match of.layout {
             Layout::Sram => (Dag36Levels::flat(of.sram_words, KEY_BYTES), Vec::from([of.sram_words])),
             _ => (Dag36Levels::new(&of.level_words), of.level_words.to_vec()),
         };
-        dag.record_deltas();
+        dag.enable_deltas();
         let store = Store::Own(Box::new(dag));
         Ok(Self { store, levels, hops: Rows::new(of.hop_rows), words_max, waiting: Vec::new() })
     }
@@ -247,7 +247,7 @@ impl Shared {
     }
 
     /// What the store tells next: changes of nodes, and of tables that are not here.
-    pub fn hear(&mut self, delta: &Delta) -> Result<(), Refusal> {
+    pub fn apply_delta(&mut self, delta: &Delta) -> Result<(), Refusal> {
         if let (Delta::Root(vid, top), Store::Followed(tops)) = (delta, &mut self.store) {
             match top {
                 Some(top) => tops.insert(*vid, *top),
@@ -286,7 +286,7 @@ impl Shared {
         let Some(top) = self.top(table) else { return Err(TableError::UnknownNetwork(table).into()) };
         let mut there = false;
         let writes = self.in_levels((true, Patch::Never), device, |shared, writes| {
-            there = shared.levels.bring(table, top, nodes, writes)?;
+            there = shared.levels.place_step(table, top, nodes, writes)?;
             Ok(())
         })?;
         Ok((there, writes))
@@ -362,7 +362,7 @@ impl Shared {
         SubstrateError::Room {
             name: name.to_owned(),
             substrate: format!("image {image}"),
-            what: "next hops in one run beside the other networks'",
+            what: "next hops in one run, beside those of other networks",
             needed,
             max: self.hops.max as usize,
         }
@@ -461,8 +461,8 @@ impl Shared {
     ) -> Result<Vec<Write>, Refusal> {
         let mut writes = Vec::new();
         self.reclaim(device)?;
-        self.levels.defer(software);
-        self.levels.patch(patch);
+        self.levels.set_deferring(software);
+        self.levels.set_patch(patch);
         let mut result = change(self, &mut writes);
         if result.as_ref().is_err_and(Refusal::is_full) {
             // What was refused may have left words that wait too.
@@ -472,15 +472,15 @@ impl Shared {
                 result = result.and_then(|()| change(self, &mut writes));
             }
         }
-        self.levels.defer(false);
-        self.levels.patch(Patch::Never);
+        self.levels.set_deferring(false);
+        self.levels.set_patch(Patch::Never);
         result.map(|()| writes)
     }
 
     /// What a table still lacks on the card.
     pub fn settle(&mut self, table: Vid) -> Vec<Write> {
         let mut writes = Vec::new();
-        self.levels.settle(table, &mut writes);
+        self.levels.flush_deferred(table, &mut writes);
         writes
     }
 

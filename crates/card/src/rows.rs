@@ -1,13 +1,13 @@
-//! Rows of tables as the access unit moves them: eight words of 32 bits, fields in order from bit 0.
+//! Table rows as the access unit transfers them: eight words of 32 bits, fields in order from bit 0.
 //!
 //! Flow: plan → **rows** → device. The rows themselves are generated from spec/regs.
 
 use thiserror::Error;
 
-/// Words of a row, as many as the access unit has data registers.
+/// Words of a row: the number of the access unit's data registers.
 pub const ROW_WORDS: usize = 8;
 
-/// A row as words, bits 31 to 0 first.
+/// A row as words; bits 31 to 0 come first.
 pub type Words = [u32; ROW_WORDS];
 
 /// A table or a set of counters behind the access unit.
@@ -22,7 +22,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Words that a row takes.
+    /// Words that a row needs.
     #[must_use]
     pub const fn words(self) -> usize {
         self.bits.div_ceil(32)
@@ -31,7 +31,7 @@ impl Table {
 
 /// A row of a table.
 pub trait Row: Sized {
-    /// The table it is of.
+    /// The table it belongs to.
     const TABLE: Table;
 
     /// The row as words.
@@ -40,23 +40,23 @@ pub trait Row: Sized {
     /// When a field does not fit its bits.
     fn pack(&self) -> Result<Words, FieldError>;
 
-    /// The row that words hold; bits above it are not looked at.
+    /// Reads a row from words; bits above it are ignored.
     fn unpack(words: &Words) -> Self;
 }
 
-/// A field holds more than its bits; the caller's fault.
+/// A value does not fit its field (the caller's fault).
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{field} = {value}: at most {max}")]
 pub struct FieldError {
     /// Table and field.
     pub field: &'static str,
-    /// What it was to hold.
+    /// The value.
     pub value: u64,
-    /// What it can hold.
+    /// The largest value that fits.
     pub max: u64,
 }
 
-/// Puts a field of up to 64 bits where only zeros were.
+/// Writes a field of up to 64 bits over zeros.
 pub(crate) fn put(
     words: &mut Words,
     field: &'static str,

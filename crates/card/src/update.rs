@@ -1,8 +1,8 @@
-//! Changes of one network's routes and next hops while it runs, each at the cost of what it changes.
+//! Changes of one network's routes and next hops while it runs; the cost of each depends on its own size.
 //!
 //! Flow: live control → **update** → rows → device. Shared tables (`dag36`): new words, then the one word that leads to
 //! them, or the network's row with the new root (ADR-0017). A plane's own tables (`tcam`): the rows that differ, in a
-//! hold of the card, since rows stand in order and one route more moves others. A next hop is one row.
+//! hold of the card, because rows are sorted and one new route moves others. A next hop is one row.
 
 use hue_planes::Adjacency;
 use hue_substrate::SubstrateError;
@@ -19,8 +19,8 @@ use crate::registers::Registers;
 use crate::routes::{Held, Shared, write_words};
 
 impl<R: Registers> Card<R> {
-    /// Changes routes of a network, in order and all at once: a packet meets all of the changes or none. `None`
-    /// withdraws a route, also one that is not there.
+    /// Changes routes of a network, in order and all at once: each packet sees all of the changes or none. `None`
+    /// withdraws a route, which need not exist.
     ///
     /// # Errors
     /// `Unknown`, `Hop` for a next hop that the network does not have, `Table`, `Room` when the image is full; then
@@ -29,9 +29,9 @@ impl<R: Registers> Card<R> {
         self.update_routes_by(vid, changes, Patch::One)
     }
 
-    /// The same for changes that have nothing to do with each other, as a routing protocol's: each packet meets the table of
-    /// before all of them or that of after, but of two packets the first may meet that of after and the second that of
-    /// before. A batch costs a fraction of what it does all at once.
+    /// The same for independent changes, such as a routing protocol's: each packet sees the table either before or after all
+    /// of them, but a packet may see the old table after an earlier packet saw the new one. A batch costs a fraction of what
+    /// it costs all at once.
     ///
     /// # Errors
     /// As [`Self::update_routes`].
@@ -60,12 +60,12 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// Changes next hops of a network, or adds some: they are named by index, and those between that were never set
-    /// are "no route". A packet meets a next hop before or after its change, whole. An index whose last route went in
-    /// an update before may be used for something else.
+    /// Changes next hops of a network, or adds some, by index; indices between them that were never set are "no route".
+    /// Each packet sees either the old or the new next hop, whole. An index whose last route was removed in an earlier
+    /// update may be reused.
     ///
     /// # Errors
-    /// `Unknown`, `Program` for a next hop that is not the network's, `Room`; then nothing has changed. `Broken`.
+    /// `Unknown`, `Program` for a next hop that the network cannot use, `Room`; then nothing has changed. `Broken`.
     pub fn update_hops(&mut self, vid: Vid, changes: &[(NextHop, Adjacency)]) -> Result<(), SubstrateError> {
         let loaded = self.networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
         let count = loaded.check_hops(changes)?;
@@ -79,7 +79,7 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// A network with tables of its own becomes what `next` says.
+    /// Changes a network with tables of its own to `next`.
     fn update_plane(&mut self, next: Loaded) -> Result<(), SubstrateError> {
         let rows = plan::plane(next.program());
         let device = self.device.get_mut();
@@ -93,7 +93,7 @@ impl<R: Registers> Card<R> {
             plane.write(device, rows)?;
             device.write_row(row.0, &row.1)
         };
-        // Next hops alone: a row each, whole at any time.
+        // Next hops only: each is one row and changes atomically.
         let done = if hops_only { write(device) } else { device.in_hold(write) };
         done.map_err(broken)?;
         self.networks.insert(next.program().vid, next);
@@ -118,7 +118,7 @@ fn shared_routes<R: Registers>(
     write_change(loaded, shared, device, before, &writes).map_err(broken)
 }
 
-/// Writes what a change of a network's table needs; `before` is the root that its row has.
+/// Writes what a change of a network's table needs; `before` is the root in its row so far.
 pub fn write_change<R: Registers>(
     loaded: &mut Loaded,
     shared: &mut Shared,
@@ -132,7 +132,7 @@ pub fn write_change<R: Registers>(
         return Ok(());
     }
     write_words(device, writes)?;
-    // In software nothing asks for it: it is written when the network comes.
+    // In software nothing reads it: it is written when the network moves to the card.
     if !loaded.software && root != before {
         device.write_row(u32::from(loaded.place.net), &loaded.row(root))?;
     }
@@ -140,8 +140,8 @@ pub fn write_change<R: Registers>(
     Ok(())
 }
 
-/// Whether every record inside has the network's row as it is: one with an older row must not meet a word that names a
-/// next hop which that row has not.
+/// Whether every record in the stages has the network's current row: one with an older row must not see a word that names
+/// a next hop beyond that row's count.
 pub fn knows_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>) -> Result<bool, CardError> {
     if let Some(mark) = loaded.grown
         && device.records()?.have_passed(mark)

@@ -1,7 +1,7 @@
-//! Desired state of a node compiled into the programs of its networks.
+//! Compiles the desired state of a node into the programs of its networks.
 //!
-//! Flow: [`Intent`] → **compile** → [`Program`]s for substrates, [`Names`] for people. Deterministic: the same intent
-//! gives the same programs, bit for bit. Ports are numbered in the order of their names.
+//! Flow: [`Intent`] → **compile** → [`Program`]s for substrates, [`Names`] for users. Deterministic: the same
+//! intent gives exactly the same programs. Ports are numbered in the order of their names.
 
 use std::collections::HashMap;
 
@@ -16,24 +16,24 @@ use crate::ids::Ids;
 use crate::names::{Names, NetworkNames, PhysicalPort, palette};
 use crate::routes::{self, RouteFault};
 
-/// What a node runs.
+/// The programs of a node.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Compiled {
-    /// One program a network, in the order of names.
+    /// One program for each network, sorted by name.
     pub programs: Vec<Program>,
-    /// What their numbers mean.
+    /// The names of the ids in the programs.
     pub names: Names,
 }
 
 /// Compiles a node's intent.
 ///
 /// # Errors
-/// When the intent contradicts itself, which one that was loaded does not, or a network has too many next hops.
+/// If the intent contradicts itself (a loaded intent never does), or a network has too many next hops.
 pub fn compile(intent: &Intent) -> Result<Compiled, CompileError> {
     compile_with(intent, &Ids::default())
 }
 
-/// Compiles a node's intent so that ports and networks that had ids before keep them.
+/// Compiles a node's intent. Ports and networks with an id in `before` keep it.
 ///
 /// # Errors
 /// As [`compile`].
@@ -45,7 +45,7 @@ pub fn compile_with(intent: &Intent, before: &Ids) -> Result<Compiled, CompileEr
         ids.insert(port.name.as_str(), (*id, port.mtu));
     }
     for index in 0..numbers.iter().map(|id| id.index() + 1).max().unwrap_or(0) {
-        // An id that no port has stays a gap, so that ids of others are stable.
+        // An id without a port stays unused, so that the other ids do not change.
         let port = intent.node.spec.ports.iter().zip(&numbers).find(|(_, id)| id.index() == index);
         let (name, mtu_bytes) =
             port.map_or((String::new(), 0), |(port, _)| (port.name.to_string(), port.mtu));
@@ -79,7 +79,7 @@ fn one(
         match fault {
             RouteFault::Via(via) => CompileError::Via { network, via },
             RouteFault::Port => CompileError::VirtualPort { network },
-            RouteFault::NextHops => CompileError::Routes { network },
+            RouteFault::NextHops => CompileError::NextHops { network },
         }
     })?;
     let rate_limit = spec.rate_limit.map(meter).transpose();
@@ -107,7 +107,7 @@ fn one(
     Ok((program, names))
 }
 
-/// What claims the network's frames: one row for each virtual port, or for each of its prefixes.
+/// The claims of a network on frames: one row for each virtual port, or for each of its prefixes.
 fn rows(vid: Vid, select: &Select, ports: &[VirtualPort]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (port, vport) in ports.iter().zip(0u16..) {

@@ -1,4 +1,4 @@
-//! Why intent does not compile.
+//! Errors of compiling an intent.
 
 use std::net::Ipv4Addr;
 
@@ -8,48 +8,48 @@ use hue_substrate::ProgramError;
 use hue_tables::Vid;
 use thiserror::Error;
 
-/// Why intent cannot be compiled. Of the intent that `hue_intent::load` gives only `Routes` is possible.
+/// Why an intent cannot be compiled. For an intent from `hue_intent::load`, only `NextHops` is possible.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CompileError {
-    /// Two networks ask for the same id; the caller's fault, as intent refuses such documents.
-    #[error("network '{network}': id {vid} is another network's")]
+    /// Two networks request the same id (the caller's fault: intent rejects such documents).
+    #[error("network '{network}': id {vid} already belongs to another network")]
     IdTaken {
-        /// The later of the two.
+        /// The second of the two networks.
         network: String,
         /// The id.
         vid: Vid,
     },
-    /// More networks than ids.
-    #[error("{0} networks: at most {max}", max = Vid::MAX)]
+    /// There are more networks than ids.
+    #[error("{0} networks, more than the limit of {max}", max = Vid::MAX)]
     IdsFull(usize),
-    /// The node has more ports than port ids.
-    #[error("{0} physical ports: at most {max}", max = PortId::COUNT)]
+    /// The node has more ports than there are port ids.
+    #[error("{0} physical ports, more than the limit of {max}", max = PortId::COUNT)]
     Ports(usize),
-    /// A virtual port is on a physical port that the node does not have.
-    #[error("network '{network}': no physical port '{port}'")]
+    /// A virtual port names a physical port that the node does not have.
+    #[error("network '{network}': the node has no physical port '{port}'")]
     Port {
         /// Name of the network.
         network: String,
-        /// Name that is no port's.
+        /// The unknown port.
         port: String,
     },
-    /// A gateway is on no link of its network.
-    #[error("network '{network}': gateway {via} is on no link")]
+    /// A gateway is not on any link of its network.
+    #[error("network '{network}': gateway {via} is not on any link of the network")]
     Via {
         /// Name of the network.
         network: String,
         /// The gateway.
         via: Ipv4Addr,
     },
-    /// A route or a neighbour names no virtual port of its network.
+    /// A route or a neighbour names an unknown virtual port.
     #[error("network '{network}': a route or neighbour names an unknown virtual port")]
     VirtualPort {
         /// Name of the network.
         network: String,
     },
-    /// More next hops than indices.
-    #[error("network '{network}': more next hops than {max}", max = ipv4::NEXT_HOPS_MAX)]
-    Routes {
+    /// The network has more next hops than there are indices.
+    #[error("network '{network}': more than {max} next hops", max = ipv4::NEXT_HOPS_MAX)]
+    NextHops {
         /// Name of the network.
         network: String,
     },
@@ -58,15 +58,15 @@ pub enum CompileError {
     RateLimit {
         /// Name of the network.
         network: String,
-        /// What is wrong with it.
+        /// The cause.
         error: MeterError,
     },
-    /// The program that came out is not sound.
+    /// The compiled program is invalid.
     #[error("network '{network}': {error}")]
     Program {
         /// Name of the network.
         network: String,
-        /// What is wrong with it.
+        /// The cause.
         error: ProgramError,
     },
 }

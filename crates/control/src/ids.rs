@@ -1,4 +1,4 @@
-//! Ids of networks: what documents ask for, and the lowest free ones, in the order of names, for the rest.
+//! Ids of networks: the requested ones, and for the others the lowest free ones, in the order of names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use hue_tables::Vid;
 
 use crate::error::CompileError;
 
-/// An id for each network, in the order given: the one it asks for, or the lowest free one. The same networks in the
-/// same order always get the same ids.
+/// Assigns an id to each network, in the order given: the requested one, or the lowest free one. The same
+/// networks in the same order always get the same ids.
 ///
 /// # Errors
 /// `IdTaken` or `IdsFull`.
@@ -29,17 +29,18 @@ pub fn assign(networks: &[Network]) -> Result<Vec<Vid>, CompileError> {
         .collect()
 }
 
-/// Ids given out before, by name: who had one keeps it, as long as no document asks for it by number.
+/// Ids assigned before, by name. A network or port keeps its id unless a document requests it for another.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ids {
-    /// Of networks.
+    /// Ids of networks.
     pub networks: BTreeMap<String, Vid>,
-    /// Of physical ports.
+    /// Ids of physical ports.
     pub ports: BTreeMap<String, PortId>,
 }
 
 impl Ids {
-    /// An id for each network, in the order given: the one it asks for, the one it had, or the lowest free one.
+    /// Assigns an id to each network, in the order given: the requested one, the previous one, or the lowest
+    /// free one.
     ///
     /// # Errors
     /// `IdTaken` or `IdsFull`.
@@ -54,10 +55,10 @@ impl Ids {
         assign(&kept.collect::<Vec<_>>())
     }
 
-    /// An id for each port, in the order given: the one it had, or the lowest free one.
+    /// Assigns an id to each port, in the order given: the previous one, or the lowest free one.
     ///
     /// # Errors
-    /// `Ports` when there are more than ids.
+    /// `Ports` if there are more ports than ids.
     pub fn ports(&self, ports: &[NodePort]) -> Result<Vec<PortId>, CompileError> {
         let had = |port: &NodePort| self.ports.get(port.name.as_str()).copied();
         let taken: BTreeSet<PortId> = ports.iter().filter_map(had).collect();

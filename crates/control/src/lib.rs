@@ -1,4 +1,4 @@
-//! Control: turns desired state into what substrates run.
+//! Control: compiles desired state into programs for substrates, and schedules networks.
 //!
 //! Flow: intent → **control** → [`hue_substrate::Program`] → substrate. Pure functions: no I/O, threads, clock or randomness.
 

@@ -1,6 +1,6 @@
-//! What the numbers of programs mean to people: names of networks, ports and routes.
+//! Names for the ids in programs: names of networks, ports and routes.
 //!
-//! Flow: compile → **names** → command line (tables, trace). Substrates never see them.
+//! Flow: compile → **names** → command line (tables, trace). Substrates do not use them.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -15,11 +15,11 @@ use hue_wire::Mac;
 pub struct PhysicalPort {
     /// Name.
     pub name: String,
-    /// Longest IP packet the link carries, bytes.
+    /// Largest IP packet that the link carries, in bytes.
     pub mtu_bytes: u16,
 }
 
-/// Where a route comes from.
+/// The origin of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// An address of the network itself.
@@ -30,22 +30,22 @@ pub enum Origin {
     Connected,
     /// A neighbour on a link, with its MAC address.
     Neighbour(Mac),
-    /// A static route by a router; its MAC address, when it is known.
+    /// A static route through a gateway, with the gateway's MAC address if known.
     Via(Ipv4Addr, Option<Mac>),
-    /// A static route straight onto a link.
+    /// A static route directly onto a link.
     OnLink,
 }
 
-/// A route of a network in words.
+/// A route of a network, for display.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteName {
     /// Destination.
     pub prefix: Prefix4,
-    /// Index in the program's next hops.
+    /// Index into the program's next hops.
     pub hop: NextHop,
-    /// Index of the virtual port it leads to.
+    /// Index of the virtual port that it leads to.
     pub vport: u16,
-    /// Where it comes from.
+    /// Origin.
     pub origin: Origin,
 }
 
@@ -56,18 +56,18 @@ pub struct NetworkNames {
     pub vid: Vid,
     /// Name.
     pub name: String,
-    /// Display colour: the document's, or one of a palette by id.
+    /// Display colour: from the document, or from a palette by id.
     pub colour: Colour,
     /// Kind of plane.
     pub kind: Kind,
     /// Virtual ports by index.
     pub ports: Vec<String>,
-    /// Routes in the order of prefixes, no prefix twice.
+    /// Routes sorted by prefix, without duplicates.
     pub routes: Vec<RouteName>,
 }
 
 impl NetworkNames {
-    /// The longest route that has `address`.
+    /// The longest route that contains `address`.
     #[must_use]
     pub fn route(&self, address: Ipv4Addr) -> Option<&RouteName> {
         (0..=32u8).rev().find_map(|len| {
@@ -77,7 +77,7 @@ impl NetworkNames {
         })
     }
 
-    /// A route as text, as `ip route` prints it: `10.9.0.0/16 via 10.2.0.2 dev right`.
+    /// A route as text, in the format of `ip route`: `10.9.0.0/16 via 10.2.0.2 dev right`.
     #[must_use]
     pub fn text(&self, route: &RouteName) -> String {
         let port = self.ports.get(usize::from(route.vport)).map_or("?", String::as_str);
@@ -85,7 +85,7 @@ impl NetworkNames {
         format!("{what}{} {rest}dev {port}", route.prefix)
     }
 
-    /// The route to `address` as text, see [`NetworkNames::text`]; `None` without a route.
+    /// The route to `address` as text, see [`NetworkNames::text`]; `None` if there is no route.
     #[must_use]
     pub fn explain(&self, address: Ipv4Addr) -> Option<String> {
         self.route(address).map(|route| self.text(route))
@@ -107,24 +107,24 @@ impl RouteText {
     }
 }
 
-/// Names of everything on a node.
+/// Names of all ports and networks of a node.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Names {
     /// Physical ports by `PortId`.
     pub ports: Vec<PhysicalPort>,
-    /// Networks in the order of names, as the programs.
+    /// Networks sorted by name, in the order of the programs.
     pub networks: Vec<NetworkNames>,
 }
 
 impl Names {
-    /// Names of the network with this id.
+    /// Names of the network with an id.
     #[must_use]
     pub fn network(&self, vid: Vid) -> Option<&NetworkNames> {
         self.networks.iter().find(|network| network.vid == vid)
     }
 }
 
-/// Ten colours that are told apart well on light and dark ground, for networks that do not say.
+/// Ten colours that are easy to distinguish on light and dark backgrounds, for networks without a colour.
 const PALETTE: [[u8; 3]; 10] = [
     [0x1f, 0x77, 0xb4],
     [0xff, 0x7f, 0x0e],
@@ -138,7 +138,7 @@ const PALETTE: [[u8; 3]; 10] = [
     [0x17, 0xbe, 0xcf],
 ];
 
-/// The colour of a network that does not name one.
+/// The default colour of a network.
 pub(crate) fn palette(vid: Vid) -> Colour {
     Colour(PALETTE[(vid.index() - 1) % PALETTE.len()])
 }

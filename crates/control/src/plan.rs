@@ -1,27 +1,28 @@
-//! What has to be done to get from the desired state in force to another: one step for each object that differs.
+//! The steps from one desired state to another: one for each object that differs.
 //!
-//! Flow: two [`Intent`]s → **plan** → reconciliation, `diff`, `apply --dry-run`. Pure: the same intents give the same plan.
-//! Invariants: an object that is the same in both is in no step; steps stand in the order they are to be done: what frees
-//! something comes before what may need it, ports before the networks on them.
+//! Flow: two [`Intent`]s → **plan** → reconciliation, `diff`, `apply --dry-run`. Pure: the same intents give
+//! the same plan. Invariants: there is no step for an object that is the same in both. Steps are in order of
+//! execution: steps that free something come before steps that may need it, and ports before the networks on
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hue_intent::{Intent, Network, Node, NodePort};
 use serde_json::Value;
 
-/// Fields of one object that a step names at most; a list of routes can differ in a million places.
+/// Most fields listed in one step; a list of routes can differ in a million places.
 pub const CHANGES_MAX: usize = 1_000;
 
-/// What is done with an object.
+/// What a step does with an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb {
-    /// It comes to be.
+    /// Create it.
     Create,
-    /// It is changed while it runs.
+    /// Change it while it runs.
     Change,
-    /// It is taken down and set up anew: its interfaces change.
+    /// Remove it and create it again, because its interfaces change.
     Replace,
-    /// It goes.
+    /// Remove it.
     Delete,
 }
 
@@ -30,45 +31,45 @@ pub enum Verb {
 pub struct FieldChange {
     /// Path in the document, such as `spec.routes[0].via`.
     pub field: String,
-    /// What is in force.
+    /// The value in force.
     pub before: Option<Value>,
-    /// What is desired.
+    /// The desired value.
     pub after: Option<Value>,
 }
 
 /// A step for one object.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// What is done.
+    /// What to do.
     pub verb: Verb,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Fields that differ; none when it comes or goes.
+    /// Fields that differ; empty if the object is created or deleted.
     pub changes: Vec<FieldChange>,
 }
 
 /// All steps.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
-    /// The node's own step, when its name, its card or its scheduler differ.
+    /// The step of the node itself, if its name, card or scheduler differs.
     pub node: Option<Step>,
-    /// Networks that go; first, as others may need what they held.
+    /// Networks to delete. They come first, because others may need their resources.
     pub deleted: Vec<Step>,
     /// Physical ports.
     pub ports: Vec<Step>,
-    /// Networks that come or change.
+    /// Networks to create or change.
     pub networks: Vec<Step>,
 }
 
 impl Plan {
-    /// Whether nothing is to be done.
+    /// Whether there are no steps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.node.is_none() && self.deleted.is_empty() && self.ports.is_empty() && self.networks.is_empty()
     }
 }
 
-/// What to do to get from `before` to `after`.
+/// The steps from `before` to `after`.
 #[must_use]
 pub fn plan(before: &Intent, after: &Intent) -> Plan {
     let own = |node: &Node| serde_json::json!({"metadata": node.metadata, "spec": {"card": node.spec.card, "scheduler": node.spec.scheduler}});
@@ -82,7 +83,7 @@ pub fn plan(before: &Intent, after: &Intent) -> Plan {
         |port| port.name.as_str(),
         value,
         |old: &NodePort, new: &NodePort| {
-            // The interface is opened anew; an MTU alone is only what next hops say.
+            // Only a new interface or driver requires opening the port again; next hops hold the MTU.
             let same = old.interface() == new.interface() && old.driver == new.driver;
             if same { Verb::Change } else { Verb::Replace }
         },
@@ -94,7 +95,7 @@ pub fn plan(before: &Intent, after: &Intent) -> Plan {
     Plan { node, deleted, ports, networks }
 }
 
-/// Whether a network must be set up anew: another id or kind, or other interfaces.
+/// Whether a network must be created again: its id, kind or interfaces differ.
 fn replaces(old: &Network, new: &Network) -> bool {
     let shape = |network: &Network| {
         let ports = network.spec.ports.iter();
@@ -109,7 +110,7 @@ fn value<T: serde::Serialize>(object: &T) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-/// Steps for a list of named objects, in the order of names.
+/// Steps for a list of named objects, sorted by name.
 fn objects<T: PartialEq>(
     before: &[T],
     after: &[T],
@@ -139,7 +140,7 @@ fn objects<T: PartialEq>(
     names.into_iter().filter_map(step).collect()
 }
 
-/// Every leaf that differs between two documents.
+/// Every leaf value that differs between two documents.
 fn differences(path: String, before: Option<&Value>, after: Option<&Value>, into: &mut Vec<FieldChange>) {
     let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match (before, after) {
@@ -185,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_twice_is_nothing() {
+    fn equal_states_need_no_steps() {
         let one = intent(&[network("a", 1, ""), network("b", 2, "")]);
         assert!(plan(&one, &one.clone()).is_empty());
     }
 
     #[test]
-    fn only_what_differs_is_touched() {
+    fn only_different_objects_change() {
         let before = intent(&[network("a", 1, ""), network("b", 2, ""), network("c", 3, "")]);
         let after = intent(&[network("b", 2, "  weight: 3\n"), network("c", 4, ""), network("d", 5, "")]);
         let plan = plan(&before, &after);

@@ -1,15 +1,17 @@
-//! The routes of one network: from addresses, links, static routes and neighbours to next hops.
+//! Routes of one network: computes next hops from addresses, links, static routes and neighbours.
 //!
-//! Flow: a `NetworkSpec` → **route set** → `Program`. Rules, of equal prefixes the first wins:
+//! Flow: a `NetworkSpec` → **route set** → `Program`. The rules below apply in order; for each prefix, the
+//! first route wins.
 //!
-//! 1. each address of the network and each broadcast address of a link is the router itself;
-//! 2. the prefix of each address is a link: a neighbour there must be known, else it is asked for;
-//! 3. a static route by a router (`via`) leads to that router, a neighbour on the longest link that has it; one straight
-//!    onto a port is a link;
-//! 4. a neighbour is a route of its own where the longest route to it is a link of its port: a longer route to elsewhere
-//!    is meant to win.
+//! 1. Each address of the network, and each broadcast address of a link, belongs to the router itself.
+//! 2. The prefix of each address is a link: a known neighbour there is reached directly, others must be
+//!    resolved.
+//! 3. A static route through a gateway (`via`) leads to that gateway, a neighbour on the longest link that
+//!    contains it. A static route onto a port is a link.
+//! 4. A neighbour gets its own host route if the longest route to it is a link of its port; a longer route to
+//!    another place takes precedence.
 //!
-//! Multicast and 255.255.255.255 need no routes: the plane knows them.
+//! Multicast and 255.255.255.255 need no routes, because the plane treats them specially.
 
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -26,22 +28,22 @@ use crate::names::{Origin, RouteName};
 /// Why a network's routes cannot be compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RouteFault {
-    /// A gateway is on no link.
+    /// A gateway is not on any link.
     Via(Ipv4Addr),
-    /// A route or neighbour names no virtual port of the network.
+    /// A route or neighbour names an unknown virtual port.
     Port,
-    /// More next hops than indices.
+    /// There are more next hops than indices.
     NextHops,
 }
 
-/// Routes of a network with the next hops they name.
+/// Routes of a network and their next hops.
 pub(crate) struct RouteSet {
     pub(crate) next_hops: Vec<Adjacency>,
-    /// In the order of prefixes.
+    /// Sorted by prefix.
     pub(crate) routes: Vec<RouteName>,
 }
 
-/// Builds the route set of a network whose virtual ports are `ports`, in the order of its document.
+/// Builds the routes of a network with the virtual ports `ports`, which are in the order of its document.
 pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSet, RouteFault> {
     let mut builder = Builder { ports, hops: Hops::default(), routes: BTreeMap::new() };
     let index: HashMap<&str, usize> =
@@ -61,7 +63,7 @@ pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSe
     Ok(RouteSet { next_hops: builder.hops.list, routes })
 }
 
-/// The next hops so far, equal ones once.
+/// The next hops so far, without duplicates.
 #[derive(Default)]
 struct Hops {
     list: Vec<Adjacency>,
@@ -89,7 +91,7 @@ struct Builder<'p> {
 }
 
 impl Builder<'_> {
-    /// Adds a route unless its prefix has one.
+    /// Adds a route unless its prefix already has one.
     fn add(
         &mut self,
         prefix: Prefix4,
@@ -161,7 +163,7 @@ impl Builder<'_> {
         self.add(route.to, adjacency, vport, origin)
     }
 
-    /// Rule 4. All neighbours are looked up before the first is added, so their order does not matter.
+    /// Rule 4. All neighbours are looked up before the first one is added, so their order does not matter.
     fn neighbours(&mut self, spec: &NetworkSpec, index: &HashMap<&str, usize>) -> Result<(), RouteFault> {
         let mut found = Vec::with_capacity(spec.neighbours.len());
         for neighbour in &spec.neighbours {
@@ -176,7 +178,7 @@ impl Builder<'_> {
         }
         for (neighbour, vport) in found {
             let prefix = host(neighbour.address);
-            // An on-link route to one host is that host: its neighbour takes its place.
+            // A /32 route onto a port is the neighbour itself: the neighbour's route replaces it.
             self.routes.remove(&prefix);
             let adjacency = self.forward(vport, neighbour.mac)?;
             self.add(prefix, adjacency, vport, Origin::Neighbour(neighbour.mac))?;

@@ -1,7 +1,8 @@
 //! The virtual destination address of a frame, and longest-prefix match over the rows that select by it.
 //!
-//! The rows of a port are flattened into disjoint ranges: the first address of each, sorted, and whose it is. One
-//! binary search without unpredictable branches answers. The set is small and changes only with a new [`Demux`].
+//! The rows of a port are flattened into disjoint ranges, stored as sorted first addresses with their target.
+//! A lookup is one binary search without unpredictable branches. The set is small and changes only with a new
+//! [`Demux`].
 //!
 //! [`Demux`]: crate::Demux
 
@@ -11,12 +12,14 @@ use zerocopy::FromBytes;
 
 use crate::types::Target;
 
-/// The address that says whose a frame is: the destination of the IPv4 packet inside it when the frame is a tunnel
-/// (IPIP, or VXLAN on UDP port 4789 with an IPv4 frame inside), else its own IPv4 destination.
+/// The address that selects the network of a frame. For a tunnel (IPIP, or VXLAN on UDP port 4789 with an
+/// IPv4 frame inside), it is the destination of the inner IPv4 packet; otherwise the frame's own IPv4
+/// destination.
 ///
-/// `None` when the frame is not IPv4, ends before that address, or is a tunnel whose inside cannot be read: a VXLAN
-/// header without a valid VNI, an inner packet that is not IPv4, a later fragment of an IPIP packet. A later fragment
-/// of a UDP packet has no port, so it counts as no tunnel.
+/// Returns `None` if the frame is not IPv4, ends before that address, or is a tunnel whose inner packet
+/// cannot be read: a VXLAN header without a valid VNI, an inner packet that is not IPv4, or an IPIP packet
+/// that is not the first fragment. UDP fragments after the first have no port, so they count as plain
+/// packets.
 #[must_use]
 pub fn inner_destination(frame: &[u8]) -> Option<u32> {
     let (outer, payload) = ipv4_of_frame(frame)?;
@@ -35,13 +38,13 @@ pub fn inner_destination(frame: &[u8]) -> Option<u32> {
     Some(inner.destination.get())
 }
 
-/// The IPv4 header of a frame, and what follows it with its options.
+/// The IPv4 header of a frame, and the bytes after header and options.
 fn ipv4_of_frame(frame: &[u8]) -> Option<(&ipv4::Header, Option<&[u8]>)> {
     let (header, packet) = ethernet::Header::over(frame)?;
     if header.ethertype() == ethernet::EtherType::IPV4 { ipv4_of_packet(packet) } else { None }
 }
 
-/// The same of a packet. No payload when the header's own length cannot be.
+/// The IPv4 header of a packet and the bytes after it. No payload if the header length is invalid.
 fn ipv4_of_packet(packet: &[u8]) -> Option<(&ipv4::Header, Option<&[u8]>)> {
     let (header, _) = ipv4::Header::over(packet)?;
     let header_bytes = header.header_bytes();
@@ -49,24 +52,24 @@ fn ipv4_of_packet(packet: &[u8]) -> Option<(&ipv4::Header, Option<&[u8]>)> {
     (header.version() == 4).then_some((header, payload))
 }
 
-/// The UDP header and what follows, whatever its length field says: only the port matters here.
+/// The UDP header and the bytes after it. The length field is ignored: only the port matters here.
 fn udp_of(payload: &[u8]) -> Option<(&udp::Header, &[u8])> {
     udp::Header::ref_from_prefix(payload).ok()
 }
 
-/// Longest-prefix match as disjoint ranges.
+/// Longest-prefix match over disjoint ranges.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    /// First address of each range, rising; the first range starts at 0 unless there are none.
+    /// First address of each range, ascending. The first range starts at 0 unless there are none.
     starts: Vec<u32>,
     targets: Vec<Option<Target>>,
 }
 
 impl Ranges {
-    /// The ranges of distinct prefixes.
+    /// Builds the ranges of distinct prefixes.
     pub fn new(rows: &[(Prefix4, Target)]) -> Self {
         let mut sorted = rows.to_vec();
-        // Outer prefixes come before those inside them.
+        // Outer prefixes sort before the prefixes inside them.
         sorted.sort_by_key(|(prefix, _)| (prefix.addr(), prefix.len()));
         let mut ranges = Self::default();
         if !sorted.is_empty() {
@@ -82,7 +85,7 @@ impl Ranges {
         ranges
     }
 
-    /// Ends the open prefixes that `ended` names, innermost first.
+    /// Ends the open prefixes for which `ended` is true, innermost first.
     fn close(&mut self, open: &mut Vec<(Prefix4, Target)>, ended: impl Fn(Prefix4) -> bool) {
         while let Some((prefix, _)) = open.last().copied()
             && ended(prefix)
@@ -146,7 +149,7 @@ mod tests {
     const INNER: u32 = 0x0202_0209;
 
     #[test]
-    fn plain_packets_show_their_own_destination() {
+    fn plain_packets_use_their_own_destination() {
         assert_eq!(inner_destination(&packet(6, &[])), Some(OWN));
         assert_eq!(inner_destination(&packet(UDP, &[0, 1, 0, 2, 0, 0, 0, 0])), Some(OWN));
         let mut later_fragment = packet(UDP, &[]);
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn tunnels_show_what_is_inside() {
+    fn tunnels_use_the_inner_destination() {
         let mut inside = packet(1, &[])[14..].to_vec();
         inside[19] = 9;
         assert_eq!(inner_destination(&packet(IPIP, &inside)), Some(INNER));
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_insides_match_nothing() {
+    fn unreadable_inner_packets_match_nothing() {
         assert_eq!(inner_destination(&vxlan(0)), None);
         for end in 14 + 20 + 4..14 + 20 + 16 + 14 + 20 {
             assert_eq!(inner_destination(&vxlan(vxlan::FLAG_VNI)[..end]), None, "cut at {end}");

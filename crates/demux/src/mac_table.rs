@@ -1,7 +1,8 @@
-//! Exact match of (port, MAC): buckets of one cache line, filled to half at most, built once.
+//! Exact match of (port, MAC): a hash table with buckets of one cache line, at most half full, built once.
 //!
-//! A key is the MAC as the low 48 bits, first byte lowest, and the port above it. A full bucket overflows into the
-//! next one, so a miss ends at the first bucket with room; at half load nearly every lookup ends in its first.
+//! A key has the MAC in the low 48 bits, first byte lowest, and the port above it. If a bucket is full, keys
+//! go to the next one, so a miss ends at the first bucket with an empty way. At half load, nearly every
+//! lookup reads only one bucket.
 
 use hue_tables::Vid;
 use hue_wire::Mac;
@@ -9,7 +10,7 @@ use hue_wire::Mac;
 use crate::types::{PortId, Target};
 
 const WAYS: usize = 4;
-/// No (port, MAC) has bits above 55.
+/// Not a valid key: no (port, MAC) has bits above 55.
 const EMPTY: u64 = u64::MAX;
 const MAC_BITS: u64 = (1 << 48) - 1;
 
@@ -20,22 +21,22 @@ struct Bucket {
     targets: [Target; WAYS],
 }
 
-/// What stands beside an empty key; never handed out.
+/// The target of an empty key; never returned.
 const NO_TARGET: Target = match Vid::new(1) {
     Some(vid) => Target { vid, vport: 0 },
     None => unreachable!(),
 };
 const VACANT: Bucket = Bucket { keys: [EMPTY; WAYS], targets: [NO_TARGET; WAYS] };
 
-/// The table.
+/// The hash table.
 #[derive(Clone, Debug)]
 pub struct MacTable {
-    /// A power of two of them, at least 2.
+    /// The number of buckets is a power of two, at least 2.
     buckets: Box<[Bucket]>,
     shift: u32,
 }
 
-/// Key of a frame's first eight bytes.
+/// Key of a frame, from its first eight bytes.
 #[inline(always)]
 pub fn frame_key(port: PortId, head: [u8; 8]) -> u64 {
     u64::from_le_bytes(head) & MAC_BITS | u64::from(port.get()) << 48
@@ -48,7 +49,7 @@ pub fn row_key(port: PortId, mac: Mac) -> u64 {
 }
 
 impl MacTable {
-    /// A table of distinct keys.
+    /// Builds a table of distinct keys.
     pub fn new(rows: &[(u64, Target)]) -> Self {
         let buckets = (rows.len().div_ceil(WAYS / 2)).next_power_of_two().max(2);
         let mut table =
@@ -64,7 +65,7 @@ impl MacTable {
         (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }
 
-    /// Half of the ways stay empty, so the walk ends.
+    /// Half of the ways stay empty, so the loop ends.
     fn insert(&mut self, key: u64, target: Target) {
         let mask = self.buckets.len() - 1;
         let mut index = self.home(key);
@@ -79,7 +80,7 @@ impl MacTable {
         }
     }
 
-    /// The target of a key. All ways are compared without a branch: which one holds the key is unpredictable.
+    /// The target of a key. Compares all ways without a branch, because the matching way is unpredictable.
     #[inline(always)]
     pub fn get(&self, key: u64) -> Option<Target> {
         let mut index = self.home(key);
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fullest_table_answers() {
+    fn the_fullest_table_finds_all_keys() {
         let rows: Vec<_> = (0..crate::ROWS_MAX).map(|n| ((n as u64) << 1, target(n))).collect();
         let table = MacTable::new(&rows);
         for (key, target) in &rows {

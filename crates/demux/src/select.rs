@@ -1,4 +1,4 @@
-//! The demultiplexer: built from rows, then asked once a frame.
+//! The demultiplexer: built from rows, then queried for each frame.
 
 use std::collections::HashMap;
 
@@ -9,28 +9,28 @@ use crate::mac_table::{MacTable, frame_key, row_key};
 use crate::types::{Attachment, By, DemuxError, Match, PortId, ROWS_MAX, Row, Target};
 
 const ETHERNET_BYTES: usize = 14;
-/// In the first byte of a MAC address (IEEE 802 §8.2).
+/// The group bit in the first byte of a MAC address (IEEE 802 §8.2).
 const GROUP_BIT: u8 = 1;
 
-/// Whose a frame is.
+/// The networks that a frame belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Selection<'a> {
-    /// One network's.
+    /// One network.
     One(Target, By),
-    /// A group frame of several virtual ports: each gets a copy of its own.
+    /// Several virtual ports get a copy each: a group frame.
     Several(&'a [Target]),
-    /// No network's.
+    /// No network.
     Nobody,
 }
 
-/// What of a port does not depend on the destination MAC.
+/// The rows of a port that do not depend on the destination MAC.
 #[derive(Clone, Debug, Default)]
 struct PortRows {
-    /// Everything on the port.
+    /// The row that claims the entire port.
     all: Option<Target>,
     /// Index into [`Demux::inner`].
     inner: u16,
-    /// Virtual ports on it: a range of [`Demux::attached`].
+    /// Virtual ports on this port: a range of [`Demux::attached`].
     attached: (u32, u32),
 }
 
@@ -38,21 +38,22 @@ struct PortRows {
 #[derive(Clone, Debug)]
 pub struct Demux {
     macs: MacTable,
-    /// [`PortId::COUNT`] of them.
+    /// One for each of the [`PortId::COUNT`] ports.
     ports: Box<[PortRows]>,
-    /// Inner prefixes; the first is for ports without prefixes of their own.
+    /// Inner prefixes. The first entry is for ports without their own prefixes.
     inner: Vec<Ranges>,
-    /// By port, then by VID and virtual port.
+    /// Sorted by port, then by VID and virtual port.
     attached: Vec<Target>,
 }
 
 impl Demux {
-    /// A demultiplexer of these rows; group frames go by `attached`. The order of either makes no difference.
+    /// Builds a demultiplexer from these rows; `attached` decides on group frames. The order of both is
+    /// irrelevant.
     ///
     /// # Errors
-    /// `Twice` when two rows claim the same frames: the same MAC on a port, the same prefix on a port (a prefix on any
-    /// port clashes with the same one on a single port), or a whole port. `GroupMac` for a row with a multicast MAC.
-    /// `Full` beyond [`ROWS_MAX`].
+    /// `Conflict` if two rows claim the same frames: the same MAC on a port, the same prefix on a port (a
+    /// prefix on any port conflicts with the same one on a single port), or the same port. `GroupMac` for a
+    /// row with a group MAC. `Full` for more than [`ROWS_MAX`] rows or attachments.
     pub fn new(rows: &[Row], attached: &[Attachment]) -> Result<Self, DemuxError> {
         for (what, count) in [("rows", rows.len()), ("attachments", attached.len())] {
             if count > ROWS_MAX {
@@ -75,7 +76,7 @@ impl Demux {
         Ok(Self { macs: MacTable::new(&macs), ports, inner, attached })
     }
 
-    /// Whose a frame that arrived on `port` is. A frame below 14 bytes is nobody's.
+    /// Finds the networks of a frame that arrived on `port`. A frame below 14 bytes belongs to no network.
     #[inline]
     #[must_use]
     pub fn select(&self, port: PortId, frame: &[u8]) -> Selection<'_> {
@@ -85,8 +86,8 @@ impl Demux {
         }
     }
 
-    /// Whose a frame is by its destination MAC, which goes before all else and is the common case; `None` when no MAC
-    /// row matches, and [`Demux::select`] must say.
+    /// Finds the network of a frame by its destination MAC, which has priority and is the common case.
+    /// Returns `None` if no MAC row matches; call [`Demux::select`] then.
     #[inline(always)]
     #[must_use]
     pub fn select_mac(&self, port: PortId, frame: &[u8]) -> Option<Target> {
@@ -118,7 +119,7 @@ impl Demux {
         }
     }
 
-    /// What is attached to a port, by VID and virtual port.
+    /// The virtual ports attached to a port, sorted by VID and virtual port.
     #[must_use]
     pub fn attached(&self, port: PortId) -> &[Target] {
         let (from, to) = self.ports[port.index()].attached;
@@ -127,7 +128,7 @@ impl Demux {
 }
 
 impl Default for Demux {
-    /// One without rows: every frame is nobody's.
+    /// A demultiplexer without rows: frames belong to no network.
     fn default() -> Self {
         Self {
             macs: MacTable::new(&[]),
@@ -144,7 +145,7 @@ fn target_of(row: &Row) -> Target {
 
 fn check_claims(rows: &[Row]) -> Result<(), DemuxError> {
     let mut claims: HashMap<Match, Vid> = HashMap::with_capacity(rows.len());
-    // Who holds a prefix on some single port: an any-port row of the same prefix clashes with each of them.
+    // Networks with a prefix on a single port: a row for any port conflicts with the same prefix there.
     let mut single: HashMap<Prefix4, Vid> = HashMap::new();
     for row in rows {
         if let Match::Mac { port, mac } = row.select
@@ -161,13 +162,14 @@ fn check_claims(rows: &[Row]) -> Result<(), DemuxError> {
             _ => None,
         };
         if let Some(first) = other.or_else(|| claims.insert(row.select, row.vid)) {
-            return Err(DemuxError::Twice { first, second: row.vid, claim: row.select });
+            return Err(DemuxError::Conflict { first, second: row.vid, claim: row.select });
         }
     }
     Ok(())
 }
 
-/// Ranges of each port that has prefixes of its own, those on any port included; the first are for all other ports.
+/// The ranges of each port that has its own prefixes, including those for any port. The first are for all
+/// other ports.
 fn inner_ranges(rows: &[Row], ports: &mut [PortRows]) -> Vec<Ranges> {
     let on = |wanted: Option<PortId>| -> Vec<(Prefix4, Target)> {
         rows.iter()
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_insides_fall_to_the_port() {
+    fn malformed_inner_packets_select_by_port() {
         let demux = Demux::new(&[by_inner(1, None, "0.0.0.0/0"), by_port(2, P0)], &[]).unwrap();
         let mut bytes = frame(mac(1), [10, 0, 0, 1]);
         assert_eq!(one(demux.select(P0, &bytes)), Some((1, By::Inner)));
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn group_frames_reach_what_is_attached_to_the_port() {
+    fn group_frames_reach_all_attached_ports() {
         let at = |port, id, vport| Attachment { port, vid: vid(id), vport };
         let attached = [at(P1, 3, 1), at(P0, 2, 0), at(P0, 1, 0), at(P0, 1, 7), at(P0, 1, 0)];
         let demux = Demux::new(&[by_port(9, P0)], &attached).unwrap();
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn clashes_name_both() {
+    fn conflicts_name_both_networks() {
         let clash = |rows: &[Row]| Demux::new(rows, &[]).unwrap_err().to_string();
         assert_eq!(
             clash(&[by_mac(1, P0, 5), by_mac(2, P0, 5)]),
@@ -337,7 +339,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any frame on any port goes where a scan over all rows says.
+        /// Any frame on any port gets the result of a linear scan over all rows.
         #[test]
         fn agrees_with_a_scan(
             macs in prop::collection::btree_set((0u8..3, 0u8..20), 0..30),

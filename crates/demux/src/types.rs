@@ -1,4 +1,4 @@
-//! What design select speaks: ports, rows, targets and the ways rows can clash.
+//! Types of design select: ports, rows, targets, and errors.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use hue_tables::{Prefix4, Vid};
 use hue_wire::Mac;
 use thiserror::Error;
 
-/// Rows, and attachments, of one [`Demux`](crate::Demux) at most: 4,095 networks on 16 ports.
+/// Most rows, and most attachments, of one [`Demux`](crate::Demux): 4,095 networks on 16 ports.
 pub const ROWS_MAX: usize = 65_520;
 
-/// Index of a physical port of the node. Names (`p0`, `n1` …) live in programs and intent.
+/// Index of a physical port of the node. Programs and documents have its name (`p0`, `n1` …).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PortId(u8);
 
 impl PortId {
-    /// Ports a node may have.
+    /// Number of ports that a node can have.
     pub const COUNT: usize = 256;
 
-    /// The port of an index.
+    /// The port with an index.
     #[inline]
     #[must_use]
     pub const fn new(index: u8) -> Self {
@@ -45,24 +45,25 @@ impl fmt::Display for PortId {
     }
 }
 
-/// What frames a row selects.
+/// The frames that a row selects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Match {
-    /// Frames that arrive on a port for this destination MAC, which must not be a group address.
+    /// Frames that arrive on a port with this destination MAC, which must not be a group address.
     Mac {
         /// Port the frame arrives on.
         port: PortId,
         /// The network's router MAC on that port.
         mac: Mac,
     },
-    /// Frames whose virtual destination address ([`inner_destination`](crate::inner_destination)) is inside a prefix.
+    /// Frames whose virtual destination address ([`inner_destination`](crate::inner_destination)) is in a
+    /// prefix.
     Inner {
-        /// Port the frame arrives on; `None` is any.
+        /// Port the frame arrives on; `None` means any port.
         port: Option<PortId>,
-        /// Where the virtual destination address must lie.
+        /// The prefix that contains the virtual destination address.
         prefix: Prefix4,
     },
-    /// Everything that arrives on a port.
+    /// All frames that arrive on a port.
     Port(PortId),
 }
 
@@ -77,18 +78,18 @@ impl fmt::Display for Match {
     }
 }
 
-/// One claim of a network.
+/// One claim of a network on frames.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Row {
-    /// Network that claims.
+    /// The network.
     pub vid: Vid,
-    /// Index of the network's virtual port that the frame then arrives on.
+    /// Index of the network's virtual port that receives the frame.
     pub vport: u16,
-    /// What it claims.
+    /// The claimed frames.
     pub select: Match,
 }
 
-/// A network's virtual port is on a physical port: group frames of that port reach it.
+/// Attaches a network's virtual port to a physical port, whose group frames then reach it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Attachment {
     /// Physical port.
@@ -99,19 +100,19 @@ pub struct Attachment {
     pub vport: u16,
 }
 
-/// Whose a frame is.
+/// Where a frame goes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Target {
     /// Network.
     pub vid: Vid,
-    /// Index of its virtual port that the frame arrives on.
+    /// Index of its virtual port that receives the frame.
     pub vport: u16,
 }
 
-/// Which sort of row found a target.
+/// The type of row that selected a target.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum By {
-    /// Group destination MAC and attachment to the port.
+    /// Group destination MAC, and attachment to the port.
     Group,
     /// [`Match::Mac`].
     Mac,
@@ -122,7 +123,7 @@ pub enum By {
 }
 
 impl By {
-    /// Word in traces.
+    /// Name in traces.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -134,35 +135,35 @@ impl By {
     }
 }
 
-/// Why rows make no demultiplexer; the caller's fault.
+/// Why rows are invalid (the caller's fault).
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum DemuxError {
     /// Two rows claim the same frames.
     #[error("networks {first} and {second} both claim {claim}")]
-    Twice {
+    Conflict {
         /// Network of the earlier row.
         first: Vid,
         /// Network of the later row; may be the same.
         second: Vid,
-        /// What both claim.
+        /// The frames that both claim.
         claim: Match,
     },
-    /// A MAC row holds a broadcast or multicast address.
+    /// A MAC row has a broadcast or multicast address.
     #[error("network {vid} claims group MAC {mac} on port {port}: expected a unicast address")]
     GroupMac {
         /// Network of the row.
         vid: Vid,
-        /// Its port.
+        /// Port of the row.
         port: PortId,
         /// The address.
         mac: Mac,
     },
-    /// More rows or attachments than [`ROWS_MAX`].
-    #[error("{count} {what}: at most {ROWS_MAX}")]
+    /// There are more rows or attachments than [`ROWS_MAX`].
+    #[error("design select has {count} {what}, more than its limit of {ROWS_MAX}")]
     Full {
-        /// Rows or attachments.
+        /// `rows` or `attachments`.
         what: &'static str,
-        /// How many were given.
+        /// Their number.
         count: usize,
     },
 }

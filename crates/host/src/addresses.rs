@@ -1,7 +1,7 @@
 //! IPv4 addresses of interfaces.
 //!
-//! What we set carries the mark [`protocol::OURS`], and nothing else is ever removed. Setting one that is there, and removing one
-//! that is not, are no errors.
+//! Addresses set by hueplane carry the protocol number [`protocol::OURS`]; no other address is ever removed.
+//! Setting an existing address, or removing one that does not exist, is not an error.
 
 use std::net::Ipv4Addr;
 
@@ -15,10 +15,10 @@ use crate::netlink::{Dump, Object, Request, Socket, protocol};
 /// `IFA_PROTO`, since Linux 5.18; older kernels ignore it.
 const PROTOCOL: u16 = 11;
 
-/// All of the socket's namespace.
+/// All addresses in the socket's namespace.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system call fails.
 pub fn list(socket: &mut Socket) -> Result<Vec<Address>, HostError> {
     socket.dump(Dump::Addresses4, |message| match message.notice()?.object {
         Object::Address(address) => Some(address),
@@ -26,10 +26,10 @@ pub fn list(socket: &mut Socket) -> Result<Vec<Address>, HostError> {
     })
 }
 
-/// Gives an interface an address, with the broadcast address of its link.
+/// Adds an address to an interface, with the broadcast address of its link.
 ///
 /// # Errors
-/// When the interface is not there, or the system refuses.
+/// If the interface does not exist, or the system call fails.
 pub fn add(socket: &mut Socket, link: u32, address: Ipv4Addr, len: u8) -> Result<(), HostError> {
     let what = format!("set address {address}/{len}");
     let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
@@ -45,10 +45,10 @@ pub fn add(socket: &mut Socket, link: u32, address: Ipv4Addr, len: u8) -> Result
     }
 }
 
-/// Takes an interface an address; says whether it had it.
+/// Removes an address from an interface. Returns whether it existed.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system call fails.
 pub fn remove(socket: &mut Socket, link: u32, address: Ipv4Addr, len: u8) -> Result<bool, HostError> {
     let what = format!("remove address {address}/{len}");
     match socket.execute(message(what, libc::RTM_DELADDR, 0, link, address, len)) {

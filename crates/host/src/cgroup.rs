@@ -1,11 +1,11 @@
-//! Control groups: what the processes of a network may take.
+//! Control groups: resource limits of a network's processes.
 //!
-//! Flow: [`Limits`] → **[`Cgroup`]** → files of the kernel. Each controller is used where it is: version 1 has a tree a
-//! controller, version 2 one tree for all, and a machine may have some here and some there. A network's group is
-//! `hueplane/node-NODE/net-NETWORK` in each tree, at the top and not below the daemon's own group: its processes are to outlive
-//! a restart of the daemon.
-//! Invariants: limits are set before a process can be in the group; removing ends every process in it first.
-//! Units: memory in bytes, processor time in nanoseconds.
+//! Flow: [`Limits`] → **[`Cgroup`]** → files of the kernel. Each controller is used in the tree where it is:
+//! version 1 has one tree for each controller, version 2 has a single tree, and a machine can mix both. The
+//! group of a network is `hueplane/node-NODE/net-NETWORK` in each tree. It is at the top, not below the
+//! daemon's own group, because its processes must survive a restart of the daemon. Invariants: limits are set
+//! before a process can enter the group; removing a group first kills every process in it. Units: memory in
+//! bytes, processor time in nanoseconds.
 
 use std::fs;
 use std::io;
@@ -17,45 +17,45 @@ use nix::unistd::Pid;
 
 use crate::error::HostError;
 
-/// Folder of everything ours in each tree.
+/// Directory for all groups in each tree.
 const TOP: &str = "hueplane";
-/// Period of the processor quota, microseconds; the kernel's default.
+/// Period of the processor quota in microseconds (the kernel's default).
 const PERIOD_US: u64 = 100_000;
-/// Least quota the kernel takes, microseconds.
+/// Smallest quota that the kernel accepts, in microseconds.
 const QUOTA_US_MIN: u64 = 1_000;
-/// How often making a group is tried while others remove the folders above it.
+/// Attempts to create a group while other processes remove its parent directories.
 const MAKE_TRIES: u32 = 16;
-/// How often killing is tried until the group is empty, and the pause between.
+/// Attempts to kill all processes of a group, and the pause between attempts.
 const KILL_TRIES: u32 = 500;
 const KILL_PAUSE: Duration = Duration::from_millis(10);
 
-/// What the processes of a group may take together.
+/// Resource limits of a group; they apply to all its processes together.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Limits {
-    /// Processor time, cores.
+    /// Processor time in cores.
     pub cpu_cores: Option<f64>,
-    /// Memory, bytes; what goes beyond is ended by the kernel.
+    /// Memory in bytes; the kernel kills a process if the group exceeds it.
     pub memory_bytes: Option<u64>,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub processes: Option<u64>,
 }
 
-/// What the processes of a group take.
+/// Resource usage of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
-    /// Processor time since the group was made, nanoseconds.
+    /// Processor time since the group was created, in nanoseconds.
     pub cpu_ns: u64,
-    /// Time they had to wait because of the limit, nanoseconds.
+    /// Time that processes waited because of the limit, in nanoseconds.
     pub throttled_ns: u64,
-    /// Memory now, bytes.
+    /// Current memory in bytes.
     pub memory_bytes: u64,
-    /// Processes ended for want of memory.
+    /// Number of processes killed because of the memory limit.
     pub memory_kills: u64,
-    /// Processes and threads now.
+    /// Current number of processes and threads.
     pub processes: u64,
 }
 
-/// A resource that a controller accounts for.
+/// A resource controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Controller {
     Cpu,
@@ -86,12 +86,12 @@ impl Controller {
     }
 }
 
-/// A mounted tree.
+/// A mounted cgroup tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Tree {
     root: PathBuf,
     version: Version,
-    /// Controllers used in it.
+    /// Controllers that are used in this tree.
     controllers: Vec<Controller>,
 }
 
@@ -101,17 +101,17 @@ enum Version {
     Two,
 }
 
-/// The trees of this machine that have something for us.
+/// The mounted cgroup trees with usable controllers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Trees {
     trees: Vec<Tree>,
 }
 
 impl Trees {
-    /// Those that are mounted.
+    /// Finds the mounted trees.
     ///
     /// # Errors
-    /// When the list of mounts cannot be read.
+    /// If the list of mounts cannot be read.
     pub fn detect() -> Result<Self, HostError> {
         let path = "/proc/self/mounts";
         let mounts =
@@ -119,8 +119,9 @@ impl Trees {
         Ok(Self::of_mounts(&mounts))
     }
 
-    /// Those in a list of mounts as `/proc/self/mounts` has it. Where both versions have a controller, version 1 has it: the
-    /// kernel gives it to one only, and version 2 does not list it then.
+    /// Finds the trees in a list of mounts in the format of `/proc/self/mounts`. If a controller is available
+    /// in both versions, version 1 is used: the kernel binds a controller to one version only, and version 2
+    /// then does not list it.
     fn of_mounts(mounts: &str) -> Self {
         let mut trees: Vec<Tree> = Vec::new();
         for line in mounts.lines() {
@@ -155,7 +156,7 @@ impl Trees {
         Self { trees }
     }
 
-    /// Names of the networks of a node that have a group, in order.
+    /// Names of the networks of a node that have a group, sorted.
     #[must_use]
     pub fn networks(&self, node: &str) -> Vec<String> {
         let mut found = Vec::new();
@@ -170,7 +171,7 @@ impl Trees {
         found
     }
 
-    /// What the trees are, in words: `cpu, memory (version 1)`.
+    /// Description of the trees, such as `cpu, memory (version 1)`.
     #[must_use]
     pub fn describe(&self) -> String {
         let trees = self.trees.iter().map(|tree| {
@@ -181,33 +182,40 @@ impl Trees {
         trees.collect::<Vec<_>>().join("; ")
     }
 
-    /// Whether processor time, memory and processes can be limited.
+    /// The root of the version 1 hierarchy that has the `cpu` controller, if there is one.
     #[must_use]
-    pub fn complete(&self) -> bool {
+    pub fn processor_root(&self) -> Option<PathBuf> {
+        let is = |tree: &&Tree| tree.version == Version::One && tree.controllers.contains(&Controller::Cpu);
+        Some(self.trees.iter().find(is)?.root.clone())
+    }
+
+    /// Whether processor time, memory and processes can all be limited.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
         [Controller::Cpu, Controller::Memory, Controller::Pids]
             .iter()
             .all(|wanted| self.trees.iter().any(|tree| tree.controllers.contains(wanted)))
     }
 }
 
-/// The group of one network.
+/// The control group of one network.
 #[derive(Clone, Debug)]
 pub struct Cgroup {
     trees: Vec<Tree>,
-    /// Below each tree's root.
+    /// Path below the root of each tree.
     path: PathBuf,
 }
 
 impl Cgroup {
-    /// Makes the group, or takes the one that is there, and sets its limits.
+    /// Creates the group, or uses the existing one, and sets its limits.
     ///
     /// # Errors
-    /// When a limit has no controller here, or the system refuses.
+    /// If there is no controller for a limit, or the system call fails.
     pub fn create(node: &str, network: &str, limits: &Limits) -> Result<Self, HostError> {
         Self::create_in(&Trees::detect()?, node, network, limits)
     }
 
-    /// [`Cgroup::create`] in known trees.
+    /// As [`Cgroup::create`], in known trees.
     ///
     /// # Errors
     /// As [`Cgroup::create`].
@@ -223,7 +231,7 @@ impl Cgroup {
             }
         }
         for tree in &group.trees {
-            // The folders above go with the last network in them, which may be now.
+            // The parent directories are removed with the last network in them, possibly at this moment.
             let mut made = group.make(tree);
             for _ in 0..MAKE_TRIES {
                 if !made.as_ref().is_err_and(HostError::is_missing) {
@@ -237,10 +245,10 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// The group of a network, if it is there in any tree.
+    /// The group of a network; `None` if it exists in no tree.
     ///
     /// # Errors
-    /// When the list of mounts cannot be read.
+    /// If the list of mounts cannot be read.
     pub fn open(node: &str, network: &str) -> Result<Option<Self>, HostError> {
         let group = Self::at(&Trees::detect()?, node, network);
         let there = group.folders().any(|folder| folder.is_dir());
@@ -248,12 +256,12 @@ impl Cgroup {
     }
 
     fn at(trees: &Trees, node: &str, network: &str) -> Self {
-        // Prefixes keep names apart from files of the kernel, such as `cpu.max` and `tasks`.
+        // Prefixes avoid conflicts with files of the kernel, such as `cpu.max` and `tasks`.
         let path = Path::new(TOP).join(format!("node-{node}")).join(format!("net-{network}"));
         Self { trees: trees.trees.clone(), path }
     }
 
-    /// Its folders, one a tree.
+    /// Its directories, one in each tree.
     pub fn folders(&self) -> impl Iterator<Item = PathBuf> {
         self.trees.iter().map(|tree| tree.root.join(&self.path))
     }
@@ -263,7 +271,7 @@ impl Cgroup {
         Some((tree.version, tree.root.join(&self.path)))
     }
 
-    /// Makes the folder; in version 2 each folder above has to hand the controllers down.
+    /// Creates the directory. In version 2, each parent must delegate the controllers.
     fn make(&self, tree: &Tree) -> Result<(), HostError> {
         let folder = tree.root.join(&self.path);
         if tree.version == Version::One {
@@ -291,13 +299,13 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Changes its limits.
+    /// Changes the limits.
     ///
     /// # Errors
-    /// When the system refuses, as with less memory than is in use.
+    /// If the system call fails, for example because the memory in use exceeds the limit.
     pub fn limit(&self, limits: &Limits) -> Result<(), HostError> {
         if let Some((version, folder)) = self.of(Controller::Cpu) {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a float cast saturates
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // casts from float saturate
             let quota = limits.cpu_cores.map(|cores| ((cores * PERIOD_US as f64) as u64).max(QUOTA_US_MIN));
             match version {
                 Version::One => {
@@ -321,21 +329,21 @@ impl Cgroup {
         Ok(())
     }
 
-    /// The files a process enters the group by, when it writes `0` into each.
+    /// The files through which a process enters the group, by writing `0` to each.
     #[must_use]
-    pub fn entrances(&self) -> Vec<PathBuf> {
+    pub fn procs_files(&self) -> Vec<PathBuf> {
         self.folders().map(|folder| folder.join("cgroup.procs")).collect()
     }
 
-    /// Puts a process into it.
+    /// Adds a process to the group.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn add(&self, process: u32) -> Result<(), HostError> {
-        self.entrances().iter().try_for_each(|file| write(file, &process.to_string()))
+        self.procs_files().iter().try_for_each(|file| write(file, &process.to_string()))
     }
 
-    /// Processes in it and below, in any tree.
+    /// Processes in the group and its children, in all trees.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         let mut found = Vec::new();
@@ -347,17 +355,18 @@ impl Cgroup {
         }
         found.sort_unstable();
         found.dedup();
-        // 0 stands for a process of another pid namespace; killing it would kill us.
+        // 0 means a process in another PID namespace. Killing it would kill this process.
         found.retain(|process| *process != 0);
         found
     }
 
-    /// Ends every process in it, and waits until they are gone.
+    /// Kills every process in the group and waits until they have ended.
     ///
     /// # Errors
-    /// When some do not end.
+    /// If some do not end.
     pub fn kill_all(&self) -> Result<(), HostError> {
-        // Nothing may fork meanwhile. Best effort: the loop below ends them anyway.
+        // Freeze the group first, so that nothing can fork. This is best effort: the loop below is
+        // sufficient.
         if let Some((_, folder)) = self.of(Controller::Pids).filter(|(_, folder)| folder.is_dir()) {
             fs::write(folder.join("pids.max"), "0").ok();
         }
@@ -373,7 +382,7 @@ impl Cgroup {
                 return Ok(());
             }
             for process in &left {
-                // One that ended meanwhile is fine; one that may not be killed is found below.
+                // The process may have ended meanwhile. If it cannot be killed, this is detected below.
                 kill(Pid::from_raw(i32::try_from(*process).unwrap_or(i32::MAX)), Signal::SIGKILL).ok();
             }
             std::thread::sleep(KILL_PAUSE);
@@ -382,10 +391,10 @@ impl Cgroup {
         Err(HostError::Unkillable(left.len(), self.path.display().to_string()))
     }
 
-    /// Ends every process in it and removes it; says whether it was there.
+    /// Kills every process in the group and removes it. Returns whether it existed.
     ///
     /// # Errors
-    /// When some process does not end, or the system refuses.
+    /// If a process does not end, or the system call fails.
     pub fn delete(&self) -> Result<bool, HostError> {
         let there: Vec<PathBuf> = self.folders().filter(|folder| folder.is_dir()).collect();
         if there.is_empty() {
@@ -394,7 +403,7 @@ impl Cgroup {
         self.kill_all()?;
         for folder in there {
             remove(&folder)?;
-            // The folders above, when this was the last network. They may be in use.
+            // Also remove the parent directories if this was the last network. They may be in use.
             for above in folder.ancestors().skip(1).take(2) {
                 fs::remove_dir(above).ok();
             }
@@ -402,7 +411,7 @@ impl Cgroup {
         Ok(true)
     }
 
-    /// What its processes take.
+    /// Resource usage of the group.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
@@ -434,7 +443,7 @@ impl Cgroup {
     }
 }
 
-/// Sets a limit of memory; swap, where there is any, gives nothing in addition.
+/// Sets a memory limit that includes swap, if there is any.
 fn memory(version: Version, folder: &Path, bytes: Option<u64>) -> Result<(), HostError> {
     match version {
         Version::One => {
@@ -444,7 +453,8 @@ fn memory(version: Version, folder: &Path, bytes: Option<u64>) -> Result<(), Hos
             if !both.exists() {
                 return write(&file, &text);
             }
-            // Memory with swap never may be below memory: so the larger one first, which way it changes.
+            // The limit with swap must never be below the limit without. Set the larger one first, whatever
+            // the direction of the change.
             write(&both, "-1")?;
             write(&file, &text)?;
             write(&both, &text)
@@ -458,7 +468,7 @@ fn memory(version: Version, folder: &Path, bytes: Option<u64>) -> Result<(), Hos
     }
 }
 
-/// Calls `each` for the folder and all below it, the deepest first.
+/// Calls `each` for the directory and all below it, deepest first.
 fn below(folder: &Path, each: &mut impl FnMut(&Path)) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -468,12 +478,12 @@ fn below(folder: &Path, each: &mut impl FnMut(&Path)) {
     each(folder);
 }
 
-/// Removes a group and those that its processes made below.
+/// Removes a group, and the groups that its processes created below it.
 fn remove(folder: &Path) -> Result<(), HostError> {
     let mut failure = None;
     below(folder, &mut |folder| {
         let mut tries = 0;
-        // A process that ended may be accounted for a moment longer.
+        // The kernel can account for a process shortly after it has ended.
         while let Err(error) = fs::remove_dir(folder) {
             if error.kind() == io::ErrorKind::NotFound {
                 break;
@@ -498,12 +508,12 @@ fn write(file: &Path, value: &str) -> Result<(), HostError> {
         .map_err(|error| HostError::system(format!("write {value} to {}", file.display()), error))
 }
 
-/// The number in a file, 0 when there is none.
+/// The number in a file; 0 if the file does not exist.
 fn number(file: &Path) -> u64 {
     fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The number after a word in a file, 0 when there is none.
+/// The number after a word in a file; 0 if there is none.
 fn field(file: &Path, name: &str) -> u64 {
     let text = fs::read_to_string(file).unwrap_or_default();
     let mut found = text.lines().filter_map(|line| line.split_once(' ')).filter(|(word, _)| *word == name);

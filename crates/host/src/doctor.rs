@@ -1,6 +1,7 @@
-//! What this machine lacks to run networks, and the command that mends it.
+//! Checks what this machine lacks to run networks, with a command to fix it.
 //!
-//! Each check tries the thing itself where that leaves no trace: in a namespace without a name, which is gone with its thread.
+//! Each check tries the real operation if that leaves no trace: in a namespace without a name, which ends
+//! with its thread.
 #![allow(unsafe_code)] // two system calls that no safe wrapper has
 
 use std::env;
@@ -16,35 +17,38 @@ use nix::sched::{CloneFlags, unshare};
 use crate::cgroup::{Cgroup, Limits, Trees};
 use crate::error::HostError;
 use crate::links::Links;
+use crate::scheduling::{self, RealTimeRefused};
 use crate::{netns, service, sysctl};
 
-/// One thing looked at.
+/// One check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Check {
-    /// What.
+    /// Name of the check.
     pub name: &'static str,
-    /// It is as it should be.
+    /// Whether it passed.
     pub ok: bool,
-    /// Without it no network runs; else something is missing or slower.
+    /// Whether networks cannot run without it. Otherwise a feature is missing, or something is slower.
     pub required: bool,
-    /// What was found.
+    /// The state found.
     pub found: String,
-    /// What it is for.
+    /// Why it is needed.
     pub why: &'static str,
-    /// The command that mends it, when it is not as it should be.
+    /// The command to fix it, if the check failed.
     pub fix: Option<String>,
 }
 
-/// Oldest kernel that has all that is used: marks of addresses (`IFA_PROTO`).
+/// Oldest kernel with all required features: protocol numbers of addresses (`IFA_PROTO`).
 const KERNEL_MIN: (u32, u32) = (5, 18);
-/// Memory of rings that has to be locked, bytes.
+/// Real-time budget of a control group in each second that equals the kernel's default, in microseconds.
+const RT_RUNTIME_US: u32 = 950_000;
+/// Locked memory required for rings, in bytes.
 const MEMLOCK_BYTES_MIN: u64 = 64 << 20;
 
-/// Looks at everything.
+/// Runs all checks.
 #[must_use]
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![kernel(), rights(), namespaces(), links(), tun(), bpf(), xdp_sockets(), memlock()];
-    checks.extend([cgroups(), neighbours(), hugepages(), group()]);
+    checks.extend([real_time(), cgroups(), neighbours(), hugepages(), group()]);
     checks.extend(COMMANDS.map(|(name, package, why)| command(name, package, why)));
     checks
 }
@@ -77,21 +81,21 @@ fn kernel() -> Check {
     } else {
         Err((release, format!("boot a kernel of version {major}.{minor} or newer")))
     };
-    check("kernel", true, "network namespaces, AF_XDP and marks of addresses", result)
+    check("kernel", true, "network namespaces, AF_XDP and protocol numbers of addresses", result)
 }
 
 fn rights() -> Check {
-    let why = "interfaces, namespaces and rings need root, or these capabilities";
+    let why = "interfaces, namespaces and rings need root or these capabilities";
     let result = match service::missing(&service::NEEDED) {
-        Ok(missing) if missing.is_empty() => Ok("all capabilities that are needed".to_owned()),
-        Ok(missing) => Err((format!("without {}", service::names(&missing)), "run it with sudo".to_owned())),
+        Ok(missing) if missing.is_empty() => Ok("all required capabilities".to_owned()),
+        Ok(missing) => Err((format!("missing {}", service::names(&missing)), "run it with sudo".to_owned())),
         Err(error) => Err((error.to_string(), "run it with sudo".to_owned())),
     };
     check("rights", true, why, result)
 }
 
-/// Runs something in a namespace that nobody sees, and that is gone afterwards.
-fn apart<T: Send>(work: impl FnOnce() -> Result<T, HostError> + Send) -> Result<T, HostError> {
+/// Runs a function in a network namespace without a name, which is removed afterwards.
+fn in_unnamed_namespace<T: Send>(work: impl FnOnce() -> Result<T, HostError> + Send) -> Result<T, HostError> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let new = unshare(CloneFlags::CLONE_NEWNET);
@@ -104,8 +108,8 @@ fn apart<T: Send>(work: impl FnOnce() -> Result<T, HostError> + Send) -> Result<
     })
 }
 
-/// A failure with the remedy: more rights, or the kernel's option.
-fn lacking(error: &HostError, option: &str) -> (String, String) {
+/// A failure with its fix: more privileges, or a kernel option.
+fn with_fix(error: &HostError, option: &str) -> (String, String) {
     let fix = if error.is_denied() {
         "run it with sudo".to_owned()
     } else {
@@ -115,7 +119,7 @@ fn lacking(error: &HostError, option: &str) -> (String, String) {
 }
 
 fn namespaces() -> Check {
-    let tried = apart(|| Ok(())).map_err(|error| lacking(&error, "CONFIG_NET_NS"));
+    let tried = in_unnamed_namespace(|| Ok(())).map_err(|error| with_fix(&error, "CONFIG_NET_NS"));
     let result = tried.and_then(|()| {
         let run = Path::new(netns::FOLDER).parent().unwrap_or(Path::new("/"));
         let writable = nix::unistd::access(run, nix::unistd::AccessFlags::W_OK);
@@ -124,21 +128,21 @@ fn namespaces() -> Check {
             .map(|()| netns::FOLDER.to_owned())
             .map_err(|errno| (format!("{}: {errno}", run.display()), fix))
     });
-    check("network namespaces", true, "each network has one", result)
+    check("network namespaces", true, "each network has its own", result)
 }
 
 fn links() -> Check {
-    let tried = apart(|| {
+    let tried = in_unnamed_namespace(|| {
         let mut links = Links::here()?;
         links.create_veth("doctor0", "doctor1", None)?;
         links.create_bridge("doctor2")
     });
     let result = match tried {
         Ok(()) => Ok("veth and bridge".to_owned()),
-        Err(error) if error.is_denied() => Err(lacking(&error, "")),
+        Err(error) if error.is_denied() => Err(with_fix(&error, "")),
         Err(error) => Err((error.to_string(), "modprobe veth && modprobe bridge".to_owned())),
     };
-    check("virtual links", false, "`hueplane demo` connects its hosts by them", result)
+    check("virtual links", false, "`hueplane demo` connects its hosts with them", result)
 }
 
 fn tun() -> Check {
@@ -156,13 +160,13 @@ fn tun() -> Check {
             Err((format!("{path}: {error}"), fix))
         }
     };
-    check("TAP interfaces", true, "each virtual port is one in its network's namespace", result)
+    check("TAP interfaces", true, "each virtual port is a TAP interface in its network's namespace", result)
 }
 
 fn bpf() -> Check {
     const MAP_CREATE: libc::c_int = 0;
     const ARRAY: u32 = 2;
-    /// Beginning of `union bpf_attr` for this command: type, key, value, entries; the rest counts as zero.
+    /// The first fields of `union bpf_attr` for this command: type, key, value, entries. The others are zero.
     type Attributes = [u32; 4];
     let attributes: Attributes = [ARRAY, 4, 4, 1];
     // SAFETY: the kernel reads as many bytes of the live array as it is told, and returns a new descriptor or an error.
@@ -172,14 +176,14 @@ fn bpf() -> Check {
         Ok(fd) if fd >= 0 => {
             // SAFETY: the descriptor was made just now and belongs to nobody else.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
-            Ok("the bpf system call".to_owned())
+            Ok("the bpf system call works".to_owned())
         }
-        _ => Err(lacking(&HostError::last("make a BPF map"), "CONFIG_BPF_SYSCALL")),
+        _ => Err(with_fix(&HostError::last("make a BPF map"), "CONFIG_BPF_SYSCALL")),
     };
     check(
         "XDP programs",
         false,
-        "they part networks before the receive ring; else ports use packet sockets",
+        "they separate networks before the receive ring; without them, ports use packet sockets",
         result,
     )
 }
@@ -192,9 +196,9 @@ fn xdp_sockets() -> Check {
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
         Ok("AF_XDP".to_owned())
     } else {
-        Err(lacking(&HostError::last("open an AF_XDP socket"), "CONFIG_XDP_SOCKETS"))
+        Err(with_fix(&HostError::last("open an AF_XDP socket"), "CONFIG_XDP_SOCKETS"))
     };
-    check("XDP sockets", false, "the fast way to a port; else ports use packet sockets", result)
+    check("XDP sockets", false, "fast access to ports; without them, ports use packet sockets", result)
 }
 
 fn memlock() -> Check {
@@ -214,12 +218,34 @@ fn memlock() -> Check {
     } else {
         Err((format!("{soft} bytes"), "ulimit -l unlimited".to_owned()))
     };
-    check("locked memory", false, "rings of ports are locked in memory", result)
+    check("locked memory", false, "the rings of ports are locked in memory", result)
+}
+
+fn real_time() -> Check {
+    // On a thread of its own, which ends as a real-time one.
+    let tried = std::thread::spawn(scheduling::real_time).join();
+    let result = match tried {
+        Ok(Ok(())) => Ok("round robin, at the lowest priority".to_owned()),
+        Ok(Err(refused)) => {
+            let fix = match &refused {
+                RealTimeRefused::Right => "run it with sudo".to_owned(),
+                RealTimeRefused::Group(folder) => {
+                    format!("echo {RT_RUNTIME_US} > {}/cpu.rt_runtime_us", folder.display())
+                }
+                RealTimeRefused::Other(_) => {
+                    "systemctl edit hueplane, and say RestrictRealtime=no".to_owned()
+                }
+            };
+            Err((refused.to_string(), fix))
+        }
+        Err(_) => Err(("its thread ended".to_owned(), "try again".to_owned())),
+    };
+    check("real-time threads", false, "packets do not wait for other programs of a busy machine", result)
 }
 
 fn cgroups() -> Check {
     let result = match Trees::detect() {
-        Ok(trees) if trees.complete() => match group_made(&trees) {
+        Ok(trees) if trees.is_complete() => match group_made(&trees) {
             Ok(()) => Ok(trees.describe()),
             Err(error) => {
                 let fix = match error.errno() {
@@ -236,14 +262,15 @@ fn cgroups() -> Check {
         }
         Err(error) => Err((error.to_string(), "mount -t proc proc /proc".to_owned())),
     };
-    check("cgroups", false, "they bound what a network's own programs take (`resources`)", result)
+    check("cgroups", false, "they limit a network's own programs (`resources`)", result)
 }
 
-/// A group with processes cannot hand controllers down (version 2), which is so at the top of a container.
+/// A group with processes cannot delegate controllers (version 2). This is the case at the top of a
+/// container.
 const NO_INNER_PROCESSES: &str = "mkdir /sys/fs/cgroup/init; \
     while read p; do echo $p > /sys/fs/cgroup/init/cgroup.procs; done < /sys/fs/cgroup/cgroup.procs";
 
-/// Makes a group with all limits, and removes it.
+/// Creates a group with all limits, and removes it.
 fn group_made(trees: &Trees) -> Result<(), HostError> {
     let limits = Limits { cpu_cores: Some(1.0), memory_bytes: Some(64 << 20), processes: Some(16) };
     let made = Cgroup::create_in(trees, &format!("doctor-{}", std::process::id()), "doctor", &limits)?;
@@ -253,12 +280,12 @@ fn group_made(trees: &Trees) -> Result<(), HostError> {
 fn neighbours() -> Check {
     const KEY: &str = "net/ipv4/neigh/default/gc_thresh3";
     const ENOUGH: u64 = 16_384;
-    let why = "the kernel keeps the neighbours of all networks in one table";
+    let why = "the kernel stores the neighbours of all networks in one table";
     let most = sysctl::get_here(KEY).ok().flatten().and_then(|text| text.parse::<u64>().ok());
     let root = nix::unistd::geteuid().is_root();
     let result = match most {
         Some(most) if most >= ENOUGH => Ok(format!("room for {most}")),
-        Some(most) if root => Ok(format!("room for {most}; `hueplane up` makes more")),
+        Some(most) if root => Ok(format!("room for {most}; `hueplane up` raises the limit")),
         Some(most) => {
             Err((format!("room for {most}"), "sysctl -w net.ipv4.neigh.default.gc_thresh3=131072".to_owned()))
         }
@@ -273,7 +300,7 @@ fn hugepages() -> Check {
         Ok(pages) if pages > 0 => Ok(format!("{pages} reserved")),
         _ => Err(("none reserved".to_owned(), "sysctl -w vm.nr_hugepages=64".to_owned())),
     };
-    check("huge pages", false, "tables of many routes are read faster in them", result)
+    check("huge pages", false, "lookups in large tables are faster with them", result)
 }
 
 fn group() -> Check {
@@ -282,21 +309,21 @@ fn group() -> Check {
         Ok(Some(group)) => Ok(format!("{NAME} ({})", group.gid)),
         _ => Err(("none".to_owned(), format!("groupadd --system {NAME}"))),
     };
-    check("group hueplane", false, "its members may use the daemon's socket without being root", result)
+    check("group hueplane", false, "its members can use the daemon's socket without root", result)
 }
 
-/// Commands, the Debian package of each, and what they are for.
+/// Commands, their Debian packages, and their purpose.
 const COMMANDS: [(&str, &str, &str); 5] = [
-    ("ip", "iproute2", "to look into a network's namespace"),
+    ("ip", "iproute2", "to inspect a network's namespace"),
     ("ping", "iputils-ping", "`hueplane demo` pings"),
     ("iperf3", "iperf3", "`hueplane demo` measures throughput"),
-    ("ethtool", "ethtool", "to look at interfaces"),
-    ("tcpdump", "tcpdump", "to look at captures"),
+    ("ethtool", "ethtool", "to inspect interfaces"),
+    ("tcpdump", "tcpdump", "to read captures"),
 ];
 
 fn command(name: &'static str, package: &'static str, why: &'static str) -> Check {
     let path = env::var_os("PATH").unwrap_or_default();
-    // What root has in its path, others can lack.
+    // Root's path can have directories that other users' paths lack.
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     let found = folders.map(|folder| folder.join(name)).find(|file| {
         use std::os::unix::fs::PermissionsExt;

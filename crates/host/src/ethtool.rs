@@ -1,6 +1,6 @@
-//! What interfaces compute by themselves, and their queues: what `ethtool -K` and `ethtool -L` set.
+//! Offloads and queues of interfaces, as set by `ethtool -K` and `ethtool -L`.
 //!
-//! Functions work on interfaces of the calling thread's namespace.
+//! Functions operate on interfaces in the calling thread's namespace.
 #![allow(unsafe_code)] // the ioctl
 
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,28 +12,28 @@ use crate::links::checked;
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
-/// Something an interface can do instead of the processor.
+/// An offload: work that an interface can do instead of the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Feature {
-    /// Checksums of what it sends; without it there is no segmentation either. A veth that has it hands on packets without
-    /// checksums, which is right only as long as they stay on this machine.
+    /// Checksums of sent packets; segmentation needs it. A veth with this offload passes packets on without
+    /// checksums, which is correct only as long as they stay on this machine.
     TransmitChecksum,
-    /// Checksums of what it receives.
+    /// Checksums of received packets.
     ReceiveChecksum,
-    /// Segmentation of TCP.
+    /// TCP segmentation offload.
     Segmentation,
-    /// Joining of received packets.
-    Joining,
+    /// Generic receive offload: joins received packets.
+    GenericReceive,
 }
 
 impl Feature {
-    /// Commands to get and set it: `ETHTOOL_G…`, `ETHTOOL_S…`.
+    /// Commands to get and set the offload: `ETHTOOL_G…`, `ETHTOOL_S…`.
     fn commands(self) -> (u32, u32) {
         match self {
             Self::ReceiveChecksum => (0x14, 0x15),
             Self::TransmitChecksum => (0x16, 0x17),
             Self::Segmentation => (0x1e, 0x1f),
-            Self::Joining => (0x2b, 0x2c),
+            Self::GenericReceive => (0x2b, 0x2c),
         }
     }
 }
@@ -41,69 +41,70 @@ impl Feature {
 /// Numbers of queues of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Channels {
-    /// That only receive.
+    /// Queues that only receive.
     pub receive: u32,
-    /// That only send.
+    /// Queues that only send.
     pub transmit: u32,
-    /// That do both.
+    /// Queues that do both.
     pub combined: u32,
-    /// Most of each.
+    /// Maximum of each.
     pub most: (u32, u32, u32),
 }
 
 impl Channels {
-    /// Queues that receive.
+    /// Number of queues that receive.
     #[must_use]
     pub fn receiving(&self) -> u32 {
         (self.receive + self.combined).max(1)
     }
 }
 
-/// Switches the checksums of what an interface sends on or off, and with them segmentation off.
+/// Turns the checksum offload for sent packets on or off. Turning it off also turns off segmentation.
 ///
 /// # Errors
-/// When the interface is not there or cannot, or the system refuses.
+/// If the interface does not exist or does not support it, or the system call fails.
 pub fn set_tx_checksum(interface: &str, on: bool) -> Result<(), HostError> {
     set(interface, Feature::TransmitChecksum, on)
 }
 
-/// Switches a feature on or off.
+/// Turns an offload on or off.
 ///
 /// # Errors
-/// When the interface is not there or cannot, or the system refuses.
+/// If the interface does not exist or does not support it, or the system call fails.
 pub fn set(interface: &str, feature: Feature, on: bool) -> Result<(), HostError> {
     let mut words = [feature.commands().1, on.into()];
     request(
         interface,
         &mut words,
-        &format!("switch {feature:?} of {interface} {}", if on { "on" } else { "off" }),
+        &format!("turn {feature:?} of {interface} {}", if on { "on" } else { "off" }),
     )
 }
 
-/// Whether a feature is on.
+/// Whether an offload is on.
 ///
 /// # Errors
-/// When the interface is not there or has no such thing, or the system refuses.
+/// If the interface does not exist or does not support it, or the system call fails.
 pub fn get(interface: &str, feature: Feature) -> Result<bool, HostError> {
     let mut words = [feature.commands().0, 0];
-    request(interface, &mut words, &format!("ask for {feature:?} of {interface}"))?;
+    request(interface, &mut words, &format!("read {feature:?} of {interface}"))?;
     Ok(words[1] != 0)
 }
 
 /// The queues of an interface.
 ///
 /// # Errors
-/// When the interface is not there or has no such thing, or the system refuses.
+/// If the interface does not exist or does not support it, or the system call fails.
 pub fn channels(interface: &str) -> Result<Channels, HostError> {
     const GET: u32 = 0x3c;
-    // ethtool_channels: command; most: receive, transmit, other, combined; now: the same.
+    // ethtool_channels: command; maximum of receive, transmit, other, combined; current values in the same
+    // order.
     let mut words = [GET, 0, 0, 0, 0, 0, 0, 0, 0];
-    request(interface, &mut words, &format!("ask for the queues of {interface}"))?;
+    request(interface, &mut words, &format!("read the queues of {interface}"))?;
     let [_, most_rx, most_tx, _, most, receive, transmit, _, combined] = words;
     Ok(Channels { receive, transmit, combined, most: (most_rx, most_tx, most) })
 }
 
-/// Makes an ethtool request; `words` begins with the command and has the size the command has.
+/// Makes an ethtool request. `words` begins with the command and has the size of the command's structure.
 fn request(interface: &str, words: &mut [u32], what: &str) -> Result<(), HostError> {
     let name = checked(interface)?;
     let fd: OwnedFd = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)

@@ -1,8 +1,8 @@
-//! Running a command inside a network: its namespace and its cgroup, as `ip netns exec` does it.
+//! Runs a command inside a network (in its namespace and cgroup), as `ip netns exec` does.
 //!
-//! The command sees `/sys` of its namespace, and files of `/etc/netns/NAME` in place of those in `/etc`.
-//! Invariants: between fork and exec nothing is allocated, everything is prepared before; the cgroup comes first, so that the
-//! command never runs outside its limits.
+//! The command sees `/sys` of its namespace, and files from `/etc/netns/NAME` instead of those in `/etc`.
+//! Invariants: everything is prepared before the fork, and nothing is allocated between fork and exec. The
+//! cgroup is entered first, so that the command never runs outside its limits.
 #![allow(unsafe_code)] // code between fork and exec
 
 use std::ffi::{CString, OsStr, OsString};
@@ -20,13 +20,14 @@ use crate::cgroup::Cgroup;
 use crate::error::HostError;
 use crate::netns::Namespace;
 
-/// Where files for one namespace are that take the place of those in `/etc`.
+/// Directory of files that replace those in `/etc` for one namespace.
 const ETC_NETNS: &str = "/etc/netns";
 
-/// A command that will run inside a namespace and a cgroup; arguments, environment and files are the caller's to add.
+/// Prepares a command that will run inside a namespace and a cgroup. The caller adds arguments, environment
+/// and files.
 ///
 /// # Errors
-/// When the namespace or cgroup cannot be opened.
+/// If the namespace or cgroup cannot be opened.
 pub fn command(
     namespace: &Namespace,
     cgroup: Option<&Cgroup>,
@@ -40,16 +41,16 @@ pub fn command(
     Ok(command)
 }
 
-/// Starts a command inside a namespace and a cgroup, with the files of this process.
+/// Starts a command inside a namespace and a cgroup, with the open files of this process.
 ///
 /// # Errors
-/// When it cannot be started; `argv` is empty.
+/// If `argv` is empty or the command cannot be started.
 pub fn spawn(namespace: &Namespace, cgroup: Option<&Cgroup>, argv: &[OsString]) -> Result<Child, HostError> {
     let mut command = with(namespace, cgroup, argv)?;
     command.spawn().map_err(|error| not_run(argv, error))
 }
 
-/// Becomes a command inside a namespace and a cgroup. Comes back only when that fails.
+/// Replaces this process by a command inside a namespace and a cgroup. Returns only if that fails.
 #[must_use]
 pub fn run_here(namespace: &Namespace, cgroup: Option<&Cgroup>, argv: &[OsString]) -> HostError {
     match with(namespace, cgroup, argv) {
@@ -60,7 +61,7 @@ pub fn run_here(namespace: &Namespace, cgroup: Option<&Cgroup>, argv: &[OsString
 
 fn with(namespace: &Namespace, cgroup: Option<&Cgroup>, argv: &[OsString]) -> Result<Command, HostError> {
     let Some((program, arguments)) = argv.split_first() else {
-        return Err(HostError::system("run a command", io::Error::other("no command is given")));
+        return Err(HostError::system("run a command", io::Error::other("no command given")));
     };
     let mut command = command(namespace, cgroup, program)?;
     command.args(arguments);
@@ -72,18 +73,18 @@ fn not_run(argv: &[OsString], error: io::Error) -> HostError {
     HostError::system(format!("run {program}"), error)
 }
 
-/// What a command needs to enter, open or allocated.
+/// Everything that a command needs to enter its namespace and cgroup, already opened or allocated.
 struct Place {
     namespace: File,
     cgroup: Vec<File>,
-    /// Files to put in the place of others.
+    /// Files to mount over others.
     binds: Vec<(CString, CString)>,
 }
 
 impl Place {
     fn open(namespace: &Namespace, cgroup: Option<&Cgroup>) -> Result<Self, HostError> {
         let mut files = Vec::new();
-        for path in cgroup.map(Cgroup::entrances).unwrap_or_default() {
+        for path in cgroup.map(Cgroup::procs_files).unwrap_or_default() {
             let file = OpenOptions::new().write(true).open(&path);
             files.push(file.map_err(|error| HostError::system(format!("open {}", path.display()), error))?);
         }
@@ -94,14 +95,14 @@ impl Place {
 
     fn enter(&self) -> io::Result<()> {
         for file in &self.cgroup {
-            // `0` is the process that writes.
+            // `0` means the writing process.
             nix::unistd::write(file, b"0")?;
         }
         setns(&self.namespace, CloneFlags::CLONE_NEWNET)?;
         unshare(CloneFlags::CLONE_NEWNS)?;
-        // Mounts from here on are this command's alone.
+        // From here on, mounts are visible only to this command.
         mount(None::<&str>, c"/", None::<&str>, MsFlags::MS_SLAVE | MsFlags::MS_REC, None::<&str>)?;
-        // `/sys` shows the namespace it was mounted in. Where there is none it is not missed.
+        // `/sys` shows the namespace in which it was mounted. It does not matter if it is not mounted.
         if umount2(c"/sys", MntFlags::MNT_DETACH).is_ok() {
             mount(Some(c"sysfs"), c"/sys", Some(c"sysfs"), MsFlags::empty(), None::<&str>)?;
         }

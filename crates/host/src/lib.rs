@@ -1,8 +1,8 @@
-//! What the operating system gives: namespaces, cgroups, links.
+//! Services of the operating system: namespaces, cgroups, links.
 //!
-//! Flow: hueplaned, routing and the command line → **host** → Linux. Everything here is synchronous, names what it makes
-//! deterministically, and takes what it finds for what it is: doing a thing twice is doing it once, and a later run finds and
-//! removes what a killed one left. One of the fences for unsafe code.
+//! Flow: hueplaned, routing and the command line → **host** → Linux. All functions are synchronous and
+//! idempotent, and use deterministic names, so that a later run finds and removes everything that a killed
+//! run left. One of the few crates with unsafe code.
 
 pub mod addresses;
 pub mod cgroup;
@@ -16,6 +16,7 @@ pub mod neighbours;
 pub mod netlink;
 pub mod netns;
 pub mod routes;
+pub mod scheduling;
 pub mod service;
 pub mod sysctl;
 

@@ -1,7 +1,7 @@
-//! Interfaces: veth pairs, bridges, their state, and notices when one changes.
+//! Interfaces: veth pairs, bridges, their state, and notifications of changes.
 //!
-//! Flow: callers → **[`Links`]** → netlink → kernel. A [`Links`] belongs to one namespace for good. Deleting what is not there
-//! and setting what is set already are no errors.
+//! Flow: callers → **[`Links`]** → netlink → kernel. A [`Links`] belongs to one namespace permanently.
+//! Deleting an interface that does not exist, or setting an existing value, is not an error.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::netlink::{Dump, Groups, Incoming, Message, Object, Received, Request,
 use crate::netns::Namespace;
 
 /// Group of interfaces that are about to be deleted together; see [`Links::delete_together`].
-pub const GROUP_GOING: u32 = 0x6875_6501;
+pub const DELETE_GROUP: u32 = 0x6875_6501;
 
-/// Longest name of an interface, bytes.
+/// Longest interface name, in bytes.
 pub const NAME_BYTES_MAX: usize = 15;
 
 const KIND: u16 = 1;
@@ -39,18 +39,18 @@ pub struct Links {
 }
 
 impl Links {
-    /// Those of the calling thread's namespace.
+    /// Interfaces of the calling thread's namespace.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn here() -> Result<Self, HostError> {
         Ok(Self { socket: Socket::open(Groups::NONE)?, namespace: None })
     }
 
-    /// Those of a namespace.
+    /// Interfaces of a namespace.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn inside(namespace: &Namespace) -> Result<Self, HostError> {
         let socket = Socket::open_in(namespace, Groups::NONE)?;
         Ok(Self { socket, namespace: Some(namespace.name().to_owned()) })
@@ -61,20 +61,20 @@ impl Links {
         &mut self.socket
     }
 
-    /// All of them, by index.
+    /// All interfaces, sorted by index.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn list(&mut self) -> Result<Vec<Link>, HostError> {
         let mut links = self.socket.dump(Dump::Links, link)?;
         links.sort_by_key(|link| link.index);
         Ok(links)
     }
 
-    /// The one of this name.
+    /// The interface with this name, if it exists.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn find(&mut self, name: &str) -> Result<Option<Link>, HostError> {
         let what = format!("look for interface {name:?}");
         let request = message(what, libc::RTM_GETLINK, 0, 0, 0, 0).text(libc::IFLA_IFNAME, checked(name)?);
@@ -85,26 +85,26 @@ impl Links {
         }
     }
 
-    /// The one of this name, which must be there.
+    /// The interface with this name.
     ///
     /// # Errors
-    /// [`HostError::NoInterface`]; when the system refuses.
+    /// [`HostError::NoInterface`], or if the system call fails.
     pub fn get(&mut self, name: &str) -> Result<Link, HostError> {
         self.find(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// Index of the one of this name.
+    /// The index of the interface with this name.
     ///
     /// # Errors
-    /// [`HostError::NoInterface`]; when the system refuses.
+    /// [`HostError::NoInterface`], or if the system call fails.
     pub fn index_of(&mut self, name: &str) -> Result<u32, HostError> {
         self.get(name).map(|link| link.index)
     }
 
-    /// Creates a pair of Ethernet interfaces: `a` here, `b` here or in another namespace. Both are down.
+    /// Creates a veth pair: `a` in this namespace, `b` in this or another one. Both are down.
     ///
     /// # Errors
-    /// `EEXIST` when one is there; when a name is none, or the system refuses.
+    /// `EEXIST` if one of them exists, or if a name is invalid or the system call fails.
     pub fn create_veth(&mut self, a: &str, b: &str, b_in: Option<&Namespace>) -> Result<(), HostError> {
         use std::os::fd::AsRawFd;
         let (a, b) = (checked(a)?, checked(b)?);
@@ -128,11 +128,11 @@ impl Links {
         self.socket.execute(request)
     }
 
-    /// Creates a bridge that forwards at once and sends nothing of its own: without spanning tree and multicast snooping. It is
-    /// down.
+    /// Creates a bridge that forwards at once and sends no packets of its own: without spanning tree and
+    /// multicast snooping. The bridge is down.
     ///
     /// # Errors
-    /// `EEXIST` when it is there; when the name is none, or the system refuses.
+    /// `EEXIST` if it exists, or if the name is invalid or the system call fails.
     pub fn create_bridge(&mut self, name: &str) -> Result<(), HostError> {
         let request = create(format!("create bridge {name}"))
             .text(libc::IFLA_IFNAME, checked(name)?)
@@ -142,20 +142,20 @@ impl Links {
         self.socket.execute(request)
     }
 
-    /// Puts an interface into a bridge, or takes it out of one.
+    /// Adds an interface to a bridge, or removes it from its bridge.
     ///
     /// # Errors
-    /// When one of them is not there, or the system refuses.
+    /// If one of them does not exist, or the system call fails.
     pub fn set_master(&mut self, name: &str, bridge: Option<&str>) -> Result<(), HostError> {
         let bridge_index = bridge.map_or(Ok(0), |bridge| self.index_of(bridge))?;
-        let what = format!("put {name} into {}", bridge.unwrap_or("no bridge"));
+        let what = format!("add {name} to {}", bridge.unwrap_or("no bridge"));
         self.set(name, what, |request| request.u32(libc::IFLA_MASTER, bridge_index))
     }
 
     /// Isolates a port of a bridge: it exchanges frames only with ports that are not isolated.
     ///
     /// # Errors
-    /// When it is not there or in no bridge, or the system refuses.
+    /// If the interface does not exist or belongs to no bridge, or the system call fails.
     pub fn set_isolated(&mut self, name: &str, isolated: bool) -> Result<(), HostError> {
         self.set(name, format!("isolate bridge port {name}"), |request| {
             request.nested(libc::IFLA_LINKINFO, |info| {
@@ -165,48 +165,48 @@ impl Links {
         })
     }
 
-    /// Switches an interface on or off.
+    /// Brings an interface up or down.
     ///
     /// # Errors
-    /// When it is not there, or the system refuses.
+    /// If the interface does not exist, or the system call fails.
     pub fn set_up(&mut self, name: &str, up: bool) -> Result<(), HostError> {
         let index = self.index_of(name)?;
-        let what = format!("switch {name} {}", if up { "on" } else { "off" });
+        let what = format!("bring {name} {}", if up { "up" } else { "down" });
         self.socket.execute(message(what, libc::RTM_NEWLINK, 0, index, if up { UP } else { 0 }, UP))
     }
 
-    /// Sets an interface's MAC address.
+    /// Sets the MAC address of an interface.
     ///
     /// # Errors
-    /// When it is not there, or the system refuses.
+    /// If the interface does not exist, or the system call fails.
     pub fn set_mac(&mut self, name: &str, mac: Mac) -> Result<(), HostError> {
         self.set(name, format!("set the MAC address of {name} to {mac}"), |request| {
             request.bytes(libc::IFLA_ADDRESS, &mac.0)
         })
     }
 
-    /// Sets an interface's MTU, bytes of IP packet.
+    /// Sets the MTU of an interface, in bytes of IP packet.
     ///
     /// # Errors
-    /// When it is not there or cannot, or the system refuses.
+    /// If the interface does not exist or does not support the MTU, or the system call fails.
     pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), HostError> {
         self.set(name, format!("set the MTU of {name} to {mtu}"), |request| request.u32(libc::IFLA_MTU, mtu))
     }
 
-    /// Gives an interface a text to know it by; an empty one takes it away.
+    /// Sets the alias of an interface, a free text; an empty one removes it.
     ///
     /// # Errors
-    /// When it is not there, or the system refuses.
+    /// If the interface does not exist, or the system call fails.
     pub fn set_alias(&mut self, name: &str, alias: &str) -> Result<(), HostError> {
         self.set(name, format!("set the alias of {name}"), |request| {
             request.bytes(libc::IFLA_IFALIAS, alias.as_bytes())
         })
     }
 
-    /// Moves an interface into another namespace. It is down there.
+    /// Moves an interface to another namespace. It is down afterwards.
     ///
     /// # Errors
-    /// When it is not there, cannot be moved, or the system refuses.
+    /// If the interface does not exist or cannot be moved, or the system call fails.
     pub fn move_to(&mut self, name: &str, namespace: &Namespace) -> Result<(), HostError> {
         use std::os::fd::AsRawFd;
         let fd = namespace.as_fd().as_raw_fd().unsigned_abs();
@@ -215,19 +215,19 @@ impl Links {
         })
     }
 
-    /// Gives an interface another name. It must be down on old kernels.
+    /// Renames an interface. Old kernels require it to be down.
     ///
     /// # Errors
-    /// When it is not there, the new name is taken or none, or the system refuses.
+    /// If the interface does not exist, the new name is in use or invalid, or the system call fails.
     pub fn rename(&mut self, name: &str, to: &str) -> Result<(), HostError> {
         let to = checked(to)?;
         self.set(name, format!("rename {name} to {to}"), |request| request.text(libc::IFLA_IFNAME, to))
     }
 
-    /// Deletes an interface, of a veth pair both ends; says whether it was there.
+    /// Deletes an interface; for a veth, both ends of the pair. Returns whether it existed.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn delete(&mut self, name: &str) -> Result<bool, HostError> {
         let request = message(format!("delete {name}"), libc::RTM_DELLINK, 0, 0, 0, 0)
             .text(libc::IFLA_IFNAME, checked(name)?);
@@ -238,17 +238,18 @@ impl Links {
         }
     }
 
-    /// Deletes several interfaces at once: the kernel waits until nobody uses them any more (10 to 40 ms, while nobody else
-    /// can change an interface) once, not for each. They are put into a group for that, [`GROUP_GOING`]; whatever else is in it
-    /// goes too. One that is not there is fine.
+    /// Deletes several interfaces together. The kernel waits until an interface is no longer used (10 to 40
+    /// ms, during which nobody else can change an interface); this way, it waits only once. The interfaces
+    /// are moved to the group [`DELETE_GROUP`], and every interface in that group is deleted. Interfaces that
+    /// do not exist are ignored.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn delete_together(&mut self, names: &[&str]) -> Result<(), HostError> {
         let mut grouped = false;
         for name in names {
-            let what = format!("put {name} into the group of those to be deleted");
-            match self.set(name, what, |request| request.u32(libc::IFLA_GROUP, GROUP_GOING)) {
+            let what = format!("move {name} to the group of interfaces to delete");
+            match self.set(name, what, |request| request.u32(libc::IFLA_GROUP, DELETE_GROUP)) {
                 Ok(()) => grouped = true,
                 Err(error) if error.is_missing() => {}
                 Err(error) => return Err(error),
@@ -258,7 +259,7 @@ impl Links {
             return Ok(());
         }
         let what = format!("delete {}", names.join(", "));
-        let request = message(what, libc::RTM_DELLINK, 0, 0, 0, 0).u32(libc::IFLA_GROUP, GROUP_GOING);
+        let request = message(what, libc::RTM_DELLINK, 0, 0, 0, 0).u32(libc::IFLA_GROUP, DELETE_GROUP);
         match self.socket.execute(request) {
             Err(error) if !error.is_missing() => Err(error),
             _ => Ok(()),
@@ -279,7 +280,7 @@ impl Links {
         HostError::NoInterface { name: name.to_owned(), namespace: self.namespace.clone() }
     }
 
-    /// A request that is answered with one link.
+    /// Sends a request that is answered with one link.
     fn ask(&mut self, request: Request) -> Result<Option<Link>, HostError> {
         let what = request.what().to_owned();
         let asked = self.socket.send(request)?;
@@ -306,27 +307,27 @@ impl Links {
 /// A change of an interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkEvent {
-    /// It is there, new or changed.
+    /// The interface is new or has changed.
     Present(Link),
-    /// It is gone.
+    /// The interface was removed.
     Gone(Link),
-    /// So much happened that some was lost: list them anew.
+    /// Events were lost because there were too many: list all interfaces again.
     Lost,
 }
 
-/// Tells of changes of the interfaces of a namespace.
+/// Reports changes of the interfaces of a namespace.
 #[derive(Debug)]
 pub struct Watch {
     socket: Socket,
 }
 
 impl Watch {
-    /// Watches the calling thread's namespace; gives what is there at first, as events too.
+    /// Watches the calling thread's namespace. Also returns the current interfaces.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn here() -> Result<(Self, Vec<Link>), HostError> {
-        // Listening begins before listing, so nothing falls between.
+        // Subscribe before listing, so that no change is missed.
         let socket = Socket::open(Groups::LINK)?;
         let links = Links::here()?.list()?;
         socket.set_nonblocking(true)?;
@@ -336,15 +337,15 @@ impl Watch {
     /// Watches a namespace.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn inside(namespace: &Namespace) -> Result<(Self, Vec<Link>), HostError> {
         namespace.run(Self::here)?
     }
 
-    /// Waits for events at most so long; none when nothing happened.
+    /// Waits for events, up to a timeout. Empty if nothing happened.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn next(&mut self, timeout: Duration) -> Result<Vec<LinkEvent>, HostError> {
         let milliseconds = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
         match poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], milliseconds) {
@@ -353,12 +354,12 @@ impl Watch {
         }
     }
 
-    /// Events that are there now.
+    /// Events that are available now.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn pending(&mut self) -> Result<Vec<LinkEvent>, HostError> {
-        /// One call shall end although changes keep coming.
+        /// Limits the duration of a call if changes keep arriving.
         const READS_MAX: usize = 64;
         let mut events = Vec::new();
         for _ in 0..READS_MAX {

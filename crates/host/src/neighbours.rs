@@ -1,6 +1,7 @@
 //! IPv4 neighbours (ARP entries) of a namespace.
 //!
-//! What we set is permanent and carries the mark [`protocol::OURS`], and nothing else is ever removed.
+//! Neighbours set by hueplane are permanent and carry the protocol number [`protocol::OURS`]; no other is
+//! ever removed.
 
 use std::net::Ipv4Addr;
 
@@ -13,13 +14,13 @@ use crate::netlink::{Dump, Failure, Object, Request, Socket, neighbour_state, pr
 
 /// `NDA_PROTOCOL`, since Linux 5.2.
 const PROTOCOL: u16 = 12;
-/// `NTF_USE`: treat it as used just now.
+/// `NTF_USE`: treat the neighbour as just used.
 const USE: u8 = 1;
 
-/// All of the socket's namespace.
+/// All neighbours in the socket's namespace.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system call fails.
 pub fn list(socket: &mut Socket) -> Result<Vec<Neighbour>, HostError> {
     socket.dump(Dump::Neighbours4, |message| match message.notice()?.object {
         Object::Neighbour(neighbour) => Some(neighbour),
@@ -27,11 +28,11 @@ pub fn list(socket: &mut Socket) -> Result<Vec<Neighbour>, HostError> {
     })
 }
 
-/// Sets permanent neighbours (interface, address, MAC address), in place of what the kernel knows of them; gives those it
-/// refused.
+/// Sets permanent neighbours (interface, address, MAC address), replacing the kernel's entries. Returns those
+/// that the kernel rejected.
 ///
 /// # Errors
-/// When the socket fails.
+/// If the socket fails.
 pub fn set<'a>(
     socket: &mut Socket,
     neighbours: impl IntoIterator<Item = &'a (u32, Ipv4Addr, Mac)>,
@@ -45,10 +46,11 @@ pub fn set<'a>(
     }))
 }
 
-/// Removes neighbours (interface, address); gives those the kernel refused. `ENOENT`: it was not there.
+/// Removes neighbours (interface, address). Returns those that the kernel rejected; `ENOENT` means that it
+/// did not exist.
 ///
 /// # Errors
-/// When the socket fails.
+/// If the socket fails.
 pub fn remove<'a>(
     socket: &mut Socket,
     neighbours: impl IntoIterator<Item = &'a (u32, Ipv4Addr)>,
@@ -59,8 +61,8 @@ pub fn remove<'a>(
     }))
 }
 
-/// A request that has the kernel ask for a neighbour as if it had been used: one that is unknown is looked for, a stale one
-/// is asked again. To be given to [`Socket::send`] or [`Socket::execute`].
+/// A request that makes the kernel resolve a neighbour as if it had been used: an unknown one is resolved, a
+/// stale one is probed. For [`Socket::send`] or [`Socket::execute`].
 #[must_use]
 pub fn probe(link: u32, address: Ipv4Addr) -> Request {
     let flags = libc::NLM_F_CREATE;

@@ -1,8 +1,8 @@
-//! Network namespaces that have a name: files in `/run/netns`, as `ip netns` makes and shows them.
+//! Named network namespaces: files in `/run/netns`, as created and shown by `ip netns`.
 //!
-//! Invariants: a namespace that is seen under its name is complete, whatever [`Namespace::create`] was given to prepare in it:
-//! the name comes last. Work inside a namespace is done on a thread of its own, so that no thread of the program ever is in a
-//! wrong one.
+//! Invariants: a namespace gets its name last, so a named one is complete, including everything that
+//! [`Namespace::create_with`] prepares. Work inside a namespace runs on its own thread, so that no other
+//! thread of the program is ever in a wrong namespace.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,16 +18,16 @@ use nix::sys::statfs::fstatfs;
 
 use crate::error::HostError;
 
-/// Where namespaces have their names.
+/// Directory of named namespaces.
 pub const FOLDER: &str = "/run/netns";
-/// Longest name, bytes.
+/// Longest name in bytes.
 const NAME_BYTES_MAX: usize = 200;
-/// The namespace of the thread that opens it.
+/// The namespace of the thread that opens this file.
 const OWN: &str = "/proc/thread-self/ns/net";
-/// Type of the file system a namespace's file is on (`NSFS_MAGIC`).
+/// Type of the file system of namespace files (`NSFS_MAGIC`).
 const NSFS: i64 = 0x6e73_6673;
 
-/// A network namespace, open: it lives at least as long as this.
+/// An open network namespace: it exists at least as long as this handle.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -35,19 +35,19 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Creates the namespace of this name, or opens it when it is there.
+    /// Creates the namespace with this name, or opens the existing one.
     ///
     /// # Errors
-    /// When the name is none, or the system refuses.
+    /// If the name is invalid, or the system call fails.
     pub fn create(name: &str) -> Result<Self, HostError> {
         Self::create_with(name, || Ok(())).map(|(namespace, _)| namespace)
     }
 
-    /// Creates the namespace of this name, or opens it when it is there; says whether it was created. `prepare` runs inside a
-    /// new one before it gets its name.
+    /// Creates the namespace with this name, or opens the existing one. Returns whether it was created.
+    /// `prepare` runs inside a new namespace before it gets its name.
     ///
     /// # Errors
-    /// When the name is none, the system refuses, or `prepare` fails.
+    /// If the name is invalid, the system call fails, or `prepare` fails.
     pub fn create_with(
         name: &str,
         prepare: impl FnOnce() -> Result<(), HostError> + Send,
@@ -65,24 +65,24 @@ impl Namespace {
             prepare()?;
             File::open(OWN).map_err(|error| HostError::system(what.as_str(), error))
         })??;
-        // What is left of one whose mount is gone.
+        // A leftover file without a mount.
         remove(&path, &what)?;
         let system = |error: io::Error| HostError::system(what.as_str(), error);
         OpenOptions::new().create_new(true).write(true).mode(0o444).open(&path).map_err(system)?;
         let source = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
         let bound = mount(Some(&source), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>);
         if let Err(errno) = bound {
-            // Best effort: the next attempt removes it too.
+            // Best effort: the next attempt would also remove it.
             fs::remove_file(&path).ok();
             return Err(HostError::system(what.as_str(), errno));
         }
         Ok((Self { name: name.to_owned(), file }, true))
     }
 
-    /// Opens the namespace of this name.
+    /// Opens the namespace with this name.
     ///
     /// # Errors
-    /// [`HostError::NoNamespace`] when there is none; when the system refuses.
+    /// [`HostError::NoNamespace`] if it does not exist, or if the system call fails.
     pub fn open(name: &str) -> Result<Self, HostError> {
         let path = path(name)?;
         let what = || format!("open network namespace {name:?}");
@@ -100,25 +100,25 @@ impl Namespace {
         Ok(Self { name: name.to_owned(), file })
     }
 
-    /// The namespace the calling thread is in; its name is empty.
+    /// The namespace of the calling thread; its name is empty.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn own() -> Result<Self, HostError> {
         let file = File::open(OWN).map_err(|error| HostError::system("open the network namespace", error))?;
         Ok(Self { name: String::new(), file })
     }
 
-    /// Its name.
+    /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A second handle of it.
+    /// A second handle.
     ///
     /// # Errors
-    /// When there are too many open files.
+    /// If there are too many open files.
     pub fn try_clone(&self) -> Result<Self, HostError> {
         let file =
             self.file.try_clone().map_err(|error| HostError::system("open a network namespace", error))?;
@@ -129,19 +129,20 @@ impl Namespace {
         self.file
     }
 
-    /// What tells namespaces apart: two handles with equal ones are the same namespace.
+    /// Identity of the namespace: handles with equal values refer to the same namespace.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn identity(&self) -> Result<(u64, u64), HostError> {
         let data = self.file.metadata().map_err(|error| HostError::system("look at a namespace", error))?;
         Ok((data.dev(), data.ino()))
     }
 
-    /// Runs something inside, on a thread of its own, and waits for it. Sockets opened there stay there.
+    /// Runs a function inside the namespace, on its own thread, and waits for it. Sockets opened there stay
+    /// in the namespace.
     ///
     /// # Errors
-    /// When the system refuses to enter.
+    /// If the namespace cannot be entered.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, HostError> {
         on_thread(|| {
             setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|errno| {
@@ -158,16 +159,16 @@ impl AsFd for Namespace {
     }
 }
 
-/// Whether there is a namespace of this name.
+/// Whether a namespace with this name exists.
 #[must_use]
 pub fn exists(name: &str) -> bool {
     Namespace::open(name).is_ok()
 }
 
-/// Names of the namespaces that begin with `prefix`, in order.
+/// Names of namespaces that begin with `prefix`, sorted.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// If the directory cannot be read.
 pub fn list(prefix: &str) -> Result<Vec<String>, HostError> {
     let entries = match fs::read_dir(FOLDER) {
         Ok(entries) => entries,
@@ -180,11 +181,11 @@ pub fn list(prefix: &str) -> Result<Vec<String>, HostError> {
     Ok(names)
 }
 
-/// Takes a namespace its name, whether anything still uses it or not; it ends with the last process and socket in it. Says
-/// whether there was one.
+/// Removes the name of a namespace, whether or not it is in use; the namespace ends with its last process and
+/// socket. Returns whether it existed.
 ///
 /// # Errors
-/// When the name is none, or the system refuses.
+/// If the name is invalid, or the system call fails.
 pub fn delete(name: &str) -> Result<bool, HostError> {
     let path = path(name)?;
     let what = format!("delete network namespace {name:?}");
@@ -203,9 +204,9 @@ fn path(name: &str) -> Result<PathBuf, HostError> {
     if good { Ok(Path::new(FOLDER).join(name)) } else { Err(HostError::NamespaceName(name.to_owned())) }
 }
 
-/// Unmounts and removes a name; nothing there is fine.
+/// Unmounts and removes a name; it need not exist.
 fn remove(path: &Path, what: &str) -> Result<bool, HostError> {
-    // Mounts can be stacked, by an attempt that was killed.
+    // Attempts that were killed can leave several mounts on top of each other.
     loop {
         match umount2(path, MntFlags::MNT_DETACH) {
             Ok(()) => {}
@@ -220,7 +221,8 @@ fn remove(path: &Path, what: &str) -> Result<bool, HostError> {
     }
 }
 
-/// Makes the folder, with its mounts shared with other mount namespaces, as `ip netns add` does; locked against others that do.
+/// Creates the directory with mounts shared between mount namespaces, as `ip netns add` does, and locks it
+/// against concurrent creation.
 fn folder(what: &str) -> Result<Flock<File>, HostError> {
     let system = |error: io::Error| HostError::system(what, error);
     fs::create_dir_all(FOLDER).map_err(system)?;
@@ -241,7 +243,7 @@ fn folder(what: &str) -> Result<Flock<File>, HostError> {
     Ok(lock)
 }
 
-/// Runs something on a thread of its own; its panic is the caller's.
+/// Runs a function on its own thread. A panic is passed on to the caller.
 fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, HostError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()

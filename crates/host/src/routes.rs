@@ -1,7 +1,7 @@
 //! IPv4 routes of a namespace.
 //!
-//! What we install carries the protocol number [`protocol::OURS`], and nothing else is ever changed or removed. Priority 0: what
-//! documents say wins over what routing daemons find.
+//! Routes installed by hueplane carry the protocol number [`protocol::OURS`]; no other route is ever changed
+//! or removed. They have priority 0: routes of documents have priority over those of routing daemons.
 
 use std::net::Ipv4Addr;
 
@@ -12,27 +12,28 @@ pub use crate::netlink::{NextHop, Route, RouteKind, Scope};
 use crate::error::HostError;
 use crate::netlink::{Dump, Failure, Object, Request, Socket, protocol};
 
-/// The table that decides: `RT_TABLE_MAIN`.
+/// The main table: `RT_TABLE_MAIN`.
 pub const MAIN: u32 = libc::RT_TABLE_MAIN as u32;
 
 /// `RTNH_F_ONLINK`.
 const ONLINK: u32 = 4;
 
-/// A route as documents have it.
+/// A static route.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Wanted {
     /// Destination.
     pub prefix: Prefix4,
-    /// The router; none: destinations are on the link.
+    /// The gateway; `None` if destinations are on the link.
     pub via: Option<Ipv4Addr>,
-    /// Interface, on which a router then counts as on the link. 0 with a router: the kernel looks for the link that has it.
+    /// Interface, on which the gateway is then considered on the link. With 0 and a gateway, the kernel finds
+    /// the link.
     pub link: u32,
 }
 
-/// All of the socket's namespace, of all tables.
+/// All routes of all tables in the socket's namespace.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system call fails.
 pub fn list(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
     socket.dump(Dump::Routes4, |message| match message.notice()?.object {
         Object::Route(route) if !route.cloned => Some(route),
@@ -40,10 +41,10 @@ pub fn list(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
     })
 }
 
-/// Ours in the main table.
+/// hueplane's routes in the main table.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system call fails.
 pub fn ours(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
     socket.dump(Dump::Routes4, |message| match message.notice()?.object {
         Object::Route(route) if route.protocol == protocol::OURS && route.table == MAIN && !route.cloned => {
@@ -53,10 +54,11 @@ pub fn ours(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
     })
 }
 
-/// Adds routes; gives those the kernel refused. `EEXIST`: there is one to the same prefix, of somebody else.
+/// Adds routes. Returns those that the kernel rejected; `EEXIST` means that a foreign route has the same
+/// prefix.
 ///
 /// # Errors
-/// When the socket fails.
+/// If the socket fails.
 pub fn add<'a>(
     socket: &mut Socket,
     routes: impl IntoIterator<Item = &'a Wanted>,
@@ -65,10 +67,10 @@ pub fn add<'a>(
     socket.execute_all(routes.into_iter().map(|route| message("add", libc::RTM_NEWROUTE, flags, route)))
 }
 
-/// Removes routes of ours; gives those the kernel refused. `ESRCH`: it was not there.
+/// Removes hueplane's routes. Returns those that the kernel rejected; `ESRCH` means that it did not exist.
 ///
 /// # Errors
-/// When the socket fails.
+/// If the socket fails.
 pub fn remove<'a>(
     socket: &mut Socket,
     routes: impl IntoIterator<Item = &'a Wanted>,

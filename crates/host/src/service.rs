@@ -1,4 +1,4 @@
-//! Being a well-behaved service: telling systemd, and giving up rights that are not needed.
+//! Integration as a system service: notifications to systemd, and dropping unneeded privileges.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,21 +9,23 @@ use sd_notify::NotifyState;
 
 use crate::error::HostError;
 
-/// What the daemon needs to do its work as root: all other rights it gives up. CAP_SYS_ADMIN holds CAP_BPF and CAP_PERFMON.
-pub const NEEDED: [Capability; 7] = [
+/// Capabilities that the daemon needs as root; it drops all others. CAP_SYS_ADMIN includes CAP_BPF and
+/// CAP_PERFMON.
+pub const NEEDED: [Capability; 8] = [
     Capability::CAP_NET_ADMIN, // interfaces, routes, XDP, buffers beyond the usual limits
     Capability::CAP_NET_RAW,   // packet sockets, AF_XDP
     Capability::CAP_SYS_ADMIN, // entering and naming namespaces
     Capability::CAP_IPC_LOCK,  // memory of the rings
+    Capability::CAP_SYS_NICE,  // scheduling of the threads that forward packets
     Capability::CAP_KILL,      // processes of a network that is deleted, whoever runs them
     Capability::CAP_CHOWN,     // the group of the API's socket
     Capability::CAP_DAC_OVERRIDE, // files of an earlier run that belong to others
 ];
 
-/// Lets this process have as many files open as it may at most: each network takes several. Gives that number.
+/// Raises the limit on open files to its maximum: each network needs several. Returns the new limit.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system call fails.
 pub fn raise_open_files() -> Result<u64, HostError> {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let failed = |errno| HostError::system("raise the limit of open files", errno);
@@ -34,25 +36,25 @@ pub fn raise_open_files() -> Result<u64, HostError> {
     Ok(hard)
 }
 
-/// Those of `wanted` that this thread has not.
+/// Capabilities in `wanted` that this thread lacks.
 ///
 /// # Errors
-/// When the system does not say.
+/// If the system call fails.
 pub fn missing(wanted: &[Capability]) -> Result<Vec<Capability>, HostError> {
     let has = caps::read(None, CapSet::Effective).map_err(failed)?;
     Ok(wanted.iter().copied().filter(|wanted| !has.contains(wanted)).collect())
 }
 
-/// Gives up all rights but those, for good: also for programs that are started. To be called before any thread is started,
-/// since threads have rights of their own. Those it has not are no error.
+/// Drops all capabilities except these, permanently and also for started programs. Call it before starting
+/// threads, because capabilities are per thread. Capabilities that the thread lacks are ignored.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system call fails.
 pub fn drop_capabilities(keep: &[Capability]) -> Result<(), HostError> {
     let has = caps::read(None, CapSet::Permitted).map_err(failed)?;
     let keep: caps::CapsHashSet = keep.iter().copied().filter(|keep| has.contains(keep)).collect();
     caps::clear(None, CapSet::Ambient).map_err(failed)?;
-    // The bounding set can be lowered only with CAP_SETPCAP, so before the others.
+    // Lowering the bounding set needs CAP_SETPCAP, so do it first.
     if has.contains(&Capability::CAP_SETPCAP) {
         for other in caps::read(None, CapSet::Bounding).map_err(failed)?.difference(&keep) {
             caps::drop(None, CapSet::Bounding, *other).map_err(failed)?;
@@ -63,41 +65,41 @@ pub fn drop_capabilities(keep: &[Capability]) -> Result<(), HostError> {
     caps::set(None, CapSet::Permitted, &keep).map_err(failed)
 }
 
-/// Names of rights, for messages: `CAP_NET_ADMIN, CAP_NET_RAW`.
+/// Names of capabilities for messages: `CAP_NET_ADMIN, CAP_NET_RAW`.
 #[must_use]
 pub fn names(capabilities: &[Capability]) -> String {
     let names: BTreeSet<String> = capabilities.iter().map(ToString::to_string).collect();
     names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// Tells systemd, if it started this, that the service is ready, with a word on its state.
+/// Tells systemd, if it started this process, that the service is ready, with a status text.
 pub fn ready(status: &str) {
-    tell(&[NotifyState::Ready, NotifyState::Status(status)]);
+    notify(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Tells systemd a word on the service's state.
+/// Sends a status text to systemd.
 pub fn status(status: &str) {
-    tell(&[NotifyState::Status(status)]);
+    notify(&[NotifyState::Status(status)]);
 }
 
-/// Tells systemd that the service is ending.
+/// Tells systemd that the service is stopping.
 pub fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
 }
 
-/// Tells systemd that the service is alive; to be done more often than [`watchdog`] says.
+/// Sends the watchdog signal to systemd. Must be called more often than [`watchdog`] says.
 pub fn alive() {
-    tell(&[NotifyState::Watchdog]);
+    notify(&[NotifyState::Watchdog]);
 }
 
-/// How long systemd waits for a sign of life, if it does.
+/// The watchdog timeout of systemd, if enabled.
 #[must_use]
 pub fn watchdog() -> Option<Duration> {
     sd_notify::watchdog_enabled()
 }
 
-fn tell(state: &[NotifyState<'_>]) {
-    // Nobody listens when systemd did not start it, and a service that cannot tell runs on.
+fn notify(state: &[NotifyState<'_>]) {
+    // Without systemd there is no receiver, and a failed notification does not matter.
     sd_notify::notify(state).ok();
 }
 

@@ -1,7 +1,7 @@
-//! Kernel settings of a namespace, below `/proc/sys`.
+//! Kernel settings of a namespace, in `/proc/sys`.
 //!
-//! Keys are written with slashes, `net/ipv4/ip_forward`, since names of interfaces have dots. `/proc/sys/net` shows the settings
-//! of the namespace of the thread that opens it.
+//! Keys use slashes (`net/ipv4/ip_forward`), because interface names can contain dots. `/proc/sys/net` shows
+//! the settings of the namespace of the thread that opens it.
 
 use std::fs;
 use std::io;
@@ -9,23 +9,23 @@ use std::io;
 use crate::error::HostError;
 use crate::netns::Namespace;
 
-/// Sets a setting of a namespace unless it has the value; says whether it changed.
+/// Sets a setting of a namespace if it differs. Returns whether it changed.
 ///
 /// # Errors
-/// When there is no such setting, or the system refuses.
+/// If the setting does not exist, or the system call fails.
 pub fn set(namespace: &Namespace, key: &str, value: &str) -> Result<bool, HostError> {
     namespace.run(|| set_here(key, value))?
 }
 
-/// A setting of a namespace; `None` when there is no such.
+/// A setting of a namespace; `None` if it does not exist.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system call fails.
 pub fn get(namespace: &Namespace, key: &str) -> Result<Option<String>, HostError> {
     namespace.run(|| get_here(key))?
 }
 
-/// [`set`] in the calling thread's namespace.
+/// As [`set`], in the calling thread's namespace.
 ///
 /// # Errors
 /// As [`set`].
@@ -37,7 +37,7 @@ pub fn set_here(key: &str, value: &str) -> Result<bool, HostError> {
     Ok(true)
 }
 
-/// [`get`] in the calling thread's namespace.
+/// As [`get`], in the calling thread's namespace.
 ///
 /// # Errors
 /// As [`get`].
@@ -49,11 +49,11 @@ pub fn get_here(key: &str) -> Result<Option<String>, HostError> {
     }
 }
 
-/// Raises a number in the calling thread's namespace to `least`; one that is higher, or not there, stays. Says whether it
-/// changed.
+/// Raises a number in the calling thread's namespace to at least `least`. A higher value, or a missing
+/// setting, stays. Returns whether it changed.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system call fails.
 pub fn raise_here(key: &str, least: u64) -> Result<bool, HostError> {
     match get_here(key)?.and_then(|now| now.parse::<u64>().ok()) {
         Some(now) if now < least => set_here(key, &least.to_string()),
@@ -61,15 +61,15 @@ pub fn raise_here(key: &str, least: u64) -> Result<bool, HostError> {
     }
 }
 
-/// Room for the neighbours of all networks together: the kernel keeps one table for all namespaces, and from
-/// `gc_thresh3` (1,024) entries that are not permanent on, new ones are refused.
+/// Raises the neighbour limits for all networks together: the kernel has one table for all namespaces, and
+/// rejects new entries beyond `gc_thresh3` (1,024) entries that are not permanent.
 ///
 /// # Errors
-/// When the system refuses, as it does in a container.
+/// If the system call fails, as in a container.
 pub fn raise_neighbour_limits() -> Result<bool, HostError> {
     const NEIGHBOURS: u64 = 131_072;
     let mut changed = false;
-    // From above, so that the limits are in order at any time.
+    // From the highest limit to the lowest, so that they are always in order.
     for (key, least) in
         [("gc_thresh3", NEIGHBOURS), ("gc_thresh2", NEIGHBOURS / 2), ("gc_thresh1", NEIGHBOURS / 8)]
     {
@@ -78,7 +78,7 @@ pub fn raise_neighbour_limits() -> Result<bool, HostError> {
     Ok(changed)
 }
 
-/// Settings of several numbers come back with tabs between them.
+/// Settings with several numbers are read back with tabs between them.
 fn same(now: &str, value: &str) -> bool {
     now.split_ascii_whitespace().eq(value.split_ascii_whitespace())
 }

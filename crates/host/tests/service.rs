@@ -1,6 +1,6 @@
-//! Giving up rights, telling systemd, and what the doctor says with rights and without.
+//! Dropping privileges, notifying systemd, and the checks of `doctor` with and without privileges.
 #![allow(unsafe_code)] // an environment variable, set before there are threads that read it
-#![allow(clippy::unwrap_used)] // helpers of tests, which clippy takes for code
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy treats as code
 
 mod common;
 
@@ -17,9 +17,9 @@ fn many_files_can_be_open() {
     assert!(most >= 1024);
 }
 
-/// Threads have rights of their own, so what one gives up is no loss to the other tests.
+/// Capabilities are per thread, so dropping them here does not affect other tests.
 #[test]
-fn rights_that_are_given_up_are_gone() {
+fn dropped_capabilities_are_gone() {
     if !root() {
         return;
     }
@@ -31,7 +31,7 @@ fn rights_that_are_given_up_are_gone() {
         let missing = service::missing(&wanted).unwrap();
         assert_eq!(service::names(&missing), "CAP_NET_RAW, CAP_SYS_ADMIN");
         assert!(unshare(CloneFlags::CLONE_NEWNET).is_err());
-        // Programs it starts have no more than it has.
+        // Programs that it starts have no more capabilities.
         let output = std::process::Command::new("cat").arg("/proc/self/status").output().unwrap();
         let status = String::from_utf8(output.stdout).unwrap();
         let net_admin = format!("{:016x}", 1u64 << 12);
@@ -46,7 +46,7 @@ fn rights_that_are_given_up_are_gone() {
 }
 
 #[test]
-fn the_doctor_finds_this_machine_fit_or_says_what_to_do() {
+fn the_doctor_passes_or_gives_a_fix() {
     let checks = doctor::checks();
     let mut names: Vec<_> = checks.iter().map(|check| check.name).collect();
     names.sort_unstable();
@@ -59,12 +59,12 @@ fn the_doctor_finds_this_machine_fit_or_says_what_to_do() {
     if root() {
         assert!(doctor::runs(&checks), "{checks:#?}");
     }
-    // It leaves nothing.
+    // It leaves nothing behind.
     assert!(netns::list("doctor").unwrap().is_empty());
 }
 
 #[test]
-fn the_doctor_asks_for_rights() {
+fn the_doctor_asks_for_privileges() {
     if !root() {
         return;
     }
@@ -82,14 +82,14 @@ fn the_doctor_asks_for_rights() {
 }
 
 #[test]
-fn systemd_is_told() {
-    // Without one nothing happens.
+fn systemd_is_notified() {
+    // Without systemd, nothing happens.
     service::stopping();
     let folder = std::env::temp_dir().join(format!("hte-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
-    // SAFETY: the other tests of this program do not look at this variable, nor change any.
+    // SAFETY: no other test of this program reads this variable or changes one.
     unsafe { std::env::set_var("NOTIFY_SOCKET", &path) };
     service::ready("3 networks");
     service::status("4 networks");

@@ -1,4 +1,4 @@
-//! Why a command failed, and the exit code that says so.
+//! Why a command failed, and its exit code.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ use thiserror::Error;
 /// A failed command.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// The command line is wrong in a way that clap cannot know.
+    /// The command line is wrong in a way that clap cannot detect.
     #[error("{0}")]
     Usage(String),
-    /// A file is wrong; the caller's fault.
+    /// A file is wrong (the caller's fault).
     #[error("{0}")]
     Input(String),
-    /// A table has no room; the result has been printed.
+    /// A table is full; the result has been printed.
     #[error("{0}")]
     Full(String),
     /// An output cannot be written.
@@ -32,25 +32,25 @@ pub enum Failure {
     Output {
         /// The output.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// Standard output cannot be written.
     #[error("standard output: cannot be written: {0}")]
     Stdout(#[from] io::Error),
-    /// Something of ours is broken, or what was checked does not hold.
+    /// An internal error, or a failed check.
     #[error("{0}")]
     Broken(String),
-    /// No daemon answers, or it refuses to serve us.
+    /// The daemon does not answer, or denies access.
     #[error("{0}")]
     NoDaemon(String),
     /// There are differences; they have been printed.
     #[error("{0}")]
     Differences(String),
-    /// A command cannot be run in a network, with the code that shells give that.
+    /// A command cannot be run in a network, with the exit code that shells use.
     #[error("{0}")]
     Exec(String, u8),
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
 }
@@ -70,7 +70,7 @@ impl Failure {
         }
     }
 
-    /// Whether nobody reads the result any more (`hueplane … | head`): the normal end of a filter.
+    /// Whether the reader of the output has ended (`hueplane … | head`), which is the normal end of a filter.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -114,7 +114,8 @@ impl From<SubstrateError> for Failure {
             SubstrateError::Networks { .. }
             | SubstrateError::ImageNetworks { .. }
             | SubstrateError::Table { .. }
-            | SubstrateError::Room { .. } => Self::Full(error.to_string()),
+            | SubstrateError::Room { .. }
+            | SubstrateError::Words { .. } => Self::Full(error.to_string()),
             other => Self::Input(other.to_string()),
         }
     }

@@ -1,5 +1,6 @@
-//! The command line of hueplane: starts the daemon and shows it at work; checks configurations, runs captures through
-//! networks, explains packets, and measures forwarding tables offline and unprivileged; and the demo.
+//! The command line of hueplane. Starts the daemon and shows its state; offline and unprivileged, it checks
+//! configurations, runs captures through networks, explains packets, and measures forwarding tables. Also
+//! runs the demo.
 //!
 //! Flow: arguments (`cli`) → a command (`commands`, `demo`) → a result on standard output (`print`). Notes, progress and
 //! errors go to standard error. Exit codes: [`cli::EXIT_CODES`].

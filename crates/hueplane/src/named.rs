@@ -1,14 +1,14 @@
-//! Small argument types: `NAME=FILE` and sizes in bytes.
+//! Small argument types: `NAME=FILE`, and sizes in bytes.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// An argument `NAME=FILE`; the name is what stands before the first `=`.
+/// An argument `NAME=FILE`; the name ends at the first `=`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedFile {
-    /// The name.
+    /// Name.
     pub name: String,
-    /// The file.
+    /// File.
     pub file: PathBuf,
 }
 
@@ -19,7 +19,7 @@ impl FromStr for NamedFile {
         match text.split_once('=') {
             Some((name, file)) if !name.is_empty() && !file.is_empty() => {
                 if name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-                    return Err(format!("found the name '{name}', expected one without blanks"));
+                    return Err(format!("found name '{name}', expected a name without blanks"));
                 }
                 Ok(Self { name: name.to_owned(), file: file.into() })
             }
@@ -45,7 +45,7 @@ impl FromStr for Bytes {
             "KiB" => 10,
             "MiB" => 20,
             "GiB" => 30,
-            _ => return Err(format!("found the unit '{unit}', expected KiB, MiB or GiB")),
+            _ => return Err(format!("found unit '{unit}', expected KiB, MiB or GiB")),
         };
         let number: u64 = number.parse().map_err(|_| "expected a number of bytes".to_owned())?;
         number.checked_mul(1 << shift).map(Self).ok_or_else(|| "too large for 64 bits".to_owned())

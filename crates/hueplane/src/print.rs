@@ -1,7 +1,7 @@
-//! Results on standard output: JSON, YAML, or aligned columns for people.
+//! Prints results on standard output: JSON, YAML, or aligned columns.
 //!
-//! One value serves JSON and YAML, so they never differ; order of fields is that of the type. Colours follow the
-//! terminal (and `NO_COLOR`, `CLICOLOR_FORCE`).
+//! JSON and YAML use the same value, so they never differ; the order of fields is that of the type. Colours
+//! depend on the terminal (and on `NO_COLOR`, `CLICOLOR_FORCE`).
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -15,16 +15,16 @@ use crate::failure::Failure;
 
 /// Emphasis of headings.
 pub const BOLD: Style = Style::new().bold();
-/// What is beside the point.
+/// Less important text.
 pub const DIM: Style = Style::new().dimmed();
-/// Good ends.
+/// Success.
 pub const GREEN: Style = AnsiColor::Green.on_default().bold();
-/// Ends that somebody has to look at.
+/// Warnings.
 pub const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
-/// Bad ends.
+/// Failures.
 pub const RED: Style = AnsiColor::Red.on_default().bold();
 
-/// Prints a result; `table` makes the text for people.
+/// Prints a result; `table` returns it as a table.
 pub fn result<T: Serialize>(
     format: Format,
     value: &T,
@@ -42,7 +42,7 @@ pub fn result<T: Serialize>(
     }
 }
 
-/// Prints a long list, an element a line, without holding its text in memory.
+/// Prints a long list, one element in each line, without storing its text in memory.
 pub fn list<T: Serialize>(
     format: Format,
     items: impl Iterator<Item = T>,
@@ -56,7 +56,7 @@ pub fn list<T: Serialize>(
     list.end()
 }
 
-/// A long list that is printed while its elements come.
+/// A long list that is printed element by element.
 pub struct List {
     out: BufWriter<anstream::AutoStream<StdoutLock<'static>>>,
     format: Format,
@@ -64,7 +64,7 @@ pub struct List {
 }
 
 impl List {
-    /// A list under a heading, if it has one.
+    /// Starts a list, with a heading if there is one.
     pub fn begin(format: Format, header: &str) -> Result<Self, Failure> {
         let mut out = BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
         match format {
@@ -100,7 +100,7 @@ impl List {
     }
 }
 
-/// Prints one element of a list that never ends: JSON a line, YAML an item, or a row; it is out at once.
+/// Prints one element of an endless list at once: a line of JSON, a YAML item, or a row.
 pub fn line<T: Serialize>(format: Format, item: &T, row: impl FnOnce(&T) -> String) -> Result<(), Failure> {
     let mut line = match format {
         Format::Table => row(item),
@@ -111,7 +111,7 @@ pub fn line<T: Serialize>(format: Format, item: &T, row: impl FnOnce(&T) -> Stri
     text(&line)
 }
 
-/// Prints text, without its colours when standard output is no terminal.
+/// Prints text, without colours if standard output is not a terminal.
 pub fn text(text: &str) -> Result<(), Failure> {
     let mut out = anstream::AutoStream::auto(io::stdout().lock());
     out.write_all(text.as_bytes())?;
@@ -123,7 +123,7 @@ pub fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A network's name in its colour, `#rrggbb`; bold without one.
+/// A network's name in its colour (`#rrggbb`), or in bold without one.
 pub fn painted(name: &str, colour: Option<&str>) -> String {
     let style = Style::new().bold();
     styled(
@@ -132,7 +132,7 @@ pub fn painted(name: &str, colour: Option<&str>) -> String {
     )
 }
 
-/// The parts of `#rrggbb`.
+/// The components of `#rrggbb`.
 pub fn rgb(colour: &str) -> Option<[u8; 3]> {
     let digits = colour.strip_prefix('#').filter(|digits| digits.len() == 6 && digits.is_ascii())?;
     let [_, r, g, b] = u32::from_str_radix(digits, 16).ok()?.to_be_bytes();
@@ -157,7 +157,7 @@ pub fn count(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Which side of a column its cells lean to.
+/// Alignment of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// Text.
@@ -166,7 +166,7 @@ pub enum Align {
     Right,
 }
 
-/// Aligned columns under a bold heading; every row has as many cells as `columns`.
+/// Aligned columns below a bold heading; every row has as many cells as `columns`.
 pub fn columns(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = columns
         .iter()
@@ -196,12 +196,12 @@ pub fn columns(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Characters of a cell, escape sequences not counted.
+/// Number of characters in a cell, without escape sequences.
 fn width(cell: &str) -> usize {
     anstream::adapter::strip_str(cell).map(|part| part.chars().count()).sum()
 }
 
-/// A value as YAML (block style; every string that could be taken for something else is quoted as in JSON).
+/// A value as YAML (block style; strings that could be mistaken for other types are quoted as in JSON).
 pub fn yaml<T: Serialize + ?Sized>(value: &T) -> Result<String, Failure> {
     let tree: Tree = serde_json::from_str(&serde_json::to_string(value)?)?;
     let mut out = String::new();
@@ -212,7 +212,7 @@ pub fn yaml<T: Serialize + ?Sized>(value: &T) -> Result<String, Failure> {
     Ok(out.trim_start_matches('\n').to_owned())
 }
 
-/// A JSON value with its fields in order.
+/// A JSON value with ordered fields.
 enum Tree {
     Scalar(String),
     List(Vec<Tree>),
@@ -220,7 +220,7 @@ enum Tree {
 }
 
 impl Tree {
-    /// Writes the value after a `key:` (on a new line) or a `- ` (`inline`, on the same one).
+    /// Writes the value after a `key:` (on a new line), or after a `- ` (`inline`, on the same line).
     fn write(&self, out: &mut String, depth: usize, inline: bool) {
         let pad = "  ".repeat(depth);
         match self {

@@ -1,10 +1,10 @@
-//! Progress bars on standard error, only when a person looks.
+//! Progress bars on standard error, if it is a terminal.
 
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar that counts to `total`; invisible when standard error is no terminal.
+/// A bar that counts to `total`; invisible if standard error is not a terminal.
 pub fn bar(what: &str, total: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -18,7 +18,7 @@ pub fn bar(what: &str, total: u64) -> ProgressBar {
     bar
 }
 
-/// A spinner for work of unknown length; invisible when standard error is no terminal.
+/// A spinner for work of unknown duration; invisible if standard error is not a terminal.
 pub fn spinner(what: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,14 +1,14 @@
-//! `docs/reference/cli.md`: the command line as Markdown, made from the definition in `cli`.
+//! `docs/reference/cli.md`: the command line as Markdown, generated from the definition in `cli`.
 
 use std::fmt::Write;
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
 
-/// Heading level of the whole command line.
+/// Heading level of the program.
 const LEVEL: usize = 2;
 
-/// The whole reference.
+/// The entire reference.
 pub fn markdown(mut root: Command) -> String {
     root.build();
     let mut out = String::from(
@@ -41,7 +41,7 @@ fn write_command(out: &mut String, command: &Command, level: usize) {
     let args: Vec<&Arg> = command
         .get_arguments()
         .filter(|arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str()))
-        // Options of all commands stand at the top.
+        // Global options are listed only at the top.
         .filter(|arg| level == LEVEL || !arg.is_global_set())
         .collect();
     if !args.is_empty() {

@@ -29,7 +29,7 @@ use utoipa::ToSchema;
 
 pub use change::{
     Action, ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, FieldChange,
-    NetworkResult, ObjectKind, SourceText, Verb,
+    NetworkResult, ObjectKind, SourceText, TurnQuery, Verb,
 };
 pub use events::{Event, EventKind, EventPage};
 pub use image::{ImageInfo, ImageLoaded, LoadImageRequest, NetworkPlaced};

@@ -1,8 +1,8 @@
 //! What the API needs of the daemon: the one thing between `http` and the node.
 //!
 //! `node::NodeHandle` is the real one; tests of the API have one of their own.
-//! Rules: a call never blocks its thread; long lists come in pieces; nothing here knows of roles: `http` asks for what
-//! a caller may see, and takes out what it may not.
+//! Rules: a call never blocks its thread; changes run one at a time, and one whose future is dropped while it waits is not
+//! made; long lists come in pieces; nothing here knows of roles: `http` asks for what a caller may see, and removes the rest.
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -12,7 +12,7 @@ use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
     EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour,
     NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, Route, RouteFilter, Stats,
-    Status, Tables, Trace,
+    Status, Tables, Trace, TurnQuery,
 };
 
 /// Pieces of a long list, in order; the list ends with the stream, or with the first problem.
@@ -64,17 +64,27 @@ pub trait Backend: Send + Sync + 'static {
     async fn metrics(&self) -> Result<MetricsSnapshot, Problem>;
 
     /// Brings documents into force, or says what it would do. Networks that fail are in the result, not an error.
-    async fn apply(&self, request: ApplyRequest) -> Result<ApplyResult, Problem>;
+    async fn apply(&self, request: ApplyRequest, turn: TurnQuery) -> Result<ApplyResult, Problem>;
     /// What an apply of these documents would do; `request.dry_run` is set.
     async fn diff(&self, request: ApplyRequest) -> Result<DiffResult, Problem>;
     /// Deletes a network, from desired state and from what runs.
-    async fn delete_network(&self, name: &str) -> Result<ApplyResult, Problem>;
+    async fn delete_network(&self, name: &str, turn: TurnQuery) -> Result<ApplyResult, Problem>;
     /// Moves a network between card and software. A move that fails leaves it where it is, and is an error.
-    async fn migrate(&self, name: &str, request: MigrateRequest) -> Result<Migration, Problem>;
+    async fn migrate(
+        &self,
+        name: &str,
+        request: MigrateRequest,
+        turn: TurnQuery,
+    ) -> Result<Migration, Problem>;
     /// The card's images, those that cannot be loaded among them.
     async fn images(&self) -> Result<Vec<ImageInfo>, Problem>;
     /// Loads an image into the card. When that fails the one before runs on, and it is an error.
-    async fn load_image(&self, name: &str, request: LoadImageRequest) -> Result<ImageLoaded, Problem>;
+    async fn load_image(
+        &self,
+        name: &str,
+        request: LoadImageRequest,
+        turn: TurnQuery,
+    ) -> Result<ImageLoaded, Problem>;
     /// Starts to go down.
     async fn down(&self, options: DownOptions) -> Result<DownResult, Problem>;
 

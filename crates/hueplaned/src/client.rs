@@ -23,7 +23,7 @@ use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, Config, DiffRequest, DiffResult, DownOptions, DownResult,
     EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour,
     NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, ProblemKind, Route,
-    RouteFilter, Stats, Status, Tables, Trace, TraceRequest,
+    RouteFilter, Stats, Status, Tables, Trace, TraceRequest, TurnQuery,
 };
 use crate::tls::{TlsError, TlsFiles};
 
@@ -292,8 +292,8 @@ impl Client {
     ///
     /// # Errors
     /// See [`Self::status`]; a problem has findings if documents are wrong.
-    pub fn apply(&self, request: &ApplyRequest) -> Result<ApplyResult, ClientError> {
-        self.change(Method::POST, "/v1/apply", Some(request))
+    pub fn apply(&self, request: &ApplyRequest, turn: TurnQuery) -> Result<ApplyResult, ClientError> {
+        self.change(Method::POST, &path("/v1/apply", &turn)?, Some(request))
     }
 
     /// Compares documents with what is in force.
@@ -308,16 +308,21 @@ impl Client {
     ///
     /// # Errors
     /// See [`Self::status`].
-    pub fn delete_network(&self, name: &str) -> Result<ApplyResult, ClientError> {
-        self.change(Method::DELETE, &of_network(name, "")?, None::<&()>)
+    pub fn delete_network(&self, name: &str, turn: TurnQuery) -> Result<ApplyResult, ClientError> {
+        self.change(Method::DELETE, &path(&of_network(name, "")?, &turn)?, None::<&()>)
     }
 
     /// Moves a network between card and software.
     ///
     /// # Errors
     /// See [`Self::status`]; then the network is where it was.
-    pub fn migrate(&self, name: &str, request: &MigrateRequest) -> Result<Migration, ClientError> {
-        self.change(Method::POST, &of_network(name, "/migrate")?, Some(request))
+    pub fn migrate(
+        &self,
+        name: &str,
+        request: &MigrateRequest,
+        turn: TurnQuery,
+    ) -> Result<Migration, ClientError> {
+        self.change(Method::POST, &path(&of_network(name, "/migrate")?, &turn)?, Some(request))
     }
 
     /// The card's images.
@@ -332,9 +337,16 @@ impl Client {
     ///
     /// # Errors
     /// See [`Self::status`]; then the one before runs on.
-    pub fn load_image(&self, name: &str, request: LoadImageRequest) -> Result<ImageLoaded, ClientError> {
+    pub fn load_image(
+        &self,
+        name: &str,
+        request: LoadImageRequest,
+        turn: TurnQuery,
+    ) -> Result<ImageLoaded, ClientError> {
         match name.parse::<hue_intent::Name>() {
-            Ok(name) => self.change(Method::POST, &format!("/v1/images/{name}/load"), Some(&request)),
+            Ok(name) => {
+                self.change(Method::POST, &path(&format!("/v1/images/{name}/load"), &turn)?, Some(&request))
+            }
             Err(_) => {
                 let problem = Problem::new(ProblemKind::NotFound, format!("no image {name:?}"));
                 Err(ClientError::Problem(Box::new(problem)))

@@ -62,7 +62,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         .enable_all()
         .build()
         .map_err(DaemonError::Thread)?;
-    let config = LiveConfig { workers: options.workers, pin: options.pin, ..LiveConfig::default() };
+    let Options { workers, pin, scheduling, .. } = options;
+    let config = LiveConfig { workers, pin, scheduling, ..LiveConfig::default() };
     // Before the node says that it is ready; who connects until it answers waits.
     let unix = place.listen()?;
     let (handle, running) = node::start(config, images(), options.owner(), opened)?;

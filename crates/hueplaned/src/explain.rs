@@ -1,6 +1,6 @@
-//! One frame explained in the words of the API: what the engine says, with names in the place of numbers.
+//! Explains one frame in terms of the API: the engine's trace, with names in place of numbers.
 //!
-//! Flow: engine's trace and whoever knows the names ([`Words`]) → [`Trace`] → API, command line. The same for the running
+//! Flow: the engine's trace and a source of names ([`Words`]) → [`Trace`] → API, command line. Used for the running
 //! system and for files.
 
 use std::net::Ipv4Addr;
@@ -15,17 +15,17 @@ use hue_wire::Mac;
 
 use crate::api::{Change, InNetwork, Step, Trace};
 
-/// Who knows what numbers mean.
+/// Source of names for numbers.
 pub trait Words {
     /// Name of a physical port.
     fn port(&self, id: PortId) -> Option<String>;
     /// The program of a network.
     fn program(&self, vid: Vid) -> Option<&Program>;
-    /// The route of a network to an address, in words.
+    /// A network's route to an address, as text.
     fn route(&self, vid: Vid, address: Ipv4Addr) -> Option<String>;
 }
 
-/// Says what becomes of `frame`, which arrives on `port`.
+/// Explains what happens to `frame`, which arrives on `port`.
 pub fn explained(words: &impl Words, port: PortId, frame: &[u8], trace: Explained) -> Trace {
     let (verdict, reason) = match (trace.unclaimed, trace.networks.as_slice()) {
         (Some(reason), _) => (Some(Verdict::Drop.name()), Some(reason.name())),
@@ -78,7 +78,7 @@ fn in_network(words: &impl Words, port: PortId, frame: &[u8], trace: NetworkTrac
     }
 }
 
-/// Whether a row claims the frame; which row wins is design select's affair.
+/// Whether a row matches the frame; design select decides which row wins.
 fn claims(row: &Row, port: PortId, frame: &[u8]) -> bool {
     match row.select {
         Match::Mac { port: on, mac } => on == port && frame.first_chunk::<6>() == Some(&mac.0),
@@ -99,7 +99,7 @@ fn steps(words: &impl Words, stages: Vec<Stage>) -> Vec<Step> {
     stages.into_iter().map(step).collect()
 }
 
-/// The engine calls ports `port 0`, people by their names.
+/// Replaces port numbers of the engine (`port 0`) by names.
 fn with_port_names(words: &impl Words, text: &str) -> String {
     const PORT: &str = "port ";
     let mut out = String::with_capacity(text.len());
@@ -120,7 +120,7 @@ fn with_port_names(words: &impl Words, text: &str) -> String {
     out + rest
 }
 
-/// Fields of a forwarded frame that differ, then any other byte that does.
+/// Known fields that differ after forwarding, then any other byte that differs.
 fn changes(before: &[u8], after: &[u8]) -> Vec<Change> {
     let mac =
         |bytes: &[u8]| <[u8; 6]>::try_from(bytes).map_or_else(|_| hex(bytes), |mac| Mac(mac).to_string());

@@ -1,23 +1,24 @@
-//! The API of the daemon: HTTP/1.1 and JSON over a Unix socket, and over TCP with mutual TLS.
+//! The daemon's API: HTTP/1.1 and JSON over a Unix socket, and over TCP with mutual TLS.
 //!
-//! Flow: socket → [`serve`] (who is it: [`Caller`]) → [`router`] (may it: `access`) → handler (what may it see:
-//! `scope`) → [`Backend`]. The API never touches the node but through the backend, and never holds it up: long lists
-//! and streams are pulled by the reader's pace, and a reader that is too slow loses events, not others their time.
-//! Invariants: a path that is not in `access::OPERATIONS` is answered to nobody; every error is a [`Problem`]; whatever
-//! bytes come in, the daemon answers the next caller. ServeLimits are the constants of this file, each with a test at it.
+//! Flow: socket → [`serve`] (who it is: [`Caller`]) → [`router`] (what it may do: `access`) → handler (what it may
+//! see: `scope`) → [`Backend`]. The API reaches the node only through the backend, and never blocks it: readers pull
+//! long lists and streams at their own pace, and one that is too slow loses events without delaying others.
+//! Invariants: a path that is not in `access::OPERATIONS` is refused to every caller; every error is a [`Problem`];
+//! whatever bytes come in, the daemon answers the next caller. The limits are the constants of this file, each with a
+//! test at it.
 
 mod access;
 mod change;
 mod events;
 mod input;
 mod openapi;
-mod patience;
 mod pcapng;
 mod places;
 mod read;
 mod scope;
 mod serve;
 mod stream;
+mod timed_stream;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,45 +40,45 @@ pub use access::{Caller, OPERATIONS, Operation, Right, Role, RoleError};
 pub use openapi::{openapi, openapi_text};
 pub use serve::{Listeners, TlsListener, serve};
 
-/// Bytes of the head of a request; a little more may be taken when it comes at once.
+/// Maximum bytes of a request head; slightly more may be taken if it arrives at once.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Header fields of a request.
+/// Maximum header fields of a request.
 pub const HEADERS_MAX: usize = 64;
-/// Bytes of a body that holds documents.
+/// Maximum bytes of a body with documents.
 pub const DOCUMENTS_BYTES_MAX: usize = 32 << 20;
-/// Bytes of any other body.
+/// Maximum bytes of any other body.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
-/// Event and capture streams at once; as many again for all tenants together.
+/// Concurrent event and capture streams; all tenants together have as many again.
 pub const STREAMS_MAX: usize = 64;
-/// Event and capture streams of one tenant at once.
+/// Concurrent event and capture streams of one tenant.
 pub const TENANT_STREAMS_MAX: usize = 8;
-/// Bodies with documents at once, and as many of tenants; the others wait.
+/// Concurrent bodies with documents; all tenants together have as many again. Others wait.
 pub const CHANGES_MAX: usize = 4;
 
-/// How many may connect and how long they may take.
+/// Limits on connections and on time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServeLimits {
-    /// Connections at once over the Unix socket, and as many over TCP.
+    /// Concurrent connections over the Unix socket, and as many over TCP.
     pub connections: usize,
-    /// Connections of one tenant at once.
+    /// Concurrent connections of one tenant.
     pub tenant_connections: usize,
-    /// TLS handshakes at once.
+    /// Concurrent TLS handshakes.
     pub handshakes: usize,
-    /// For a TLS handshake.
+    /// Time for a TLS handshake.
     pub handshake: Duration,
-    /// Until the head of a request is there, from the connection or the answer before.
+    /// Time for the head of a request, after connecting or after the previous answer.
     pub head: Duration,
-    /// Until the body of a request is there.
+    /// Time for the body of a request.
     pub body: Duration,
-    /// Until the answer to a question begins.
+    /// Time until the answer to a query begins.
     pub answer: Duration,
-    /// Until the answer to a change is there.
+    /// Time until a change is answered.
     pub change: Duration,
-    /// How long a peer may take nothing of what it is sent.
+    /// Time a peer may take without accepting any data.
     pub write: Duration,
-    /// Between two signs of life on a stream.
+    /// Time between keep-alives on a stream.
     pub alive: Duration,
-    /// For answers that have begun when the daemon goes down.
+    /// Time for answers that have begun when the daemon stops.
     pub last: Duration,
 }
 
@@ -99,17 +100,17 @@ impl Default for ServeLimits {
     }
 }
 
-/// What handlers share.
+/// State shared by handlers.
 #[derive(Clone)]
 struct App {
     backend: Arc<dyn Backend>,
     places: Arc<Places>,
     limits: ServeLimits,
-    /// True when the daemon goes down and streams end.
+    /// True when the daemon stops and streams end.
     closing: watch::Receiver<bool>,
 }
 
-/// The API over a backend. Requests need a [`Caller`] among their extensions; one without is nobody's.
+/// The API over a backend. Requests need a [`Caller`] extension; others are unauthenticated.
 pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Receiver<bool>) -> Router {
     let app = App { backend, places: Arc::default(), limits, closing };
     Router::new()
@@ -145,7 +146,7 @@ pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Re
         .with_state(app)
 }
 
-/// Lets a request through to its handler if who asks may do that, and for so long as it may take.
+/// Passes a request to its handler if the caller may do that, and limits its time.
 async fn guard(
     State(app): State<App>,
     caller: Caller,

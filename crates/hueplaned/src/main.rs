@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use hueplaned::options::{Listen, Options, run_dir, state_dir};
+use hueplaned::options::{Listen, Options, SchedulingName, run_dir, state_dir};
 use hueplaned::tls::TlsFiles;
 use hueplaned::{DaemonError, run};
 
@@ -31,6 +31,9 @@ struct Arguments {
     /// Pin each worker thread to a core
     #[arg(long)]
     pin: bool,
+    /// How threads that forward packets compete for processors
+    #[arg(long, value_enum, default_value_t)]
+    scheduling: SchedulingName,
     /// Offer the API over TCP too, with mutual TLS
     #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key", "tls_ca"])]
     listen: Option<SocketAddr>,
@@ -56,6 +59,7 @@ impl Arguments {
             listen: self.listen.zip(files).map(|(address, tls)| Listen { address, tls }),
             workers: self.workers,
             pin: self.pin,
+            scheduling: self.scheduling.into(),
             least_rights: true,
             log: true,
         }

@@ -15,7 +15,7 @@ use hue_planes::ipv4::Outcome;
 use hue_planes::{
     Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES, METRIC_NETWORK_PORT_VERDICTS, METRIC_PORT_BYTES,
     METRIC_PORT_LOSSES, METRIC_PORT_PACKETS, METRIC_PUNTS, METRIC_UNCLAIMED, METRIC_VERDICTS, Metric,
-    Unclaimed, Verdict,
+    PortLoss, Unclaimed, Verdict,
 };
 
 use crate::api::{CardMemory, Health, NetworkState, NetworkStats, PortState, PortStats, TableShare};
@@ -295,12 +295,8 @@ fn ports(text: &mut Text, snapshot: &MetricsSnapshot) {
     each(&METRIC_PORT_BYTES, |port| [port.received_bytes, port.sent_bytes]);
     text.counter(&METRIC_PORT_LOSSES);
     for port in stats {
-        for (reason, count) in [
-            ("nobody", port.nobody),
-            ("ring_full", port.receive_dropped),
-            (Loss::RingQuota.name(), port.policed),
-            ("send_failed", port.transmit_dropped),
-        ] {
+        for reason in PortLoss::ALL.map(PortLoss::name) {
+            let count = port.losses.get(reason).copied().unwrap_or(0);
             text.sample(&[("port", &port.port), ("reason", reason)], count);
         }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hue_card::Images;
 use hue_host::control::Owner;
+use hue_substrate::scheduling::Scheduling;
 
 use crate::tls::TlsFiles;
 
@@ -33,6 +34,25 @@ pub struct Listen {
     pub tls: TlsFiles,
 }
 
+/// How threads that forward packets compete for processors, as the command line says it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, clap::ValueEnum)]
+pub enum SchedulingName {
+    /// Before all ordinary programs, which keep at least a sixteenth of each processor
+    #[default]
+    Realtime,
+    /// As ordinary programs do
+    Fair,
+}
+
+impl From<SchedulingName> for Scheduling {
+    fn from(name: SchedulingName) -> Self {
+        match name {
+            SchedulingName::Realtime => Self::RealTime,
+            SchedulingName::Fair => Self::Fair,
+        }
+    }
+}
+
 /// How to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -48,6 +68,8 @@ pub struct Options {
     pub workers: usize,
     /// Each worker stays on a processor of its own.
     pub pin: bool,
+    /// How threads that forward packets compete for processors.
+    pub scheduling: Scheduling,
     /// Give up all rights that the daemon does not need, for good. For a process that is nothing but the daemon.
     pub least_rights: bool,
     /// Write what happens to standard error.
@@ -63,6 +85,7 @@ impl Default for Options {
             listen: None,
             workers: 0,
             pin: false,
+            scheduling: Scheduling::Fair,
             least_rights: false,
             log: false,
         }

@@ -1,7 +1,7 @@
-//! Where a daemon is: its directories, the lock that says that it runs, its socket.
+//! Where a daemon runs: its directory, the lock that shows that it runs, its socket.
 //!
-//! Invariants: the lock is held as long as the process lives, whatever ends it; the socket of one that is gone is replaced,
-//! that of one that runs never; nobody but root can use a socket before it has its mode and group.
+//! Invariants: the lock is held as long as the process lives, however it ends; the socket of a dead daemon is
+//! replaced, that of a running one never; only root can use a socket before it has its mode and group.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Write};
@@ -17,10 +17,10 @@ use crate::options::GROUP;
 
 /// The lock in the run directory; it holds the process id.
 pub const LOCK: &str = "hueplaned.pid";
-/// Who may use the socket: its owner and its group.
+/// Mode of the socket: its owner and its group may use it.
 const SOCKET_MODE: u32 = 0o660;
 
-/// The run directory of a daemon that runs.
+/// The run directory of a running daemon.
 #[derive(Debug)]
 pub struct Place {
     lock: File,
@@ -28,7 +28,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Takes the run directory, which is made when it is not there.
+    /// Takes the run directory, which is created when missing.
     ///
     /// # Errors
     /// [`DaemonError::Running`] when another daemon has it; when the system refuses.
@@ -56,10 +56,10 @@ impl Place {
         Ok(Self { lock, socket: socket_in(run_dir) })
     }
 
-    /// Opens the socket, in place of one that an earlier daemon left.
+    /// Opens the socket, replacing one that an earlier daemon left.
     ///
     /// # Errors
-    /// When something that is no socket is in its place, or the system refuses.
+    /// When something other than a socket is in its place, or the system refuses.
     pub fn listen(&self) -> Result<UnixListener, DaemonError> {
         let path = &self.socket;
         if let Ok(found) = fs::symlink_metadata(path) {
@@ -83,7 +83,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What cannot be removed is found stale by the next daemon.
+        // If it cannot be removed, the next daemon finds it stale.
         let _ = fs::remove_file(&self.socket);
         let _ = self.lock.set_len(0);
     }

@@ -1,4 +1,4 @@
-//! The scheduler between what cards say of themselves and what the API says: for the daemon, and for plans offline.
+//! Connects the scheduler with card descriptions and the API: for the daemon, and for offline plans.
 //!
 //! Flow: [`Description`] of an image → [`CardSite`] → `hue_control::schedule` → [`Schedule`] → [`Plan`].
 
@@ -8,7 +8,7 @@ use hue_intent::{Name, SchedulerKind};
 
 use crate::api::{CapacityUse, Plan, PlannedMove, PlannedNetwork, SchedulerName};
 
-/// What a card of this image has, with these ports of the node.
+/// Resources of a card with this image and these ports of the node.
 #[must_use]
 pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
     let table = match description.layout {
@@ -32,12 +32,12 @@ pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
         ports: ports.iter().map(ToString::to_string).collect(),
         networks_max,
         table,
-        // A beat a clock.
+        // One beat per clock.
         bps: u64::from(description.bus_bytes) * 8 * u64::from(description.clock_khz) * 1_000,
     }
 }
 
-/// A schedule in the words of the API.
+/// A schedule in API terms.
 #[must_use]
 pub fn plan(schedule: &Schedule, from_traffic: bool) -> Plan {
     let name = |side: Side| side.name().to_owned();

@@ -1,11 +1,11 @@
-//! The store: desired state in force, and the ids that were given out, over restarts.
+//! The store: keeps the desired state in force, and the assigned ids, over restarts.
 //!
-//! Flow: `node::change` → **[`Store::save`]** → file; at the start file → [`Store::open`] → node. A save is one transaction
-//! that is on the disk when it returns; only documents that differ are written. After it a copy of everything is written
-//! beside the database, in one file that appears whole. When the database is found damaged it is put aside under another
-//! name and the copy is used instead: the last state that is known to be good.
-//! Invariants: what [`Store::open`] gives was in force once, as a whole, and has passed validation again; a save that
-//! fails changes nothing. Documents are JSON, which is YAML: they go through the same reader as files of users.
+//! Flow: `node::change` → **[`Store::save`]** → file; at start, file → [`Store::open`] → node. A save is one
+//! transaction that is on the disk when it returns; only changed documents are written. Then a copy of everything is
+//! written beside the database, in one file that appears as a whole. A damaged database is renamed and the copy is
+//! used instead: the last state known to be good.
+//! Invariants: what [`Store::open`] returns was in force once, as a whole, and has been validated again; a failed
+//! save changes nothing. Documents are JSON, which is YAML: they go through the same reader as users' files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -27,11 +27,11 @@ use crate::api::Timestamp;
 pub const FILE: &str = "hueplane.redb";
 /// The copy beside it.
 pub const COPY: &str = "last-good.json";
-/// What the copy is called until it is whole.
+/// Name of the copy until it is complete.
 const COPY_NEW: &str = "last-good.json.new";
-/// Version of what is stored.
+/// Version of the stored format.
 const FORMAT: u64 = 1;
-/// Name of the node when no document says.
+/// Name of the node when no document gives one.
 const NODE_NAME: &str = "node";
 
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
@@ -44,21 +44,21 @@ pub enum StoreError {
     /// The state directory or a file in it cannot be used.
     #[error("{}: cannot be {done}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// What was to be done with it.
+        /// The operation that failed.
         done: &'static str,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// Nothing was written: no room, or the disk fails.
+    /// Nothing was written: there is no room, or the disk fails.
     #[error("{}: the desired state cannot be written: {reason}; what was in force stays in force", path.display())]
     Write {
         /// The database.
         path: PathBuf,
         /// Why.
         reason: String,
-        /// Whether there is no room.
+        /// Whether the disk or its quota is full.
         full: bool,
     },
     /// Another process has the database open.
@@ -67,7 +67,7 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
     },
-    /// The database is damaged, and so is its copy, or there is none.
+    /// The database is damaged, and its copy is damaged or missing.
     #[error(
         "{}: the store is damaged ({reason}) and there is no good copy ({copy}): restore the state directory from a backup, or \
          move these files away to begin with nothing", path.display()
@@ -80,7 +80,7 @@ pub enum StoreError {
         /// What is wrong with the copy.
         copy: String,
     },
-    /// A later version of the daemon wrote it.
+    /// A later version of the daemon wrote the database.
     #[error("{}: found format {found}, expected {FORMAT}: it was written by a later version of the daemon", path.display())]
     Format {
         /// The database.
@@ -90,10 +90,10 @@ pub enum StoreError {
     },
 }
 
-/// Desired state that is, or was, in force.
+/// Desired state that is or was in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Desired {
-    /// Its number; 0 when nothing was ever applied.
+    /// Its generation; 0 when nothing was ever applied.
     pub generation: u64,
     /// When it came into force.
     pub applied: Option<Timestamp>,
@@ -122,7 +122,7 @@ pub fn nothing() -> Intent {
     Intent { node, node_given: false, networks: Vec::new() }
 }
 
-/// A document as stored: what it is about, and its JSON.
+/// A document as stored: its key and its JSON.
 #[must_use]
 pub fn network_document(network: &Network) -> (String, String) {
     debug_assert_eq!(network.kind, NetworkTag::Network);
@@ -166,7 +166,7 @@ impl Rows {
         }
     }
 
-    /// The state they are, if they are one.
+    /// The state in these rows, if it is valid.
     fn desired(&self) -> Result<Desired, String> {
         let sources: Vec<Source> = self
             .documents
@@ -194,30 +194,30 @@ impl Rows {
     }
 }
 
-/// The database, open.
+/// The open database.
 pub struct Store {
     directory: PathBuf,
-    /// None after a failure: it is opened anew then.
+    /// `None` after a failure; it is then reopened.
     database: Option<Database>,
-    /// What is in it.
+    /// Its content.
     rows: Rows,
 }
 
-/// What [`Store::open`] gives.
+/// Result of [`Store::open`].
 pub struct Opened {
     /// The store.
     pub store: Store,
-    /// What was in force.
+    /// The state that was in force.
     pub desired: Desired,
     /// What was wrong, when the copy had to be used.
     pub trouble: Option<String>,
 }
 
 impl Store {
-    /// Opens the store in a directory, which is made when it is not there.
+    /// Opens the store in a directory, which is created when missing.
     ///
     /// # Errors
-    /// When it cannot be used, or is damaged beyond help.
+    /// When it cannot be used, or is damaged beyond repair.
     pub fn open(directory: &Path) -> Result<Opened, StoreError> {
         fs::create_dir_all(directory).map_err(failed(directory, "made"))?;
         let path = directory.join(FILE);
@@ -231,12 +231,12 @@ impl Store {
         }
     }
 
-    /// A store of nothing and without a place, for a node that keeps nothing over restarts: do not save.
+    /// An empty store without a file, for a node that keeps nothing over restarts; it must not be saved.
     pub(crate) fn nowhere() -> Self {
         Self { directory: PathBuf::new(), database: None, rows: Rows::default() }
     }
 
-    /// Goes back to the copy.
+    /// Recovers from the copy.
     fn recover(directory: &Path, reason: &str) -> Result<Opened, StoreError> {
         let path = directory.join(FILE);
         let (rows, desired) = copy(directory).map_err(|copy| StoreError::Damaged {
@@ -257,10 +257,10 @@ impl Store {
         Ok(Opened { store, desired, trouble: Some(trouble) })
     }
 
-    /// Stores desired state. Comes back when it is on the disk, and says what is wrong with the copy, if anything.
+    /// Stores desired state. Returns when it is on the disk, with what is wrong with the copy, if anything.
     ///
     /// # Errors
-    /// When it cannot be written; then the one before is still stored.
+    /// When it cannot be written; the previous one is then still stored.
     pub fn save(&mut self, desired: &Desired) -> Result<Option<String>, StoreError> {
         let rows = Rows::of(desired);
         self.write(&rows)?;
@@ -287,7 +287,7 @@ impl Store {
                 Ok(())
             }
             Err(error) => {
-                // After a failed write the library wants the file opened anew.
+                // After a failed write the library requires reopening the file.
                 self.database = None;
                 Err(refused(&path, &error.to_string(), is_full(&error)))
             }
@@ -305,7 +305,7 @@ impl Store {
     }
 }
 
-/// What went wrong while reading.
+/// Error while reading.
 enum Fault {
     Damaged(String),
     Store(StoreError),
@@ -331,9 +331,9 @@ fn is_full(error: &redb::Error) -> bool {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }
 
-/// Opens and reads the database; it is made when there is none.
+/// Opens and reads the database, which is created when missing.
 fn read(path: &Path) -> Result<(Database, Rows, Desired), Fault> {
-    // The library's own checks of a damaged file can panic.
+    // The library's own checks can panic on a damaged file.
     let opened = catch_unwind(AssertUnwindSafe(|| read_checked(path)));
     opened.unwrap_or_else(|_| Err(Fault::Damaged("its pages contradict each other".to_owned())))
 }
@@ -350,7 +350,7 @@ fn read_checked(path: &Path) -> Result<(Database, Rows, Desired), Fault> {
                 && source.kind() != io::ErrorKind::UnexpectedEof =>
         {
             if is_new {
-                // What could not be begun is no store.
+                // A file that could not be initialised is no store.
                 let _ = fs::remove_file(path);
             }
             let path = path.to_owned();
@@ -401,7 +401,7 @@ fn rows(database: &Database) -> Result<Rows, Fault> {
     Ok(rows)
 }
 
-/// Makes `old` into `new`, all of it or nothing.
+/// Changes `old` to `new`, all or nothing.
 fn transact(database: &Database, old: &Rows, new: &Rows) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     {
@@ -432,7 +432,7 @@ fn gone<'a, V>(old: &'a BTreeMap<String, V>, new: &BTreeMap<String, V>) -> BTree
     old.keys().filter(|key| !new.contains_key(*key)).collect()
 }
 
-/// Reads the copy; says what is wrong with it.
+/// Reads the copy; the error says what is wrong with it.
 fn copy(directory: &Path) -> Result<(Rows, Desired), String> {
     let path = directory.join(COPY);
     let wrong = |what: String| format!("{}: {what}", path.display());

@@ -1,9 +1,9 @@
-//! Mutual TLS: files to configurations of both sides, and the subject of a certificate to who it is.
+//! Mutual TLS: configurations of both sides from files, and identities from certificates.
 //!
 //! Flow: PEM files → [`server_config`] and [`client_config`] → `http::serve` and `client`; after the handshake,
-//! certificate → [`Subject`] → `http::access`, which makes a role of it.
-//! Invariants: TLS 1.2 and later only, a certificate is asked of every client and checked against the one authority
-//! of the files; nothing is trusted beside it.
+//! certificate → [`Subject`] → `http::access`, which derives a role from it.
+//! Invariants: TLS 1.2 and later only; every client has to present a certificate, which is checked against the one
+//! authority of the files; nothing else is trusted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// The protocol we speak inside of TLS.
+/// The protocol inside TLS.
 const PROTOCOL: &[u8] = b"http/1.1";
 
 /// PEM files of one side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsFiles {
-    /// Certificates of the authority that the other side's certificate comes from.
+    /// Certificates of the authority that issued the other side's certificate.
     pub ca: PathBuf,
     /// Our certificate, then those between it and the authority.
     pub certificate: PathBuf,
@@ -39,20 +39,20 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A file is not what was expected.
+    /// A file has unexpected content.
     #[error("{}: found {found}, expected {expected} in PEM form", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is in it.
+        /// What was found.
         found: String,
-        /// What would have been right.
+        /// What was expected.
         expected: &'static str,
     },
-    /// The files do not go together.
+    /// The files do not match.
     #[error("{}: {reason}", path.display())]
     Refused {
         /// The file of the certificate, or of the authority.
@@ -62,7 +62,7 @@ pub enum TlsError {
     },
 }
 
-/// Who a certificate says its owner is.
+/// The owner named in a certificate.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Subject {
     /// Common names.
@@ -71,10 +71,10 @@ pub struct Subject {
     pub units: Vec<String>,
 }
 
-/// What the daemon needs to be a TLS server that knows its clients.
+/// Configuration of a TLS server that authenticates its clients.
 ///
 /// # Errors
-/// When a file cannot be read, is not what it should be, or does not go with the others.
+/// When a file cannot be read, has the wrong content, or does not match the others.
 pub fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = provider();
     let roots = Arc::new(authority(&files.ca)?);
@@ -91,7 +91,7 @@ pub fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     Ok(Arc::new(config))
 }
 
-/// What a client needs to talk to such a server.
+/// Configuration of a client for such a server.
 ///
 /// # Errors
 /// As [`server_config`].
@@ -106,7 +106,7 @@ pub fn client_config(files: &TlsFiles) -> Result<Arc<ClientConfig>, TlsError> {
     Ok(Arc::new(config))
 }
 
-/// The subject of a certificate; `None` when it is no X.509 certificate.
+/// The subject of a certificate; `None` when it is not X.509, or not text.
 #[must_use]
 pub fn subject(certificate: &[u8]) -> Option<Subject> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;

@@ -1,4 +1,4 @@
-//! Desired state of where networks run: the node's card, and which substrate a network is to be on.
+//! Desired state of placement: the node's card, and the substrate of each network.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -9,28 +9,30 @@ use serde::{Serialize, Serializer};
 use crate::schema;
 use crate::types::Name;
 
-/// The card of a node: a twin, or one that is plugged in.
+/// The card of a node: simulated, or a real card in a PCI slot.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Card {
-    /// Its simulated twin: the card's own logic, run by the daemon cycle by cycle.
+    /// The card is simulated: the daemon runs the card's own logic cycle by cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub twin: Option<Twin>,
-    /// In place of a twin: where the card is plugged in.
+    /// Instead of `twin`: the PCI address of a real card.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::pci_address")]
     pub pci: Option<PciAddress>,
-    /// The node's ports that are the card's: the first is its MAC port 0. Networks on other ports run in software.
+    /// The node's ports that belong to the card; the first is its MAC port 0. Networks on other ports run in
+    /// software.
     #[schemars(schema_with = "schema::card_ports")]
     pub ports: Vec<Name>,
-    /// Ports of the node that stand beside those, in their order, on the same segments: networks in software have their
-    /// neighbours send there (multi-receiver). Left out, all frames enter by the card (single-receiver).
+    /// Ports of the node that are on the same segments as the card's ports, in the same order. Neighbours of
+    /// networks in software send there (multi-receiver). By default all frames enter through the card
+    /// (single-receiver).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::card_ports")]
     pub nics: Vec<Name>,
 }
 
-/// Where a PCI function is, as `lspci -D` says it: domain, bus, device, function.
+/// Address of a PCI function as `lspci -D` shows it: domain, bus, device, function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PciAddress {
     domain: u16,
@@ -39,7 +41,7 @@ pub struct PciAddress {
     function: u8,
 }
 
-/// In words, what [`PciAddress`] is written as.
+/// Description of the text form of a [`PciAddress`].
 pub(crate) const PCI_ADDRESS: &str = "a PCI address such as \"0000:3b:00.0\"";
 
 impl FromStr for PciAddress {
@@ -66,7 +68,7 @@ impl FromStr for PciAddress {
     }
 }
 
-/// What was written is no PCI address.
+/// The text is not a PCI address (the author's fault).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("expected {PCI_ADDRESS}")]
 pub struct PciAddressError;
@@ -92,12 +94,12 @@ pub struct Twin {
     pub image: Name,
 }
 
-/// Where a network is to run.
+/// Where a network runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum Placement {
-    /// On the card if the node has one and the network fits, else in software.
+    /// On the card if the node has one and the network fits; otherwise in software.
     #[default]
     Auto,
     /// On the card.
@@ -107,10 +109,10 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Card, Self::Soft];
 
-    /// Its name in documents.
+    /// The name in documents.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -120,7 +122,7 @@ impl Placement {
         }
     }
 
-    /// Whether this is what a document that does not say gets.
+    /// Whether this is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::Auto

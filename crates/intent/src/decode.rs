@@ -1,7 +1,7 @@
-//! Reading typed values out of a tree, with every fault reported at its place and path.
+//! Decodes typed values from a tree, and reports every error with its place and path.
 //!
-//! Flow: tree → **cursor** (a value, and how the document names it) → `document` builds the types.
-//! Invariant: a function that returns `None` has reported why.
+//! Flow: tree → **cursor** (a value and its path in the document) → `document` builds the types. Invariant: a
+//! function that returns `None` has reported why.
 
 use std::fmt::Display;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use crate::error::{Error, Finding, Place, Report, did_you_mean, one_of, quoted};
 use crate::yaml::{Data, Entry, Mark, Plain, Tree, Value, ValueId, join, plain_type};
 
-/// One file being decoded.
+/// A file being decoded.
 pub(crate) struct File<'t> {
     pub(crate) name: &'t str,
     pub(crate) index: usize,
@@ -18,7 +18,7 @@ pub(crate) struct File<'t> {
     pub(crate) report: &'t Report,
 }
 
-/// How a document names a value.
+/// The path of a value in its document.
 enum Path<'t> {
     Root,
     Key(Rc<Path<'t>>, &'t str),
@@ -44,7 +44,7 @@ pub(crate) struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    /// The whole of a document.
+    /// The cursor for an entire document.
     pub(crate) fn root(file: &'t File<'t>, value: ValueId) -> Self {
         Self { file, value, path: Rc::new(Path::Root) }
     }
@@ -53,13 +53,13 @@ impl<'t> Cursor<'t> {
         self.file.tree.value(self.value)
     }
 
-    /// Line of the value, from 1.
+    /// Line of the value, counted from 1.
     pub(crate) fn line(&self) -> u32 {
         self.value().mark.line
     }
 
-    /// Where the value is, for a reader who is at `from`: the line, and the file when it is another one.
-    pub(crate) fn seen_from(&self, from: &Self) -> String {
+    /// The location of the value, for a message at `from`: the line, and the file if it is a different one.
+    pub(crate) fn location_for(&self, from: &Self) -> String {
         if self.file.index == from.file.index {
             format!("line {}", self.line())
         } else {
@@ -67,8 +67,8 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// What the value is, in words.
-    pub(crate) fn shown(&self) -> String {
+    /// A description of the value.
+    pub(crate) fn description(&self) -> String {
         match &self.value().data {
             Data::Scalar { text, plain: true } => match plain_type(text) {
                 Plain::Null => "nothing".to_owned(),
@@ -81,12 +81,12 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Reports that the value itself is not what was expected.
+    /// Reports that the value is not what was expected.
     pub(crate) fn unexpected(&self, expected: impl Into<String>) {
-        self.fault(self.shown(), expected, None);
+        self.fault(self.description(), expected, None);
     }
 
-    /// Reports a fault at the value.
+    /// Reports an error at the value.
     pub(crate) fn fault(&self, found: impl Into<String>, expected: impl Into<String>, hint: Option<String>) {
         self.fault_at(self.value().mark, self.path.text(), found.into(), expected.into(), hint);
     }
@@ -99,12 +99,12 @@ impl<'t> Cursor<'t> {
         self.file.report.add(self.file.index, Error::Found(Box::new(finding)));
     }
 
-    /// Faults reported so far, to see whether a part added some.
+    /// Number of errors reported so far, to detect whether decoding a part reported any.
     pub(crate) fn faults(&self) -> usize {
         self.file.report.count()
     }
 
-    /// Whether nothing is written there: no value, `~` or `null`.
+    /// Whether the value is null: empty, `~` or `null`.
     pub(crate) fn is_null(&self) -> bool {
         matches!(&self.value().data, Data::Scalar { text, plain: true } if plain_type(text) == Plain::Null)
     }
@@ -114,7 +114,7 @@ impl<'t> Cursor<'t> {
         Self { file: self.file, value: entry.value, path }
     }
 
-    /// The value of a field, wherever the cursor has one; for faults found later.
+    /// The cursor for a field, if it exists; for errors found later.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         match &self.value().data {
             Data::Map(entries) => {
@@ -124,12 +124,12 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The value of a field, or the value that should have it.
+    /// The cursor for a field; if it does not exist, for the mapping itself.
     pub(crate) fn field_or_self(&self, name: &str) -> Self {
         self.field(name).unwrap_or_else(|| self.clone())
     }
 
-    /// An entry of a list, or the list itself.
+    /// The cursor for an entry of a list; if it does not exist, for the list itself.
     pub(crate) fn entry_or_self(&self, index: usize) -> Self {
         match &self.value().data {
             Data::List(values) => match values.get(index) {
@@ -144,7 +144,7 @@ impl<'t> Cursor<'t> {
         Self { file: self.file, value, path: Rc::new(Path::Index(Rc::clone(&self.path), index)) }
     }
 
-    /// Checks that the value is a mapping with no fields but `known`.
+    /// Checks that the value is a mapping with no fields except `known`.
     pub(crate) fn mapping(&self, known: &[&str]) -> Option<()> {
         let Data::Map(entries) = &self.value().data else {
             self.unexpected(format!("a mapping with {}", known.join(", ")));
@@ -164,7 +164,7 @@ impl<'t> Cursor<'t> {
         Some(())
     }
 
-    /// The value of a field that must be there.
+    /// The cursor for a required field.
     pub(crate) fn required(&self, name: &'static str, expected: &str) -> Option<Self> {
         let field = self.field(name);
         if field.is_none() {
@@ -174,7 +174,7 @@ impl<'t> Cursor<'t> {
         field
     }
 
-    /// The entries of a list of at most `max`; nothing written there is an empty list.
+    /// The entries of a list with at most `max` of them; null is an empty list.
     pub(crate) fn list(&self, max: usize, expected: &str) -> Option<Vec<Self>> {
         match &self.value().data {
             Data::List(values) if values.len() > max => {
@@ -192,13 +192,13 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The value as text; a number or `true` in its place is a fault, as it would lose its spelling.
+    /// The value as text. A number or `true` is an error, because its spelling would be lost.
     pub(crate) fn text(&self, expected: &str) -> Option<&'t str> {
         match &self.value().data {
             Data::Scalar { text, plain } if !plain || plain_type(text) == Plain::Text => Some(text),
             Data::Scalar { text, .. } if !self.is_null() => {
-                let hint = format!("write {} with quotes if it is meant", quoted(text));
-                self.fault(self.shown(), expected, Some(hint));
+                let hint = format!("write {} to use it as text", quoted(text));
+                self.fault(self.description(), expected, Some(hint));
                 None
             }
             _ => {
@@ -208,7 +208,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The value as a type that has a text form.
+    /// The value as a type with a text form.
     pub(crate) fn parse<T: FromStr>(&self, expected: &str) -> Option<T> {
         let text = self.text(expected)?;
         let value = text.parse().ok();
@@ -233,13 +233,13 @@ impl<'t> Cursor<'t> {
             let quotes =
                 matches!(&self.value().data, Data::Scalar { text, plain: false } if whole(text).is_some());
             let hint = quotes.then(|| "write it without quotes".to_owned());
-            self.fault(self.shown(), format!("a whole number from {min} to {max}{unit}"), hint);
+            self.fault(self.description(), format!("a whole number from {min} to {max}{unit}"), hint);
         }
         value
     }
 
-    /// The value as a number without sign or exponent, in thousandths; `None`, without a report, when it is none or has more
-    /// than three decimals.
+    /// The value as a number in thousandths. Returns `None`, without reporting it, if it is not a plain
+    /// decimal number or has more than three decimals.
     pub(crate) fn thousandths(&self) -> Option<u32> {
         let Data::Scalar { text, plain: true } = &self.value().data else { return None };
         let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
@@ -251,7 +251,7 @@ impl<'t> Cursor<'t> {
         whole.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(decimals)
     }
 
-    /// The value as true or false.
+    /// The value as a boolean.
     pub(crate) fn flag(&self) -> Option<bool> {
         match &self.value().data {
             Data::Scalar { text, plain: true } if plain_type(text) == Plain::Bool => {
@@ -270,13 +270,13 @@ impl<'t> Cursor<'t> {
         let text = self.text(&expected)?;
         let word = known.iter().find(|word| **word == text).copied();
         if word.is_none() {
-            self.fault(self.shown(), expected, did_you_mean(text, known.iter().copied()));
+            self.fault(self.description(), expected, did_you_mean(text, known.iter().copied()));
         }
         word
     }
 }
 
-/// A whole number as YAML 1.2 writes it: decimal, `0x…` or `0o…`.
+/// A whole number in a notation of YAML 1.2: decimal, `0x…` or `0o…`.
 fn whole(text: &str) -> Option<u64> {
     if let Some(digits) = text.strip_prefix("0x") {
         return u64::from_str_radix(digits, 16).ok();

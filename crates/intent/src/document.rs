@@ -1,7 +1,7 @@
-//! Documents out of trees: which fields there are, and what each may hold.
+//! Decodes documents from trees: the fields that exist, and the values that each can have.
 //!
-//! Flow: cursor → **drafts** (typed values with their places, faulty ones missing) → validator → `types`.
-//! A draft keeps going after a fault, so that one load reports all of them.
+//! Flow: cursor → **drafts** (typed values with their places; invalid ones are missing) → validator →
+//! `types`. Decoding continues after an error, so that one load reports all of them.
 
 use std::net::Ipv4Addr;
 use std::str::FromStr;
@@ -26,24 +26,24 @@ const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginnin
 const MAC: &str = "a MAC address such as 02:00:00:00:01:01";
 const IPV4: &str = "an IPv4 address such as 10.2.0.2";
 const PREFIX: &str = "an IPv4 prefix such as 10.9.0.0/16";
-const INTERFACE: &str = "an IPv4 address with the length of its link's prefix, such as 10.1.0.1/24";
+const INTERFACE: &str = "an IPv4 address with prefix length, such as 10.1.0.1/24";
 const INTERFACE_NAME: &str = "the name of a Linux interface: 1 to 15 visible characters, no '/' or ':'";
 const MEMORY: &str = "an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi";
 const TABLE_BYTES: &str = "an amount of table memory from 4Ki to 64Gi, such as 512Ki or 2Mi";
 const BANDWIDTH: &str = "a bandwidth from 1kbit/s to 1000Gbit/s, such as 200Mbit/s";
 const COLOUR: &str = "a colour such as \"#d62728\"";
 
-/// A value with its place; no value when it was faulty, which is reported then.
+/// A value with its place; `None` if it was invalid and reported.
 pub(crate) struct Item<'t, T> {
     pub(crate) at: Cursor<'t>,
     pub(crate) value: Option<T>,
 }
 
-/// A list whose faulty entries are missing.
+/// A list without its invalid entries.
 pub(crate) struct Items<'t, T> {
     /// Entries in the order of the file.
     pub(crate) list: Vec<Item<'t, T>>,
-    /// Whether nothing is missing.
+    /// Whether no entry is missing.
     pub(crate) complete: bool,
 }
 
@@ -61,13 +61,13 @@ pub(crate) struct NodeDraft<'t> {
     pub(crate) name: Option<Name>,
     pub(crate) ports: Items<'t, NodePort>,
     pub(crate) card: Option<CardDraft<'t>>,
-    /// `None` when it was faulty.
+    /// `None` if it was invalid.
     pub(crate) scheduler: Option<Option<Scheduler>>,
 }
 
 /// The card of a node.
 pub(crate) struct CardDraft<'t> {
-    /// One of them; `None` when it was faulty.
+    /// One of the two; `None` if it was invalid.
     pub(crate) device: Option<(Option<Twin>, Option<PciAddress>)>,
     pub(crate) ports: Items<'t, Name>,
     pub(crate) nics: Items<'t, Name>,
@@ -76,7 +76,7 @@ pub(crate) struct CardDraft<'t> {
 /// A `Network` document.
 pub(crate) struct NetworkDraft<'t> {
     pub(crate) at: Cursor<'t>,
-    /// The `spec` mapping, or the document when it has none.
+    /// The `spec` mapping, or the document if it has none.
     pub(crate) spec: Cursor<'t>,
     pub(crate) name: Option<Name>,
     pub(crate) colour: Option<Colour>,
@@ -96,7 +96,7 @@ pub(crate) struct NetworkDraft<'t> {
 }
 
 impl NetworkDraft<'_> {
-    /// The typed network; `None` when something was faulty.
+    /// The typed network; `None` if any part was invalid.
     pub(crate) fn finish(self) -> Option<(Metadata, NetworkSpec)> {
         let spec = NetworkSpec {
             colour: self.colour,
@@ -119,7 +119,7 @@ impl NetworkDraft<'_> {
 }
 
 impl NodeDraft<'_> {
-    /// The typed node; `None` when something was faulty.
+    /// The typed node; `None` if any part was invalid.
     pub(crate) fn finish(self) -> Option<(Metadata, NodeSpec)> {
         let card = match self.card {
             Some(card) => {
@@ -139,7 +139,7 @@ pub(crate) enum Draft<'t> {
     Network(Box<NetworkDraft<'t>>),
 }
 
-/// Decodes one document; `None` when its kind is not known.
+/// Decodes one document; `None` if its kind is unknown.
 pub(crate) fn document<'t>(at: Cursor<'t>) -> Option<Draft<'t>> {
     at.mapping(&["apiVersion", "kind", "metadata", "spec"])?;
     if let Some(version) = at.required("apiVersion", ApiVersion::V1_TEXT) {
@@ -172,7 +172,7 @@ fn node(at: Cursor<'_>) -> NodeDraft<'_> {
 
 fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
     let fields = at.mapping(&["twin", "pci", "ports", "nics"]);
-    let list = "a list of names of the node's ports";
+    let list = "a list of port names of the node";
     let ports = fields.and_then(|_| at.required("ports", list));
     let names = |at| items(at, limits::CARD_PORTS_MAX, list, |at| at.parse::<Name>(NAME));
     let ports = ports.map(names);
@@ -184,7 +184,7 @@ fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
         }
         (None, Some(pci)) => Some((None, Some(pci.parse(PCI_ADDRESS)?))),
         (None, None) => {
-            at.required("twin", "a mapping with image, or pci instead of it");
+            at.required("twin", "a mapping with image, or pci instead");
             None
         }
         (Some(twin), None) => {
@@ -245,7 +245,7 @@ fn driver(at: &Cursor<'_>) -> Option<PortDriver> {
     PortDriver::ALL.into_iter().find(|driver| driver.name() == name)
 }
 
-/// Decodes every entry of a list; `None` of `entry` must come with a report.
+/// Decodes every entry of a list. If `entry` returns `None`, it must have reported why.
 fn items<'t, T>(
     at: Cursor<'t>,
     max: usize,
@@ -266,7 +266,7 @@ fn items<'t, T>(
     Items { list, complete }
 }
 
-/// A field that may be left out: `Some(None)` then, `None` when it is faulty.
+/// Decodes an optional field: `Some(None)` if it does not exist, `None` if it is invalid.
 fn optional<'t, T>(
     at: &Cursor<'t>,
     name: &str,
@@ -351,7 +351,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
 
 fn colour(at: &Cursor<'_>) -> Option<Colour> {
     if at.is_null() {
-        at.fault("nothing", COLOUR, Some("without quotes '#' begins a comment".to_owned()));
+        at.fault("nothing", COLOUR, Some("without quotes, '#' begins a comment".to_owned()));
         return None;
     }
     at.parse(COLOUR)
@@ -395,7 +395,7 @@ fn needs(at: &Cursor<'_>) -> Option<Needs> {
         optional(at, "routes", |at| at.number(1, u32::try_from(limits::ROUTES_MAX).unwrap_or(u32::MAX), ""));
     let needs = Needs { bandwidth: bandwidth?, latency: latency?, routes: routes? };
     if needs == Needs::default() && at.faults() == before {
-        at.fault("no need", "bandwidth, latency or routes", None);
+        at.fault("an empty mapping", "at least one of bandwidth, latency and routes", None);
         return None;
     }
     Some(needs)
@@ -417,7 +417,7 @@ fn network_port(at: &Cursor<'_>) -> Option<NetworkPort> {
     Some(NetworkPort { name: name?, port: port?, mac: mac?, addresses: addresses?, mtu: mtu? })
 }
 
-/// A MAC address one station may have: no group address (IEEE 802 §8.2), not all zeros.
+/// A MAC address that one station can have: neither a group address (IEEE 802 §8.2) nor all zeros.
 fn unicast(at: &Cursor<'_>) -> Option<Mac> {
     let mac: Mac = at.parse(MAC)?;
     if mac.is_multicast() {
@@ -432,16 +432,16 @@ fn unicast(at: &Cursor<'_>) -> Option<Mac> {
     Some(mac)
 }
 
-/// An IPv4 address a host or router may have (RFC 1122 §3.2.1.3, RFC 6890 §2.2.2).
+/// An IPv4 address that a host or router can have (RFC 1122 §3.2.1.3, RFC 6890 §2.2.2).
 fn host_address(at: &Cursor<'_>, address: Ipv4Addr, found: String) -> Option<Ipv4Addr> {
     let hint = match address.octets() {
-        [0, ..] => "0.0.0.0/8 stands for this network",
-        [127, ..] => "127.0.0.0/8 stays inside a host",
-        [224..=239, ..] => "224.0.0.0/4 is for multicast groups",
+        [0, ..] => "0.0.0.0/8 means \"this network\"",
+        [127, ..] => "127.0.0.0/8 is reserved for loopback",
+        [224..=239, ..] => "224.0.0.0/4 is reserved for multicast",
         [240..=255, ..] => "240.0.0.0/4 is reserved",
         _ => return Some(address),
     };
-    at.fault(found, "an address a host can have", Some(hint.to_owned()));
+    at.fault(found, "the address of a host or router", Some(hint.to_owned()));
     None
 }
 
@@ -450,7 +450,7 @@ fn ipv4(at: &Cursor<'_>) -> Option<Ipv4Addr> {
     if let Ok(address) = Ipv4Addr::from_str(text) {
         return host_address(at, address, address.to_string());
     }
-    at.fault(at.shown(), IPV4, family_hint(text));
+    at.fault(at.description(), IPV4, family_hint(text));
     None
 }
 
@@ -458,7 +458,7 @@ fn family_hint(text: &str) -> Option<String> {
     let (address, _) = text.split_once('/').unwrap_or((text, ""));
     let six = address.parse::<std::net::Ipv6Addr>().is_ok();
     if six {
-        return Some("IPv6 needs a plane of another kind".to_owned());
+        return Some("this kind of plane has no IPv6".to_owned());
     }
     (!text.contains('/') || text.ends_with('/'))
         .then(|| "the prefix length is missing".to_owned())
@@ -472,12 +472,12 @@ fn interface_address(at: &Cursor<'_>) -> Option<InterfaceAddress> {
         Some(InterfaceAddress { address: address.parse().ok()?, len })
     });
     let Some(own) = parts else {
-        at.fault(at.shown(), INTERFACE, family_hint(text));
+        at.fault(at.description(), INTERFACE, family_hint(text));
         return None;
     };
     host_address(at, own.address, own.to_string())?;
     let what = match own.address {
-        address if Some(address) == own.network() => "the address of the link itself",
+        address if Some(address) == own.network() => "the network address of the link",
         address if Some(address) == own.broadcast() => "the broadcast address of the link",
         _ => return Some(own),
     };
@@ -493,11 +493,11 @@ fn prefix(at: &Cursor<'_>) -> Option<Prefix4> {
     match text.parse::<Prefix4>() {
         Ok(prefix) => Some(prefix),
         Err(PrefixError::HostBits(_, expected)) => {
-            at.fault(at.shown(), expected, Some("bits beyond the length must be zero".to_owned()));
+            at.fault(at.description(), expected, Some("bits beyond the length must be zero".to_owned()));
             None
         }
         Err(_) => {
-            at.fault(at.shown(), PREFIX, family_hint(text));
+            at.fault(at.description(), PREFIX, family_hint(text));
             None
         }
     }
@@ -537,7 +537,7 @@ fn rate_limit(at: &Cursor<'_>) -> Option<RateLimit> {
     let limit = RateLimit { packets: packets?, bits: bits? };
     if limit.packets.is_none() && limit.bits.is_none() {
         let expected = "packets_per_second with burst_packets, bits_per_second with burst_bits, or both";
-        at.fault("no limit", expected, None);
+        at.fault("an empty mapping", expected, None);
         return None;
     }
     Some(limit)
@@ -582,7 +582,7 @@ fn resources(at: &Cursor<'_>) -> Option<Resources> {
     let processes = optional(at, "processes", |at| at.number(1, limits::PROCESSES_MAX, ""));
     let resources = Resources { cpu: cpu?, memory: memory?, processes: processes? };
     if resources == Resources::default() {
-        at.fault("no limit", "cpu, memory or processes", None);
+        at.fault("an empty mapping", "at least one of cpu, memory and processes", None);
         return None;
     }
     Some(resources)
@@ -596,7 +596,7 @@ fn select(at: &Cursor<'_>) -> Option<Select> {
         let at = at.required("prefixes", expected)?;
         let prefixes = items(at.clone(), limits::SELECT_PREFIXES_MAX, expected, prefix).take()?;
         if prefixes.is_empty() {
-            at.fault("no prefix", "at least one", None);
+            at.fault("an empty list", "at least one prefix", None);
             return None;
         }
         return Some(Select::Inner(prefixes));
@@ -605,7 +605,7 @@ fn select(at: &Cursor<'_>) -> Option<Select> {
         prefixes.fault(
             "prefixes",
             format!("none with \"by: {by}\""),
-            Some("they go with \"by: inner\"".to_owned()),
+            Some("prefixes need \"by: inner\"".to_owned()),
         );
         return None;
     }

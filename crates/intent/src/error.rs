@@ -1,7 +1,7 @@
-//! What can be wrong with desired state, always with the place: `FILE:LINE:COLUMN: field: found …, expected …`.
+//! Errors of desired state, always with their place: `FILE:LINE:COLUMN: field: found …, expected …`.
 //!
-//! Flow: reader, decoder and validator add to one [`Report`]; [`crate::load`] returns it sorted by place.
-//! Units: lines and columns count from 1, columns in characters.
+//! Flow: reader, decoder and validator add errors to one [`Report`]; [`crate::load`] returns it sorted by
+//! place. Lines and columns count from 1, columns in characters.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -14,11 +14,11 @@ use crate::limits::ERRORS_MAX;
 /// A place in a file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct Place {
-    /// File as given, `<stdin>` for standard input.
+    /// File name as given; `<stdin>` for standard input.
     pub file: String,
-    /// Line, from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: usize,
 }
 
@@ -28,19 +28,20 @@ impl fmt::Display for Place {
     }
 }
 
-/// What was found at a place that something else was expected at. The author of the file is at fault.
+/// A wrong value, and what was expected instead. The author of the file is at fault.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// Where.
+    /// Place of the value.
     #[serde(flatten)]
     pub place: Place,
-    /// Path of the field in its document, such as `spec.ports[0].mac`; `document` for all of it.
+    /// Path of the field in its document, such as `spec.ports[0].mac`; `document` for the document as a
+    /// whole.
     pub field: String,
-    /// What is there.
+    /// The value found.
     pub found: String,
-    /// What would have been right.
+    /// The expected value.
     pub expected: String,
-    /// A likely way out, when there is one.
+    /// A likely correction, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -55,27 +56,29 @@ impl fmt::Display for Finding {
     }
 }
 
-/// One thing wrong with desired state.
+/// One error of desired state.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Error {
-    /// A file could not be read; the file system's or the caller's fault.
+    /// A file could not be read (the fault of the file system or the caller).
     #[error("{file}: cannot be read: {reason}, expected a YAML file, or - for standard input")]
     Read {
         /// File as given.
         file: String,
-        /// What the operating system says.
+        /// Message of the operating system.
         reason: String,
     },
-    /// The text is not what was expected; the author's fault.
+    /// The text is not what was expected (the author's fault).
     #[error("{0}")]
     Found(Box<Finding>),
-    /// A part is missing though nothing was reported; a bug of this crate.
-    #[error("a part of the documents was lost in reading though nothing is wrong with them: this is a bug")]
+    /// A part is missing although no error was reported (a bug of this crate).
+    #[error(
+        "a part of the documents is missing although they have no errors: this is a bug, please report it"
+    )]
     Incomplete,
 }
 
 impl Error {
-    /// The finding, when there is one.
+    /// The finding, if the error has one.
     #[must_use]
     pub fn finding(&self) -> Option<&Finding> {
         match self {
@@ -85,12 +88,12 @@ impl Error {
     }
 }
 
-/// Everything wrong with desired state, in the order of files as given, then of place.
+/// All errors of a load, sorted by file (in the order given) and place.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub struct Errors {
-    /// At least one error, at most [`ERRORS_MAX`].
+    /// At least one error and at most [`ERRORS_MAX`].
     pub list: Vec<Error>,
-    /// Errors beyond those.
+    /// Number of errors beyond those.
     pub more: usize,
 }
 
@@ -117,7 +120,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Adds an error of the file with this index.
+    /// Adds an error in the file with this index.
     pub(crate) fn add(&self, file: usize, error: Error) {
         let mut list = self.list.borrow_mut();
         if list.len() < ERRORS_MAX {
@@ -127,12 +130,12 @@ impl Report {
         }
     }
 
-    /// How many errors there are.
+    /// Number of errors.
     pub(crate) fn count(&self) -> usize {
         self.list.borrow().len() + self.more.get()
     }
 
-    /// The errors, sorted by place, or `Ok` when there are none.
+    /// The errors, sorted by place, or `Ok` if there are none.
     pub(crate) fn finish(self) -> Result<(), Errors> {
         let mut list = self.list.into_inner();
         if list.is_empty() {
@@ -145,7 +148,7 @@ impl Report {
     }
 }
 
-/// Text as it is safe to print: quoted, control characters escaped, at most 64 characters of it.
+/// Text made safe for printing: quoted, with control characters escaped, and cut to 64 characters.
 pub(crate) fn quoted(text: &str) -> String {
     const CHARS_MAX: usize = 64;
     let mut shown = text.chars();
@@ -154,7 +157,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{start:?}{more}")
 }
 
-/// The entry of `known` that `text` probably means.
+/// The entry of `known` that `text` most likely means.
 fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     const LIKENESS_MIN: f64 = 0.75;
     if text.len() > crate::limits::NAME_CHARS_MAX {
@@ -167,14 +170,14 @@ fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&
     (best.0 >= LIKENESS_MIN).then_some(best.1)
 }
 
-/// `did you mean "x"?`, when an entry of `known` is near and there is more than one.
+/// `did you mean "x"?` if `known` has a similar entry, and more than one entry.
 pub(crate) fn did_you_mean<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
     let known: Vec<&str> = known.into_iter().collect();
     let name = if known.len() > 1 { nearest(text, known) } else { None };
     name.map(|name| format!("did you mean \"{name}\"?"))
 }
 
-/// `a, b or c` of at most 16 entries.
+/// `a, b or c`, with at most 16 entries.
 pub(crate) fn one_of<'k>(known: impl IntoIterator<Item = &'k str>) -> String {
     const SHOWN_MAX: usize = 16;
     let known: Vec<&str> = known.into_iter().collect();

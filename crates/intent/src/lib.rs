@@ -1,8 +1,8 @@
-//! Desired state of hueplane: versioned YAML documents of kind `Node` and `Network`, validated as a whole.
+//! Desired state of hueplane: versioned YAML documents of kind `Node` and `Network`, validated together.
 //!
-//! Flow: files → **intent** → control → substrate. Everything wrong is reported at once, each with file, line, column,
-//! field, what was found and what was expected.
-//! Source of the format: the types of this crate; `docs/reference/schema.json` is derived from them.
+//! Flow: files → **intent** → control → substrate. All errors are reported at once, each with file, line,
+//! column, field, the value found and the value expected. The types of this crate define the format;
+//! `docs/reference/schema.json` is derived from them.
 
 mod card;
 mod decode;

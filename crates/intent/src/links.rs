@@ -1,7 +1,7 @@
-//! The links of a network: which addresses are on the wire of which virtual port.
+//! The links of a network: the addresses that are directly reachable through each virtual port.
 //!
-//! Flow: validated ports and routes → **links** → the validator checks gateways and neighbours against them, control
-//! resolves gateways with them. A link is the prefix of an interface address, or a route straight onto a port.
+//! Flow: validated ports and routes → **links**. The validator checks gateways and neighbours with them, and
+//! control resolves gateways. A link is the prefix of an interface address, or a route directly onto a port.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -10,25 +10,26 @@ use hue_tables::Prefix4;
 
 use crate::types::{InterfaceAddress, NetworkPort, Route, Target};
 
-/// A prefix whose addresses are reached without a router.
+/// A prefix whose addresses are directly reachable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// Index of the virtual port.
     pub vport: usize,
     /// The prefix.
     pub prefix: Prefix4,
-    /// The network's own address there; `None` for a route straight onto the port.
+    /// The network's own address on the link; `None` for a route onto the port.
     pub own: Option<InterfaceAddress>,
 }
 
-/// All links of a network, found by address in at most 33 steps however many there are.
+/// All links of a network. Finding the link of an address takes at most 33 steps.
 #[derive(Clone, Debug)]
 pub struct Links {
     by_len: Vec<HashMap<u32, Link>>,
 }
 
 impl Links {
-    /// The links that ports and routes make. The prefix of an address wins over a route to the same prefix.
+    /// Builds the links of ports and routes. The prefix of an address has priority over a route to the same
+    /// prefix.
     #[must_use]
     pub fn new<'r>(ports: &[NetworkPort], routes: impl IntoIterator<Item = &'r Route>) -> Self {
         let mut links = Self { by_len: vec![HashMap::new(); 33] };
@@ -54,7 +55,7 @@ impl Links {
         }
     }
 
-    /// The link that `address` is on: the longest one that has it.
+    /// The link of `address`: the longest prefix that contains it.
     #[must_use]
     pub fn of(&self, address: Ipv4Addr) -> Option<&Link> {
         (0..=32u8).rev().find_map(|len| {

@@ -1,5 +1,5 @@
-//! Desired state that only a live node acts on: Linux interfaces, and what a network's own programs may take. Offline commands
-//! check it and do nothing with it.
+//! Desired state that only a live node uses: Linux interfaces, and resource limits of a network's own
+//! programs. Offline commands check it, and then ignore it.
 //!
 //! Units: memory in bytes, processor time in thousandths of a core.
 
@@ -12,27 +12,27 @@ use serde::{Serialize, Serializer};
 use crate::limits;
 use crate::schema;
 
-/// How a physical port reaches its interface.
+/// How a live node accesses the interface of a physical port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum PortDriver {
-    /// AF_XDP, and where that cannot be had a packet socket.
+    /// AF_XDP, or a packet socket if AF_XDP is not available.
     #[default]
     Auto,
     /// AF_XDP only.
     AfXdp,
     /// A packet socket.
     Packet,
-    /// A TAP interface, which is created.
+    /// A TAP interface, which is created if it does not exist.
     Tap,
 }
 
 impl PortDriver {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 4] = [Self::Auto, Self::AfXdp, Self::Packet, Self::Tap];
 
-    /// Its name in documents.
+    /// The name in documents.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl PortDriver {
         }
     }
 
-    /// Whether this is what a document that does not say gets.
+    /// Whether this is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::Auto
@@ -69,7 +69,7 @@ impl InterfaceName {
     }
 }
 
-/// A text is no name of an interface; the caller's fault.
+/// The text is not an interface name (the author's fault).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("expected 1 to 15 visible ASCII characters without '/' and ':', not \".\" or \"..\"")]
 pub struct InterfaceNameError;
@@ -94,15 +94,15 @@ impl fmt::Display for InterfaceName {
     }
 }
 
-/// How many of a network's packets its namespace gets at most: those for the router itself, and those the plane cannot
-/// forward. What exceeds it is lost and counted.
+/// Limit on the packets that the network's namespace receives: packets for the router itself, and packets
+/// that the plane cannot forward. Packets above the limit are dropped and counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct PuntLimit {
-    /// Packets a second.
+    /// Packets per second.
     #[schemars(schema_with = "schema::punt_rate")]
     pub packets_per_second: u64,
-    /// Packets that may come at once.
+    /// Packets at once.
     #[schemars(schema_with = "schema::punt_rate")]
     pub burst_packets: u64,
 }
@@ -117,37 +117,37 @@ impl Default for PuntLimit {
 }
 
 impl PuntLimit {
-    /// Whether this is what a document that does not say gets.
+    /// Whether this is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What the programs in a network's namespace may take together; what is left out has no limit.
+/// Resource limits of all programs in a network's namespace together; an omitted field means no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields, transform = schema::some_resource)]
 pub struct Resources {
-    /// Processor time, cores: 0.5 is half of one. At most three decimals.
+    /// Processor time in cores, such as 0.5. At most three decimals.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::cores")]
     pub cpu: Option<Cores>,
-    /// Memory, such as `256Mi` or `2Gi`. Beyond it the kernel ends one of the programs.
+    /// Memory, such as `256Mi` or `2Gi`. If the programs exceed it, the kernel kills one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::memory")]
     pub memory: Option<Memory>,
-    /// Processes and threads.
+    /// Number of processes and threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::processes")]
     pub processes: Option<u32>,
 }
 
-/// Processor time, in thousandths of a core.
+/// Processor time in thousandths of a core.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Cores(pub(crate) u32);
 
 impl Cores {
-    /// In thousandths of a core, if that is within the limits.
+    /// Converts from thousandths of a core; `None` if that is outside the limits.
     #[must_use]
     pub fn from_thousandths(thousandths: u32) -> Option<Self> {
         (limits::CPU_THOUSANDTHS_MIN..=limits::CPU_THOUSANDTHS_MAX)
@@ -155,13 +155,13 @@ impl Cores {
             .then_some(Self(thousandths))
     }
 
-    /// Thousandths of a core.
+    /// Processor time in thousandths of a core.
     #[must_use]
     pub fn thousandths(self) -> u32 {
         self.0
     }
 
-    /// Cores.
+    /// Processor time in cores.
     #[must_use]
     pub fn cores(self) -> f64 {
         f64::from(self.0) / 1000.0
@@ -176,7 +176,7 @@ impl fmt::Display for Cores {
 
 impl Serialize for Cores {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A whole number has no decimals in a document either.
+        // Write whole numbers without decimals.
         if self.0.is_multiple_of(1000) {
             serializer.serialize_u32(self.0 / 1000)
         } else {
@@ -185,21 +185,21 @@ impl Serialize for Cores {
     }
 }
 
-/// An amount of memory, in whole mebibytes.
+/// An amount of memory in whole mebibytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Memory(u64);
 
 impl Memory {
-    /// Bytes.
+    /// The amount in bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
         self.0 << 20
     }
 }
 
-/// A text is no amount of memory; the caller's fault.
+/// The text is not an amount of memory (the author's fault).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("expected mebibytes or gibibytes such as 256Mi or 2Gi, 4Mi to 1024Gi")]
+#[error("expected an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi")]
 pub struct MemoryError;
 
 impl FromStr for Memory {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn interface_names_are_those_of_the_kernel() {
+    fn interface_names_follow_the_kernel() {
         for text in ["p0", "enp3s0f0np0", "br-lan", "eth0.100", "a@b", "123456789012345"] {
             assert_eq!(text.parse::<InterfaceName>().map(|name| name.to_string()), Ok(text.to_owned()));
         }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_are_spelled_as_they_are_named() {
+    fn drivers_round_trip() {
         for driver in PortDriver::ALL {
             assert_eq!(serde_json::to_value(driver).unwrap(), driver.name());
         }

@@ -1,4 +1,4 @@
-//! Files to desired state, all or nothing.
+//! Loads desired state from files, all or nothing.
 //!
 //! Flow: paths → bytes → `yaml` → `document` → `validate` → [`Intent`]. Reads files and standard input, nothing else.
 
@@ -15,33 +15,33 @@ use crate::types::{ApiVersion, Metadata, Name, Network, NetworkTag, Node, NodePo
 use crate::validate;
 use crate::yaml;
 
-/// The path that stands for standard input.
+/// The path that means standard input.
 pub const STDIN: &str = "-";
 
 /// Valid desired state of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Intent {
-    /// The node, without a `Node` document one that has the ports that networks name. Ports in the order of names.
+    /// The node. If there is no `Node` document: a node with the ports that networks name, sorted by name.
     pub node: Node,
-    /// Whether a document says what the node is.
+    /// Whether there is a `Node` document.
     pub node_given: bool,
-    /// Networks in the order of names.
+    /// Networks, sorted by name.
     pub networks: Vec<Network>,
 }
 
-/// A file's content.
+/// The content of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
-    /// How errors call it.
+    /// Name of the file in errors.
     pub name: String,
-    /// What is in it.
+    /// Content of the file.
     pub bytes: Vec<u8>,
 }
 
 /// Reads and validates files; `-` is standard input.
 ///
 /// # Errors
-/// Everything wrong with them.
+/// All errors of the files.
 pub fn load<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Intent, Errors> {
     let report = Report::default();
     let mut sources = Vec::new();
@@ -57,7 +57,7 @@ pub fn load<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Intent
 /// Validates the contents of files.
 ///
 /// # Errors
-/// Everything wrong with them.
+/// All errors of the files.
 pub fn parse(sources: Vec<Source>) -> Result<Intent, Errors> {
     parse_reported(&sources.into_iter().enumerate().collect::<Vec<_>>(), Report::default())
 }
@@ -66,7 +66,7 @@ fn read(path: &Path) -> Result<Source, Error> {
     let stdin = path.as_os_str() == STDIN;
     let name = if stdin { "<stdin>".to_owned() } else { path.display().to_string() };
     let mut bytes = Vec::new();
-    // One byte more than may be read, so that the reader sees that there is more.
+    // Read one byte more than allowed, so that the reader detects a file that is too long.
     let most = limits::FILE_BYTES_MAX as u64 + 1;
     let done = if stdin {
         std::io::stdin().lock().take(most).read_to_end(&mut bytes)
@@ -94,7 +94,7 @@ fn parse_reported(sources: &[(usize, Source)], report: Report) -> Result<Intent,
         for value in &file.tree.documents {
             let at = Cursor::root(file, *value);
             if at.is_null() {
-                continue; // nothing between two `---`
+                continue; // empty document between two `---`
             }
             documents += 1;
             match document(at) {
@@ -113,7 +113,7 @@ fn parse_reported(sources: &[(usize, Source)], report: Report) -> Result<Intent,
     intent.ok_or_else(|| Errors { list: vec![Error::Incomplete], more: 0 })
 }
 
-/// Nothing to load is a mistake, such as a file that was not saved.
+/// An input without documents is an error; often it is a file that was not saved.
 fn empty(report: &Report, source: Option<&Source>) {
     let file = source.map_or_else(|| "<none>".to_owned(), |source| source.name.clone());
     let finding = Finding {
@@ -144,7 +144,7 @@ fn build(nodes: Vec<NodeDraft<'_>>, drafts: Vec<NetworkDraft<'_>>) -> Option<Int
     Some(Intent { node, node_given, networks })
 }
 
-/// The node of networks that come without one: it has the ports they name.
+/// The node if there is no `Node` document: it has the ports that the networks name.
 fn implied(networks: &[Network]) -> Option<(Metadata, NodeSpec)> {
     let names: BTreeSet<&Name> =
         networks.iter().flat_map(|network| &network.spec.ports).map(|port| &port.port).collect();

@@ -1,7 +1,8 @@
-//! Desired state of who needs what: the needs of a network, and what the node's scheduler reckons with.
+//! Desired state of scheduling: the needs of a network, and the capacities that the node's scheduler assumes.
 //!
-//! Flow: documents → **these types** → `hue_control::schedule`. Nothing here limits a packet: `rate_limit` does that.
-//! Units: bandwidth in bits a second, of frames from the destination MAC to the last byte.
+//! Flow: documents → **these types** → `hue_control::schedule`. Nothing here limits traffic; `rate_limit`
+//! does. Bandwidths are in bits per second and count the bytes of a frame from the destination MAC address to
+//! the last byte.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,41 +13,42 @@ use serde::{Serialize, Serializer};
 use crate::limits;
 use crate::schema;
 
-/// What a network needs. What is left out is taken from the rest of its document: its static routes, no bandwidth.
+/// What a network needs. Defaults: the number of its static routes, and no bandwidth.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields, transform = schema::some_need)]
 pub struct Needs {
-    /// Bandwidth, such as `200Mbit/s`: what it receives by all its ports together. Each of them may carry all of it.
+    /// Bandwidth, such as `200Mbit/s`: what it receives on all its ports together. Any of them may carry all
+    /// of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Bandwidth>")]
     pub bandwidth: Option<Bandwidth>,
-    /// How soon its packets are to leave.
+    /// Latency requirement.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Latency>")]
     pub latency: Option<Latency>,
-    /// Routes that its table is expected to hold, where it learns more than its document has.
+    /// Routes that its table is expected to hold, if it learns more than its document has.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::expected_routes")]
     pub routes: Option<u32>,
 }
 
-/// How soon packets of a network are to leave.
+/// Latency requirement of a network.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum Latency {
-    /// As it comes.
+    /// No requirement.
     #[default]
     Normal,
-    /// As soon as can be: on the card, before networks that do not ask for it.
+    /// As low as possible: on the card, with priority over networks that do not ask for it.
     Low,
 }
 
 impl Latency {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 2] = [Self::Normal, Self::Low];
 
-    /// Its name in documents.
+    /// The name in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,49 +58,49 @@ impl Latency {
     }
 }
 
-/// How the node decides where networks run that leave it to the node, and what it reckons with.
+/// How the node places networks with `placement: auto`, and the capacities that it assumes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Scheduler {
-    /// Which one.
+    /// The scheduler.
     #[serde(skip_serializing_if = "SchedulerKind::is_default")]
     #[schemars(default)]
     pub kind: SchedulerKind,
-    /// Measured rates are what counts, where there are some, not what documents say.
+    /// Use measured rates where they exist, instead of the rates in documents.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     pub from_traffic: bool,
-    /// What software forwards.
+    /// Capacity of software.
     #[serde(skip_serializing_if = "SoftCapacity::is_default")]
     #[schemars(default)]
     pub soft: SoftCapacity,
-    /// What the card forwards at most; without it what its bus carries. A simulated card is slower than that.
+    /// Bandwidth of the card; by default that of its bus. A simulated card is slower than that.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Bandwidth>")]
     pub card_bandwidth: Option<Bandwidth>,
-    /// Bandwidth that moving a network must gain at least for it to be worth it.
+    /// Bandwidth that moving a network must gain at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Bandwidth>")]
     pub move_cost: Option<Bandwidth>,
 }
 
-/// A way to decide where networks run.
+/// A scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum SchedulerKind {
-    /// Networks of low throughput into software while they fit, the others onto the card.
+    /// Places networks of low throughput in software while they fit, and the others on the card.
     #[default]
     Greedy,
-    /// The placement that serves the most bandwidth, less what moves cost, by an integer program.
+    /// Finds the placement that serves the most bandwidth, minus the cost of moves, with an integer program.
     Exact,
 }
 
 impl SchedulerKind {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 2] = [Self::Greedy, Self::Exact];
 
-    /// Its name in documents.
+    /// The name in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -107,60 +109,60 @@ impl SchedulerKind {
         }
     }
 
-    /// Whether this is what a document that does not say gets.
+    /// Whether this is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::Greedy
     }
 }
 
-/// What software forwards. A network is one core's.
+/// Capacity of software. One core forwards all packets of a network.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SoftCapacity {
-    /// Cores that forward; without it the daemon's workers, offline one.
+    /// Number of forwarding cores; by default the daemon's workers, or one for offline commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::forwarding_cores")]
     pub cores: Option<u16>,
-    /// What one core forwards; without it 500 Mbit/s.
+    /// Bandwidth of one core; by default 500 Mbit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Bandwidth>")]
     pub bandwidth: Option<Bandwidth>,
 }
 
 impl SoftCapacity {
-    /// Whether this is what a document that does not say gets.
+    /// Whether this is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Bits of frames a second.
+/// A bandwidth, in bits of frames per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Bandwidth(u64);
 
-/// Units of a bandwidth, the largest first.
+/// Units of a bandwidth, largest first.
 const UNITS: [(&str, u64); 3] = [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000)];
 
 impl Bandwidth {
-    /// In bits a second, if that is within the limits and whole kilobits.
+    /// Converts from bits per second; `None` if that is outside the limits or not a whole number of kilobits.
     #[must_use]
     pub fn from_bps(bps: u64) -> Option<Self> {
         let whole = bps.is_multiple_of(1_000);
         (whole && (limits::BANDWIDTH_BPS_MIN..=limits::RATE_MAX).contains(&bps)).then_some(Self(bps))
     }
 
-    /// Bits a second.
+    /// The bandwidth in bits per second.
     #[must_use]
     pub const fn bps(self) -> u64 {
         self.0
     }
 }
 
-/// A text is no bandwidth; the caller's fault.
+/// The text is not a bandwidth (the author's fault).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("expected a whole number of kbit/s, Mbit/s or Gbit/s such as 200Mbit/s, 1kbit/s to 1000Gbit/s")]
+#[error("expected a bandwidth from 1kbit/s to 1000Gbit/s, such as 200Mbit/s")]
 pub struct BandwidthError;
 
 impl FromStr for Bandwidth {
@@ -177,7 +179,7 @@ impl FromStr for Bandwidth {
 
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A bandwidth is whole kilobits, so that one of the units divides it.
+        // A bandwidth is a whole number of kilobits, so one of the units divides it.
         let (unit, bps) = UNITS.into_iter().find(|(_, bps)| self.0.is_multiple_of(*bps)).unwrap_or(UNITS[2]);
         write!(f, "{}{unit}", self.0 / bps)
     }
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_spelled_as_they_are_named() {
+    fn names_round_trip() {
         for kind in SchedulerKind::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
         }

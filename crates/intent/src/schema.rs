@@ -1,7 +1,7 @@
 //! The published JSON Schema (draft 2020-12), derived from the types.
 //!
-//! Flow: `types` → **schema** → `docs/reference/schema.json` (a test checks that it is current) and
-//! `hueplane schema`. The schema holds what a schema can hold; `validate` checks the rest.
+//! Flow: `types` → **schema** → `docs/reference/schema.json` (a test checks that it is current) and `hueplane
+//! schema`. The schema contains every rule that a schema can express; `validate` checks the others.
 
 use hue_planes::Kind;
 use hue_tables::Vid;
@@ -13,12 +13,12 @@ use crate::live::InterfaceName;
 use crate::needs::Bandwidth;
 use crate::types::{Colour, InterfaceAddress, Name, Neighbour, Network, NetworkPort, Node, NodePort, Route};
 
-/// Where the schema says it lives.
+/// Identifier of the schema.
 const ID: &str = "https://hueplane.dev/schema/v1.json";
 /// An octet, 0 to 255.
 const OCTET: &str = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 
-/// The schema of a document of any kind.
+/// The schema of documents of all kinds.
 #[must_use]
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
@@ -34,7 +34,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// The schema as the published file has it.
+/// The schema as text, as in the published file.
 #[must_use]
 pub fn schema_text() -> String {
     format!("{:#}\n", schema())
@@ -44,7 +44,7 @@ fn octets() -> String {
     format!("{OCTET}(\\.{OCTET}){{3}}")
 }
 
-/// The schema of a type, for fields that may be left out but not be null.
+/// The schema of a type, for fields that can be omitted but not null.
 pub(crate) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
@@ -53,7 +53,7 @@ fn range(min: u64, max: u64) -> Schema {
     json_schema!({"type": "integer", "minimum": min, "maximum": max})
 }
 
-/// A list that may also be left empty without brackets.
+/// A list that can also be null.
 fn list_or_null<T: JsonSchema>(generator: &mut SchemaGenerator, max: usize) -> Schema {
     json_schema!({"type": ["array", "null"], "items": generator.subschema_for::<T>(), "maxItems": max})
 }
@@ -136,13 +136,13 @@ pub(crate) fn table_bytes(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "pattern": "^[1-9][0-9]*[KMG]i$", "examples": ["2Mi"]})
 }
 
-/// Resources name one at least.
+/// At least one resource is required.
 pub(crate) fn some_resource(schema: &mut Schema) {
     let any = json!([{"required": ["cpu"]}, {"required": ["memory"]}, {"required": ["processes"]}]);
     schema.insert("anyOf".to_owned(), any);
 }
 
-/// Needs name one at least.
+/// At least one need is required.
 pub(crate) fn some_need(schema: &mut Schema) {
     let any = json!([{"required": ["bandwidth"]}, {"required": ["latency"]}, {"required": ["routes"]}]);
     schema.insert("anyOf".to_owned(), any);
@@ -181,12 +181,12 @@ pub(crate) fn select_prefixes(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A route has a `via` or a `port`.
+/// A route has either `via` or `port`.
 pub(crate) fn one_target(schema: &mut Schema) {
     schema.insert("oneOf".to_owned(), json!([{"required": ["via"]}, {"required": ["port"]}]));
 }
 
-/// A limit is in packets or in bits, and a rate has its burst.
+/// A limit is in packets, in bits or both, and each rate has its burst.
 pub(crate) fn rate_pairs(schema: &mut Schema) {
     let either = json!([{"required": ["packets_per_second"]}, {"required": ["bits_per_second"]}]);
     schema.insert("anyOf".to_owned(), either);
@@ -199,7 +199,7 @@ pub(crate) fn rate_pairs(schema: &mut Schema) {
     schema.insert("dependentRequired".to_owned(), pairs);
 }
 
-/// `prefixes` go with `by: inner`, and only with it.
+/// `prefixes` is required with `by: inner`, and not allowed otherwise.
 pub(crate) fn inner_prefixes(schema: &mut Schema) {
     let inner = json!({"properties": {"by": {"const": "inner"}}});
     schema.insert("if".to_owned(), inner);
@@ -248,7 +248,7 @@ text_schema!(
     "Bandwidth",
     json_schema!({
         "type": "string",
-        "description": "Bits of frames a second, from 1kbit/s to 1000Gbit/s.",
+        "description": "Bits of frames per second, from 1kbit/s to 1000Gbit/s.",
         "pattern": "^([1-9][0-9]{0,8}k|[1-9][0-9]{0,5}M|[1-9][0-9]{0,2}G|1000G|1000000M|1000000000k)bit/s$",
         "examples": ["200Mbit/s"],
     })
@@ -258,7 +258,7 @@ text_schema!(
     "InterfaceAddress",
     json_schema!({
         "type": "string",
-        "description": "A router's own address with the length of its link's prefix.",
+        "description": "The router's own address with the prefix length of its link.",
         "pattern": format!("^{}/(3[0-2]|[12][0-9]|[1-9])$", octets()),
         "examples": ["10.1.0.1/24"],
     })

@@ -1,7 +1,7 @@
-//! Desired state of table memory: what a network's table may take. Only a live node acts on it; offline commands check it and do
-//! nothing with it.
+//! Desired state of table memory: the quota of a network's table. Only a live node uses it; offline commands
+//! check it, and then ignore it.
 //!
-//! Units: bytes of the table that software reads (`dag64`), whole kibibytes.
+//! Units: bytes of the table that software reads (`dag64`), in whole kibibytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,34 +12,34 @@ use serde::{Serialize, Serializer};
 use crate::limits;
 use crate::schema;
 
-/// What a network's table may take.
+/// Limit on the table memory of a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TableLimit {
-    /// Table memory that the network's lookups reach at most, such as `512Ki` or `2Mi`, whatever of it is shared with other
-    /// networks. Routes beyond it are refused.
+    /// Table memory that the network's lookups can reach, such as `512Ki` or `2Mi`, including memory shared
+    /// with other networks. Routes beyond it are rejected.
     #[schemars(schema_with = "schema::table_bytes")]
     pub quota: TableBytes,
 }
 
-/// An amount of table memory, in whole kibibytes.
+/// An amount of table memory in whole kibibytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TableBytes(u64);
 
-/// Units, the largest first, and how many kibibytes they are.
+/// Units with their size in kibibytes, largest first.
 const UNITS: [(&str, u64); 3] = [("Gi", 1 << 20), ("Mi", 1 << 10), ("Ki", 1)];
 
 impl TableBytes {
-    /// Bytes.
+    /// The amount in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         self.0 << 10
     }
 }
 
-/// A text is no amount of table memory; the caller's fault.
+/// The text is not an amount of table memory (the author's fault).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("expected a whole number of kibibytes, mebibytes or gibibytes such as 512Ki or 2Mi, 4Ki to 64Gi")]
+#[error("expected an amount of table memory from 4Ki to 64Gi, such as 512Ki or 2Mi")]
 pub struct TableBytesError;
 
 impl FromStr for TableBytes {

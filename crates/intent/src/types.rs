@@ -1,9 +1,9 @@
-//! Desired state as typed values: what a `Node` and a `Network` document say.
+//! Desired state as typed values: the contents of `Node` and `Network` documents.
 //!
-//! Flow: YAML → reader → decoder → **these types** (validated as a whole) → control compiles them.
-//! Invariants: a value of these types that came out of [`crate::load`] has passed every check of `validate`.
-//! Units: MTU in bytes of IP packet, rates per second, bursts in packets or bits.
-//! The JSON Schema is derived from these types, so their doc comments are the reference documentation.
+//! Flow: YAML → reader → decoder → **these types** (validated together) → control compiles them. Invariant: a
+//! value of these types returned by [`crate::load`] has passed every check of `validate`. Units: MTU in bytes
+//! of IP packet, rates per second, bursts in packets or bits. The JSON Schema is derived from these types, so
+//! their doc comments are the reference documentation.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -33,7 +33,7 @@ pub enum ApiVersion {
 }
 
 impl ApiVersion {
-    /// How documents spell it.
+    /// The version in documents.
     pub const V1_TEXT: &'static str = "hueplane/v1";
 }
 
@@ -53,7 +53,7 @@ pub enum NetworkTag {
     Network,
 }
 
-/// What every document says about itself.
+/// Metadata of every document.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Metadata {
@@ -61,7 +61,7 @@ pub struct Metadata {
     pub name: Name,
 }
 
-/// A box that runs networks: its physical ports.
+/// A node: a machine that runs networks, and its physical ports.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Node {
@@ -80,14 +80,14 @@ pub struct Node {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct NodeSpec {
-    /// Physical ports: where frames come from and go to.
+    /// Physical ports: frames enter and leave through them.
     #[schemars(schema_with = "schema::node_ports")]
     pub ports: Vec<NodePort>,
-    /// The card; without one all networks run in software.
+    /// The card; without one, all networks run in software.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Card>")]
     pub card: Option<Card>,
-    /// How the node decides where networks run that leave it to the node.
+    /// How the node places networks with `placement: auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Scheduler>")]
     pub scheduler: Option<Scheduler>,
@@ -97,27 +97,27 @@ pub struct NodeSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct NodePort {
-    /// Name, such as `p0`. `punt` is taken: `hueplane run` writes `punt.pcap`.
+    /// Name, such as `p0`. `punt` is reserved, because `hueplane run` writes `punt.pcap`.
     pub name: Name,
-    /// Largest IP packet the link carries, bytes.
+    /// Largest IP packet that the link carries, in bytes.
     #[schemars(default = "mtu_default", schema_with = "schema::mtu")]
     pub mtu: u16,
-    /// Linux interface of a live node; without one that of the port's name.
+    /// Linux interface of a live node; by default the port's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<InterfaceName>")]
     pub interface: Option<InterfaceName>,
-    /// How a live node reaches the interface.
+    /// How a live node accesses the interface.
     #[serde(skip_serializing_if = "PortDriver::is_default")]
     #[schemars(default)]
     pub driver: PortDriver,
-    /// What the link carries each way, for the scheduler; without it as much as comes.
+    /// Bandwidth of the link in each direction, for the scheduler; by default unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Bandwidth>")]
     pub bandwidth: Option<Bandwidth>,
 }
 
 impl NodePort {
-    /// A port that says nothing but its name.
+    /// A port with the default of every field except its name.
     #[must_use]
     pub fn new(name: Name) -> Self {
         Self {
@@ -129,14 +129,15 @@ impl NodePort {
         }
     }
 
-    /// Name of its Linux interface. Longer than the kernel allows when the port's name is, and no interface is given.
+    /// Name of its Linux interface. Can exceed the kernel's limit if no interface is given and the port's
+    /// name is longer.
     #[must_use]
     pub fn interface(&self) -> &str {
         self.interface.as_ref().map_or(self.name.as_str(), InterfaceName::as_str)
     }
 }
 
-/// A virtual network as one node sees it.
+/// A virtual network on one node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Network {
@@ -163,11 +164,11 @@ impl Network {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct NetworkSpec {
-    /// Display colour; without one the tools choose.
+    /// Display colour; by default the tools choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Colour>")]
     pub colour: Option<Colour>,
-    /// Id on this node, 1 to 4095; without one the lowest free id, given out in the order of names.
+    /// Id on this node, 1 to 4095; by default the lowest free id, assigned in the order of names.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "vid_number")]
     #[schemars(default, schema_with = "schema::vid")]
     pub vid: Option<Vid>,
@@ -177,11 +178,11 @@ pub struct NetworkSpec {
     #[serde(skip_serializing_if = "Placement::is_default")]
     #[schemars(default)]
     pub placement: Placement,
-    /// What the network needs; where networks leave their place to the node, it looks at that.
+    /// Requirements for the scheduler, which places networks with `placement: auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Needs>")]
     pub needs: Option<Needs>,
-    /// How frames find this network.
+    /// Which frames belong to this network.
     #[serde(skip_serializing_if = "Select::is_default")]
     #[schemars(default)]
     pub select: Select,
@@ -199,19 +200,20 @@ pub struct NetworkSpec {
     /// Share of a core or an output port relative to other networks.
     #[schemars(default = "one", schema_with = "schema::weight")]
     pub weight: u16,
-    /// What the network may take at most; without it there is no limit.
+    /// Limit on the packets that the network receives; by default no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<RateLimit>")]
     pub rate_limit: Option<RateLimit>,
-    /// What the network's namespace gets at most of its packets.
+    /// Limit on the packets that the network's namespace receives.
     #[serde(skip_serializing_if = "PuntLimit::is_default")]
     #[schemars(default)]
     pub punt_limit: PuntLimit,
-    /// What the network's table may take; without it there is no limit but that of all networks together.
+    /// Limit on the memory of the network's table; by default only the memory of all networks together is
+    /// limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<TableLimit>")]
     pub table: Option<TableLimit>,
-    /// What the programs in the network's namespace may take; without it there is no limit.
+    /// Resource limits of the programs in the network's namespace; by default no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Resources>")]
     pub resources: Option<Resources>,
@@ -233,29 +235,30 @@ pub struct Plane {
     #[serde(serialize_with = "kind_name")]
     #[schemars(schema_with = "schema::kind")]
     pub kind: Kind,
-    /// What to do with packets from or to addresses that no host can have, such as 127.0.0.1 (RFC 1812 §5.3.7).
+    /// What to do with packets from or to addresses that no host can have, such as 127.0.0.1 (RFC 1812
+    /// §5.3.7).
     #[serde(skip_serializing_if = "Martians::is_default")]
     #[schemars(default)]
     pub martians: Martians,
 }
 
-/// What a network does with packets from or to addresses that no host can have.
+/// How a network treats packets from or to addresses that no host can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum Martians {
-    /// It drops them.
+    /// Drop them.
     #[default]
     Drop,
-    /// It forwards them like all others.
+    /// Forward them like all other packets.
     Forward,
 }
 
 impl Martians {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 2] = [Self::Drop, Self::Forward];
 
-    /// Its name in documents.
+    /// The name in documents.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -264,7 +267,7 @@ impl Martians {
         }
     }
 
-    /// Whether this is what a document that does not say gets.
+    /// Whether this is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::Drop
@@ -277,18 +280,19 @@ impl Martians {
 pub struct NetworkPort {
     /// Name, unique in the network.
     pub name: Name,
-    /// Physical port it is on.
+    /// Physical port.
     pub port: Name,
-    /// Router MAC address of the network on this port; no two virtual ports on one physical port share one.
+    /// Router MAC address of the network on this port, unique among the virtual ports on one physical port.
     #[serde(serialize_with = "text")]
     #[schemars(schema_with = "schema::mac")]
     pub mac: Mac,
-    /// Router addresses with the prefix length of their link, such as `10.1.0.1/24`. Networks may use the same
-    /// prefixes on one physical port, but not the same router address: both would answer ARP for it.
+    /// Router addresses with the prefix length of their link, such as `10.1.0.1/24`. Networks can use the
+    /// same prefixes on one physical port, but not the same router address, because both would answer ARP
+    /// requests for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::addresses")]
     pub addresses: Vec<InterfaceAddress>,
-    /// Largest IP packet sent, bytes; without it the physical port's.
+    /// Largest IP packet sent, in bytes; by default the physical port's MTU.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::mtu")]
     pub mtu: Option<u16>,
@@ -305,81 +309,81 @@ pub struct Route {
     pub target: Target,
 }
 
-/// Where a static route leads.
+/// Next hop of a static route.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// The router with this address, which is on one of the network's links.
+    /// The router with this address on one of the network's links.
     Via(Ipv4Addr),
-    /// The link of the virtual port of this name: destinations are neighbours themselves.
+    /// The link of the virtual port with this name: destinations are neighbours.
     Port(Name),
 }
 
-/// A neighbour whose MAC address is known beforehand.
+/// A neighbour with a static MAC address.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Neighbour {
-    /// Virtual port whose link it is on.
+    /// Virtual port whose link the neighbour is on.
     pub port: Name,
-    /// Its address, on the link of that port.
+    /// IPv4 address of the neighbour, on the link of that port.
     #[schemars(schema_with = "schema::address")]
     pub address: Ipv4Addr,
-    /// Its MAC address.
+    /// MAC address of the neighbour.
     #[serde(serialize_with = "text")]
     #[schemars(schema_with = "schema::mac")]
     pub mac: Mac,
 }
 
-/// A token bucket: a rate and how much may come at once.
+/// A token bucket: a rate and a burst size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket {
-    /// Packets, or bits of frames, a second.
+    /// Packets, or bits of frames, per second.
     pub per_second: u64,
-    /// Packets, or bits of frames, that may come at once.
+    /// Packets, or bits of frames, at once.
     pub burst: u64,
 }
 
-/// Limit on what a network receives: a bucket of packets, of bits of frames, or both. What exceeds one of them is
-/// dropped and counted.
+/// Limit on the packets that a network receives: a bucket of packets, of bits of frames, or both. Packets
+/// that exceed either are dropped and counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(into = "RateLimitText")]
 #[schemars(with = "RateLimitText", rename = "RateLimit")]
 pub struct RateLimit {
-    /// In packets.
+    /// Limit in packets.
     pub packets: Option<Bucket>,
-    /// In bits of frames, from the destination MAC to the last byte.
+    /// Limit in bits of frames, from the destination MAC address to the last byte.
     pub bits: Option<Bucket>,
 }
 
-/// How frames find a network.
+/// Which frames belong to a network.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[serde(into = "SelectText")]
 #[schemars(with = "SelectText", rename = "Select")]
 pub enum Select {
-    /// By destination MAC address: the router MAC of the virtual port.
+    /// Frames with the router MAC address of one of its virtual ports as destination.
     #[default]
     Mac,
-    /// Everything that arrives on the network's physical ports.
+    /// All frames that arrive on the network's physical ports.
     Port,
-    /// By IPv4 destination, of the packet inside when the frame is a tunnel.
+    /// Frames by IPv4 destination; for a tunnel, that of the inner packet.
     Inner(Vec<Prefix4>),
 }
 
 impl Select {
-    /// Whether this is what a document that does not say gets.
+    /// Whether this is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {
         matches!(self, Self::Mac)
     }
 }
 
-/// A static route: by a router (`via`) or straight onto a link (`port`).
+/// A static route: through a router (`via`) or directly onto a link (`port`).
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Route", transform = schema::one_target)]
 pub(crate) struct RouteText {
     /// Destination prefix.
     #[schemars(schema_with = "schema::prefix")]
     to: String,
-    /// Address of the next router, on one of the network's links.
+    /// Address of the next-hop router, on one of the network's links.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::address")]
     via: Option<Ipv4Addr>,
@@ -399,23 +403,24 @@ impl From<Route> for RouteText {
     }
 }
 
-/// Limit on what a network receives, in packets, in bits of frames, or both. What exceeds it is dropped and counted.
+/// Limit on the packets that a network receives, in packets, in bits of frames, or both. Packets that exceed
+/// it are dropped and counted.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "RateLimit", transform = schema::rate_pairs)]
 pub(crate) struct RateLimitText {
-    /// Packets a second.
+    /// Packets per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::rate")]
     packets_per_second: Option<u64>,
-    /// Packets that may come at once.
+    /// Packets at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::rate")]
     burst_packets: Option<u64>,
-    /// Bits of frames a second.
+    /// Bits of frames per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::rate")]
     bits_per_second: Option<u64>,
-    /// Bits of frames that may come at once: a frame of the largest MTU at least.
+    /// Bits of frames at once: at least one frame of the largest MTU.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::rate")]
     burst_bits: Option<u64>,
@@ -432,19 +437,19 @@ impl From<RateLimit> for RateLimitText {
     }
 }
 
-/// How frames find a network: by MAC address, ingress port or inner destination.
+/// Which frames belong to a network: by MAC address, ingress port or inner destination.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Select", transform = schema::inner_prefixes)]
 pub(crate) struct SelectText {
-    /// What of a frame is looked at.
+    /// The property of a frame that selects the network.
     by: SelectBy,
-    /// With `by: inner`: the destinations that are this network's.
+    /// With `by: inner`: the destination prefixes of this network.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::select_prefixes")]
     prefixes: Option<Vec<String>>,
 }
 
-/// What of a frame is looked at to find its network.
+/// The property of a frame that selects its network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -453,7 +458,7 @@ pub(crate) enum SelectBy {
     Mac,
     /// Ingress port.
     Port,
-    /// IPv4 destination, of the packet inside when the frame is a tunnel.
+    /// IPv4 destination; for a tunnel, that of the inner packet.
     Inner,
 }
 
@@ -470,8 +475,8 @@ impl From<Select> for SelectText {
     }
 }
 
-/// A name: 1 to 63 letters, digits, `-`, `_` or `.`, the first one a letter or digit. It is used in file
-/// names, metrics and addresses of the API, so it needs no quoting in any of them.
+/// A name: 1 to 63 letters, digits, `-`, `_` or `.`, beginning with a letter or digit. Names are used in file
+/// names, metrics and API paths, and need no quoting in any of them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Name(String);
@@ -484,9 +489,9 @@ impl Name {
     }
 }
 
-/// A text is no name; the caller's fault.
+/// The text is not a name (the author's fault).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("expected 1 to 63 letters, digits, '-', '_' or '.', the first one a letter or digit")]
+#[error("expected 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit")]
 pub struct NameError;
 
 impl FromStr for Name {
@@ -521,11 +526,11 @@ impl PartialEq<str> for Name {
     }
 }
 
-/// A display colour, red, green, blue.
+/// A display colour: red, green, blue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Colour(pub [u8; 3]);
 
-/// A text is no colour; the caller's fault.
+/// The text is not a colour (the author's fault).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("expected '#' and six hexadecimal digits")]
 pub struct ColourError;
@@ -556,12 +561,12 @@ impl Serialize for Colour {
     }
 }
 
-/// An address of a router on a link: the address and the length of the link's prefix, 1 to 32.
+/// A router's address on a link, with the length of the link's prefix, 1 to 32.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct InterfaceAddress {
     /// The router's own address.
     pub address: Ipv4Addr,
-    /// Length of the link's prefix, bits.
+    /// Length of the link's prefix in bits.
     pub len: u8,
 }
 
@@ -572,14 +577,14 @@ impl InterfaceAddress {
         Prefix4::containing(self.address.to_bits(), self.len)
     }
 
-    /// The address that means "all hosts of the link": the last one. Links of 31 and 32 bits have none
-    /// (RFC 3021 §2.1).
+    /// The broadcast address of the link: the last one. `None` for prefixes of 31 and 32 bits (RFC 3021
+    /// §2.1).
     #[must_use]
     pub fn broadcast(self) -> Option<Ipv4Addr> {
         (self.len <= 30).then(|| Ipv4Addr::from_bits(self.link().last()))
     }
 
-    /// The address that names the link itself: the first one, `None` for links of 31 and 32 bits.
+    /// The network address of the link: the first one. `None` for prefixes of 31 and 32 bits.
     #[must_use]
     pub fn network(self) -> Option<Ipv4Addr> {
         (self.len <= 30).then(|| Ipv4Addr::from_bits(self.link().addr()))
@@ -602,12 +607,12 @@ fn text<T: fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::O
     serializer.collect_str(value)
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // the signature serde asks for
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde requires
 fn kind_name<S: Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(kind.name())
 }
 
-#[allow(clippy::ref_option)] // the signature serde asks for
+#[allow(clippy::ref_option)] // the signature that serde requires
 fn vid_number<S: Serializer>(vid: &Option<Vid>, serializer: S) -> Result<S::Ok, S::Error> {
     match vid {
         Some(vid) => serializer.serialize_u16(vid.get()),

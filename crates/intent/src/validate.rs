@@ -1,7 +1,7 @@
-//! What is right in each document but wrong together: duplicates, links, ports, ids.
+//! Checks across documents: duplicates, links, ports, ids.
 //!
-//! Flow: drafts of all files → **these checks** → typed state. Each check looks only at what decoded well, and keeps
-//! quiet where a faulty part could be the reason, so that one mistake gives one error.
+//! Flow: drafts of all files → **these checks** → typed state. Each check examines only valid parts, and
+//! reports nothing if an invalid part could be the cause, so that one mistake causes one error.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -16,7 +16,7 @@ use crate::limits;
 use crate::links::Links;
 use crate::types::{InterfaceAddress, Name, NetworkPort, NodePort, Select, Target};
 
-/// The first place of each thing that must be there once.
+/// The first place of each unique item.
 struct Seen<'t, K>(HashMap<K, Cursor<'t>>);
 
 impl<'t, K: Hash + Eq> Seen<'t, K> {
@@ -24,7 +24,7 @@ impl<'t, K: Hash + Eq> Seen<'t, K> {
         Self(HashMap::new())
     }
 
-    /// Remembers `key`; when it was there before, the place where.
+    /// Stores `key`. Returns its first place if it was stored before.
     fn insert(&mut self, key: K, at: Cursor<'t>) -> Option<&Cursor<'t>> {
         match self.0.entry(key) {
             std::collections::hash_map::Entry::Occupied(first) => Some(first.into_mut()),
@@ -36,17 +36,21 @@ impl<'t, K: Hash + Eq> Seen<'t, K> {
     }
 }
 
-/// Reports a second occurrence.
-fn twice(at: &Cursor<'_>, first: &Cursor<'_>, found: String, expected: &str) {
-    at.fault(format!("{found} a second time"), expected, Some(format!("first in {}", first.seen_from(at))));
+/// Reports a duplicate.
+fn duplicate(at: &Cursor<'_>, first: &Cursor<'_>, found: String, expected: &str) {
+    at.fault(
+        format!("duplicate {found}"),
+        expected,
+        Some(format!("first used in {}", first.location_for(at))),
+    );
 }
 
-/// Checks everything.
+/// Runs all checks.
 pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
     if let [first, others @ ..] = nodes {
         for other in others {
-            let hint = Some(format!("first in {}", first.at.seen_from(&other.at)));
-            other.at.fault("a second Node", "one Node at most", hint);
+            let hint = Some(format!("first in {}", first.at.location_for(&other.at)));
+            other.at.fault("a second Node", "at most one Node", hint);
         }
     }
     for draft in nodes {
@@ -72,7 +76,7 @@ fn node(node: &NodeDraft<'_>) {
     for (port, at) in present(&node.ports) {
         let at = at.field_or_self("name");
         if let Some(first) = seen.insert(port.name.as_str(), at.clone()) {
-            twice(&at, first, format!("port \"{}\"", port.name), "another name");
+            duplicate(&at, first, format!("port \"{}\"", port.name), "a unique name");
         }
         reserved(&port.name, &at);
     }
@@ -80,25 +84,26 @@ fn node(node: &NodeDraft<'_>) {
     for (port, at) in present(&node.ports) {
         let at = at.field_or_self("interface");
         let (name, first) = interfaces.entry(port.interface()).or_insert((&port.name, at.clone()));
-        // Of two ports of one name, the name is at fault.
+        // If two ports have the same name, only the name is reported.
         if **name != port.name {
-            twice(&at, first, format!("interface \"{}\"", port.interface()), "another interface");
+            duplicate(&at, first, format!("interface \"{}\"", port.interface()), "a unique interface");
         }
     }
 }
 
-/// The ports of a card and those beside them are ports of the node, each once, and each of the latter stands beside one.
+/// The ports and NICs of a card are ports of the node, all different, and each NIC belongs to one port of the
+/// card.
 fn card(node: &NodeDraft<'_>) {
     let Some(card) = &node.card else { return };
     let mut seen = Seen::new();
     if let Some(one_more) = card.nics.list.get(card.ports.list.len()).filter(|_| card.ports.complete) {
         let count = card.nics.list.len();
-        let expected = format!("at most {}: one beside each of the card's ports", card.ports.list.len());
+        let expected = format!("at most {}: one for each port of the card", card.ports.list.len());
         one_more.at.fault(format!("{count} ports"), expected, None);
     }
     for (name, at) in present(&card.ports).chain(present(&card.nics)) {
         if let Some(first) = seen.insert(name.as_str(), at.clone()) {
-            twice(at, first, format!("port \"{name}\""), "another port");
+            duplicate(at, first, format!("port \"{name}\""), "a unique port");
         }
         if node.ports.complete {
             known_port(node, name, at);
@@ -106,8 +111,9 @@ fn card(node: &NodeDraft<'_>) {
     }
 }
 
-/// A port beside one of the card's has no networks of its own: those of the card's port use it, each under the address
-/// beside its own. Where two networks have addresses beside one another, frames of one would be the other's.
+/// A NIC beside a port of the card has no networks of its own. Networks on the card's port use it with the
+/// companion of their MAC address. If the MAC addresses of two networks were companions, one would get frames
+/// of the other.
 fn nics(node: &NodeDraft<'_>, networks: &[NetworkDraft<'_>]) {
     let Some(card) = &node.card else { return };
     let fronts: HashMap<&str, &str> = present(&card.nics)
@@ -118,7 +124,7 @@ fn nics(node: &NodeDraft<'_>, networks: &[NetworkDraft<'_>]) {
     for (port, at) in networks.iter().flat_map(|network| present(&network.ports)) {
         let field = at.field_or_self("port");
         if let Some(front) = fronts.get(port.port.as_str()) {
-            let found = format!("port \"{}\", which stands beside \"{front}\"", port.port);
+            let found = format!("port \"{}\", which is the NIC beside \"{front}\"", port.port);
             field.fault(found, format!("\"{front}\": its networks use both"), None);
         }
         if !fronts.values().any(|front| *front == port.port.as_str()) {
@@ -126,11 +132,11 @@ fn nics(node: &NodeDraft<'_>, networks: &[NetworkDraft<'_>]) {
         }
         let mac = at.field_or_self("mac");
         let found = format!("MAC {} on port \"{}\"", port.mac, port.port);
-        if let Some(first) = seen.0.get(&(port.port.as_str(), port.mac.beside().0)) {
+        if let Some(first) = seen.0.get(&(port.port.as_str(), port.mac.companion().0)) {
             let hint = format!(
-                "the address beside it, {}, is what neighbours of the one in {} send to on the NIC",
-                port.mac.beside(),
-                first.seen_from(&mac)
+                "on the NIC, this address belongs to the port in {1}, whose own address is {0}",
+                port.mac.companion(),
+                first.location_for(&mac)
             );
             mac.fault(found, "an address that differs in more than bit 0x40 of the first byte", Some(hint));
         }
@@ -138,29 +144,29 @@ fn nics(node: &NodeDraft<'_>, networks: &[NetworkDraft<'_>]) {
     }
 }
 
-/// Reports a name that is no port of the node's; else the port.
+/// Finds a port of the node, or reports that it does not exist.
 fn known_port<'a>(node: &'a NodeDraft<'_>, name: &Name, at: &Cursor<'_>) -> Option<&'a NodePort> {
     let found = present(&node.ports).map(|(port, _)| port).find(|port| port.name == *name);
     if found.is_none() {
         let names: Vec<&str> = present(&node.ports).map(|(port, _)| port.name.as_str()).collect();
         let hint = did_you_mean(name.as_str(), names.iter().copied());
-        at.fault(
-            format!("the unknown port \"{name}\""),
-            format!("a port of the node: {}", one_of(names)),
-            hint,
-        );
+        at.fault(format!("unknown port \"{name}\""), format!("a port of the node: {}", one_of(names)), hint);
     }
     found
 }
 
-/// `hueplane run` writes a capture a port into one folder, and `punt.pcap` next to them.
+/// `hueplane run` writes a capture for each port into one folder, and also `punt.pcap`.
 fn reserved(name: &Name, at: &Cursor<'_>) {
     if name.as_str() == "punt" {
-        at.fault("the name \"punt\"", "another name", Some("it stands for punted packets".to_owned()));
+        at.fault(
+            "the name \"punt\"",
+            "another name",
+            Some("this name is reserved for punted packets".to_owned()),
+        );
     }
 }
 
-/// Entries of a list that decoded well, with their places.
+/// The valid entries of a list, with their places.
 fn present<'a, 't, T>(items: &'a Items<'t, T>) -> impl Iterator<Item = (&'a T, &'a Cursor<'t>)> {
     items.list.iter().filter_map(|item| item.value.as_ref().map(|value| (value, &item.at)))
 }
@@ -171,13 +177,13 @@ fn names_and_ids(networks: &[NetworkDraft<'_>]) {
         if let Some(name) = &network.name {
             let at = network.at.field_or_self("metadata").field_or_self("name");
             if let Some(first) = names.insert(name.as_str(), at.clone()) {
-                twice(&at, first, format!("network \"{name}\""), "another name");
+                duplicate(&at, first, format!("network \"{name}\""), "a unique name");
             }
         }
         if let Some(vid) = network.vid {
             let at = network.spec.field_or_self("vid");
             if let Some(first) = ids.insert(vid, at.clone()) {
-                twice(&at, first, format!("vid {vid}"), "an id of its own");
+                duplicate(&at, first, format!("vid {vid}"), "a unique id");
             }
         }
     }
@@ -192,12 +198,12 @@ fn virtual_ports(network: &NetworkDraft<'_>) {
     for (port, at) in present(&network.ports) {
         let at = at.field_or_self("name");
         if let Some(first) = seen.insert(port.name.as_str(), at.clone()) {
-            twice(&at, first, format!("virtual port \"{}\"", port.name), "another name");
+            duplicate(&at, first, format!("virtual port \"{}\"", port.name), "a unique name");
         }
     }
 }
 
-/// Each prefix is the link of one virtual port.
+/// Each prefix is the link of only one virtual port.
 fn links(network: &NetworkDraft<'_>) {
     let mut seen: HashMap<Prefix4, (&str, Cursor<'_>)> = HashMap::new();
     for (port, at) in present(&network.ports) {
@@ -207,20 +213,20 @@ fn links(network: &NetworkDraft<'_>) {
             let here = (port.name.as_str(), at.clone());
             let (other, first) = seen.entry(own.link()).or_insert(here);
             if *other != port.name.as_str() {
-                let found = format!("{own}, whose link {} is already that of \"{other}\"", own.link());
-                at.fault(found, "another prefix", Some(format!("first in {}", first.seen_from(&at))));
+                let found = format!("{own}, whose link {} is already the link of \"{other}\"", own.link());
+                at.fault(found, "a unique prefix", Some(format!("first in {}", first.location_for(&at))));
             }
         }
     }
 }
 
-/// A network's ports and links, when all of its ports decoded well.
+/// A network's ports and links, if all its ports are valid.
 struct Known {
     ports: Vec<NetworkPort>,
     links: Links,
     /// Index of each virtual port.
     index: HashMap<Name, usize>,
-    /// Prefixes that are the network's own whatever routes say, with what they are.
+    /// Prefixes that always belong to the network itself, whatever its routes, with a description.
     own: HashMap<Prefix4, String>,
 }
 
@@ -252,18 +258,18 @@ impl Known {
         self.ports.iter().map(|port| port.name.as_str())
     }
 
-    /// Index of the virtual port of this name, or a report.
+    /// Index of the virtual port with this name; reports it if it does not exist.
     fn port(&self, name: &Name, at: &Cursor<'_>) -> Option<usize> {
         let index = self.index.get(name).copied();
         if index.is_none() {
             let names: BTreeSet<&str> = self.names().collect();
-            let found = format!("the unknown virtual port \"{name}\"");
+            let found = format!("unknown virtual port \"{name}\"");
             at.fault(found, one_of(names), did_you_mean(name.as_str(), self.names()));
         }
         index
     }
 
-    /// What an address on a link is, in words: of the link of one virtual port, or of any.
+    /// Description of an address on a link: of one virtual port, or of any.
     fn expected(&self, vport: Option<usize>) -> String {
         let wanted = |index: &usize| vport.is_none_or(|vport| vport == *index);
         let mut links = Vec::new();
@@ -278,7 +284,7 @@ impl Known {
             None => "the network".to_owned(),
         };
         match links.as_slice() {
-            [] => format!("an address on a link of {whose}, which has none"),
+            [] => format!("an address on a link, but {whose} has no link"),
             links => format!("an address on a link of {whose}: {}", one_of(links.iter().map(String::as_str))),
         }
     }
@@ -293,13 +299,13 @@ impl Known {
             (Some(link), None) => link,
             (Some(link), Some(vport)) if link.vport == vport => link,
             (Some(link), _) => {
-                let port = self.ports.get(link.vport).map_or("another port", |port| port.name.as_str());
+                let port = self.ports.get(link.vport).map_or("a unique port", |port| port.name.as_str());
                 let found = format!("{address}, which is on link {} of \"{port}\"", link.prefix);
                 at.fault(found, self.expected(vport), None);
                 return;
             }
             (None, _) => {
-                at.fault(format!("{address}, which is on no link"), self.expected(vport), None);
+                at.fault(format!("{address}, which is not on any link"), self.expected(vport), None);
                 return;
             }
         };
@@ -317,7 +323,7 @@ fn neighbours(network: &NetworkDraft<'_>, known: Option<&Known>) {
         let key = (neighbour.port.as_str(), neighbour.address);
         if let Some(first) = seen.insert(key, address.clone()) {
             let found = format!("neighbour {} of \"{}\"", neighbour.address, neighbour.port);
-            twice(&address, first, found, "another address");
+            duplicate(&address, first, found, "a unique address");
             continue;
         }
         let Some(known) = known else { continue };
@@ -332,18 +338,22 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
     for (route, at) in present(&network.routes) {
         let to = at.field_or_self("to");
         if let Some(first) = seen.insert(route.to, to.clone()) {
-            twice(&to, first, format!("a route to {}", route.to), "another destination");
+            duplicate(&to, first, format!("route to {}", route.to), "a unique destination");
         }
         const GROUPS: u32 = 0xe000_0000;
         let groups = Prefix4::containing(GROUPS, 4);
         if groups.contains(route.to.addr()) && route.to.len() >= groups.len() || route.to.addr() == u32::MAX {
-            let hint = Some(format!("{groups} and 255.255.255.255 are for the router itself"));
+            let hint = Some(format!("{groups} and 255.255.255.255 are reserved for the router itself"));
             to.fault(route.to.to_string(), "a unicast prefix", hint);
         }
         let Some(known) = known else { continue };
-        // It would never be used: the network's own addresses and links win.
+        // The route would never be used: the network's own addresses and links have priority.
         if let Some(own) = known.own.get(&route.to) {
-            to.fault(format!("{}, {own}", route.to), "a destination elsewhere", None);
+            to.fault(
+                format!("{}, {own}", route.to),
+                "a destination outside the network's own addresses and links",
+                None,
+            );
         }
         match &route.target {
             Target::Via(via) => known.on_link(*via, None, &at.field_or_self("via"), "another router"),
@@ -352,7 +362,7 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
     }
 }
 
-/// A bucket of bits must hold a frame of the largest MTU, or no such frame would ever pass.
+/// A bucket of bits must hold a frame of the largest MTU; otherwise such frames would never pass.
 fn burst_bits(network: &NetworkDraft<'_>) {
     let Some(bits) = network.rate_limit.and_then(|limit| limit.bits) else { return };
     let mtus = present(&network.ports).map(|(port, _)| port.mtu.unwrap_or(limits::MTU_DEFAULT));
@@ -395,10 +405,12 @@ fn mtu_fits(port: &NetworkPort, mtu: u16, at: &Cursor<'_>) {
     }
 }
 
-/// What virtual ports, of any networks, that share a physical port may not share too.
+/// Properties that must differ between virtual ports, of any networks, on one physical port:
 ///
-/// The MAC address, as it selects the network. An address: the ports are on one broadcast domain, where two routers
-/// would both answer ARP for it, so each neighbour would end up at either. The claim on frames (`select`).
+/// - The MAC address, because it selects the network.
+/// - The addresses, because the ports share one broadcast domain. Two routers with the same address would
+///   both answer ARP requests, and neighbours would send to either.
+/// - The claim on frames (`select`).
 fn shared_ports(networks: &[NetworkDraft<'_>]) {
     let (mut macs, mut addresses, mut all, mut inner) = (Seen::new(), Seen::new(), Seen::new(), Seen::new());
     for network in networks {
@@ -406,13 +418,18 @@ fn shared_ports(networks: &[NetworkDraft<'_>]) {
             let physical = port.port.as_str();
             let mac = at.field_or_self("mac");
             if let Some(first) = macs.insert((physical, port.mac.0), mac.clone()) {
-                twice(&mac, first, format!("MAC {} on port \"{physical}\"", port.mac), "another MAC");
+                duplicate(&mac, first, format!("MAC {} on port \"{physical}\"", port.mac), "a unique MAC");
             }
             let list = at.field_or_self("addresses");
             for (index, own) in port.addresses.iter().enumerate() {
                 let at = list.entry_or_self(index);
                 if let Some(first) = addresses.insert((physical, own.address), at.clone()) {
-                    twice(&at, first, format!("{} on port \"{physical}\"", own.address), "another address");
+                    duplicate(
+                        &at,
+                        first,
+                        format!("address {} on port \"{physical}\"", own.address),
+                        "a unique address",
+                    );
                 }
             }
             let by = network.spec.field_or_self("select");
@@ -420,8 +437,8 @@ fn shared_ports(networks: &[NetworkDraft<'_>]) {
                 Some(Select::Port) => {
                     if let Some(first) = all.insert(physical, at.clone()) {
                         let field = at.field_or_self("port");
-                        let found = format!("all frames of port \"{physical}\" claimed");
-                        twice(&field, first, found, "one virtual port that selects by port");
+                        let found = format!("claim on all frames of port \"{physical}\"");
+                        duplicate(&field, first, found, "only one virtual port that selects by port");
                     }
                 }
                 Some(Select::Inner(prefixes)) => {
@@ -429,11 +446,11 @@ fn shared_ports(networks: &[NetworkDraft<'_>]) {
                     for (index, prefix) in prefixes.iter().enumerate() {
                         let at = list.entry_or_self(index);
                         if let Some(first) = inner.insert((physical, *prefix), at.clone()) {
-                            twice(
+                            duplicate(
                                 &at,
                                 first,
-                                format!("{prefix} on port \"{physical}\" claimed"),
-                                "another prefix",
+                                format!("claim on {prefix} on port \"{physical}\""),
+                                "a unique prefix",
                             );
                         }
                     }

@@ -1,8 +1,8 @@
-//! YAML 1.2 text as a tree of values that know their places.
+//! Reads YAML 1.2 text into a tree of values with their places.
 //!
-//! Flow: bytes → `saphyr-parser` events → **tree** → decoder. Aliases share the value they name instead of
-//! copying it, so a file cannot grow by them; depth and number of values are limited. Never panics on any bytes.
-//! Units: lines and columns count from 1, columns in characters.
+//! Flow: bytes → `saphyr-parser` events → **tree** → decoder. An alias shares its value instead of copying
+//! it, so aliases cannot make a file grow. Depth and number of values are limited. Never panics, whatever the
+//! bytes. Lines and columns count from 1, columns in characters.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span};
 use crate::error::{Error, Finding, Place, Report, quoted};
 use crate::limits::{DEPTH_MAX, FILE_BYTES_MAX, KEYS_MAX, VALUES_MAX};
 
-/// Line and column of a value, both from 1.
+/// Line and column of a value, both counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Mark {
     pub(crate) line: u32,
@@ -36,14 +36,14 @@ pub(crate) struct Value {
     pub(crate) data: Data,
 }
 
-/// What a value is.
+/// The content of a value.
 #[derive(Debug)]
 pub(crate) enum Data {
-    /// A scalar; `plain` when it is written without quotes, so that `true`, `1` and nothing have their types.
+    /// A scalar. It is `plain` if written without quotes, so that it can be a boolean, a number or null.
     Scalar { text: Box<str>, plain: bool },
     /// A list.
     List(Vec<ValueId>),
-    /// A mapping, keys in the order of the file, each once.
+    /// A mapping with unique keys, in the order of the file.
     Map(Vec<Entry>),
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The value with this id, which this tree gave out.
+    /// The value with this id, which must be from this tree.
     pub(crate) fn value(&self, id: ValueId) -> &Value {
         &self.values[id.0 as usize]
     }
 }
 
-/// The type a plain scalar has in YAML 1.2's core schema (§10.3.2).
+/// The type of a plain scalar in YAML 1.2's core schema (§10.3.2).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Plain {
     Null,
@@ -104,12 +104,12 @@ pub(crate) fn plain_type(text: &str) -> Plain {
     if number || matches!(unsigned, ".inf" | ".Inf" | ".INF") { Plain::Number } else { Plain::Text }
 }
 
-/// Reads the documents of a file. What is wrong goes to `report`; documents before a syntax error are kept.
+/// Reads the documents of a file. Errors go to `report`; documents before a syntax error are kept.
 pub(crate) fn read(name: &str, index: usize, bytes: &[u8], report: &Report) -> Tree {
     read_some(name, index, bytes, report, VALUES_MAX)
 }
 
-/// [`read`] of at most `values_max` values.
+/// As [`read`], with at most `values_max` values.
 fn read_some(name: &str, index: usize, bytes: &[u8], report: &Report, values_max: usize) -> Tree {
     let mut builder = Builder::new(name, index, report, values_max);
     if bytes.len() > FILE_BYTES_MAX {
@@ -158,23 +158,23 @@ fn mark_after(text: &str) -> Mark {
     Marker::new(0, lines + 1, column).into()
 }
 
-/// The rest of the file makes no sense any more.
+/// The rest of the file cannot be parsed.
 struct Stop;
 
-/// A list or mapping whose end has not come.
+/// A list or mapping that is not complete.
 struct Open {
     value: ValueId,
     anchor: usize,
-    /// In a mapping: the key whose value comes next, or `Skip` when that key is no good.
+    /// In a mapping: the key of the next value, or `Skip` if that key is invalid.
     key: Key,
 }
 
 enum Key {
-    /// A list, or a mapping whose key comes next.
+    /// In a list, or in a mapping before a key.
     None,
-    /// The value of this key comes next.
+    /// The next value belongs to this key.
     Some(Box<str>, Mark),
-    /// The value that comes next is thrown away.
+    /// The next value is discarded.
     Skip,
 }
 
@@ -185,7 +185,7 @@ struct Builder<'r> {
     tree: Tree,
     open: Vec<Open>,
     anchors: HashMap<usize, ValueId>,
-    /// Documents whose end has come.
+    /// Number of complete documents.
     finished: usize,
     values_max: usize,
 }
@@ -282,8 +282,8 @@ impl<'r> Builder<'r> {
         let key = match first {
             Some(first) => {
                 let field = join(&self.field(), text);
-                let expected = format!("it once (first in line {})", first.line);
-                self.fault(mark, &field, "the field a second time".to_owned(), expected, None);
+                let expected = format!("it only once (first in line {})", first.line);
+                self.fault(mark, &field, "a duplicate field".to_owned(), expected, None);
                 Key::Skip
             }
             None => Key::Some(text.into(), mark),
@@ -294,7 +294,7 @@ impl<'r> Builder<'r> {
         Ok(())
     }
 
-    /// A key that is no text: reported, its value will be thrown away.
+    /// Reports a key that is not text; its value will be discarded.
     fn bad_key(&mut self, what: &str, mark: Mark) {
         self.fault(mark, &self.field(), format!("{what} as a key"), "the name of a field".to_owned(), None);
         if let Some(open) = self.open.last_mut() {
@@ -314,11 +314,11 @@ impl<'r> Builder<'r> {
                 Ok(())
             }
             None => {
-                let expected = "an alias of a value that is complete".to_owned();
+                let expected = "an alias of a complete value".to_owned();
                 self.fault(
                     mark,
                     &self.field(),
-                    "an alias of a key, or inside the value it names".to_owned(),
+                    "an alias of a key, or of a value that contains it".to_owned(),
                     expected,
                     None,
                 );
@@ -329,11 +329,11 @@ impl<'r> Builder<'r> {
 
     fn start(&mut self, data: Data, anchor: usize, mark: Mark) -> Result<(), Stop> {
         if self.open.len() >= DEPTH_MAX {
-            let expected = format!("at most {DEPTH_MAX}");
+            let expected = format!("at most {DEPTH_MAX} levels");
             self.fault(mark, &self.field(), "deeper nesting".to_owned(), expected, None);
             return Err(Stop);
         }
-        // A list or mapping as a key is read, and then thrown away by `end`.
+        // A list or mapping used as a key is read, and then discarded by `end`.
         let value = self.add(data, mark)?;
         self.open.push(Open { value, anchor, key: Key::None });
         Ok(())
@@ -351,7 +351,7 @@ impl<'r> Builder<'r> {
         self.place(open.value);
     }
 
-    /// Puts a complete value where it belongs.
+    /// Adds a complete value to its list, mapping or document.
     fn place(&mut self, value: ValueId) {
         let Some(open) = self.open.last_mut() else {
             self.tree.documents.push(value);
@@ -365,7 +365,7 @@ impl<'r> Builder<'r> {
         }
     }
 
-    /// Path of the value that is being read.
+    /// Path of the value being read.
     fn field(&self) -> String {
         let mut path = String::new();
         for open in &self.open {
@@ -386,46 +386,41 @@ impl<'r> Builder<'r> {
     }
 }
 
-/// `path.key`, the key quoted when it is not a plain word.
+/// `path.key`; the key is quoted if it is not a plain word.
 pub(crate) fn join(path: &str, key: &str) -> String {
     let word = |key: &str| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     let key = if !key.is_empty() && word(key) { key.to_owned() } else { quoted(key) };
     if path.is_empty() || path == "document" { key } else { format!("{path}.{key}") }
 }
 
-/// What a message of the YAML parser means to the author of the file: what was found, what was expected.
+/// Translates a message of the YAML parser: what was found, and what was expected.
 fn explain(info: &str, opened: Option<&Value>) -> (String, String) {
     let since = |what: &str| match opened {
         Some(value) => format!("{what} of line {}, column {}", value.mark.line, value.mark.column),
         None => what.to_owned(),
     };
     let (found, expected) = match info {
-        _ if info.contains("flow mapping") => {
-            ("something else", since("',' or '}' to go on with the mapping"))
-        }
-        _ if info.contains("flow sequence") => ("something else", since("',' or ']' to go on with the list")),
-        _ if info.contains("block mapping") => ("something else", since("another key of the mapping")),
-        _ if info.contains("block collection") => {
-            ("something else", since("'- ' and another entry of the list"))
-        }
+        _ if info.contains("flow mapping") => ("other text", since("',' or '}' to continue the mapping")),
+        _ if info.contains("flow sequence") => ("other text", since("',' or ']' to continue the list")),
+        _ if info.contains("block mapping") => ("other text", since("another key of the mapping")),
+        _ if info.contains("block collection") => ("other text", since("'- ' and another entry of the list")),
         _ if info.contains("unprintable") => ("an unprintable character", "text".to_owned()),
         _ if info.contains("tab") => ("a tab", "spaces for indentation".to_owned()),
-        _ if info.contains("mapping values are not allowed") => (
-            "a second ':'",
-            "quotes around a text that contains ': ', or the key on a line of its own".to_owned(),
-        ),
+        _ if info.contains("mapping values are not allowed") => {
+            ("a second ':'", "quotes around text that contains ': ', or the key on its own line".to_owned())
+        }
         _ if info.contains("block sequence entries are not allowed") => {
-            ("'- '", "the list on a line of its own".to_owned())
+            ("'- '", "the list on its own line".to_owned())
         }
         _ if info.contains("unknown anchor") => {
-            ("an alias of an unknown anchor", "an anchor (&name) further up in the document".to_owned())
+            ("an alias of an unknown anchor", "an anchor (&name) earlier in the document".to_owned())
         }
         _ if info.contains("end of stream") || info.contains("unexpected eof") => {
-            ("a text without an end", "a closing quote".to_owned())
+            ("text without an end", "a closing quote".to_owned())
         }
-        _ if info.contains("simple key expect") => ("a text alone", "':' and a value after it".to_owned()),
+        _ if info.contains("simple key expect") => ("text without a value", "':' and a value".to_owned()),
         _ if info.contains("misplaced bracket") => {
-            ("a closing bracket", "one that opens it before".to_owned())
+            ("a closing bracket", "an opening bracket before it".to_owned())
         }
         _ => return (format!("malformed YAML: {info}"), "a mapping, list or value".to_owned()),
     };
@@ -444,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_values_is_limited_and_what_came_before_is_kept() {
+    fn too_many_values_keep_the_earlier_ones() {
         let text = "a: 1\n---\n- x\n- y\n";
         let (tree, errors) = read_text(text, 5);
         assert_eq!((tree.documents.len(), errors), (2, Vec::new()));

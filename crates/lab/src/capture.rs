@@ -1,7 +1,9 @@
-//! What left the card, with the cycles of its first and last beat, and how long it was inside.
+//! Captures the frames that leave the card, with the cycles of their first and last beat, and measures
+//! latency.
 //!
-//! Latency is the difference of two time stamps, as measured with NetFPGA's packet generator (Unnikrishnan, §7.1.2), where a
-//! looped port stamps a frame's twin when it goes into the router. Here the generator knows that cycle itself.
+//! Latency is the difference of two time stamps, as with NetFPGA's packet generator (Unnikrishnan, §7.1.2),
+//! where a looped port stamps a copy of each frame when it enters the router. Here, the generator knows that
+//! cycle exactly.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +12,9 @@ use hue_card::Way;
 /// A frame that left the card. Cycles count from the start of the experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Captured<'a> {
-    /// Where it went.
+    /// The port or queue through which it left.
     pub way: Way,
-    /// Its bytes, without the header of CPU queues.
+    /// The bytes of the frame, without the header of CPU queues.
     pub bytes: &'a [u8],
     /// Cycle of its first beat.
     pub first_cycle: u64,
@@ -20,7 +22,7 @@ pub struct Captured<'a> {
     pub last_cycle: u64,
 }
 
-/// Cycles between two time stamps of many frames: exact, every frame counts.
+/// Distribution of the cycles between two time stamps of frames. Exact: every frame counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Latency {
     counts: BTreeMap<u64, u64>,
@@ -34,13 +36,14 @@ impl Latency {
         self.frames += 1;
     }
 
-    /// How many frames.
+    /// Number of frames.
     #[must_use]
     pub const fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Cycles that so many thousandths of the frames do not exceed (the least such number); `None` without frames.
+    /// Quantile in thousandths: the smallest number of cycles that this share of the frames does not exceed;
+    /// `None` without frames.
     #[must_use]
     pub fn quantile(&self, thousandths: u64) -> Option<u64> {
         let rank = (u128::from(self.frames) * u128::from(thousandths.min(1000))).div_ceil(1000).max(1);
@@ -57,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_the_sorted_list() {
+    fn quantiles_equal_the_sorted_list() {
         let mut latency = Latency::default();
         assert_eq!(latency.quantile(500), None);
         let mut list: Vec<u64> = (0..777).map(|n| n * n % 101).collect();

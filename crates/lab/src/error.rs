@@ -1,4 +1,4 @@
-//! Why an experiment cannot be made.
+//! Errors of experiments.
 
 use hue_card::CardError;
 use hue_ports::PortError;
@@ -7,38 +7,38 @@ use thiserror::Error;
 use crate::run::FRAMES_MAX;
 use crate::schedule::TooFast;
 
-/// What is wrong with an experiment, or with what it found.
+/// Why an experiment, or its result, is invalid.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The card failed, or is none.
+    /// The card failed or does not exist.
     #[error(transparent)]
     Card(#[from] CardError),
     /// A capture cannot be read (the caller's fault).
     #[error(transparent)]
     Capture(#[from] PortError),
-    /// The traffic of a port makes no sense with these networks (the caller's fault).
+    /// The traffic of a port is not possible with these networks (the caller's fault).
     #[error("traffic of {port}: {what}")]
     Traffic {
         /// Name of the port.
         port: String,
-        /// What is wrong.
+        /// The cause.
         what: String,
     },
-    /// More is offered than the port's bus can carry (the caller's fault).
+    /// The traffic exceeds the rate of the port's bus (the caller's fault).
     #[error("traffic of {port}: {fault}")]
     TooFast {
         /// Name of the port.
         port: String,
-        /// By how much.
+        /// The difference.
         fault: TooFast,
     },
-    /// The experiment itself makes no sense (the caller's fault).
+    /// The experiment itself is invalid (the caller's fault).
     #[error("{0}")]
     Plan(&'static str),
-    /// Too many frames to remember (the caller's fault).
-    #[error("more than {FRAMES_MAX} frames: make it shorter")]
+    /// There are too many frames to record (the caller's fault).
+    #[error("more than {FRAMES_MAX} frames: use a shorter duration")]
     Frames,
-    /// What the card counted is not what went in and came out (a bug of the card or the lab).
+    /// The card's counters differ from the offered and captured frames (a bug of the card or the lab).
     #[error("the card's counters do not add up: {0}")]
     Unbalanced(String),
 }

@@ -1,4 +1,4 @@
-//! The frames of a port, one after the other, from a capture or made.
+//! The frames of a port, from a capture or a generator, one after another.
 
 use std::path::PathBuf;
 
@@ -10,23 +10,24 @@ use crate::error::LabError;
 use crate::synthetic::Generator;
 use crate::traffic::Source;
 
-/// Frames of a port.
+/// A source of frames.
 pub enum Feed {
-    /// Made; there is no end.
+    /// Generated frames, without end.
     Made(Generator),
-    /// Of a capture.
+    /// The frames of a capture.
     Capture {
         /// The file.
         path: PathBuf,
-        /// Being read.
+        /// The reader of the file.
         reader: Box<CaptureReader>,
-        /// Whether it begins again at its end.
+        /// Whether it starts again at its end.
         again: bool,
     },
 }
 
 impl Feed {
-    /// Opens a source, and says how many frames a capture had cut short. Captures begin again at their end if `again`.
+    /// Opens a source. Returns it with the number of truncated frames in the capture. Captures repeat if
+    /// `again` is set.
     pub fn open(
         source: &Source,
         port: PortId,
@@ -41,7 +42,7 @@ impl Feed {
                 Ok((Self::Made(made.map_err(fault)?), 0))
             }
             Source::Capture(path) => {
-                // Damage is found now, not in the middle of an experiment.
+                // Detect a damaged file now, not in the middle of an experiment.
                 let info = scan(path)?;
                 if info.packets == 0 {
                     return Err(fault(format!("{} has no packets", path.display())));
@@ -52,7 +53,7 @@ impl Feed {
         }
     }
 
-    /// Puts the next frame into `frame`; `false` at the end.
+    /// Writes the next frame to `frame`. Returns `false` at the end.
     pub fn next(&mut self, frame: &mut Vec<u8>) -> Result<bool, LabError> {
         match self {
             Self::Made(generator) => {
@@ -80,7 +81,7 @@ fn read(reader: &mut CaptureReader, frame: &mut Vec<u8>) -> Result<bool, LabErro
     })?)
 }
 
-/// Name of a port.
+/// The name of a port.
 pub fn name(ports: &[String], port: PortId) -> String {
     ports.get(port.index()).cloned().unwrap_or_else(|| format!("port {port}"))
 }

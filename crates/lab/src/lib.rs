@@ -1,8 +1,9 @@
-//! Experiments on the card: a packet generator and a capture, exact to a clock cycle; and on forwarding tables ([`tables`]).
+//! Experiments on the card, with a packet generator and a capture that are exact to a clock cycle, and
+//! experiments on forwarding tables ([`tables`]).
 //!
-//! Flow: [`Traffic`] → generator → [`Schedule`] → twin's ports → card → capture → [`Measured`]. Time is the card's clock,
-//! so that the same traffic gives the same result on any machine. Rates and lengths are those of the wire ([`wire_bytes`]):
-//! what a port of that speed would do.
+//! Flow: [`Traffic`] → generator → [`Schedule`] → twin's ports → card → capture → [`Measured`]. Time is the
+//! card's clock, so the same traffic gives the same result on any machine. Rates and lengths are those of the
+//! wire ([`wire_bytes`]), as for a real port of that speed.
 
 mod capture;
 mod counts;
@@ -20,7 +21,9 @@ pub use capture::{Captured, Latency};
 pub use counts::{NetworkCounts, PortCounts};
 pub use error::LabError;
 pub use rate::{FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES, Rate, wire_bytes};
-pub use run::{Experiment, FRAMES_MAX, Measured, PortMeasured, Stream, Wave, run};
+pub use run::{Experiment, FRAMES_MAX, Measured, PortMeasured, Stream, StreamMeasured, Wave, run};
 pub use schedule::{Bus, Schedule, Slot, TooFast};
 pub use synthetic::Generator;
-pub use traffic::{FLOWS_MAX, Offer, SIZE_BYTES_MAX, SIZE_BYTES_MIN, Sizes, Source, Synthetic, To, Traffic};
+pub use traffic::{
+    FLOWS_MAX, Offer, SIZE_BYTES_MAX, SIZE_BYTES_MIN, Sizes, Sort, Source, Synthetic, To, Traffic,
+};

@@ -1,16 +1,16 @@
-//! Random numbers from a seed, the same everywhere and for ever (SplitMix64, Steele, Lea and Flood 2014).
+//! Random numbers from a seed, reproducible everywhere (SplitMix64, Steele, Lea and Flood 2014).
 
 /// A sequence of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of a seed.
+    /// Starts the sequence of a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,9 +19,9 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; 0 when that is 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub const fn below(&mut self, end: u64) -> u64 {
-        // The bias of a multiplication is below 2^-32 for what is chosen from here.
+        // The multiplication has a bias below 2^-32 for the ranges used here.
         ((self.next() as u128 * end as u128) >> 64) as u64
     }
 }
@@ -31,8 +31,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sequence_is_the_published_one() {
-        // The first numbers of seed 1234567, as in the reference implementation's test.
+    fn the_sequence_equals_the_published_one() {
+        // The first numbers for seed 1234567, from the test of the reference implementation.
         let mut random = Random::new(1_234_567);
         assert_eq!(random.next(), 6_457_827_717_110_365_317);
         assert_eq!(random.next(), 3_203_168_211_198_807_973);

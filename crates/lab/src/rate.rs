@@ -1,22 +1,22 @@
-//! Rates of a wire, and what a frame takes of it.
+//! Wire rates, and the time that a frame occupies the wire.
 //!
-//! A frame here has no frame check sequence, as in captures and on the card's streams. On the wire it has a preamble before
-//! it, is padded to 60 bytes, has the check sequence and then a gap (IEEE 802.3 §4.2): a "64-byte frame" is 60 bytes
-//! here and takes 84 byte times.
+//! Frames here have no frame check sequence, as in captures and on the card's streams. On the wire, a frame
+//! has a preamble, is padded to 60 bytes, and is followed by the check sequence and a gap (IEEE 802.3 §4.2).
+//! A "64-byte frame" therefore has 60 bytes here, and takes 84 byte times.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Preamble and start delimiter, bytes.
+/// Length of preamble and start delimiter, in bytes.
 pub const PREAMBLE_BYTES: u64 = 8;
-/// Frame check sequence, bytes.
+/// Length of the frame check sequence, in bytes.
 pub const FCS_BYTES: u64 = 4;
-/// Least gap between frames, bytes.
+/// Minimum gap between frames, in bytes.
 pub const GAP_BYTES: u64 = 12;
-/// Shortest frame without its check sequence; shorter ones are padded on the wire.
+/// Minimum length of a frame without check sequence; shorter frames are padded on the wire.
 const FRAME_BYTES_MIN: u64 = 60;
 
-/// Byte times that a frame of so many bytes, without check sequence, takes on the wire.
+/// Byte times of a frame on the wire. `frame_bytes` excludes the check sequence.
 #[must_use]
 pub const fn wire_bytes(frame_bytes: usize) -> u64 {
     let bytes = frame_bytes as u64;
@@ -24,21 +24,21 @@ pub const fn wire_bytes(frame_bytes: usize) -> u64 {
     PREAMBLE_BYTES + padded + FCS_BYTES + GAP_BYTES
 }
 
-/// Bits a second on the wire, preambles and gaps among them; at least 1.
+/// Bits per second on the wire, including preambles and gaps; at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rate(u64);
 
 impl Rate {
-    /// Fastest that can be said: 10 Tbit/s.
+    /// Highest rate: 10 Tbit/s.
     pub const BITS_MAX: u64 = 10_000_000_000_000;
 
-    /// A rate of bits a second; `None` for 0 or above [`Rate::BITS_MAX`].
+    /// Creates a rate in bits per second; `None` for 0 or above [`Rate::BITS_MAX`].
     #[must_use]
     pub const fn new(bits: u64) -> Option<Self> {
         if bits == 0 || bits > Self::BITS_MAX { None } else { Some(Self(bits)) }
     }
 
-    /// Bits a second.
+    /// The rate in bits per second.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
@@ -48,10 +48,10 @@ impl Rate {
 impl FromStr for Rate {
     type Err = String;
 
-    /// A number, with up to nine decimals and `k`, `M`, `G` or `T` after it.
+    /// Parses a number with up to nine decimals, followed by `k`, `M`, `G` or `T`.
     fn from_str(text: &str) -> Result<Self, String> {
         let fault =
-            || format!("found the rate '{text}', expected bits a second up to 10T, as 1G, 2.5G or 800M");
+            || format!("found rate '{text}', expected bits per second up to 10T, such as 1G, 2.5G or 800M");
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let unit: u128 = match text.get(digits.len()..) {
             Some("") => 1,
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_exact_or_refused() {
+    fn rates_are_exact_or_rejected() {
         for (text, bits, shown) in [
             ("1G", 1_000_000_000, "1 Gbit/s"),
             ("2.5G", 2_500_000_000, "2.5 Gbit/s"),

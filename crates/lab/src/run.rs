@@ -1,8 +1,9 @@
-//! An experiment: traffic into the ports of a card, what left it, what it counted.
+//! Runs an experiment: sends traffic to the ports of a card, captures the frames that leave it, and reads its
+//! counters.
 //!
-//! Flow: feeds → schedules → twin → capture → counters, which must agree. The card is as it is live: what finds no room is
-//! dropped and counted, unless traffic is offered as fast as the card takes it. Ports begin at once, at cycle 0. Rate limits
-//! run on the same clock.
+//! Flow: feeds → schedules → twin → capture → counters, which must agree. The card behaves as in live
+//! operation: frames without room are dropped and counted, unless traffic is offered as fast as the card
+//! accepts it. All ports start at cycle 0. Rate limits use the same clock.
 
 use std::path::PathBuf;
 
@@ -18,90 +19,108 @@ use crate::error::LabError;
 use crate::feed::{Feed, name};
 use crate::rate::{Rate, wire_bytes};
 use crate::schedule::{Bus, Schedule};
-use crate::traffic::{Offer, Source, Traffic};
+use crate::traffic::{Offer, SIZE_BYTES_MAX, Source, Traffic};
 
-/// Frames of an experiment at most.
+/// Most frames in an experiment.
 pub const FRAMES_MAX: usize = 1 << 24;
-/// Cycles for which frames are pushed ahead.
+/// Frames are pushed to the card ahead of time, for this many cycles.
 const SLICE_CYCLES: u64 = 4096;
-/// Frames that wait outside a port when it is offered as many as it takes; a frame has a beat at least.
+/// Frames that wait outside a port that is offered as many as it accepts; a frame has at least one beat.
 const AHEAD_FRAMES: u64 = 64;
-/// Cycles without a beat moving, nothing being due, after which the card counts as broken.
+/// Cycles without any beat, while no frame is due, after which the card is considered broken.
 const STILL_CYCLES_MAX: u64 = 200_000;
 
-/// Traffic of one port.
+/// Traffic of a port, or a part of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stream {
     /// The port.
     pub port: PortId,
-    /// What is offered to it.
+    /// The traffic.
     pub traffic: Traffic,
 }
 
-/// What is to be tried.
+/// The experiment to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Experiment {
-    /// At most one a port.
+    /// Several of one port share its wire.
     pub streams: Vec<Stream>,
-    /// For how long frames are offered, microseconds of the card's time; `None`: captures once.
+    /// Duration in microseconds of the card's time; `None` plays each capture once.
     pub duration_us: Option<u64>,
-    /// Speed of the lines that the ports send to; `None`: a beat a clock.
+    /// Speed of the lines that the ports send to; `None` means one beat in each clock cycle.
     pub line: Option<Rate>,
-    /// What of it is to be seen, signal by signal.
+    /// Signals to record.
     pub wave: Option<Wave>,
 }
 
-/// A wave of the card's signals, in FST.
+/// A wave of the card's signals in FST format.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wave {
-    /// Where to.
+    /// The file to write.
     pub file: PathBuf,
-    /// Cycles of the experiment, the second one not among them.
+    /// First cycle of the experiment to record, and the cycle after the last.
     pub cycles: (u64, u64),
 }
 
-/// What a port was offered, and what it did.
+/// Frames offered to a port, and the port's counters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PortMeasured {
     /// Frames offered.
     pub offered: u64,
-    /// Their byte times on the wire.
+    /// Byte times of these frames on the wire.
     pub offered_wire_bytes: u64,
-    /// Frames of a capture that it had cut short, offered as the bytes there are.
+    /// Offered frames that are truncated in the capture.
     pub cut: u64,
-    /// What the card counted.
+    /// Counters of the card.
     pub counts: PortCounts,
-    /// Frames that left by it in the window of throughput.
+    /// Frames that left through it in the throughput window.
     pub window: u64,
-    /// Their byte times on the wire.
+    /// Byte times of those frames on the wire.
     pub window_wire_bytes: u64,
 }
 
-/// What came of it.
+/// What became of the frames of a stream.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StreamMeasured {
+    /// Frames offered.
+    pub offered: u64,
+    /// Those of which something left by a port.
+    pub forwarded: u64,
+    /// Those of which something went to a control plane.
+    pub punted: u64,
+    /// Those of which nothing left: dropped by a rule, or for want of room.
+    pub dropped: u64,
+    /// Cycles from a frame's first beat in to its first beat out by a port; empty when ports had to wait.
+    pub first_word: Latency,
+}
+
+/// The result of an experiment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
-    /// Clock and width.
+    /// Clock and width of the bus.
     pub bus: Bus,
-    /// Cycles for which frames were offered. Departures count for throughput in a window as long, from the first one on.
+    /// Cycles during which frames were offered. Throughput is measured in a window of the same length that
+    /// starts with the first departure.
     pub offered_cycles: u64,
     /// Cycles from the first frame offered until the card was empty.
     pub cycles: u64,
     /// MAC ports, by number.
     pub ports: Vec<PortMeasured>,
+    /// Streams, in their order.
+    pub streams: Vec<StreamMeasured>,
     /// Networks, by id.
     pub networks: Vec<NetworkCounts>,
-    /// Frames that were nobody's.
+    /// Frames that belong to no network.
     pub unclaimed: UnclaimedCounters,
     /// Frames that went to networks' control planes.
     pub punted: u64,
-    /// Cycles from a frame's first beat in to its first beat out; empty when ports had to wait.
+    /// Cycles from a frame's first beat in to its first beat out; empty if ports had to wait.
     pub first_word: Latency,
     /// Cycles from a frame's last beat in to its last beat out.
     pub last_word: Latency,
 }
 
 impl Measured {
-    /// Frames that left by ports in the window of throughput, and their byte times.
+    /// Frames that left through ports in the throughput window, and their byte times.
     #[must_use]
     pub fn window(&self) -> (u64, u64) {
         self.ports
@@ -112,11 +131,13 @@ impl Measured {
     /// Frames lost in full queues.
     #[must_use]
     pub fn queue_drops(&self) -> u64 {
-        let networks: u64 = self.networks.iter().map(|network| network.output_queue_full).sum();
-        self.ports.iter().map(|port| port.counts.input_queue_full).sum::<u64>() + networks
+        let networks: u64 =
+            self.networks.iter().map(|network| network.port_full + network.handover_full).sum();
+        let lost = |port: &PortMeasured| port.counts.input_queue_full + port.counts.flood_memory_full;
+        self.ports.iter().map(lost).sum::<u64>() + networks
     }
 
-    /// Cycles a frame that left by a port in the window; `None` when none did.
+    /// Cycles per frame that left through a port in the window; `None` if there were none.
     #[must_use]
     pub fn cycles_a_packet(&self) -> Option<f64> {
         let (frames, _) = self.window();
@@ -124,11 +145,11 @@ impl Measured {
     }
 }
 
-/// Makes an experiment on a card that no frame has met. `ports` are the names of its ports; `each` gets every frame that
+/// Runs an experiment on a fresh card. `ports` are the names of its ports. Calls `each` with every frame that
 /// leaves, in the order of their last beats.
 ///
 /// # Errors
-/// Any.
+/// All errors of [`LabError`].
 pub fn run(
     mut card: Card<Twin>,
     ports: &[String],
@@ -143,14 +164,25 @@ pub fn run(
     lab.measured(&mut card)
 }
 
-/// A port that is offered frames.
+/// A frame that was offered.
+struct Arrival {
+    /// Cycles of its first and last beat.
+    beats: (u64, u64),
+    /// Its stream, by number.
+    stream: usize,
+    /// Something of it left by a port; went to a control plane.
+    forwarded: bool,
+    punted: bool,
+}
+
+/// A stream of frames for a port.
 struct Offering {
     port: PortId,
     name: String,
     feed: Feed,
     /// `None`: as many as it takes.
     schedule: Option<Schedule>,
-    /// The next frame, and its slot; none at the end.
+    /// The next frame's first and last beat; `None` at the end.
     next: Option<(u64, u64)>,
     frame: Vec<u8>,
 }
@@ -159,12 +191,15 @@ struct Lab {
     bus: Bus,
     /// Cycle of the card at which the experiment began.
     start: u64,
-    /// Cycles for which frames are offered; `u64::MAX` until captures end.
+    /// Cycles during which frames are offered; `u64::MAX` until captures end.
     end: u64,
     offerings: Vec<Offering>,
     ports: Vec<PortMeasured>,
-    /// First and last beat in, by tag.
-    arrivals: Vec<(u64, u64)>,
+    streams: Vec<StreamMeasured>,
+    /// Cycle from which each port takes the next beat.
+    free: Vec<u64>,
+    /// By tag.
+    arrivals: Vec<Arrival>,
     mac_ports: u32,
     /// Cycle of the first departure.
     departed: Option<u64>,
@@ -210,6 +245,8 @@ impl Lab {
             end: experiment.duration_us.map_or(u64::MAX, cycles),
             offerings,
             ports: measured,
+            streams: vec![StreamMeasured::default(); experiment.streams.len()],
+            free: vec![0; description.mac_ports as usize],
             arrivals: Vec::new(),
             mac_ports: description.mac_ports,
             departed: None,
@@ -228,14 +265,14 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Fetches an offering's next frame.
+    /// Fetches the next frame of a source.
     fn advance(&mut self, at: usize) -> Result<(), LabError> {
         let Some(offering) = self.offerings.get_mut(at) else { return Ok(()) };
         offering.next = None;
         if !offering.feed.next(&mut offering.frame)? {
             return Ok(());
         }
-        // What is beyond does not matter: such a frame is too long in any case.
+        // Cut long frames: anything beyond this length is too long in any case.
         offering.frame.truncate(FRAME_BYTES_MAX);
         let Some(schedule) = &mut offering.schedule else {
             offering.next = Some((0, 0));
@@ -252,44 +289,70 @@ impl Lab {
     /// Offers the frames of a slice of time and runs it; `false` when none is left.
     fn offer(&mut self, card: &mut Card<Twin>) -> Result<bool, LabError> {
         let now = card.twin().cycles() - self.start;
-        let mut slice = SLICE_CYCLES;
-        let mut more = false;
-        for at in 0..self.offerings.len() {
-            while let Some(offering) = self.offerings.get(at) {
-                let Some((begin, last)) = offering.next else { break };
-                let waits = offering.schedule.is_none();
-                if waits {
-                    if now >= self.end {
-                        break;
-                    }
-                    slice = AHEAD_FRAMES;
-                    more = true;
-                    if card.twin().waiting(offering.port.get()) >= AHEAD_FRAMES {
-                        break;
-                    }
-                } else {
-                    more = true;
-                    if begin >= now + SLICE_CYCLES {
-                        break;
-                    }
-                }
-                // One that waits has the time at which it was pushed.
-                let (begin, last) = if waits { (now, now) } else { (begin, last) };
-                self.push(card, at, begin, last)?;
-                self.advance(at)?;
-            }
-        }
+        let waits = self.offerings.iter().all(|offering| offering.schedule.is_none());
+        let more = if waits { self.offer_all(card, now)? } else { self.offer_due(card, now + SLICE_CYCLES)? };
         if more {
+            let slice = if waits { AHEAD_FRAMES } else { SLICE_CYCLES };
             let until = (now + slice).min(self.end.max(now + 1));
             let ran = card.twin().run(until - now);
             // Nothing was under way in between: time passes all the same.
             card.twin().run_exactly(until - now - ran);
-            // What has a time to wait for may stand still until then.
-            if self.offerings.iter().all(|offering| offering.schedule.is_none()) {
-                self.watch_over(card)?;
+            // With scheduled frames, the card may be idle until the next one.
+            if waits {
+                self.check_progress(card)?;
             }
         }
         Ok(more)
+    }
+
+    /// Offers as many frames as ports take; `false` when none is left.
+    fn offer_all(&mut self, card: &mut Card<Twin>, now: u64) -> Result<bool, LabError> {
+        let mut more = false;
+        for at in 0..self.offerings.len() {
+            while now < self.end
+                && let Some(offering) = self.offerings.get(at).filter(|offering| offering.next.is_some())
+            {
+                more = true;
+                if card.twin().waiting(offering.port.get()) >= AHEAD_FRAMES {
+                    break;
+                }
+                // It has the time at which it was pushed.
+                self.push(card, at, now, now)?;
+                self.advance(at)?;
+            }
+        }
+        Ok(more)
+    }
+
+    /// Offers the frames that begin before a cycle, in the order in which they do; `false` when none is left.
+    fn offer_due(&mut self, card: &mut Card<Twin>, until: u64) -> Result<bool, LabError> {
+        let mut any = false;
+        loop {
+            let next = self.offerings.iter().zip(0..).filter_map(|(one, at)| Some((one.next?, at))).min();
+            let Some(((begin, last), at)) = next else { return Ok(any) };
+            any = true;
+            if begin >= until {
+                return Ok(any);
+            }
+            let (begin, last) = self.make_room(at, begin, last)?;
+            self.push(card, at, begin, last)?;
+            self.advance(at)?;
+        }
+    }
+
+    /// Moves a frame behind those that the port's other streams have sent.
+    fn make_room(&mut self, at: usize, begin: u64, last: u64) -> Result<(u64, u64), LabError> {
+        let Some(offering) = self.offerings.get(at) else { return Ok((begin, last)) };
+        let streams = self.offerings.iter().filter(|other| other.port == offering.port).count() as u64;
+        let Some(free) = self.free.get_mut(offering.port.index()) else { return Ok((begin, last)) };
+        let late = free.saturating_sub(begin);
+        // Each of the others may have a frame of the greatest length before it.
+        if late > streams * self.bus.beats(usize::from(SIZE_BYTES_MAX)) {
+            let what = "its streams together are more than it carries".to_owned();
+            return Err(LabError::Traffic { port: offering.name.clone(), what });
+        }
+        *free = last + late + 1;
+        Ok((begin + late, last + late))
     }
 
     fn push(&mut self, card: &mut Card<Twin>, at: usize, begin: u64, last: u64) -> Result<(), LabError> {
@@ -298,7 +361,7 @@ impl Lab {
             return Err(LabError::Frames);
         }
         let tag = self.arrivals.len() as u32;
-        self.arrivals.push((begin, last));
+        self.arrivals.push(Arrival { beats: (begin, last), stream: at, forwarded: false, punted: false });
         let port = offering.port;
         let time_ns = self.bus.nanoseconds(begin);
         let pushed = card.twin().push(port.get(), time_ns, tag, self.start + begin, &offering.frame);
@@ -312,7 +375,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Takes what left.
+    /// Collects the frames that left.
     fn capture(
         &mut self,
         card: &mut Card<Twin>,
@@ -329,13 +392,16 @@ impl Lab {
 
     fn take<'a>(&mut self, frame: TwinFrame<'a>) -> Result<Captured<'a>, LabError> {
         let (first_cycle, last_cycle) = (frame.first_cycle - self.start, frame.last_cycle - self.start);
-        let Some((first_in, last_in)) = self.arrivals.get(frame.tag as usize).copied() else {
-            let what = format!("a frame with tag {}, of {}", frame.tag, self.arrivals.len());
+        let offered = self.arrivals.len();
+        let Some(arrival) = self.arrivals.get_mut(frame.tag as usize) else {
+            let what = format!("a frame with tag {}, of {offered}", frame.tag);
             return Err(CardError::Nonsense(what).into());
         };
+        let (first_in, last_in) = arrival.beats;
         let port = usize::from(frame.port);
         let (way, bytes) = if let Some(captured) = self.captured.get_mut(port) {
             *captured += 1;
+            arrival.forwarded = true;
             let window_end = self.departed.get_or_insert(first_cycle).saturating_add(self.end);
             if let Some(measured) = self.ports.get_mut(port).filter(|_| last_cycle < window_end) {
                 measured.window += 1;
@@ -343,11 +409,15 @@ impl Lab {
             }
             if self.offerings.iter().all(|offering| offering.schedule.is_some()) {
                 self.first_word.add(first_cycle - first_in);
+                if let Some(stream) = self.streams.get_mut(arrival.stream) {
+                    stream.first_word.add(first_cycle - first_in);
+                }
                 self.last_word.add(last_cycle - last_in);
             }
             (Way::Port(PortId::new(frame.port)), frame.bytes)
         } else {
             self.punted += 1;
+            arrival.punted = true;
             let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
             (header.into(), bytes)
         };
@@ -360,13 +430,13 @@ impl Lab {
         while !card.twin().idle() {
             card.twin().run(SLICE_CYCLES);
             self.capture(card, each)?;
-            self.watch_over(card)?;
+            self.check_progress(card)?;
         }
         self.capture(card, each)
     }
 
-    /// Whether the card still moves.
-    fn watch_over(&self, card: &mut Card<Twin>) -> Result<(), LabError> {
+    /// Checks that the card makes progress.
+    fn check_progress(&self, card: &mut Card<Twin>) -> Result<(), LabError> {
         let cycles = card.twin().still_cycles();
         if cycles > STILL_CYCLES_MAX && !card.twin().idle() {
             return Err(CardError::Stuck { cycles, waiting: self.arrivals.len() }.into());
@@ -380,12 +450,20 @@ impl Lab {
         for (measured, port) in self.ports.iter_mut().zip(0..) {
             measured.counts = counts::port(card, port)?;
         }
+        for arrival in &self.arrivals {
+            let Some(stream) = self.streams.get_mut(arrival.stream) else { continue };
+            stream.offered += 1;
+            stream.forwarded += u64::from(arrival.forwarded);
+            stream.punted += u64::from(arrival.punted);
+            stream.dropped += u64::from(!arrival.forwarded && !arrival.punted);
+        }
         let networks = counts::networks(card)?;
         let measured = Measured {
             bus: self.bus,
             offered_cycles: self.end,
             cycles,
             ports: self.ports,
+            streams: self.streams,
             networks,
             unclaimed: card.read_unclaimed()?,
             punted: self.punted,
@@ -397,22 +475,23 @@ impl Lab {
     }
 }
 
-/// What the streams have in common: whether ports wait.
+/// Checks the streams. Returns whether ports wait (they all do, or none does).
 fn check(experiment: &Experiment, mac_ports: u32, ports: &[String]) -> Result<bool, LabError> {
     let streams = &experiment.streams;
     if streams.is_empty() {
-        return Err(LabError::Plan("no port is offered anything"));
+        return Err(LabError::Plan("no port has traffic"));
     }
     for (at, stream) in streams.iter().enumerate() {
         if u32::from(stream.port.get()) >= mac_ports {
             return Err(CardError::Port { port: stream.port.get(), ports: mac_ports }.into());
         }
-        if streams.iter().take(at).any(|other| other.port == stream.port) {
-            let what = "it has two".to_owned();
+        let is_other = |other: &Stream| other.port == stream.port && stream.traffic.offer == Offer::Max;
+        if streams.iter().take(at).any(is_other) {
+            let what = "it has two, and rate:max is the whole of a port".to_owned();
             return Err(LabError::Traffic { port: name(ports, stream.port), what });
         }
         if experiment.duration_us.is_none() && matches!(stream.traffic.source, Source::Synthetic(_)) {
-            return Err(LabError::Plan("traffic that is made has no end: say for how long"));
+            return Err(LabError::Plan("generated traffic has no end: set a duration"));
         }
     }
     let waiting = streams.iter().filter(|stream| stream.traffic.offer == Offer::Max).count();
@@ -422,7 +501,7 @@ fn check(experiment: &Experiment, mac_ports: u32, ports: &[String]) -> Result<bo
     Ok(waiting != 0)
 }
 
-/// Whether what was counted is what was offered and captured.
+/// Checks that the counters agree with the offered and captured frames.
 fn balance(measured: &Measured, captured: &[u64]) -> Result<(), LabError> {
     let fault = |what: String| Err(LabError::Unbalanced(what));
     for (index, (port, captured)) in measured.ports.iter().zip(captured).enumerate() {

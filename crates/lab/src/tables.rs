@@ -1,37 +1,39 @@
-//! Experiments on forwarding tables: how prefixes of one meet those of another, and one table dealt to several networks
-//! (Unnikrishnan §7.5 and Table 3).
+//! Experiments on forwarding tables: the overlap of the prefixes of two tables, and the routes of one table
+//! distributed to several networks (Unnikrishnan §7.5 and Table 3).
 //!
-//! Flow: prefixes of real tables → overlap and parts → what layouts need for them (`hue_tables`). Tables are sorted, no prefix twice.
+//! Flow: prefixes of real tables → overlap and parts → memory of the layouts (`hue_tables`). Tables are
+//! sorted and have no duplicates.
 
 use hue_tables::dir::SLOT_BITS;
 use hue_tables::{NextHop, Prefix4};
 
 use crate::random::Random;
 
-/// Prefixes of a table by how they meet another's. The default route meets everything, so both sides' is left out.
+/// Counts of a table's prefixes by their overlap with another table. The default route overlaps with
+/// everything, so it is omitted on both sides.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Overlap {
-    /// All that are counted.
+    /// All prefixes counted.
     pub prefixes: usize,
-    /// The other table has the same prefix.
+    /// Prefixes that the other table also has.
     pub same: usize,
-    /// A shorter prefix of the other covers it.
+    /// Prefixes covered by a shorter prefix of the other table.
     pub inside: usize,
-    /// It covers a longer prefix of the other.
+    /// Prefixes that cover a longer prefix of the other table.
     pub covers: usize,
-    /// Any of these.
+    /// Prefixes in any of these groups.
     pub any: usize,
-    /// It indexes an entry of layout `dir`'s first bank that a prefix of the other indexes too.
+    /// Prefixes that share an entry of layout `dir`'s first bank with a prefix of the other table.
     pub entry: usize,
 }
 
-/// How the prefixes of one table meet those of another.
+/// Computes the overlap of one table's prefixes with another table.
 #[must_use]
 pub fn overlap(of: &[Prefix4], with: &[Prefix4]) -> Overlap {
     let with = with.get(with.partition_point(|prefix| prefix.len() == 0)..).unwrap_or_default();
     let entries = entries(with);
     let mut overlap = Overlap::default();
-    // Prefixes of `with` that begin before the one looked at and reach to it or further, the longest last.
+    // Prefixes of `with` that begin before the current prefix and contain or follow its start, longest last.
     let mut covering: Vec<Prefix4> = Vec::new();
     let mut rest = with.iter().peekable();
     for prefix in of.iter().filter(|prefix| prefix.len() > 0) {
@@ -55,7 +57,7 @@ pub fn overlap(of: &[Prefix4], with: &[Prefix4]) -> Overlap {
     overlap
 }
 
-/// How many entries before each are indexed by a prefix of the table.
+/// For each entry index, the number of smaller entries that a prefix of the table uses.
 fn entries(table: &[Prefix4]) -> Vec<u32> {
     let mut indexed = vec![false; 1 << SLOT_BITS];
     for prefix in table {
@@ -71,9 +73,10 @@ fn entries(table: &[Prefix4]) -> Vec<u32> {
     std::iter::once(0).chain(counts).collect()
 }
 
-/// Deals `sample` random routes of a table to `parts` networks, evenly; each part is sorted. `None` when there are not as many.
+/// Distributes `sample` random routes of a table evenly to `parts` networks. Each part is sorted. `None` if
+/// the table has fewer routes.
 #[must_use]
-pub fn deal(
+pub fn distribute(
     routes: &[(Prefix4, NextHop)],
     sample: usize,
     parts: usize,
@@ -85,7 +88,7 @@ pub fn deal(
     let mut random = Random::new(seed);
     let mut shuffled = routes.to_vec();
     for at in 0..sample {
-        // Fisher and Yates; below the length, which is at least `sample`.
+        // Fisher-Yates shuffle. The index is below the length, which is at least `sample`.
         shuffled.swap(at, at + random.below((routes.len() - at) as u64) as usize);
     }
     shuffled.truncate(sample);
@@ -108,7 +111,7 @@ mod tests {
         proptest::collection::btree_set(prefix, 0..30).prop_map(|set| set.into_iter().collect())
     }
 
-    /// By the definitions, pair by pair.
+    /// Computed from the definitions, pair by pair.
     fn naive(of: &[Prefix4], with: &[Prefix4]) -> Overlap {
         let contains = |outer: &Prefix4, inner: &Prefix4| {
             outer.len() < inner.len() && Prefix4::containing(inner.addr(), outer.len()) == *outer
@@ -135,24 +138,24 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn overlap_is_what_the_definitions_say(of in prefixes(), with in prefixes()) {
+        fn overlap_matches_the_definitions(of in prefixes(), with in prefixes()) {
             prop_assert_eq!(overlap(&of, &with), naive(&of, &with));
         }
     }
 
     #[test]
-    fn a_deal_gives_every_route_once_and_follows_its_seed() {
+    fn routes_are_dealt_once_and_by_seed() {
         let hop = NextHop::new(1).unwrap();
         let routes: Vec<_> = (0..1000_u32).map(|i| (Prefix4::containing(i << 12, 20), hop)).collect();
-        let dealt = deal(&routes, 1000, 3, 1).unwrap();
+        let dealt = distribute(&routes, 1000, 3, 1).unwrap();
         assert_eq!(dealt.iter().map(Vec::len).collect::<Vec<_>>(), [334, 333, 333]);
         assert!(dealt.iter().all(|part| part.is_sorted()));
         let mut all = dealt.concat();
         all.sort_unstable();
         assert_eq!(all, routes);
         let (some, same, other) =
-            (deal(&routes, 100, 4, 1), deal(&routes, 100, 4, 1), deal(&routes, 100, 4, 2));
+            (distribute(&routes, 100, 4, 1), distribute(&routes, 100, 4, 1), distribute(&routes, 100, 4, 2));
         assert!(some == same && some != other);
-        assert_eq!(deal(&routes, 1001, 4, 1), None);
+        assert_eq!(distribute(&routes, 1001, 4, 1), None);
     }
 }

@@ -1,7 +1,7 @@
-//! What is offered to a port, as text: `rate:1G,size:64,to:p1` or `left.pcap@1G`.
+//! The traffic of a port as text: `rate:1G,size:64,to:p1` or `left.pcap@1G`.
 //!
-//! Flow: command line → **traffic** → feed → schedule. Lengths are those of the wire, destination MAC to frame check sequence,
-//! as in RFC 2544: 64 is the shortest.
+//! Flow: command line → **traffic** → feed → schedule. Lengths are those of the wire, from destination MAC to
+//! frame check sequence, as in RFC 2544; the shortest is 64.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -12,81 +12,128 @@ use hue_tables::Prefix4;
 use crate::random::Random;
 use crate::rate::{FCS_BYTES, Rate};
 
-/// Shortest length that is made.
+/// Shortest length of generated frames, in bytes.
 pub const SIZE_BYTES_MIN: u16 = 64;
-/// Longest length that is made: the card takes no more.
+/// Longest length of generated frames, in bytes: the card accepts no longer ones.
 pub const SIZE_BYTES_MAX: u16 = 9220;
-/// Flows of a port at most.
+/// Most flows of a port.
 pub const FLOWS_MAX: u32 = 65_536;
-/// Kinds of length at most, and the weight of each.
+/// Most entries in a list of lengths, and the highest weight of an entry.
 const SIZES_MAX: usize = 64;
 const WEIGHT_MAX: u64 = 1000;
 const FLOWS: u32 = 64;
 
-/// How fast.
+/// How fast frames are offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Offer {
     /// At exactly this rate.
     Rate(Rate),
-    /// As fast as the card takes it; nothing is lost, ports wait.
+    /// As fast as the card accepts them: nothing is lost, and ports wait.
     Max,
 }
 
-/// What is offered to a port.
+/// The traffic offered to a port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Traffic {
-    /// How fast.
+    /// How fast it is offered.
     pub offer: Offer,
-    /// Which frames.
+    /// Where the frames come from.
     pub source: Source,
 }
 
-/// Where frames come from.
+/// A source of frames.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// Frames of a capture in its order, again and again.
+    /// The frames of a capture in order, repeatedly.
     Capture(PathBuf),
-    /// Made.
+    /// Generated frames.
     Synthetic(Synthetic),
 }
 
-/// Frames that are made: UDP over IPv4 between random addresses.
+/// Kind of generated frames, by what happens to them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Sort {
+    /// UDP over IPv4 that a network forwards.
+    #[default]
+    Forward,
+    /// The same with a TTL of 1, which the control plane answers.
+    Ttl1,
+    /// UDP to an address of the router itself, which the control plane gets.
+    Own,
+    /// ARP requests, broadcast.
+    Broadcast,
+    /// UDP to a multicast group.
+    Multicast,
+    /// Frames too short for an Ethernet header.
+    Runt,
+    /// UDP to a MAC address that no network has.
+    Nobody,
+}
+
+impl Sort {
+    /// Every sort, and its name.
+    pub const ALL: [(Self, &'static str); 7] = [
+        (Self::Forward, "forward"),
+        (Self::Ttl1, "ttl1"),
+        (Self::Own, "own"),
+        (Self::Broadcast, "broadcast"),
+        (Self::Multicast, "multicast"),
+        (Self::Runt, "runt"),
+        (Self::Nobody, "nobody"),
+    ];
+}
+
+impl FromStr for Sort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|(_, name)| *name == text);
+        let names = Self::ALL.map(|(_, name)| name).join(", ");
+        found
+            .map(|(sort, _)| sort)
+            .ok_or_else(|| format!("found the sort '{text}', expected one of: {names}"))
+    }
+}
+
+/// Generated frames: UDP over IPv4 between random addresses, unless the sort says otherwise.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Synthetic {
-    /// Lengths.
+    /// Kind of frames.
+    pub sort: Sort,
+    /// Frame lengths.
     pub sizes: Sizes,
-    /// Names of networks; none: all that are on the port.
+    /// Names of networks; if empty, all networks on the port.
     pub networks: Vec<String>,
-    /// Where to; nowhere: to what the network has a neighbour for, by another port if there is one.
+    /// Destinations; if empty, known neighbours of the network, preferably on another port.
     pub to: Vec<To>,
-    /// Pairs of addresses.
+    /// Number of pairs of addresses.
     pub flows: u32,
-    /// The same seed gives the same frames.
+    /// Seed: the same seed gives the same frames.
     pub seed: u64,
 }
 
 /// A destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum To {
-    /// What the network forwards by this port.
+    /// Addresses that the network forwards to this port.
     Port(String),
-    /// Any address in here, whatever the network makes of it.
+    /// Any address in this prefix, however the network treats it.
     Prefix(Prefix4),
 }
 
-/// Lengths on the wire and how often each comes.
+/// Frame lengths on the wire, and the weight of each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sizes(Vec<(RangeInclusive<u16>, u64)>);
 
 impl Sizes {
-    /// One length; `None` when there is no such frame.
+    /// A single length; `None` if it is not valid.
     #[must_use]
     pub fn one(bytes: u16) -> Option<Self> {
         let range = SIZE_BYTES_MIN..=SIZE_BYTES_MAX;
         range.contains(&bytes).then(|| Self(vec![(bytes..=bytes, 1)]))
     }
 
-    /// A random one, as a frame without its check sequence.
+    /// A random length of a frame without check sequence.
     pub(crate) fn frame_bytes(&self, random: &mut Random) -> usize {
         let mut at = random.below(self.0.iter().map(|(_, weight)| weight).sum());
         let chosen = self.0.iter().find(|(_, weight)| match at.checked_sub(*weight) {
@@ -106,14 +153,14 @@ impl FromStr for Sizes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Of the lengths of IP packets 40, 576 and 1,500, as 7 : 4 : 1, made frames.
+        // IP packets of 40, 576 and 1,500 bytes at 7 : 4 : 1, as frames.
         if text == "imix" {
             return Ok(Self(vec![(64..=64, 7), (594..=594, 4), (1518..=1518, 1)]));
         }
         let fault = || {
             format!(
-                "found the size '{text}', expected bytes with check sequence from {SIZE_BYTES_MIN} to \
-                 {SIZE_BYTES_MAX}, as 64, 64-1518 or 64*7+1518, or imix"
+                "found size '{text}', expected bytes with check sequence from {SIZE_BYTES_MIN} to \
+                 {SIZE_BYTES_MAX}, such as 64, 64-1518 or 64*7+1518, or imix"
             )
         };
         let one = |part: &str| {
@@ -148,6 +195,7 @@ impl FromStr for Traffic {
         }
         let mut offer = None;
         let mut made = Synthetic {
+            sort: Sort::default(),
             sizes: Sizes(vec![(SIZE_BYTES_MIN..=SIZE_BYTES_MIN, 1)]),
             networks: Vec::new(),
             to: Vec::new(),
@@ -160,22 +208,25 @@ impl FromStr for Traffic {
                 return Err(format!("found '{field}', expected KEY:VALUE, or FILE@RATE for a capture"));
             };
             if told.contains(&key) {
-                return Err(format!("'{key}' is given twice"));
+                return Err(format!("'{key}' occurs twice"));
             }
             told.push(key);
             match key {
                 "rate" => offer = Some(value.parse()?),
+                "sort" => made.sort = value.parse()?,
                 "size" => made.sizes = value.parse()?,
                 "networks" => made.networks = value.split('+').map(str::to_owned).collect(),
                 "to" => made.to = value.split('+').map(to).collect::<Result<_, _>>()?,
                 "flows" => made.flows = number(value, 1, u64::from(FLOWS_MAX))? as u32,
                 "seed" => made.seed = number(value, 0, u64::MAX)?,
                 _ => {
-                    return Err(format!("found '{key}', expected rate, size, networks, to, flows or seed"));
+                    return Err(format!(
+                        "found '{key}', expected rate, sort, size, networks, to, flows or seed"
+                    ));
                 }
             }
         }
-        let offer = offer.ok_or_else(|| "it has no rate: rate:1G, or rate:max".to_owned())?;
+        let offer = offer.ok_or_else(|| "no rate: add rate:1G or rate:max".to_owned())?;
         Ok(Self { offer, source: Source::Synthetic(made) })
     }
 }
@@ -197,30 +248,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traffic_is_read_or_refused() {
+    fn traffic_is_parsed_or_rejected() {
         let traffic: Traffic =
             "rate:2.5G,size:64-65+1518*3,networks:red+blue,to:p1+10.0.0.0/8,flows:9,seed:7".parse().unwrap();
         let Source::Synthetic(made) = traffic.source else { panic!("it is made") };
         assert_eq!(traffic.offer, Offer::Rate(Rate::new(2_500_000_000).unwrap()));
         assert_eq!(made.sizes, Sizes(vec![(64..=65, 1), (1518..=1518, 3)]));
         assert_eq!((made.networks.len(), made.flows, made.seed), (2, 9, 7));
+        assert_eq!(made.sort, Sort::Forward);
         assert_eq!(made.to, [To::Port("p1".into()), To::Prefix("10.0.0.0/8".parse().unwrap())]);
         let file: Traffic = "a@b:c.pcap@max".parse().unwrap();
         assert_eq!(file, Traffic { offer: Offer::Max, source: Source::Capture("a@b:c.pcap".into()) });
         for (text, says) in [
-            ("size:64", "it has no rate"),
-            ("rate:1G,rate:2G", "'rate' is given twice"),
+            ("size:64", "no rate: add"),
+            ("rate:1G,rate:2G", "'rate' occurs twice"),
             ("rate:1G,size:63", "from 64 to 9220"),
             ("rate:1G,size:9221", "from 64 to 9220"),
             ("rate:1G,size:99-98", "from 64 to 9220"),
             ("rate:1G,size:64*0", "from 64 to 9220"),
             ("rate:1G,flows:0", "from 1 to 65536"),
+            ("rate:1G,sort:unicast", "found the sort 'unicast', expected one of: forward, ttl1, own, "),
             ("rate:1G,seed:-1", "expected a number"),
             ("rate:1G,to:10.0.0.1/8", "bits set beyond"),
             ("rate:1G,colour:red", "found 'colour'"),
             ("rate:", "found 'rate:'"),
             ("left.pcap", "or FILE@RATE"),
-            ("left.pcap@fast", "found the rate 'fast'"),
+            ("left.pcap@fast", "found rate 'fast'"),
             ("@1G", "expected FILE@RATE"),
         ] {
             let fault = text.parse::<Traffic>().unwrap_err();
@@ -229,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_come_as_often_as_their_weights_say() {
+    fn lengths_follow_their_weights() {
         let sizes: Sizes = "imix".parse().unwrap();
         let mut random = Random::new(5);
         let mut counts = [0; 3];

@@ -1,6 +1,6 @@
 //! A row of a network's next-hop table: what to do with packets whose route names it.
 //!
-//! 16 bytes, so that four share a cache line. The MAC pair lies as it does on the wire (destination, source), so that
+//! 16 bytes, so that four share a cache line. The MAC pair has the order of the wire (destination, source), so that
 //! rewriting is one copy of 12 bytes.
 
 use std::fmt;
@@ -9,11 +9,11 @@ use hue_demux::PortId;
 use hue_wire::Mac;
 use hue_wire::ethernet::Macs;
 
-/// What an [`Adjacency`] is for.
+/// Kind of an [`Adjacency`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum AdjacencyKind {
-    /// No route: what a lookup without a match resolves to. No route names it.
+    /// No route: the result of a lookup without a match. No route names it.
     None = 0,
     /// The router itself: punt.
     Local = 1,
@@ -63,7 +63,7 @@ impl Adjacency {
         Self { macs, mtu_bytes, port, kind: AdjacencyKind::Forward }
     }
 
-    /// The same on another port; of a row that names none, the same.
+    /// The same row on another port; unchanged if the row names no port.
     #[must_use]
     pub const fn on_port(self, port: PortId) -> Self {
         match self.kind {
@@ -72,14 +72,14 @@ impl Adjacency {
         }
     }
 
-    /// What it is for.
+    /// Its kind.
     #[inline(always)]
     #[must_use]
     pub const fn kind(&self) -> AdjacencyKind {
         self.kind
     }
 
-    /// Port to send on; of a glean row, the port to ask on.
+    /// Port to send on; for a glean row, the port to resolve the address on.
     #[inline(always)]
     #[must_use]
     pub const fn port(&self) -> PortId {

@@ -18,7 +18,9 @@ impl Loss {
             | Self::PuntLimited
             | Self::ControlAbsent
             | Self::OtherWire => true,
-            Self::RingQuota
+            Self::RingFull
+            | Self::RingQuota
+            | Self::Gated
             | Self::HandoverFull
             | Self::QueueFull
             | Self::ControlFull

@@ -1,7 +1,7 @@
 //! The `ipv4` kind: an IPv4 router.
 //!
 //! Flow: demux → meter → [`check`] → one table lookup (by the caller, batched over networks) → [`finish`] → port.
-//! Outcomes and their order: `spec/kinds.toml`. Both halves look at the conditions in that order; in the common case
+//! Outcomes and their order: `spec/kinds.toml`. Both halves check the conditions in that order; in the common case
 //! every branch falls through. Offsets are bytes from the start of the frame. Source: RFC 1812 §5.2, RFC 1624 §3.
 
 mod explain;
@@ -12,43 +12,43 @@ pub use crate::adjacency::{Adjacency, AdjacencyKind};
 pub use crate::generated::ipv4::{KEY_BITS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
 pub use explain::{Explanation, Stage, explain};
 
-/// A packet whose header is sound: what the second half needs of it.
+/// What the second half needs of a packet with a valid header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Checked {
     /// Destination address: the lookup key.
     pub key: u32,
-    /// At least the header's: never 0.
+    /// At least the header's length: never 0.
     total_bytes: u16,
     flags: u16,
 }
 
-/// A frame's bytes up to the options.
+/// Bytes of a frame up to the options.
 const PLAIN_BYTES: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES;
-/// 224.0.0.0, the first multicast address; all group and reserved addresses lie at or above it.
+/// 224.0.0.0, the first multicast address; all group and reserved addresses are at or above it.
 const GROUP_KEY_MIN: u32 = 0xe000_0000;
 
-/// Whether an address can be a host's: none of 0.0.0.0/8 ("this network"), 127.0.0.0/8 (loopback) and 224.0.0.0/3
+/// Whether an address can be a host's: not in 0.0.0.0/8 ("this network"), 127.0.0.0/8 (loopback) or 224.0.0.0/3
 /// (multicast, reserved, limited broadcast). Source: RFC 1812 §4.2.2.11, §5.3.7.
 #[inline(always)]
 const fn is_host(address: u32) -> bool {
-    // One comparison for 0.0.0.0/8 and 224.0.0.0/3: what is below 1.0.0.0 wraps around.
+    // One comparison for 0.0.0.0/8 and 224.0.0.0/3: addresses below 1.0.0.0 wrap around.
     (address.wrapping_sub(1 << 24) < GROUP_KEY_MIN - (1 << 24)) & (address >> 24 != 127)
 }
 
 impl Checked {
-    /// What an array of them is filled with.
+    /// Filler for arrays.
     pub const EMPTY: Self = Self { key: 0, total_bytes: ipv4::HEADER_BYTES as u16, flags: 0 };
-    /// Destined to limited broadcast or multicast.
+    /// The destination is limited broadcast or multicast.
     const GROUP: u16 = 1;
     /// TTL 0 or 1.
     const EXPIRES: u16 = 2;
     /// The header is longer than its fixed part.
     const OPTIONS: u16 = 4;
-    /// The frame's destination MAC address is a group's.
+    /// The frame's destination MAC address is a group address.
     const L2_GROUP: u16 = 8;
-    /// The source can be no host's address.
+    /// The source cannot be a host's address.
     const MARTIAN_SOURCE: u16 = 16;
-    /// The destination can be no host's address, nor a group's.
+    /// The destination can be neither a host's address nor a group's.
     const MARTIAN_DESTINATION: u16 = 32;
 
     #[inline(always)]
@@ -66,7 +66,7 @@ impl Checked {
         Self { key, total_bytes: header.total_length.get(), flags }
     }
 
-    /// The same packet for a network that forwards between addresses that can be no host's, if `forward_martians`.
+    /// The same packet; with `forward_martians`, for a network that forwards between addresses that cannot be a host's.
     #[inline(always)]
     #[must_use]
     pub fn with_martians(mut self, forward_martians: bool) -> Self {
@@ -80,7 +80,7 @@ impl Checked {
 /// The checks that need no table: Ethernet and IPv4 header.
 ///
 /// # Errors
-/// The outcome that ends the packet's way. A frame below 14 bytes, which ports do not let in, counts as `ethertype`.
+/// The packet's outcome, if it is decided here. A frame below 14 bytes, which ports do not let in, counts as `ethertype`.
 #[inline(always)]
 pub fn check(frame: &[u8]) -> Result<Checked, Outcome> {
     match check_plain(frame) {
@@ -89,8 +89,8 @@ pub fn check(frame: &[u8]) -> Result<Checked, Outcome> {
     }
 }
 
-/// The common case in few instructions: an IPv4 header without options that is right in every way, of a unicast packet
-/// in a unicast frame that does not expire, between addresses that can be a host's. `None` says nothing; [`check`] decides.
+/// The common case in few instructions: a valid IPv4 header without options, of a unicast packet in a unicast frame that
+/// does not expire, between addresses that can be a host's. `None` decides nothing; [`check`] does.
 #[inline(always)]
 #[must_use]
 pub fn check_plain(frame: &[u8]) -> Option<Checked> {
@@ -101,7 +101,7 @@ pub fn check_plain(frame: &[u8]) -> Option<Checked> {
     let total_bytes = header.total_length();
     let (key, source) = (header.destination(), header.source());
     let spare_bytes = frame.len() - PLAIN_BYTES;
-    // One comparison for both bounds: a length below the header's wraps around.
+    // One comparison for both bounds: a length below the header's length wraps around.
     let plain = ethertype == ethernet::EtherType::IPV4.0
         && header.version_ihl() == ipv4::VERSION_IHL_PLAIN
         && usize::from(total_bytes).wrapping_sub(ipv4::HEADER_BYTES) <= spare_bytes
@@ -140,18 +140,18 @@ fn check_rest(frame: &[u8]) -> Result<Checked, Outcome> {
     Ok(Checked::new(header, flags))
 }
 
-/// What becomes of a sound packet whose longest matching prefix names `hop` ([`Adjacency::NONE`] without a match).
+/// Outcome of a valid packet whose longest matching prefix names `hop` ([`Adjacency::NONE`] without a match).
 #[inline(always)]
 #[must_use]
 pub fn decide(checked: Checked, hop: &Adjacency) -> Outcome {
-    // Rows that do not forward have an MTU of 0, and flags stand above any length: one comparison for all three.
+    // Rows that do not forward have an MTU of 0, and any flag exceeds any length: one comparison for all three.
     if u32::from(checked.flags) << 16 | u32::from(checked.total_bytes) <= u32::from(hop.mtu_bytes()) {
         return Outcome::Forward;
     }
     decide_rest(checked, hop)
 }
 
-/// [`decide`] in the order of the specification; the branch above only spares the common case the walk.
+/// [`decide`] in the order of the specification; the branch in `decide` only shortens the common case.
 #[cold]
 fn decide_rest(checked: Checked, hop: &Adjacency) -> Outcome {
     let kind = hop.kind();
@@ -178,9 +178,9 @@ fn decide_rest(checked: Checked, hop: &Adjacency) -> Outcome {
     }
 }
 
-/// Decides, and rewrites the frame when it is to be forwarded; else the frame stays as it is.
+/// Decides, and rewrites the frame if it is forwarded; otherwise leaves it unchanged.
 ///
-/// `checked` must be of this very frame.
+/// `checked` must be the result of this frame.
 #[inline(always)]
 pub fn finish(frame: &mut [u8], checked: Checked, hop: &Adjacency) -> Outcome {
     let outcome = decide(checked, hop);

@@ -16,9 +16,9 @@ pub use counters::{Counters, Losses, UnclaimedCounters};
 pub use generated::{
     FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES,
     METRIC_NETWORK_PORT_VERDICTS, METRIC_PORT_BYTES, METRIC_PORT_LOSSES, METRIC_PORT_PACKETS, METRIC_PUNTS,
-    METRIC_UNCLAIMED, METRIC_VERDICTS, Unclaimed,
+    METRIC_UNCLAIMED, METRIC_VERDICTS, PortLoss, Unclaimed,
 };
-pub use meter::{Meter, MeterError, Rate, RateLimit};
+pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use spec::{Metric, OutcomeRow, Verdict};
 
 // The limits of frames stand in the specification and in `wire`, which cannot read it.

@@ -5,16 +5,20 @@
 //!
 //! Arithmetic of a bucket, exact: nothing is ever rounded. What is metered (a packet; a bit of a frame) costs 10^9
 //! tokens. A rate R (40 bits, at least 1) earns R tokens a nanosecond. The bucket holds `cap` = burst × 10^9 tokens
-//! (burst 40 bits, at least 1; `cap` 70 bits) and starts full. At a packet at time `now` (64 bits):
+//! (burst 40 bits, at least 1; `cap` 70 bits) and starts full. Its state is its debt: what it lacks to be full. At a packet
+//! at time `now` (64 bits):
 //!
 //! ```text
 //! elapsed  = now - last if now > last else 0      64 bits
-//! level    = min(level + elapsed × R, cap)        70 bits; the sum has 105 before the minimum
+//! debt     = max(debt - elapsed × R, 0)           70 bits; the product has 104
 //! last     = max(last, now)
 //! ```
 //!
-//! and the packet conforms if each bucket holds what it costs: 10^9, and 8 × 10^9 a byte of the frame. Then each pays;
-//! else none does. Time that goes backwards earns nothing and loses nothing.
+//! and the packet conforms if for each bucket debt + cost <= cap; the costs are 10^9, and 8 × 10^9 a byte of the frame. Then
+//! each debt rises by the cost; else none does. Time that goes backwards earns nothing and loses nothing.
+//!
+//! Debts can be read and set, so that another meter of the network can continue where this one stopped. A debt may then exceed
+//! `cap`: the bucket passes nothing until it has earned the rest.
 
 use thiserror::Error;
 
@@ -72,6 +76,11 @@ impl Rate {
     pub const fn burst(self) -> u64 {
         self.burst
     }
+
+    /// Tokens of a full bucket.
+    fn cap(self) -> u128 {
+        u128::from(self.burst) * UNIT_TOKENS
+    }
 }
 
 /// What a network may take at most. With neither it may take everything.
@@ -83,22 +92,45 @@ pub struct RateLimit {
     pub bits: Option<Rate>,
 }
 
+/// State of a meter: what each bucket lacks to be full, in tokens. 0 for a bucket that the network does not have.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Debts {
+    /// The bucket of packets.
+    pub packets: u128,
+    /// The bucket of bits.
+    pub bits: u128,
+    /// Time of the latest packet, nanoseconds. The buckets have earned nothing since.
+    pub last_ns: u64,
+}
+
+impl Debts {
+    /// The largest debt that a meter holds: 70 bits.
+    pub const MAX: u128 = (1 << 70) - 1;
+
+    /// Limited to what the buckets of `limit` hold, so that debts read before a change of the limit cannot stop the network for
+    /// longer than an empty bucket does.
+    #[must_use]
+    pub fn within(self, limit: RateLimit) -> Self {
+        let within = |debt: u128, rate: Option<Rate>| debt.min(rate.map_or(0, Rate::cap));
+        Self { packets: within(self.packets, limit.packets), bits: within(self.bits, limit.bits), ..self }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Bucket {
     rate: Rate,
     cap: u128,
-    level: u128,
+    debt: u128,
 }
 
 impl Bucket {
     fn full(rate: Rate) -> Self {
-        let cap = u128::from(rate.burst) * UNIT_TOKENS;
-        Self { rate, cap, level: cap }
+        Self { rate, cap: rate.cap(), debt: 0 }
     }
 
     fn earn(&mut self, elapsed_ns: u64) {
         let earned = u128::from(elapsed_ns) * u128::from(self.rate.per_second);
-        self.level = (self.level + earned).min(self.cap);
+        self.debt = self.debt.saturating_sub(earned);
     }
 }
 
@@ -127,17 +159,34 @@ impl Meter {
         for (bucket, cost) in [&mut self.packets, &mut self.bits].into_iter().zip(costs) {
             if let Some(bucket) = bucket {
                 bucket.earn(elapsed_ns);
-                conforms &= bucket.level >= cost;
+                conforms &= bucket.debt + cost <= bucket.cap;
             }
         }
         if conforms {
             for (bucket, cost) in [&mut self.packets, &mut self.bits].into_iter().zip(costs) {
                 if let Some(bucket) = bucket {
-                    bucket.level -= cost;
+                    bucket.debt += cost;
                 }
             }
         }
         conforms
+    }
+
+    /// The debts of its buckets.
+    #[must_use]
+    pub fn debts(&self) -> Debts {
+        let debt = |bucket: &Option<Bucket>| bucket.map_or(0, |bucket| bucket.debt);
+        Debts { packets: debt(&self.packets), bits: debt(&self.bits), last_ns: self.last_ns }
+    }
+
+    /// Sets the debts of its buckets, each at most [`Debts::MAX`].
+    pub fn set_debts(&mut self, debts: Debts) {
+        self.last_ns = debts.last_ns;
+        for (bucket, debt) in [(&mut self.packets, debts.packets), (&mut self.bits, debts.bits)] {
+            if let Some(bucket) = bucket {
+                bucket.debt = debt.min(Debts::MAX);
+            }
+        }
     }
 
     /// What it was made of.
@@ -191,6 +240,28 @@ mod tests {
     }
 
     #[test]
+    fn a_debt_above_the_burst_is_earned_first() {
+        let mut meter = packets(1000, 3);
+        meter.set_debts(Debts { packets: 5 * UNIT_TOKENS, bits: 7, last_ns: 1_000_000 });
+        assert_eq!(meter.debts(), Debts { packets: 5 * UNIT_TOKENS, bits: 0, last_ns: 1_000_000 });
+        assert!(!meter.conforms(3_999_999, 64));
+        assert!(meter.conforms(4_000_000, 64), "it lacks two then, and holds one");
+        assert!(!meter.conforms(4_000_001, 64));
+        assert!(meter.conforms(u64::MAX, 64));
+        assert_eq!(meter.debts().packets, UNIT_TOKENS);
+    }
+
+    #[test]
+    fn debts_are_those_of_the_limit() {
+        let debts = Debts { packets: Debts::MAX, bits: 5, last_ns: 9 };
+        let limit = packets(1, 4).limit();
+        assert_eq!(debts.within(limit), Debts { packets: 4 * UNIT_TOKENS, bits: 0, last_ns: 9 });
+        let mut meter = packets(1, 4);
+        meter.set_debts(Debts { packets: u128::MAX, ..Debts::default() });
+        assert_eq!(meter.debts().packets, Debts::MAX);
+    }
+
+    #[test]
     fn limits_hold_at_their_edges() {
         assert!(Rate::new(Rate::MAX, Rate::MAX).is_ok());
         for (rate, burst) in [(0, 1), (1, 0), (Rate::MAX + 1, 1), (1, Rate::MAX + 1)] {
@@ -199,6 +270,28 @@ mod tests {
     }
 
     proptest! {
+        /// A network that goes to and fro between two meters passes what it would pass by one.
+        #[test]
+        fn two_meters_that_hand_their_debts_over_are_one(
+            rates in (1..=Rate::MAX, 1..=Rate::MAX),
+            bursts in (1..1_000u64, 1..1_000_000u64),
+            packets in prop::collection::vec((any::<bool>(), 0..2_000_000u64, 60..1514usize), 1..200),
+        ) {
+            let rate = |rate, burst| Some(Rate::new(rate, burst).unwrap());
+            let limit = RateLimit { packets: rate(rates.0, bursts.0), bits: rate(rates.1, bursts.1) };
+            let (mut one, mut there, mut other) = (Meter::new(limit), Meter::new(limit), Meter::new(limit));
+            let mut now_ns = 0;
+            for (moves, elapsed_ns, bytes) in packets {
+                if moves {
+                    other.set_debts(there.debts().within(limit));
+                    std::mem::swap(&mut there, &mut other);
+                }
+                now_ns += elapsed_ns;
+                prop_assert_eq!(one.conforms(now_ns, bytes), there.conforms(now_ns, bytes));
+                prop_assert_eq!(one.debts(), there.debts());
+            }
+        }
+
         /// No window of time passes more than burst + rate × window (and nothing overflows on the way).
         #[test]
         fn never_above_the_line(

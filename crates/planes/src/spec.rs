@@ -14,7 +14,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Word in output and metrics.
+    /// Name in output and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -42,9 +42,9 @@ pub struct OutcomeRow {
     pub stage: &'static str,
     /// What it means.
     pub doc: &'static str,
-    /// When it holds, given that none before it does; terms as in `spec/kinds.toml`.
+    /// Its condition, given that none before it holds; terms as in `spec/kinds.toml`.
     pub when: &'static str,
-    /// Where it comes from.
+    /// Its source, such as an RFC.
     pub source: &'static str,
 }
 

@@ -179,9 +179,9 @@ fn bounce(arguments: &Arguments, pool: &mut Pool) -> Result<(), PortError> {
             "{name}: received {:.3} Mpps, sent {:.3} Mpps, {} lost before the ring, {} policed, {} not sent",
             c.received_packets as f64 / seconds / 1e6,
             c.sent_packets as f64 / seconds / 1e6,
-            c.receive_dropped,
-            c.policed,
-            c.transmit_dropped
+            c.ring_full,
+            c.ring_quota,
+            c.send_failed
         );
     }
     let moved = a.counters().received_packets + b.counters().received_packets;

@@ -1,4 +1,4 @@
-//! Frames in one arena: what a port hands over at a time.
+//! A batch of frames in one arena, as a port hands it over.
 //!
 //! Invariant: `metas` are in push order and each lies inside `bytes`. No allocation once the arena has grown.
 
@@ -55,7 +55,7 @@ impl Batch {
         });
     }
 
-    /// Forgets all frames and keeps the memory.
+    /// Removes all frames and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.metas.clear();

@@ -2,9 +2,9 @@
 //!
 //! Flow: file → `CaptureReader` → [`Batch`]. Offsets are bytes from the start of the file, packets count from 1.
 //! Policy: a file that ends inside a record, an impossible record or a link type other than Ethernet is an error
-//! that names the packet and the offset. A packet that the capture cut short (captured length below its length
+//! that names the packet and the offset. A packet that the capture truncated (captured length below its length
 //! on the wire) is a frame of the captured bytes and counted in [`CaptureReader::cut`]. A pcapng simple packet
-//! block carries no time: it takes the time of the packet before it.
+//! block has no time: it gets the time of the packet before it.
 //! Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
 
 use std::fs::File;
@@ -23,13 +23,13 @@ use crate::{Batch, Frame, PortError};
 /// The only link type that is read.
 pub const LINK_TYPE_ETHERNET: u32 = 1;
 
-/// Largest record of a capture, bytes; a longer one is a damaged length field.
+/// Largest record of a capture, bytes; a longer one is taken for a damaged length field.
 pub const MAX_RECORD_BYTES: usize = 4 << 20;
 
 /// Link types are 16 bits; the bits above carry the length of the frame check sequence.
 const LINK_TYPE_MASK: u32 = 0xffff;
 
-/// How fine a capture's times are.
+/// Resolution of a capture's times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Resolution {
     /// Microseconds.
@@ -39,20 +39,20 @@ pub enum Resolution {
     Nano,
 }
 
-/// What a whole capture holds, learned by reading it once.
+/// Summary of a whole capture, from reading it once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CaptureInfo {
     /// Packets.
     pub packets: u64,
     /// Packets of which the capture kept only the beginning.
     pub cut: u64,
-    /// The finest time resolution any of its interfaces claims.
+    /// The finest time resolution of its interfaces.
     pub resolution: Resolution,
     /// Whether no packet is older than the one before it.
     pub in_order: bool,
 }
 
-/// Reads a capture to its end and says what it holds; every error of the file is found here.
+/// Reads a capture to its end and summarizes it; every error of the file is found here.
 ///
 /// # Errors
 /// As [`CaptureReader::open`] and [`CaptureReader::next_frame`].
@@ -79,7 +79,7 @@ enum Format {
 pub struct CaptureReader {
     path: PathBuf,
     format: Format,
-    /// Bytes taken from the file so far; the parser's buffer may hold some of them.
+    /// Bytes read from the file so far; some may still be in the parser's buffer.
     taken: Arc<AtomicU64>,
     offset: u64,
     packets: u64,
@@ -171,7 +171,7 @@ impl CaptureReader {
         self.packets
     }
 
-    /// Hands the next packet to `take`; `false` at the end of the capture.
+    /// Passes the next packet to `take`; `false` at the end of the capture.
     ///
     /// # Errors
     /// `Read`, `Truncated`, `Damaged`, `LinkType`.
@@ -253,7 +253,7 @@ enum After {
     At(u64),
 }
 
-/// A packet as a format's reader hands it over.
+/// A packet as a format's reader returns it.
 struct Found<'a> {
     bytes: std::borrow::Cow<'a, [u8]>,
     time_ns: u64,
@@ -349,11 +349,11 @@ fn next_pcapng<'a>(
     Ok(Some(Found { bytes, time_ns, wire_len, after: After::At(reader.bytes_parsed()) }))
 }
 
-/// The finest resolution of the section's interfaces: anything finer than a microsecond counts as nanoseconds.
+/// The finest resolution of the section's interfaces; anything finer than a microsecond counts as nanoseconds.
 fn finest(state: &PcapNgState) -> Resolution {
     let is_fine = state.interfaces().iter().any(|interface| {
         let resolution = interface.ts_resolution();
-        // 2^-20 s is the first binary step that microseconds cannot tell apart from its neighbours.
+        // 2^-20 s is the first binary resolution finer than a microsecond.
         resolution.resolution() > if resolution.is_bin() { 19 } else { 6 }
     });
     if is_fine { Resolution::Nano } else { Resolution::Micro }
@@ -384,7 +384,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A file that counts what was read from it and can be looked at before it is parsed.
+/// A file that counts the bytes read from it and whose first bytes can be peeked at.
 #[derive(Debug)]
 struct Counted {
     head: Vec<u8>,
@@ -393,7 +393,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// The first `len` bytes, fewer when the file is shorter; they are read again by `read`.
+    /// The first `len` bytes, fewer when the file is shorter; `read` returns them again.
     fn peek(&mut self, len: u64) -> io::Result<Vec<u8>> {
         let mut head = Vec::new();
         (&mut self.file).take(len).read_to_end(&mut head)?;

@@ -112,7 +112,10 @@ pub enum PortError {
         found: String,
     },
     /// A class is out of range; a bug of the caller.
-    #[error("{interface}: class {class} is above {}", crate::CLASS_MAX)]
+    #[error(
+        "{interface}: class {class} is none: expected 1 to {}, or that of group frames or others",
+        crate::CLASS_MAX
+    )]
     Class {
         /// The interface.
         interface: String,

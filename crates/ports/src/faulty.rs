@@ -7,7 +7,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::{ClassRule, Driver, DriverCounters, Packet, Pool, Port, PortError};
+use crate::{ClassLosses, ClassRule, Driver, DriverCounters, Packet, Pool, Port, PortError};
 
 /// How far back a packet may fall, packets.
 pub const DISTANCE_MAX: u32 = 8;
@@ -278,13 +278,13 @@ impl<P: Port> Port for Faulty<P> {
         self.port.set_classes(rules, quotas)
     }
 
-    fn policed(&self, class: u16) -> u64 {
-        self.port.policed(class)
+    fn lost(&self, class: u16) -> ClassLosses {
+        self.port.lost(class)
     }
 
     fn counters(&self) -> DriverCounters {
         let mut counters = self.port.counters();
-        counters.transmit_dropped += self.refused;
+        counters.send_failed += self.refused;
         counters
     }
 

@@ -32,6 +32,8 @@ pub use open::{OpenOptions, Opened, Wanted, open, open_on};
 pub use output::{CaptureWriter, OutputDir};
 pub use packet::PacketSocket;
 pub use pool::{HEADROOM_BYTES, Packet, Pool, Region, SLOT_BYTES, Slot};
-pub use port::{CLASS_GROUP, CLASS_MAX, CLASS_NONE, ClassRule, Driver, DriverCounters, Port};
+pub use port::{
+    CLASS_GROUP, CLASS_MAX, CLASS_NONE, CLASS_OTHER, ClassLosses, ClassRule, Driver, DriverCounters, Port,
+};
 pub use replay::{CapturePort, Pace};
 pub use tap::Tap;

@@ -151,7 +151,7 @@ impl Port for MemoryPort {
         while received < limit {
             let Some(frame) = queues.fed.front() else { break };
             if frame.len() > pool.frame_bytes_max() as usize {
-                self.counters.receive_dropped += 1;
+                self.counters.ring_full += 1;
                 queues.fed.pop();
                 continue;
             }

@@ -1,8 +1,8 @@
-//! Several captures as one stream in the order of time.
+//! Several captures as one stream in order of time.
 //!
-//! Flow: captures (one a port) → `MergedCaptures` → batches. Order: time, then the order the captures were
-//! given in, then the packet's place in its capture. A capture whose packets are in order is streamed; one that
-//! is not (or is no regular file) is read into memory and sorted, so the result is the stable sort of all
+//! Flow: captures (one per port) → `MergedCaptures` → batches. Order: time, then the order in which the captures
+//! were given, then the packet's place in its capture. A capture whose packets are in order is streamed; one that
+//! is not (or is not a regular file) is read into memory and sorted, so the result is the stable sort of all
 //! packets either way.
 
 use std::cmp::Reverse;
@@ -14,7 +14,7 @@ use crate::{Batch, CaptureInfo, CaptureReader, Frame, PortError, Resolution, sca
 /// Packets read ahead from a capture at a time.
 const READ_AHEAD_PACKETS: usize = 256;
 
-/// Where a merged frame came from.
+/// A merged frame and its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MergedFrame<'a> {
     /// Index of the capture in the order given.
@@ -26,7 +26,7 @@ pub struct MergedFrame<'a> {
 struct Source {
     path: PathBuf,
     info: CaptureInfo,
-    /// `None`: everything is in `ahead` already.
+    /// `None`: the whole capture is in `ahead` already.
     reader: Option<CaptureReader>,
     ahead: Batch,
     next: usize,
@@ -54,7 +54,7 @@ impl Source {
         Ok(Self { path, info, reader: None, ahead, next: 0 })
     }
 
-    /// Makes `head` answer; `false` at the end.
+    /// Reads ahead so that `head` has a frame; `false` at the end.
     fn fill(&mut self) -> Result<bool, PortError> {
         if self.next < self.ahead.len() {
             return Ok(true);
@@ -73,12 +73,12 @@ impl Source {
 /// Captures merged by time.
 pub struct MergedCaptures {
     sources: Vec<Source>,
-    /// Captures that have a packet, by (its time, the capture's place).
+    /// Captures that have a packet, by (the packet's time, the capture's index).
     heads: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl MergedCaptures {
-    /// Reads every capture once, so that damage is found before any work starts, and gets ready to merge them.
+    /// Reads every capture once, so that damage is found before any work starts, and prepares to merge them.
     ///
     /// # Errors
     /// As [`scan`].
@@ -99,7 +99,7 @@ impl MergedCaptures {
         Ok(Self { sources, heads })
     }
 
-    /// What capture number `index` holds.
+    /// Summary of capture number `index`.
     #[must_use]
     pub fn info(&self, index: usize) -> Option<CaptureInfo> {
         self.sources.get(index).map(|source| source.info)
@@ -111,13 +111,13 @@ impl MergedCaptures {
         self.sources.iter().map(|source| source.info.packets).sum()
     }
 
-    /// The finest resolution of all captures: what keeps every time as it was.
+    /// The finest resolution of all captures, which preserves every time.
     #[must_use]
     pub fn resolution(&self) -> Resolution {
         self.sources.iter().map(|source| source.info.resolution).max().unwrap_or_default()
     }
 
-    /// Hands the next frame to `take`; `false` when all captures have ended.
+    /// Passes the next frame to `take`; `false` when all captures have ended.
     ///
     /// # Errors
     /// As [`CaptureReader::next_frame`] (the file changed since it was opened).

@@ -1,11 +1,11 @@
-//! Opens an interface with the best driver it takes, and says why when that is not the first choice.
+//! Opens an interface with the best driver that works on it, and says why when that is not the first choice.
 
 use std::str::FromStr;
 
 use crate::pool::Region;
 use crate::{AfXdp, AfXdpOptions, GroupLimits, PacketSocket, Pool, Port, PortError, Tap};
 
-/// The driver that configuration asks for.
+/// The driver that the configuration requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Wanted {
     /// AF_XDP where it works, else the packet socket.
@@ -15,7 +15,7 @@ pub enum Wanted {
     AfXdp,
     /// Packet socket.
     Packet,
-    /// TAP device, made when there is none.
+    /// TAP device, created when it does not exist.
     Tap,
 }
 
@@ -40,11 +40,11 @@ pub struct OpenOptions {
     pub driver: Wanted,
     /// Packets of each ring (receive, transmit, fill, completion); a power of two.
     pub ring: u32,
-    /// Frames for nobody here are handed to the kernel instead of being dropped (AF_XDP).
+    /// Frames that no network claims go to the kernel instead of being dropped (AF_XDP).
     pub pass_unknown: bool,
-    /// Limits of frames to group addresses before the ring (AF_XDP).
+    /// Limits on frames to group addresses before the ring (AF_XDP).
     pub group: GroupLimits,
-    /// A TAP device stays when it is closed.
+    /// A TAP device persists when it is closed.
     pub persist: bool,
 }
 
@@ -64,11 +64,11 @@ impl Default for OpenOptions {
 pub struct Opened {
     /// The port.
     pub port: Box<dyn Port>,
-    /// Why it is not the first choice of driver or mode; for `get ports`.
+    /// Why the first choice of driver or mode was not used; for `get ports`.
     pub note: Option<String>,
 }
 
-/// Opens `interface` in the network namespace of the calling thread, its frames in `pool`.
+/// Opens `interface` in the network namespace of the calling thread; its frames are stored in `pool`.
 ///
 /// # Errors
 /// `System` and `Unfit` say what the driver, or the last one tried, lacks; `Gone` when there is no such interface.
@@ -76,8 +76,8 @@ pub fn open(interface: &str, options: &OpenOptions, pool: &Pool) -> Result<Opene
     open_on(interface, options, &pool.region())
 }
 
-/// The same with a pool that is elsewhere: opening takes the kernel some milliseconds, which a worker better spends on
-/// packets. The port takes slots from the pool when it first receives.
+/// The same for a pool that another thread owns: opening takes the kernel some milliseconds, which a worker should spend
+/// on packets. The port takes slots from the pool when it first receives.
 ///
 /// # Errors
 /// As [`open`].

@@ -1,9 +1,9 @@
-//! Writing captures: a directory of pcap files that appear whole or not at all.
+//! Writing captures: a directory of pcap files that appear complete or not at all.
 //!
 //! Flow: verdicts → `CaptureWriter` → temporary file → (commit) → DIR/NAME. Deterministic: little endian,
 //! version 2.4, link type Ethernet, captured length = length on the wire; equal frames and times give equal
-//! bytes. Invariant: until [`OutputDir::commit`] no file of that name is touched; on drop before it every
-//! temporary file is removed, and the directory too when it was made here.
+//! bytes. Invariant: before [`OutputDir::commit`] no file of that name is touched; a drop before it removes every
+//! temporary file, and the directory too if it was created here.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter};
@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 
 use crate::{Frame, PortError, Resolution};
 
-/// Snapshot length of the files written, bytes: the largest a reader accepts without question.
+/// Snapshot length of the files written, bytes: the largest that readers commonly accept.
 const SNAPLEN_BYTES: u32 = 262_144;
 
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
@@ -30,7 +30,7 @@ pub struct CaptureWriter {
 }
 
 impl CaptureWriter {
-    /// Starts a file that will be `path` when it is committed.
+    /// Starts a file that gets the name `path` when it is committed.
     pub(crate) fn create(path: PathBuf, resolution: Resolution) -> Result<Self, PortError> {
         let write = |source| PortError::Write { path: path.clone(), source };
         if path.is_dir() {
@@ -101,7 +101,7 @@ impl CaptureWriter {
         Ok(path)
     }
 
-    /// Everything on disk, still under the temporary name.
+    /// Flushes everything to the file, still under its temporary name.
     fn finish(self) -> Result<(PathBuf, NamedTempFile), PortError> {
         let path = self.path;
         match self.writer.into_inner().into_inner() {
@@ -111,20 +111,20 @@ impl CaptureWriter {
     }
 }
 
-/// A directory that captures are written to, all of them or none.
+/// A directory to which captures are written, all of them or none.
 pub struct OutputDir {
     path: PathBuf,
-    /// Directories made here, innermost last; removed again when nothing is committed.
+    /// Directories created here, innermost last; removed again when nothing is committed.
     made: Vec<PathBuf>,
     writers: Vec<CaptureWriter>,
     committed: bool,
 }
 
 impl OutputDir {
-    /// Opens `path`, making it (and its parents) when absent, and proves that it can be written.
+    /// Opens `path`, creating it and its parents if absent, and checks that it is writable.
     ///
     /// # Errors
-    /// `Write` when it cannot be made, is no directory or is read-only.
+    /// `Write` when it cannot be created, is not a directory or is read-only.
     pub fn open(path: &Path) -> Result<Self, PortError> {
         let mut dir = Self { path: path.to_owned(), made: Vec::new(), writers: Vec::new(), committed: false };
         dir.make()?;
@@ -158,16 +158,16 @@ impl OutputDir {
         Ok(self.writers.len() - 1)
     }
 
-    /// The file that [`OutputDir::add`] gave `index` for.
+    /// The file to which [`OutputDir::add`] gave `index`.
     #[must_use]
     pub fn writer(&mut self, index: usize) -> Option<&mut CaptureWriter> {
         self.writers.get_mut(index)
     }
 
-    /// Gives every file its name, after all of them are completely written.
+    /// Gives every file its final name, after all of them are completely written.
     ///
     /// # Errors
-    /// `Write` when a buffer cannot be flushed (then no file appears) or a file not be renamed.
+    /// `Write` when a buffer cannot be flushed (then no file appears) or a file cannot be renamed.
     pub fn commit(mut self) -> Result<Vec<PathBuf>, PortError> {
         let finished: Vec<(PathBuf, NamedTempFile)> =
             self.writers.drain(..).map(CaptureWriter::finish).collect::<Result<_, _>>()?;

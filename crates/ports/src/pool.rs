@@ -1,11 +1,11 @@
-//! One worker's packet memory: equal slots in one mapping, and the frames that lie in them.
+//! One worker's packet memory: slots of equal size in one mapping, and the frames in them.
 //!
-//! Flow: a port takes a slot, receives into it and hands out a [`Packet`]; whoever ends the packet's life gives the
-//! slot back, or sends the packet, and then the port does. Invariants: a slot is held by one owner at a time (the free
-//! list, a packet, or a port's ring), which the type says by being neither `Copy` nor `Clone`; a slot that is dropped
-//! is lost to the pool until the end. Units: bytes; offsets count from the start of [`Pool::bytes`].
+//! Flow: a port takes a slot, receives into it and hands out a [`Packet`]; its last owner gives the slot back, or sends
+//! the packet, and then the port gives it back. Invariants: a slot has one owner at a time (the free list, a packet, or
+//! a port's ring), which the type enforces by being neither `Copy` nor `Clone`; a slot that is dropped is lost to its
+//! pool for good. Units: bytes; offsets count from the start of [`Pool::bytes`].
 //!
-//! The mapping is shared by [`Region`], so that a port whose memory the kernel writes to keeps it alive.
+//! [`Region`] shares the mapping, so that a port keeps the memory that the kernel writes to alive.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +18,7 @@ use crate::PortError;
 /// Bytes kept free before a received frame, so that an outer header fits without a copy.
 pub const HEADROOM_BYTES: u32 = 256;
 
-/// Slot sizes a pool takes, bytes: AF_XDP wants a power of two from half a page to a page.
+/// Slot sizes a pool accepts, bytes: AF_XDP requires a power of two from half a page to a page.
 pub const SLOT_BYTES: [u32; 2] = [2048, 4096];
 
 /// The right to use one slot of a pool.
@@ -27,14 +27,14 @@ pub const SLOT_BYTES: [u32; 2] = [2048, 4096];
 pub struct Slot(u32);
 
 impl Slot {
-    /// Its place in the pool.
+    /// Its index in the pool.
     #[inline]
     #[must_use]
     pub fn index(&self) -> u32 {
         self.0
     }
 
-    /// The slot that the kernel or a ring held as a number until now.
+    /// Takes back a slot that the kernel or a ring held as a number.
     #[inline]
     pub(crate) fn from_index(index: u32) -> Self {
         Self(index)
@@ -45,21 +45,21 @@ impl Slot {
 #[must_use = "a packet that is dropped loses its slot: send it or give the slot back"]
 #[derive(Debug)]
 pub struct Packet {
-    /// Where it lies.
+    /// The slot that holds it.
     pub slot: Slot,
-    /// Offset of its first byte in [`Pool::bytes`], inside the slot; [`HEADROOM_BYTES`] after the slot's start or more
-    /// when received.
+    /// Offset of its first byte in [`Pool::bytes`], inside the slot; when received, at least [`HEADROOM_BYTES`] after the
+    /// slot's start.
     pub start: u32,
     /// Its length, bytes.
     pub len: u32,
-    /// When it was received, nanoseconds, on the clock of the caller of [`Port::receive`](crate::Port::receive).
+    /// Time of reception, nanoseconds, on the clock of the caller of [`Port::receive`](crate::Port::receive).
     pub time_ns: u64,
     /// The class whose share of the receive ring it uses; 0: none.
     pub class: u16,
 }
 
 impl Packet {
-    /// Its bytes; none when it does not lie in this pool.
+    /// Its bytes; empty when it is not in this pool.
     #[inline]
     #[must_use]
     pub fn bytes<'p>(&self, pool: &'p Pool) -> &'p [u8] {
@@ -67,7 +67,7 @@ impl Packet {
         pool.bytes().get(start..start + self.len as usize).unwrap_or(&[])
     }
 
-    /// Its bytes, to change; none when it does not lie in this pool.
+    /// Its bytes, writable; empty when it is not in this pool.
     #[inline]
     #[must_use]
     pub fn bytes_mut<'p>(&self, pool: &'p mut Pool) -> &'p mut [u8] {
@@ -82,19 +82,19 @@ struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: the mapping is plain memory that any thread may reach; who may use which slot is the pool's affair.
+// SAFETY: the mapping is plain memory that any thread may access; the pool decides who may use which slot.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; `Mapping` itself hands out nothing but the address.
 unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that `Pool::new` made, and nobody holds it any more.
+        // SAFETY: this is the mapping that `Pool::new` made, and nobody uses it any more.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// A pool's memory as ports hold it: keeps the mapping alive, gives no access to bytes.
+/// A port's handle on a pool's memory: keeps the mapping alive, gives no access to its bytes.
 #[derive(Clone)]
 pub struct Region {
     mapping: Arc<Mapping>,
@@ -129,7 +129,7 @@ impl Region {
         self.slot_bytes - HEADROOM_BYTES
     }
 
-    /// Whether it is the same memory as another.
+    /// Whether both are the same memory.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.mapping, &other.mapping)
@@ -140,10 +140,10 @@ impl Region {
     }
 }
 
-/// Slots and the list of those nobody uses. Belongs to one worker.
+/// Slots and the list of free ones. Belongs to one worker.
 pub struct Pool {
     region: Region,
-    /// Last given, first taken: the slot that is still in the cache.
+    /// Last in, first out: such a slot is still in the cache.
     free: Vec<u32>,
 }
 
@@ -151,8 +151,8 @@ impl Pool {
     /// A pool of `slots` slots of `slot_bytes` each (2,048 or 4,096), all free.
     ///
     /// # Errors
-    /// `Pool` when the size is not one of [`SLOT_BYTES`], there are no slots or more than 4 GiB, or the system has no
-    /// memory.
+    /// `Pool` when the size is not one of [`SLOT_BYTES`], there are no slots or 4 GiB of them or more, or the system is out
+    /// of memory.
     pub fn new(slots: u32, slot_bytes: u32) -> Result<Self, PortError> {
         let refuse = |source| PortError::Pool { slots, slot_bytes, source };
         let bytes = u64::from(slots) * u64::from(slot_bytes);
@@ -177,7 +177,7 @@ impl Pool {
         };
         let mapping = Mapping { base, bytes };
         // SAFETY: advice on our own mapping. A child between fork and exec must not share pages that the kernel writes
-        // to; huge pages save TLB misses. Either may be refused without harm.
+        // to; huge pages save TLB misses. The kernel may refuse either without harm.
         unsafe {
             libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DONTFORK);
             libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
@@ -191,21 +191,21 @@ impl Pool {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is this long and lives as long as `self`. The kernel writes only to slots whose number a
-        // port has put into one of its rings; their bytes are not looked at before the ring gives them back.
+        // port has put into one of its rings; their bytes are not read before the ring gives them back.
         unsafe { std::slice::from_raw_parts(self.region.mapping.base.as_ptr(), self.region.mapping.bytes) }
     }
 
-    /// The memory of all slots, to write to.
+    /// The memory of all slots, writable.
     #[inline]
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; only the pool hands out its bytes, and `self` is borrowed alone.
+        // SAFETY: as in `bytes`; only the pool hands out its bytes, and `self` is borrowed mutably.
         unsafe {
             std::slice::from_raw_parts_mut(self.region.mapping.base.as_ptr(), self.region.mapping.bytes)
         }
     }
 
-    /// Puts a copy of `frame` into a free slot; `None` when there is none or the frame does not fit.
+    /// Copies `frame` into a free slot; `None` when no slot is free or the frame does not fit.
     pub fn copy_in(&mut self, frame: &[u8], time_ns: u64) -> Option<Packet> {
         if frame.len() > self.region.frame_bytes_max() as usize {
             return None;
@@ -216,8 +216,8 @@ impl Pool {
         Some(packet)
     }
 
-    /// A copy of a packet in a slot of its own, of no class; `None` when no slot is free or it has used the headroom and is
-    /// longer than what fits behind it.
+    /// Copies a packet into a slot of its own, without a class; `None` when no slot is free, or when the packet, which may
+    /// extend into the headroom, does not fit after it.
     pub fn duplicate(&mut self, packet: &Packet) -> Option<Packet> {
         if packet.len > self.region.frame_bytes_max() {
             return None;
@@ -251,7 +251,7 @@ impl Pool {
         self.region.frame_bytes_max()
     }
 
-    /// Slots that nobody uses now.
+    /// Number of free slots.
     #[inline]
     #[must_use]
     pub fn free(&self) -> usize {
@@ -274,7 +274,7 @@ impl Pool {
     /// Gives a slot back.
     ///
     /// # Panics
-    /// When the slot is of another, larger pool, or more slots come back than there are: a bug of ours.
+    /// When the slot belongs to another, larger pool, or more slots come back than exist: a bug of ours.
     #[inline]
     #[allow(clippy::needless_pass_by_value)] // giving it up is the point
     pub fn give(&mut self, slot: Slot) {
@@ -282,7 +282,7 @@ impl Pool {
         self.free.push(slot.0);
     }
 
-    /// The memory, for ports that are opened away from the pool's worker.
+    /// The memory, for ports that are opened outside the pool's worker.
     #[must_use]
     pub fn region(&self) -> Region {
         self.region.clone()

@@ -5,6 +5,7 @@
 //! pool by the port, at the latest in [`Port::close`]; no call but the constructor allocates.
 
 use std::fmt;
+use std::ops::Add;
 use std::os::fd::BorrowedFd;
 
 use crate::{Packet, Pool, PortError};
@@ -60,13 +61,56 @@ pub struct DriverCounters {
     /// Bytes of them.
     pub sent_bytes: u64,
     /// Packets that arrived and found the ring full, no slot free, or were longer than a slot.
-    pub receive_dropped: u64,
-    /// Packets that the system would not send after we had handed them over.
-    pub transmit_dropped: u64,
-    /// Packets cut before the ring because their class had used up its share (all classes).
-    pub policed: u64,
+    pub ring_full: u64,
+    /// Packets cut before the ring because their class had used up its share: classes 1 to [`CLASS_MAX`].
+    pub ring_quota: u64,
+    /// The same of the other classes, and group frames above their rates.
+    pub shared_quota: u64,
     /// Packets cut before the ring because they are for nobody here.
-    pub nobody: u64,
+    pub no_network: u64,
+    /// Frames cut before the ring because they are too short for an Ethernet header.
+    pub runt: u64,
+    /// Packets that the system would not send after we had handed them over.
+    pub send_failed: u64,
+}
+
+impl Add for DriverCounters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            received_packets: self.received_packets + other.received_packets,
+            received_bytes: self.received_bytes + other.received_bytes,
+            sent_packets: self.sent_packets + other.sent_packets,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            ring_full: self.ring_full + other.ring_full,
+            ring_quota: self.ring_quota + other.ring_quota,
+            shared_quota: self.shared_quota + other.shared_quota,
+            no_network: self.no_network + other.no_network,
+            runt: self.runt + other.runt,
+            send_failed: self.send_failed + other.send_failed,
+        }
+    }
+}
+
+/// Packets of one class that a port lost before they were received.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ClassLosses {
+    /// Cut before the ring because the class had used up its share.
+    pub ring_quota: u64,
+    /// Let in, and lost: the ring had no room, or there was no slot.
+    pub ring_full: u64,
+}
+
+impl ClassLosses {
+    /// The losses since `seen`, which becomes these.
+    pub fn since(self, seen: &mut Self) -> Self {
+        let before = std::mem::replace(seen, self);
+        Self {
+            ring_quota: self.ring_quota.saturating_sub(before.ring_quota),
+            ring_full: self.ring_full.saturating_sub(before.ring_full),
+        }
+    }
 }
 
 /// Class 0: not policed.
@@ -74,6 +118,9 @@ pub const CLASS_NONE: u16 = 0;
 
 /// The class of frames to a group address (broadcast, multicast).
 pub const CLASS_GROUP: u16 = u16::MAX;
+
+/// The class of frames whose network is known behind the ring only.
+pub const CLASS_OTHER: u16 = u16::MAX - 1;
 
 /// Largest class of a network: classes 1 to 4,095 are network ids.
 pub const CLASS_MAX: u16 = 4095;
@@ -161,10 +208,10 @@ pub trait Port: Send {
         Ok(())
     }
 
-    /// Packets of a class that were cut before the ring.
-    fn policed(&self, class: u16) -> u64 {
+    /// Packets of a class that were lost before they were received; of a port that does not police, nothing is known.
+    fn lost(&self, class: u16) -> ClassLosses {
         let _ = class;
-        0
+        ClassLosses::default()
     }
 
     /// What was counted; asks the kernel, so not for every batch.
@@ -219,8 +266,8 @@ impl<P: Port + ?Sized> Port for Box<P> {
         (**self).set_classes(rules, quotas)
     }
 
-    fn policed(&self, class: u16) -> u64 {
-        (**self).policed(class)
+    fn lost(&self, class: u16) -> ClassLosses {
+        (**self).lost(class)
     }
 
     fn counters(&self) -> DriverCounters {

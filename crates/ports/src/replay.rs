@@ -110,7 +110,7 @@ impl Port for CapturePort {
                 break;
             }
             if next.bytes.len() > pool.frame_bytes_max() as usize {
-                self.counters.receive_dropped += 1;
+                self.counters.ring_full += 1;
             } else if let Some(packet) = pool.copy_in(&next.bytes, now_ns) {
                 self.counters.received_packets += 1;
                 self.counters.received_bytes += u64::from(packet.len);
@@ -145,7 +145,7 @@ impl Port for CapturePort {
                 self.counters.sent_packets += 1;
                 self.counters.sent_bytes += u64::from(packet.len);
             } else {
-                self.counters.transmit_dropped += 1;
+                self.counters.send_failed += 1;
             }
             pool.give(packet.slot);
         }
@@ -159,7 +159,7 @@ impl Port for CapturePort {
             let packets = output.packets();
             if output.commit().is_err() {
                 self.counters.sent_packets -= packets;
-                self.counters.transmit_dropped += packets;
+                self.counters.send_failed += packets;
             }
         }
         self.input = None;

@@ -1,5 +1,5 @@
-//! The system calls that several ports share, with errors as `io::Error`. Everything acts in the network namespace of
-//! the calling thread.
+//! System calls that several ports share, with errors as `io::Error`. All of them act in the network namespace of the
+//! calling thread.
 
 #![allow(unsafe_code)]
 
@@ -18,10 +18,10 @@ pub(crate) fn check_size(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Takes a descriptor that a system call has just returned.
+/// Takes ownership of a descriptor that a system call has just returned.
 pub(crate) fn own(result: libc::c_int) -> io::Result<OwnedFd> {
     let fd = check(result)?;
-    // SAFETY: the kernel has just given us this descriptor; nobody else has it.
+    // SAFETY: the kernel has just returned this descriptor; nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -34,14 +34,14 @@ pub(crate) fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedF
 /// Sets a socket option from a plain value.
 pub(crate) fn set_option<T: Copy>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
     let size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointer is to a `T` of `size` bytes, which the kernel reads only.
+    // SAFETY: the pointer is to a `T` of `size` bytes, which the kernel only reads.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size) })?;
     Ok(())
 }
 
-/// Reads a socket option into a plain value; the kernel may fill less than all of it, the rest is zero.
+/// Reads a socket option into a plain value; bytes that the kernel does not write are zero.
 ///
-/// `T` must be a type for which any bytes are valid: integers and C structures of them.
+/// Every bit pattern must be a valid `T`: integers and C structures of them.
 pub(crate) fn option<T: Copy>(fd: &OwnedFd, level: i32, name: i32) -> io::Result<T> {
     let mut value = MaybeUninit::<T>::zeroed();
     let mut size = size_of::<T>() as libc::socklen_t;
@@ -49,19 +49,19 @@ pub(crate) fn option<T: Copy>(fd: &OwnedFd, level: i32, name: i32) -> io::Result
     check(unsafe {
         libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut size)
     })?;
-    // SAFETY: zeroed or written by the kernel, and any bytes are a `T` (see above).
+    // SAFETY: zeroed or written by the kernel, and any bytes are a valid `T` (see above).
     Ok(unsafe { value.assume_init() })
 }
 
 /// An `ioctl` whose argument is a structure that the kernel reads and may write.
 pub(crate) fn ioctl<T>(fd: RawFd, request: c_ulong, argument: &mut T) -> io::Result<i32> {
-    // SAFETY: the callers in this crate pair each request with its structure.
+    // SAFETY: the callers in this crate pass each request its own structure.
     check(unsafe { libc::ioctl(fd, request as _, std::ptr::from_mut(argument)) })
 }
 
 /// An `ioctl` whose argument is a number.
 pub(crate) fn ioctl_number(fd: RawFd, request: c_ulong, argument: c_ulong) -> io::Result<i32> {
-    // SAFETY: the argument is no pointer.
+    // SAFETY: the argument is not a pointer.
     check(unsafe { libc::ioctl(fd, request as _, argument) })
 }
 
@@ -82,10 +82,10 @@ pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// What the kernel says of an interface.
+/// The kernel's data on an interface.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
-    /// Its number.
+    /// Its index.
     pub(crate) index: u32,
     /// Its MTU, bytes without the Ethernet header.
     pub(crate) mtu: u32,
@@ -119,7 +119,7 @@ struct Channels {
 const SIOCETHTOOL: c_ulong = 0x8946;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
-/// Receive queues of an interface; 1 where the driver does not tell.
+/// Number of receive queues of an interface; 1 where the driver does not report it.
 pub(crate) fn receive_queues(name: &str) -> io::Result<u32> {
     let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
     let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
@@ -141,25 +141,25 @@ pub(crate) fn eventfd() -> io::Result<OwnedFd> {
 /// Makes an event descriptor readable.
 pub(crate) fn signal(fd: BorrowedFd<'_>) {
     let one = 1u64;
-    // SAFETY: reads eight bytes of a local. It can fail only when the counter is full: then it is readable already.
+    // SAFETY: reads eight bytes of a local. It fails only when the counter is full, and then it is readable already.
     unsafe { libc::write(fd.as_raw_fd(), (&raw const one).cast(), 8) };
 }
 
 /// Makes an event descriptor unreadable again.
 pub(crate) fn clear(fd: BorrowedFd<'_>) {
     let mut count = 0u64;
-    // SAFETY: writes eight bytes to a local. Failing means that it was not readable.
+    // SAFETY: writes eight bytes to a local. It fails if the descriptor was not readable.
     unsafe { libc::read(fd.as_raw_fd(), (&raw mut count).cast(), 8) };
 }
 
-/// Has an interface hand over frames to any MAC for as long as the returned socket is open. The socket receives nothing.
+/// Keeps an interface in promiscuous mode while the returned socket is open. The socket receives nothing.
 pub(crate) fn promiscuous(interface: u32) -> io::Result<OwnedFd> {
     let socket = socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
     join_promiscuous(&socket, interface)?;
     Ok(socket)
 }
 
-/// Has an interface hand over frames to any MAC while this packet socket is open.
+/// Keeps an interface in promiscuous mode while this packet socket is open.
 pub(crate) fn join_promiscuous(socket: &OwnedFd, interface: u32) -> io::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: interface as i32,
@@ -172,7 +172,7 @@ pub(crate) fn join_promiscuous(socket: &OwnedFd, interface: u32) -> io::Result<(
 
 /// Tells the kernel that a ring was filled.
 pub(crate) fn poke(socket: BorrowedFd<'_>) {
-    // SAFETY: no buffer and no address are given. An error shows at the next send or look at the socket.
+    // SAFETY: no buffer and no address are given. An error shows up at the next send or check of the socket.
     unsafe {
         libc::recvfrom(
             socket.as_raw_fd(),
@@ -185,7 +185,7 @@ pub(crate) fn poke(socket: BorrowedFd<'_>) {
     };
 }
 
-/// One descriptor that is readable when any of several is.
+/// One descriptor that is readable when any of several others is.
 pub(crate) struct Readiness(OwnedFd);
 
 impl Readiness {
@@ -207,7 +207,7 @@ impl Readiness {
     }
 }
 
-/// Asks the processor to bring the first bytes near.
+/// Prefetches the first bytes into the cache.
 #[inline]
 pub(crate) fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
@@ -219,7 +219,7 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     let _ = bytes;
 }
 
-/// Asks for a larger socket buffer: beyond the system's limit when we may, up to it else.
+/// Requests a larger socket buffer: beyond the system's limit if permitted, else up to it.
 pub(crate) fn grow_buffer(socket: &OwnedFd, force: i32, ask: i32, bytes: i32) {
     if set_option(socket, libc::SOL_SOCKET, force, &bytes).is_err() {
         // Best effort: a smaller buffer drops earlier, which is counted.

@@ -166,7 +166,7 @@ impl Port for Tap {
                 }
                 Ok(_) => {
                     pool.give(slot);
-                    self.counters.receive_dropped += 1;
+                    self.counters.ring_full += 1;
                 }
                 Err(error) => {
                     pool.give(slot);
@@ -194,7 +194,7 @@ impl Port for Tap {
             }
             Err(error) if is_full(&error) => return Err(packet),
             Err(error) => {
-                self.counters.transmit_dropped += 1;
+                self.counters.send_failed += 1;
                 // A frame that this kernel does not like (shorter than a header) is no failure of the device.
                 if error.raw_os_error() != Some(libc::EINVAL) {
                     self.failure = Some(error);

@@ -1,4 +1,4 @@
-//! What can be wrong with a file of routes, updates or queries. All are the caller's fault but `Read`.
+//! Errors in files of routes, updates or queries. All are the caller's fault except `Read`.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{DECOMPRESSED_BYTES_MAX, HOPS_MAX, ROUTES_MAX};
 
-/// Why a file was refused.
+/// Why a file was rejected.
 #[derive(Debug, Error)]
 pub enum RoutingError {
     /// The file cannot be opened or read.
@@ -15,10 +15,10 @@ pub enum RoutingError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// Message of the operating system.
         source: io::Error,
     },
-    /// The compressed data is damaged or cut short.
+    /// The compressed data is damaged or truncated.
     #[error("{}: found damaged or truncated compressed data ({reason}), expected a whole {format} file",
         path.display())]
     Compressed {
@@ -26,10 +26,10 @@ pub enum RoutingError {
         path: PathBuf,
         /// `gzip` or `xz`.
         format: &'static str,
-        /// What the decompressor said.
+        /// Message of the decompressor.
         reason: String,
     },
-    /// The file grows beyond the limit when decompressed.
+    /// The decompressed file exceeds the limit.
     #[error(
         "{}: larger than DECOMPRESSED_BYTES_MAX = {DECOMPRESSED_BYTES_MAX} bytes when decompressed; split it",
         path.display()
@@ -38,15 +38,15 @@ pub enum RoutingError {
         /// The file.
         path: PathBuf,
     },
-    /// More routes than a file may hold.
+    /// The file has too many routes.
     #[error("{}:{line}: more than ROUTES_MAX = {ROUTES_MAX} routes; split the file", path.display())]
     TooManyRoutes {
         /// The file.
         path: PathBuf,
-        /// The line of the first route too many.
+        /// Line of the first route beyond the limit.
         line: u64,
     },
-    /// More different next hops than a next-hop index tells apart.
+    /// The file has more different next hops than there are next-hop indices.
     #[error(
         "{}:{line}: found next hop '{token}', expected at most HOPS_MAX = {HOPS_MAX} different ones a network",
         path.display()
@@ -56,31 +56,31 @@ pub enum RoutingError {
         path: PathBuf,
         /// Line (or MRT record).
         line: u64,
-        /// The first one too many.
+        /// The first next hop beyond the limit.
         token: String,
     },
-    /// A line is not what the file's format asks for.
+    /// A line does not have the expected format.
     #[error("{}:{line}: found {found}, expected {expected}", path.display())]
     BadLine {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Line, counted from 1.
         line: u64,
-        /// What stands there.
+        /// The text found.
         found: String,
-        /// What should stand there.
+        /// The expected text.
         expected: String,
     },
-    /// An MRT record is damaged or of a kind that holds no table.
+    /// An MRT record is damaged or of an unsupported type.
     #[error("{}: MRT record {record}: found {found}, expected {expected}", path.display())]
     BadRecord {
         /// The file.
         path: PathBuf,
-        /// The record, from 1.
+        /// Record, counted from 1.
         record: u64,
-        /// What it is.
+        /// The record found.
         found: String,
-        /// What it should be.
+        /// The expected record.
         expected: &'static str,
     },
 }

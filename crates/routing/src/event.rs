@@ -1,48 +1,49 @@
-//! What happens in the kernel of a namespace, as the monitor tells it and the routing information base takes it.
+//! Events in the kernel of a namespace, from the monitor to the routing information base.
 //!
-//! Flow: netlink → monitor → **[`Event`]s** in [`Batch`]es → `Rib`. A snapshot of a namespace is the items between
-//! [`Event::Begin`] and [`Event::End`], mixed with changes that happen meanwhile; one that is begun anew has no end.
+//! Flow: netlink → monitor → **[`Event`]s** in [`Batch`]es → `Rib`. A snapshot of a namespace consists of the
+//! items between [`Event::Begin`] and [`Event::End`]. Changes that happen meanwhile are mixed in. If a
+//! snapshot is restarted, the first one has no `End`.
 
 use std::fmt;
 
 use hue_host::netlink::{Address, Link, Neighbour, Route};
 use hue_tables::Vid;
 
-/// How a thing came to be told.
+/// What happened to an item.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Change {
-    /// Is there, says a snapshot.
+    /// It is in a snapshot.
     Listed,
-    /// Is new or has changed. A route: before those of the same destination and metric.
+    /// It is new or has changed. A route comes before the others with the same destination and metric.
     Added,
-    /// Is new; a route behind those of the same destination and metric.
+    /// It is new. A route comes after the others with the same destination and metric.
     Appended,
-    /// A route in the place of the first of the same destination and metric.
+    /// A route replaces the first one with the same destination and metric.
     Replaced,
-    /// Is gone.
-    Gone,
+    /// It was removed.
+    Removed,
 }
 
-/// One event of a namespace.
+/// An event in a namespace.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
     /// A snapshot begins.
     Begin,
-    /// The snapshot is complete: what was not in it and did not come meanwhile is gone.
+    /// The snapshot is complete. Items that were neither in it nor added meanwhile no longer exist.
     End,
-    /// About an interface.
+    /// An event of an interface.
     Link(Change, Box<Link>),
-    /// About an address.
+    /// An event of an address.
     Address(Change, Address),
-    /// About a route.
+    /// An event of a route.
     Route(Change, Route),
-    /// About a neighbour.
+    /// An event of a neighbour.
     Neighbour(Change, Neighbour),
-    /// The namespace cannot be listened to any more, and why. Nothing follows.
+    /// The namespace can no longer be monitored, with the reason. No event follows.
     Closed(String),
 }
 
-/// Tells one time of listening to a network from the one before it.
+/// Identifies one period of monitoring a network.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Session(pub(crate) u64);
 
@@ -52,13 +53,13 @@ impl fmt::Display for Session {
     }
 }
 
-/// Events of one namespace in their order.
+/// Events of one namespace, in order.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch {
     /// The network it belongs to.
     pub vid: Vid,
-    /// What [`crate::Monitor::add`] gave; a batch of an older one is to be thrown away.
+    /// The result of [`crate::Monitor::add`]. Discard batches of an older session.
     pub session: Session,
-    /// At most [`crate::BATCH_EVENTS_MAX`].
+    /// At most [`crate::BATCH_EVENTS_MAX`] events.
     pub events: Vec<Event>,
 }

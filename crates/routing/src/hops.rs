@@ -1,26 +1,27 @@
-//! Next-hop tokens of one network as small indices.
+//! Maps the next-hop tokens of a network to small indices.
 //!
-//! Invariant: equal tokens have equal indices, given out from 0 in the order of first use. The empty token stands
-//! for "the file names no next hop": no line of a text file can hold it.
+//! Invariant: equal tokens have equal indices, assigned from 0 in the order of first use. The empty token
+//! means that the file names no next hop: no line of a text file can contain it.
 
 use std::collections::HashMap;
 
 use hue_tables::NextHop;
 
-/// Most different next hops a network may have: the 16-bit word 65535 means "no route" in table images.
+/// Most different next hops of a network: the 16-bit word 65535 means "no route" in table images.
 pub const HOPS_MAX: usize = NextHop::MAX as usize + 1;
 
-/// Names of a network's next hops, by index.
+/// The names of a network's next hops, by index.
 #[derive(Clone, Default, Debug)]
 pub struct HopNames {
     names: Vec<Box<str>>,
     index: HashMap<Box<str>, u16>,
-    /// The token asked for last: tables name the same next hop on line after line.
+    /// The previous result: tables name the same next hop on many consecutive lines.
     last: Option<NextHop>,
 }
 
 impl HopNames {
-    /// The index of `token`, a new one when it is new; `None` when [`HOPS_MAX`] are taken.
+    /// Returns the index of `token`, and assigns one if the token is new. `None` if all [`HOPS_MAX`] are in
+    /// use.
     pub fn intern(&mut self, token: &str) -> Option<NextHop> {
         if let Some(last) = self.last
             && self.name(last) == token
@@ -41,27 +42,27 @@ impl HopNames {
         self.last
     }
 
-    /// The token of an index, empty when it has none.
+    /// The token of an index; empty if there is none.
     #[must_use]
     pub fn name(&self, hop: NextHop) -> &str {
         self.names.get(usize::from(hop.get())).map_or("", |name| name)
     }
 
-    /// How many different next hops there are.
+    /// Number of different next hops.
     #[must_use]
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no next hops.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The next hop derived for a prefix that has none: 32-bit FNV-1a over the first three bytes of its address,
-    /// the last four bits of them cleared (20 bits remain), modulo `hops`. Tables without next hops would
-    /// otherwise fold into almost nothing.
+    /// Derives a next hop for a prefix that has none: 32-bit FNV-1a over the first three bytes of its
+    /// address, with the last four bits cleared (20 bits remain), modulo `hops`. With a single next hop, a
+    /// table would be compressed unrealistically well.
     #[must_use]
     pub fn derived(bits: u128, hops: u16) -> u16 {
         let bytes = [(bits >> 120) as u8, (bits >> 112) as u8, (bits >> 104) as u8 & 0xf0];
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indices_are_dense_and_bounded() {
+    fn indices_are_consecutive_and_limited() {
         let mut names = HopNames::default();
         for i in 0..HOPS_MAX {
             assert_eq!(names.intern(&i.to_string()).unwrap().get() as usize, i);

@@ -1,13 +1,13 @@
-//! Where routes come from: files (routes as text or MRT, updates, queries, plain or compressed), and the kernels of the
-//! networks' namespaces.
+//! Sources of routes: files (routes as text or MRT, updates, queries, plain or compressed), and the kernels
+//! of the networks' namespaces.
 //!
-//! Live flow: netlink in each namespace → [`Monitor`] (one thread) → [`Batch`]es of [`Event`]s → one [`Rib`] a network →
-//! [`RibUpdate`]s → tables.
+//! Live: netlink in each namespace → [`Monitor`] (one thread) → [`Batch`]es of [`Event`]s → one [`Rib`] for
+//! each network → [`RibUpdate`]s → tables.
 //!
-//! Flow: file → `source` (decompress, bound) → `text`/`mrt` (lines, records) → [`Routes`], [`Update`]s, queries →
-//! tables. Next-hop tokens become indices here ([`HopNames`]), one set a network.
-//! Invariants: every input is bounded by a named limit; a bad line is an error that names file and line, or is
-//! skipped and counted when [`Options::skip_bad`] says so.
+//! Files: file → `source` (decompresses, limits the size) → `text`/`mrt` (lines, records) → [`Routes`],
+//! [`Update`]s, queries → tables. Next-hop tokens become indices here ([`HopNames`]), separately for each
+//! network. Invariants: a named limit bounds every input. An invalid line is an error with file and line;
+//! with [`Options::skip_bad`] it is skipped and counted.
 
 mod error;
 mod event;
@@ -34,11 +34,11 @@ pub use source::{DECOMPRESSED_BYTES_MAX, XZ_MEMORY_KIB_MAX};
 pub use text::LINE_BYTES_MAX;
 pub use updates::{Update, Updates, load_updates};
 
-/// How a file is read.
+/// Options for reading a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Go on after a bad line or record, and count it.
+    /// Skip invalid lines and records, and count them.
     pub skip_bad: bool,
-    /// Give a route without a next hop one of this many derived ones; see [`HopNames::derived`].
+    /// Assign one of this many derived next hops to routes without one; see [`HopNames::derived`].
     pub derive_hops: Option<u16>,
 }

@@ -1,12 +1,15 @@
-//! MRT table dumps (RFC 6396 §4.3, TABLE_DUMP_V2) as routes.
+//! Reads routes from MRT table dumps (RFC 6396 §4.3, TABLE_DUMP_V2).
 //!
-//! A prefix's next hop is that of the first entry of its record that has one, in the order of the file (the
-//! dumping router's own choice comes first in its dump; a collector's dump is a mix of peers, of which this takes
-//! one). Unicast IPv4 and IPv6 records are routes; peer tables are passed over; anything else is a bad record.
+//! The next hop of a prefix is that of the first entry in its record that has one. In the dump of a router,
+//! the first entry is the router's own choice; the dump of a collector mixes peers, and this takes one of
+//! them. Unicast IPv4 and IPv6 records are routes, and peer tables are ignored. Records of other families (multicast,
+//! and `RIB_GENERIC`, §4.3.3 and RFC 8050 §4) are skipped and counted. Any other record is invalid.
 
-use bgpkit_parser::BgpkitParser;
 use bgpkit_parser::error::ParserError;
-use bgpkit_parser::models::{MrtMessage, MrtRecord, RibAfiEntries, TableDumpV2Message, TableDumpV2Type};
+use bgpkit_parser::models::{
+    EntryType, MrtMessage, MrtRecord, RibAfiEntries, TableDumpV2Message, TableDumpV2Type,
+};
+use bgpkit_parser::{ParserErrorWithBytes, RawMrtRecord, chunk_mrt_record};
 use std::io;
 use std::net::IpAddr;
 
@@ -19,26 +22,39 @@ use crate::{AnyPrefix, Options, RoutingError};
 
 const EXPECTED: &str = "a TABLE_DUMP_V2 record (RFC 6396)";
 
-/// Largest MRT type in use; text never has these bytes at this place.
+/// Largest MRT type in use. Text files never have such bytes at this position.
 const TYPE_MAX: u8 = 64;
 
-/// Whether a file that begins with `head` is MRT: a type below [`TYPE_MAX`] where text has no NUL byte.
+/// Whether a file that begins with `head` is MRT: a type below [`TYPE_MAX`]. Text has no NUL byte at this
+/// position.
 pub(crate) fn is_mrt(head: &[u8]) -> bool {
     matches!(head, [_, _, _, _, 0, kind, 0, _, ..] if *kind <= TYPE_MAX)
 }
 
-/// Adds the routes of a dump to `routes`; returns how many bad records were skipped.
-pub(crate) fn load(source: Source, options: &Options, routes: &mut Routes) -> Result<u64, RoutingError> {
+/// RIB_GENERIC (RFC 6396 §4.3.3) and RIB_GENERIC_ADDPATH (RFC 8050 §4.2).
+const GENERIC: [u16; 2] = [6, 12];
+/// Sequence number, AFI, SAFI.
+const GENERIC_HEAD_BYTES: usize = 7;
+/// SAFIs whose NLRI is a length in bits and as many bits, with labels, distinguishers and the like: unicast, multicast,
+/// labelled, VPN, multicast VPN (RFC 4760 §5, RFC 8277 §2, RFC 4364 §4.3.4).
+const PREFIX_SAFIS: [u8; 5] = [1, 2, 4, 128, 129];
+
+/// Adds the routes of a dump to `routes`, and counts records of other families there. Returns the number of invalid records
+/// skipped.
+pub(crate) fn load(mut source: Source, options: &Options, routes: &mut Routes) -> Result<u64, RoutingError> {
     let path = source.path().to_owned();
-    let mut parser = BgpkitParser::from_reader(source.reader).disable_warnings();
     let mut number = 0;
     let mut skipped = 0;
     loop {
         number += 1;
         let bad =
             |found| RoutingError::BadRecord { path: path.clone(), record: number, found, expected: EXPECTED };
-        let (result, is_end) = match parser.next_record() {
-            Ok(record) => (one_record(record, routes, &path, number, options), false),
+        let (result, is_end) = match next_record(&mut source) {
+            Ok(Next::Record(record)) => (one_record(*record, routes, &path, number, options), false),
+            Ok(Next::OtherFamily) => {
+                routes.passed_over += 1;
+                continue;
+            }
             Err(error) => match error.error {
                 ParserError::EofExpected => return Ok(skipped),
                 ParserError::IoError(error) | ParserError::EofError(error)
@@ -46,7 +62,7 @@ pub(crate) fn load(source: Source, options: &Options, routes: &mut Routes) -> Re
                 {
                     return Err(RoutingError::TooLarge { path });
                 }
-                // The reader has lost the records' borders: nothing after this can be trusted.
+                // The parser no longer knows where records begin, so the rest is unusable.
                 ParserError::IoError(error) | ParserError::EofError(error) => {
                     (Err(Fault::bad(format!("damage ({error})"), "")), true)
                 }
@@ -66,6 +82,57 @@ pub(crate) fn load(source: Source, options: &Options, routes: &mut Routes) -> Re
             return Ok(skipped);
         }
     }
+}
+
+/// What the next record is.
+enum Next {
+    Record(Box<MrtRecord>),
+    /// A whole RIB_GENERIC, which the library does not know.
+    OtherFamily,
+}
+
+fn next_record(source: &mut Source) -> Result<Next, ParserErrorWithBytes> {
+    let raw = chunk_mrt_record(&mut source.reader)?;
+    let RawMrtRecord { common_header, message_bytes, .. } = &raw;
+    let subtype = common_header.entry_subtype;
+    if common_header.entry_type == EntryType::TABLE_DUMP_V2 && GENERIC.contains(&subtype) {
+        let with_path_ids = subtype == GENERIC[1];
+        return if is_generic(message_bytes, with_path_ids) {
+            Ok(Next::OtherFamily)
+        } else {
+            Err(ParserError::TruncatedMsg("a RIB_GENERIC record that is not whole".to_owned()).into())
+        };
+    }
+    Ok(Next::Record(Box::new(raw.parse()?)))
+}
+
+/// Whether these bytes are the body of a RIB_GENERIC: all of it, where the form of its NLRI is known; of other families what
+/// follows the head is not looked at, as RFC 6396 §4.3.3 has it.
+fn is_generic(body: &[u8], with_path_ids: bool) -> bool {
+    let Some(([_, _, _, _, _, _, safi], rest)) = body.split_first_chunk::<GENERIC_HEAD_BYTES>() else {
+        return false;
+    };
+    if !PREFIX_SAFIS.contains(safi) {
+        // An NLRI, and how many entries follow.
+        return rest.len() > size_of::<u16>();
+    }
+    let Some((bits, rest)) = rest.split_first() else { return false };
+    let Some((count, mut rest)) =
+        rest.get(usize::from(*bits).div_ceil(8)..).and_then(|rest| rest.split_first_chunk::<2>())
+    else {
+        return false;
+    };
+    // Peer, time, path id, length of attributes, attributes.
+    let before = if with_path_ids { 10 } else { 6 };
+    for _ in 0..u16::from_be_bytes(*count) {
+        let Some((length, attributes)) = rest.get(before..).and_then(|rest| rest.split_first_chunk::<2>())
+        else {
+            return false;
+        };
+        let Some(next) = attributes.get(usize::from(u16::from_be_bytes(*length))..) else { return false };
+        rest = next;
+    }
+    rest.is_empty()
 }
 
 fn one_record(
@@ -90,7 +157,8 @@ fn one_record(
             | TableDumpV2Type::RibIpv6UnicastAddPath
     );
     if !unicast {
-        return Err(Fault::bad(format!("{:?}", entries.rib_type), ""));
+        routes.passed_over += 1;
+        return Ok(());
     }
     let prefix = entries.prefix.prefix;
     let network = match prefix.network() {

@@ -1,11 +1,11 @@
-//! A prefix of either family, and how text becomes one.
+//! A prefix of either address family, and its parser.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use hue_tables::{Prefix, Prefix4, Prefix6, PrefixError};
 
-/// A prefix of either family.
+/// A prefix of either address family.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum AnyPrefix {
     /// IPv4.
@@ -15,10 +15,10 @@ pub enum AnyPrefix {
 }
 
 impl AnyPrefix {
-    /// Reads `ADDRESS/LENGTH`; the address's form says which family.
+    /// Parses `ADDRESS/LENGTH`; the form of the address determines the family.
     ///
     /// # Errors
-    /// [`PrefixError`] as [`Prefix`]'s own parser.
+    /// [`PrefixError`], as for [`Prefix`].
     pub fn parse(text: &str) -> Result<Self, PrefixError> {
         if let Some(prefix) = parse4(text.as_bytes()) {
             return Ok(Self::V4(prefix));
@@ -47,8 +47,8 @@ impl fmt::Display for AnyPrefix {
     }
 }
 
-/// The common case of a million lines: `a.b.c.d/len` without host bits. Anything else, right or wrong, is `None`
-/// and left to the careful parser.
+/// Parses the common case of large files: `a.b.c.d/len` without host bits. Returns `None` for everything
+/// else, valid or not, for the general parser.
 fn parse4(text: &[u8]) -> Option<Prefix4> {
     let mut addr = 0u32;
     let mut part = 0u32;
@@ -59,7 +59,7 @@ fn parse4(text: &[u8]) -> Option<Prefix4> {
             b'0'..=b'9' => {
                 part = part * 10 + u32::from(byte - b'0');
                 digits += 1;
-                // Leading zeros are refused by the careful parser too.
+                // The general parser also rejects leading zeros.
                 if digits > 3 || part > 255 || (digits > 1 && part < 10) {
                     return None;
                 }
@@ -94,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn wrong_prefixes_are_refused() {
+    fn invalid_prefixes_are_rejected() {
         for text in [
             "",
             "/",
@@ -115,14 +115,14 @@ mod tests {
             "::1/64",
             "10.0.0.0/008",
         ] {
-            // "/008" reads as 8: harmless, and what the standard parser of numbers says.
+            // "/008" is accepted as 8: harmless, and consistent with the standard number parser.
             assert_eq!(AnyPrefix::parse(text).is_ok(), text == "10.0.0.0/008", "{text}");
         }
     }
 
     proptest! {
         #[test]
-        fn text_and_back(bits in any::<u128>(), len in 0u8..=128, four in any::<bool>()) {
+        fn prefixes_round_trip(bits in any::<u128>(), len in 0u8..=128, four in any::<bool>()) {
             let prefix = if four {
                 AnyPrefix::V4(Prefix::containing(bits as u32, len % 33))
             } else {
@@ -132,7 +132,7 @@ mod tests {
         }
 
         #[test]
-        fn the_fast_path_never_says_more_than_the_careful_one(text in "[0-9./:a-f]{0,20}") {
+        fn the_fast_parser_agrees_with_the_general_one(text in "[0-9./:a-f]{0,20}") {
             if let Some(prefix) = parse4(text.as_bytes()) {
                 prop_assert_eq!(text.parse::<Prefix4>(), Ok(prefix));
             }

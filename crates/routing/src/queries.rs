@@ -1,4 +1,4 @@
-//! Query files: lines `NAME ADDRESS`.
+//! Query files: lines with `NAME ADDRESS`.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -7,20 +7,20 @@ use crate::source::Source;
 use crate::text::{Fault, each_line, quote};
 use crate::{Options, RoutingError};
 
-/// One question to a table.
+/// A lookup in a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Query {
-    /// Which network, as the caller's index.
+    /// The network, as the caller's index.
     pub network: usize,
-    /// Which destination.
+    /// The destination.
     pub address: IpAddr,
 }
 
-/// Reads a query file; `names` are the networks, in the order of the indices returned. Also returns how many bad
-/// lines were left out.
+/// Reads a query file. `names` are the networks, in the order of the returned indices. Also returns the
+/// number of skipped lines.
 ///
 /// # Errors
-/// [`RoutingError`]; bad lines (an unknown name is one) only when `options.skip_bad` is off.
+/// [`RoutingError`]; for invalid lines (including unknown names) only if `options.skip_bad` is off.
 pub fn load_queries(
     path: &Path,
     names: &[&str],

@@ -1,8 +1,8 @@
-//! Route files: `PREFIX [NEXTHOP]` lines, or an MRT table dump.
+//! Route files: lines with `PREFIX [NEXTHOP]`, or an MRT table dump.
 //!
-//! Text: columns are separated by blanks; the second is the next hop, any token, and further ones are ignored
-//! (router dumps carry an interface there). `#` starts a comment line. A line without next hop has the empty
-//! token. Of equal prefixes the last line wins.
+//! Text: columns are separated by whitespace. The second column is the next hop, any token; further columns
+//! are ignored (dumps of routers have an interface there). `#` starts a comment line. A line without a next
+//! hop has the empty token. If a prefix occurs several times, the last line wins.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::source::Source;
 use crate::text::{Fault, each_line, quote};
 use crate::{AnyPrefix, HopNames, Options, RoutingError, mrt};
 
-/// Most routes of a file, both families together.
+/// Most routes in a file, for both address families together.
 pub const ROUTES_MAX: usize = 1 << 24;
 
-/// A network's routes, each prefix once, in ascending order.
+/// A network's routes, in ascending order and without duplicate prefixes.
 #[derive(Clone, Default, Debug)]
 pub struct Routes {
     /// IPv4 routes, sorted by prefix.
@@ -25,24 +25,27 @@ pub struct Routes {
     pub v6: Vec<(Prefix6, NextHop)>,
     /// Names of the next hops.
     pub hops: HopNames,
-    /// Bad lines or records that were left out.
+    /// Number of skipped lines or records.
     pub skipped: u64,
+    /// Sound records of an MRT dump that hold no unicast route: of other families.
+    pub passed_over: u64,
 }
 
 impl Routes {
-    /// Routes of both families.
+    /// Number of routes of both address families.
     #[must_use]
     pub fn len(&self) -> usize {
         self.v4.len() + self.v6.len()
     }
 
-    /// Whether there is no route.
+    /// Whether there are no routes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty()
     }
 
-    /// The longest prefix that covers `address`, and its next hop: a naive search, independent of any table.
+    /// The longest prefix that contains `address`, and its next hop. A linear search, independent of any
+    /// table.
     #[must_use]
     pub fn longest(&self, address: IpAddr) -> Option<(AnyPrefix, NextHop)> {
         match address {
@@ -66,7 +69,7 @@ impl Routes {
 /// Reads a route file; `-` is standard input.
 ///
 /// # Errors
-/// [`RoutingError`]; bad lines only when `options.skip_bad` is off.
+/// [`RoutingError`]; for invalid lines only if `options.skip_bad` is off.
 pub fn load_routes(path: &Path, options: &Options) -> Result<Routes, RoutingError> {
     let source = Source::open(path)?;
     let mut routes = Routes::default();
@@ -83,7 +86,7 @@ pub fn load_routes(path: &Path, options: &Options) -> Result<Routes, RoutingErro
     Ok(routes)
 }
 
-/// Splits `PREFIX [NEXTHOP] …`.
+/// Splits a line `PREFIX [NEXTHOP] …`.
 pub(crate) fn split_route(line: &str) -> Result<(AnyPrefix, &str), Fault> {
     let mut columns = line.split_ascii_whitespace();
     let text = columns.next().unwrap_or_default();
@@ -92,7 +95,7 @@ pub(crate) fn split_route(line: &str) -> Result<(AnyPrefix, &str), Fault> {
     Ok((prefix, columns.next().unwrap_or_default()))
 }
 
-/// Adds one route, deriving its next hop when asked to.
+/// Adds one route, and derives its next hop if the options say so.
 pub(crate) fn add(
     routes: &mut Routes,
     prefix: AnyPrefix,
@@ -133,7 +136,7 @@ pub(crate) fn hop_of(
     })
 }
 
-/// Tries every length from long to short in the sorted routes.
+/// Tries every length, from long to short, in the sorted routes.
 fn longest<K: Key>(routes: &[(Prefix<K>, NextHop)], key: K) -> Option<(Prefix<K>, NextHop)> {
     (0..=K::BITS).rev().find_map(|len| {
         let prefix = Prefix::containing(key, len);
@@ -142,7 +145,7 @@ fn longest<K: Key>(routes: &[(Prefix<K>, NextHop)], key: K) -> Option<(Prefix<K>
     })
 }
 
-/// Sorts by prefix and keeps the last of equal prefixes.
+/// Sorts by prefix, and keeps the last of several routes with the same prefix.
 fn last_wins<K: Key>(routes: &mut Vec<(Prefix<K>, NextHop)>) {
     routes.sort_by_key(|(prefix, _)| *prefix); // stable: equal prefixes stay in the order of their lines
     routes.dedup_by(|later, kept| {

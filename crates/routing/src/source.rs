@@ -1,7 +1,7 @@
-//! Opening a file: plain, gzip or xz by its first bytes, bounded in what it may grow to.
+//! Opens a file: plain, gzip or xz (detected by its first bytes), with a limit on its decompressed size.
 //!
-//! Invariant: the reader returned never yields more than [`DECOMPRESSED_BYTES_MAX`] bytes; the error that ends it
-//! there is of kind `FileTooLarge`. Path `-` is standard input.
+//! Invariant: the reader never returns more than [`DECOMPRESSED_BYTES_MAX`] bytes; beyond that, it fails with
+//! an error of kind `FileTooLarge`. Path `-` is standard input.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -12,18 +12,18 @@ use lzma_rust2::XzReader;
 
 use crate::RoutingError;
 
-/// Most bytes a file may hold after decompression: ten times a full table with paths.
+/// Largest decompressed file, in bytes: ten times a full table with paths.
 pub const DECOMPRESSED_BYTES_MAX: u64 = 4 << 30;
 
-/// Most memory an xz file may ask the decompressor for, KiB: what `xz -9` needs, and then some.
+/// Most memory that an xz file can request for decompression, in KiB: more than `xz -9` needs.
 pub const XZ_MEMORY_KIB_MAX: u32 = 256 << 10;
 
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// Longest look at a file's beginning, bytes.
+/// Number of bytes that are examined at the start of a file.
 const HEAD_BYTES: u64 = 16;
 
-/// How a file is compressed.
+/// Compression of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {
     Plain,
@@ -35,7 +35,7 @@ enum Format {
 pub(crate) struct Source {
     path: PathBuf,
     format: Format,
-    /// The first bytes after decompression; the reader yields them again.
+    /// The first bytes after decompression; the reader returns them again.
     pub(crate) head: Vec<u8>,
     pub(crate) reader: BufReader<Box<dyn Read>>,
 }
@@ -79,7 +79,7 @@ impl Source {
         &self.path
     }
 
-    /// What an error of the reader means.
+    /// Translates an error of the reader.
     pub(crate) fn error(&self, error: io::Error) -> RoutingError {
         let path = self.path.clone();
         let format = match self.format {
@@ -91,8 +91,8 @@ impl Source {
         RoutingError::Compressed { path, format, reason: error.to_string() }
     }
 
-    /// Reads up to and including the next newline into `line` (cleared first), keeping at most `keep` bytes of it.
-    /// Returns the line's whole length, 0 at the end.
+    /// Reads through the next newline into `line` (cleared first), but stores at most `keep` bytes. Returns
+    /// the full length of the line; 0 at the end of the file.
     pub(crate) fn line(&mut self, line: &mut Vec<u8>, keep: usize) -> io::Result<usize> {
         line.clear();
         let mut whole = 0;
@@ -114,14 +114,14 @@ impl Source {
     }
 }
 
-/// The first bytes of a reader, and a reader that yields them again.
+/// Returns the first bytes of a reader, and a reader that returns them again.
 fn peek(mut reader: Box<dyn Read>) -> io::Result<(Vec<u8>, Box<dyn Read>)> {
     let mut head = Vec::new();
     (&mut reader).take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok((head.clone(), Box::new(Cursor::new(head).chain(reader))))
 }
 
-/// A reader that ends with an error when it yields more than `left` bytes.
+/// A reader that fails after more than `left` bytes.
 struct Bounded<R> {
     inner: R,
     left: u64,
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_than_the_bound_is_an_error() {
+    fn too_much_data_is_an_error() {
         let mut read = Vec::new();
         let mut bounded = Bounded { inner: io::repeat(b'x').take(10), left: 10 };
         assert_eq!(bounded.read_to_end(&mut read).unwrap(), 10);

@@ -1,19 +1,19 @@
-//! Lines of a text file, one at a time, with blank lines and comments left out and bad ones named.
+//! Reads the lines of a text file one by one, without blank lines and comments, and reports invalid ones.
 
 use crate::source::Source;
 use crate::{Options, RoutingError};
 
-/// Longest line, bytes; a longer one is a bad line.
+/// Longest line in bytes; a longer one is invalid.
 pub const LINE_BYTES_MAX: usize = 4096;
 
-/// Most of a bad line that an error quotes, characters.
+/// Most characters of an invalid line in an error message.
 const QUOTE_CHARS_MAX: usize = 60;
 
 /// What is wrong with a line.
 pub(crate) enum Fault {
-    /// The line is bad: may be skipped.
+    /// The line is invalid; it can be skipped.
     Bad { found: String, expected: String },
-    /// A limit is reached: going on is useless.
+    /// A limit was reached; reading must stop.
     Fatal(RoutingError),
 }
 
@@ -23,7 +23,7 @@ impl Fault {
     }
 }
 
-/// `text` in quotes, cut when long, control characters escaped.
+/// `text` in quotes, truncated if long, with control characters escaped.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::from("'");
     let mut chars = text.chars();
@@ -34,7 +34,8 @@ pub(crate) fn quote(text: &str) -> String {
     out
 }
 
-/// Hands every line that holds something to `take` with its number (from 1); returns how many were skipped.
+/// Passes every line that is not blank to `take`, with its number (from 1). Returns the number of skipped
+/// lines.
 pub(crate) fn each_line(
     mut source: Source,
     options: &Options,

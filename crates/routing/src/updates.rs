@@ -1,4 +1,5 @@
-//! Update files: lines `A PREFIX [NEXTHOP]` (announce) and `W PREFIX` (withdraw), in the order they happened.
+//! Update files: lines with `A PREFIX [NEXTHOP]` (announce) and `W PREFIX` (withdraw), in chronological
+//! order.
 
 use std::path::Path;
 
@@ -12,9 +13,9 @@ use crate::{AnyPrefix, HopNames, Options, RoutingError};
 /// One change of a network's routes: `Some` announces, `None` withdraws.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Update {
-    /// The route's destination.
+    /// Destination of the route.
     pub prefix: AnyPrefix,
-    /// Its new next hop.
+    /// New next hop.
     pub hop: Option<NextHop>,
 }
 
@@ -23,15 +24,15 @@ pub struct Update {
 pub struct Updates {
     /// The changes, in order.
     pub list: Vec<Update>,
-    /// Bad lines that were left out.
+    /// Number of skipped lines.
     pub skipped: u64,
 }
 
-/// Reads an update file; `hops` are the next hops of the network that the changes are for. An announcement without
-/// next hop has the empty token (or a derived one), as in a route file.
+/// Reads an update file. `hops` are the next hops of the network that the changes apply to. An announcement
+/// without a next hop has the empty token (or a derived one), as in a route file.
 ///
 /// # Errors
-/// [`RoutingError`]; bad lines only when `options.skip_bad` is off.
+/// [`RoutingError`]; for invalid lines only if `options.skip_bad` is off.
 pub fn load_updates(path: &Path, hops: &mut HopNames, options: &Options) -> Result<Updates, RoutingError> {
     let source = Source::open(path)?;
     let mut list = Vec::new();

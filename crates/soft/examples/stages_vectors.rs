@@ -1,6 +1,6 @@
 //! Vectors for the test bench of `rtl/planes/hue_stages.sv`: random networks and frames, and what [`Soft`] makes of them.
 //!
-//! `cargo run -p hue-soft --example stages_vectors -- SEED SCENARIOS tcam|dag36 PLANES NETS SELECT MACS ATTACH ROUTES LOCALS HOPS
+//! `cargo run -p hue-soft --example stages_vectors -- SEED SCENARIOS tcam|dag36 PLANES NETS SELECT MACS ROUTES LOCALS HOPS
 //! [WORDS WORDS WORDS WORDS]` prints a line a step, numbers hexadecimal:
 //!
 //! ```text
@@ -12,8 +12,8 @@
 //! g GATES TO_CPU        gate planes
 //! f                     wait until every frame so far has left
 //! b                     the writes up to the line `.` happen while the frames after it run
-//! h HEAD COUNT          a frame's record; COUNT lines follow
-//! v VERDICT OUTCOME NET VID VPORT IN OUT LEN REWRITE DST SRC TTL CHECKSUM LAST [| what it is before the writes of `b`]
+//! h HEAD                the record of a frame, or of its copy for a network
+//! v VERDICT OUTCOME NET VID VPORT IN OUT LEN REWRITE DST SRC TTL CHECKSUM [| what it is before the writes of `b`]
 //! ```
 //!
 //! The stages get no frames, only records of them; these are made here by reading the frame's bytes with `hue_wire`.
@@ -35,7 +35,7 @@ type Failure = Box<dyn std::error::Error>;
 
 const PORTS: u8 = 8;
 const FRAME_BYTES_MAX: usize = 9216;
-/// Frames of a scenario, of which a few make several packets.
+/// Frames of a scenario, of which a few make several records.
 const FRAMES: u32 = 600;
 /// Between which routes change.
 const ROUNDS: u32 = 6;
@@ -43,8 +43,6 @@ const TCAM: u8 = 1;
 
 // Numbers of spec/regs/tables.rdl.
 const SELECT: u8 = 1;
-const ATTACH: u8 = 2;
-const ATTACH_HEAD: u8 = 3;
 const NETWORK: u8 = 4;
 const METER: u8 = 5;
 const ROUTE: u8 = 6;
@@ -63,7 +61,6 @@ struct Image {
     nets: u32,
     select: u32,
     macs: u32,
-    attach: u32,
     routes: u32,
     locals: u32,
     hops: u32,
@@ -170,11 +167,9 @@ fn main() -> ExitCode {
     let texts: Vec<String> = std::env::args().skip(1).collect();
     let numbers: Vec<u32> = texts.iter().filter_map(|text| text.parse().ok()).collect();
     let layout = if texts.iter().any(|text| text == "tcam") { TCAM } else { 2 };
-    let [seed, scenarios, planes, nets, select, macs, attach, routes, locals, hops, words @ ..] =
-        &numbers[..]
-    else {
+    let [seed, scenarios, planes, nets, select, macs, routes, locals, hops, words @ ..] = &numbers[..] else {
         eprintln!(
-            "usage: stages_vectors SEED SCENARIOS tcam|dag36 PLANES NETS SELECT MACS ATTACH ROUTES LOCALS HOPS [WORDS…]"
+            "usage: stages_vectors SEED SCENARIOS tcam|dag36 PLANES NETS SELECT MACS ROUTES LOCALS HOPS [WORDS…]"
         );
         return ExitCode::from(2);
     };
@@ -184,7 +179,6 @@ fn main() -> ExitCode {
         nets: *nets,
         select: *select,
         macs: *macs,
-        attach: *attach,
         routes: *routes,
         locals: *locals,
         hops: *hops,
@@ -208,7 +202,7 @@ fn main() -> ExitCode {
 
 fn scenario(image: &Image, random: &mut Random) -> Result<String, Failure> {
     let mut dag = Dag::new(Limits::default())?;
-    dag.record_deltas();
+    dag.enable_deltas();
     let mut one = Scenario {
         image,
         random,
@@ -303,7 +297,6 @@ impl Scenario<'_> {
         let mut claims = HashSet::new();
         let mut hop_base = 0;
         let mut rows_left = self.image.select;
-        let mut attach_left = self.image.attach;
         for index in 0..count {
             let net = nets.remove(self.random.below(nets.len() as u32) as usize);
             let vid = loop {
@@ -313,11 +306,9 @@ impl Scenario<'_> {
                 }
             };
             let mut program = self.program(vid, index, &mut claims);
-            program.ports.truncate(attach_left as usize);
             program.rows.retain(|row| usize::from(row.vport) < program.ports.len());
             program.rows.truncate(rows_left as usize);
             rows_left -= program.rows.len() as u32;
-            attach_left -= program.ports.len() as u32;
             let ports = program.ports.clone();
             program.next_hops.retain(|hop| {
                 let at = ports.iter().any(|port| port.port == hop.port());
@@ -463,7 +454,6 @@ impl Scenario<'_> {
 
     fn tables(&mut self) -> Result<(), Failure> {
         self.select_rows();
-        self.attach_rows();
         for program in self.programs.clone() {
             let vid = program.vid;
             let place = self.places[&vid];
@@ -592,24 +582,6 @@ impl Scenario<'_> {
             self.row(MAC, from, &Bits::default());
             self.exact.insert(to, bits);
             self.homes.insert(key, to);
-        }
-    }
-
-    fn attach_rows(&mut self) {
-        let mut attached: Vec<Attachment> = self.programs.iter().flat_map(Program::attachments).collect();
-        attached.sort_unstable();
-        for (one, index) in attached.iter().zip(0u32..) {
-            let net = self.places[&one.vid].net;
-            let mut bits = Bits::default();
-            bits.push(u64::from(net), 8).push(u64::from(one.vport), 8);
-            self.row(ATTACH, index, &bits);
-        }
-        for port in 0..PORTS {
-            let start = attached.iter().position(|one| one.port.get() == port).unwrap_or(0);
-            let count = attached.iter().filter(|one| one.port.get() == port).count();
-            let mut bits = Bits::default();
-            bits.push(start as u64, 16).push(count as u64, 16);
-            self.row(ATTACH_HEAD, u32::from(port), &bits);
         }
     }
 
@@ -777,13 +749,15 @@ impl Scenario<'_> {
         };
         let from_cpu =
             self.random.percent(4).then(|| (self.random.below(256), self.random.below(u32::from(PORTS))));
-        let head = self.head(port, &bytes, from_cpu);
         let verdicts = match from_cpu {
-            Some((net, out)) => vec![self.returned(port, bytes.len(), net, out)],
+            Some((net, out)) => vec![(None, self.returned(port, bytes.len(), net, out))],
             None => self.process(port, &bytes),
         };
-        self.line(&format!("h {head} {:x}", verdicts.len()));
-        for verdict in verdicts {
+        // A group frame comes once for each network, and with it.
+        let group = hue_wire::ethernet::is_group(&bytes);
+        for (target, verdict) in verdicts {
+            let head = self.head(port, &bytes, from_cpu, target.filter(|_| group));
+            self.line(&format!("h {head}"));
             self.line(&verdict);
         }
     }
@@ -888,32 +862,31 @@ impl Scenario<'_> {
         }
     }
 
-    /// The record, `hue_pkg::hue_head_t`: its last field is pushed first. What lies beyond the frame is junk.
-    fn head(&mut self, port: PortId, bytes: &[u8], from_cpu: Option<(u32, u32)>) -> String {
-        let mut junk = || self.random.next();
-        let field = |value: Option<u64>, junk: u64| value.unwrap_or(junk);
-        let number = |at| be16(bytes, at).map(u64::from);
-        let byte = |at: usize| bytes.get(at).copied().map(u64::from);
-        let address = |at: usize| Some(number(at)? << 16 | number(at + 2)?);
-        let header_bytes = byte(14).map_or(0, |byte| 4 * (byte as usize & 15));
-        let sum_ok = match bytes.get(14..14 + header_bytes) {
-            Some(header) if header_bytes >= 20 => Some(u64::from(hue_wire::ipv4::verify_bytes(header))),
-            _ => None,
+    /// The record, `hue_pkg::hue_head_t`: its last field is pushed first. Fields of a header that the frame does not hold are zero.
+    fn head(&self, port: PortId, bytes: &[u8], from_cpu: Option<(u32, u32)>, copy: Option<Target>) -> String {
+        let copy = copy.map(|target| (self.places[&target.vid].net, u32::from(target.vport)));
+        let len = bytes.len().min(FRAME_BYTES_MAX + 1);
+        let header = |bytes_min: usize| {
+            if (bytes_min..=FRAME_BYTES_MAX).contains(&bytes.len()) { bytes } else { &[0; 34] }
         };
-        let inner = inner_destination(bytes);
-        let len = bytes.len().min(FRAME_BYTES_MAX + 1) as u64;
-        let (cpu_net, cpu_out) = from_cpu.unwrap_or((junk() as u32 & 255, junk() as u32 & 7));
+        let (ethernet, ipv4) = (header(14), header(34));
+        let number = |bytes: &[u8], at: usize| u64::from(bytes[at]) << 8 | u64::from(bytes[at + 1]);
+        let header_bytes = 4 * usize::from(ipv4[14] & 15);
+        let sum_ok =
+            header_bytes >= 20 && ipv4.get(14..14 + header_bytes).is_some_and(hue_wire::ipv4::verify_bytes);
+        let inner = inner_destination(&bytes[..if len > FRAME_BYTES_MAX { 0 } else { len }]);
+        let (cpu_net, cpu_out) = from_cpu.unwrap_or_default();
+        let (net, vport) = copy.unwrap_or((cpu_net, 0));
         let mut head = Bits::default();
-        head.push(u64::from(cpu_out), 3).push(u64::from(cpu_net), 8).push(u64::from(from_cpu.is_some()), 1);
-        head.push(field(inner.map(u64::from), junk()), 32).push(u64::from(inner.is_some()), 1);
-        head.push(field(sum_ok, junk()), 1).push(field(address(30), junk()), 32);
-        head.push(field(byte(26), junk()), 8);
-        head.push(field(number(24), junk()), 16).push(field(byte(22), junk()), 8);
-        head.push(field(number(16), junk()), 16);
-        head.push(field(byte(14), junk()), 4).push(field(byte(14).map(|byte| byte >> 4), junk()), 4);
-        head.push(field(number(12), junk()), 16);
-        let mac = bytes.first_chunk::<6>().map(|bytes| mac_bits(Mac(*bytes)));
-        head.push(field(mac, junk()), 48).push(len, 14).push(u64::from(port.get()), 3).push(self.now_ns, 64);
+        head.push(u64::from(cpu_out), 3).push(u64::from(vport), 8).push(u64::from(net), 8);
+        head.push(u64::from(copy.is_some()), 1).push(u64::from(from_cpu.is_some()), 1);
+        head.push(u64::from(inner.unwrap_or_default()), 32).push(u64::from(inner.is_some()), 1);
+        head.push(u64::from(sum_ok), 1).push(number(ipv4, 30) << 16 | number(ipv4, 32), 32);
+        head.push(u64::from(ipv4[26]), 8).push(number(ipv4, 24), 16).push(u64::from(ipv4[22]), 8);
+        head.push(number(ipv4, 16), 16).push(u64::from(ipv4[14] & 15), 4).push(u64::from(ipv4[14] >> 4), 4);
+        head.push(number(ethernet, 12), 16);
+        head.push(mac_bits(Mac(ethernet[..6].try_into().expect("14 bytes"))), 48);
+        head.push(len as u64, 14).push(u64::from(port.get()), 3).push(self.now_ns, 64);
         head.hex()
     }
 
@@ -939,26 +912,28 @@ impl Scenario<'_> {
         self.count_bytes(net, true, len);
         let vid = self.places.iter().find(|(_, place)| place.net == net).map_or(0, |(vid, _)| vid.get());
         // No MAC, TTL or checksum is written.
-        format!("v 1 0 {net:x} {vid:x} 0 {:x} {out:x} {len:x} 0 0 0 0 0 1", port.get())
+        format!("v 1 0 {net:x} {vid:x} 0 {:x} {out:x} {len:x} 0 0 0 0 0", port.get())
     }
 
-    fn process(&mut self, port: PortId, bytes: &[u8]) -> Vec<String> {
+    fn process(&mut self, port: PortId, bytes: &[u8]) -> Vec<(Option<Target>, String)> {
         if let Some(verdict) = self.process_gated(port, bytes) {
             return verdict;
         }
         let after = fates(&mut self.soft, port, self.now_ns, bytes);
         let before = fates(&mut self.before, port, self.now_ns, bytes);
-        let last = after.len();
         let mut verdicts = Vec::new();
-        for (index, ((fate, new), (fate_before, old))) in after.into_iter().zip(before).enumerate() {
-            let last = index + 1 == last;
+        for ((fate, new), (fate_before, old)) in after.into_iter().zip(before) {
             self.count(fate, bytes.len());
-            let mut text = format!("v {}", self.verdict(port, bytes.len(), fate, &new, last));
-            let before = self.verdict(port, bytes.len(), fate_before, &old, last);
+            let mut text = format!("v {}", self.verdict(port, bytes.len(), fate, &new));
+            let before = self.verdict(port, bytes.len(), fate_before, &old);
             if !text.ends_with(&before) {
                 let _ = write!(text, " | {before}");
             }
-            verdicts.push(text);
+            let target = match fate {
+                Fate::Network { vid, vport, .. } => Some(Target { vid, vport }),
+                _ => None,
+            };
+            verdicts.push((target, text));
         }
         verdicts
     }
@@ -978,7 +953,7 @@ impl Scenario<'_> {
     }
 
     /// What a verdict's line says.
-    fn verdict(&self, port: PortId, len: usize, fate: Fate, after: &[u8], last: bool) -> String {
+    fn verdict(&self, port: PortId, len: usize, fate: Fate, after: &[u8]) -> String {
         let (vid, vport, outcome, egress) = match fate {
             Fate::Network { vid, vport, outcome, egress } => (vid, vport, outcome, egress),
             Fate::Unclaimed(reason) => return nobodys(reason, port, len),
@@ -998,13 +973,12 @@ impl Scenario<'_> {
         };
         let rewrite = u8::from(outcome == ipv4::Outcome::Forward);
         format!(
-            "{verdict:x} {:x} {net:x} {:x} {vport:x} {:x} {out:x} {len:x} {rewrite} {:x} {:x} {ttl:x} {checksum:x} {}",
+            "{verdict:x} {:x} {net:x} {:x} {vport:x} {:x} {out:x} {len:x} {rewrite} {:x} {:x} {ttl:x} {checksum:x}",
             outcome.code(),
             vid.get(),
             port.get(),
             macs[0],
-            macs[1],
-            u8::from(last)
+            macs[1]
         )
     }
 
@@ -1021,28 +995,27 @@ impl Scenario<'_> {
     }
 
     /// Packets of gated planes, which touch neither meter nor tables; the reference knows no gates and never sees them.
-    fn process_gated(&mut self, port: PortId, bytes: &[u8]) -> Option<Vec<String>> {
+    fn process_gated(&mut self, port: PortId, bytes: &[u8]) -> Option<Vec<(Option<Target>, String)>> {
         let targets = self.gated_targets(port, bytes);
         if !targets.iter().any(|(_, gated)| *gated) {
             return None;
         }
-        let last = targets.len();
         let mut verdicts = Vec::new();
-        for ((target, _), index) in targets.into_iter().zip(1..) {
+        for (target, _) in targets {
             let place = self.places[&target.vid];
             *self.gated.entry(place.net).or_default() += 1;
             self.count_bytes(place.net, false, bytes.len());
             let (verdict, out) =
                 if self.to_cpu { (2, 4 + place.net % 4) } else { (0, u32::from(port.get())) };
-            verdicts.push(format!(
-                "v {verdict:x} 0 {:x} {:x} {:x} {:x} {out:x} {:x} 0 0 0 0 0 {}",
+            let text = format!(
+                "v {verdict:x} 0 {:x} {:x} {:x} {:x} {out:x} {:x} 0 0 0 0 0",
                 place.net,
                 target.vid.get(),
                 target.vport,
                 port.get(),
-                bytes.len(),
-                u8::from(index == last)
-            ));
+                bytes.len()
+            );
+            verdicts.push((Some(target), text));
         }
         Some(verdicts)
     }
@@ -1074,7 +1047,7 @@ impl Scenario<'_> {
 
 fn nobodys(reason: Unclaimed, port: PortId, len: usize) -> String {
     let len = len.min(FRAME_BYTES_MAX + 1);
-    format!("3 {:x} 0 0 0 {:x} {:x} {len:x} 0 0 0 0 0 1", reason.code(), port.get(), port.get())
+    format!("3 {:x} 0 0 0 {:x} {:x} {len:x} 0 0 0 0 0", reason.code(), port.get(), port.get())
 }
 
 /// What becomes of a frame, or of its copies, and their bytes.

@@ -1,4 +1,4 @@
-//! Frames with their own buffer, for callers that have them one by one: captures, tests, tools.
+//! A batch of frames with its own buffer, for callers that have frames one by one: captures, tests, tools.
 
 use hue_demux::PortId;
 
@@ -12,7 +12,7 @@ pub struct Batch {
     frames: Vec<Frame>,
 }
 
-/// A frame, or one network's copy of it, and what became of it.
+/// A frame, or one network's copy of it, and its fate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Output<'a> {
     /// Which frame of the batch.
@@ -21,9 +21,9 @@ pub struct Output<'a> {
     pub port: PortId,
     /// When it arrived, nanoseconds.
     pub time_ns: u64,
-    /// What became of it; never `Pending` or `Flooded`.
+    /// Its fate; never `Pending` or `Flooded`.
     pub fate: Fate,
-    /// Its bytes: rewritten when forwarded, else as they came.
+    /// Its bytes: rewritten when forwarded, else unchanged.
     pub bytes: &'a [u8],
 }
 
@@ -34,7 +34,7 @@ impl Batch {
         Self::default()
     }
 
-    /// Adds a frame. Times are nanoseconds from any start and rise.
+    /// Adds a frame. Times are nanoseconds from any origin and must not decrease.
     ///
     /// Returns `false`, and adds nothing, when the batch holds 4 GiB: process and clear it first.
     pub fn push(&mut self, port: PortId, time_ns: u64, bytes: &[u8]) -> bool {
@@ -46,7 +46,7 @@ impl Batch {
         true
     }
 
-    /// Forgets all frames, keeps the memory.
+    /// Removes all frames, keeps the memory.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.frames.clear();
@@ -66,7 +66,7 @@ impl Batch {
 }
 
 impl Soft {
-    /// Processes all frames of a batch and hands out every frame, or every network's copy of a flooded one, in order.
+    /// Processes a batch and passes every frame, or every network's copy of a flooded one, to `each`, in order.
     pub fn run(&mut self, batch: &mut Batch, mut each: impl FnMut(Output<'_>)) {
         let mut done = 0;
         while done < batch.frames.len() {

@@ -1,11 +1,11 @@
 //! The engine: a batch of frames through all stages, stage by stage.
 //!
-//! [`Engine`] is what a worker has: design select, networks, and a reader of tables that somebody else changes.
+//! [`Engine`] is a worker's part: design select, networks, and a reader of tables that another thread changes.
 //! [`Soft`] is one engine together with those tables: the offline substrate, and the model that a running system is
-//! checked against. A batch is at most [`BATCH_MAX`] frames, whichever networks they are of: each stage runs over the whole batch, so
+//! checked against. A batch is at most [`BATCH_MAX`] frames of any networks: each stage runs over the whole batch, so
 //! that one table lookup serves all networks and its cache misses overlap.
 //!
-//! 1. select: design select, meter, header checks; what is decided there is counted, the rest lined up densely.
+//! 1. select: design select, meter, header checks; packets decided there are counted, the rest lined up densely.
 //! 2. lookup: one batched longest-prefix match over all lined-up packets.
 //! 3. finish: next-hop row, last checks, rewrite, counter.
 
@@ -25,13 +25,13 @@ use crate::network::Network;
 pub const BATCH_MAX: usize = 256;
 /// Networks of one engine: all that 12-bit ids can name.
 pub const NETWORKS_MAX: usize = Vid::MAX as usize;
-/// In the slot index: the network has a meter, so the common case leaves the frame to the full one.
+/// Flag in the slot index: the network has a meter, so [`select_plain`] leaves its frames to [`select_rest`].
 pub(crate) const METERED: u16 = 0x8000;
-/// In the slot index: no such network. Has the bit above set, for the same reason.
+/// In the slot index: no such network. Includes the bit of [`METERED`], for the same reason.
 pub(crate) const NO_SLOT: u16 = u16::MAX;
 
 const SLOTS: usize = Vid::MAX as usize + 1;
-/// Place in the networks by VID, with [`METERED`].
+/// Index into the networks by VID, with [`METERED`].
 pub(crate) type Slots = [u16; SLOTS];
 
 /// The software substrate: an engine and the tables it reads.
@@ -40,7 +40,7 @@ pub struct Soft {
     pub(crate) dag: Dag<u32>,
 }
 
-/// One worker's side: what takes frames through the stages.
+/// One worker's part: takes frames through the stages.
 pub(crate) struct Engine {
     pub demux: Arc<Demux>,
     pub networks: Vec<Network>,
@@ -51,14 +51,14 @@ pub(crate) struct Engine {
     copies: Copies,
 }
 
-/// Whose a frame is, found out before: place of the network, its virtual port.
+/// The network of a frame, determined earlier: its slot, and the virtual port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Claimed {
     pub slot: u16,
     pub vport: u16,
 }
 
-/// Packets lined up for the lookup; the first so many of each array hold.
+/// Packets lined up for the lookup, at the start of each array.
 struct Line {
     vids: [Vid; BATCH_MAX],
     keys: [u32; BATCH_MAX],
@@ -88,7 +88,7 @@ impl Line {
         })
     }
 
-    /// Puts a packet at a place below [`BATCH_MAX`].
+    /// Stores a packet at an index below [`BATCH_MAX`].
     #[inline(always)]
     fn set(&mut self, place: usize, origin: Origin, checked: ipv4::Checked) {
         let place = place % BATCH_MAX;
@@ -104,13 +104,13 @@ const FIRST_VID: Vid = match Vid::new(1) {
     None => unreachable!(),
 };
 
-/// Whose a frame turned out to be.
+/// Result of design select and meter for a frame.
 enum Claim<'a> {
-    /// One network's, whose meter let it pass.
+    /// It belongs to one network, whose meter let it pass.
     One { slot: u16, target: Target },
-    /// Decided.
+    /// Its fate is decided.
     Done(Fate),
-    /// A group frame of several targets.
+    /// A group frame for several targets.
     Flood(&'a [Target]),
 }
 
@@ -141,8 +141,8 @@ impl Engine {
         processed
     }
 
-    /// The stages after design select, for frames whose networks are known; of slices of unequal length the shorter
-    /// counts, and [`BATCH_MAX`].
+    /// The stages after design select, for frames whose networks are known: as many as the shorter slice has, at most
+    /// [`BATCH_MAX`].
     pub fn process_claimed(&mut self, buffer: &mut [u8], frames: &mut [Frame], claims: &[Claimed]) {
         let limit = frames.len().min(BATCH_MAX);
         let (batch, _) = frames.split_at_mut(limit);
@@ -163,7 +163,7 @@ impl Engine {
         self.networks.get(place(slot_of(&self.slots, vid)))
     }
 
-    /// Writes the slot index anew.
+    /// Rebuilds the slot index.
     pub fn index(&mut self) {
         self.slots.fill(NO_SLOT);
         for (network, slot) in self.networks.iter().zip(0u16..) {
@@ -175,19 +175,19 @@ impl Engine {
 }
 
 impl Soft {
-    /// An engine without networks, whose tables keep to `limits`.
+    /// An engine without networks, whose tables obey `limits`.
     ///
     /// # Errors
-    /// `Table` when the system gives no address space for them.
+    /// `Table` when the system provides no address space for them.
     pub fn new(limits: Limits) -> Result<Self, TableError> {
         let dag = Dag::new(limits)?;
         let engine = Engine::new(dag.reader()?);
         Ok(Self { engine, dag })
     }
 
-    /// Takes frames of `buffer` through all stages: writes each one's fate, and rewrites the bytes of those to forward.
-    /// Returns how many were processed, at least one unless there is none: at most [`BATCH_MAX`], fewer when their
-    /// copies would be more than [`COPIES_MAX`]. Copies of flooded frames are in [`Soft::copies`] until the next call.
+    /// Takes frames of `buffer` through all stages: sets each one's fate, and rewrites the bytes of those to forward.
+    /// Returns how many were processed: at least one unless there is none, at most [`BATCH_MAX`], fewer when their
+    /// copies would exceed [`COPIES_MAX`]. Copies of flooded frames are in [`Soft::copies`] until the next call.
     pub fn process(&mut self, buffer: &mut [u8], frames: &mut [Frame]) -> usize {
         self.engine.process(buffer, frames)
     }
@@ -197,7 +197,7 @@ impl Soft {
         self.engine.copies.iter()
     }
 
-    /// Changes routes of a loaded network, in order and all at once: packets meet all of them or none.
+    /// Changes routes of a loaded network, in order and all at once: each packet sees all of the changes or none.
     ///
     /// # Errors
     /// `Unknown`, `Hop` or `Table`; then nothing has changed.
@@ -206,8 +206,8 @@ impl Soft {
         self.dag.apply(vid, changes).map_err(|error| SubstrateError::Table { name, error })
     }
 
-    /// The same, but announcements that do not fit the table or the network's quota are left out, see
-    /// [`Dag::apply_fitting`]; packets meet all at once only when all fit.
+    /// The same, but announcements that exceed the table or the network's quota are left out, see
+    /// [`Dag::apply_fitting`]; the changes take effect all at once only when all fit.
     ///
     /// # Errors
     /// `Unknown`, `Hop`; `Table` when not even a withdrawal is possible.
@@ -216,7 +216,7 @@ impl Soft {
         self.dag.apply_fitting(vid, changes).map_err(|error| SubstrateError::Table { name, error })
     }
 
-    /// Bounds what a loaded network's lookups can reach, bytes; see [`Dag::set_quota`].
+    /// Limits the table memory that a loaded network's lookups can reach, bytes; see [`Dag::set_quota`].
     ///
     /// # Errors
     /// `Unknown`.
@@ -224,7 +224,7 @@ impl Soft {
         self.dag.set_quota(vid, bytes_max).map_err(|_| SubstrateError::Unknown(vid))
     }
 
-    /// Checks changes of routes; gives the network's name.
+    /// Checks changes of routes; returns the network's name.
     fn check_routes(&self, vid: Vid, changes: &[Change<u32>]) -> Result<String, SubstrateError> {
         let network = self.network(vid).ok_or(SubstrateError::Unknown(vid))?;
         let (name, count) = (&network.shape.name, network.hops.count());
@@ -249,14 +249,14 @@ impl Soft {
         self.dag.account(vid).map_err(|_| SubstrateError::Unknown(vid))
     }
 
-    /// See [`Dag::be_followed`].
-    pub fn be_followed(&mut self, weigh: fn(&Runs) -> u64) {
-        self.dag.be_followed(weigh);
+    /// See [`Dag::enable_weighed_deltas`].
+    pub fn enable_weighed_deltas(&mut self, weigh: fn(&Runs) -> u64) {
+        self.dag.enable_weighed_deltas(weigh);
     }
 
-    /// See [`Dag::be_alone`].
-    pub fn be_alone(&mut self) {
-        self.dag.be_alone();
+    /// See [`Dag::disable_deltas`].
+    pub fn disable_deltas(&mut self) {
+        self.dag.disable_deltas();
     }
 
     /// See [`Dag::take_deltas`].
@@ -264,12 +264,12 @@ impl Soft {
         self.dag.take_deltas()
     }
 
-    /// Table memory of a loaded network in the unit of who follows.
+    /// Table memory of a loaded network in the follower's unit.
     ///
     /// # Errors
     /// `Unknown`.
-    pub fn account_there(&self, vid: Vid) -> Result<Account, SubstrateError> {
-        self.dag.account_there(vid).map_err(|_| SubstrateError::Unknown(vid))
+    pub fn follower_account(&self, vid: Vid) -> Result<Account, SubstrateError> {
+        self.dag.follower_account(vid).map_err(|_| SubstrateError::Unknown(vid))
     }
 
     pub(crate) fn network(&self, vid: Vid) -> Option<&Network> {
@@ -282,7 +282,7 @@ impl Soft {
     }
 }
 
-/// What stage 1 needs of an engine outside the common case.
+/// The parts of an engine that stage 1 needs only outside the common case.
 struct Rare<'a> {
     networks: &'a mut [Network],
     unclaimed: &'a mut UnclaimedCounters,
@@ -290,10 +290,10 @@ struct Rare<'a> {
     copies: &'a mut Copies,
 }
 
-/// Stage 1. Returns how many frames were looked at, and how many lined up.
+/// Stage 1. Returns how many frames were processed, and how many lined up.
 ///
-/// One loop: split into one for design select and one for the checks, it was 15 % slower (example `throughput`).
-/// A function of separate references, not of the engine: the compiler then knows that they do not overlap.
+/// One loop: two loops, one for design select and one for the checks, were 15 % slower (example `throughput`).
+/// It takes separate references, not the engine, so that the compiler knows that they do not overlap.
 #[inline(never)]
 fn select(
     demux: &Demux,
@@ -349,7 +349,7 @@ fn check_claimed(
     lined
 }
 
-/// Stage 3, of the packets lined up.
+/// Stage 3, for the packets lined up.
 #[inline(never)]
 fn finish(networks: &mut [Network], line: &Line, buffer: &mut [u8], batch: &mut [Frame], lined: usize) {
     let lined = lined.min(BATCH_MAX);
@@ -369,11 +369,11 @@ fn finish(networks: &mut [Network], line: &Line, buffer: &mut [u8], batch: &mut 
 
 #[inline(always)]
 pub(crate) fn slot_of(slots: &Slots, vid: Vid) -> u16 {
-    // A VID is below SLOTS; the remainder spares a branch.
+    // A VID is below SLOTS; the remainder avoids a branch.
     slots[vid.index() % SLOTS]
 }
 
-/// Index into the networks of a word of the slot index; that of no network is beyond them.
+/// Index into the networks from a word of the slot index; [`NO_SLOT`] gives one beyond the end.
 #[inline(always)]
 pub(crate) fn place(slot: u16) -> usize {
     usize::from(slot & !METERED)
@@ -381,7 +381,7 @@ pub(crate) fn place(slot: u16) -> usize {
 
 /// What stage 1 does next.
 enum Step {
-    /// Line up a packet of the network at this place.
+    /// Line up a packet of the network in this slot.
     Line((u16, Target, ipv4::Checked)),
     /// Go on to the next frame.
     Next,
@@ -389,7 +389,7 @@ enum Step {
     Full,
 }
 
-/// The common case of stage 1: a plain packet for a MAC address of a network without a meter. `None`: ask [`select_rest`].
+/// The common case of stage 1: a plain packet to a MAC address of a network without a meter. `None`: use [`select_rest`].
 #[inline(always)]
 fn select_plain(
     demux: &Demux,
@@ -397,7 +397,7 @@ fn select_plain(
     frame: &Frame,
     buffer: &[u8],
 ) -> Option<(u16, Target, ipv4::Checked)> {
-    // Design select first: its reads depend on each other, and the checks have time to run meanwhile.
+    // Design select first: its reads depend on each other, and the checks can run meanwhile.
     let bytes = frame.bytes(buffer).filter(|bytes| bytes.len() <= FRAME_BYTES_MAX)?;
     let target = demux.select_mac(frame.port, bytes)?;
     let slot = slot_of(slots, target.vid);
@@ -405,7 +405,7 @@ fn select_plain(
     (slot & METERED == 0).then_some((slot, target, checked))
 }
 
-/// Stage 1 of one frame in all cases; the network's meter is charged.
+/// Stage 1 of one frame, all cases; charges the network's meter.
 #[inline(never)]
 fn select_rest(
     demux: &Demux,
@@ -439,7 +439,7 @@ fn select_rest(
     Step::Next
 }
 
-/// Whose a frame is, in all cases; the meter is charged.
+/// Determines a frame's network, all cases; charges its meter.
 #[inline(never)]
 fn claim<'a>(
     demux: &'a Demux,

@@ -1,4 +1,4 @@
-//! One frame explained, stage by stage, without counting it or charging a meter. For `hueplane trace`.
+//! Explains one frame, stage by stage, without counting it or charging a meter. For `hueplane trace`.
 
 use hue_demux::{By, PortId, Selection, Target, inner_destination};
 use hue_planes::ipv4::{self, Outcome, Stage};
@@ -8,14 +8,14 @@ use hue_wire::Mac;
 
 use crate::engine::Soft;
 
-/// What becomes of a frame and why.
+/// The fate of a frame and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
-    /// The stages before a network is known; the last one decided if nobody owns the frame.
+    /// The stages before a network is known; the last one decided if no network claims the frame.
     pub stages: Vec<Stage>,
-    /// Why the frame is nobody's, if it is.
+    /// Why no network claims the frame, if none does.
     pub unclaimed: Option<Unclaimed>,
-    /// What each network that receives it does with it: one, unless it is a group frame.
+    /// What each network that receives it does with it: at most one, unless it is a group frame.
     pub networks: Vec<NetworkTrace>,
 }
 
@@ -28,23 +28,23 @@ pub struct NetworkTrace {
     pub name: String,
     /// Index of its virtual port that the frame arrives on.
     pub vport: u16,
-    /// The stages the packet came to; the last one decided.
+    /// The stages the packet reached; the last one decided.
     pub stages: Vec<Stage>,
-    /// What becomes of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Port to send on, if forwarded.
     pub egress: Option<PortId>,
-    /// The frame afterwards: rewritten if forwarded, else as it came.
+    /// The frame afterwards: rewritten if forwarded, else unchanged.
     pub bytes: Vec<u8>,
 }
 
 impl Soft {
-    /// What would become of a frame that arrives on `port` at `time_ns` now.
+    /// Explains what would happen now to a frame that arrives on `port` at `time_ns`.
     pub fn explain(&self, port: PortId, time_ns: u64, frame: &[u8]) -> Trace {
         self.explain_metered(port, time_ns, frame, |vid| self.network(vid)?.meter.clone())
     }
 
-    /// The same, with meters from elsewhere.
+    /// The same, with the caller's meters.
     pub(crate) fn explain_metered(
         &self,
         port: PortId,

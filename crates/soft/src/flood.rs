@@ -1,6 +1,6 @@
-//! Copies of group frames that several networks receive: each network's plane sees its own. Apart from the fast path.
+//! Copies of group frames that several networks receive: each network's plane processes its own. Not in the fast path.
 //!
-//! A copy that is not forwarded is the frame itself, so only forwarded ones take memory.
+//! A copy that is not forwarded equals the frame, so only forwarded ones take memory.
 
 use hue_demux::{PortId, Target};
 use hue_planes::ipv4;
@@ -10,7 +10,7 @@ use crate::engine::place;
 use crate::frame::{Fate, Frame};
 use crate::network::Network;
 
-/// Copies of one batch at most, unless a single frame makes more.
+/// Most copies of one batch, unless a single frame needs more.
 pub const COPIES_MAX: usize = 4096;
 
 /// A copy of a flooded frame.
@@ -18,9 +18,9 @@ pub const COPIES_MAX: usize = 4096;
 pub struct FloodCopy<'a> {
     /// Which frame of the batch it is a copy of.
     pub frame: usize,
-    /// What became of the copy.
+    /// The copy's fate.
     pub fate: Fate,
-    /// Its bytes when it is to be forwarded; `None` when they are those of the frame.
+    /// Its bytes when it is forwarded; `None` when they are the frame's.
     pub bytes: Option<&'a [u8]>,
 }
 
@@ -47,7 +47,7 @@ impl Copies {
         self.rows.is_empty() || self.rows.len() + copies <= COPIES_MAX
     }
 
-    /// A copy for each target, given with the place of its network.
+    /// Makes a copy for each target, given with the slot of its network.
     #[cold]
     pub fn flood(
         &mut self,
@@ -67,7 +67,7 @@ impl Copies {
         }
     }
 
-    /// One network's copy through all stages after design select; its bytes are appended if it is forwarded.
+    /// Takes one network's copy through all stages after design select; appends its bytes if it is forwarded.
     fn copy(
         &mut self,
         frame: &Frame,

@@ -1,15 +1,15 @@
-//! A frame as the engine sees it: where it lies in a buffer, where and when it came, and then what became of it.
+//! A frame as the engine sees it: its place in a buffer, its port and time of arrival, and then its fate.
 
 use hue_demux::PortId;
 use hue_planes::{Unclaimed, Verdict, ipv4::Outcome};
 use hue_tables::Vid;
 
-/// What became of a frame.
+/// The fate of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// Not processed yet.
     Pending,
-    /// No network's.
+    /// No network claims it.
     Unclaimed(Unclaimed),
     /// A group frame of several networks; each got a copy with a fate of its own ([`Soft::copies`]).
     ///
@@ -29,7 +29,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// What is to be done with the frame; `None` for a flooded one, whose copies have verdicts, and a pending one.
+    /// What to do with the frame; `None` for a flooded one, whose copies have their own verdicts, and for a pending one.
     #[must_use]
     pub fn verdict(self) -> Option<Verdict> {
         match self {
@@ -43,16 +43,16 @@ impl Fate {
 /// One frame of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// When it arrived, nanoseconds from any start; of one batch in rising order.
+    /// When it arrived, nanoseconds from any origin; does not decrease within a batch.
     pub time_ns: u64,
-    /// Where in the buffer its destination MAC begins, bytes.
+    /// Offset of its destination MAC in the buffer, bytes.
     pub start: u32,
-    /// From there to the last byte, without FCS, bytes. What lies outside the buffer is not looked at: such a frame is
-    /// a `runt`.
+    /// Length from there to the last byte, without FCS, bytes. A frame that extends beyond the buffer is a `runt`; its
+    /// bytes are not read.
     pub len: u32,
     /// Port it arrived on.
     pub port: PortId,
-    /// What became of it; the engine writes this.
+    /// Its fate; set by the engine.
     pub fate: Fate,
 }
 
@@ -71,7 +71,7 @@ impl Frame {
         buffer.get(start..start + self.len as usize)
     }
 
-    /// Its bytes in the buffer, to change.
+    /// Its bytes in the buffer, writable.
     #[inline(always)]
     #[must_use]
     pub fn bytes_mut<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a mut [u8]> {

@@ -20,6 +20,6 @@ pub use flood::{COPIES_MAX, FloodCopy};
 pub use frame::{Fate, Frame};
 pub use live::{
     CaptureFilter, CaptureStream, Captured, CapturedFrame, Direction, Inside, Live, LiveConfig, LiveError,
-    NetworkTotals, PortEvent, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals,
+    NetworkTotals, PortEvent, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals, add_unclaimed,
 };
 pub use load::NAME;

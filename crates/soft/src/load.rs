@@ -1,7 +1,7 @@
-//! Loading and unloading: everything that can fail comes first, then all of it takes effect at once.
+//! Loading and unloading: everything that can fail comes first, then all changes take effect at once.
 //!
-//! Tables are the exception, since they are changed in place: each network's change is atomic, and when a later one
-//! fails the earlier ones are undone. Undoing needs no more room than doing did.
+//! Tables are the exception, because they are changed in place: each network's change is atomic, and when a later one
+//! fails the earlier ones are undone. Undoing a change needs no more room than the change did.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::network::Network;
 /// Name of the substrate in `spec/kinds.toml`, intent and output.
 pub const NAME: &str = "soft";
 
-/// How to take back one network's table change.
+/// How to undo one network's table change.
 enum Undo {
     Remove(Vid),
     Apply(Vid, Vec<Change<u32>>),
@@ -41,7 +41,7 @@ impl Substrate for Soft {
         self.engine.networks.retain(|network| !vids.contains(&network.vid));
         self.engine.index();
         for vid in vids {
-            // Already gone when the list names it twice.
+            // Already removed when the list names it twice.
             let _ = self.dag.remove_network(*vid);
         }
         Ok(())
@@ -67,10 +67,10 @@ impl Substrate for Soft {
 }
 
 impl Soft {
-    /// [`Substrate::load`], but networks of `keep`, which are loaded, keep their routes and next hops.
+    /// As [`Substrate::load`], but the networks in `keep`, which are loaded already, keep their routes and next hops.
     pub(crate) fn load_keeping(&mut self, programs: &[Program], keep: &[Vid]) -> Result<(), SubstrateError> {
         check_programs(programs, NAME)?;
-        // A kind that is new asks for its place in the stages here.
+        // A new kind does not compile here until the stages handle it.
         programs.iter().for_each(|program| match program.kind {
             Kind::Ipv4 => {}
         });
@@ -105,7 +105,7 @@ impl Soft {
         for program in programs.iter().filter(|program| !keep.contains(&program.vid)) {
             if let Err(error) = self.load_table(program, &mut undos) {
                 for undo in undos.into_iter().rev() {
-                    // What was there before fits: see the head of this file.
+                    // The previous contents fit: see the head of this file.
                     let undone = match undo {
                         Undo::Remove(vid) => self.dag.remove_network(vid),
                         Undo::Apply(vid, changes) => self.dag.apply(vid, &changes),

@@ -1,11 +1,11 @@
-//! One loaded network: what the fast path touches of it, and what only loading does.
+//! One loaded network: the parts that the fast path uses, and those that only loading uses.
 
 use hue_demux::Row;
 use hue_planes::{Adjacency, Counters, Meter, RateLimit, ipv4};
 use hue_substrate::{Program, VirtualPort};
 use hue_tables::Vid;
 
-/// Next-hop rows with the row of "no route" behind the last one.
+/// Next-hop rows, followed by a row of "no route".
 #[derive(Clone, Debug)]
 pub struct Hops(Box<[Adjacency]>);
 
@@ -14,13 +14,13 @@ impl Hops {
         Self(rows.iter().copied().chain([Adjacency::NONE]).collect())
     }
 
-    /// The row of a table word; "no route", the largest word, finds none or the row behind the last.
+    /// The row of a table word; "no route", the largest word, gives [`Adjacency::NONE`].
     #[inline(always)]
     pub fn get(&self, word: u16) -> &Adjacency {
         self.0.get(usize::from(word)).unwrap_or(&Adjacency::NONE)
     }
 
-    /// Changes rows, or adds them; those between are "no route". All but the last row, which no route names.
+    /// Changes or adds rows; new rows between them are "no route". Leaves the last row, which no route names, unchanged.
     pub fn set(&mut self, rows: &[(u16, Adjacency)]) {
         let needed = rows.iter().map(|(index, _)| usize::from(*index) + 1).max().unwrap_or_default();
         if needed > self.count() {
@@ -58,7 +58,7 @@ pub struct Network {
     pub shape: Box<Shape>,
 }
 
-/// What loading other programs must know of a network.
+/// What loading other programs needs to know about a network.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub name: String,
@@ -68,7 +68,7 @@ pub struct Shape {
 }
 
 impl Network {
-    /// A network just loaded, or loaded again: what runs on is kept.
+    /// A network that is loaded, or reloaded: keeps its counters, and its meter if the rate limit is the same.
     pub fn new(program: &Program, before: Option<&Self>) -> Self {
         let kept = before.filter(|before| before.shape.rate_limit == program.rate_limit);
         let meter = match kept {
@@ -90,7 +90,7 @@ impl Network {
         }
     }
 
-    /// The checks that need no table, as this network wants them.
+    /// The checks that need no table, with this network's settings.
     #[inline(always)]
     pub fn check(&self, bytes: &[u8]) -> Result<ipv4::Checked, ipv4::Outcome> {
         ipv4::check(bytes).map(|checked| checked.with_martians(self.forward_martians))

@@ -1,7 +1,7 @@
-//! Time as frames carry it: nanoseconds since 1970 that only rise.
+//! Timestamps of frames: nanoseconds since the Unix epoch that never decrease.
 //!
-//! Flow: host, or whoever drives by hand → **[`Clock`]** → rounds of workers and of a card's thread. Threads that read one
-//! clock agree. By hand a whole data plane runs in one thread, and the same steps give the same frames at the same times.
+//! Flow: host, or a [`Hand`] → **[`Clock`]** → rounds of workers and of a card's thread. Threads that read one clock
+//! agree. With a hand, a whole data plane runs in one thread, and the same steps give the same frames at the same times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,12 +17,12 @@ enum Source {
     Hand(Arc<AtomicU64>),
 }
 
-/// Sets a clock that stands still otherwise.
+/// Advances a clock that otherwise stands still.
 #[derive(Clone, Debug)]
 pub struct Hand(Arc<AtomicU64>);
 
 impl Clock {
-    /// The host's time as of now; later changes of the host's clock are not seen.
+    /// A clock that starts at the host's time and ignores later changes of the host's clock.
     #[must_use]
     pub fn host() -> Self {
         let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -30,14 +30,14 @@ impl Clock {
         Self(Source::Host { start: Instant::now(), epoch_ns })
     }
 
-    /// A clock that stands at `now_ns` until its hand is moved.
+    /// A clock that shows `now_ns` until its hand advances it.
     #[must_use]
     pub fn by_hand(now_ns: u64) -> (Self, Hand) {
         let time = Arc::new(AtomicU64::new(now_ns));
         (Self(Source::Hand(Arc::clone(&time))), Hand(time))
     }
 
-    /// What time it is.
+    /// The current time.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         match &self.0 {
@@ -50,12 +50,12 @@ impl Clock {
 }
 
 impl Hand {
-    /// So much time passes.
+    /// Advances the clock by `ns`.
     pub fn pass(&self, ns: u64) {
         self.0.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// Where it stands.
+    /// The clock's time.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -1,9 +1,9 @@
-//! Following the frames of one network while it moves: what names a frame, and what became of it.
+//! Following the frames of one network while it moves: keys that identify frames, and how each frame ended.
 //!
-//! Flow: the card's thread says whose frames are followed ([`Followed`]) → a worker that ends a frame of that network
-//! tells the card's thread how ([`Ending`], in a [`super::handover::Record`]) → the card's witness, which has seen the frame
-//! arrive, takes it off its list. A frame is named by what forwarding does not change of it (RFC 1812 §5.2.1: all but TTL
-//! and checksum of the IPv4 header, and the MAC addresses); identical frames are taken for one another.
+//! Flow: the card's thread sets the followed network ([`Followed`]) → a worker that ends a frame of that network tells
+//! the card's thread how ([`Ending`], in a [`super::handover::Record`]) → the card's witness, which saw the frame arrive,
+//! removes it from its list. The key of a frame covers what forwarding does not change (RFC 1812 §5.2.1: all but TTL and
+//! checksum of the IPv4 header, and the MAC addresses); identical frames cannot be told apart.
 //! Nothing is followed, and no frame is hashed, unless a network moves.
 
 use std::hash::{DefaultHasher, Hasher};
@@ -17,10 +17,10 @@ use hue_wire::ethernet::EtherType;
 
 /// Ethernet and the shortest IPv4 header.
 const HEADERS_BYTES: usize = 14 + 20;
-/// No network: 0 is no VID.
+/// No network: 0 is not a VID.
 const NOBODY: u16 = 0;
 
-/// What names a frame wherever it is, and the flow within which frames keep their order.
+/// Identifies a frame anywhere on its path, and the flow within which frames keep their order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FrameKey {
     /// The frame.
@@ -34,7 +34,7 @@ impl FrameKey {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self::of_ipv4(bytes).unwrap_or_else(|| {
-            // It does not change on its way.
+            // A frame that is not IPv4 does not change on its path.
             let (header, _) = bytes.split_at(bytes.len().min(14));
             Self { frame: hash(&[bytes]), flow: hash(&[header]) }
         })
@@ -46,10 +46,10 @@ impl FrameKey {
         }
         let packet = bytes.get(14..)?;
         let total = usize::from(u16::from_be_bytes(packet.get(2..4)?.try_into().ok()?));
-        // Padding need not stay.
+        // Padding may change on the path.
         let packet = packet.get(..total).filter(|packet| packet.len() >= 20).unwrap_or(packet);
         let frame = hash(&[packet.get(..8)?, packet.get(9..10)?, packet.get(12..)?]);
-        // Fragments have no ports, and stay in the order of their own.
+        // Fragments have no ports; they form a flow of their own.
         let whole = packet.get(6..8)?.iter().fold(0, |sum, byte| sum << 8 | u16::from(*byte)) & 0x3fff == 0;
         let header = usize::from(packet.first()? & 0xf) * 4;
         let ports = match whole && matches!(packet.get(9), Some(6 | 17)) {
@@ -71,24 +71,24 @@ fn hash(parts: &[&[u8]]) -> u64 {
 pub enum Ending {
     /// It left by a port that the card's thread does not see.
     Left,
-    /// The network's namespace has it.
+    /// It went to the network's namespace.
     Punted(Outcome),
     /// The plane dropped it.
     Dropped(Outcome),
-    /// A rule of the network's dropped it ([`Loss::is_rule`]).
+    /// One of the network's rules dropped it ([`Loss::is_rule`]).
     Refused(Loss),
     /// There was no room for it.
     Lost(Loss),
 }
 
 impl Ending {
-    /// The ending of a frame that is lost for this reason.
+    /// The ending of a frame lost for this reason.
     #[must_use]
     pub const fn of_loss(loss: Loss) -> Self {
         if loss.is_rule() { Self::Refused(loss) } else { Self::Lost(loss) }
     }
 
-    /// As a number, for a record.
+    /// The ending as a number, for a record.
     #[must_use]
     pub const fn code(self) -> u16 {
         match self {
@@ -99,7 +99,7 @@ impl Ending {
         }
     }
 
-    /// Of such a number.
+    /// The ending from such a number.
     #[must_use]
     pub const fn from_code(code: u16) -> Option<Self> {
         let [kind, low] = code.to_be_bytes();
@@ -113,8 +113,8 @@ impl Ending {
     }
 }
 
-/// Whose frames are followed. One thread says so and another asks; a worker that takes a frame that was handed over after
-/// it was said, and asks then, sees it.
+/// The network whose frames are followed. One thread sets it, another reads it: a worker that takes a frame handed over
+/// after it was set, and then reads it, sees the new value.
 #[derive(Clone, Default, Debug)]
 pub struct Followed(Arc<Shared>);
 
@@ -125,25 +125,25 @@ struct Shared {
 }
 
 impl Followed {
-    /// Follows this network's frames, or nobody's.
+    /// Follows this network's frames, or none.
     pub fn set(&self, vid: Option<Vid>) {
         self.0.untold.store(0, Ordering::Relaxed);
         self.0.vid.store(vid.map_or(NOBODY, Vid::get), Ordering::Release);
     }
 
-    /// Whose frames are followed.
+    /// The network whose frames are followed.
     #[must_use]
     #[inline]
     pub fn get(&self) -> Option<Vid> {
         Vid::new(self.0.vid.load(Ordering::Acquire))
     }
 
-    /// There was no room to tell how a frame ended.
+    /// Counts a frame whose ending could not be reported for lack of room.
     pub fn count_untold(&self) {
         self.0.untold.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Frames of which it was not told, since the latest [`Followed::set`].
+    /// Frames whose ending was not reported, since the latest [`Followed::set`].
     #[must_use]
     pub fn untold(&self) -> u32 {
         self.0.untold.load(Ordering::Relaxed)
@@ -170,12 +170,12 @@ mod tests {
         let other = FrameKey::of(&packet(64, 1, 8, 2, 0));
         assert!(other.frame != key.frame && other.flow == key.flow);
         assert_ne!(FrameKey::of(&packet(64, 1, 7, 3, 0)).flow, key.flow);
-        // What is no IPv4, or too short to be, is itself.
+        // Frames that are not IPv4, or too short for it, have keys of their own.
         for bytes in [&[1; 60][..], &[1; 5], &[], &packet(64, 1, 7, 2, 0)[..30]] {
             assert_eq!(FrameKey::of(bytes), FrameKey::of(bytes));
             assert_ne!(FrameKey::of(bytes).frame, key.frame);
         }
-        // A length that is nonsense makes nothing else of it.
+        // An impossible total length does not make different frames equal.
         let mut short = packet(64, 1, 7, 2, 0);
         short[17] = 3;
         let mut shorter = short.clone();

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hue_demux::PortId;
+use hue_planes::Debts;
 use hue_ports::{Packet, Pool};
 use hue_tables::Vid;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -21,6 +22,10 @@ use crate::wake::Wake;
 /// Bytes of each ring.
 pub const RING_BYTES: usize = 1 << 20;
 const RECORD_BYTES: usize = 20;
+/// More records than a ring holds.
+pub const RING_RECORDS_MAX: usize = RING_BYTES / RECORD_BYTES;
+/// Bytes of debts behind their record.
+const DEBTS_BYTES: usize = 40;
 
 /// What is to be done with a frame at the other worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,10 +41,14 @@ pub enum Crossing {
     Fence,
     /// No frame: one of the network, which is followed, has ended. `time_ns` is its key, `vport` the [`Ending`]'s code.
     Ended,
+    /// No frame: the debts of the network's meter. Its home sets the meter to them. A record without debts is a question; the
+    /// home answers it immediately, with the same `time_ns`.
+    Debts,
 }
 
 impl Crossing {
-    const ALL: [Self; 5] = [Self::Arrived, Self::Leaves, Self::FromControl, Self::Fence, Self::Ended];
+    const ALL: [Self; 6] =
+        [Self::Arrived, Self::Leaves, Self::FromControl, Self::Fence, Self::Ended, Self::Debts];
 }
 
 /// Where a network's frames are decided.
@@ -77,6 +86,13 @@ impl Record {
     pub const fn of_ending(vid: Vid, generation: u16, key: FrameKey, ending: Ending) -> Self {
         let (crossing, port) = (Crossing::Ended, PortId::new(0));
         Self { crossing, port, vid, generation, vport: ending.code(), time_ns: key.frame, len: 0 }
+    }
+
+    /// Debts of a network's meter, or a question for them; `name` identifies the answer.
+    #[must_use]
+    pub const fn of_debts(vid: Vid, generation: u16, name: u64) -> Self {
+        let (crossing, port) = (Crossing::Debts, PortId::new(0));
+        Self { crossing, port, vid, generation, vport: 0, time_ns: name, len: 0 }
     }
 
     fn encode(&self) -> [u8; RECORD_BYTES] {
@@ -121,6 +137,8 @@ pub struct Incoming {
     taken: Taken,
     /// A record whose bytes have not arrived yet.
     pending: Option<Record>,
+    /// Debts of the latest such record; `None` if it was a question.
+    debts: Option<Debts>,
 }
 
 /// Another thread of the data plane, as this one sees it.
@@ -156,11 +174,17 @@ pub fn ring() -> (Outgoing, Incoming) {
     let given = vec![0; networks].into_boxed_slice();
     (
         Outgoing { ring: producer, given, taken: taken.clone() },
-        Incoming { ring: consumer, taken, pending: None },
+        Incoming { ring: consumer, taken, pending: None, debts: None },
     )
 }
 
 impl Outgoing {
+    /// Gives debts with their record ([`Record::of_debts`]); `false` when the network has no room in the ring.
+    #[must_use]
+    pub fn push_debts(&mut self, record: &Record, debts: &Debts) -> bool {
+        self.push(record, &encode_debts(debts))
+    }
+
     /// Copies a frame into the ring; `false` when the network has no room there.
     #[must_use]
     pub fn push(&mut self, record: &Record, bytes: &[u8]) -> bool {
@@ -183,6 +207,21 @@ impl Outgoing {
     }
 }
 
+fn encode_debts(debts: &Debts) -> [u8; DEBTS_BYTES] {
+    let mut bytes = [0; DEBTS_BYTES];
+    bytes[..16].copy_from_slice(&debts.packets.to_ne_bytes());
+    bytes[16..32].copy_from_slice(&debts.bits.to_ne_bytes());
+    bytes[32..].copy_from_slice(&debts.last_ns.to_ne_bytes());
+    bytes
+}
+
+fn decode_debts(bytes: &[u8; DEBTS_BYTES]) -> Option<Debts> {
+    let (packets, rest) = bytes.split_first_chunk()?;
+    let (bits, rest) = rest.split_first_chunk()?;
+    let last_ns = u64::from_ne_bytes(*rest.first_chunk()?);
+    Some(Debts { packets: u128::from_ne_bytes(*packets), bits: u128::from_ne_bytes(*bits), last_ns })
+}
+
 impl Incoming {
     /// Whether nothing waits.
     #[must_use]
@@ -190,10 +229,16 @@ impl Incoming {
         self.pending.is_none() && self.ring.is_empty()
     }
 
+    /// Debts of the record that [`Incoming::pop`] gave last, if it was one of debts that had any.
+    pub fn take_debts(&mut self) -> Option<Debts> {
+        self.debts.take()
+    }
+
     /// Copies the next frame into a slot of `pool`. `Ok(None)` when none waits.
     ///
     /// # Errors
-    /// The record of a frame for which there is no slot; the frame is gone.
+    /// The record of a frame for which there is no slot; the frame is gone. Or a record of debts, which take no slot, so that
+    /// they cannot be lost: see [`Incoming::take_debts`].
     pub fn pop(&mut self, pool: &mut Pool) -> Result<Option<(Record, Packet)>, Record> {
         let record = match self.pending.take() {
             Some(record) => record,
@@ -213,6 +258,13 @@ impl Incoming {
             self.pending = Some(record);
             return Ok(None);
         }
+        if record.crossing == Crossing::Debts {
+            let mut bytes = [0; DEBTS_BYTES];
+            let whole = len == DEBTS_BYTES && self.ring.pop_entire_slice(&mut bytes).is_ok();
+            self.debts = if whole { decode_debts(&bytes) } else { None };
+            self.took(record.vid, len);
+            return Err(record);
+        }
         let packet = (record.len <= pool.frame_bytes_max()).then(|| pool.take()).flatten();
         let result = match packet {
             None => {
@@ -228,12 +280,17 @@ impl Incoming {
                 Ok(Some((record, packet)))
             }
         };
-        if let Some(taken) = self.taken.get(record.vid.index()) {
+        self.took(record.vid, len);
+        result
+    }
+
+    /// Counts a record, and what was behind it, as taken.
+    fn took(&self, vid: Vid, len: usize) {
+        if let Some(taken) = self.taken.get(vid.index()) {
             // The only writer.
             let sum = taken.load(Ordering::Relaxed).wrapping_add((RECORD_BYTES + len) as u32);
             taken.store(sum, Ordering::Release);
         }
-        result
     }
 }
 
@@ -291,6 +348,25 @@ mod tests {
             pool.give(packet.slot);
         }
         assert!(fill(&mut out, 1) > 0, "what was taken is free again");
+    }
+
+    #[test]
+    fn debts_cross_in_their_place_and_need_no_slot() {
+        let (mut out, mut into) = ring();
+        let mut pool = Pool::new(1, 2048).unwrap();
+        let debts = Debts { packets: Debts::MAX, bits: 1 << 65, last_ns: 1 << 60 };
+        let name = Record::of_debts(Vid::new(2).unwrap(), 7, 1 << 50);
+        assert!(out.push(&record(2), &[1; 100]));
+        assert!(out.push_debts(&name, &debts) && out.push(&name, &[]) && out.push(&record(2), &[2; 100]));
+        let (_, first) = into.pop(&mut pool).unwrap().unwrap();
+        assert!(pool.free() == 0 && into.take_debts().is_none());
+        assert_eq!(into.pop(&mut pool).unwrap_err(), Record { len: 40, ..name });
+        assert_eq!((into.take_debts(), into.take_debts()), (Some(debts), None));
+        assert_eq!(into.pop(&mut pool).unwrap_err(), name);
+        assert_eq!(into.take_debts(), None, "a question");
+        pool.give(first.slot);
+        assert_eq!(into.pop(&mut pool).unwrap().unwrap().1.bytes(&pool), [2; 100]);
+        assert!(into.is_empty());
     }
 
     #[test]

@@ -3,14 +3,15 @@
 //! Flow: intent → control → [`Program`] → **[`Substrate`]** → packets. A program says all there is to know about one
 //! network: how its frames are found, its next hops and routes, what it may take. It names ports by index and next hops
 //! by row, never by pointer, so that any substrate can take it. Threads of substrates hand each other frames by
-//! [`handover`], sleep by [`wake`], take the time from one [`clock`], and follow the frames of a network that moves
-//! ([`follow`]).
+//! [`handover`], sleep by [`wake`], compete for processors by [`scheduling`], take the time from one [`clock`], and follow
+//! the frames of a network that moves ([`follow`]).
 
 pub mod clock;
 pub mod follow;
 pub mod handover;
 pub mod planted;
 mod program;
+pub mod scheduling;
 mod together;
 pub mod wake;
 

@@ -22,11 +22,19 @@ pub enum Bug {
     SeatForgotten,
     /// Frames go past the card before it is empty.
     BypassEarly,
+    /// Rate limits begin anew on the other side.
+    DebtsStay,
+    /// Who has an image loaded is answered while networks still move.
+    AnswerEarly,
+    /// Networks come back to another image in the order of their names.
+    ByName,
+    /// What an image is loaded for comes by itself, too.
+    NotReserved,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::NoFence,
         Self::HoldStays,
         Self::NetStays,
@@ -35,6 +43,10 @@ impl Bug {
         Self::NoMirror,
         Self::SeatForgotten,
         Self::BypassEarly,
+        Self::DebtsStay,
+        Self::AnswerEarly,
+        Self::ByName,
+        Self::NotReserved,
     ];
 }
 

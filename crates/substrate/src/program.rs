@@ -1,4 +1,4 @@
-//! The program of one network, and what makes it sound.
+//! The program of one network, and the rules that make it sound.
 //!
 //! A sound program cannot reach outside its network: its rows select on its own ports, its routes name its own next
 //! hops, and those send on its own ports under its own MAC addresses.
@@ -9,7 +9,7 @@ use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 use thiserror::Error;
 
-/// Virtual ports of a network at most.
+/// Most virtual ports of a network.
 pub const PORTS_MAX: usize = 256;
 /// Longest name of a network or port, bytes.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -27,7 +27,7 @@ pub struct VirtualPort {
     pub mtu_bytes: u16,
 }
 
-/// All there is to know about one network.
+/// Everything that a substrate needs to know about one network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Program {
     /// Id on this node.
@@ -38,21 +38,21 @@ pub struct Program {
     pub kind: Kind,
     /// Its virtual ports; rows name them by index. Group frames of their physical ports reach the network.
     pub ports: Vec<VirtualPort>,
-    /// How its frames are found; `vid` of each is the program's.
+    /// The rows that select its frames; the `vid` of each is the program's.
     pub rows: Vec<Row>,
     /// Its next hops; routes name them by index.
     pub next_hops: Vec<Adjacency>,
     /// Its routes, no prefix twice, in any order.
     pub routes: Vec<(Prefix4, NextHop)>,
-    /// What it may take at most.
+    /// Its rate limit, if any.
     pub rate_limit: Option<RateLimit>,
     /// Its share where networks compete, relative to others; at least 1.
     pub weight: u16,
-    /// It forwards packets from and to addresses that no host can have (RFC 1812 §5.3.7), which others drop.
+    /// It forwards packets from and to addresses that no host can have (RFC 1812 §5.3.7); other networks drop them.
     pub forward_martians: bool,
 }
 
-/// What is wrong with a program; its maker's fault.
+/// What is wrong with a program (the fault of whoever made it).
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ProgramError {
     /// A name is empty or too long.
@@ -80,7 +80,7 @@ pub enum ProgramError {
         /// Its MTU.
         mtu_bytes: u16,
     },
-    /// A row is of another network, names no virtual port, or selects on a physical port that its virtual port is not
+    /// A row belongs to another network, names no virtual port, or selects on a physical port that its virtual port is not
     /// on.
     #[error("row for {claim}: {what}")]
     Row {
@@ -92,8 +92,8 @@ pub enum ProgramError {
     /// More next hops than a network may have.
     #[error("{0} next hops: at most {max}", max = ipv4::NEXT_HOPS_MAX)]
     NextHops(usize),
-    /// A next hop sends on a port that is not the network's, under an address that is not its own there, or more than
-    /// the port takes.
+    /// A next hop sends on a port that is not the network's, from an address that is not its own there, or with an MTU
+    /// above the port's.
     #[error("next hop {index} ({hop}): {what}")]
     NextHop {
         /// Its row.
@@ -103,14 +103,14 @@ pub enum ProgramError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// A route names a next hop that is not there.
+    /// A route names a next hop that does not exist.
     #[error("route {prefix} names next hop {hop} of {count}")]
     RouteHop {
         /// The route.
         prefix: Prefix4,
         /// Its next hop.
         hop: u16,
-        /// How many there are.
+        /// Number of next hops.
         count: usize,
     },
     /// Two routes have the same prefix.
@@ -122,13 +122,13 @@ pub enum ProgramError {
 }
 
 impl Program {
-    /// Where group frames reach the network.
+    /// The ports on which group frames reach the network.
     pub fn attachments(&self) -> impl Iterator<Item = Attachment> + '_ {
         let ports = self.ports.iter().zip(0u16..);
         ports.map(|(port, vport)| Attachment { port: port.port, vid: self.vid, vport })
     }
 
-    /// The same program where its physical ports have other numbers.
+    /// The same program with its physical ports renumbered.
     #[must_use]
     pub fn renumbered(&self, number: impl Fn(PortId) -> PortId) -> Self {
         let mut program = self.clone();
@@ -145,10 +145,10 @@ impl Program {
         program
     }
 
-    /// Whether the program is sound in itself; clashes with other programs are the substrate's to find.
+    /// Checks that the program is sound by itself; the substrate finds conflicts with other programs.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault found.
     pub fn check(&self) -> Result<(), ProgramError> {
         check_name(&self.name)?;
         if self.weight == 0 {
@@ -218,7 +218,7 @@ impl Program {
     }
 }
 
-/// Whether a next hop is one of a network with these virtual ports, so that a route may name it.
+/// Checks that a network with these virtual ports can use a next hop, so that a route may name it.
 ///
 /// # Errors
 /// What is wrong with it.

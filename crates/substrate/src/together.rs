@@ -1,5 +1,5 @@
-//! What every substrate asks of programs before it takes them: each sound in itself, and all of them, with the networks
-//! that stay, sound together.
+//! Checks that every substrate makes before it loads programs: each is sound by itself, and all of them are consistent
+//! with each other and with the networks that stay.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use hue_tables::Vid;
 
 use crate::{Program, SubstrateError, VirtualPort};
 
-/// What other networks must know of one.
+/// What must be known of a network to find conflicts with others.
 #[derive(Clone, Copy, Debug)]
 pub struct Claims<'a> {
     /// Its id.
@@ -17,7 +17,7 @@ pub struct Claims<'a> {
     pub name: &'a str,
     /// Its virtual ports.
     pub ports: &'a [VirtualPort],
-    /// How its frames are found.
+    /// The rows that select its frames.
     pub rows: &'a [Row],
 }
 
@@ -27,7 +27,7 @@ impl<'a> From<&'a Program> for Claims<'a> {
     }
 }
 
-/// Whether each program is sound in itself, of a kind that `substrate` runs, and the only one under its id.
+/// Checks that each program is sound by itself, of a kind that `substrate` runs, and the only one with its id.
 ///
 /// # Errors
 /// `Kind`, `Program`, `Same`.
@@ -46,10 +46,10 @@ pub fn check_programs(programs: &[Program], substrate: &'static str) -> Result<(
     Ok(())
 }
 
-/// Design select of the networks that stay and of programs to come.
+/// Builds design select for the networks that stay and for new programs.
 ///
 /// # Errors
-/// `Same` for a name that two have, `Claim` for frames that two claim, `Demux`.
+/// `Same` when two have the same name, `Claim` when two claim the same frames, `Demux`.
 pub fn demux_of<'a>(
     kept: impl Iterator<Item = Claims<'a>>,
     programs: &'a [Program],
@@ -69,7 +69,7 @@ pub fn demux_of<'a>(
     }
     let name = |vid: Vid| names.get(&vid).copied().unwrap_or_default().to_owned();
     Demux::new(&rows, &attached).map_err(|error| match error {
-        DemuxError::Twice { first, second, .. } => {
+        DemuxError::Conflict { first, second, .. } => {
             SubstrateError::Claim { first: name(first), second: name(second), error }
         }
         error => SubstrateError::Demux(error),

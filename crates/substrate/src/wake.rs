@@ -147,16 +147,6 @@ fn timespec(timeout: Duration) -> Timespec {
     }
 }
 
-/// How a worker's thread competes with others for its processor, -20 to 19: before ordinary programs, which would make
-/// packets wait for the milliseconds of a turn, and behind what is more urgent.
-const NICE: i32 = -10;
-
-/// Lets the calling thread come before ordinary ones. Without the right to (`CAP_SYS_NICE`) it stays as it is: packets
-/// wait longer on a processor that others use too.
-pub fn hurry() {
-    let _ = rustix::process::setpriority_process(None, NICE);
-}
-
 /// Keeps the calling thread on one of the processors it may use.
 ///
 /// # Errors

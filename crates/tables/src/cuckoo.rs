@@ -1,23 +1,24 @@
-//! Places of exact keys in the card's table of them (`rtl/tables/hue_exact_table.sv`): a cuckoo hash of four banks, one
-//! key a place.
+//! Cuckoo hash with four banks: computes where keys are stored in the card's exact-match table
+//! (`rtl/tables/hue_exact_table.sv`).
 //!
-//! Flow: keys → **cuckoo** → places and moves → the card's driver, which writes the rows. In each bank a key has one
-//! place, which depends on the key alone; a key that finds its four places taken moves others to theirs, along the
-//! shortest way to a free place. Moves come in an order in which a key stands in its new place before its old one is
-//! overwritten. Deterministic: the same calls give the same places.
+//! Flow: keys → **cuckoo** → places and moves → the card's driver, which writes the rows. Each key has one
+//! possible place in each bank, which depends only on the key. If all four places of a new key are occupied,
+//! keys move along the shortest path to a free place. Moves are listed so that every key is written to its
+//! new place before its old place is overwritten. Deterministic: the same calls give the same places.
 //!
-//! Source: Pagh, Rodler, "Cuckoo hashing", 2004; Fotakis et al., "Space efficient hash tables with worst case constant
-//! access time", 2005 (more than two banks: four fill to 97 % on the average). Places: `rtl/tables/hue_exact_pkg.sv`.
+//! Source: Pagh, Rodler, "Cuckoo hashing", 2004; Fotakis et al., "Space efficient hash tables with worst case
+//! constant access time", 2005 (more than two banks: four fill to 97 % on average). Hash functions:
+//! `rtl/tables/hue_exact_pkg.sv`.
 
 use std::collections::HashMap;
 
-/// Banks of a table.
+/// Number of banks.
 pub const BANKS: u32 = 4;
-/// Bits of an index into a bank, at least and at most.
+/// Width of an index into a bank, in bits: minimum and maximum.
 const INDEX_BITS: std::ops::RangeInclusive<u32> = 8..=12;
-/// Places that are looked at for a free one before a key is refused.
-pub const LOOKS_MAX: usize = 1024;
-/// A bank's polynomial, by bits of an index.
+/// Most places that an insertion examines before it rejects the key.
+pub const PROBES_MAX: usize = 1024;
+/// Hash polynomials: for each index width, one for each bank.
 const POLYNOMIALS: [[u32; BANKS as usize]; 5] = [
     [0x11d, 0x177, 0x1f3, 0x169],
     [0x211, 0x259, 0x331, 0x299],
@@ -26,16 +27,16 @@ const POLYNOMIALS: [[u32; BANKS as usize]; 5] = [
     [0x1053, 0x145b, 0x104d, 0x146b],
 ];
 
-/// A key's row is to be written to a place.
+/// A row to write: `key` is stored at `place`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// `bank * rows a bank + index`.
+    /// `bank * rows per bank + index`.
     pub place: u32,
     /// The key.
     pub key: u64,
 }
 
-/// Which key stands where.
+/// The table: the place of every key.
 #[derive(Clone, Debug, Default)]
 pub struct Cuckoo {
     index_bits: u32,
@@ -44,68 +45,70 @@ pub struct Cuckoo {
 }
 
 impl Cuckoo {
-    /// An empty table of so many rows; one of 0 rows takes no key. `None` for a number that no card has.
+    /// Creates an empty table with `rows` rows; a table with 0 rows stores no key. Returns `None` if no card
+    /// has a table of this size.
     #[must_use]
     pub fn new(rows: u32) -> Option<Self> {
         let index_bits = (rows / BANKS).checked_ilog2().unwrap_or_default();
         is_size(rows).then(|| Self { index_bits, places: vec![None; rows as usize], at: HashMap::new() })
     }
 
-    /// Rows of the table.
+    /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.places.len()
     }
 
-    /// Keys in it.
+    /// Number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.at.len()
     }
 
-    /// Whether it holds no key.
+    /// Whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.at.is_empty()
     }
 
-    /// Where a key stands.
+    /// The place of a key.
     #[must_use]
     pub fn place(&self, key: u64) -> Option<u32> {
         self.at.get(&key).copied()
     }
 
-    /// Who stands in a place.
+    /// The key at a place.
     #[must_use]
     pub fn key(&self, place: u32) -> Option<u64> {
         self.places.get(place as usize).copied().flatten()
     }
 
-    /// Keys, in no order.
+    /// All keys, in arbitrary order.
     pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
         self.at.keys().copied()
     }
 
-    /// Gives a key a place. The rows to write for it, in order, are added to `moves`; `false` when none was found, and
-    /// nothing has changed.
+    /// Stores a key. Appends the rows to write to `moves`, in order. Returns `false`, without a change, if no
+    /// free place was found.
     pub fn insert(&mut self, key: u64, moves: &mut Vec<Placed>) -> bool {
         if self.at.contains_key(&key) {
             return true;
         }
-        // Places and, of all but the key's own, the one whose key can move there.
-        let mut looked: Vec<(u32, Option<usize>)> = Vec::new();
+        // The examined places. Each has the index of the place whose key can move there; `None` for the new
+        // key's own places.
+        let mut probed: Vec<(u32, Option<usize>)> = Vec::new();
         for place in self.places_of(key) {
-            look(&mut looked, place, None);
+            probe(&mut probed, place, None);
         }
         let mut next = 0;
-        while let Some(&(place, _)) = looked.get(next) {
+        while let Some(&(place, _)) = probed.get(next) {
             let Some(there) = self.key(place) else {
-                self.shift(&looked, next, key, moves);
+                self.shift(&probed, next, key, moves);
                 return true;
             };
-            if looked.len() < LOOKS_MAX {
+            if probed.len() < PROBES_MAX {
                 for other in self.places_of(there) {
-                    look(&mut looked, other, Some(next));
+                    probe(&mut probed, other, Some(next));
                 }
             }
             next += 1;
@@ -113,11 +116,12 @@ impl Cuckoo {
         false
     }
 
-    /// Moves keys along the way that ends in a free place, from its end, and puts `key` where it begins.
-    fn shift(&mut self, looked: &[(u32, Option<usize>)], end: usize, key: u64, moves: &mut Vec<Placed>) {
+    /// Moves keys along the path that ends in a free place, starting at its end, and stores `key` at its
+    /// start.
+    fn shift(&mut self, probed: &[(u32, Option<usize>)], end: usize, key: u64, moves: &mut Vec<Placed>) {
         let mut at = end;
-        while let Some(&(place, from)) = looked.get(at) {
-            let before = from.and_then(|from| looked.get(from)).and_then(|(place, _)| self.key(*place));
+        while let Some(&(place, from)) = probed.get(at) {
+            let before = from.and_then(|from| probed.get(from)).and_then(|(place, _)| self.key(*place));
             let key = before.unwrap_or(key);
             self.put(place, key);
             moves.push(Placed { place, key });
@@ -133,7 +137,7 @@ impl Cuckoo {
         }
     }
 
-    /// Takes a key out; where it stood.
+    /// Removes a key and returns its place.
     pub fn remove(&mut self, key: u64) -> Option<u32> {
         let place = self.at.remove(&key)?;
         if let Some(slot) = self.places.get_mut(place as usize) {
@@ -142,27 +146,27 @@ impl Cuckoo {
         Some(place)
     }
 
-    /// A key's places, one a bank; none in a table of 0 rows.
+    /// The possible places of a key, one in each bank; none in a table with 0 rows.
     fn places_of(&self, key: u64) -> impl Iterator<Item = u32> + use<> {
         let bits = self.index_bits;
         (0..BANKS).filter_map(move |bank| Some(bank << bits | index_of(bits, bank, key)?))
     }
 }
 
-/// Whether a card can have a table of so many rows.
+/// Whether a card can have a table with this number of rows.
 #[must_use]
 pub fn is_size(rows: u32) -> bool {
     rows == 0 || INDEX_BITS.into_iter().any(|bits| rows == BANKS << bits)
 }
 
-fn look(looked: &mut Vec<(u32, Option<usize>)>, place: u32, from: Option<usize>) {
-    if looked.iter().all(|(other, _)| *other != place) {
-        looked.push((place, from));
+fn probe(probed: &mut Vec<(u32, Option<usize>)>, place: u32, from: Option<usize>) {
+    if probed.iter().all(|(other, _)| *other != place) {
+        probed.push((place, from));
     }
 }
 
-/// Index of a key in a bank whose indices have so many bits: the remainder of the key, as a polynomial, by the bank's.
-/// `None` for a bank that no card has.
+/// Index of a key in a bank with indices of this width: the remainder of the key, as a polynomial, divided by
+/// the bank's polynomial. Returns `None` if no card has such a bank.
 #[must_use]
 pub fn index_of(index_bits: u32, bank: u32, key: u64) -> Option<u32> {
     let row = index_bits.checked_sub(*INDEX_BITS.start())?;
@@ -182,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// The card: rows by place, and what a key gets.
+    /// A model of the card: its rows, and how it looks up a key.
     struct Card {
         bits: u32,
         rows: HashMap<u32, (u64, u16)>,
@@ -201,8 +205,8 @@ mod tests {
     }
 
     #[test]
-    fn keys_stand_where_the_card_looks_for_them() {
-        // rtl/tables/hue_exact_pkg.sv has the first of them.
+    fn keys_are_at_the_places_the_card_reads() {
+        // The first values are those in rtl/tables/hue_exact_pkg.sv.
         let key_1 = key(5, 0x0200_0000_0194);
         assert_eq!(key_1, 0x1000_0000_0ca5);
         let all = |bits, key| [0, 1, 2, 3].map(|bank| index_of(bits, bank, key).unwrap());
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_rows_that_no_card_has_are_refused() {
+    fn unsupported_table_sizes_are_rejected() {
         for rows in [1, 4, 512, 1000, 2047, 2049, 32768, u32::MAX] {
             assert!(Cuckoo::new(rows).is_none(), "{rows}");
         }
@@ -228,9 +232,9 @@ mod tests {
         assert!(!none.insert(1, &mut Vec::new()) && none.is_empty());
     }
 
-    /// Small keys differ in a run of bits, as MAC addresses that are counted up do.
+    /// Small keys differ in a few adjacent bits, as consecutive MAC addresses do.
     #[test]
-    fn keys_in_a_row_do_not_meet() {
+    fn consecutive_keys_do_not_collide() {
         for bits in INDEX_BITS {
             for bank in 0..BANKS {
                 for shift in [0, 3, 11, 30] {
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_refuses_and_stays_as_it_was() {
+    fn a_full_table_rejects_a_key_unchanged() {
         let mut table = Cuckoo::new(1024).unwrap();
         let mut refused = 0;
         for n in 0..2000u64 {
@@ -255,7 +259,7 @@ mod tests {
             }
         }
         assert!(table.len() > 980 && refused == 2000 - table.len(), "{} keys", table.len());
-        // What goes leaves room.
+        // Removing a key makes room.
         let gone = table.keys().min().unwrap();
         assert!(table.remove(gone).is_some() && table.insert(gone, &mut Vec::new()));
     }
@@ -263,9 +267,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// 1,024 addresses fit into 2,048 rows, whichever they are.
+        /// Any 1,024 addresses fit into 2,048 rows.
         #[test]
-        fn a_table_half_full_takes_every_address(
+        fn a_half_full_table_accepts_every_address(
             macs in prop::collection::hash_set((0u8..4, 0u64..1 << 48), 1024),
         ) {
             let mut table = Cuckoo::new(2048).unwrap();
@@ -274,9 +278,9 @@ mod tests {
             }
         }
 
-        /// After each single write a key that is to be there is found; in the end it says what it was last told to.
+        /// After each single write, every stored key is found; at the end, each has its latest value.
         #[test]
-        fn no_key_is_ever_missed(
+        fn every_key_is_found_after_each_write(
             seed: u64, base in 0u64..1 << 40,
             changes in prop::collection::vec((0u64..1400, any::<bool>()), 0..3000),
         ) {
@@ -284,7 +288,7 @@ mod tests {
             let mut card = Card { bits: 8, rows: HashMap::new() };
             let mut told: HashMap<u64, u16> = HashMap::new();
             for (number, (n, comes)) in (0u16..).zip(changes) {
-                // Some in a row, some anywhere.
+                // Half of the keys are consecutive, half are spread.
                 let key = if n % 2 == 0 { base + n } else { (n ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 13 };
                 if comes {
                     let mut moves = Vec::new();

@@ -1,15 +1,18 @@
-//! The updater: one trie of all networks, equal subtrees stored once, changes made by copying a path.
+//! The table store: one trie for all networks, in which equal subtrees are stored once and changes copy a
+//! path.
 //!
 //! Flow: routes of a network (control) → `Dag::apply` → `dag64` image words + `Delta`s for other encodings → readers.
 //!
-//! A change rebuilds the nodes on its path bottom-up. Each node is looked up among all nodes of all networks (hash
-//! consing) and written only when it is new; then one root word makes the whole change visible at once. Nodes that
-//! nobody refers to any more are retired, and their words reused once no reader can still be inside (`epoch`).
+//! A change rebuilds the nodes on its path bottom-up. Each new node is compared with the nodes of all
+//! networks (hash consing) and written only if no equal one exists. One write of the root word then makes the
+//! entire change visible. Nodes without references are retired, and their words are reused once no reader can
+//! access them (`epoch`).
 //!
-//! Invariants: a node's count is the number of source nodes (of all networks) compiled to it. References between
-//! image nodes need no counting: where an image node stands for a source node, its children stand for that node's
-//! children, which hold them. A failed change leaves routes, image and roots as they were. Source: ADR-0002;
-//! hash-consed prefix DAGs are Rétvári et al., SIGCOMM 2013.
+//! Invariants: the reference count of a node is the number of source nodes, of all networks, that are
+//! compiled to it. References between image nodes are not counted: an image node exists only for a source
+//! node, and the children of that source node hold the references to its children. A failed change leaves
+//! routes, image and roots unchanged. Source: ADR-0002; for hash-consed prefix DAGs, Rétvári et al., SIGCOMM
+//! 2013.
 
 mod fitting;
 mod follow;
@@ -21,7 +24,7 @@ use std::sync::Arc;
 
 use crate::layout::{
     GRANULE_BYTES, GRANULES_MAX, Kind, NODE_GRANULES_MAX, Ref, Runs, SLOTS, WIDE_BYTES, encode_wide,
-    for_each_child, granules, surely_wide,
+    for_each_child, granules, is_certainly_wide,
 };
 use crate::limits::{Account, Limits, TableError};
 use crate::mem::Writer;
@@ -38,20 +41,20 @@ pub use follow::Delta;
 /// One route change: `Some(hop)` announces, `None` withdraws.
 pub type Change<K> = (Prefix<K>, Option<NextHop>);
 
-/// A live node in the hash table: its ref and 32 bits of its content's hash.
+/// A live node in the hash table: its ref and 32 bits of the hash of its content.
 struct Entry {
     at: Ref,
     hash: u32,
 }
 
 impl Entry {
-    /// The table wants entropy in the highest bits too.
+    /// Spreads the hash: the table also needs entropy in the highest bits.
     fn spread(hash: u32) -> u64 {
         u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
-/// The shared table of all networks for keys of one width; see the module documentation.
+/// The forwarding tables of all networks, for keys of one width; see the module documentation.
 ///
 /// ```
 /// use hue_tables::{Dag, Limits, NextHop, Vid};
@@ -69,9 +72,9 @@ pub struct Dag<K: Key> {
     networks: HashMap<Vid, Source>,
     nodes: HashTable<Entry>,
     hasher: foldhash::fast::FixedState,
-    /// Source nodes compiled to each node, and whose they are.
+    /// Reference counts of all nodes, by network.
     holdings: Holdings,
-    /// What a node takes.
+    /// The weights of nodes.
     weigh: Weigh,
     space: Space,
     retired: VecDeque<(u64, Ref, u8)>,
@@ -81,10 +84,10 @@ pub struct Dag<K: Key> {
 }
 
 impl<K: Key> Dag<K> {
-    /// An empty store.
+    /// Creates an empty store.
     ///
     /// # Errors
-    /// `NoMemory` when the system has no address space for `limits.image_bytes_max`.
+    /// `NoMemory` if the system cannot reserve address space for `limits.image_bytes_max`.
     pub fn new(limits: Limits) -> Result<Self, TableError> {
         let margin = 4 * NODE_GRANULES_MAX as u64;
         let limit = limits.image_bytes_max / GRANULE_BYTES as u64;
@@ -112,7 +115,7 @@ impl<K: Key> Dag<K> {
     /// Adds a network with no routes.
     ///
     /// # Errors
-    /// `DuplicateNetwork`, `TooManyNetworks`, or `Full` when its top node does not fit.
+    /// `DuplicateNetwork`, `TooManyNetworks`, or `Full` if its top node does not fit.
     pub fn add_network(&mut self, vid: Vid) -> Result<(), TableError> {
         if self.networks.contains_key(&vid) {
             return Err(TableError::DuplicateNetwork(vid));
@@ -123,14 +126,14 @@ impl<K: Key> Dag<K> {
         self.collect();
         let mut source = Source::new();
         let slots = source.node(TOP).leaves(NextHop::NONE_WORD);
-        self.holdings.open(vid);
+        self.holdings.add_network(vid);
         source.compiled = self.intern(vid, &slots, true).map_err(|NoSpace| {
-            self.holdings.close(vid);
+            self.holdings.remove_network(vid);
             self.full(vid)
         })?;
         if self.space.live > self.space.live_max {
             self.release(vid, source.compiled);
-            self.holdings.close(vid);
+            self.holdings.remove_network(vid);
             self.retire();
             return Err(self.full(vid));
         }
@@ -139,7 +142,7 @@ impl<K: Key> Dag<K> {
         Ok(())
     }
 
-    /// Removes a network with all its routes; lookups in it find no route from then on.
+    /// Removes a network and all its routes. Lookups in it then find no route.
     ///
     /// # Errors
     /// `UnknownNetwork`.
@@ -152,13 +155,14 @@ impl<K: Key> Dag<K> {
         for node in source.compiled_refs() {
             self.release(vid, node);
         }
-        self.holdings.close(vid);
+        self.holdings.remove_network(vid);
         self.retire();
         Ok(())
     }
 
-    /// Bounds what a network's lookups can reach ([`Account::bytes_own`]): announcements that would take more are refused,
-    /// unless they make it less than it was. What is there stays; withdrawals are never refused.
+    /// Limits the size of what a network's lookups can reach ([`Account::bytes_own`]), or removes the limit.
+    /// Announcements that would exceed it are rejected, unless they reduce the size. Existing routes stay,
+    /// and withdrawals are never rejected.
     ///
     /// # Errors
     /// `UnknownNetwork`.
@@ -166,13 +170,14 @@ impl<K: Key> Dag<K> {
         if self.holdings.set_quota(vid, bytes_max) { Ok(()) } else { Err(TableError::UnknownNetwork(vid)) }
     }
 
-    /// Has accounts and quotas in another unit than bytes of `dag64`, such as words of the encoding that follows.
+    /// Sets another unit for accounts and quotas than bytes of `dag64`, for example words of another
+    /// encoding.
     ///
     /// # Panics
-    /// When there is a network already: what it holds was weighed otherwise.
-    pub fn weigh_by(&mut self, weigh: fn(&Runs) -> u64) {
-        assert!(self.networks.is_empty(), "a unit is chosen before the first network comes");
-        self.weigh.here = Some(weigh);
+    /// If the store already has a network: its nodes were weighed in the previous unit.
+    pub fn set_weight_fn(&mut self, weigh: fn(&Runs) -> u64) {
+        assert!(self.networks.is_empty(), "set the unit before adding the first network");
+        self.weigh.store = Some(weigh);
     }
 
     /// Announces one route and returns the next hop it replaces.
@@ -190,7 +195,7 @@ impl<K: Key> Dag<K> {
         Ok(before)
     }
 
-    /// Withdraws one route and returns its next hop, `None` when there was no such route.
+    /// Withdraws one route and returns its next hop, or `None` if the route does not exist.
     ///
     /// # Errors
     /// As [`Dag::apply`].
@@ -200,16 +205,16 @@ impl<K: Key> Dag<K> {
         Ok(before)
     }
 
-    /// Applies changes to one network, in order and all at once: readers see all of them or none. Withdrawing an
-    /// absent route changes nothing.
+    /// Applies changes to one network, in order and atomically: readers see all of them or none. Withdrawing
+    /// a route that does not exist has no effect.
     ///
     /// # Errors
-    /// `UnknownNetwork`, `Full`, or `Quota`; then nothing has changed.
+    /// `UnknownNetwork`, `Full`, or `Quota`. Nothing has changed then.
     pub fn apply(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), TableError> {
         self.apply_each(vid, changes, |_, _| ())
     }
 
-    /// [`Dag::apply`], which tells for each prefix what its route was.
+    /// As [`Dag::apply`], and passes the previous route of each prefix to `each`.
     fn apply_each(
         &mut self,
         vid: Vid,
@@ -223,8 +228,8 @@ impl<K: Key> Dag<K> {
         self.apply_checked(vid, changes, each, (accept, false))
     }
 
-    /// A change that takes effect when `accept` has published its new top; it is asked `always`, or only when something
-    /// differs.
+    /// Applies a change that takes effect when `accept` publishes its new top node. If the flag is false,
+    /// `accept` is not called for changes without effect.
     fn apply_checked<E: From<TableError>>(
         &mut self,
         vid: Vid,
@@ -262,12 +267,12 @@ impl<K: Key> Dag<K> {
         source.flat_map(Source::iter).filter_map(|(prefix, hop)| Some((prefix, NextHop::new(hop)?)))
     }
 
-    /// Networks in the store, in no particular order.
+    /// All networks in the store, in no particular order.
     pub fn networks(&self) -> impl Iterator<Item = Vid> + '_ {
         self.networks.keys().copied()
     }
 
-    /// A new reader of this store's image.
+    /// Creates a reader of this store's image.
     ///
     /// # Errors
     /// `TooManyReaders`.
@@ -275,19 +280,19 @@ impl<K: Key> Dag<K> {
         Reader::new(self.image.share()).ok_or(TableError::TooManyReaders)
     }
 
-    /// Bytes of the image in live nodes, all networks together.
+    /// Bytes of live nodes in the image, for all networks.
     #[must_use]
     pub fn bytes_live(&self) -> u64 {
         self.space.live * GRANULE_BYTES as u64
     }
 
-    /// Bytes of the image that are not free: live nodes and retired ones that wait for readers.
+    /// Bytes of the image that are not free: live nodes, and retired nodes that readers may still use.
     #[must_use]
     pub fn bytes_used(&self) -> u64 {
         (self.space.live + self.space.waiting) * GRANULE_BYTES as u64
     }
 
-    /// Bytes the updater itself keeps: the routes of all networks, node counts and the hash table.
+    /// Bytes that the updater itself uses: the routes of all networks, reference counts and the hash table.
     #[must_use]
     pub fn updater_bytes(&self) -> u64 {
         let sources: u64 = self.networks.values().map(Source::bytes).sum();
@@ -295,24 +300,24 @@ impl<K: Key> Dag<K> {
         sources + self.holdings.bytes() + hash as u64
     }
 
-    /// Live nodes of the image.
+    /// Number of live nodes in the image.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The bounds this store was made with.
+    /// The limits of this store.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Memory of one network, kept up with every change: nothing is walked.
+    /// Memory of one network. Takes constant time: it is updated with every change.
     ///
     /// # Errors
     /// `UnknownNetwork`.
     pub fn account(&self, vid: Vid) -> Result<Account, TableError> {
-        let account = self.account_in(vid, |weight| weight.here)?;
+        let account = self.account_in(vid, |weight| weight.store)?;
         Ok(Account { bytes_quota: self.holdings.held(vid).quota, ..account })
     }
 
@@ -325,7 +330,8 @@ impl<K: Key> Dag<K> {
         Ok(Account { routes: source.routes, bytes_own, bytes_shared, bytes_marginal, bytes_quota: None })
     }
 
-    /// Memory of one network in the units of `size`, which tells what a node takes in some encoding; walks its nodes.
+    /// Memory of one network, where `size` is the size of a node in some encoding. Visits all nodes of the
+    /// network.
     ///
     /// # Errors
     /// `UnknownNetwork`.
@@ -335,7 +341,7 @@ impl<K: Key> Dag<K> {
         for (node, held) in tally(source.compiled_refs()) {
             let bytes = size(node);
             bytes_own += bytes;
-            // A node goes with the network when no other network's source nodes are compiled to it.
+            // A node is freed with the network if no source node of another network is compiled to it.
             if self.holdings.refs(node) == held {
                 bytes_marginal += bytes;
             }
@@ -344,7 +350,7 @@ impl<K: Key> Dag<K> {
         Ok(Account { routes: source.routes, bytes_own, bytes_shared, bytes_marginal, bytes_quota: None })
     }
 
-    /// Live nodes of the image, in no particular order.
+    /// All live nodes of the image, in no particular order.
     pub fn nodes(&self) -> impl Iterator<Item = Ref> + '_ {
         self.nodes.iter().map(|entry| entry.at)
     }
@@ -356,23 +362,23 @@ impl<K: Key> Dag<K> {
     }
 }
 
-/// Granules kept out of reach so that an arena's end never wraps a ref's index.
+/// Granules that are never used, so that the end of an arena cannot overflow the index of a ref.
 const INDEX_MARGIN: u64 = 1 << 16;
 
-/// The arena has no room; which network asked is added at the border.
+/// The arena is full. The caller adds the network to the error.
 struct NoSpace;
 
-/// Why a change was not taken; which network asked is added at the border.
+/// Why a change was rejected. The caller adds the network to the error.
 enum Refused<E> {
-    /// The arena, or the limit on live nodes.
+    /// The arena is full, or the limit on live nodes is reached.
     NoSpace,
-    /// The network's quota.
+    /// The network's quota is exceeded.
     Quota { bytes_needed: u64 },
-    /// Who follows the store.
+    /// The follower of the store rejected the change.
     By(E),
 }
 
-/// How often each node is there; leaves take nothing.
+/// Counts how often each node occurs, without leaves.
 fn tally(nodes: impl Iterator<Item = Ref>) -> HashMap<Ref, u32> {
     let mut held = HashMap::new();
     for node in nodes.filter(|node| !node.is_leaf()) {
@@ -381,7 +387,7 @@ fn tally(nodes: impl Iterator<Item = Ref>) -> HashMap<Ref, u32> {
     held
 }
 
-/// A child's state before a compile, to undo it, and whose count falls when the compile is kept.
+/// A child's state before a compilation, to undo it; its node loses a reference if the compilation is kept.
 struct Undo {
     parent: NodeId,
     at: usize,
@@ -389,8 +395,8 @@ struct Undo {
 }
 
 impl<K: Key> Dag<K> {
-    /// Edits and compiles a source; returns the refs that lost a source node's reference. On failure everything is
-    /// put back.
+    /// Edits and compiles a source. Returns the nodes that lost a source node's reference. If it fails,
+    /// everything is restored.
     fn change<E>(
         &mut self,
         vid: Vid,
@@ -399,7 +405,8 @@ impl<K: Key> Dag<K> {
         mut each: impl FnMut(Prefix<K>, Option<NextHop>),
         (accept, always): (impl FnOnce(&mut Self, Ref) -> Result<(), E>, bool),
     ) -> Result<Vec<Ref>, Refused<E>> {
-        // Most of what a routing protocol brings is there already: then nothing is compiled, not even the top.
+        // Routing protocols often announce routes that exist already. Then nothing is compiled, not even the
+        // top node.
         let mut differs = false;
         let set = |(prefix, hop): &Change<K>| {
             let (is, was) = (hop.map(NextHop::get), source.get(*prefix));
@@ -415,12 +422,12 @@ impl<K: Key> Dag<K> {
             return Ok(Vec::new());
         }
         let mut undo = Vec::new();
-        let (live_before, own_before) = (self.space.live, self.holdings.held(vid).own.here);
+        let (live_before, own_before) = (self.space.live, self.holdings.held(vid).own.store);
         let compiled = self.compile(vid, source, TOP, NextHop::NONE_WORD, &mut undo);
         let compiled = compiled.map_err(|NoSpace| Refused::NoSpace).and_then(|top| {
             let mut replaced: Vec<Ref> = undo.iter().map(|u: &Undo| u.before.compiled).collect();
             replaced.push(source.compiled);
-            // A withdrawal is never refused for room: it is what makes room.
+            // Withdrawals are never rejected for lack of room, because they free memory.
             let announces = changes.iter().any(|(_, hop)| hop.is_some());
             let room =
                 if announces { self.has_room(vid, &replaced, live_before, own_before) } else { Ok(()) };
@@ -459,8 +466,8 @@ impl<K: Key> Dag<K> {
         }
     }
 
-    /// Whether the live nodes and what the network holds are within their limits, or at least no more than before, once
-    /// `replaced` are released.
+    /// Whether the live nodes and the network's own size stay within their limits, or at least do not grow,
+    /// after `replaced` are released.
     fn has_room<E>(
         &self,
         vid: Vid,
@@ -471,16 +478,16 @@ impl<K: Key> Dag<K> {
         let live_max = self.space.live_max.max(live_before);
         let held = self.holdings.held(vid);
         let own_max = held.quota.map_or(u64::MAX, |quota| quota.max(own_before));
-        if self.space.live <= live_max && held.own.here <= own_max {
+        if self.space.live <= live_max && held.own.store <= own_max {
             return Ok(());
         }
-        let (mut live, mut own) = (self.space.live, held.own.here);
+        let (mut live, mut own) = (self.space.live, held.own.store);
         for (node, released) in tally(replaced.iter().copied()) {
             if self.holdings.refs(node) == released {
                 live -= self.granules(node) as u64;
             }
             if self.holdings.refs_of(vid, node) == released {
-                own -= self.weigh.weight(&self.image, node).here;
+                own -= self.weigh.weight(&self.image, node).store;
             }
         }
         match (live <= live_max, own <= own_max) {
@@ -490,8 +497,8 @@ impl<K: Key> Dag<K> {
         }
     }
 
-    /// Compiles a source node and, first, those children that changed or inherit something else than before. The
-    /// returned ref carries one count, the source's.
+    /// Compiles a source node, and before it every child that changed or inherits a different next hop. The
+    /// returned ref includes one reference, the source's.
     fn compile(
         &mut self,
         vid: Vid,
@@ -502,7 +509,8 @@ impl<K: Key> Dag<K> {
     ) -> Result<Ref, NoSpace> {
         let node = source.node(id);
         let mut slots = node.leaves(inherited);
-        // A pass over all children that touches nothing else; most changes concern one of up to 256.
+        // First find the stale children without any other work: most changes affect one of up to 256
+        // children.
         let mut stale = Vec::new();
         for (at, child) in node.children.iter().enumerate() {
             let slot = &mut slots[usize::from(child.slot)];
@@ -522,7 +530,8 @@ impl<K: Key> Dag<K> {
         self.intern(vid, &slots, id == TOP)
     }
 
-    /// Drops one count of a network's node; one that loses its last leaves the hash table and waits to be retired.
+    /// Removes one of a network's references to a node. A node without references is removed from the hash
+    /// table and later retired.
     fn release(&mut self, vid: Vid, node: Ref) {
         if node.is_leaf() {
             return;
@@ -542,7 +551,7 @@ impl<K: Key> Dag<K> {
         std::hash::BuildHasher::hash_one(&self.hasher, bytes) as u32
     }
 
-    /// Ends an epoch for the nodes released since the last one.
+    /// Retires the nodes released since the last call, under a new epoch.
     fn retire(&mut self) {
         if self.retiring.is_empty() {
             return;
@@ -558,7 +567,7 @@ impl<K: Key> Dag<K> {
         }
     }
 
-    /// Frees retired nodes that no reader can still hold.
+    /// Frees retired nodes that no reader can access.
     fn collect(&mut self) {
         if self.retired.is_empty() {
             return;
@@ -593,7 +602,7 @@ impl<K: Key> Dag<K> {
 
     fn over_quota(&self, vid: Vid, bytes_needed: u64) -> TableError {
         let held = self.holdings.held(vid);
-        let (bytes_own, bytes_quota) = (held.own.here, held.quota.unwrap_or_default());
+        let (bytes_own, bytes_quota) = (held.own.store, held.quota.unwrap_or_default());
         TableError::Quota { vid, bytes_own, bytes_needed, bytes_quota }
     }
 
@@ -605,10 +614,11 @@ impl<K: Key> Dag<K> {
         for_each_child(node.kind(), self.image.node(node.index(), self.granules(node)), each);
     }
 
-    /// The one node with this content, with one more count of a network: found among all networks' nodes, or written.
+    /// Returns the node with this content and adds a reference of the network. Finds it among the nodes of
+    /// all networks, or writes it.
     fn intern(&mut self, vid: Vid, slots: &[Ref; SLOTS], top: bool) -> Result<Ref, NoSpace> {
         let mut bytes = [0; WIDE_BYTES];
-        let (kind, granules, runs) = if surely_wide(slots, top) {
+        let (kind, granules, runs) = if is_certainly_wide(slots, top) {
             encode_wide(slots, &mut bytes);
             (Kind::Wide, NODE_GRANULES_MAX, None)
         } else {
@@ -636,12 +646,12 @@ impl<K: Key> Dag<K> {
             return Ok(node);
         }
         let index = self.allocate(granules).ok_or(NoSpace)?;
-        // Readers may run: these granules are reachable by none of them until a root says so.
+        // Readers may be running: no reader can reach these granules until a root is written.
         self.image.write_node(index, bytes);
         let node = Ref::node(kind, index);
         if let Some(deltas) = &mut self.deltas {
             let runs = runs.unwrap_or_else(|| Runs::of(slots));
-            self.weigh.learn(node, &runs);
+            self.weigh.add_node(node, &runs);
             deltas.push(Delta::Node(node, Arc::new(runs)));
         }
         let (image, weigh) = (&self.image, &self.weigh);
@@ -654,31 +664,35 @@ impl<K: Key> Dag<K> {
 /// How nodes are weighed.
 #[derive(Default)]
 struct Weigh {
-    /// In the unit of accounts and quotas; without it bytes of `dag64`.
-    here: Option<fn(&Runs) -> u64>,
-    /// In the unit of who follows the store; without one 0.
-    there: Option<fn(&Runs) -> u64>,
-    /// What nodes take there, by the granule that each begins at: found out once.
-    known: Vec<u16>,
+    /// Weight in the unit of accounts and quotas; `None` means bytes of `dag64`.
+    store: Option<fn(&Runs) -> u64>,
+    /// Weight in the unit of the follower; `None` means that there is no follower.
+    follower: Option<fn(&Runs) -> u64>,
+    /// Weights in the unit of the follower, indexed by the first granule of a node.
+    follower_weights: Vec<u16>,
 }
 
 impl Weigh {
-    /// What a node takes.
+    /// The weight of a node.
     fn weight(&self, image: &Writer, node: Ref) -> Weight {
         let granules = granules(node.kind(), image.node(node.index(), 1));
         let runs = || crate::layout::decode(node.kind(), image.node(node.index(), granules));
-        let here = self.here.map_or((granules * GRANULE_BYTES) as u64, |weigh| weigh(&runs()));
-        let there = self.there.and_then(|_| self.known.get(node.index() as usize)).copied().unwrap_or(0);
-        Weight { here, there: there.into() }
+        let store = self.store.map_or((granules * GRANULE_BYTES) as u64, |weigh| weigh(&runs()));
+        let follower = self
+            .follower
+            .and_then(|_| self.follower_weights.get(node.index() as usize))
+            .copied()
+            .unwrap_or(0);
+        Weight { store, follower: follower.into() }
     }
 
-    /// A node is new.
-    fn learn(&mut self, node: Ref, runs: &Runs) {
-        let Some(weigh) = self.there else { return };
+    /// Stores the weight of a new node.
+    fn add_node(&mut self, node: Ref, runs: &Runs) {
+        let Some(weigh) = self.follower else { return };
         let index = node.index() as usize;
-        if self.known.len() <= index {
-            self.known.resize(index + 1, 0);
+        if self.follower_weights.len() <= index {
+            self.follower_weights.resize(index + 1, 0);
         }
-        self.known[index] = u16::try_from(weigh(runs)).unwrap_or(u16::MAX); // a node has 256 items at most
+        self.follower_weights[index] = u16::try_from(weigh(runs)).unwrap_or(u16::MAX); // a node has at most 256 items
     }
 }

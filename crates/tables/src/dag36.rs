@@ -1,9 +1,9 @@
-//! The `dag36` table image: the same trie in dense 36-bit words, for the card's SRAM banks and block RAMs.
+//! The `dag36` table image: the trie in dense 36-bit words, for the card's SRAM banks and block RAMs.
 //!
-//! Flow: `Dag` deltas → `Dag36::apply` → words that the card reads (RTL) and `Dag36::lookup` reads here, as its
-//! specification. [`words`] describes them. Roots, an item a network, are registers of the card and not part of the
-//! image. Words of retired nodes are written again only after `reclaim`, which the card's driver calls when no lookup
-//! in flight can hold them.
+//! Flow: `Dag` deltas → `Dag36::apply` → words. The card (RTL) reads them, and `Dag36::lookup` is the
+//! specification of how. [`words`] describes the format. Roots, one item for each network, are registers of
+//! the card and not part of the image. Words of retired nodes are overwritten only after `reclaim`, which the
+//! card's driver calls when no lookup in flight can read them.
 
 pub mod words;
 
@@ -17,17 +17,17 @@ use crate::layout::{Ref, Runs, SLOTS};
 use crate::limits::{Account, TableError};
 use crate::types::{Key, Vid};
 
-/// Words of the card's two SRAM banks, 2^19 each.
+/// Words of the card's two SRAM banks: 2^19 each.
 pub const CARD_WORDS: u32 = 1 << 20;
-/// Bits of a word.
+/// Width of a word in bits.
 pub const WORD_BITS: u32 = 36;
-/// Words that a node takes in this encoding, in one memory.
+/// Words of a node in this encoding, in a single memory.
 #[must_use]
 pub fn words_of(runs: &Runs) -> u64 {
     words::words_of(runs, Shape::Flat) as u64
 }
 
-/// The same in memories of a level each, where a lookup has two accesses at each.
+/// Words of a node with a memory for each level, where a lookup has two accesses to each memory.
 #[must_use]
 pub fn words_of_level(runs: &Runs) -> u64 {
     words::words_of(runs, Shape::Levels) as u64
@@ -39,7 +39,7 @@ pub fn words_total<K: Key>(dag: &Dag<K>) -> u64 {
     dag.nodes().map(|node| words_of(&dag.runs(node))).sum()
 }
 
-/// Memory of one network in this encoding, in words (the account's `bytes_` fields hold words).
+/// Memory of one network in this encoding, in words (the `bytes_` fields of the account hold words).
 ///
 /// # Errors
 /// `UnknownNetwork`.
@@ -47,57 +47,57 @@ pub fn account_words<K: Key>(dag: &Dag<K>, vid: Vid) -> Result<Account, TableErr
     dag.account_by(vid, |node| words_of(&dag.runs(node)))
 }
 
-/// Why a delta was refused; the image is as before.
+/// Why a delta was rejected. The image is unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Dag36Error {
-    /// The node fits neither the fresh nor the free words.
+    /// The node does not fit into the unused words.
     #[error(
         "card table full: {words_used} of words_max = {words_max} words are in use and a node needs {words} more"
     )]
     Full {
-        /// Words the node needs.
+        /// Words that the node needs.
         words: u64,
-        /// Words in use, retired ones included.
+        /// Words in use, including retired ones.
         words_used: u64,
         /// The limit.
         words_max: u32,
     },
-    /// A level's memory has no room for a node.
+    /// The memory of a level has no room for a node.
     #[error(
         "card table full: level {level} has {words_used} of words_max = {words_max} words in use and a node needs \
          {words} more"
     )]
     LevelFull {
-        /// The level, 0 for the first byte of the key.
+        /// The level; 0 for the first byte of the key.
         level: usize,
-        /// Words the node needs.
+        /// Words that the node needs.
         words: u64,
-        /// Words in use there, retired ones included.
+        /// Words in use in this memory, including retired ones.
         words_used: u64,
         /// The limit.
         words_max: u32,
     },
-    /// A delta refers to a node that no delta brought (a bug of the sender).
+    /// A delta refers to a node that no earlier delta added (a bug of the sender).
     #[error("delta refers to node {0:?}, which is not in the image")]
     Unknown(Ref),
 }
 
-/// What room a memory of words has.
+/// Usage of a memory.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Room {
-    /// Words that it may hold.
+    /// Size limit in words.
     pub words_max: u32,
-    /// Words of nodes, live and retired.
+    /// Words of live and retired nodes.
     pub words_used: u64,
-    /// Words from its beginning to the end of the last one that was ever written.
+    /// Words from the start of the memory to the last word ever written.
     pub words_high: u32,
-    /// Unused blocks below that.
+    /// Number of free blocks below that word.
     pub blocks_free: usize,
     /// Words of the largest node that would fit.
     pub words_fit: u32,
 }
 
-/// Words of one memory, in blocks of any size. Free blocks that touch are one, so that room does not crumble.
+/// The words of one memory, in blocks of any size. Adjacent free blocks are merged, to limit fragmentation.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Arena {
     words: Vec<u64>,
@@ -119,13 +119,13 @@ impl Arena {
         }
     }
 
-    /// A block of so many words, the smallest that fits; `None` when no room is left.
+    /// Allocates a block, the smallest that fits. Returns `None` if there is no room.
     pub(crate) fn allocate(&mut self, words: usize) -> Option<u32> {
         let at = match self.by_size.range((words, 0)..).next().copied() {
             Some((size, at)) => {
-                self.take(at, size);
+                self.remove_free(at, size);
                 if size > words {
-                    self.give(at + words as u32, size - words);
+                    self.add_free(at + words as u32, size - words);
                 }
                 at
             }
@@ -135,7 +135,7 @@ impl Arena {
         Some(at)
     }
 
-    /// A block at the end of what was ever given out; a free one there becomes its beginning.
+    /// Allocates a block at the end of the used range; a free block at the end becomes its start.
     fn grow(&mut self, words: usize) -> Option<u32> {
         let end = self.words.len();
         let last = self.free.last_key_value().map(|(at, size)| (*at, *size));
@@ -145,7 +145,7 @@ impl Arena {
             return None;
         }
         if let Some((at, size)) = last {
-            self.take(at, size);
+            self.remove_free(at, size);
         }
         self.words.resize(at + words, 0);
         Some(at as u32)
@@ -155,23 +155,23 @@ impl Arena {
         self.used -= words as u64;
         let before = self.free.range(..at).next_back().map(|(at, size)| (*at, *size));
         if let Some((start, size)) = before.filter(|(start, size)| *start as usize + size == at as usize) {
-            self.take(start, size);
+            self.remove_free(start, size);
             (at, words) = (start, words + size);
         }
         let next = at + words as u32;
         if let Some(size) = self.free.get(&next).copied() {
-            self.take(next, size);
+            self.remove_free(next, size);
             words += size;
         }
-        self.give(at, words);
+        self.add_free(at, words);
     }
 
-    fn take(&mut self, at: u32, words: usize) {
+    fn remove_free(&mut self, at: u32, words: usize) {
         self.free.remove(&at);
         self.by_size.remove(&(words, at));
     }
 
-    fn give(&mut self, at: u32, words: usize) {
+    fn add_free(&mut self, at: u32, words: usize) {
         self.free.insert(at, words);
         self.by_size.insert((words, at));
     }
@@ -180,22 +180,22 @@ impl Arena {
         &self.words
     }
 
-    /// That a block does not fit.
+    /// The error that a block does not fit.
     pub(crate) fn full(&self, words: usize) -> Dag36Error {
         Dag36Error::Full { words: words as u64, words_used: self.used, words_max: self.words_max }
     }
 
-    /// The same of a level's memory.
+    /// The same error for the memory of a level.
     pub(crate) fn full_level(&self, level: usize, words: usize) -> Dag36Error {
         Dag36Error::LevelFull { level, words: words as u64, words_used: self.used, words_max: self.words_max }
     }
 
-    /// Words in blocks that were given out.
+    /// Words in allocated blocks.
     pub(crate) fn used(&self) -> u64 {
         self.used
     }
 
-    /// A block to be written.
+    /// The words of a block, mutable.
     pub(crate) fn block_mut(&mut self, at: u32, words: usize) -> &mut [u64] {
         &mut self.words[at as usize..at as usize + words]
     }
@@ -203,7 +203,8 @@ impl Arena {
     pub(crate) fn room(&self) -> Room {
         let high = self.words.len() as u32;
         let last = self.free.last_key_value().filter(|(at, size)| **at as usize + **size == self.words.len());
-        // What `grow` could give: a free block at the end and all that follows it.
+        // The most that `grow` can allocate: a free block at the end of the used range and everything after
+        // it.
         let end = self.words_max - last.map_or(high, |(at, _)| *at);
         let inside = self.by_size.last().map_or(0, |(size, _)| *size as u32);
         Room {
@@ -216,7 +217,7 @@ impl Arena {
     }
 }
 
-/// A `dag36` image that follows a store's deltas.
+/// A `dag36` image that follows the deltas of a store.
 pub struct Dag36 {
     arena: Arena,
     roots: HashMap<Vid, u64>,
@@ -226,7 +227,7 @@ pub struct Dag36 {
 }
 
 impl Dag36 {
-    /// An empty image of at most `words_max` words, which is cut to the 20-bit address space.
+    /// Creates an empty image of at most `words_max` words, limited to the 20-bit address space.
     #[must_use]
     pub fn new(words_max: u32) -> Self {
         Self {
@@ -237,10 +238,10 @@ impl Dag36 {
         }
     }
 
-    /// Follows one change of the store.
+    /// Applies one delta of the store.
     ///
     /// # Errors
-    /// `Full` when a node does not fit, `Unknown` when the deltas are out of order.
+    /// `Full` if a node does not fit, `Unknown` if deltas are out of order.
     pub fn apply(&mut self, delta: &Delta) -> Result<(), Dag36Error> {
         match delta {
             Delta::Node(node, runs) => {
@@ -273,7 +274,7 @@ impl Dag36 {
         Ok(())
     }
 
-    /// Makes the words of retired nodes free: no lookup in flight holds them any more.
+    /// Frees the words of retired nodes. Call it when no lookup in flight can read them.
     pub fn reclaim(&mut self) {
         for (at, words) in self.retired.drain(..) {
             self.arena.free(at, words);
@@ -286,26 +287,26 @@ impl Dag36 {
         self.arena.words()
     }
 
-    /// Words in live nodes and in retired ones that are not reclaimed.
+    /// Words of live nodes, and of retired nodes that are not reclaimed.
     #[must_use]
     pub fn words_used(&self) -> u64 {
         self.arena.used()
     }
 
-    /// What room is left, and in what pieces.
+    /// The usage of the memory.
     #[must_use]
     pub fn room(&self) -> Room {
         self.arena.room()
     }
 
-    /// The root item of a network, as the card's register holds it.
+    /// The root item of a network, as in the card's register.
     #[must_use]
     pub fn root(&self, vid: Vid) -> Option<u64> {
         self.roots.get(&vid).copied()
     }
 
-    /// What the card answers for a key: the next-hop word, and how many words it read. This is the specification of
-    /// the RTL walk.
+    /// Looks up a key as the card does. Returns the next-hop word and the number of words read. This is the
+    /// specification of the RTL.
     #[must_use]
     pub fn lookup<K: Key>(&self, vid: Vid, key: K) -> (u16, u32) {
         let Some(mut item) = self.root(vid) else { return (u16::MAX, 0) };
@@ -336,9 +337,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Blocks never overlap, and what is free comes back in one piece.
+        /// Blocks never overlap, and all free space is merged into one block at the end.
         #[test]
-        fn room_does_not_crumble(
+        fn free_space_is_not_fragmented(
             steps in proptest::collection::vec((1_usize..12, any::<proptest::sample::Index>()), 1..200)
         ) {
             const WORDS: u32 = 100;
@@ -377,7 +378,7 @@ mod tests {
             let vid = Vid::new(3).unwrap();
             let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 2 }).unwrap();
             dag.add_network(vid).unwrap();
-            dag.record_deltas();
+            dag.enable_deltas();
             let mut card = Dag36::new(CARD_WORDS);
             let mut oracle = Oracle::default();
             for (i, (high, low, len, hop)) in changes.into_iter().enumerate() {
@@ -413,7 +414,7 @@ mod tests {
             let prefix = Prefix::containing(u32::from(i) << 26, 26);
             dag.insert(vid, prefix, NextHop::new(i).unwrap()).unwrap();
         }
-        dag.record_deltas();
+        dag.enable_deltas();
         let mut card = Dag36::new(40);
         let failed = dag.take_deltas().iter().find_map(|delta| card.apply(delta).err());
         assert!(matches!(failed, Some(Dag36Error::Full { words_max: 40, .. })), "{failed:?}");

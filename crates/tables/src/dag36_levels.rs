@@ -1,23 +1,27 @@
-//! `dag36` as the card holds it: in block RAM with a memory a level, or in one external memory.
+//! The `dag36` image as the card stores it: in block RAM with a memory for each level, or in one external
+//! memory.
 //!
-//! Flow: `Dag` deltas → [`Dag36Levels::apply`] → [`Write`]s, in the order in which the card must get them →
-//! `rtl/tables/hue_dag36.sv`, or `hue_dag36_walk.sv` for one memory. Items and nodes are those of
-//! [`words`](crate::dag36::words); the address in an item of level `l` names a word of the memory of level `l`. A node
-//! that the store has once may be reached at several depths: it then stands in the memory of each, or in the one.
+//! Flow: `Dag` deltas → [`Dag36Levels::apply`] → [`Write`]s, in the order in which the card must execute them
+//! → `rtl/tables/hue_dag36.sv`, or `hue_dag36_walk.sv` for a single memory. [`words`](crate::dag36::words)
+//! describes items and nodes. The address in an item of level `l` is in the memory of level `l`. A node of
+//! the store can be reached at several depths; it then has a copy in the memory of each level.
 //!
-//! What a network needs that does not run on the card yet can be *deferred*: its nodes get their places at once, and their
-//! words are written when there is time ([`Dag36Levels::take_deferred`]), or when something that runs there names them.
+//! The words of a network that does not yet run on the card can be *deferred*: its nodes are placed at once,
+//! and their words are written later ([`Dag36Levels::take_deferred`]), or when a node that is in use refers
+//! to them.
 //!
-//! A store that software reads too has networks that are not here. Its nodes are all told, and only what a root names takes
-//! room; the table of a network that comes gets its places step by step ([`Dag36Levels::bring`]).
+//! The store can have networks that are not on the card. Deltas describe all its nodes, but only nodes below
+//! a root take memory. The table of a network that moves to the card can be placed in steps
+//! ([`Dag36Levels::place_step`]).
 //!
-//! Most changes touch a word or two of a node that nothing else names. It is then changed where it stands ([`Patch`],
-//! ADR-0017), and what is above it stays as it is; without that, a change is a new node along the whole path.
+//! Most changes affect one or two words of a node with a single reference. Such a node is changed in place
+//! ([`Patch`], ADR-0017), and the nodes above it stay unchanged. Other changes write new nodes along the
+//! entire path.
 //!
-//! Invariants: a node stands in a level's memory as long as a root, or a node of the level above, names it there. Its
-//! words are written before whatever names them, and are given out again only by [`Dag36Levels::reclaim`], when every
-//! lookup that entered before has left. What is written names nothing that is not. A change that does not fit leaves
-//! everything as it was.
+//! Invariants: a node is placed in a memory as long as a root, or a node of the level above, refers to it
+//! there. Its words are written before any reference to them, and reused only after [`Dag36Levels::reclaim`],
+//! when every lookup that started earlier has finished. Written words refer only to written words. A change
+//! that does not fit leaves everything unchanged.
 
 mod arrive;
 mod patch;
@@ -31,19 +35,19 @@ use crate::dag36::{Arena, Dag36Error};
 use crate::layout::{Ref, Runs, SLOTS};
 use crate::types::{Key, Vid};
 
-/// One word or root that the card is to write.
+/// A write that the card must execute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Write {
-    /// A word of a level's memory, 36 bits.
+    /// A 36-bit word of a memory.
     Word {
-        /// The level, 0 for the first byte of the key, or for the one memory.
+        /// The level; 0 for the first byte of the key, or for the single memory.
         level: usize,
-        /// The word's address.
+        /// Address of the word.
         index: u32,
-        /// What to write.
+        /// The new value.
         word: u64,
     },
-    /// The root item of a network; a lookup that enters after this write sees the new table.
+    /// The root item of a network. Lookups that start after this write use the new table.
     Root {
         /// The network.
         vid: Vid,
@@ -52,35 +56,36 @@ pub enum Write {
     },
 }
 
-/// Words that nothing names any more but that lookups in flight may still read.
+/// Words without references that lookups in flight may still read.
 #[derive(Debug, Default)]
 #[must_use = "words that are not reclaimed are lost to the card"]
 pub struct Retired {
     words: Vec<(usize, u32, usize)>,
-    /// Which of the changes so far.
+    /// Serial number of this batch.
     serial: u64,
-    /// Nodes that are still named lost a name that lookups in flight may have found.
-    lent: bool,
+    /// Whether nodes that are still referenced lost a reference through which lookups in flight may have
+    /// reached them.
+    references_dropped: bool,
 }
 
 impl Retired {
-    /// Whether there are none, and nothing else waits for lookups in flight.
+    /// Whether there are no such words, and nothing else to wait for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty() && !self.lent
+        self.words.is_empty() && !self.references_dropped
     }
 }
 
-/// Which words that lookups can reach a change may write.
+/// How a change may overwrite words that lookups can reach.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Patch {
-    /// None: lookups in flight keep to the table that they found.
+    /// No such word is overwritten: a lookup in flight continues with the table that it found.
     #[default]
     Never,
-    /// One, if that is all that the change needs: each lookup meets the table of before or that of after, and once one met
-    /// that of after, all do.
+    /// At most one word, if the change needs no more. Each lookup sees either the old table or the new one;
+    /// once one lookup has seen the new table, all later ones do.
     One,
-    /// As many as the change needs, one after the other: each lookup meets the table of before or that of after.
+    /// Any number of words, one after another. Each lookup sees either the old table or the new one.
     Each,
 }
 
@@ -89,13 +94,14 @@ type ByRef<T> = HashMap<Ref, T, foldhash::fast::FixedState>;
 /// A node in a memory.
 struct Placed {
     at: u32,
-    /// How many roots, or items of the level above, name it.
-    named: u32,
-    /// The card has been told its words, and those of all that it names.
+    /// Number of roots and of items in the level above that refer to it.
+    references: u32,
+    /// Whether its words, and those of all nodes below it, have been written to the card.
     written: bool,
-    /// It lost a name in this change, by its serial number: lookups in flight may come by that name.
-    lent: u64,
-    /// The change under way writes some of its words.
+    /// Serial number of the batch in which it last lost a reference. Lookups in flight may have followed that
+    /// reference.
+    dropped_in: u64,
+    /// Whether the change in progress overwrites words of it.
     patched: bool,
 }
 
@@ -104,45 +110,45 @@ struct Level {
     placed: ByRef<Placed>,
 }
 
-/// Images of the levels, following a store's deltas.
+/// Images of all levels, which follow the deltas of a store.
 pub struct Dag36Levels {
-    /// One for each byte of the key, or one for all.
+    /// One for each byte of the key, or a single one.
     levels: Vec<Level>,
-    /// Bytes of the key.
+    /// Length of the key in bytes.
     depth: usize,
     shape: Shape,
-    /// Nodes of the store, as deltas brought them.
+    /// Nodes of the store, as described by deltas.
     nodes: ByRef<Arc<Runs>>,
     roots: HashMap<Vid, Ref>,
-    /// What is named, and at which level, for networks whose tables are on their way.
+    /// Nodes, with their level, that are placed for tables whose placement is in progress.
     arrivals: BTreeMap<Vid, BTreeSet<(usize, Ref)>>,
     retired: Vec<(usize, u32, usize)>,
-    /// Nodes that were not written when they got their places, children first, by memory; some are by now, or are gone,
-    /// and the store may have given their names to others, at another depth.
+    /// Deferred nodes with their memory, children first. Entries can be outdated: the node was written since
+    /// or was removed, or the store reused its ref at another depth.
     deferred: VecDeque<(usize, Ref)>,
     deferring: bool,
-    /// Those of them that the change under way has had written.
-    caught_up: Vec<(usize, Ref)>,
+    /// Deferred nodes that the change in progress has written.
+    deferred_written: Vec<(usize, Ref)>,
     patch: Patch,
-    /// A node was to be named that the change under way writes words of.
+    /// Whether the change in progress needs a reference to a node whose words it overwrites.
     conflict: bool,
-    /// Number of the next batch of retired words, and those that were taken but not reclaimed.
+    /// Serial number of the next batch of retired words, and the batches that were taken but not reclaimed.
     serial: u64,
     in_flight: BTreeSet<u64>,
-    lent: bool,
-    /// A planted bug: lost names are forgotten at once.
+    references_dropped: bool,
+    /// A planted bug: dropped references are forgotten at once.
     #[cfg(test)]
     forgets: bool,
 }
 
 impl Dag36Levels {
-    /// Empty memories of so many words, one for each byte of the key.
+    /// Creates empty memories with these sizes in words, one for each byte of the key.
     #[must_use]
     pub fn new(words_max: &[u32]) -> Self {
         Self::with(words_max, words_max.len(), Shape::Levels)
     }
 
-    /// One empty memory of so many words for a key of `depth` bytes.
+    /// Creates one empty memory of `words_max` words, for keys of `depth` bytes.
     #[must_use]
     pub fn flat(words_max: u32, depth: usize) -> Self {
         Self::with(&[words_max], depth, Shape::Flat)
@@ -160,69 +166,69 @@ impl Dag36Levels {
             retired: Vec::new(),
             deferred: VecDeque::new(),
             deferring: false,
-            caught_up: Vec::new(),
+            deferred_written: Vec::new(),
             patch: Patch::Never,
             conflict: false,
             serial: 1,
             in_flight: BTreeSet::new(),
-            lent: false,
+            references_dropped: false,
             #[cfg(test)]
             forgets: false,
         }
     }
 
-    /// Which words in use changes from now on may write.
-    pub fn patch(&mut self, patch: Patch) {
+    /// Sets how later changes may overwrite words in use.
+    pub fn set_patch(&mut self, patch: Patch) {
         self.patch = patch;
     }
 
-    /// Whether words of changes from now on are deferred: those of networks that no lookup asks for.
-    pub fn defer(&mut self, on: bool) {
+    /// Sets whether later changes defer their words. Use it for networks that no lookup asks for.
+    pub fn set_deferring(&mut self, on: bool) {
         self.deferring = on;
     }
 
-    /// Appends what a network's table still lacks on the card: lookups may then ask for it.
-    pub fn settle(&mut self, vid: Vid, writes: &mut Vec<Write>) {
+    /// Appends all missing words of a network's table. Lookups may use the table once they are written.
+    pub fn flush_deferred(&mut self, vid: Vid, writes: &mut Vec<Write>) {
         if let Some(top) = self.roots.get(&vid).copied() {
-            self.catch_up(0, top, writes);
+            self.write_deferred(0, top, writes);
         }
-        self.caught_up.clear();
+        self.deferred_written.clear();
     }
 
-    /// Appends deferred words, node by node, until there are about `words`; whether any are left.
+    /// Appends deferred words, node by node, until there are about `words`. Returns whether more are left.
     pub fn take_deferred(&mut self, words: usize, writes: &mut Vec<Write>) -> bool {
         let end = writes.len() + words;
         while writes.len() < end
             && let Some((memory, node)) = self.deferred.pop_front()
         {
-            self.catch_up(memory, node, writes);
+            self.write_deferred(memory, node, writes);
         }
-        self.caught_up.clear();
+        self.deferred_written.clear();
         !self.deferred.is_empty()
     }
 
-    /// Whether words may be deferred.
+    /// Whether there may be deferred words.
     #[must_use]
     pub fn has_deferred(&self) -> bool {
         !self.deferred.is_empty()
     }
 
-    /// Appends the words of a node that were not written, after those of what it names.
-    fn catch_up(&mut self, memory: usize, of: Ref, writes: &mut Vec<Write>) {
+    /// Appends the missing words of a node, after those of its children.
+    fn write_deferred(&mut self, memory: usize, of: Ref, writes: &mut Vec<Write>) {
         let place = self.levels[memory].placed.get_mut(&of).filter(|place| !place.written);
         let Some((place, runs)) = place.zip(self.nodes.get(&of)) else { return };
         place.written = true;
         let (at, runs) = (place.at, runs.clone());
         let below = (memory + 1).min(self.levels.len() - 1);
-        runs.items().iter().for_each(|child| self.catch_up(below, *child, writes));
+        runs.items().iter().for_each(|child| self.write_deferred(below, *child, writes));
         let words = words_of(&runs, self.shape);
-        tell(memory, at, self.levels[memory].arena.block_mut(at, words), writes);
-        self.caught_up.push((memory, of));
+        push_writes(memory, at, self.levels[memory].arena.block_mut(at, words), writes);
+        self.deferred_written.push((memory, of));
     }
 
-    /// The change that had deferred nodes written came to nothing, and so do the writes.
-    fn fall_behind(&mut self) {
-        for (memory, of) in std::mem::take(&mut self.caught_up) {
+    /// Marks nodes as deferred again, after a change that wrote them has failed.
+    fn defer_again(&mut self) {
+        for (memory, of) in std::mem::take(&mut self.deferred_written) {
             if let Some(place) = self.levels[memory].placed.get_mut(&of) {
                 place.written = false;
                 self.deferred.push_back((memory, of));
@@ -230,16 +236,16 @@ impl Dag36Levels {
         }
     }
 
-    /// The memory of a level; `None` below the key's last byte.
+    /// The memory of a level; `None` below the last byte of the key.
     fn memory(&self, level: usize) -> Option<usize> {
         (level < self.depth).then(|| level.min(self.levels.len() - 1))
     }
 
-    /// Follows one change of the store; appends what the card must write, in this order.
+    /// Applies one delta of the store. Appends the writes for the card, in order.
     ///
     /// # Errors
-    /// `LevelFull` when a level's memory has no room, `Unknown` when deltas are out of order. Then nothing is appended
-    /// and the network has the table that it had; the caller takes the change back in the store.
+    /// `LevelFull` if a memory has no room, `Unknown` if deltas are out of order. Nothing is appended then,
+    /// and the network keeps its table; the caller must undo the change in the store.
     pub fn apply(&mut self, delta: &Delta, writes: &mut Vec<Write>) -> Result<(), Dag36Error> {
         match delta {
             Delta::Node(node, runs) => {
@@ -248,24 +254,24 @@ impl Dag36Levels {
             Delta::Root(vid, Some(top)) => {
                 let before = writes.len();
                 let old = self.roots.get(vid).copied();
-                let named = match old {
+                let changed = match old {
                     Some(old) if old != *top => self.change(old, *top, writes),
                     Some(_) => Ok(self.item(0, *top)),
-                    None => self.name(0, *top, writes),
+                    None => self.add_reference(0, *top, writes),
                 };
-                if named.is_err() {
+                if changed.is_err() {
                     writes.truncate(before);
-                    self.fall_behind();
+                    self.defer_again();
                 }
-                self.caught_up.clear();
-                let item = named?;
+                self.deferred_written.clear();
+                let item = changed?;
                 writes.push(Write::Root { vid: *vid, item: Some(item) });
                 self.roots.insert(*vid, *top);
             }
             Delta::Root(vid, None) => {
                 if let Some(old) = self.roots.remove(vid) {
                     writes.push(Write::Root { vid: *vid, item: None });
-                    self.unname(0, old, true);
+                    self.drop_reference(0, old, true);
                 }
             }
             Delta::Retire(node) => {
@@ -275,11 +281,15 @@ impl Dag36Levels {
         Ok(())
     }
 
-    /// The words that were freed since the last call. Give them back by [`Self::reclaim`] once every lookup that
-    /// entered the card before the last write has left.
+    /// Returns the words retired since the last call. Pass them to [`Self::reclaim`] once every lookup that
+    /// started before the last write has finished.
     pub fn take_retired(&mut self) -> Retired {
         let words = std::mem::take(&mut self.retired);
-        let retired = Retired { words, serial: self.serial, lent: std::mem::take(&mut self.lent) };
+        let retired = Retired {
+            words,
+            serial: self.serial,
+            references_dropped: std::mem::take(&mut self.references_dropped),
+        };
         if !retired.is_empty() {
             self.in_flight.insert(self.serial);
             self.serial += 1;
@@ -287,13 +297,13 @@ impl Dag36Levels {
         retired
     }
 
-    /// Whether there are such words, or names that were lost.
+    /// Whether there are retired words or dropped references.
     #[must_use]
     pub fn has_retired(&self) -> bool {
-        self.lent || !self.retired.is_empty()
+        self.references_dropped || !self.retired.is_empty()
     }
 
-    /// Makes words free: no lookup in flight holds them any more.
+    /// Frees retired words. No lookup in flight may read them any more.
     pub fn reclaim(&mut self, retired: Retired) {
         self.in_flight.remove(&retired.serial);
         for (level, at, words) in retired.words {
@@ -301,13 +311,13 @@ impl Dag36Levels {
         }
     }
 
-    /// What a level's memory holds as far as it was ever written, 36 bits a word: to repair or to check the card's.
+    /// The content of a level's memory up to the last word ever written, 36 bits each; for repair and checks.
     #[must_use]
     pub fn words(&self, level: usize) -> &[u64] {
         self.levels.get(level).map_or(&[], |level| level.arena.words())
     }
 
-    /// Words in use in a level, retired ones that are not reclaimed included.
+    /// Words in use in a level, including retired words that are not reclaimed.
     #[must_use]
     pub fn words_used(&self, level: usize) -> u64 {
         self.levels.get(level).map_or(0, |level| level.arena.used())
@@ -319,7 +329,7 @@ impl Dag36Levels {
         self.roots.get(&vid).map(|top| self.item(0, *top))
     }
 
-    /// What the card answers for a key: the next-hop word. This is the specification of the RTL walk.
+    /// Looks up a key as the card does and returns the next-hop word. This is the specification of the RTL.
     #[must_use]
     pub fn lookup<K: Key>(&self, vid: Vid, key: K) -> u16 {
         let Some(mut item) = self.root(vid) else { return u16::MAX };
@@ -334,7 +344,7 @@ impl Dag36Levels {
         item as u16
     }
 
-    /// The item of something that is placed, or of a leaf.
+    /// The item for a placed node or a leaf.
     fn item(&self, level: usize, of: Ref) -> u64 {
         if of.is_leaf() {
             return u64::from(of.hop_word());
@@ -344,9 +354,9 @@ impl Dag36Levels {
         place.map_or(u64::from(u16::MAX), |(place, runs)| node_item(runs, self.shape, place.at))
     }
 
-    /// Something names a node at a level: places it there, and what it names below, if it is not there yet. On an
-    /// error nothing has changed.
-    fn name(&mut self, level: usize, of: Ref, writes: &mut Vec<Write>) -> Result<u64, Dag36Error> {
+    /// Adds a reference to a node at a level. If the node is not there, it and its children are placed. On an
+    /// error, nothing has changed.
+    fn add_reference(&mut self, level: usize, of: Ref, writes: &mut Vec<Write>) -> Result<u64, Dag36Error> {
         if of.is_leaf() {
             return Ok(u64::from(of.hop_word()));
         }
@@ -356,19 +366,19 @@ impl Dag36Levels {
                 self.conflict = true;
                 return Err(Dag36Error::Unknown(of));
             }
-            place.named += 1;
+            place.references += 1;
             if !self.deferring {
-                self.catch_up(memory, of, writes);
+                self.write_deferred(memory, of, writes);
             }
             return Ok(self.item(level, of));
         }
         let runs = self.nodes.get(&of).ok_or(Dag36Error::Unknown(of))?.clone();
         let mut items = [0; SLOTS];
         for (index, child) in runs.items().iter().enumerate() {
-            match self.name(level + 1, *child, writes) {
+            match self.add_reference(level + 1, *child, writes) {
                 Ok(item) => items[index] = item,
                 Err(error) => {
-                    self.unname_items(level, &runs, index);
+                    self.drop_item_references(level, &runs, index);
                     return Err(error);
                 }
             }
@@ -380,7 +390,7 @@ impl Dag36Levels {
                 Shape::Levels => arena.full_level(level, words),
                 Shape::Flat => arena.full(words),
             };
-            self.unname_items(level, &runs, runs.items().len());
+            self.drop_item_references(level, &runs, runs.items().len());
             return Err(full);
         };
         let block = arena.block_mut(at, words);
@@ -388,34 +398,35 @@ impl Dag36Levels {
         if self.deferring {
             self.deferred.push_back((memory, of));
         } else {
-            tell(memory, at, block, writes);
+            push_writes(memory, at, block, writes);
         }
-        let place = Placed { at, named: 1, written: !self.deferring, lent: 0, patched: false };
+        let place = Placed { at, references: 1, written: !self.deferring, dropped_in: 0, patched: false };
         placed.insert(of, place);
         Ok(node_item(&runs, self.shape, at))
     }
 
-    /// Takes back that the first `count` items of a node being placed name what is below; no lookup has seen it.
-    fn unname_items(&mut self, level: usize, runs: &Runs, count: usize) {
+    /// Drops the references of the first `count` items of a node whose placement failed; no lookup has seen
+    /// them.
+    fn drop_item_references(&mut self, level: usize, runs: &Runs, count: usize) {
         for child in &runs.items()[..count] {
-            self.unname(level + 1, *child, false);
+            self.drop_reference(level + 1, *child, false);
         }
     }
 
-    /// One thing less names a node at a level. Words that nothing names any more are retired, or free at once when no
-    /// lookup can have `seen` them.
-    fn unname(&mut self, level: usize, of: Ref, seen: bool) {
+    /// Drops a reference to a node at a level. A node without references is retired, or freed at once if no
+    /// lookup can have `seen` it.
+    fn drop_reference(&mut self, level: usize, of: Ref, seen: bool) {
         if of.is_leaf() {
             return;
         }
         let Some(at_memory) = self.memory(level) else { return };
         let memory = &mut self.levels[at_memory];
         let Some(place) = memory.placed.get_mut(&of) else { return };
-        place.named -= 1;
-        if place.named > 0 {
+        place.references -= 1;
+        if place.references > 0 {
             if seen {
-                place.lent = self.serial;
-                self.lent = true;
+                place.dropped_in = self.serial;
+                self.references_dropped = true;
             }
             return;
         }
@@ -429,13 +440,13 @@ impl Dag36Levels {
             memory.arena.free(at, words);
         }
         for child in runs.items() {
-            self.unname(level + 1, *child, seen);
+            self.drop_reference(level + 1, *child, seen);
         }
     }
 }
 
 /// Appends the words of a block.
-fn tell(memory: usize, at: u32, block: &[u64], writes: &mut Vec<Write>) {
+fn push_writes(memory: usize, at: u32, block: &[u64], writes: &mut Vec<Write>) {
     let words = block.iter().zip(at..);
     writes.extend(words.map(|(word, index)| Write::Word { level: memory, index, word: *word }));
 }
@@ -452,7 +463,7 @@ mod tests {
     use crate::oracle::Oracle;
     use crate::types::{NextHop, Prefix};
 
-    /// The card's memories as the writes leave them, word by word.
+    /// A model of the card: its memories after the writes.
     #[derive(Default)]
     struct Card {
         words: [HashMap<u32, u64>; 4],
@@ -484,7 +495,7 @@ mod tests {
             (1_u16..4, 0_u32..4, 0_u32..40, 0_u8..=32, proptest::option::weighted(0.7, 0_u16..300)), 1..150)
         ) {
             let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
-            dag.record_deltas();
+            dag.enable_deltas();
             (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
             let mut levels = Dag36Levels::new(&[CARD_WORDS; 4]);
             let mut card = Card::default();
@@ -503,7 +514,7 @@ mod tests {
                     levels.apply(&delta, &mut writes).unwrap();
                 }
                 card.take(&writes);
-                // What was retired a change ago is given back now: lookups of then have left.
+                // Words retired one change ago are reclaimed now: earlier lookups have finished.
                 let retired = levels.take_retired();
                 levels.reclaim(std::mem::replace(&mut held, retired));
                 for (number, oracle) in &oracles {
@@ -528,25 +539,27 @@ mod tests {
             let last = levels.take_retired();
             levels.reclaim(last);
             for level in 0..4 {
-                prop_assert_eq!(levels.words_used(level), 0, "nothing is left at level {}", level);
+                prop_assert_eq!(levels.words_used(level), 0, "words left at level {}", level);
             }
         }
     }
 
     proptest! {
-        /// Some networks run on the card, others are deferred until they come; memories are so small that changes are
-        /// refused. Whatever a lookup on the card can reach is there, word by word, at every moment.
+        /// Some networks run on the card, others are deferred until they are used. The memories are so small
+        /// that some changes are rejected. At every moment, all words that a lookup on the card can reach
+        /// have been written.
         #[test]
-        fn what_runs_there_finds_all_its_words(flat: bool, changes in proptest::collection::vec(
+        fn networks_on_the_card_find_all_their_words(flat: bool, changes in proptest::collection::vec(
             (1_u16..4, 0_u32..4, 0_u32..20, 0_u8..=32, proptest::option::weighted(0.8, 0_u16..40), 0_u8..10), 1..150)
         ) {
-            what_runs_there_is_told(flat, &changes)?;
+            check_words_of_running_networks(flat, &changes)?;
         }
     }
 
-    /// The store named a node as one that it had freed, which was still to be written, at a lesser depth.
+    /// The store reused the ref of a freed node, whose deferred words were not yet written, at a smaller
+    /// depth.
     #[test]
-    fn a_name_used_again_is_written_at_its_own_depth() {
+    fn a_reused_ref_is_written_at_its_own_depth() {
         let changes = [
             (3, 1, 0, 25, Some(0), 1),
             (3, 1, 2, 17, Some(0), 4),
@@ -555,15 +568,15 @@ mod tests {
             (1, 0, 0, 0, None, 2),
             (3, 0, 2, 16, None, 0),
         ];
-        what_runs_there_is_told(true, &changes).unwrap();
+        check_words_of_running_networks(true, &changes).unwrap();
     }
 
-    /// A network, the parts of a prefix, its next hop or none, and what else happens.
+    /// A network, the parts of a prefix, its next hop or `None`, and what else happens.
     type Change = (u16, u32, u32, u8, Option<u16>, u8);
 
-    fn what_runs_there_is_told(flat: bool, changes: &[Change]) -> Result<(), TestCaseError> {
+    fn check_words_of_running_networks(flat: bool, changes: &[Change]) -> Result<(), TestCaseError> {
         let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
-        dag.record_deltas();
+        dag.enable_deltas();
         (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
         let mut levels = if flat { Dag36Levels::flat(90, 4) } else { Dag36Levels::new(&[40, 40, 30, 30]) };
         let mut card = Card::default();
@@ -578,14 +591,14 @@ mod tests {
             keys.extend([addr, prefix.last(), prefix.last().wrapping_add(1)]);
             match what {
                 0 => {
-                    levels.settle(vid(number), &mut writes);
+                    levels.flush_deferred(vid(number), &mut writes);
                     runs_there[usize::from(number)] = true;
                 }
                 1 => runs_there[usize::from(number)] = false,
                 2 | 3 => _ = levels.take_deferred(4, &mut writes),
                 _ => {}
             }
-            levels.defer(!runs_there[usize::from(number)]);
+            levels.set_deferring(!runs_there[usize::from(number)]);
             let hop = hop.and_then(NextHop::new);
             let done = dag.apply_if(vid(number), &[(prefix, hop)], |deltas| {
                 deltas.iter().try_for_each(|delta| levels.apply(delta, &mut writes)).map_err(Refused::Level)
@@ -608,7 +621,7 @@ mod tests {
                     if !runs_there[usize::from(*number)] {
                         continue;
                     }
-                    // As the card walks it, by the words that it was told.
+                    // Walks as the card does, over the words that were written to it.
                     let mut item = levels.root(vid(*number)).unwrap();
                     for level in 0..4 {
                         if item & NODE_FLAG == 0 {
@@ -642,13 +655,14 @@ mod tests {
     }
 
     proptest! {
-        /// Memories so small that many changes are refused: the store and they are then as they were, and go on.
+        /// Memories so small that many changes are rejected: store and follower are then unchanged, and
+        /// continue.
         #[test]
-        fn what_the_card_refuses_the_store_takes_back(changes in proptest::collection::vec(
+        fn a_change_rejected_by_the_card_is_undone_in_the_store(changes in proptest::collection::vec(
             (1_u16..3, 0_u32..4, 0_u32..20, 0_u8..=32, proptest::option::weighted(0.8, 0_u16..30)), 1..120)
         ) {
             let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
-            dag.record_deltas();
+            dag.enable_deltas();
             (1..3).for_each(|number| dag.add_network(vid(number)).unwrap());
             let mut levels = Dag36Levels::new(&[40, 40, 30, 30]);
             let mut writes = Vec::new();
@@ -667,7 +681,7 @@ mod tests {
                 });
                 let mut late = Vec::new();
                 dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut late).unwrap());
-                prop_assert!(late.is_empty(), "what goes writes nothing");
+                prop_assert!(late.is_empty(), "removal writes nothing");
                 let retired = levels.take_retired();
                 levels.reclaim(retired);
                 let oracle = oracles.entry(number).or_default();
@@ -693,7 +707,7 @@ mod tests {
     #[test]
     fn full_changes_nothing() {
         let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
-        dag.record_deltas();
+        dag.enable_deltas();
         dag.add_network(vid(1)).unwrap();
         let mut levels = Dag36Levels::new(&[600, 40, 20, 12]);
         let mut refused = 0;
@@ -708,7 +722,7 @@ mod tests {
                 assert!(matches!(error, Dag36Error::LevelFull { .. }), "{error}");
                 assert_eq!(levels.root(vid(1)), root);
                 assert_eq!([0, 1, 2, 3].map(|level| levels.words_used(level)), used);
-                assert_eq!(writes.len(), 1, "nothing is to be written");
+                assert_eq!(writes.len(), 1, "nothing is written");
                 refused += 1;
                 break;
             }

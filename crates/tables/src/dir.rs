@@ -1,7 +1,9 @@
-//! The papers' table in two SRAM banks (Unnikrishnan §5.1), kept faithful as the comparison for [`crate::dag36`].
+//! The papers' table in two SRAM banks (Unnikrishnan §5.1), reproduced faithfully for comparison with
+//! [`crate::dag36`].
 //!
-//! Flow: routes → **Dir** → words of two banks and rows of the Conflict CAM, which the card reads (rtl/tables/hue_dir.sv)
-//! and [`Dir::lookup`] reads here, as their specification; [`words`] has the bits, and the steps of a change.
+//! Flow: routes → **Dir** → words of two banks and rows of the Conflict CAM. The card reads them
+//! (rtl/tables/hue_dir.sv), and [`Dir::lookup`] is the specification of how; [`words`] has the bits and the
+//! steps of a change.
 //!
 //! ```text
 //! bank 1  2^19 entries, by the first 19 bits of the address (a slot) or by the index of a CAM row
@@ -10,19 +12,20 @@
 //!         34      flag: 15..0 is a set of bank 2, not a next hop
 //!         33..31  output port of the next hop; 0 here, where a next hop's index names its port
 //!         30      the entry is reached by a CAM row, not by its own slot
-//!         27..16  the network it is of; 0: nobody's
+//!         27..16  the network that owns it; 0: none
 //!         15..0   next-hop word (65535 = no route), or set
 //! CAM     network, prefix of at most 19 bits → index into bank 1
 //! ```
 //!
-//! All networks share both banks. A slot is the first network's that has a route there. Another network's routes there
-//! *conflict*: they lie elsewhere in bank 1, at an index that is found first-fit among unused slots, and a CAM row leads
-//! there. The paper does not say what a network reads that has no route where another has, nor how routes go again:
-//! bits 30 to 16 of an entry say whose it is and how it is reached, so that nobody takes another's for its own; when the
-//! owner of a slot loses its routes there, a network that conflicted takes the slot; rows of the CAM are as few as the
-//! contents allow, one for each largest block of slots with the same answer.
-//! Invariants: a slot has an owner exactly if some network has a route there; what does not fit changes nothing.
-//! Cost: a change rewrites the slots of its prefix and looks through all slots of the network (some 0.5 ms).
+//! All networks share both banks. A slot belongs to the first network that has a route there. Routes of other
+//! networks in the same slot *conflict*: they are stored at an unused slot elsewhere in bank 1, found
+//! first-fit, and a CAM row gives its index. The paper does not say what a network without a route reads in
+//! another network's slot, nor how routes are removed. Here, bits 30 to 16 of an entry say which network it
+//! belongs to and how it is reached, so no network uses another's entry. If the owner of a slot loses its
+//! routes there, a conflicting network takes over the slot. The CAM has the fewest rows possible: one for
+//! each largest block of slots with the same answer. Invariants: a slot has an owner if and only if some
+//! network has a route there; a change that does not fit changes nothing. Cost: a change rewrites the slots
+//! of its prefix and scans all slots of the network (about 0.5 ms).
 
 mod needs;
 
@@ -39,7 +42,7 @@ pub mod words;
 pub use needs::{DirNeeds, DirShape};
 use words::{DirEntry, DirWrite};
 
-/// Bits of an address that index bank 1.
+/// Number of address bits that index bank 1.
 pub const SLOT_BITS: u8 = 19;
 /// Entries of bank 1.
 pub const SLOTS: usize = 1 << SLOT_BITS;
@@ -49,75 +52,76 @@ pub const SET_ENTRIES: usize = 1 << (32 - SLOT_BITS);
 pub const SETS: u32 = (SLOTS / SET_ENTRIES) as u32;
 /// Rows of the paper's Conflict CAM.
 pub const CAM_ROWS: usize = 32;
-/// Sets that an entry can name.
+/// Most sets that an entry can name.
 pub const SETS_MAX: u32 = 1 << 16;
 
-/// In [`Network::slots`]: no route, or a set's; all others are a next hop's index and one.
+/// In [`Network::slots`]: `EMPTY` means no route, `SET` marks a set, and other values are the next-hop index
+/// plus one.
 const EMPTY: u32 = 0;
 const SET: u32 = 1 << 31;
 
-/// What bounds a table.
+/// Size limits of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DirLimits {
-    /// Sets in bank 2, [`SETS_MAX`] at most.
+    /// Sets in bank 2, at most [`SETS_MAX`].
     pub sets: u32,
     /// Rows of the Conflict CAM.
     pub cam_rows: usize,
 }
 
 impl Default for DirLimits {
-    /// The paper's: two banks of 2^19 entries, 32 rows.
+    /// The paper's limits: two banks of 2^19 entries, 32 rows.
     fn default() -> Self {
         Self { sets: SETS, cam_rows: CAM_ROWS }
     }
 }
 
-/// Why a change was refused; the table is as it was before.
+/// Why a change was rejected. The table is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum DirError {
-    /// Bank 2 has no set left for a network's longer prefixes.
+    /// Bank 2 has no free set for a network's longer prefixes.
     #[error(
         "network {vid}: prefixes longer than {SLOT_BITS} bits need {needed} sets of bank 2, which has {max}"
     )]
     Sets {
-        /// Network of the refused change.
+        /// Network of the rejected change.
         vid: Vid,
-        /// Sets of all networks after it.
+        /// Sets of all networks after the change.
         needed: u32,
         /// The limit.
         max: u32,
     },
     /// The Conflict CAM is full.
     #[error(
-        "network {vid}: prefixes where others have some need {needed} rows of the Conflict CAM, which has {max}"
+        "network {vid}: prefixes that conflict with other networks need {needed} rows of the Conflict CAM, which has {max}"
     )]
     Cam {
-        /// Network of the refused change.
+        /// Network of the rejected change.
         vid: Vid,
-        /// Rows of all networks after it.
+        /// Rows of all networks after the change.
         needed: usize,
         /// The limit.
         max: usize,
     },
-    /// Bank 1 has no unused slot left for what conflicts.
+    /// Bank 1 has no unused slot for conflicting routes.
     #[error(
-        "network {vid}: routes and what conflicts with them need {needed} entries of bank 1, which has {SLOTS}"
+        "network {vid}: routes and conflicting prefixes need {needed} entries of bank 1, which has {SLOTS}"
     )]
     Bank {
-        /// Network of the refused change.
+        /// Network of the rejected change.
         vid: Vid,
-        /// Entries of all networks after it.
+        /// Entries of all networks after the change.
         needed: usize,
     },
     /// The network is not in the table (the caller's fault).
     #[error("network {0} has no table: add it first")]
     UnknownNetwork(Vid),
-    /// The network is in the table already (the caller's fault).
+    /// The network already is in the table (the caller's fault).
     #[error("network {0} has a table already")]
     DuplicateNetwork(Vid),
 }
 
-/// What a table takes.
+/// Memory that a table uses.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DirUsage {
     /// Entries of bank 1 at their own slots.
@@ -129,25 +133,25 @@ pub struct DirUsage {
 }
 
 impl DirUsage {
-    /// Words of both banks that are in use, whole sets.
+    /// Words in use in both banks; sets count as a whole.
     #[must_use]
     pub const fn words(&self) -> u64 {
         self.slots as u64 + self.cam_rows as u64 + self.sets as u64 * SET_ENTRIES as u64
     }
 }
 
-/// An answer.
+/// Result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DirFound {
     /// Next-hop word.
     pub word: u16,
-    /// Words of the banks that were read.
+    /// Number of words read from the banks.
     pub reads: u8,
-    /// A row of the CAM matched.
+    /// Whether a row of the CAM matched.
     pub by_cam: bool,
 }
 
-/// Where a network's longer prefixes of a slot are.
+/// A network's longer prefixes in one slot.
 #[derive(Clone, Debug)]
 struct Placed {
     /// Next-hop words.
@@ -155,26 +159,26 @@ struct Placed {
     set: Option<u32>,
 }
 
-/// A network's routes, and what they come to slot by slot.
+/// Routes of a network, and the result for each slot.
 #[derive(Clone)]
 struct Network {
-    /// By length, up to [`SLOT_BITS`].
+    /// Prefixes of up to [`SLOT_BITS`] bits, by length.
     short: Vec<HashMap<u32, NextHop>>,
-    /// Longer ones, by slot.
+    /// Longer prefixes, by slot.
     long: BTreeMap<u32, BTreeMap<Prefix4, NextHop>>,
-    /// What each slot answers.
+    /// The answer for each slot.
     slots: Vec<u32>,
     sets: BTreeMap<u32, Placed>,
 }
 
-/// Where a row of the CAM stands, and where it leads.
+/// A CAM row and the entry that it leads to.
 #[derive(Clone, Copy)]
 struct Row {
     row: u32,
     index: u32,
 }
 
-/// A slot before a change.
+/// The state of a slot before a change.
 struct Undo {
     slot: u32,
     code: u32,
@@ -182,24 +186,24 @@ struct Undo {
     owner: u16,
 }
 
-/// See the head of this file.
+/// The table; see the module documentation.
 #[derive(Clone)]
 pub struct Dir {
     limits: DirLimits,
     networks: BTreeMap<Vid, Network>,
-    /// Whose each slot is; 0: nobody's.
+    /// Owner of each slot; 0 means none.
     owners: Vec<u16>,
     /// Rows of the CAM.
     cam: BTreeMap<(Vid, Prefix4), Row>,
-    /// Rows that are free again, below `rows_used`.
+    /// Free rows below `rows_used`.
     rows_free: BTreeSet<u32>,
     rows_used: u32,
-    /// Unused slots that rows lead to, or led to before the change that is being written.
+    /// Unowned slots that rows lead to, or led to before the change in progress.
     indirect: BTreeMap<u32, (Vid, Prefix4)>,
     sets_free: BTreeSet<u32>,
     bank1: Vec<u64>,
     bank2: Vec<u64>,
-    /// No unused slot is below.
+    /// There is no unused slot below this one.
     lowest: u32,
     /// Steps of the changes, if they are recorded.
     writes: Option<Vec<DirWrite>>,
@@ -246,7 +250,7 @@ impl Network {
         }
     }
 
-    /// What a slot answers by the routes there are.
+    /// The answer for a slot, computed from the routes.
     fn answer(&self, slot: u32) -> (u32, Option<Box<[u16]>>) {
         let address = slot << (32 - SLOT_BITS);
         let lengths = (0..=SLOT_BITS).zip(&self.short).rev();
@@ -272,7 +276,7 @@ impl Network {
     }
 }
 
-/// The largest blocks of slots with the same answer that have a slot of another's.
+/// The largest blocks of slots with the same answer that contain a slot of another network.
 fn conflicts(slots: &[u32], vid: u16, owners: &[u16]) -> Vec<Prefix4> {
     let mut blocks = Vec::new();
     let mut first = 0;
@@ -282,7 +286,7 @@ fn conflicts(slots: &[u32], vid: u16, owners: &[u16]) -> Vec<Prefix4> {
         let run = slots.get(first + 1..).unwrap_or_default().iter().take_while(|slot| alike(slot)).count();
         let end = first + 1 + run;
         while code != EMPTY && first < end {
-            // The largest aligned block that begins here and ends in the run.
+            // The largest aligned block that starts here and fits into the run.
             let mut bits = first.trailing_zeros().min(u32::from(SLOT_BITS));
             while first + (1 << bits) > end {
                 bits -= 1;
@@ -300,7 +304,7 @@ fn conflicts(slots: &[u32], vid: u16, owners: &[u16]) -> Vec<Prefix4> {
 }
 
 impl Dir {
-    /// An empty table.
+    /// Creates an empty table.
     #[must_use]
     pub fn new(limits: DirLimits) -> Self {
         let limits = DirLimits { sets: limits.sets.min(SETS_MAX), ..limits };
@@ -349,16 +353,16 @@ impl Dir {
         Ok(())
     }
 
-    /// A route, as it was set.
+    /// The next hop of exactly this prefix.
     #[must_use]
     pub fn route(&self, vid: Vid, prefix: Prefix4) -> Option<NextHop> {
         self.networks.get(&vid)?.route(prefix)
     }
 
-    /// Sets and withdraws routes of a network, all of them or none.
+    /// Applies changes to one network: all of them or none.
     ///
     /// # Errors
-    /// `UnknownNetwork`; `Sets`, `Cam` or `Bank` when it would not fit.
+    /// `UnknownNetwork`; `Sets`, `Cam` or `Bank` if the change does not fit.
     pub fn apply(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), DirError> {
         let network = self.networks.get_mut(&vid).ok_or(DirError::UnknownNetwork(vid))?;
         let mut before: Vec<Change<u32>> = Vec::with_capacity(changes.len());
@@ -410,14 +414,14 @@ impl Dir {
             })
             .collect();
         if let Err(error) = self.fits(vid, &rows) {
-            self.take_back(vid, undo, &before);
+            self.restore(vid, undo, &before);
             return Err(error);
         }
         self.place(vid, &undo, &rows);
         Ok(())
     }
 
-    /// Whether there is room for everything, with these rows of the networks concerned.
+    /// Whether everything fits, with these CAM rows of the affected networks.
     fn fits(&self, vid: Vid, rows: &BTreeMap<Vid, Vec<Prefix4>>) -> Result<(), DirError> {
         let needed: usize = self.networks.values().map(|network| network.sets.len()).sum();
         let needed = u32::try_from(needed).unwrap_or(u32::MAX);
@@ -436,8 +440,8 @@ impl Dir {
         Ok(())
     }
 
-    /// What was changed is as before; no word was written yet.
-    fn take_back(&mut self, vid: Vid, undo: Vec<Undo>, before: &[Change<u32>]) {
+    /// Restores the previous state. No word has been written yet.
+    fn restore(&mut self, vid: Vid, undo: Vec<Undo>, before: &[Change<u32>]) {
         let Some(network) = self.networks.get_mut(&vid) else { return };
         for (prefix, hop) in before.iter().rev() {
             network.set_route(*prefix, *hop);
@@ -456,20 +460,21 @@ impl Dir {
         }
     }
 
-    /// From now on steps of changes are kept for [`take_writes`](Self::take_writes); on an empty table, to have all.
+    /// Records the steps of all later changes for [`take_writes`](Self::take_writes). Call it on an empty
+    /// table to record all.
     pub fn record_writes(&mut self) {
         self.writes.get_or_insert_default();
     }
 
-    /// Steps of the changes since, for memories that were all 0. When a step has been done, every lookup gets the answer
-    /// of before the change or that of after it, address by address, and never another network's. One case is less: if
-    /// what comes has no room beside what goes (the last sets, rows or entries), lookups there may find no route in
-    /// between; [`interruptions`](Self::interruptions) counts such changes.
+    /// Returns the steps recorded since the last call, for memories that were all 0. After every step, each
+    /// lookup gets either the old answer or the new one for its address, and never another network's. There
+    /// is one exception: if new rows, sets or entries do not fit beside the old ones, lookups of these routes
+    /// may find no route for a while. [`interruptions`](Self::interruptions) counts such changes.
     pub fn take_writes(&mut self) -> Vec<DirWrite> {
         self.writes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// What the words answer: the CAM first, then one bank or both.
+    /// Looks up an address: in the CAM first, then in one bank or both.
     #[must_use]
     pub fn lookup(&self, vid: Vid, address: u32) -> DirFound {
         let row = |len| self.cam.get(&(vid, Prefix4::containing(address, len)));
@@ -489,13 +494,13 @@ impl Dir {
         DirFound { word, reads: 2, by_cam }
     }
 
-    /// Changes so far that took old words away before new ones had room.
+    /// Number of changes so far that removed old words before the new ones had room.
     #[must_use]
     pub const fn interruptions(&self) -> u64 {
         self.interruptions
     }
 
-    /// What it takes.
+    /// The memory in use.
     #[must_use]
     pub fn usage(&self) -> DirUsage {
         DirUsage {
@@ -505,15 +510,15 @@ impl Dir {
         }
     }
 
-    /// Words that a network's table would take alone, and those that would be free without it. The second is found by
-    /// taking it out of a copy.
+    /// Words that a network's table would use on its own, and words that its removal would free. The latter
+    /// is computed by removing it from a copy.
     #[must_use]
     pub fn words_of(&self, vid: Vid) -> (u64, u64) {
         let Some(network) = self.networks.get(&vid) else { return (0, 0) };
         let slots = network.slots.iter().filter(|code| **code != EMPTY).count() as u64;
         let own = slots + network.sets.len() as u64 * SET_ENTRIES as u64;
         let mut others = self.clone();
-        // It is there, and what goes always fits.
+        // The network exists, and a removal always fits.
         let _ = others.remove_network(vid);
         (own, self.usage().words().saturating_sub(others.usage().words()))
     }
@@ -524,13 +529,13 @@ impl Dir {
         &self.bank1
     }
 
-    /// Words of bank 2, by index, as far as any was used.
+    /// Words of bank 2, by index, up to the last one used.
     #[must_use]
     pub fn bank2(&self) -> &[u64] {
         &self.bank2
     }
 
-    /// Rows of the Conflict CAM, in no order that matters: no two match the same address.
+    /// Rows of the Conflict CAM, in arbitrary order: at most one row matches an address.
     pub fn cam(&self) -> impl Iterator<Item = (Vid, Prefix4, u32)> + '_ {
         self.cam.iter().map(|((vid, prefix), row)| (*vid, *prefix, row.index))
     }

@@ -1,29 +1,30 @@
-//! Epochs: when may the words of a replaced node be written again?
+//! Epochs: when can the words of a replaced node be reused?
 //!
-//! Flow: readers `pin` before they load a root and unpin when done; the updater stores new roots, then retires the
-//! old nodes under `advance()`'s epoch, and frees them once `quiescent()` lies beyond it. Readers never wait and
-//! never fail; a reader that stays pinned only delays reuse.
+//! Flow: readers `pin` before they load a root, and unpin when done. The updater stores new roots, retires
+//! the old nodes under the epoch from `advance()`, and frees them once `quiescent()` exceeds that epoch.
+//! Readers never wait and never fail; a reader that stays pinned only delays reuse.
 //!
-//! Invariant: a reader that can still see words retired in epoch e holds a slot value at most e. It loads the epoch,
-//! stores it in its slot, fences, then loads roots; the updater stores roots, fences, then scans the slots. So either
-//! the scan sees the slot, or the reader's root load sees the new root. `tests/loom.rs` checks this exhaustively.
+//! Invariant: a reader that can still access words retired in epoch e has a slot value of at most e. A reader
+//! loads the epoch, stores it in its slot, executes a fence, then loads roots. The updater stores roots,
+//! executes a fence, then scans the slots. So either the scan sees the slot value, or the reader loads the
+//! new root. `tests/loom.rs` checks this exhaustively.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Readers that may be registered at once.
+/// Most readers registered at once.
 #[cfg(not(loom))]
 pub const READERS_MAX: usize = 128;
-/// Readers that may be registered at once (model).
+/// Most readers registered at once, in the model.
 #[cfg(loom)]
 pub const READERS_MAX: usize = 2;
 
 const FREE: u64 = u64::MAX;
 const IDLE: u64 = u64::MAX - 1;
 
-/// One slot a reader, on a cache line of its own so that readers do not disturb each other.
+/// A reader's slot, on its own cache line, so that readers do not slow each other down.
 #[repr(align(128))]
 struct Slot(AtomicU64);
 
@@ -44,13 +45,13 @@ impl Default for Epochs {
 }
 
 impl Epochs {
-    /// Epoch 0, no readers.
+    /// Starts at epoch 0 without readers.
     #[must_use]
     pub fn new() -> Self {
         Self { now: AtomicU64::new(0), slots: (0..READERS_MAX).map(|_| Slot(AtomicU64::new(FREE))).collect() }
     }
 
-    /// Registers a reader; `None` when [`READERS_MAX`] are registered.
+    /// Registers a reader. Returns `None` if [`READERS_MAX`] readers are registered.
     #[must_use]
     pub fn register(&self) -> Option<SlotId> {
         let claim =
@@ -58,12 +59,12 @@ impl Epochs {
         self.slots.iter().position(claim).map(SlotId)
     }
 
-    /// Gives a slot back.
+    /// Unregisters a reader and frees its slot.
     pub fn unregister(&self, slot: &SlotId) {
         self.slots[slot.0].0.store(FREE, Ordering::Release);
     }
 
-    /// Announces that the reader may hold words of the current epoch. Root loads come after it.
+    /// Marks that the reader may access words of the current epoch. Call it before loading roots.
     #[inline]
     pub fn pin(&self, slot: &SlotId) {
         let now = self.now.load(Ordering::Acquire);
@@ -71,19 +72,20 @@ impl Epochs {
         fence(Ordering::SeqCst);
     }
 
-    /// Announces that the reader holds nothing.
+    /// Marks that the reader accesses nothing.
     #[inline]
     pub fn unpin(&self, slot: &SlotId) {
         self.slots[slot.0].0.store(IDLE, Ordering::Release);
     }
 
-    /// Ends the current epoch, after the new roots are stored, and returns it: retire old words under it.
+    /// Ends the current epoch and returns it. Call it after storing the new roots, and retire the old words
+    /// under it.
     pub fn advance(&self) -> u64 {
         fence(Ordering::SeqCst);
         self.now.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// Words retired in an epoch below this one are seen by no reader.
+    /// No reader can access words retired in an epoch below this one.
     #[must_use]
     pub fn quiescent(&self) -> u64 {
         fence(Ordering::SeqCst);
@@ -97,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_reader_holds_its_epoch() {
+    fn a_pinned_reader_holds_back_its_epoch() {
         let epochs = Epochs::new();
         let reader = epochs.register().unwrap();
         epochs.pin(&reader);
@@ -106,11 +108,11 @@ mod tests {
         epochs.unpin(&reader);
         assert!(epochs.quiescent() > retired);
         epochs.pin(&reader);
-        assert!(epochs.quiescent() > retired, "a reader pinned later does not hold it");
+        assert!(epochs.quiescent() > retired, "a reader pinned later does not hold back the epoch");
     }
 
     #[test]
-    fn slots_run_out_and_come_back() {
+    fn slots_run_out_and_are_reused() {
         let epochs = Epochs::new();
         let all: Vec<_> = (0..READERS_MAX).map(|_| epochs.register().unwrap()).collect();
         assert!(epochs.register().is_none());

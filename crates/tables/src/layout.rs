@@ -1,19 +1,22 @@
-//! The `dag64` table image, field by field: the one place that says what its words mean.
+//! The `dag64` table image, field by field: the only description of its words.
 //!
-//! Flow: `Dag` (updater) writes these words, `mem::lookup` (software) reads them. ADR-0002 says why they look so.
+//! Flow: `Dag` (the updater) writes these words, `mem::lookup` (software) reads them. ADR-0002 gives the
+//! reasons.
 //!
-//! An image is a flat array of 64-byte *granules* (one cache line each); nothing in it is a pointer, a *ref*
+//! An image is a flat array of 64-byte *granules* (one cache line each). It contains no pointers: a *ref*
 //! names a granule by its index. All networks share the image; `roots[vid]` is the granule of a network's top
 //! node, which is always `wide`.
 //!
-//! A node stands for 8 bits of the key (256 slots). Slots with equal content form *runs*; a run has one *item*.
+//! A node covers 8 bits of the key (256 slots). Adjacent slots with equal content form a *run*; a run has one
+//! *item*.
 //!
 //! ```text
 //! ref, 32 bits   31..28 kind   0 leaf, 1 n8, 2 n8x2, 3 n8x4, 4 n16, 5 n16x2, 6 n16x4, 7 n32, 8 wide
 //!                27..0  leaf: next-hop word in 15..0 (65535 = no route); node: granule index
 //!
-//! A compressed node is split into L = 1, 2 or 4 parts (x1, x2, x4) of 256/L slots, so that one lookup touches one
-//! cache line. Part p begins at byte 64 p, slot 256/L * p; a run that crosses into a part begins anew in it.
+//! A compressed node is split into L = 1, 2 or 4 parts (x1, x2, x4) of 256/L slots, so that one lookup
+//! touches one cache line. Part p begins at byte 64 p and at slot 256/L * p; a run that crosses a part
+//! boundary begins anew in the next part.
 //!
 //! part           bytes 0..32/L       8/L little-endian 32-bit maps; bit s of map m set: slot 32 m + s of the part
 //!                                    begins a run
@@ -32,31 +35,31 @@
 
 use std::ops::Range;
 
-/// Bytes of a granule, the unit of allocation and of references.
+/// Size of a granule in bytes; the unit of allocation and of references.
 pub const GRANULE_BYTES: usize = 64;
-/// Bytes before the first item of an unsplit node; a part of a node split in L has 1/L of it.
+/// Bytes before the first item of an unsplit node; a part of a node split in L parts has 1/L of them.
 pub const HEADER_BYTES: usize = 40;
 /// Bytes of an unsplit node's maps.
 pub const MAPS_BYTES: usize = 32;
-/// Slots of a node: each node stands for 8 bits of the key.
+/// Slots of a node: a node covers 8 bits of the key.
 pub const SLOTS: usize = 256;
 /// Bytes of a wide node.
 pub const WIDE_BYTES: usize = SLOTS * 4;
 /// Granules of the largest node.
 pub const NODE_GRANULES_MAX: usize = WIDE_BYTES / GRANULE_BYTES;
-/// Children from which a node is written wide: one read instead of two, for at most 1 KiB.
+/// Number of children from which a node is written wide: one read instead of two, for at most 1 KiB.
 pub const WIDE_CHILDREN_MIN: usize = 24;
-/// Largest granule index + 1 that a ref can hold.
+/// Number of granules that a ref can address.
 pub const GRANULES_MAX: u64 = 1 << 28;
 /// The byte for "no route" in an `n8` node.
 pub const NONE_BYTE: u8 = u8::MAX;
 
-/// Where a slot leads: to a next hop or to a node. The layout is in the module documentation.
+/// The target of a slot: a next hop or a node. The module documentation has the layout.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
 pub struct Ref(u32);
 
-/// What a [`Ref`] leads to; the discriminants are the image's.
+/// The type of a [`Ref`]'s target; the discriminants are those of the image.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -76,7 +79,7 @@ pub enum Kind {
     N16x4 = 6,
     /// Refs, one part.
     N32 = 7,
-    /// Refs, one a slot.
+    /// Refs, one for each slot.
     Wide = 8,
 }
 
@@ -93,7 +96,7 @@ impl Kind {
         Self::Wide,
     ];
 
-    /// Parts of a node, as a power of two. A wide node has one a granule.
+    /// Number of parts of a node, as a power of two. Each granule of a wide node is a part.
     #[must_use]
     #[inline(always)]
     pub const fn parts_log2(self) -> u32 {
@@ -101,7 +104,7 @@ impl Kind {
         TABLE[self as usize] as u32
     }
 
-    /// Bytes of an item, as a power of two.
+    /// Size of an item in bytes, as a power of two.
     #[must_use]
     #[inline(always)]
     pub const fn width_log2(self) -> u32 {
@@ -122,7 +125,7 @@ impl Ref {
         Self(word as u32)
     }
 
-    /// A node at a granule; `index` is below [`GRANULES_MAX`] by the arena's construction.
+    /// A ref to a node; `index` is below [`GRANULES_MAX`] because the arena is no larger.
     #[must_use]
     pub(crate) const fn node(kind: Kind, index: u32) -> Self {
         Self(((kind as u32) << Self::SHIFT) | (index & Self::INDEX))
@@ -134,13 +137,13 @@ impl Ref {
         self.0
     }
 
-    /// From the raw word of an image.
+    /// Converts a raw word of an image.
     #[must_use]
     pub const fn from_word(word: u32) -> Self {
         Self(word)
     }
 
-    /// What it leads to.
+    /// The type of the target.
     #[must_use]
     #[inline(always)]
     pub const fn kind(self) -> Kind {
@@ -148,7 +151,7 @@ impl Ref {
         if kind < Kind::ALL.len() { Kind::ALL[kind] } else { Kind::Wide }
     }
 
-    /// Whether it is a next-hop word.
+    /// Whether the target is a next-hop word.
     #[must_use]
     #[inline(always)]
     pub const fn is_leaf(self) -> bool {
@@ -170,24 +173,24 @@ impl Ref {
     }
 }
 
-/// A node as the updater thinks of it: its runs, apart from any encoding.
+/// A node as the updater processes it: its runs, independent of any encoding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Runs {
-    /// Bit `s % 32` of `starts[s / 32]`: slot s begins a run.
+    /// Bit `s % 32` of `starts[s / 32]` is set if slot s begins a run.
     pub starts: [u32; 8],
-    /// Items of the runs in slot order; the first `len` count.
+    /// Items of the runs in slot order; the first `len` are valid.
     items: [Ref; SLOTS],
     len: usize,
 }
 
 impl Runs {
-    /// The runs of 256 slots.
+    /// Computes the runs of 256 slots.
     #[must_use]
     pub fn of(slots: &[Ref; SLOTS]) -> Self {
         let mut runs = Self { starts: [0; 8], items: [Ref::NONE; SLOTS], len: 0 };
         let mut before = None;
         for (m, part) in slots.chunks_exact(32).enumerate() {
-            // Differences first, without a branch; then only the runs are visited, which are few.
+            // Find differences first, without branches; then visit only the runs, which are few.
             let mut map = u32::from(before != Some(part[0]));
             for bit in 1..32 {
                 map |= u32::from(part[bit] != part[bit - 1]) << bit;
@@ -209,7 +212,7 @@ impl Runs {
         &self.items[..self.len]
     }
 
-    /// First slot and item of each run.
+    /// The first slot and the item of each run.
     pub fn iter(&self) -> impl Iterator<Item = (u8, Ref)> + '_ {
         let starts = (0..SLOTS).filter(|s| self.starts[s / 32] >> (s % 32) & 1 == 1).map(|s| s as u8);
         starts.zip(self.items().iter().copied())
@@ -218,7 +221,7 @@ impl Runs {
     /// The slots of a run.
     ///
     /// # Panics
-    /// When there is no such run.
+    /// If `run` does not exist.
     #[must_use]
     pub fn slots_of(&self, run: usize) -> Range<usize> {
         assert!(run < self.len, "run {run} of {}", self.len);
@@ -250,7 +253,7 @@ impl Runs {
         slots
     }
 
-    /// The kind this node is written as; `top` nodes are wide whatever they hold.
+    /// The kind of this node when written; `top` nodes are always wide.
     #[must_use]
     pub fn kind(&self, top: bool) -> Kind {
         let children = self.items().iter().filter(|item| !item.is_leaf()).count();
@@ -280,7 +283,7 @@ impl Runs {
         })
     }
 
-    /// Writes the node into `bytes` (zeroed beforehand) and returns how many granules it takes.
+    /// Writes the node into `bytes` (which must be zeroed) and returns the number of granules.
     pub(crate) fn encode(&self, kind: Kind, bytes: &mut [u8; WIDE_BYTES]) -> usize {
         if kind == Kind::Wide {
             encode_wide(&self.slots(), bytes);
@@ -291,7 +294,7 @@ impl Runs {
         let mut done = 0;
         for (p, maps) in self.starts.chunks_exact(maps_len).enumerate() {
             let bytes = &mut bytes[p * GRANULE_BYTES..];
-            // The run that reaches into this part was begun by the item before.
+            // If a run continues into this part, the previous item began it.
             done -= usize::from(maps[0] & 1 == 0);
             let mut before = 0;
             for (m, map) in maps.iter().enumerate() {
@@ -302,7 +305,7 @@ impl Runs {
             }
             let items = &self.items()[done..done + before];
             for (item, to) in items.iter().zip(bytes[HEADER_BYTES / parts..].chunks_exact_mut(width)) {
-                // The low byte of 65535 is 255: "no route" stays itself when narrowed.
+                // The low byte of 65535 is 255, so "no route" stays "no route" when narrowed.
                 to.copy_from_slice(&item.0.to_le_bytes()[..width]);
             }
             done += before;
@@ -311,8 +314,8 @@ impl Runs {
     }
 }
 
-/// Whether a node with these slots is certainly wide, found without looking at its runs.
-pub(crate) fn surely_wide(slots: &[Ref; SLOTS], top: bool) -> bool {
+/// Whether a node with these slots is wide for certain, without computing its runs.
+pub(crate) fn is_certainly_wide(slots: &[Ref; SLOTS], top: bool) -> bool {
     top || {
         let (first, rest) = (slots[0], slots.windows(2));
         let begun = |pair: &[Ref]| usize::from(pair[0] != pair[1] && !pair[1].is_leaf());
@@ -327,7 +330,7 @@ pub(crate) fn encode_wide(slots: &[Ref; SLOTS], bytes: &mut [u8; WIDE_BYTES]) {
     }
 }
 
-/// Granules of a node of `kind` whose first granule is `head`.
+/// Number of granules of a node of `kind` whose first granule is `head`.
 #[must_use]
 pub(crate) fn granules(kind: Kind, head: &[u8]) -> usize {
     match kind {
@@ -339,7 +342,7 @@ pub(crate) fn granules(kind: Kind, head: &[u8]) -> usize {
     }
 }
 
-/// Runs of an unsplit node.
+/// Number of runs of an unsplit node.
 fn run_count(head: &[u8]) -> usize {
     usize::from(head[39]) + map(head, 7).count_ones() as usize
 }
@@ -370,7 +373,7 @@ pub(crate) fn for_each_child(kind: Kind, bytes: &[u8], mut each: impl FnMut(Ref)
     }
 }
 
-/// The runs of an encoded node, read slot by slot as a lookup reads it.
+/// Decodes the runs of a node, slot by slot, as a lookup reads them.
 pub(crate) fn decode(kind: Kind, bytes: &[u8]) -> Runs {
     if kind == Kind::Wide {
         let mut slots = [Ref::NONE; SLOTS];
@@ -396,7 +399,7 @@ pub(crate) fn decode(kind: Kind, bytes: &[u8]) -> Runs {
             count += to.count_ones() as usize;
         }
         let mut items = bytes[HEADER_BYTES / parts..].chunks_exact(width).take(count).map(item);
-        // A part begins with an item of its own, which may be that of the run that reaches into it.
+        // A part begins with its own item, which can be that of a run that continues into it.
         let first = items.next();
         if p > 0 && runs.items[..runs.len].last().copied() == first {
             maps[0] &= !1;
@@ -418,7 +421,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    /// Slots made of a few values, so that runs of all lengths occur.
+    /// Slots with few different values, so that runs of all lengths occur.
     fn slots() -> impl Strategy<Value = [Ref; SLOTS]> {
         let value = prop_oneof![
             4 => (0_u16..5).prop_map(Ref::leaf),
@@ -436,7 +439,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_kind_keeps_every_slot(slots in slots(), top: bool) {
+        fn every_kind_preserves_every_slot(slots in slots(), top: bool) {
             let runs = Runs::of(&slots);
             let of_runs = (0..runs.items().len()).map(|run| runs.slots_of(run));
             let by_slot: Vec<_> = of_runs.clone().zip(runs.items()).flat_map(|(slots, item)| slots.map(|_| *item)).collect();
@@ -463,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_fits_one_line_takes_one() {
+    fn a_node_that_fits_one_line_uses_one() {
         let mut slots = [Ref::leaf(1); SLOTS];
         slots[..23].iter_mut().enumerate().for_each(|(i, slot)| *slot = Ref::leaf(i as u16 + 2));
         let runs = Runs::of(&slots);

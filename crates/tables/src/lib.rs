@@ -1,7 +1,9 @@
-//! Forwarding tables: one logical trie of all networks, flat table images for its readers, and naive oracles.
+//! Forwarding tables: one trie for all networks, flat table images for its readers, and simple reference
+//! models.
 //!
-//! Place in the flow: control feeds routes into a [`Dag`]; planes look up in its image through a [`Reader`]. Other
-//! encodings of the same trie (the card's [`dag36`]) follow it by [`Delta`]s. No I/O, threads or clock.
+//! Place in the flow: control writes routes to a [`Dag`]; planes look up addresses in its image through a
+//! [`Reader`]. Other encodings of the same trie (the card's [`dag36`]) follow it through [`Delta`]s. No I/O,
+//! threads or clock.
 
 pub mod cuckoo;
 pub mod dag;

@@ -1,15 +1,16 @@
-//! What bounds a store, why a change is refused, and what a network's table weighs.
+//! Limits of a store, errors of changes, and the memory of a network's table.
 
 use thiserror::Error;
 
 use crate::epoch::READERS_MAX;
 use crate::types::Vid;
 
-/// Bounds of a store, each an error with its name when reached.
+/// Limits of a store. Exceeding one is an error that names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes of live nodes in the `dag64` image. A change copies its path before the old one goes, and readers may
-    /// hold replaced nodes for a while, so address space is reserved for twice as much; memory is taken as it is used.
+    /// Bytes of live nodes in the `dag64` image. A change copies its path before the old one is freed, and
+    /// readers may access replaced nodes for a while, so twice as much address space is reserved. Memory is
+    /// allocated on use.
     pub image_bytes_max: u64,
     /// Networks in the store, at most 4,095.
     pub networks_max: usize,
@@ -21,41 +22,41 @@ impl Default for Limits {
     }
 }
 
-/// Why a change was refused. The store is as it was before.
+/// Why a change was rejected. The store is unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum TableError {
-    /// The image has no room for the nodes of this change; raise the limit or remove routes.
+    /// The image has no room for the nodes of this change.
     #[error(
         "network {vid}: table full: {bytes_used} of image_bytes_max = {bytes_max} bytes are in use and the change \
          needs more; remove routes or raise the limit"
     )]
     Full {
-        /// Network of the refused change.
+        /// Network of the rejected change.
         vid: Vid,
-        /// Bytes of live and not yet reusable nodes.
+        /// Bytes of nodes that are live or not yet reusable.
         bytes_used: u64,
         /// The limit.
         bytes_max: u64,
     },
-    /// The network would take more than its quota.
+    /// The network would exceed its quota.
     #[error(
         "network {vid}: its table has {bytes_own} bytes, the change would make it {bytes_needed}, and its quota is \
          {bytes_quota}; withdraw routes or raise the quota"
     )]
     Quota {
-        /// Network of the refused change.
+        /// Network of the rejected change.
         vid: Vid,
-        /// What its lookups can reach.
+        /// Bytes that its lookups can reach now.
         bytes_own: u64,
-        /// What they could reach after the change.
+        /// Bytes that its lookups could reach after the change.
         bytes_needed: u64,
         /// The quota.
         bytes_quota: u64,
     },
     /// Too many networks.
-    #[error("network {vid}: networks_max = {networks_max} networks are in the table already")]
+    #[error("network {vid}: networks_max = {networks_max} networks already have a table")]
     TooManyNetworks {
-        /// Network of the refused call.
+        /// Network of the rejected call.
         vid: Vid,
         /// The limit.
         networks_max: usize,
@@ -63,33 +64,34 @@ pub enum TableError {
     /// The network is not in the store (the caller's fault).
     #[error("network {0} has no table: add it first")]
     UnknownNetwork(Vid),
-    /// The network is in the store already (the caller's fault).
-    #[error("network {0} has a table already")]
+    /// The network already is in the store (the caller's fault).
+    #[error("network {0} already has a table")]
     DuplicateNetwork(Vid),
     /// Too many readers are registered.
-    #[error("{READERS_MAX} readers are registered already")]
+    #[error("{READERS_MAX} readers are already registered")]
     TooManyReaders,
-    /// The system gave no address space for the image.
+    /// The system could not reserve address space for the image.
     #[error("no address space for an image of {bytes} bytes: {reason}")]
     NoMemory {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u64,
-        /// The system's words.
+        /// Message of the system.
         reason: String,
     },
 }
 
-/// Memory of one network in a store, in bytes of the image, or in the unit of `Dag::weigh_by`.
+/// Memory of one network in a store, in bytes of the image or in the unit of
+/// [`Dag::set_weight_fn`](crate::Dag::set_weight_fn).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Account {
-    /// Routes of the network.
+    /// Number of routes of the network.
     pub routes: usize,
-    /// Bytes that its lookups can reach: what its table would take alone.
+    /// Bytes that its lookups can reach: the size of its table on its own.
     pub bytes_own: u64,
-    /// The part of `bytes_own` that other networks reach too.
+    /// The part of `bytes_own` that lookups of other networks can also reach.
     pub bytes_shared: u64,
-    /// Bytes that would be freed if the network were removed: what it adds to the others.
+    /// Bytes that would be freed if the network were removed: what it adds to the other networks' tables.
     pub bytes_marginal: u64,
-    /// Limit on `bytes_own`, if there is one.
+    /// Limit on `bytes_own`; `None` means unlimited.
     pub bytes_quota: Option<u64>,
 }

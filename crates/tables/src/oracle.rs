@@ -1,6 +1,7 @@
-//! The naive oracle: what a table must answer, by the definition of longest-prefix match and nothing clever.
+//! The reference model: longest-prefix match, implemented by its definition.
 //!
-//! One ordered map a prefix length; a lookup tries the lengths from long to short. It shares no code with the trie.
+//! One ordered map for each prefix length; a lookup tries lengths from long to short. Shares no code with the
+//! trie.
 
 use std::collections::BTreeMap;
 

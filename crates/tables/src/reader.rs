@@ -1,7 +1,7 @@
-//! Readers: lock-free lookups in the image that the updater keeps changing.
+//! Readers: lock-free lookups in an image while the updater changes it.
 //!
-//! A reader pins, looks up as much as it likes, and unpins by dropping the guard. Every lookup sees one whole table
-//! of its network: the one before a change or the one after it.
+//! A reader pins the current tables, looks up as much as it needs, and unpins by dropping the guard. Each
+//! lookup sees either the complete old table or the complete new table of its network.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::epoch::SlotId;
 use crate::mem::{Image, Isa};
 use crate::types::{Key, NextHop, Vid};
 
-/// A registered reader of a [`crate::Dag`]; one a thread.
+/// A registered reader of a [`crate::Dag`]; each thread needs its own.
 pub struct Reader<K: Key> {
     image: Arc<Image>,
     slot: SlotId,
@@ -24,7 +24,7 @@ impl<K: Key> Reader<K> {
         Some(Self { image, slot, isa: Isa::detect(), key: PhantomData })
     }
 
-    /// Holds the words of the current tables until the guard is dropped.
+    /// Keeps the words of the current tables valid until the guard is dropped.
     #[inline]
     pub fn pin(&mut self) -> Guard<'_, K> {
         self.image.epochs.pin(&self.slot);
@@ -34,7 +34,7 @@ impl<K: Key> Reader<K> {
 
 #[cfg(test)]
 impl<K: Key> Reader<K> {
-    /// Makes batches run on these instructions, which the processor must have.
+    /// Sets the instruction set for batches; the processor must support it.
     pub(crate) fn set_isa(&mut self, isa: Isa) {
         self.isa = isa;
     }
@@ -46,21 +46,23 @@ impl<K: Key> Drop for Reader<K> {
     }
 }
 
-/// Permission to look up; see [`Reader::pin`].
+/// A pinned reader, which can look up keys; see [`Reader::pin`].
 pub struct Guard<'a, K: Key> {
     reader: &'a Reader<K>,
 }
 
 impl<K: Key> Guard<'_, K> {
-    /// Longest-prefix match in one network; `None` when no route covers the key or the network has no table.
+    /// Longest-prefix match in one network. Returns `None` if no route covers the key or the network has no
+    /// table.
     #[must_use]
     #[inline]
     pub fn lookup(&self, vid: Vid, key: K) -> Option<NextHop> {
         NextHop::new(self.reader.image.lookup(vid, key))
     }
 
-    /// Longest-prefix match of `keys[i]` in network `vids[i]` for each i; `out[i]` becomes the next-hop word,
-    /// [`NextHop::NONE_WORD`] for no route. Of slices of unequal length the shortest counts.
+    /// Longest-prefix match of `keys[i]` in network `vids[i]` for each i. Writes the next-hop word to
+    /// `out[i]`, or [`NextHop::NONE_WORD`] if there is no route. If the slices differ in length, the shortest
+    /// determines the count.
     #[inline]
     pub fn lookup_batch(&self, vids: &[Vid], keys: &[K], out: &mut [u16]) {
         self.reader.image.lookup_batch(self.reader.isa, vids, keys, out);

@@ -1,8 +1,9 @@
-//! The routes of one network as the updater keeps them: an uncompiled trie of 8-bit steps.
+//! The routes of one network as the updater stores them: an uncompiled trie with 8-bit steps.
 //!
-//! Flow: `Dag::apply` edits it, then compiles the nodes it marked dirty. Each node holds the routes that end in it
-//! (1 to 8 bits longer than its depth; the default route in the top node) and the ref each child compiled to, so a
-//! change rebuilds only its own path. Prefix lengths are bits, depths are bits and multiples of 8.
+//! Flow: `Dag::apply` edits the trie, then compiles the nodes marked dirty. Each node stores the routes that
+//! end in it (1 to 8 bits longer than its depth; the default route in the top node) and the compiled ref of
+//! each child, so a change rebuilds only its own path. Prefix lengths and depths are in bits; depths are
+//! multiples of 8.
 
 use crate::layout::{Ref, SLOTS};
 use crate::types::{Key, NextHop, Prefix};
@@ -12,19 +13,19 @@ pub(crate) type NodeId = u32;
 /// The top node.
 pub(crate) const TOP: NodeId = 0;
 
-/// A child of a node, with what the parent needs to know to be rebuilt without visiting it.
+/// A child of a node, with everything needed to rebuild the parent without visiting the child.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Child {
     pub(crate) slot: u8,
-    /// Its routes, or those of a node below it, have changed since it was compiled.
+    /// Whether routes in or below it have changed since it was compiled.
     pub(crate) dirty: bool,
-    /// Next-hop word it was compiled with for addresses that none of its routes cover.
+    /// Next-hop word that it was compiled with, for addresses that none of its routes cover.
     pub(crate) inherited: u16,
     pub(crate) node: NodeId,
     pub(crate) compiled: Ref,
 }
 
-/// One node: routes by heap position (`1 << bits | value`), so shorter ones come first.
+/// A node: routes by heap position (`1 << bits | value`), so that shorter ones come first.
 #[derive(Default, Debug)]
 pub(crate) struct Node {
     pub(crate) routes: Vec<(u16, u16)>,
@@ -39,7 +40,7 @@ impl Node {
         self.children.binary_search_by_key(&slot, |child| child.slot)
     }
 
-    /// Sets or clears the next-hop word at a heap position and returns what was there.
+    /// Sets or clears the next-hop word at a heap position and returns the previous one.
     pub(crate) fn set(&mut self, position: u16, hop: Option<u16>) -> Option<u16> {
         match (self.routes.binary_search_by_key(&position, |route| route.0), hop) {
             (Ok(at), Some(hop)) => Some(std::mem::replace(&mut self.routes[at].1, hop)),
@@ -52,7 +53,7 @@ impl Node {
         }
     }
 
-    /// The leaves of the 256 slots: the longest route of this node, or what is inherited.
+    /// The leaves of the 256 slots: the longest matching route of this node, or the inherited word.
     pub(crate) fn leaves(&self, inherited: u16) -> [Ref; SLOTS] {
         let mut slots = [Ref::leaf(inherited); SLOTS];
         for &(position, hop) in &self.routes {
@@ -69,11 +70,11 @@ pub(crate) struct Source {
     nodes: Vec<Node>,
     free: Vec<NodeId>,
     pub(crate) routes: usize,
-    /// What the top node is compiled to.
+    /// The compiled top node.
     pub(crate) compiled: Ref,
 }
 
-/// Where a prefix is kept: the way down from the top, the node's depth and the position in it.
+/// The place of a prefix: the path from the top, the node's depth, and the position in the node.
 struct Place {
     depth: u8,
     position: u16,
@@ -113,8 +114,8 @@ impl Source {
         routes.binary_search_by_key(&place.position, |route| route.0).ok().map(|at| routes[at].1)
     }
 
-    /// Sets or clears a route, marks its path dirty, and returns what was there. Clearing an absent route marks
-    /// nothing.
+    /// Sets or clears a route, marks its path dirty, and returns the previous next-hop word. Clearing a route
+    /// that does not exist marks nothing.
     pub(crate) fn set<K: Key>(&mut self, prefix: Prefix<K>, hop: Option<u16>) -> Option<u16> {
         if hop.is_none() {
             self.get(prefix)?;
@@ -142,8 +143,8 @@ impl Source {
         before
     }
 
-    /// Removes nodes on the way to `prefix` that hold neither routes nor children. Their compiled refs must be leaves
-    /// by then, which a compile with no routes below makes true.
+    /// Removes the nodes on the path to `prefix` that have neither routes nor children. Their compiled refs
+    /// must already be leaves, as they are after a compilation without routes below.
     pub(crate) fn prune<K: Key>(&mut self, prefix: Prefix<K>) {
         let mut path = [(TOP, 0_usize); 16];
         let mut len = 0;
@@ -167,7 +168,7 @@ impl Source {
         }
     }
 
-    /// Every ref that a node of this source was compiled to.
+    /// The compiled ref of every node of this source.
     pub(crate) fn compiled_refs(&self) -> impl Iterator<Item = Ref> + '_ {
         let children = self.nodes.iter().flat_map(|node| node.children.iter().map(|child| child.compiled));
         children.chain([self.compiled])
@@ -193,7 +194,7 @@ impl Source {
         .flatten()
     }
 
-    /// Bytes the updater keeps for these routes (estimate of the allocations, not part of the image).
+    /// Bytes that the updater uses for these routes (an estimate of the allocations, not part of the image).
     pub(crate) fn bytes(&self) -> u64 {
         let nodes = self.nodes.capacity() * size_of::<Node>();
         let inside: usize = self

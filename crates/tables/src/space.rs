@@ -1,12 +1,13 @@
-//! Allocation of an image's granules: fresh ones from the end, freed blocks by size.
+//! Allocation of an image's granules: unused ones from the end, freed blocks by size.
 //!
-//! Flow: `Dag` asks for a node's granules here and gives them back when no reader can hold them. Sizes are granules.
+//! Flow: `Dag` allocates the granules of nodes here, and frees them when no reader can access them. Sizes are
+//! in granules.
 
 use crate::layout::NODE_GRANULES_MAX;
 
-/// Which granules of the arena are free. Sizes are counted in granules.
+/// The free granules of an arena. Sizes are in granules.
 pub(crate) struct Space {
-    /// First granule never given out.
+    /// The first granule that was never allocated.
     fresh: u32,
     end: u32,
     /// Free blocks by size.
@@ -15,12 +16,12 @@ pub(crate) struct Space {
     pub(crate) live: u64,
     /// The limit on `live` after a change.
     pub(crate) live_max: u64,
-    /// Granules of retired nodes that wait for readers.
+    /// Granules of retired nodes that readers may still access.
     pub(crate) waiting: u64,
 }
 
 impl Space {
-    /// An arena of `granules`, of which the first ones are the node that networks without a table look at.
+    /// Creates an arena of `granules`. The first ones hold the node that networks without a table use.
     pub(crate) fn new(granules: u32, live_max: u64) -> Self {
         let fresh = NODE_GRANULES_MAX as u32;
         Self { fresh, end: granules, free: Default::default(), live: 0, live_max, waiting: 0 }

@@ -1,8 +1,8 @@
-//! The papers' on-chip table: ternary rows in the order of their priority, a set of rows for each network.
+//! The papers' on-chip table: ternary rows in order of priority, a separate set of rows for each network.
 //!
-//! Flow: routes → **Tcam** → rows, longest prefixes first, which the card's planes of layout `tcam` match all at once;
-//! [`Tcam::lookup`] matches them one by one. Invariant: a network has no more rows than a plane; what does not fit changes
-//! nothing.
+//! Flow: routes → **Tcam** → rows, longest prefixes first. The card's planes with layout `tcam` match all
+//! rows in parallel; [`Tcam::lookup`] matches them one by one. Invariant: a network has no more rows than a
+//! plane; a change that does not fit changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,29 @@ use crate::types::{Key, NextHop, Prefix4, Vid};
 
 /// Rows of a plane in the papers' images.
 pub const PLANE_ROWS: usize = 32;
-/// Bits of a row: value, mask, next-hop word.
+/// Width of a row in bits: value, mask, next-hop word.
 pub const ROW_BITS: u64 = 32 + 32 + 16;
 
-/// A ternary row: an address matches when it equals `value` wherever `mask` is set.
+/// A ternary row: an address matches if it equals `value` in all bits that are set in `mask`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TcamRow {
-    /// Bits to be equal.
+    /// The value to match.
     pub value: u32,
-    /// Which bits these are.
+    /// The bits to compare.
     pub mask: u32,
     /// Next-hop word.
     pub word: u16,
 }
 
-/// Why a change was refused; the table is as it was before.
+/// Why a change was rejected. The table is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum TcamError {
-    /// A plane has no row left.
-    #[error("network {vid}: {needed} routes need as many rows, and a plane has {max}")]
+    /// The plane has no free row.
+    #[error("network {vid}: {needed} routes need {needed} rows, and a plane has {max}")]
     Rows {
-        /// Network of the refused change.
+        /// Network of the rejected change.
         vid: Vid,
-        /// Its routes after it.
+        /// Routes of the network after the change.
         needed: usize,
         /// The limit.
         max: usize,
@@ -45,7 +45,7 @@ pub enum TcamError {
     UnknownNetwork(Vid),
 }
 
-/// See the head of this file.
+/// The table; see the module documentation.
 #[derive(Clone, Debug)]
 pub struct Tcam {
     rows_max: usize,
@@ -53,23 +53,23 @@ pub struct Tcam {
 }
 
 impl Tcam {
-    /// An empty table whose planes have so many rows.
+    /// Creates an empty table with `rows_max` rows for each plane.
     #[must_use]
     pub fn new(rows_max: usize) -> Self {
         Self { rows_max, networks: BTreeMap::new() }
     }
 
-    /// Adds a network without routes; one that is there stays as it is.
+    /// Adds a network without routes. Has no effect if the network exists.
     pub fn add_network(&mut self, vid: Vid) {
         self.networks.entry(vid).or_default();
     }
 
-    /// Removes a network; nothing happens when it is not there.
+    /// Removes a network. Has no effect if the network does not exist.
     pub fn remove_network(&mut self, vid: Vid) {
         self.networks.remove(&vid);
     }
 
-    /// Sets and withdraws routes of a network, all of them or none.
+    /// Applies changes to one network: all of them or none.
     ///
     /// # Errors
     /// `UnknownNetwork`, `Rows`.
@@ -93,7 +93,7 @@ impl Tcam {
         Ok(())
     }
 
-    /// A network's rows, the first that matches wins.
+    /// Rows of a network; the first match wins.
     pub fn rows(&self, vid: Vid) -> impl Iterator<Item = TcamRow> + '_ {
         self.networks.get(&vid).into_iter().flatten().map(|(_, row)| *row)
     }
@@ -104,7 +104,7 @@ impl Tcam {
         self.networks.values().map(|rows| rows.len() as u64).sum()
     }
 
-    /// The word of the first row that matches.
+    /// The word of the first matching row.
     #[must_use]
     pub fn lookup(&self, vid: Vid, address: u32) -> u16 {
         let found = self.rows(vid).find(|row| address & row.mask == row.value);
@@ -118,7 +118,7 @@ mod tests {
     use crate::Oracle;
 
     #[test]
-    fn rows_answer_as_the_oracle_and_a_full_plane_refuses() {
+    fn rows_match_the_oracle_and_a_full_plane_rejects() {
         let vid = Vid::new(3).unwrap();
         let mut tcam = Tcam::new(4);
         assert_eq!(tcam.apply(vid, &[]), Err(TcamError::UnknownNetwork(vid)));
@@ -145,7 +145,7 @@ mod tests {
             ("10.0.0.0/8".parse().unwrap(), NextHop::new(9)),
         ];
         let full = tcam.apply(vid, &more).unwrap_err();
-        assert_eq!(full.to_string(), "network 3: 5 routes need as many rows, and a plane has 4");
+        assert_eq!(full.to_string(), "network 3: 5 routes need 5 rows, and a plane has 4");
         check(&tcam, &oracle);
         tcam.apply(vid, &[("0.0.0.0/0".parse().unwrap(), None)]).unwrap();
         oracle.remove("0.0.0.0/0".parse().unwrap());

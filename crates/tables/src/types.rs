@@ -1,4 +1,4 @@
-//! The small words every table speaks: network ids, keys, prefixes, next-hop indices.
+//! Basic types of all tables: network ids, keys, prefixes, next-hop indices.
 //!
 //! Flow: routes (control) → `Prefix` + `NextHop` → store → table image. Units: prefix lengths in bits.
 
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Id of a virtual network on one node, 12 bits, 1 to 4095 (0 means "no network").
+/// Id of a virtual network on one node: 12 bits, 1 to 4095 (0 means "no network").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
 pub struct Vid(u16);
@@ -17,7 +17,7 @@ impl Vid {
     /// Largest id: 12 bits.
     pub const MAX: u16 = 4095;
 
-    /// A network id, or `None` when `id` is 0 or above [`Vid::MAX`].
+    /// Returns `None` if `id` is 0 or above [`Vid::MAX`].
     #[must_use]
     pub const fn new(id: u16) -> Option<Self> {
         if id == 0 || id > Self::MAX { None } else { Some(Self(id)) }
@@ -42,17 +42,17 @@ impl fmt::Display for Vid {
     }
 }
 
-/// Index into a network's next-hop table, 0 to [`NextHop::MAX`]. What it means is the network's affair.
+/// Index into a network's next-hop table, 0 to [`NextHop::MAX`]. Each network defines its own table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NextHop(u16);
 
 impl NextHop {
-    /// Largest index; the 16-bit word above it stands for "no route" in table images.
+    /// Largest index; the next 16-bit word means "no route" in table images.
     pub const MAX: u16 = u16::MAX - 1;
     /// The image word for "no route".
     pub const NONE_WORD: u16 = u16::MAX;
 
-    /// A next-hop index, or `None` when `index` is the reserved word 65535.
+    /// Returns `None` if `index` is the reserved word 65535.
     #[must_use]
     pub const fn new(index: u16) -> Option<Self> {
         if index == Self::NONE_WORD { None } else { Some(Self(index)) }
@@ -78,21 +78,21 @@ impl NextHop {
 pub trait Key: Copy + Eq + Ord + std::hash::Hash + fmt::Debug + Default + Send + Sync + 'static {
     /// Width in bits: 32 or 128.
     const BITS: u8;
-    /// The key shifted so that it starts `depth` bits later, its first 8 bits returned.
+    /// The 8 bits of the key that start at bit `depth`.
     fn byte_at(self, depth: u8) -> u8;
-    /// The key with all bits from `len` on cleared.
+    /// The key with all bits from bit `len` on cleared.
     fn masked(self, len: u8) -> Self;
-    /// The key with bits from `len` on set.
+    /// The key with all bits from bit `len` on set.
     fn last(self, len: u8) -> Self;
     /// The key as an address.
     fn to_ip(self) -> IpAddr;
-    /// The address as a key, `None` for the other family.
+    /// The address as a key; `None` for the other address family.
     fn from_ip(ip: IpAddr) -> Option<Self>;
-    /// The key after this one, `None` after the last.
+    /// The next key; `None` after the last one.
     fn next(self) -> Option<Self>;
-    /// The key as 128 bits, its first bit the most significant one (IPv4 fills the upper 32).
+    /// The key as 128 bits, with its first bit most significant (IPv4 uses the upper 32).
     fn to_bits(self) -> u128;
-    /// The reverse of [`Key::to_bits`].
+    /// The inverse of [`Key::to_bits`].
     fn from_bits(bits: u128) -> Self;
 }
 
@@ -136,7 +136,7 @@ macro_rules! key {
 key!(u32, Ipv4Addr, V4, 32);
 key!(u128, Ipv6Addr, V6, 128);
 
-/// A route's destination: an address whose bits beyond `len` are zero.
+/// The destination of a route: an address whose bits beyond `len` are zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Prefix<K> {
     addr: K,
@@ -148,28 +148,28 @@ pub type Prefix4 = Prefix<u32>;
 /// IPv6 prefix.
 pub type Prefix6 = Prefix<u128>;
 
-/// Why a text or a pair is no prefix; the caller's fault.
+/// Why a text or a pair of address and length is not a prefix (the caller's fault).
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum PrefixError {
     /// The text has no `/`.
     #[error("'{0}' is not a prefix: expected ADDRESS/LENGTH")]
     Form(String),
-    /// The address part does not parse, or is of the other family.
+    /// The address part is not an address, or belongs to the other family.
     #[error("'{0}' is not an address of this family")]
     Address(String),
-    /// The length is not a number from 0 to the width.
+    /// The length is not a number from 0 to the key width.
     #[error("prefix length '{0}' is not a number from 0 to {1}")]
     Length(String, u8),
-    /// Bits are set beyond the length.
+    /// Bits beyond the length are set.
     #[error("{0} has bits set beyond its length: expected {1}")]
     HostBits(String, String),
 }
 
 impl<K: Key> Prefix<K> {
-    /// A prefix; `addr` must have no bits beyond `len`.
+    /// Creates a prefix; `addr` must have no bits set beyond `len`.
     ///
     /// # Errors
-    /// `Length` when `len` exceeds the key width, `HostBits` when bits beyond it are set.
+    /// `Length` if `len` exceeds the key width, `HostBits` if bits beyond it are set.
     pub fn new(addr: K, len: u8) -> Result<Self, PrefixError> {
         if len > K::BITS {
             return Err(PrefixError::Length(len.to_string(), K::BITS));
@@ -183,7 +183,7 @@ impl<K: Key> Prefix<K> {
         Ok(Self { addr, len })
     }
 
-    /// The prefix of `len` bits that contains `addr`; `len` is cut to the key width.
+    /// The prefix of `len` bits that contains `addr`; `len` is limited to the key width.
     #[must_use]
     pub fn containing(addr: K, len: u8) -> Self {
         let len = len.min(K::BITS);
@@ -209,7 +209,7 @@ impl<K: Key> Prefix<K> {
         self.addr.last(self.len)
     }
 
-    /// Whether `key` lies inside.
+    /// Whether the prefix contains `key`.
     #[must_use]
     pub fn contains(self, key: K) -> bool {
         key.masked(self.len) == self.addr

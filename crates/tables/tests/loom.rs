@@ -1,4 +1,4 @@
-//! Every interleaving of one reader and the updater over the epochs and a root word.
+//! Checks every interleaving of one reader and the updater over the epochs and a root word.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p hue-tables --test loom` (`make test` does).
 #![cfg(loom)]
@@ -8,8 +8,8 @@ use hue_tables::epoch::Epochs;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 
-/// Two nodes; the root names one. The updater publishes the other and reuses the first, when quiescent if it `waits`.
-/// A pinned reader must never see reused words.
+/// Two nodes; the root refers to one. The updater publishes the other and reuses the first, after quiescence
+/// if it `waits`. A pinned reader must never see reused words.
 fn reuse(waits: bool) {
     loom::model(move || {
         let epochs = Arc::new(Epochs::new());
@@ -36,13 +36,13 @@ fn reuse(waits: bool) {
 }
 
 #[test]
-fn words_are_not_reused_under_a_reader() {
+fn words_in_use_are_not_reused() {
     reuse(true);
 }
 
-/// The model itself is checked: without waiting for the reader, loom must find the misuse.
+/// Checks the model: if the updater does not wait for the reader, loom must detect the misuse.
 #[test]
 #[should_panic(expected = "reused under a reader")]
-fn reuse_without_waiting_is_found() {
+fn reuse_without_waiting_is_detected() {
     reuse(false);
 }

@@ -1,7 +1,7 @@
 //! ARP for IPv4 over Ethernet (RFC 826), with the probes and announcements of RFC 5227.
 //!
-//! Planes punt it; the control side answers it and tells neighbours about a moved network with
-//! [`Header::announcement`].
+//! Planes punt ARP messages to the control plane, which answers requests. When a network moves, it informs
+//! the neighbours with [`Header::announcement`].
 
 use core::net::Ipv4Addr;
 
@@ -12,23 +12,23 @@ use crate::error::{Layer, WireError};
 use crate::ethernet::EtherType;
 use crate::mac::Mac;
 
-/// Bytes of a message for IPv4 over Ethernet.
+/// Length of a message for IPv4 over Ethernet, in bytes.
 pub const MESSAGE_BYTES: usize = 28;
 /// Hardware type of Ethernet (IANA "ARP Parameters").
 pub const HARDWARE_ETHERNET: u16 = 1;
 
-/// What a message does (RFC 826 "opcode").
+/// Operation code (RFC 826 "opcode").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operation(pub u16);
 
 impl Operation {
-    /// Who has the target address?
+    /// Asks for the MAC address of the target IPv4 address.
     pub const REQUEST: Self = Self(1);
-    /// The sender has its address.
+    /// Gives the MAC address of the sender's IPv4 address.
     pub const REPLY: Self = Self(2);
 }
 
-/// A whole message (RFC 826 "Packet format").
+/// An ARP message for IPv4 over Ethernet (RFC 826 "Packet format").
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -36,21 +36,21 @@ impl Operation {
 pub struct Header {
     /// Hardware type: [`HARDWARE_ETHERNET`].
     pub hardware: U16,
-    /// Protocol type: IPv4's ethertype.
+    /// Protocol type: the EtherType of IPv4.
     pub protocol: U16,
-    /// Bytes of a hardware address: 6.
+    /// Length of a hardware address in bytes: 6.
     pub hardware_bytes: u8,
-    /// Bytes of a protocol address: 4.
+    /// Length of a protocol address in bytes: 4.
     pub protocol_bytes: u8,
-    /// Request or reply; see [`Header::operation`].
+    /// Operation code; see [`Header::operation`].
     pub operation: U16,
-    /// The sender's MAC.
+    /// MAC address of the sender.
     pub sender_mac: Mac,
-    /// The sender's IPv4 address; see [`Header::sender`].
+    /// IPv4 address of the sender; see [`Header::sender`].
     pub sender: U32,
-    /// The target's MAC; zeros in a request.
+    /// MAC address of the target; all zeros in a request.
     pub target_mac: Mac,
-    /// The target's IPv4 address; see [`Header::target`].
+    /// IPv4 address of the target; see [`Header::target`].
     pub target: U32,
 }
 
@@ -71,43 +71,43 @@ impl Header {
         }
     }
 
-    /// Asks who has `target`.
+    /// Builds a request for the MAC address of `target`.
     #[must_use]
     pub const fn request(sender_mac: Mac, sender: Ipv4Addr, target: Ipv4Addr) -> Self {
         Self::new(Operation::REQUEST, (sender_mac, sender), (Mac::ZERO, target))
     }
 
-    /// Tells the sender of this request that `mac` has its target address.
+    /// Builds the reply to this request: `mac` has the requested address.
     #[must_use]
     pub const fn reply(&self, mac: Mac) -> Self {
         Self::new(Operation::REPLY, (mac, self.target()), (self.sender_mac, self.sender()))
     }
 
-    /// Tells the link that `mac` has `address` ("gratuitous ARP": RFC 5227 §3).
+    /// Builds an announcement (gratuitous ARP, RFC 5227 §3) that `mac` has `address`.
     #[must_use]
     pub const fn announcement(mac: Mac, address: Ipv4Addr) -> Self {
         Self::new(Operation::REQUEST, (mac, address), (Mac::ZERO, address))
     }
 
-    /// Request, reply, or another.
+    /// The operation code.
     #[must_use]
     pub const fn operation(&self) -> Operation {
         Operation(self.operation.get())
     }
 
-    /// The sender's IPv4 address.
+    /// IPv4 address of the sender.
     #[must_use]
     pub const fn sender(&self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.sender.get())
     }
 
-    /// The IPv4 address asked for or told.
+    /// IPv4 address of the target: the requested or announced address.
     #[must_use]
     pub const fn target(&self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.target.get())
     }
 
-    /// It speaks of the sender itself (RFC 5227 §1.1).
+    /// Whether this is an announcement: sender and target address are the same (RFC 5227 §1.1).
     #[must_use]
     pub fn is_announcement(&self) -> bool {
         self.sender == self.target
@@ -133,17 +133,19 @@ impl Header {
     }
 }
 
-/// A message for IPv4 over Ethernet.
+/// A parsed ARP message for IPv4 over Ethernet.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     header: &'a Header,
 }
 
 impl<'a> View<'a> {
-    /// Checks length and the four fields that say "IPv4 over Ethernet"; padding after it is left out.
+    /// Checks the length, and that types and address lengths are those of IPv4 over Ethernet. Bytes after the
+    /// message (padding) are ignored.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] below 28 bytes, [`WireError::Field`] for other hardware or protocols.
+    /// [`WireError::Truncated`] below 28 bytes, [`WireError::Field`] for other hardware or protocol types or
+    /// lengths.
     pub fn parse(message: &'a [u8]) -> Result<Self, WireError> {
         let Ok((header, _)) = Header::ref_from_prefix(message) else { return Err(truncated(message.len())) };
         header.check()?;
@@ -157,7 +159,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A message to edit: every field is free-standing, so the header is given as it is.
+/// An ARP message that can be edited. No field depends on another, so the header is edited directly.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     header: &'a mut Header,
@@ -180,7 +182,7 @@ impl<'a> ViewMut<'a> {
         self.header
     }
 
-    /// Turns a request into the reply that `mac` has its target, in place.
+    /// Turns a request into its reply in place: `mac` has the requested address.
     pub const fn make_reply(&mut self, mac: Mac) {
         *self.header = self.header.reply(mac);
     }

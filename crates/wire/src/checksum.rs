@@ -1,40 +1,40 @@
 //! The Internet checksum (RFC 1071): full sums, pseudo headers, and incremental updates (RFC 1624 equation
 //! 3).
 //!
-//! Used by every IP header and transport; on the packet path only [`ttl_decremented`] and
-//! [`crate::ipv4::verify`] run per packet.
+//! Used by every IP header and transport. Per packet, the packet path uses only [`ttl_decremented`] and
+//! [`crate::ipv4::verify`].
 //!
-//! One's complement arithmetic has two zeros. A sum of bytes that are not all zero folds to
-//! `0x0001..=0xffff`, so a checksum computed in full is `0x0000..=0xfffe`, and never `0xffff`. A received
-//! `0xffff` is the other spelling of `0x0000`: it verifies, and an update of it gives the spelling that a
-//! full computation would (RFC 1624 §4, the bug of RFC 1141 that equation 3 mends). UDP alone gives `0x0000`
-//! a meaning of its own, "no checksum" (RFC 768), and sends a computed zero as `0xffff`: [`udp`] and
-//! [`udp_updated`] keep that.
+//! One's complement arithmetic has two representations of zero. A sum of bytes that are not all zero folds to
+//! `0x0001..=0xffff`, so a checksum computed in full is `0x0000..=0xfffe` and never `0xffff`. A received
+//! `0xffff` is the other representation of `0x0000`: it verifies, and an incremental update of it gives the
+//! same result as a full computation (RFC 1624 §4; equation 3 corrects the error in RFC 1141). In UDP,
+//! `0x0000` means "no checksum" (RFC 768), and a computed zero is sent as `0xffff`: see [`udp`] and
+//! [`udp_updated`].
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::ip;
 
-/// A one's complement sum in progress. Bytes may be added in pieces of any length, odd ones too.
+/// A one's complement sum in progress. Bytes can be added in pieces of any length, including odd lengths.
 ///
-/// Exact for up to 16 GiB in all.
+/// Exact for up to 16 GiB in total.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
-    /// 32-bit words in the machine's own order: the sum commutes with a byte swap (RFC 1071 §2 B).
+    /// Sum of 32-bit words in native byte order: byte order does not matter until the end (RFC 1071 §2 B).
     words: u64,
-    /// An odd number of bytes has been added, so the next byte is the low half of a 16-bit word.
+    /// Whether an odd number of bytes has been added; the next byte is then the low half of a 16-bit word.
     odd: bool,
 }
 
 impl Sum {
-    /// Nothing added yet.
+    /// A sum of nothing.
     #[must_use]
     pub const fn new() -> Self {
         Self { words: 0, odd: false }
     }
 
-    /// The pseudo header of a transport over IPv4 (RFC 9293 §3.1); `length` of transport header and data, in
-    /// bytes.
+    /// Starts with the pseudo header of a transport over IPv4 (RFC 9293 §3.1). `length` is the length of
+    /// transport header and data, in bytes.
     #[must_use]
     pub fn pseudo_v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: ip::Protocol, length: u16) -> Self {
         Self::new()
@@ -44,8 +44,8 @@ impl Sum {
             .u16(length)
     }
 
-    /// The pseudo header of a transport over IPv6 (RFC 8200 §8.1); `length` of transport header and data, in
-    /// bytes.
+    /// Starts with the pseudo header of a transport over IPv6 (RFC 8200 §8.1). `length` is the length of
+    /// transport header and data, in bytes.
     #[must_use]
     pub fn pseudo_v6(source: Ipv6Addr, destination: Ipv6Addr, protocol: ip::Protocol, length: u32) -> Self {
         Self::new()
@@ -66,15 +66,15 @@ impl Sum {
             words += (word & 0xffff_ffff) + (word >> 32);
         }
         if !rest.is_empty() {
-            // A short tail is padded with zeros on the right (RFC 1071 §1), which a sum does not see.
+            // A short tail is padded with zeros on the right (RFC 1071 §1), which do not change the sum.
             let mut tail = [0u8; 8];
             tail.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
             let word = u64::from_ne_bytes(tail);
             words += (word & 0xffff_ffff) + (word >> 32);
         }
         if self.odd {
-            // Every byte of this piece sits in the other half of its word: swap the piece's sum (RFC 1071 §2
-            // B).
+            // Every byte of this piece belongs in the other half of its word, so swap the bytes of the
+            // piece's sum (RFC 1071 §2 B).
             words = u64::from(fold(words).swap_bytes());
         }
         self.words += words;
@@ -96,7 +96,7 @@ impl Sum {
         self.bytes(&value.to_be_bytes())
     }
 
-    /// The folded sum, not complemented: `0xffff` over data that carries its correct checksum.
+    /// The folded sum without complement: `0xffff` over data that includes its correct checksum.
     #[must_use]
     #[inline]
     pub fn folded(self) -> u16 {
@@ -111,10 +111,10 @@ impl Sum {
     }
 }
 
-/// Brings a sum of 32-bit words down to 16 bits with end-around carries.
+/// Folds a sum of 32-bit words to 16 bits with end-around carries.
 #[inline]
 const fn fold(words: u64) -> u16 {
-    // Two rounds at each width: the first may carry once more.
+    // Two rounds for each width: the first round can carry once more.
     let words = (words & 0xffff_ffff) + (words >> 32);
     let words = (words & 0xffff_ffff) + (words >> 32);
     let words = (words & 0xffff) + (words >> 16);
@@ -122,36 +122,36 @@ const fn fold(words: u64) -> u16 {
     words as u16
 }
 
-/// The checksum of `bytes`, whose checksum field must be zero.
+/// Computes the checksum of `bytes`. The checksum field in `bytes` must be zero.
 #[must_use]
 #[inline]
 pub fn full(bytes: &[u8]) -> u16 {
     Sum::new().bytes(bytes).checksum()
 }
 
-/// Whether `bytes`, checksum field included, sum to all ones.
+/// Whether `bytes`, including the checksum field, sum to all ones.
 #[must_use]
 #[inline]
 pub fn verify(bytes: &[u8]) -> bool {
     Sum::new().bytes(bytes).folded() == 0xffff
 }
 
-/// A computed checksum as UDP sends it: zero becomes `0xffff` (RFC 768).
+/// A computed checksum in the form that UDP sends: zero becomes `0xffff` (RFC 768).
 #[must_use]
 #[inline]
 pub const fn udp(checksum: u16) -> u16 {
     if checksum == 0 { 0xffff } else { checksum }
 }
 
-/// The checksum after a 16-bit field changed from `old` to `new` (RFC 1624 equation 3: `HC' = ~(~HC + ~m +
-/// m')`).
+/// Updates a checksum after a 16-bit field changed from `old` to `new` (RFC 1624 equation 3: `HC' = ~(~HC +
+/// ~m + m')`).
 #[must_use]
 #[inline]
 pub const fn updated_u16(checksum: u16, old: u16, new: u16) -> u16 {
     refolded(!checksum as u32 + !old as u32 + new as u32)
 }
 
-/// The checksum after a 32-bit field, aligned to 16 bits in its header, changed from `old` to `new`.
+/// Updates a checksum after a 32-bit field, 16-bit aligned in its header, changed from `old` to `new`.
 #[must_use]
 #[inline]
 pub const fn updated_u32(checksum: u16, old: u32, new: u32) -> u16 {
@@ -160,7 +160,7 @@ pub const fn updated_u32(checksum: u16, old: u32, new: u32) -> u16 {
     refolded(!checksum as u32 + removed + added)
 }
 
-/// The checksum after a 128-bit field (an IPv6 address) changed from `old` to `new`.
+/// Updates a checksum after a 128-bit field (an IPv6 address) changed from `old` to `new`.
 #[must_use]
 pub fn updated_u128(checksum: u16, old: u128, new: u128) -> u16 {
     let old = Sum::new().bytes(&old.to_be_bytes()).folded();
@@ -168,8 +168,8 @@ pub fn updated_u128(checksum: u16, old: u128, new: u128) -> u16 {
     updated_u16(checksum, old, new)
 }
 
-/// The IPv4 header checksum after the TTL fell by one: equation 3 for the word `TTL, protocol` reduces to
-/// adding `0x0100` with an end-around carry, and `0xffff` written as `0x0000`.
+/// Updates an IPv4 header checksum after the TTL was decremented by one. For the word `TTL, protocol`,
+/// equation 3 reduces to adding `0x0100` with an end-around carry and writing `0xffff` as `0x0000`.
 #[must_use]
 #[inline]
 pub const fn ttl_decremented(checksum: u16) -> u16 {
@@ -177,19 +177,20 @@ pub const fn ttl_decremented(checksum: u16) -> u16 {
     (sum + (sum >= 0xffff) as u32) as u16
 }
 
-/// A UDP checksum after a 16-bit field changed; absent (zero) stays absent, and present stays present.
+/// Updates a UDP checksum after a 16-bit field changed. An absent checksum (zero) stays absent; a present one
+/// never becomes zero.
 #[must_use]
 #[inline]
 pub const fn udp_updated(checksum: u16, old: u16, new: u16) -> u16 {
     if checksum == 0 { 0 } else { udp(updated_u16(checksum, old, new)) }
 }
 
-/// Folds at most `5 × 0xffff` and complements.
+/// Folds a sum of at most `5 × 0xffff` and complements it.
 ///
-/// The sum is zero only where `HC`, `m` = `0xffff` and `m'` = 0, that is where the old data summed to zero
-/// with a field that was not zero: what remains then sums to zero in full (`0xffff`), so the checksum is
-/// `0x0000`, not the other zero that the complement would give. (Only data all of zeros would want `0xffff`;
-/// no header is.)
+/// The sum is zero only if `HC`, `m` = `0xffff` and `m'` = 0. Then the old data summed to zero with a field
+/// that was not zero, and the remaining data sums to zero (`0xffff`). The correct checksum is therefore
+/// `0x0000`, not the complement `0xffff`. (`0xffff` would be correct only for data of all zeros, and no
+/// header is all zeros.)
 #[inline]
 const fn refolded(sum: u32) -> u16 {
     let sum = (sum & 0xffff) + (sum >> 16);
@@ -203,7 +204,7 @@ mod tests {
     use proptest::prelude::*;
     use std::vec::Vec;
 
-    /// RFC 1071 §4.1 word by word: the slow definition that the fast sum is compared with.
+    /// RFC 1071 §4.1 word by word: the slow reference that the fast sum is compared with.
     fn naive(bytes: &[u8]) -> u16 {
         let mut sum = 0u32;
         for pair in bytes.chunks(2) {
@@ -213,7 +214,7 @@ mod tests {
         !(sum as u16)
     }
 
-    /// Words where carries and the two zeros live, and any other.
+    /// Words near carries and near both zeros, and arbitrary words.
     fn word() -> impl Strategy<Value = u16> {
         prop_oneof![
             Just(0u16),
@@ -253,7 +254,8 @@ mod tests {
             prop_assert_eq!(pieces.checksum(), full(&bytes));
         }
 
-        /// A header with a checksum of either spelling, a field changed: the update is the full computation.
+        /// For a header with either representation of a zero checksum and a changed field, the update equals
+        /// the full computation.
         #[test]
         fn update_u16_equals_full(mut words in words(), at: prop::sample::Index, new in word(), minus_zero: bool) {
             let mut checksum = full(&bytes_of(&words));
@@ -314,9 +316,9 @@ mod tests {
         assert_eq!(Sum::new().bytes(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]).folded(), 0xddf2);
     }
 
-    /// The checker is itself checked: RFC 1141's formula must fail the property above.
+    /// Checks the checker: RFC 1141's formula must fail the property above.
     #[test]
-    fn planted_rfc_1141_bug_is_seen() {
+    fn planted_rfc_1141_bug_is_detected() {
         let rfc_1141 = |checksum: u16, old: u16, new: u16| {
             let sum = u32::from(checksum) + u32::from(old) + u32::from(!new);
             let sum = (sum & 0xffff) + (sum >> 16);

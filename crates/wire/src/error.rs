@@ -1,7 +1,8 @@
-//! What can be wrong with bytes: one enum for the crate.
+//! The error type of the crate.
 //!
-//! Every variant but [`WireError::Mac`] blames the sender of the frame (or whoever cut it); that one blames
-//! whoever wrote the text. A plane turns these into counted drop reasons; they are never logged per packet.
+//! [`WireError::Mac`] is the fault of the author of the text; every other variant is the fault of the sender
+//! of the frame (or of a device that truncated it). Planes count these errors as drop reasons and never log
+//! them per packet.
 
 use core::fmt;
 
@@ -68,97 +69,97 @@ impl fmt::Display for Layer {
     }
 }
 
-/// Why bytes are not the header they should be, or text is not a MAC address.
+/// Why bytes are not a valid header, or why text is not a MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// Fewer bytes than the fixed header.
+    /// There are fewer bytes than the fixed header has.
     #[error("{layer}: truncated: {have} bytes, expected at least {needed}")]
     Truncated {
-        /// Whose header.
+        /// Protocol of the header.
         layer: Layer,
         /// Bytes the header needs.
         needed: usize,
-        /// Bytes there were.
+        /// Bytes available.
         have: usize,
     },
-    /// The version field is another protocol's.
+    /// The version field does not belong to this protocol.
     #[error("{layer}: version {found}, expected {expected}")]
     Version {
-        /// Whose header.
+        /// Protocol of the header.
         layer: Layer,
         /// The version field.
         found: u8,
-        /// The only version understood.
+        /// The only supported version.
         expected: u8,
     },
-    /// The header's own length field (IHL, data offset, option length) is below its minimum or beyond the
-    /// bytes.
+    /// The header's own length field (IHL, data offset, option length) is below the minimum or exceeds the
+    /// available bytes.
     #[error("{layer}: header length {found} bytes, expected {min} to {max}")]
     HeaderLength {
-        /// Whose header.
+        /// Protocol of the header.
         layer: Layer,
-        /// The length it claims, in bytes.
+        /// Length in the field, in bytes.
         found: usize,
-        /// Smallest legal length, in bytes.
+        /// Smallest valid length, in bytes.
         min: usize,
-        /// Largest length that the bytes allow.
+        /// Largest length that fits the available bytes.
         max: usize,
     },
-    /// The length of header and payload together is below the header's or beyond the bytes.
+    /// The length of header and payload is below the header length or exceeds the available bytes.
     #[error("{layer}: total length {found} bytes, expected {min} to {max}")]
     TotalLength {
-        /// Whose header.
+        /// Protocol of the header.
         layer: Layer,
-        /// The length it claims, in bytes.
+        /// Length in the field, in bytes.
         found: usize,
-        /// Smallest legal length, in bytes.
+        /// Smallest valid length, in bytes.
         min: usize,
-        /// Bytes there were.
+        /// Bytes available.
         max: usize,
     },
-    /// A field has a value that this project does not read further.
+    /// A field has an unsupported value.
     #[error("{layer}: {field} is {found}, expected {expected}")]
     Field {
-        /// Whose header.
+        /// Protocol of the header.
         layer: Layer,
-        /// The field's name.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         found: u32,
-        /// What was expected of it.
+        /// The expected value.
         expected: &'static str,
     },
-    /// More nested or chained headers than the named limit.
+    /// There are more nested or chained headers than the limit allows.
     #[error("{layer}: more than {max} headers in a chain")]
     TooDeep {
-        /// The chain's protocol.
+        /// Protocol of the chain.
         layer: Layer,
         /// The limit.
         max: usize,
     },
-    /// Text is not a MAC address (the writer's fault).
+    /// Text is not a MAC address (the author's fault).
     #[error(
         "{fault} at character {at}, expected six pairs of hexadecimal digits with colons, such as 02:00:00:00:01:01"
     )]
     Mac {
-        /// What is wrong.
+        /// The error in the text.
         fault: MacFault,
-        /// Where, in characters from 1.
+        /// Position in characters, counted from 1.
         at: usize,
     },
 }
 
-/// What is wrong with the text of a MAC address.
+/// Why text is not a MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MacFault {
     /// The text ends inside the address.
     Short,
-    /// Something follows the address.
+    /// There is text after the address.
     Long,
-    /// This character is not a hexadecimal digit.
+    /// The character is not a hexadecimal digit.
     Digit,
-    /// A colon should be here.
+    /// The character is not a colon.
     Separator,
 }
 

@@ -1,7 +1,7 @@
 //! Ethernet II frames (RFC 894; IEEE 802.3 §3): destination, source, type, payload; without preamble and FCS.
 //!
-//! The first header of every frame. Padding after the payload's own length is kept: only the payload's
-//! protocol knows where it begins.
+//! The outermost header of every frame. The payload includes padding: only the payload's own length field
+//! tells where padding begins.
 
 use core::fmt;
 
@@ -11,10 +11,17 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::error::{Layer, WireError};
 use crate::mac::Mac;
 
-/// Bytes of the header.
+/// Header length in bytes.
 pub const HEADER_BYTES: usize = 14;
 
-/// What the payload is (IANA "IEEE 802 Numbers"). Below `0x0600` it is a length (IEEE 802.3 §3.2.6).
+/// Whether a frame is for a group: the lowest bit of its first byte (IEEE 802 §8.2). One without a byte is for none.
+#[must_use]
+#[inline]
+pub const fn is_group(frame: &[u8]) -> bool {
+    matches!(frame, [first, ..] if *first & 1 != 0)
+}
+
+/// Protocol of the payload (IANA "IEEE 802 Numbers"). Values below `0x0600` are lengths (IEEE 802.3 §3.2.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EtherType(pub u16);
 
@@ -34,7 +41,7 @@ impl EtherType {
     /// LLDP (IEEE 802.1AB).
     pub const LLDP: Self = Self(0x88cc);
 
-    /// The name where this crate has one.
+    /// The name, or `None` if this crate does not know one.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -59,27 +66,27 @@ impl fmt::Display for EtherType {
     }
 }
 
-/// Both addresses, as they lie in a frame: a next hop stores them ready to copy.
+/// Destination and source address, in frame order. Next hops store them like this, ready to be copied.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct Macs {
-    /// To whom.
+    /// Destination address.
     pub destination: Mac,
-    /// From whom.
+    /// Source address.
     pub source: Mac,
 }
 
-/// The header, laid over the first 14 bytes.
+/// The Ethernet header: the first 14 bytes of a frame.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct Header {
-    /// Destination and source.
+    /// Destination and source address.
     pub macs: Macs,
-    /// Type of the payload, in network order; see [`Header::ethertype`].
+    /// EtherType, in network byte order; see [`Header::ethertype`].
     pub ethertype: U16,
 }
 
@@ -87,41 +94,41 @@ const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>(
 const _: () = assert!(size_of::<Macs>() == 12);
 
 impl Header {
-    /// A header to write.
+    /// Builds a header.
     #[must_use]
     pub const fn new(destination: Mac, source: Mac, ethertype: EtherType) -> Self {
         Self { macs: Macs { destination, source }, ethertype: U16::new(ethertype.0) }
     }
 
-    /// Lays the header over the start of a frame; `None` below 14 bytes.
+    /// Reads the header at the start of a frame; `None` if the frame has fewer than 14 bytes.
     #[must_use]
     #[inline]
     pub fn over(frame: &[u8]) -> Option<(&Self, &[u8])> {
         Self::ref_from_prefix(frame).ok()
     }
 
-    /// As [`Header::over`], to edit.
+    /// As [`Header::over`], mutable.
     #[must_use]
     #[inline]
     pub fn over_mut(frame: &mut [u8]) -> Option<(&mut Self, &mut [u8])> {
         Self::mut_from_prefix(frame).ok()
     }
 
-    /// To whom.
+    /// Destination address.
     #[must_use]
     #[inline]
     pub const fn destination(&self) -> Mac {
         self.macs.destination
     }
 
-    /// From whom.
+    /// Source address.
     #[must_use]
     #[inline]
     pub const fn source(&self) -> Mac {
         self.macs.source
     }
 
-    /// Type of the payload.
+    /// EtherType of the payload.
     #[must_use]
     #[inline]
     pub const fn ethertype(&self) -> EtherType {
@@ -129,13 +136,14 @@ impl Header {
     }
 }
 
-/// Writes both addresses of a frame (a router's rewrite, RFC 1812 §5.2.1.2 (8)); one 12-byte copy.
+/// Overwrites both addresses of a frame (the rewrite by a router, RFC 1812 §5.2.1.2 (8)), as one 12-byte
+/// copy.
 #[inline]
 pub const fn rewrite_macs(header: &mut Header, macs: &Macs) {
     header.macs = *macs;
 }
 
-/// A frame that has a whole Ethernet header.
+/// A frame with a complete Ethernet header.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     header: &'a Header,
@@ -143,7 +151,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Checks that the header is whole.
+    /// Checks that the header is complete.
     ///
     /// # Errors
     /// [`WireError::Truncated`] below 14 bytes.
@@ -162,7 +170,7 @@ impl<'a> View<'a> {
         self.header
     }
 
-    /// Everything after the header, padding included.
+    /// Everything after the header, including padding.
     #[must_use]
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {
@@ -170,7 +178,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A frame to edit.
+/// A frame that can be edited.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     header: &'a mut Header,
@@ -178,7 +186,7 @@ pub struct ViewMut<'a> {
 }
 
 impl<'a> ViewMut<'a> {
-    /// Checks that the header is whole.
+    /// Checks that the header is complete.
     ///
     /// # Errors
     /// [`WireError::Truncated`] below 14 bytes.
@@ -191,19 +199,19 @@ impl<'a> ViewMut<'a> {
         }
     }
 
-    /// The header, to edit field by field.
+    /// The header, mutable.
     #[inline]
     pub const fn header_mut(&mut self) -> &mut Header {
         self.header
     }
 
-    /// Everything after the header, to edit.
+    /// Everything after the header, mutable.
     #[inline]
     pub const fn payload_mut(&mut self) -> &mut [u8] {
         self.payload
     }
 
-    /// The payload for as long as the frame's bytes live.
+    /// The payload, with the lifetime of the frame.
     #[must_use]
     #[inline]
     pub const fn into_payload(self) -> &'a mut [u8] {
@@ -220,7 +228,7 @@ impl<'a> ViewMut<'a> {
         self.header.macs.source = mac;
     }
 
-    /// Sets the type of the payload.
+    /// Sets the EtherType.
     pub const fn set_ethertype(&mut self, ethertype: EtherType) {
         self.header.ethertype = U16::new(ethertype.0);
     }

@@ -1,7 +1,7 @@
-//! Every view and every edit over arbitrary bytes: what the fuzz target and the random tests drive. Not for
-//! use.
+//! Runs every view and every edit over arbitrary bytes, for the fuzz target and the random tests. Not for
+//! other use.
 //!
-//! A find is a panic: of the code under test, or of an `assert!` here that states what edits must keep.
+//! A finding is a panic: in the code under test, or in an `assert!` here on what an edit must preserve.
 
 use core::fmt::{self, Write};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,7 @@ use crate::ip::Addresses;
 use crate::walk::{Content, STEPS_MAX, walk};
 use crate::{Mac, arp, checksum, ethernet, icmp, icmpv6, ip, ipip, ipv4, ipv6, ndp, tcp, udp, vxlan};
 
-/// Gathers what was read, so that no read is optimised away.
+/// Collects everything that was read, so that no read is optimised away.
 #[derive(Debug, Default)]
 struct Digest(u64);
 
@@ -33,11 +33,11 @@ impl Write for Digest {
     }
 }
 
-/// Reads `bytes` as a frame and as each protocol, then edits them as a frame and as each protocol. The answer
-/// depends on everything read, and on nothing else.
+/// Reads `bytes` as a frame and as each protocol, then edits them as a frame and as each protocol. The result
+/// depends only on the values read.
 ///
 /// # Panics
-/// On a bug of this crate.
+/// If this crate has a bug.
 pub fn exercise(bytes: &mut [u8]) -> u64 {
     let mut digest = Digest::default();
     read_walk(bytes, &mut digest);
@@ -84,7 +84,7 @@ fn read_content(content: &Content<'_>, digest: &mut Digest) {
     }
 }
 
-/// Reads the bytes as each protocol, whatever a frame would say they are.
+/// Reads the bytes as each protocol, independent of what the frame's headers say.
 fn read_raw(bytes: &[u8], digest: &mut Digest) {
     fn each<T>(parsed: Result<T, crate::WireError>, digest: &mut Digest, read: impl Fn(&T, &mut Digest)) {
         match parsed {
@@ -218,7 +218,7 @@ fn read_tcp(view: &tcp::View<'_>, digest: &mut Digest) {
 const ADDRESSES_V4: Addresses = Addresses::V4(Ipv4Addr::LOCALHOST, Ipv4Addr::BROADCAST);
 const ADDRESSES_V6: Addresses = Addresses::V6(Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
 
-/// Edits as a router would, from the outside in; `depth` bounds the tunnels.
+/// Edits as a router would, from the outermost header inwards; `depth` limits nested tunnels.
 fn edit_frame(frame: &mut [u8], depth: usize, digest: &mut Digest) {
     let Ok(mut view) = ethernet::ViewMut::parse(frame) else { return };
     let macs = ethernet::Macs { destination: Mac([2, 0, 0, 0, 0, 1]), source: Mac([2, 0, 0, 0, 0, 2]) };
@@ -273,8 +273,8 @@ fn edit_packet(protocol: ip::Protocol, packet: &mut [u8], depth: usize, digest: 
     }
 }
 
-/// Edits the bytes as each protocol, whatever a frame would say they are. Each leaves bytes of its own for
-/// the next.
+/// Edits the bytes as each protocol, independent of what the frame's headers say. Each edit changes the bytes
+/// that the next one sees.
 fn edit_raw(bytes: &mut [u8], digest: &mut Digest) {
     edit_arp(bytes);
     edit_icmp(bytes);
@@ -296,10 +296,10 @@ fn edit_arp(message: &mut [u8]) {
 }
 
 fn edit_ipv4(view: &mut ipv4::ViewMut<'_>, digest: &mut Digest) {
-    // First over the checksum as it came, right or wrong: an update keeps what it was.
+    // First with the checksum as received, right or wrong: an update must preserve either.
     view.decrement_ttl();
     digest.mix(view.header().checksum.get());
-    // Then from a right one: every edit leaves what a full computation gives.
+    // Then with a correct checksum: after every edit it must equal a full computation.
     view.fill_checksum();
     let ttl = view.header().ttl;
     assert_eq!(view.decrement_ttl(), ttl != 0);
@@ -347,7 +347,7 @@ fn edit_icmpv6(message: &mut [u8]) {
     assert!(icmpv6::View::parse(message).is_ok_and(|view| view.checksum_ok(a, b)));
 }
 
-/// Addresses after the first of the pair changed, and the change.
+/// The addresses after the source changed, and the old and new source.
 fn readdressed(addresses: Addresses) -> (Addresses, IpAddr, IpAddr) {
     match addresses {
         Addresses::V4(a, b) => {

@@ -1,4 +1,4 @@
-//! ICMP for IPv4 (RFC 792): type, code, checksum, four bytes by type, and data.
+//! ICMP for IPv4 (RFC 792): type, code, checksum, four bytes that depend on the type, and data.
 
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -6,10 +6,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::checksum;
 use crate::error::{Layer, WireError};
 
-/// Bytes of the header.
+/// Header length in bytes.
 pub const HEADER_BYTES: usize = 8;
 
-/// What a message says (IANA "ICMP Type Numbers").
+/// Message type (IANA "ICMP Type Numbers").
 #[derive(
     Clone,
     Copy,
@@ -30,43 +30,44 @@ pub const HEADER_BYTES: usize = 8;
 pub struct Type(pub u8);
 
 impl Type {
-    /// Answer to an echo request.
+    /// Echo reply.
     pub const ECHO_REPLY: Self = Self(0);
-    /// A packet did not arrive; the code says why.
+    /// A packet could not be delivered; the code says why.
     pub const DESTINATION_UNREACHABLE: Self = Self(3);
-    /// There is a better gateway.
+    /// A better gateway exists.
     pub const REDIRECT: Self = Self(5);
-    /// Answer me.
+    /// Echo request.
     pub const ECHO_REQUEST: Self = Self(8);
-    /// The TTL or the reassembly time ran out.
+    /// The TTL or the reassembly timer expired.
     pub const TIME_EXCEEDED: Self = Self(11);
-    /// The header is wrong at a given byte.
+    /// A header field is invalid; the message gives its byte offset.
     pub const PARAMETER_PROBLEM: Self = Self(12);
 
-    /// It reports an error about a quoted packet, and so is never answered by another (RFC 1122 §3.2.2).
+    /// Whether this type reports an error about a quoted packet. Such messages never cause another error
+    /// message (RFC 1122 §3.2.2).
     #[must_use]
     pub const fn is_error(self) -> bool {
         matches!(self.0, 3 | 4 | 5 | 11 | 12)
     }
 }
 
-/// Code of [`Type::DESTINATION_UNREACHABLE`]: larger than the next link takes, and may not be fragmented (RFC
-/// 1191 §4).
+/// Code of [`Type::DESTINATION_UNREACHABLE`]: the packet exceeds the next link's MTU and must not be
+/// fragmented (RFC 1191 §4).
 pub const CODE_FRAGMENTATION_NEEDED: u8 = 4;
 
-/// The header (RFC 792).
+/// The ICMP header (RFC 792).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct Header {
-    /// What it says.
+    /// Message type.
     pub kind: Type,
-    /// Detail of the type.
+    /// Message code.
     pub code: u8,
-    /// Checksum of the whole message.
+    /// Checksum of the entire message.
     pub checksum: U16,
-    /// By type: identifier and sequence number, an MTU, a gateway, unused.
+    /// Depends on the type: identifier and sequence number, MTU, gateway, or unused.
     pub rest: [u8; 4],
 }
 
@@ -85,7 +86,7 @@ impl Header {
         }
     }
 
-    /// The next link's MTU in bytes, in "fragmentation needed" (RFC 1191 §4).
+    /// MTU of the next link in bytes, from a "fragmentation needed" message (RFC 1191 §4).
     #[must_use]
     pub const fn next_hop_mtu(&self) -> Option<u16> {
         let [_, _, a, b] = self.rest;
@@ -96,7 +97,7 @@ impl Header {
     }
 }
 
-/// A message: the payload of an IPv4 packet.
+/// An ICMP message: the payload of an IPv4 packet.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     header: &'a Header,
@@ -105,7 +106,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Checks that the header is whole.
+    /// Checks that the header is complete.
     ///
     /// # Errors
     /// [`WireError::Truncated`] below 8 bytes.
@@ -122,20 +123,21 @@ impl<'a> View<'a> {
         self.header
     }
 
-    /// What follows: echo data, or the start of the packet an error is about (often cut short).
+    /// Everything after the header: echo data, or the start of the packet that an error is about (often
+    /// truncated).
     #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Whether the checksum of the message is right.
+    /// Whether the checksum of the message is correct.
     #[must_use]
     pub fn checksum_ok(&self) -> bool {
         checksum::verify(self.message)
     }
 }
 
-/// A message to edit.
+/// An ICMP message that can be edited.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     header: &'a mut Header,
@@ -155,23 +157,23 @@ impl<'a> ViewMut<'a> {
         }
     }
 
-    /// The header, to edit; [`ViewMut::fill_checksum`] afterwards.
+    /// The header, mutable. Call [`ViewMut::fill_checksum`] after changing it.
     pub const fn header_mut(&mut self) -> &mut Header {
         self.header
     }
 
-    /// The payload, to edit; [`ViewMut::fill_checksum`] afterwards.
+    /// The payload, mutable. Call [`ViewMut::fill_checksum`] after changing it.
     pub const fn payload_mut(&mut self) -> &mut [u8] {
         self.payload
     }
 
-    /// Sets type and code, and updates the checksum (RFC 1624): a request becomes its reply.
+    /// Sets type and code and updates the checksum (RFC 1624), for example to turn a request into its reply.
     pub fn set_kind(&mut self, kind: Type, code: u8) {
         let old = u16::from_be_bytes([self.header.kind.0, self.header.code]);
         let new = u16::from_be_bytes([kind.0, code]);
         let mut checksum = checksum::updated_u16(self.header.checksum.get(), old, new);
-        // An echo reply may be all zeros, the one message whose checksum is 0xffff, and an update cannot
-        // tell.
+        // Only a message of all zeros, such as an echo reply, has the checksum 0xffff. An incremental update
+        // cannot detect this case.
         if checksum == 0
             && new == 0
             && self.header.rest == [0; 4]

@@ -1,6 +1,7 @@
-//! ICMP for IPv6 (RFC 4443): type, code, checksum over the pseudo header too, four bytes by type, and a body.
+//! ICMP for IPv6 (RFC 4443): type, code, checksum with pseudo header, four bytes that depend on the type, and
+//! data.
 //!
-//! Neighbour discovery's messages are ICMPv6 messages with options: [`crate::ndp`].
+//! Neighbour discovery messages are ICMPv6 messages with options: [`crate::ndp`].
 
 use core::net::Ipv6Addr;
 
@@ -11,10 +12,11 @@ use crate::checksum::{self, Sum};
 use crate::error::{Layer, WireError};
 use crate::ip;
 
-/// Bytes of the header with the four bytes that every message of RFC 4443 and RFC 4861 has after it.
+/// Length in bytes of the header and of the four bytes that follow it in every message of RFC 4443 and RFC
+/// 4861.
 pub const HEADER_BYTES: usize = 8;
 
-/// What a message says (IANA "ICMPv6 Parameters").
+/// Message type (IANA "ICMPv6 Parameters").
 #[derive(
     Clone,
     Copy,
@@ -35,47 +37,48 @@ pub const HEADER_BYTES: usize = 8;
 pub struct Type(pub u8);
 
 impl Type {
-    /// A packet did not arrive; the code says why (RFC 4443 §3.1).
+    /// A packet could not be delivered; the code says why (RFC 4443 §3.1).
     pub const DESTINATION_UNREACHABLE: Self = Self(1);
-    /// Larger than the next link takes (RFC 4443 §3.2).
+    /// The packet exceeds the next link's MTU (RFC 4443 §3.2).
     pub const PACKET_TOO_BIG: Self = Self(2);
-    /// The hop limit or the reassembly time ran out (RFC 4443 §3.3).
+    /// The hop limit or the reassembly timer expired (RFC 4443 §3.3).
     pub const TIME_EXCEEDED: Self = Self(3);
-    /// A header is wrong at a given byte (RFC 4443 §3.4).
+    /// A header field is invalid; the message gives its byte offset (RFC 4443 §3.4).
     pub const PARAMETER_PROBLEM: Self = Self(4);
-    /// Answer me (RFC 4443 §4.1).
+    /// Echo request (RFC 4443 §4.1).
     pub const ECHO_REQUEST: Self = Self(128);
-    /// Answer to an echo request (RFC 4443 §4.2).
+    /// Echo reply (RFC 4443 §4.2).
     pub const ECHO_REPLY: Self = Self(129);
-    /// Are there routers? (RFC 4861 §4.1)
+    /// Asks routers to advertise themselves (RFC 4861 §4.1).
     pub const ROUTER_SOLICITATION: Self = Self(133);
-    /// I am a router (RFC 4861 §4.2).
+    /// Sent by routers to advertise themselves (RFC 4861 §4.2).
     pub const ROUTER_ADVERTISEMENT: Self = Self(134);
-    /// Who has the target address? (RFC 4861 §4.3)
+    /// Asks for the link-layer address of the target (RFC 4861 §4.3).
     pub const NEIGHBOR_SOLICITATION: Self = Self(135);
-    /// I have the target address (RFC 4861 §4.4).
+    /// Gives the link-layer address of the target (RFC 4861 §4.4).
     pub const NEIGHBOR_ADVERTISEMENT: Self = Self(136);
 
-    /// It reports an error, and so is never answered by another (RFC 4443 §2.1, §2.4 e.1).
+    /// Whether this type reports an error. Such messages never cause another error message (RFC 4443 §2.1,
+    /// §2.4 e.1).
     #[must_use]
     pub const fn is_error(self) -> bool {
         self.0 < 128
     }
 }
 
-/// The header (RFC 4443 §2.1) with the four bytes after it.
+/// The ICMPv6 header (RFC 4443 §2.1) with the four bytes after it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct Header {
-    /// What it says.
+    /// Message type.
     pub kind: Type,
-    /// Detail of the type.
+    /// Message code.
     pub code: u8,
     /// Checksum of pseudo header and message.
     pub checksum: U16,
-    /// By type: identifier and sequence number, an MTU, flags, unused.
+    /// Depends on the type: identifier and sequence number, MTU, flags, or unused.
     pub rest: [u8; 4],
 }
 
@@ -94,7 +97,7 @@ impl Header {
         }
     }
 
-    /// The next link's MTU in bytes, in "packet too big".
+    /// MTU of the next link in bytes, from a "packet too big" message.
     #[must_use]
     pub const fn next_hop_mtu(&self) -> Option<u32> {
         match self.kind {
@@ -104,7 +107,7 @@ impl Header {
     }
 }
 
-/// A message: the upper payload of an IPv6 packet.
+/// An ICMPv6 message: the upper-layer payload of an IPv6 packet.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     header: &'a Header,
@@ -113,7 +116,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Checks that the header is whole.
+    /// Checks that the header is complete.
     ///
     /// # Errors
     /// [`WireError::Truncated`] below 8 bytes.
@@ -130,20 +133,21 @@ impl<'a> View<'a> {
         self.header
     }
 
-    /// What follows: echo data, the start of the packet an error is about, a neighbour discovery body.
+    /// Everything after the header: echo data, the start of the packet that an error is about, or a neighbour
+    /// discovery body.
     #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Whether the checksum is right between these addresses.
+    /// Whether the checksum is correct for these addresses.
     #[must_use]
     pub fn checksum_ok(&self, source: Ipv6Addr, destination: Ipv6Addr) -> bool {
         pseudo(source, destination, self.message.len()).bytes(self.message).folded() == 0xffff
     }
 }
 
-/// A message to edit.
+/// An ICMPv6 message that can be edited.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     header: &'a mut Header,
@@ -163,17 +167,17 @@ impl<'a> ViewMut<'a> {
         }
     }
 
-    /// The header, to edit; [`ViewMut::fill_checksum`] afterwards.
+    /// The header, mutable. Call [`ViewMut::fill_checksum`] after changing it.
     pub const fn header_mut(&mut self) -> &mut Header {
         self.header
     }
 
-    /// The payload, to edit; [`ViewMut::fill_checksum`] afterwards.
+    /// The payload, mutable. Call [`ViewMut::fill_checksum`] after changing it.
     pub const fn payload_mut(&mut self) -> &mut [u8] {
         self.payload
     }
 
-    /// Sets type and code, and updates the checksum (RFC 1624): a request becomes its reply.
+    /// Sets type and code and updates the checksum (RFC 1624), for example to turn a request into its reply.
     pub const fn set_kind(&mut self, kind: Type, code: u8) {
         let old = u16::from_be_bytes([self.header.kind.0, self.header.code]);
         let new = u16::from_be_bytes([kind.0, code]);
@@ -182,7 +186,7 @@ impl<'a> ViewMut<'a> {
         self.header.code = code;
     }
 
-    /// Computes the checksum in full, between these addresses.
+    /// Computes the checksum in full, for these addresses.
     pub fn fill_checksum(&mut self, source: Ipv6Addr, destination: Ipv6Addr) {
         self.header.checksum = U16::ZERO;
         let sum = pseudo(source, destination, HEADER_BYTES + self.payload.len());
@@ -191,8 +195,8 @@ impl<'a> ViewMut<'a> {
 }
 
 fn pseudo(source: Ipv6Addr, destination: Ipv6Addr, length: usize) -> Sum {
-    // A message is an IPv6 payload, so below 2^16 bytes; a longer slice is not one and sums to nothing of
-    // meaning.
+    // A message is an IPv6 payload and so shorter than 2^16 bytes. A longer slice is not a message; its
+    // checksum has no meaning.
     Sum::pseudo_v6(source, destination, ip::Protocol::ICMPV6, length as u32)
 }
 

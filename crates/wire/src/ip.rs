@@ -1,6 +1,5 @@
-//! What the IP protocols share: the numbers of the protocols they carry (IANA "Assigned Internet Protocol
-//! Numbers"), the addresses that a transport's checksum covers, and the one shape of option that IPv4 and TCP
-//! have.
+//! Items shared by the IP protocols: protocol numbers (IANA "Assigned Internet Protocol Numbers"), the
+//! addresses that a transport checksum covers, and the option format that IPv4 and TCP share.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::checksum::{self, Sum};
 use crate::error::{Layer, WireError};
 
-/// The protocol field of IPv4 (RFC 791 §3.1), the next header field of IPv6 (RFC 8200 §3).
+/// Protocol number: the protocol field of IPv4 (RFC 791 §3.1), the next header field of IPv6 (RFC 8200 §3).
 #[derive(
     Clone,
     Copy,
@@ -35,15 +34,15 @@ impl Protocol {
     pub const HOP_BY_HOP: Self = Self(0);
     /// ICMP for IPv4 (RFC 792).
     pub const ICMP: Self = Self(1);
-    /// Group management for IPv4 (RFC 3376).
+    /// Internet group management for IPv4 (RFC 3376).
     pub const IGMP: Self = Self(2);
-    /// IPv4 inside (RFC 2003).
+    /// IPv4 in IP (RFC 2003).
     pub const IPV4: Self = Self(4);
     /// TCP (RFC 9293).
     pub const TCP: Self = Self(6);
     /// UDP (RFC 768).
     pub const UDP: Self = Self(17);
-    /// IPv6 inside (RFC 4213, RFC 2473).
+    /// IPv6 in IP (RFC 4213, RFC 2473).
     pub const IPV6: Self = Self(41);
     /// IPv6 routing header (RFC 8200 §4.4).
     pub const ROUTING: Self = Self(43);
@@ -57,7 +56,7 @@ impl Protocol {
     pub const AUTHENTICATION: Self = Self(51);
     /// ICMP for IPv6 (RFC 4443).
     pub const ICMPV6: Self = Self(58);
-    /// Nothing follows (RFC 8200 §4.7).
+    /// No next header: nothing follows (RFC 8200 §4.7).
     pub const NO_NEXT_HEADER: Self = Self(59);
     /// IPv6 destination options (RFC 8200 §4.6).
     pub const DESTINATION_OPTIONS: Self = Self(60);
@@ -76,7 +75,7 @@ impl Protocol {
     /// Shim6 (RFC 5533).
     pub const SHIM6: Self = Self(140);
 
-    /// The name where this crate has one.
+    /// The name, or `None` if this crate does not know one.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -116,18 +115,18 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Source and destination between which a transport's checksum holds.
+/// Source and destination address, as covered by a transport checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    /// Of an IPv4 packet.
+    /// Addresses of an IPv4 packet.
     V4(Ipv4Addr, Ipv4Addr),
-    /// Of an IPv6 packet.
+    /// Addresses of an IPv6 packet.
     V6(Ipv6Addr, Ipv6Addr),
 }
 
 impl Addresses {
-    /// The pseudo header of `protocol`; `length` of transport header and data, in bytes (an IP payload, below
-    /// 2^16).
+    /// Starts the checksum with the pseudo header of `protocol`. `length` is the length of transport header
+    /// and data in bytes (an IP payload, below 2^16).
     #[must_use]
     pub fn pseudo(self, protocol: Protocol, length: usize) -> Sum {
         match self {
@@ -137,7 +136,8 @@ impl Addresses {
     }
 }
 
-/// A checksum after one address of the pseudo header changed; of one family, or it stays as it is.
+/// Updates a checksum after one address of the pseudo header changed. If the two addresses differ in family,
+/// the checksum stays unchanged.
 #[must_use]
 pub(crate) fn with_address(checksum: u16, old: IpAddr, new: IpAddr) -> u16 {
     match (old, new) {
@@ -147,11 +147,11 @@ pub(crate) fn with_address(checksum: u16, old: IpAddr, new: IpAddr) -> u16 {
     }
 }
 
-/// Kind, data, and what follows: one option taken off a list of them.
+/// Kind and data of one option, and the bytes after it.
 type Taken<'a> = (u8, &'a [u8], &'a [u8]);
 
-/// Takes one option off the front (RFC 791 §3.1, RFC 9293 §3.1): kind 0 ends the list, kind 1 stands alone,
-/// others have a length that counts kind, itself and data.
+/// Reads the first option (RFC 791 §3.1, RFC 9293 §3.1). Kind 0 ends the list and kind 1 is a single byte;
+/// all others have a length that counts kind, length and data.
 pub(crate) fn next_option(options: &[u8], layer: Layer) -> Option<Result<Taken<'_>, WireError>> {
     let have = options.len();
     match options {

@@ -1,14 +1,14 @@
 //! IP in IP: an IPv4 (RFC 2003) or IPv6 packet (RFC 4213, "6in4") as the payload of another IP packet.
 //!
-//! There is no header of its own: the outer protocol number says which packet is inside. The papers' networks
-//! are told apart by the destination inside.
+//! There is no separate header: the outer protocol number identifies the inner packet. Design select can find
+//! the network by the inner destination, as in the papers.
 
 use core::net::Ipv4Addr;
 
 use crate::error::{Layer, WireError};
 use crate::{ip, ipv4, ipv6};
 
-/// The packet inside.
+/// The inner packet.
 #[derive(Clone, Copy, Debug)]
 pub enum View<'a> {
     /// Outer protocol 4.
@@ -17,7 +17,7 @@ pub enum View<'a> {
     V6(ipv6::View<'a>),
 }
 
-/// The packet inside, to edit.
+/// The inner packet, mutable.
 #[derive(Debug)]
 pub enum ViewMut<'a> {
     /// Outer protocol 4.
@@ -26,7 +26,7 @@ pub enum ViewMut<'a> {
     V6(ipv6::ViewMut<'a>),
 }
 
-/// Whether this protocol number says IP in IP.
+/// Whether this protocol number means IP in IP.
 #[must_use]
 #[inline]
 pub const fn is_tunnel(protocol: ip::Protocol) -> bool {
@@ -34,10 +34,10 @@ pub const fn is_tunnel(protocol: ip::Protocol) -> bool {
 }
 
 impl<'a> View<'a> {
-    /// Reads the payload of an IP packet (whole or its first fragment) as the packet inside.
+    /// Reads the payload of an IP packet (whole or first fragment) as the inner packet.
     ///
     /// # Errors
-    /// [`WireError::Field`] for another protocol, else the inner packet's own.
+    /// [`WireError::Field`] for another protocol, otherwise the errors of the inner packet.
     #[inline]
     pub fn parse(protocol: ip::Protocol, payload: &'a [u8]) -> Result<Self, WireError> {
         match protocol {
@@ -62,10 +62,10 @@ impl<'a> ViewMut<'a> {
     }
 }
 
-/// The outer header to put before `inner` (RFC 2003 §3.1): its type of service, its "do not fragment", a TTL
-/// of our own, and a right checksum.
+/// Builds the outer header for `inner` (RFC 2003 §3.1), with the inner type of service and "do not fragment",
+/// the given TTL, and a correct checksum.
 ///
-/// `None` where outer and inner header and payload together pass 65,535 bytes.
+/// Returns `None` if outer header, inner header and payload together exceed 65,535 bytes.
 #[must_use]
 pub fn outer_header(
     inner: &ipv4::View<'_>,

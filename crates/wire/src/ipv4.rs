@@ -1,10 +1,10 @@
 //! IPv4 (RFC 791): header, options, fragments, checksum.
 //!
-//! The header a plane decides on. Two ways in: [`View::parse`] checks everything but the checksum, in the
-//! order of the plane's drop reasons (truncated, version, header length, total length); [`Header::over`] and
-//! [`verify`] are the same checks' raw material for the forwarding path.
+//! Planes decide on this header. There are two ways to read it. [`View::parse`] checks everything except the
+//! checksum, in the order of the plane's drop reasons (truncated, version, header length, total length). The
+//! forwarding path makes the same checks itself, with [`Header::over`] and [`verify`].
 //!
-//! Units: lengths and fragment offsets are bytes (the wire counts them in 4s and 8s).
+//! Units: lengths and fragment offsets are in bytes (the header counts them in 4-byte and 8-byte units).
 
 use core::net::Ipv4Addr;
 
@@ -15,20 +15,20 @@ use crate::checksum;
 use crate::error::{Layer, WireError};
 use crate::ip;
 
-/// Bytes of a header without options.
+/// Length of a header without options, in bytes.
 pub const HEADER_BYTES: usize = 20;
-/// Bytes of the longest header: IHL is four bits of 4-byte words.
+/// Length of the longest header, in bytes: IHL has four bits and counts 4-byte words.
 pub const HEADER_BYTES_MAX: usize = 60;
 /// `version_ihl` of a header without options.
 pub const VERSION_IHL_PLAIN: u8 = 0x45;
-/// Do not fragment (RFC 791 §3.1), in `flags_fragment`.
+/// "Do not fragment" (RFC 791 §3.1), in `flags_fragment`.
 pub const FLAG_DONT_FRAGMENT: u16 = 0x4000;
-/// More fragments follow (RFC 791 §3.1), in `flags_fragment`.
+/// "More fragments" (RFC 791 §3.1), in `flags_fragment`.
 pub const FLAG_MORE_FRAGMENTS: u16 = 0x2000;
-/// The fragment offset's bits of `flags_fragment`, in units of 8 bytes.
+/// Fragment offset in `flags_fragment`, in units of 8 bytes.
 pub const FRAGMENT_OFFSET_MASK: u16 = 0x1fff;
 
-/// The fixed header (RFC 791 §3.1), laid over 20 bytes at any alignment.
+/// The fixed header (RFC 791 §3.1): 20 bytes at any alignment.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -38,30 +38,30 @@ pub struct Header {
     pub version_ihl: u8,
     /// DSCP (upper six bits, RFC 2474) and ECN (lower two, RFC 3168).
     pub tos: u8,
-    /// Bytes of header and payload.
+    /// Length of header and payload, in bytes.
     pub total_length: U16,
-    /// Same for all fragments of a datagram.
+    /// Identification: the same in all fragments of a datagram.
     pub identification: U16,
     /// Flags in the upper three bits, fragment offset in 8-byte units in the lower 13.
     pub flags_fragment: U16,
-    /// Hops left.
+    /// Remaining hops.
     pub ttl: u8,
-    /// What the payload is.
+    /// Protocol of the payload.
     pub protocol: ip::Protocol,
     /// Header checksum.
     pub checksum: U16,
-    /// Source address; [`Header::source`] types it.
+    /// Source address; see [`Header::source`].
     pub source: U32,
-    /// Destination address; [`Header::destination`] types it.
+    /// Destination address; see [`Header::destination`].
     pub destination: U32,
 }
 
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>() == 1);
 
 impl Header {
-    /// A header without options, its checksum correct.
+    /// Builds a header without options and with a correct checksum.
     ///
-    /// `total_length` in bytes, header included.
+    /// `total_length` is in bytes and includes the header.
     #[must_use]
     pub fn new(
         source: Ipv4Addr,
@@ -83,35 +83,35 @@ impl Header {
         header
     }
 
-    /// Computes the checksum of a header without options, whatever it was.
+    /// Computes the checksum of a header without options, and ignores the previous one.
     pub fn fill_checksum_plain(&mut self) {
         self.checksum = U16::ZERO;
         self.checksum = checksum::full(self.as_bytes()).into();
     }
 
-    /// Lays the fixed header over the start of a packet, nothing checked but the length; `None` below 20
-    /// bytes.
+    /// Reads the fixed header at the start of a packet. Checks only the length; `None` if the packet has
+    /// fewer than 20 bytes.
     #[must_use]
     #[inline]
     pub fn over(packet: &[u8]) -> Option<(&Self, &[u8])> {
         Self::ref_from_prefix(packet).ok()
     }
 
-    /// As [`Header::over`], to edit.
+    /// As [`Header::over`], mutable.
     #[must_use]
     #[inline]
     pub fn over_mut(packet: &mut [u8]) -> Option<(&mut Self, &mut [u8])> {
         Self::mut_from_prefix(packet).ok()
     }
 
-    /// Version field: 4 in any IPv4 packet.
+    /// Version field: 4 for IPv4.
     #[must_use]
     #[inline]
     pub const fn version(&self) -> u8 {
         self.version_ihl >> 4
     }
 
-    /// Header with options, in bytes: 0 to 60, legal from 20.
+    /// Length of header and options in bytes: 0 to 60; at least 20 in a valid header.
     #[must_use]
     #[inline]
     pub const fn header_bytes(&self) -> usize {
@@ -144,42 +144,44 @@ impl Header {
         Ipv4Addr::from_bits(self.destination.get())
     }
 
-    /// Routers must not fragment it.
+    /// Whether routers must not fragment the packet.
     #[must_use]
     #[inline]
     pub const fn dont_fragment(&self) -> bool {
         self.flags_fragment.get() & FLAG_DONT_FRAGMENT != 0
     }
 
-    /// It is not the last fragment of its datagram.
+    /// Whether more fragments of the datagram follow this one.
     #[must_use]
     #[inline]
     pub const fn more_fragments(&self) -> bool {
         self.flags_fragment.get() & FLAG_MORE_FRAGMENTS != 0
     }
 
-    /// Where its payload begins in the whole datagram's, in bytes (a multiple of 8, below 65,536).
+    /// Offset of this fragment's payload in the payload of the datagram, in bytes (a multiple of 8, below
+    /// 65,536).
     #[must_use]
     #[inline]
     pub const fn fragment_offset_bytes(&self) -> u32 {
         (self.flags_fragment.get() & FRAGMENT_OFFSET_MASK) as u32 * 8
     }
 
-    /// Part of a datagram: more follow, or it is not the first.
+    /// Whether the packet is a fragment: more fragments follow, or its offset is not zero.
     #[must_use]
     #[inline]
     pub const fn is_fragment(&self) -> bool {
         self.flags_fragment.get() & (FLAG_MORE_FRAGMENTS | FRAGMENT_OFFSET_MASK) != 0
     }
 
-    /// Whether the payload begins with the transport header: a whole datagram or its first fragment.
+    /// Whether the payload begins with the transport header: an unfragmented datagram or its first fragment.
     #[must_use]
     #[inline]
     pub const fn starts_transport(&self) -> bool {
         self.flags_fragment.get() & FRAGMENT_OFFSET_MASK == 0
     }
 
-    /// Takes one from the TTL and updates the checksum (RFC 1624); a TTL of zero stays and answers `false`.
+    /// Decrements the TTL and updates the checksum (RFC 1624). Returns `false`, without a change, if the TTL
+    /// is zero.
     #[inline]
     pub const fn decrement_ttl(&mut self) -> bool {
         let Some(ttl) = self.ttl.checked_sub(1) else { return false };
@@ -189,11 +191,11 @@ impl Header {
     }
 }
 
-/// The fixed header in three words of the wire's byte order: loaded once, fields and sum taken from registers. What the
-/// forwarding path reads; [`Header`] says which field lies where.
+/// The fixed header as three words in network byte order, for the forwarding path: loaded once, then fields
+/// and checksum are computed in registers. The layout is that of [`Header`].
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
-    /// Bytes 0 to 7, the first one lowest.
+    /// Bytes 0 to 7; the first byte is the least significant.
     start: u64,
     /// Bytes 8 to 15.
     middle: u64,
@@ -202,11 +204,11 @@ pub struct Words {
 }
 
 impl Words {
-    /// The words of a header.
+    /// Loads the words of a header.
     #[must_use]
     #[inline(always)]
     pub const fn of(header: &[u8; HEADER_BYTES]) -> Self {
-        // Whole chunks: bytes one by one would be loaded in the pieces that the fields are used in.
+        // Copies whole chunks: byte by byte, the compiler would load each field separately.
         let Some((start, rest)) = header.split_first_chunk() else { unreachable!() };
         let Some((middle, rest)) = rest.split_first_chunk() else { unreachable!() };
         let Some(end) = rest.first_chunk() else { unreachable!() };
@@ -217,21 +219,21 @@ impl Words {
         }
     }
 
-    /// Version and header length as on the wire.
+    /// Version and header length, as in the header.
     #[must_use]
     #[inline(always)]
     pub const fn version_ihl(self) -> u8 {
         self.start as u8
     }
 
-    /// Bytes of header and payload.
+    /// Length of header and payload, in bytes.
     #[must_use]
     #[inline(always)]
     pub const fn total_length(self) -> u16 {
         ((self.start >> 16) as u16).swap_bytes()
     }
 
-    /// Hops left.
+    /// Remaining hops.
     #[must_use]
     #[inline(always)]
     pub const fn ttl(self) -> u8 {
@@ -252,16 +254,16 @@ impl Words {
         self.end.swap_bytes()
     }
 
-    /// Whether the checksum is right, if there are no options.
+    /// Whether the checksum is correct, for a header without options.
     #[must_use]
     #[inline(always)]
     pub const fn checksum_ok(self) -> bool {
-        // One's complement sums do not mind the word size nor the byte order (RFC 1071 §2): two 64-bit words and
-        // a 32-bit one with end-around carries, then the halves onto each other. Rotating adds both halves at
-        // once and leaves the sum with its carry in the upper half.
+        // One's complement sums do not depend on word size or byte order (RFC 1071 §2). Add two 64-bit words
+        // and a 32-bit word with end-around carries, then fold the halves. Adding a rotated copy folds both
+        // halves at once and leaves the sum, carry included, in the upper half.
         let (sum, carry) = self.start.overflowing_add(self.middle);
-        // Adding the carry with the last word would do as well; that is below 2^32, so adding the first carry to it
-        // cannot overflow.
+        // Add the first carry to the last word, not to the sum: the last word is below 2^32, so this cannot
+        // overflow.
         let (sum, carry) = sum.overflowing_add(self.end as u64 + carry as u64);
         let sum = sum.wrapping_add(carry as u64);
         let sum = (sum.wrapping_add(sum.rotate_right(32)) >> 32) as u32;
@@ -269,21 +271,22 @@ impl Words {
     }
 }
 
-/// Whether the checksum of a header without options is right; in a handful of instructions.
+/// Whether the checksum of a header without options is correct. Takes only a few instructions.
 #[must_use]
 #[inline(always)]
 pub fn verify(header: &Header) -> bool {
     Words::of(zerocopy::transmute_ref!(header)).checksum_ok()
 }
 
-/// Whether the checksum of a header with its options is right; `header` is the bytes up to the payload.
+/// Whether the checksum of a header with options is correct. `header` is all bytes before the payload.
 #[must_use]
 #[inline]
 pub fn verify_bytes(header: &[u8]) -> bool {
     checksum::verify(header)
 }
 
-/// A packet whose version and lengths agree with its bytes. The checksum is asked for: [`View::checksum_ok`].
+/// A packet whose version and lengths are valid for its bytes. The checksum is not checked; see
+/// [`View::checksum_ok`].
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     header: &'a Header,
@@ -295,11 +298,12 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// Checks, in this order: 20 bytes, version, header length, total length. Bytes after the total length
-    /// (Ethernet padding) are left out of the view.
+    /// (Ethernet padding) are not part of the view.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], [`WireError::Version`], [`WireError::HeaderLength`] (below 20 or beyond the
-    /// bytes), [`WireError::TotalLength`] (below the header's or beyond the bytes).
+    /// [`WireError::Truncated`], [`WireError::Version`], [`WireError::HeaderLength`] (below 20 or more than
+    /// the available bytes), [`WireError::TotalLength`] (below the header length or more than the available
+    /// bytes).
     #[inline]
     pub fn parse(packet: &'a [u8]) -> Result<Self, WireError> {
         let (header, _) = Header::over(packet).ok_or_else(|| truncated(packet.len()))?;
@@ -318,34 +322,34 @@ impl<'a> View<'a> {
         self.header
     }
 
-    /// Header and options as bytes: 20 to 60.
+    /// Header and options: 20 to 60 bytes.
     #[must_use]
     #[inline]
     pub const fn header_bytes(&self) -> &'a [u8] {
         self.header_bytes
     }
 
-    /// The payload that the total length delimits.
+    /// The payload, as delimited by the total length.
     #[must_use]
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// The options' bytes: 0 to 40, a multiple of 4.
+    /// The options: 0 to 40 bytes, a multiple of 4.
     #[must_use]
     #[inline]
     pub const fn options_bytes(&self) -> &'a [u8] {
         self.options
     }
 
-    /// The options, one at a time.
+    /// An iterator over the options.
     #[must_use]
     pub const fn options(&self) -> Options<'a> {
         Options { rest: self.options }
     }
 
-    /// Whether the header checksum is right.
+    /// Whether the header checksum is correct.
     #[must_use]
     #[inline]
     pub fn checksum_ok(&self) -> bool {
@@ -353,7 +357,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A packet to edit; every edit keeps a right checksum right (RFC 1624).
+/// A packet that can be edited. Every edit updates the checksum (RFC 1624), so a correct one stays correct.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     header: &'a mut Header,
@@ -376,24 +380,24 @@ impl<'a> ViewMut<'a> {
         Ok(Self { header, options, payload })
     }
 
-    /// The fixed header as it is now.
+    /// The fixed header in its current state.
     #[must_use]
     pub const fn header(&self) -> &Header {
         self.header
     }
 
-    /// The payload, to edit.
+    /// The payload, mutable.
     pub const fn payload_mut(&mut self) -> &mut [u8] {
         self.payload
     }
 
-    /// The payload for as long as the packet's bytes live.
+    /// The payload, with the lifetime of the packet.
     #[must_use]
     pub const fn into_payload(self) -> &'a mut [u8] {
         self.payload
     }
 
-    /// Takes one from the TTL; a TTL of zero stays and answers `false`.
+    /// Decrements the TTL. Returns `false`, without a change, if it is zero.
     pub const fn decrement_ttl(&mut self) -> bool {
         self.header.decrement_ttl()
     }
@@ -405,7 +409,7 @@ impl<'a> ViewMut<'a> {
         self.header.ttl = ttl;
     }
 
-    /// Sets DSCP and ECN together.
+    /// Sets DSCP and ECN.
     pub const fn set_tos(&mut self, tos: u8) {
         let first = self.header.version_ihl;
         self.update(word_of(first, self.header.tos), word_of(first, tos));
@@ -426,7 +430,7 @@ impl<'a> ViewMut<'a> {
         self.header.flags_fragment = U16::new(new);
     }
 
-    /// Sets the source. Transport checksums cover it too: see `udp` and `tcp`.
+    /// Sets the source address. Transport checksums also cover it: see `udp` and `tcp`.
     pub const fn set_source(&mut self, address: Ipv4Addr) {
         let checksum =
             checksum::updated_u32(self.header.checksum.get(), self.header.source.get(), address.to_bits());
@@ -434,7 +438,7 @@ impl<'a> ViewMut<'a> {
         self.header.source = U32::new(address.to_bits());
     }
 
-    /// Sets the destination. Transport checksums cover it too: see `udp` and `tcp`.
+    /// Sets the destination address. Transport checksums also cover it: see `udp` and `tcp`.
     pub const fn set_destination(&mut self, address: Ipv4Addr) {
         let checksum = checksum::updated_u32(
             self.header.checksum.get(),
@@ -445,7 +449,7 @@ impl<'a> ViewMut<'a> {
         self.header.destination = U32::new(address.to_bits());
     }
 
-    /// Computes the checksum in full, whatever it was.
+    /// Computes the checksum in full, and ignores the previous one.
     pub fn fill_checksum(&mut self) {
         self.header.checksum = U16::ZERO;
         let sum = checksum::Sum::new().bytes(self.header.as_bytes()).bytes(self.options);
@@ -462,7 +466,7 @@ impl<'a> ViewMut<'a> {
 pub struct Opt<'a> {
     /// The type byte: copied flag, class, number.
     pub kind: u8,
-    /// What follows type and length.
+    /// The bytes after type and length.
     pub data: &'a [u8],
 }
 
@@ -480,14 +484,14 @@ impl Opt<'_> {
     /// Router alert (RFC 2113).
     pub const ROUTER_ALERT: u8 = 148;
 
-    /// Every fragment carries it, not the first alone.
+    /// Whether every fragment carries the option, not only the first.
     #[must_use]
     pub const fn copied(&self) -> bool {
         self.kind & 0x80 != 0
     }
 }
 
-/// The options of a header, up to the end-of-list option, the last byte, or the first error.
+/// Iterates over the options of a header, up to the end-of-list option, the last byte, or the first error.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],
@@ -505,7 +509,8 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// Version and lengths of a header over `have` bytes; answers header and total length in bytes.
+/// Checks version and lengths against the `have` available bytes. Returns the header length and the total
+/// length, in bytes.
 #[inline]
 fn check_lengths(header: &Header, have: usize) -> Result<(usize, usize), WireError> {
     if header.version() != 4 {
@@ -555,7 +560,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// The fast check answers what the definition does, on right headers and ones with any bits flipped.
+        /// The fast check equals the definition, for correct headers and for headers with flipped bits.
         #[test]
         fn verify_equals_definition(bytes: [u8; 20], flips in prop::collection::vec(0..160usize, 0..3)) {
             let mut header = Header::read_from_bytes(&bytes).expect("20 bytes");
@@ -571,7 +576,7 @@ mod tests {
             prop_assert_eq!(verify(&header), checksum::verify(&bytes));
         }
 
-        /// Any sequence of edits leaves the checksum that a full computation gives.
+        /// After any sequence of edits, the checksum equals a full computation.
         #[test]
         fn edits_equal_recomputing(
             options in prop::collection::vec(any::<[u8; 4]>(), 0..=10),
@@ -598,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn verify_at_the_carries() {
+    fn verify_at_carries() {
         for fill in [0x00u8, 0xff] {
             for value in [0u16, 1, 0xfffe, 0xffff, 0x8000] {
                 for at in 0..10 {
@@ -612,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_in_order() {
+    fn errors_in_order() {
         let good = packet(&[], &[0; 8]);
         let with = |at: usize, byte: u8| {
             let mut bytes = good.clone();

@@ -1,8 +1,8 @@
 //! IPv6 (RFC 8200): header, extension headers, fragments.
 //!
-//! Extension headers are a chain that a sender may make long, so the walk over it is bounded by
-//! [`EXTENSIONS_MAX`]. Units: lengths and fragment offsets are bytes (the wire counts them in 8s, the
-//! authentication header in 4s).
+//! A sender can make the chain of extension headers long, so the walk over it is limited to
+//! [`EXTENSIONS_MAX`] headers. Units: lengths and fragment offsets are in bytes (the headers count them in
+//! 8-byte units, the authentication header in 4-byte units).
 
 use core::net::Ipv6Addr;
 
@@ -12,11 +12,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::error::{Layer, WireError};
 use crate::ip;
 
-/// Bytes of the header, without extension headers.
+/// Header length in bytes, without extension headers.
 pub const HEADER_BYTES: usize = 40;
-/// Bytes of a fragment header.
+/// Length of a fragment header, in bytes.
 pub const FRAGMENT_BYTES: usize = 8;
-/// Extension headers walked in one packet; more are refused (RFC 8504 §5.3 lets a node limit them).
+/// Most extension headers in one packet; a packet with more is rejected (RFC 8504 §5.3 allows a node to limit
+/// them).
 pub const EXTENSIONS_MAX: usize = 8;
 
 /// The fixed header (RFC 8200 §3).
@@ -27,22 +28,22 @@ pub const EXTENSIONS_MAX: usize = 8;
 pub struct Header {
     /// Version (4 bits), traffic class (8), flow label (20).
     pub version_class_flow: U32,
-    /// Bytes after this header, extension headers included.
+    /// Length of everything after this header, including extension headers, in bytes.
     pub payload_length: U16,
-    /// What follows this header.
+    /// Type of the next header.
     pub next_header: ip::Protocol,
-    /// Hops left.
+    /// Remaining hops.
     pub hop_limit: u8,
-    /// Source address; [`Header::source`] types it.
+    /// Source address; see [`Header::source`].
     pub source: U128,
-    /// Destination address; [`Header::destination`] types it.
+    /// Destination address; see [`Header::destination`].
     pub destination: U128,
 }
 
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>() == 1);
 
 impl Header {
-    /// A header with class and flow zero; `payload_length` in bytes after it.
+    /// Builds a header with traffic class and flow label zero. `payload_length` is in bytes.
     #[must_use]
     pub const fn new(
         source: Ipv6Addr,
@@ -61,21 +62,22 @@ impl Header {
         }
     }
 
-    /// Lays the header over the start of a packet, nothing checked but the length; `None` below 40 bytes.
+    /// Reads the header at the start of a packet. Checks only the length; `None` if the packet has fewer than
+    /// 40 bytes.
     #[must_use]
     #[inline]
     pub fn over(packet: &[u8]) -> Option<(&Self, &[u8])> {
         Self::ref_from_prefix(packet).ok()
     }
 
-    /// As [`Header::over`], to edit.
+    /// As [`Header::over`], mutable.
     #[must_use]
     #[inline]
     pub fn over_mut(packet: &mut [u8]) -> Option<(&mut Self, &mut [u8])> {
         Self::mut_from_prefix(packet).ok()
     }
 
-    /// Version field: 6 in any IPv6 packet.
+    /// Version field: 6 for IPv6.
     #[must_use]
     #[inline]
     pub const fn version(&self) -> u8 {
@@ -108,7 +110,8 @@ impl Header {
         Ipv6Addr::from_bits(self.destination.get())
     }
 
-    /// Takes one from the hop limit; zero stays and answers `false`. There is no checksum to update.
+    /// Decrements the hop limit. Returns `false`, without a change, if it is zero. IPv6 has no header
+    /// checksum.
     #[inline]
     pub const fn decrement_hop_limit(&mut self) -> bool {
         let Some(hop_limit) = self.hop_limit.checked_sub(1) else { return false };
@@ -123,32 +126,32 @@ impl Header {
 )]
 #[repr(C)]
 pub struct Fragment {
-    /// What follows, in the first fragment.
+    /// Type of the next header; meaningful in the first fragment.
     pub next_header: ip::Protocol,
     /// Reserved.
     pub reserved: u8,
     /// Offset in 8-byte units (upper 13 bits), reserved (2), more fragments (1).
     pub offset_flags: U16,
-    /// Same for all fragments of a packet.
+    /// Identification: the same in all fragments of a packet.
     pub identification: U32,
 }
 
 const _: () = assert!(size_of::<Fragment>() == FRAGMENT_BYTES && align_of::<Fragment>() == 1);
 
 impl Fragment {
-    /// Where its payload begins in the fragmentable part, in bytes (a multiple of 8, below 65,536).
+    /// Offset of this fragment's payload in the fragmentable part, in bytes (a multiple of 8, below 65,536).
     #[must_use]
     pub const fn offset_bytes(&self) -> u32 {
         (self.offset_flags.get() & 0xfff8) as u32
     }
 
-    /// It is not the last.
+    /// Whether more fragments follow this one.
     #[must_use]
     pub const fn more_fragments(&self) -> bool {
         self.offset_flags.get() & 1 != 0
     }
 
-    /// Offset zero and nothing more: a whole packet that carries the header all the same (RFC 6946).
+    /// Whether this is an atomic fragment: offset zero and no more fragments (RFC 6946).
     #[must_use]
     pub const fn is_atomic(&self) -> bool {
         self.offset_flags.get() & 0xfff9 == 0
@@ -158,38 +161,39 @@ impl Fragment {
 /// One extension header.
 #[derive(Clone, Copy, Debug)]
 pub struct Extension<'a> {
-    /// Which one.
+    /// Type of this header.
     pub kind: ip::Protocol,
-    /// What follows it.
+    /// Type of the next header.
     pub next_header: ip::Protocol,
-    /// All its bytes.
+    /// All bytes of this header.
     pub bytes: &'a [u8],
-    /// Where it begins after the IPv6 header, in bytes.
+    /// Offset after the IPv6 header, in bytes.
     pub offset: usize,
 }
 
 impl<'a> Extension<'a> {
-    /// The fragment header, if it is one.
+    /// The fragment header, if this is one.
     #[must_use]
     pub fn fragment(&self) -> Option<&'a Fragment> {
         if self.kind == ip::Protocol::FRAGMENT { Fragment::ref_from_bytes(self.bytes).ok() } else { None }
     }
 
-    /// What follows is the middle of a packet: the fragment header says an offset other than zero.
+    /// Whether this is a fragment header with an offset other than zero: the following bytes are then no
+    /// header.
     #[must_use]
     pub fn hides_rest(&self) -> bool {
         self.fragment().is_some_and(|fragment| fragment.offset_bytes() != 0)
     }
 }
 
-/// Where a packet's extension headers end.
+/// The upper-layer payload, after all extension headers.
 #[derive(Clone, Copy, Debug)]
 pub struct Upper<'a> {
-    /// What the payload is; in a fragment that is not the first, what the whole packet's payload is.
+    /// Protocol of the payload. In a fragment other than the first: protocol of the packet's entire payload.
     pub protocol: ip::Protocol,
     /// The bytes after the last extension header.
     pub payload: &'a [u8],
-    /// Where they begin after the IPv6 header, in bytes.
+    /// Offset of the payload after the IPv6 header, in bytes.
     pub offset: usize,
     /// The fragment header, if there is one.
     pub fragment: Option<&'a Fragment>,
@@ -203,8 +207,8 @@ impl Upper<'_> {
     }
 }
 
-/// The walk over the extension headers; ends before what is none, after a fragment header that hides the
-/// rest, or after an error.
+/// Iterates over the extension headers. Ends before the first other header, after a fragment header that
+/// hides the rest, or after an error.
 #[derive(Clone, Debug)]
 pub struct Extensions<'a> {
     next_header: ip::Protocol,
@@ -215,19 +219,19 @@ pub struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    /// What comes after the headers walked so far.
+    /// Type of the header after those read so far.
     #[must_use]
     pub const fn next_header(&self) -> ip::Protocol {
         self.next_header
     }
 
-    /// The bytes after the headers walked so far.
+    /// The bytes after the headers read so far.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Where those begin after the IPv6 header, in bytes.
+    /// Offset of those bytes after the IPv6 header.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
@@ -244,7 +248,7 @@ impl<'a> Extensions<'a> {
             return Err(WireError::Field { layer: LAYER, field: "next header", found: 0, expected });
         }
         let have = self.rest.len();
-        // The shortest one is 8 bytes, the authentication header 12 (RFC 4302 §2).
+        // The shortest extension header has 8 bytes, the authentication header 12 (RFC 4302 §2).
         let (min, bytes) = match (kind, self.rest) {
             (ip::Protocol::FRAGMENT, _) => (FRAGMENT_BYTES, FRAGMENT_BYTES),
             (ip::Protocol::AUTHENTICATION, [_, words, ..]) => (12, (usize::from(*words) + 2) * 4),
@@ -283,8 +287,8 @@ impl<'a> Iterator for Extensions<'a> {
     }
 }
 
-/// Whether the walk passes through this header. The encapsulating security payload ends it: what follows is
-/// secret.
+/// Whether the walk passes this header. It ends at the encapsulating security payload, whose content is
+/// encrypted.
 #[must_use]
 pub const fn is_extension(protocol: ip::Protocol) -> bool {
     matches!(
@@ -300,7 +304,7 @@ pub const fn is_extension(protocol: ip::Protocol) -> bool {
     )
 }
 
-/// A packet whose version and payload length agree with its bytes.
+/// A packet whose version and payload length are valid for its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     header: &'a Header,
@@ -308,8 +312,9 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Checks, in this order: 40 bytes, version, payload length. Bytes after it (Ethernet padding) are left
-    /// out. Jumbograms (RFC 2675) are not read: their payload length of zero is taken as it stands.
+    /// Checks, in this order: 40 bytes, version, payload length. Bytes after the payload (Ethernet padding)
+    /// are not part of the view. Jumbograms (RFC 2675) are not supported: a payload length of zero means zero
+    /// bytes.
     ///
     /// # Errors
     /// [`WireError::Truncated`], [`WireError::Version`], [`WireError::TotalLength`] (header and payload
@@ -328,14 +333,14 @@ impl<'a> View<'a> {
         self.header
     }
 
-    /// Everything the payload length delimits, extension headers included.
+    /// The payload, as delimited by the payload length, including extension headers.
     #[must_use]
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// The extension headers, one at a time.
+    /// An iterator over the extension headers.
     #[must_use]
     pub const fn extensions(&self) -> Extensions<'a> {
         let next_header = self.header.next_header;
@@ -345,12 +350,14 @@ impl<'a> View<'a> {
     /// Walks to the end of the extension headers.
     ///
     /// # Errors
-    /// The first extension header's that is truncated, too long, out of place or one too many.
+    /// The error of the first extension header that is truncated, too long, out of place, or beyond the
+    /// limit.
     pub fn upper(&self) -> Result<Upper<'a>, WireError> {
         let mut extensions = self.extensions();
         let mut fragment = None;
         for extension in extensions.by_ref() {
-            // The first one decides: RFC 8200 §4.5 has one, a second is an attack on reassembly.
+            // The first fragment header counts. RFC 8200 §4.5 allows only one; a second is an attack on
+            // reassembly.
             fragment = fragment.or(extension?.fragment());
         }
         let Extensions { next_header: protocol, rest: payload, offset, .. } = extensions;
@@ -358,7 +365,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A packet to edit. There is no header checksum; transports' checksums cover the addresses.
+/// A packet that can be edited. IPv6 has no header checksum; transport checksums cover the addresses.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     header: &'a mut Header,
@@ -377,24 +384,24 @@ impl<'a> ViewMut<'a> {
         Ok(Self { header, payload: rest.get_mut(..length).unwrap_or_default() })
     }
 
-    /// The fixed header as it is now.
+    /// The fixed header in its current state.
     #[must_use]
     pub const fn header(&self) -> &Header {
         self.header
     }
 
-    /// The payload, to edit.
+    /// The payload, mutable.
     pub const fn payload_mut(&mut self) -> &mut [u8] {
         self.payload
     }
 
-    /// The payload for as long as the packet's bytes live.
+    /// The payload, with the lifetime of the packet.
     #[must_use]
     pub const fn into_payload(self) -> &'a mut [u8] {
         self.payload
     }
 
-    /// Takes one from the hop limit; zero stays and answers `false`.
+    /// Decrements the hop limit. Returns `false`, without a change, if it is zero.
     pub const fn decrement_hop_limit(&mut self) -> bool {
         self.header.decrement_hop_limit()
     }
@@ -404,24 +411,24 @@ impl<'a> ViewMut<'a> {
         self.header.hop_limit = hop_limit;
     }
 
-    /// Sets DSCP and ECN together.
+    /// Sets DSCP and ECN.
     pub const fn set_traffic_class(&mut self, class: u8) {
         let word = self.header.version_class_flow.get() & 0xf00f_ffff | (class as u32) << 20;
         self.header.version_class_flow = U32::new(word);
     }
 
-    /// Sets the flow label; its low 20 bits count.
+    /// Sets the flow label from the low 20 bits of `label`.
     pub const fn set_flow_label(&mut self, label: u32) {
         let word = self.header.version_class_flow.get() & 0xfff0_0000 | label & 0x000f_ffff;
         self.header.version_class_flow = U32::new(word);
     }
 
-    /// Sets the source.
+    /// Sets the source address.
     pub const fn set_source(&mut self, address: Ipv6Addr) {
         self.header.source = U128::new(address.to_bits());
     }
 
-    /// Sets the destination.
+    /// Sets the destination address.
     pub const fn set_destination(&mut self, address: Ipv6Addr) {
         self.header.destination = U128::new(address.to_bits());
     }
@@ -456,7 +463,7 @@ mod tests {
         packet
     }
 
-    /// An extension header of 8 bytes, followed by `next`.
+    /// An extension header of 8 bytes, followed by a header of type `next`.
     fn eight(next: ip::Protocol) -> [u8; 8] {
         [next.0, 0, 0, 0, 0, 0, 0, 0]
     }
@@ -504,7 +511,7 @@ mod tests {
         let fragment = upper.fragment.expect("has one");
         assert_eq!(fragment.offset_bytes(), 0x0b9 * 8);
         assert!(fragment.more_fragments() && !fragment.is_atomic() && !upper.starts_transport());
-        // The first fragment's chain goes on, here to hop-by-hop options out of place.
+        // The chain continues in the first fragment, here with hop-by-hop options out of place.
         let first = with(1);
         let error = View::parse(&first).and_then(|view| view.upper()).expect_err("out of place");
         assert!(matches!(error, WireError::Field { field: "next header", .. }));

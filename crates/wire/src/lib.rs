@@ -1,15 +1,15 @@
-//! Header views and edits: what the bytes of a frame mean, and how to change them in place.
+//! Header views and edits: read the headers of a frame and change them in place.
 //!
-//! Where in the flow: the first stage after a port, `port → wire → demux → plane → port`; every upper crate
-//! reads and edits frames only through this one.
+//! Place in the flow: the first stage after a port, `port → wire → demux → plane → port`. All higher crates
+//! read and edit frames only through this crate.
 //!
-//! Invariants: no allocation, no I/O, no clock, no unsafe code. A view is checked once, when it is made, and
-//! its accessors then cannot fail; nothing here panics on any bytes. All multi-byte fields are in network
-//! byte order on the wire and in host order once read. Lengths and offsets are bytes unless the name says
-//! otherwise.
+//! Invariants: no allocation, no I/O, no clock, no unsafe code. A view is checked once, when it is created,
+//! and its accessors cannot fail. Nothing here panics, whatever the bytes. Multi-byte fields are in network
+//! byte order in the frame and in host byte order once read. Lengths and offsets are in bytes unless the name
+//! says otherwise.
 //!
-//! Names: each protocol is a module with a `Header` (the fixed part, laid over the bytes), a `View` (header
-//! plus what its own length fields delimit) and, where a router edits it, a `ViewMut`.
+//! Names: each protocol is a module with a `Header` (the fixed part of the header), a `View` (header and the
+//! payload that its length field delimits) and, if a router edits it, a `ViewMut`.
 //!
 //! ```
 //! use hue_wire::{ethernet, ipv4};
@@ -53,8 +53,7 @@ pub use error::{Layer, MacFault, WireError};
 pub use mac::Mac;
 pub use walk::walk;
 
-/// Larger than any frame this project forwards (a jumbo frame with its Ethernet header, without FCS), in
-/// bytes.
+/// Largest frame length in bytes: a jumbo frame with its Ethernet header, without FCS.
 pub const FRAME_MAX: usize = 9216;
-/// Smallest frame that has an Ethernet header, in bytes.
+/// Smallest frame length in bytes: an Ethernet header.
 pub const FRAME_MIN: usize = 14;

@@ -1,4 +1,4 @@
-//! MAC addresses (IEEE 802, EUI-48): six bytes in the order of the wire.
+//! MAC addresses (IEEE 802, EUI-48): six bytes in transmission order.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{MacFault, WireError};
 
-/// A MAC address; text form is `02:00:00:00:01:01` (lower case out, either case in).
+/// A MAC address. Text form: `02:00:00:00:01:01`; written in lower case, read in either case.
 #[derive(
     Clone,
     Copy,
@@ -27,18 +27,19 @@ use crate::error::{MacFault, WireError};
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// All ones: every station of the link.
+    /// The broadcast address: all ones.
     pub const BROADCAST: Self = Self([0xff; 6]);
-    /// All zeros: nobody; ARP's unknown target (RFC 826).
+    /// All zeros: no station; the unknown target in ARP (RFC 826).
     pub const ZERO: Self = Self([0; 6]);
 
-    /// The six bytes as sent.
+    /// The six bytes in transmission order.
     #[must_use]
     pub const fn octets(self) -> [u8; 6] {
         self.0
     }
 
-    /// The address in the low 48 bits, first byte on the wire most significant: a hash or compare key.
+    /// The address in the low 48 bits, with the first transmitted byte most significant. Usable as a hash or
+    /// comparison key.
     #[must_use]
     #[inline]
     pub const fn to_u64(self) -> u64 {
@@ -46,48 +47,48 @@ impl Mac {
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
 
-    /// From the low 48 bits of `value`; the upper 16 are ignored.
+    /// The address in the low 48 bits of `value`; the upper 16 bits are ignored.
     #[must_use]
     pub const fn from_u64(value: u64) -> Self {
         let [_, _, a, b, c, d, e, f] = value.to_be_bytes();
         Self([a, b, c, d, e, f])
     }
 
-    /// The address beside this one, and this one's of that: it differs in bit 0x40 of the first byte, which means nothing
-    /// (IEEE 802 §8.2 gives meaning to 0x01 and 0x02). Where neighbours reach a router by two wires, it has an address on
-    /// each.
+    /// The companion address: it differs only in bit 0x40 of the first byte, which has no defined meaning
+    /// (IEEE 802 §8.2 defines 0x01 and 0x02). The companion of the companion is this address. A router that
+    /// its neighbours reach over two links has one address on each.
     #[must_use]
     #[inline]
-    pub const fn beside(self) -> Self {
+    pub const fn companion(self) -> Self {
         let [a, b, c, d, e, f] = self.0;
-        Self([a ^ Self::BESIDE, b, c, d, e, f])
+        Self([a ^ Self::COMPANION_BIT, b, c, d, e, f])
     }
 
-    /// In the first byte; see [`Mac::beside`].
-    pub const BESIDE: u8 = 0x40;
+    /// Bit of the first byte in which an address and its companion differ; see [`Mac::companion`].
+    pub const COMPANION_BIT: u8 = 0x40;
 
-    /// Group bit set (IEEE 802 §8.2); broadcast included.
+    /// Whether this is a group address (IEEE 802 §8.2), including broadcast.
     #[must_use]
     #[inline]
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// All ones.
+    /// Whether this is the broadcast address.
     #[must_use]
     #[inline]
     pub const fn is_broadcast(self) -> bool {
         self.to_u64() == 0xffff_ffff_ffff
     }
 
-    /// One station's address that may be a source: neither group nor all zeros.
+    /// Whether this is a valid address of one station: neither a group address nor all zeros.
     #[must_use]
     #[inline]
     pub const fn is_unicast(self) -> bool {
         !self.is_multicast() && self.to_u64() != 0
     }
 
-    /// Locally administered bit set (IEEE 802 §8.2).
+    /// Whether the address is locally administered (IEEE 802 §8.2).
     #[must_use]
     pub const fn is_local(self) -> bool {
         self.0[0] & 2 != 0

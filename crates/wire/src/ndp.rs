@@ -1,7 +1,8 @@
-//! Neighbour discovery for IPv6 (RFC 4861): who has an address, told as ICMPv6 messages with options.
+//! Neighbour discovery for IPv6 (RFC 4861): ICMPv6 messages with options that map addresses to link-layer
+//! addresses.
 //!
-//! Only what a router's neighbour table needs: solicitations, advertisements, and their link-layer address
-//! options.
+//! Supports only what a router's neighbour table needs: solicitations, advertisements, and their link-layer
+//! address options.
 
 use core::net::Ipv6Addr;
 
@@ -12,20 +13,21 @@ use crate::error::{Layer, WireError};
 use crate::icmpv6::{self, Type};
 use crate::mac::Mac;
 
-/// Bytes of a solicitation or advertisement before its options, ICMPv6 header included.
+/// Length of a solicitation or advertisement without options, in bytes, including the ICMPv6 header.
 pub const MESSAGE_BYTES: usize = 24;
-/// Flag of an advertisement, first byte after the checksum: the sender is a router (RFC 4861 §4.4).
+/// Flag of an advertisement: the sender is a router (RFC 4861 §4.4). All flags are in the first byte after
+/// the checksum.
 pub const FLAG_ROUTER: u8 = 0x80;
 /// Flag of an advertisement: it answers a solicitation.
 pub const FLAG_SOLICITED: u8 = 0x40;
-/// Flag of an advertisement: replace what you know.
+/// Flag of an advertisement: it replaces a cached link-layer address.
 pub const FLAG_OVERRIDE: u8 = 0x20;
-/// Option type: the sender's link-layer address (RFC 4861 §4.6.1).
+/// Option type: link-layer address of the sender (RFC 4861 §4.6.1).
 pub const OPTION_SOURCE: u8 = 1;
-/// Option type: the target's link-layer address.
+/// Option type: link-layer address of the target.
 pub const OPTION_TARGET: u8 = 2;
 
-/// A neighbour solicitation or advertisement (RFC 4861 §4.3, §4.4): ICMPv6 header, then the target.
+/// A neighbour solicitation or advertisement (RFC 4861 §4.3, §4.4): ICMPv6 header and target address.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -33,14 +35,14 @@ pub const OPTION_TARGET: u8 = 2;
 pub struct Header {
     /// Type, code, checksum, flags.
     pub icmpv6: icmpv6::Header,
-    /// The address asked for or told; see [`Header::target`].
+    /// The requested or advertised address; see [`Header::target`].
     pub target: U128,
 }
 
 const _: () = assert!(size_of::<Header>() == MESSAGE_BYTES && align_of::<Header>() == 1);
 
 impl Header {
-    /// The address asked for or told.
+    /// The requested or advertised address.
     #[must_use]
     pub const fn target(&self) -> Ipv6Addr {
         Ipv6Addr::from_bits(self.target.get())
@@ -53,7 +55,7 @@ impl Header {
     }
 }
 
-/// A solicitation or advertisement.
+/// A parsed solicitation or advertisement.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     header: &'a Header,
@@ -61,7 +63,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Reads an ICMPv6 message as a neighbour's.
+    /// Reads an ICMPv6 message as a solicitation or advertisement.
     ///
     /// # Errors
     /// [`WireError::Truncated`] below 24 bytes, [`WireError::Field`] for other types or a code other than
@@ -84,19 +86,19 @@ impl<'a> View<'a> {
         Ok(Self { header, options })
     }
 
-    /// The message up to its options.
+    /// The message without its options.
     #[must_use]
     pub const fn header(&self) -> &'a Header {
         self.header
     }
 
-    /// The options, one at a time.
+    /// An iterator over the options.
     #[must_use]
     pub const fn options(&self) -> Options<'a> {
         Options { rest: self.options }
     }
 
-    /// The link-layer address that it tells: the first option of the type that goes with the message.
+    /// The link-layer address in the message: the first option of the type that belongs to this message.
     #[must_use]
     pub fn mac(&self) -> Option<Mac> {
         let solicitation = self.header.icmpv6.kind == Type::NEIGHBOR_SOLICITATION;
@@ -111,14 +113,14 @@ impl<'a> View<'a> {
 /// One option (RFC 4861 §4.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opt<'a> {
-    /// Its type.
+    /// Option type.
     pub kind: u8,
-    /// What follows type and length.
+    /// The bytes after type and length.
     pub data: &'a [u8],
 }
 
 impl Opt<'_> {
-    /// The MAC address of a link-layer address option over Ethernet (RFC 2464 §6).
+    /// The MAC address, if this is a link-layer address option for Ethernet (RFC 2464 §6).
     #[must_use]
     pub fn mac(&self) -> Option<Mac> {
         match self.kind {
@@ -128,7 +130,7 @@ impl Opt<'_> {
     }
 }
 
-/// The options of a message, up to the last byte or the first error.
+/// Iterates over the options of a message, up to the last byte or the first error.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],
@@ -143,7 +145,7 @@ impl<'a> Iterator for Options<'a> {
         match rest {
             [] => None,
             [kind, eights, body @ ..] => {
-                // A length of zero is an error (RFC 4861 §4.6): it would never end.
+                // A length of zero is invalid (RFC 4861 §4.6): the walk would not end.
                 let found = usize::from(*eights) * 8;
                 let Some((data, rest)) = found.checked_sub(2).and_then(|data| body.split_at_checked(data))
                 else {
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_the_mac_of_its_kind() {
+    fn mac_of_each_message_type() {
         let options = [1, 1, 2, 0, 0, 0, 0, 1, 2, 1, 2, 0, 0, 0, 0, 2];
         let ask = message(Type::NEIGHBOR_SOLICITATION, &options);
         let tell = message(Type::NEIGHBOR_ADVERTISEMENT, &options);

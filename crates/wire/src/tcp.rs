@@ -10,9 +10,9 @@ use crate::checksum;
 use crate::error::{Layer, WireError};
 use crate::ip::{self, Addresses, with_address};
 
-/// Bytes of a header without options.
+/// Length of a header without options, in bytes.
 pub const HEADER_BYTES: usize = 20;
-/// Bytes of the longest header: the data offset is four bits of 4-byte words.
+/// Length of the longest header, in bytes: the data offset has four bits and counts 4-byte words.
 pub const HEADER_BYTES_MAX: usize = 60;
 
 /// The header without options.
@@ -42,7 +42,7 @@ pub struct Header {
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>() == 1);
 
 impl Header {
-    /// Header with options, in bytes: 0 to 60, legal from 20.
+    /// Length of header and options in bytes: 0 to 60; at least 20 in a valid header.
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
         (self.offset_flags.get() >> 12) as usize * 4
@@ -60,24 +60,24 @@ impl Header {
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// No more data from the sender.
+    /// The sender has no more data.
     pub const FIN: Self = Self(0x01);
     /// Synchronise sequence numbers.
     pub const SYN: Self = Self(0x02);
     /// Reset the connection.
     pub const RST: Self = Self(0x04);
-    /// Push.
+    /// Push buffered data to the receiver.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgment number counts.
+    /// The acknowledgment number is valid.
     pub const ACK: Self = Self(0x10);
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: Self = Self(0x20);
-    /// Congestion seen.
+    /// ECN echo: congestion was experienced.
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced.
     pub const CWR: Self = Self(0x80);
 
-    /// Whether all of `flags` are set.
+    /// Whether all flags in `flags` are set.
     #[must_use]
     pub const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
@@ -94,7 +94,7 @@ impl fmt::Display for Flags {
     }
 }
 
-/// A segment whose data offset agrees with its bytes.
+/// A segment whose data offset is valid for its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     header: &'a Header,
@@ -107,7 +107,8 @@ impl<'a> View<'a> {
     /// Checks header and data offset.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] below 20 bytes, [`WireError::HeaderLength`] (below 20 or beyond the bytes).
+    /// [`WireError::Truncated`] below 20 bytes, [`WireError::HeaderLength`] (below 20 or more than the
+    /// available bytes).
     pub fn parse(segment: &'a [u8]) -> Result<Self, WireError> {
         let Ok((header, rest)) = Header::ref_from_prefix(segment) else {
             return Err(truncated(segment.len()));
@@ -130,26 +131,26 @@ impl<'a> View<'a> {
         self.payload
     }
 
-    /// The options' bytes: 0 to 40, a multiple of 4.
+    /// The options: 0 to 40 bytes, a multiple of 4.
     #[must_use]
     pub const fn options_bytes(&self) -> &'a [u8] {
         self.options
     }
 
-    /// The options, one at a time.
+    /// An iterator over the options.
     #[must_use]
     pub const fn options(&self) -> Options<'a> {
         Options { rest: self.options }
     }
 
-    /// Whether the checksum is right between these addresses.
+    /// Whether the checksum is correct for these addresses.
     #[must_use]
     pub fn checksum_ok(&self, addresses: Addresses) -> bool {
         addresses.pseudo(ip::Protocol::TCP, self.segment.len()).bytes(self.segment).folded() == 0xffff
     }
 }
 
-/// A segment to edit; every edit keeps a right checksum right.
+/// A segment that can be edited. Every edit updates the checksum, so a correct one stays correct.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     header: &'a mut Header,
@@ -171,13 +172,13 @@ impl<'a> ViewMut<'a> {
         Ok(Self { header, options, payload })
     }
 
-    /// The fixed header as it is now.
+    /// The fixed header in its current state.
     #[must_use]
     pub const fn header(&self) -> &Header {
         self.header
     }
 
-    /// The data, to edit; [`ViewMut::fill_checksum`] afterwards.
+    /// The data, mutable. Call [`ViewMut::fill_checksum`] after changing it.
     pub const fn payload_mut(&mut self) -> &mut [u8] {
         self.payload
     }
@@ -194,7 +195,7 @@ impl<'a> ViewMut<'a> {
         self.header.destination = U16::new(port);
     }
 
-    /// The IP header's source or destination changed from `old` to `new` (of one family).
+    /// Updates the checksum after an address of the IP header changed from `old` to `new` (same family).
     pub fn address_changed(&mut self, old: IpAddr, new: IpAddr) {
         self.header.checksum = U16::new(with_address(self.header.checksum.get(), old, new));
     }
@@ -215,9 +216,9 @@ impl<'a> ViewMut<'a> {
 /// One option (RFC 9293 §3.1 "Options").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opt<'a> {
-    /// Its kind.
+    /// Option kind.
     pub kind: u8,
-    /// What follows kind and length.
+    /// The bytes after kind and length.
     pub data: &'a [u8],
 }
 
@@ -235,7 +236,7 @@ impl Opt<'_> {
     /// Timestamps (RFC 7323 §3).
     pub const TIMESTAMPS: u8 = 8;
 
-    /// The maximum segment size in bytes, if it is that option.
+    /// The maximum segment size in bytes, if this is that option.
     #[must_use]
     pub const fn maximum_segment_bytes(&self) -> Option<u16> {
         match (self.kind, self.data) {
@@ -245,7 +246,7 @@ impl Opt<'_> {
     }
 }
 
-/// The options of a header, up to the end-of-list option, the last byte, or the first error.
+/// Iterates over the options of a header, up to the end-of-list option, the last byte, or the first error.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],

@@ -1,4 +1,4 @@
-//! UDP (RFC 768), with the rules of RFC 8200 §8.1 for its checksum over IPv6.
+//! UDP (RFC 768), with the checksum rules for IPv6 (RFC 8200 §8.1).
 
 use core::net::IpAddr;
 
@@ -9,10 +9,10 @@ use crate::checksum;
 use crate::error::{Layer, WireError};
 use crate::ip::{self, Addresses, with_address};
 
-/// Bytes of the header.
+/// Header length in bytes.
 pub const HEADER_BYTES: usize = 8;
 
-/// The header.
+/// The UDP header.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -22,16 +22,16 @@ pub struct Header {
     pub source: U16,
     /// Destination port.
     pub destination: U16,
-    /// Bytes of header and data.
+    /// Length of header and data, in bytes.
     pub length: U16,
-    /// Checksum of pseudo header, header and data; zero: none.
+    /// Checksum of pseudo header, header and data; zero means no checksum.
     pub checksum: U16,
 }
 
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>() == 1);
 
 impl Header {
-    /// A header without checksum; `length` in bytes, header included.
+    /// Builds a header without checksum. `length` is in bytes and includes the header.
     #[must_use]
     pub const fn new(source: u16, destination: u16, length: u16) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Header {
     }
 }
 
-/// A datagram whose length agrees with its bytes.
+/// A datagram whose length is valid for its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     header: &'a Header,
@@ -53,11 +53,12 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Checks header and length; bytes after the length are left out. A length of zero (RFC 2675 §4: a
-    /// jumbogram's) is refused as too short.
+    /// Checks header and length; bytes after the length are not part of the view. A length of zero (a
+    /// jumbogram, RFC 2675 §4) is rejected as too short.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] below 8 bytes, [`WireError::TotalLength`] (below 8 or beyond the bytes).
+    /// [`WireError::Truncated`] below 8 bytes, [`WireError::TotalLength`] (below 8 or more than the available
+    /// bytes).
     #[inline]
     pub fn parse(datagram: &'a [u8]) -> Result<Self, WireError> {
         let Ok((header, rest)) = Header::ref_from_prefix(datagram) else {
@@ -82,8 +83,8 @@ impl<'a> View<'a> {
         self.payload
     }
 
-    /// Whether the checksum is right between these addresses. None (zero) is right over IPv4, wrong over IPv6
-    /// (RFC 8200 §8.1; tunnels may agree otherwise, RFC 6935).
+    /// Whether the checksum is correct for these addresses. An absent checksum (zero) is valid over IPv4 and
+    /// invalid over IPv6 (RFC 8200 §8.1; tunnels can be exempt, RFC 6935).
     #[must_use]
     pub fn checksum_ok(&self, addresses: Addresses) -> bool {
         if self.header.checksum.get() == 0 {
@@ -93,7 +94,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A datagram to edit; every edit keeps a right checksum right and an absent one absent.
+/// A datagram that can be edited. Every edit keeps a correct checksum correct and an absent one absent.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     header: &'a mut Header,
@@ -112,18 +113,18 @@ impl<'a> ViewMut<'a> {
         Ok(Self { header, payload: rest.get_mut(..length).unwrap_or_default() })
     }
 
-    /// The header as it is now.
+    /// The header in its current state.
     #[must_use]
     pub const fn header(&self) -> &Header {
         self.header
     }
 
-    /// The data, to edit; [`ViewMut::fill_checksum`] or [`ViewMut::clear_checksum`] afterwards.
+    /// The data, mutable. Call [`ViewMut::fill_checksum`] or [`ViewMut::clear_checksum`] after changing it.
     pub const fn payload_mut(&mut self) -> &mut [u8] {
         self.payload
     }
 
-    /// The data for as long as the datagram's bytes live.
+    /// The data, with the lifetime of the datagram.
     #[must_use]
     pub const fn into_payload(self) -> &'a mut [u8] {
         self.payload
@@ -143,7 +144,7 @@ impl<'a> ViewMut<'a> {
         self.header.destination = U16::new(port);
     }
 
-    /// The IP header's source or destination changed from `old` to `new` (of one family).
+    /// Updates the checksum after an address of the IP header changed from `old` to `new` (same family).
     pub fn address_changed(&mut self, old: IpAddr, new: IpAddr) {
         let checksum = self.header.checksum.get();
         if checksum != 0 {
@@ -159,7 +160,7 @@ impl<'a> ViewMut<'a> {
         self.header.checksum = U16::new(checksum::udp(sum.checksum()));
     }
 
-    /// Sends no checksum: what VXLAN over IPv4 does (RFC 7348 §5).
+    /// Removes the checksum, as VXLAN over IPv4 does (RFC 7348 §5).
     pub const fn clear_checksum(&mut self) {
         self.header.checksum = U16::ZERO;
     }

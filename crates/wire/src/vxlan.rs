@@ -1,4 +1,5 @@
-//! VXLAN (RFC 7348 §5): an Ethernet frame as UDP payload, after eight bytes that name its network.
+//! VXLAN (RFC 7348 §5): an eight-byte header with a network identifier, followed by an Ethernet frame, as UDP
+//! payload.
 
 use core::fmt;
 
@@ -6,28 +7,28 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{Layer, WireError};
 
-/// Bytes of the header.
+/// Header length in bytes.
 pub const HEADER_BYTES: usize = 8;
 /// UDP destination port (RFC 7348 §8.1, IANA).
 pub const PORT: u16 = 4789;
 /// The I flag: the network identifier is valid.
 pub const FLAG_VNI: u8 = 0x08;
 
-/// A VXLAN network identifier: 24 bits.
+/// A VXLAN network identifier (VNI): 24 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Vni(u32);
 
 impl Vni {
-    /// The largest.
+    /// The largest identifier.
     pub const MAX: Self = Self(0x00ff_ffff);
 
-    /// `None` above 24 bits.
+    /// Returns `None` if `value` exceeds 24 bits.
     #[must_use]
     pub const fn new(value: u32) -> Option<Self> {
         if value <= Self::MAX.0 { Some(Self(value)) } else { None }
     }
 
-    /// The number.
+    /// The identifier as a number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -40,7 +41,7 @@ impl fmt::Display for Vni {
     }
 }
 
-/// The header.
+/// The VXLAN header.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -48,18 +49,18 @@ impl fmt::Display for Vni {
 pub struct Header {
     /// [`FLAG_VNI`] and reserved bits.
     pub flags: u8,
-    /// Reserved: sent as zero, not looked at.
+    /// Reserved: sent as zero, ignored on receipt.
     pub reserved: [u8; 3],
     /// The network identifier, most significant byte first; see [`Header::vni`].
     pub vni: [u8; 3],
-    /// Reserved: sent as zero, not looked at.
+    /// Reserved: sent as zero, ignored on receipt.
     pub reserved_last: u8,
 }
 
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>() == 1);
 
 impl Header {
-    /// A header to send.
+    /// Builds a header.
     #[must_use]
     pub const fn new(vni: Vni) -> Self {
         let [_, a, b, c] = vni.0.to_be_bytes();
@@ -83,14 +84,14 @@ impl Header {
     }
 }
 
-/// The UDP source port for a flow (RFC 7348 §5): a hash of the inner frame's addresses in the dynamic range
+/// The UDP source port of a flow (RFC 7348 §5): a hash of the inner addresses, mapped to the dynamic range
 /// 49,152 to 65,535, so that equal-cost paths share the load.
 #[must_use]
 pub const fn source_port(flow_hash: u32) -> u16 {
     0xc000 | (flow_hash ^ flow_hash >> 16) as u16 & 0x3fff
 }
 
-/// A VXLAN header and the frame inside.
+/// A VXLAN header and the inner frame.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     header: &'a Header,
@@ -98,7 +99,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Reads the payload of a UDP datagram to [`PORT`]. Reserved bits are not looked at (RFC 7348 §5).
+    /// Reads the payload of a UDP datagram to [`PORT`]. Reserved bits are ignored (RFC 7348 §5).
     ///
     /// # Errors
     /// [`WireError::Truncated`] below 8 bytes, [`WireError::Field`] without the I flag.
@@ -118,7 +119,7 @@ impl<'a> View<'a> {
         self.header
     }
 
-    /// The Ethernet frame inside.
+    /// The inner Ethernet frame.
     #[must_use]
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {
@@ -126,7 +127,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A VXLAN header and the frame inside, to edit.
+/// A VXLAN header and the inner frame, mutable.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     header: &'a mut Header,
@@ -145,22 +146,22 @@ impl<'a> ViewMut<'a> {
         Ok(Self { header, payload: rest })
     }
 
-    /// The header, to edit.
+    /// The header, mutable.
     pub const fn header_mut(&mut self) -> &mut Header {
         self.header
     }
 
-    /// Sets the network identifier. The UDP checksum covers it: VXLAN sends none (RFC 7348 §5).
+    /// Sets the network identifier. The UDP checksum, if any, is not updated: VXLAN sends none (RFC 7348 §5).
     pub const fn set_vni(&mut self, vni: Vni) {
         self.header.vni = Header::new(vni).vni;
     }
 
-    /// The Ethernet frame inside, to edit.
+    /// The inner Ethernet frame, mutable.
     pub const fn payload_mut(&mut self) -> &mut [u8] {
         self.payload
     }
 
-    /// The Ethernet frame inside for as long as the datagram's bytes live.
+    /// The inner Ethernet frame, with the lifetime of the datagram.
     #[must_use]
     pub const fn into_payload(self) -> &'a mut [u8] {
         self.payload
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_without_the_flag() {
+    fn rejects_a_header_without_the_flag() {
         assert!(matches!(View::parse(&[0xf7; 8]), Err(WireError::Field { found: 0xf7, .. })));
         assert!(View::parse(&[0xff; 8]).is_ok());
         assert_eq!(View::parse(&[8; 7]).expect_err("7 bytes"), truncated(7));

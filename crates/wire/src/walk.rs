@@ -1,12 +1,12 @@
-//! The headers of a frame from the outside in, through tunnels: what `hueplane trace` shows and the fuzzer
-//! drives.
+//! Walks the headers of a frame from the outermost inwards, through tunnels. `hueplane trace` shows the
+//! result, and the fuzzer drives it.
 //!
-//! Not on the packet path: a plane reads the headers it needs. The walk stops at the first header it cannot
-//! read and says where and why; its length is bounded by [`STEPS_MAX`], its nesting of tunnels by
-//! [`TUNNELS_MAX`].
+//! Not used on the packet path, where a plane reads only the headers that it needs. The walk stops at the
+//! first header that it cannot read, and reports where and why. [`STEPS_MAX`] limits its length and
+//! [`TUNNELS_MAX`] its depth of tunnels.
 //!
-//! Offsets are bytes from the start of the frame. Bytes after what length fields delimit (Ethernet padding)
-//! belong to no step.
+//! Offsets are in bytes from the start of the frame. Bytes after the end given by length fields (Ethernet
+//! padding) belong to no step.
 
 use core::fmt;
 
@@ -14,21 +14,21 @@ use crate::error::{Layer, WireError};
 use crate::ethernet::EtherType;
 use crate::{arp, ethernet, icmp, icmpv6, ip, ipv4, ipv6, tcp, udp, vxlan};
 
-/// Steps of one walk; the outermost frame and each of [`TUNNELS_MAX`] tunnels may use it up with extension
+/// Most steps of one walk. The outer frame and [`TUNNELS_MAX`] tunnels can use all of them with extension
 /// headers.
 pub const STEPS_MAX: usize = 32;
-/// Tunnels (IP in IP, VXLAN) inside each other that are opened.
+/// Most nested tunnels (IP in IP, VXLAN) that a walk enters.
 pub const TUNNELS_MAX: usize = 4;
 
-/// One header, or what remains after the last.
+/// One header, or the bytes after the last header.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Content<'a> {
-    /// An Ethernet header, the frame's or one inside VXLAN.
+    /// An Ethernet header: the outermost one, or one inside VXLAN.
     Ethernet(ethernet::View<'a>),
     /// An ARP message.
     Arp(arp::View<'a>),
-    /// An IPv4 header, the frame's or one inside a tunnel.
+    /// An IPv4 header: the outermost one, or one inside a tunnel.
     Ipv4(ipv4::View<'a>),
     /// An IPv6 header.
     Ipv6(ipv6::View<'a>),
@@ -44,52 +44,52 @@ pub enum Content<'a> {
     Tcp(tcp::View<'a>),
     /// A VXLAN header.
     Vxlan(vxlan::View<'a>),
-    /// Bytes that are read no further.
+    /// Bytes that are not parsed further.
     Payload(Payload, &'a [u8]),
 }
 
-/// Why bytes are read no further.
+/// Why bytes are not parsed further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Payload {
-    /// An Ethernet payload of another type.
+    /// The Ethernet payload has an unsupported type.
     EtherType(EtherType),
-    /// An IP payload of another protocol.
+    /// The IP payload has an unsupported protocol.
     Protocol(ip::Protocol),
-    /// The middle or end of an IP payload: the fragment is not the first.
+    /// The bytes are a fragment other than the first.
     Fragment(ip::Protocol),
-    /// What a transport or ICMP carries.
+    /// The bytes are the data of a transport or of ICMP.
     Data,
 }
 
 /// One step of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
-    /// Where it begins in the frame, in bytes.
+    /// Offset in the frame, in bytes.
     pub offset: usize,
-    /// Its own bytes: header and options, without what it carries.
+    /// Length of header and options in bytes, without the payload.
     pub bytes: usize,
-    /// What it is.
+    /// The header, or the remaining bytes.
     pub content: Content<'a>,
 }
 
-/// Where and why a walk ended before its time.
+/// Where and why a walk ended at an unreadable header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {offset}: {error}")]
 pub struct Broken {
-    /// Where the unreadable header begins in the frame, in bytes.
+    /// Offset of the unreadable header in the frame, in bytes.
     pub offset: usize,
-    /// What is wrong with it.
+    /// Why it is unreadable.
     pub error: WireError,
 }
 
-/// Walks over the headers of a frame.
+/// Walks the headers of a frame.
 #[must_use]
 pub const fn walk(frame: &[u8]) -> Walk<'_> {
     Walk { next: Next::Frame(frame), offset: 0, steps: 0, tunnels: 0 }
 }
 
-/// The iterator of [`walk`]; ends after what is read no further, or after the first error.
+/// The iterator of [`walk`]. Ends after bytes that are not parsed further, or after the first error.
 #[derive(Clone, Debug)]
 pub struct Walk<'a> {
     next: Next<'a>,
@@ -98,7 +98,7 @@ pub struct Walk<'a> {
     tunnels: usize,
 }
 
-/// What the next bytes are.
+/// How to parse the next bytes.
 #[derive(Clone, Debug)]
 enum Next<'a> {
     Frame(&'a [u8]),
@@ -135,7 +135,7 @@ impl<'a> Iterator for Walk<'a> {
     }
 }
 
-/// What a step read, how many bytes it takes, and what comes after.
+/// The content of a step, its length in bytes, and what follows.
 type Read<'a> = Result<(Content<'a>, usize, Next<'a>), WireError>;
 
 impl<'a> Walk<'a> {
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
                 Ok((Content::Vxlan(view), vxlan::HEADER_BYTES, Next::Frame(view.payload())))
             }
             Next::Payload(why, bytes) => self.payload(why, bytes),
-            // Asked for by no one: `next` has ended the walk.
+            // Not reached: `next` has ended the walk.
             Next::Nothing => self.payload(Payload::Data, &[]),
         }
     }
@@ -262,7 +262,7 @@ impl Content<'_> {
     }
 }
 
-/// One line for people: the fields that decide what becomes of the frame.
+/// One line for users: the fields that decide what happens to the frame.
 impl fmt::Display for Content<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(layer) = self.layer() {

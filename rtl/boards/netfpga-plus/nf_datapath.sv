@@ -1,13 +1,13 @@
 // The card as the data path of NetFPGA-PLUS.
 //
-// Place: where the reference projects have their nf_datapath; name, parameters and ports are those that its top.v connects.
-// Streams 0 and 1 are the MAC ports nf0 and nf1, the card's p0 and p1; stream 2 is the DMA with its two functions: what
-// function f sends enters as q<f>, CPU queue q<k> leaves for function k mod 2. Frames for p2 and p3 are thrown away.
-// tuser: 15:0 length, 23:16 source, 31:24 destination, one-hot in the project's code (nf0 1, function 0 2, nf1 4, function 1
-// 8), the rest 0. It stands beside every beat. Of what comes in only the source is looked at.
+// Place: replaces nf_datapath of the reference projects; name, parameters and ports are those that NetFPGA-PLUS' top.v
+// connects. Streams 0 and 1 are the MAC ports nf0 and nf1, the card's p0 and p1; stream 2 is the DMA with its two functions:
+// frames that function f sends enter as q<f>, CPU queue q<k> leaves for function k mod 2. Frames for p2 and p3 are discarded.
+// tuser, valid on every beat: 15:0 length, 23:16 source, 31:24 destination, the rest 0; source and destination are one-hot
+// in the project's code (nf0 1, function 0 2, nf1 4, function 1 8). Of the tuser that comes in only the source is used.
 // Registers are in window S0; S1 and S2 answer every access with an error.
 //
-// Latency: hue_board's; a clock more towards the DMA. Throughput: hue_board's.
+// Latency: hue_board's; one clock more towards the DMA. Throughput: hue_board's.
 // Source: NetFPGA/NetFPGA-PLUS, hw/lib/common/hdl/top.v and nf_attachment.sv.
 
 module nf_datapath
@@ -140,16 +140,16 @@ module nf_datapath
     logic [7:0]  source;
     logic [15:0] size;
   } user_t;
-  // What a place is called there: MAC ports are the even bits, functions the odd ones.
+  // One-hot codes of NetFPGA-PLUS: MAC ports have the even bits, functions the odd ones.
   function automatic logic [7:0] code_of_mac(int unsigned mac);
     return 8'(1 << (2 * mac));
   endfunction
   function automatic logic [7:0] code_of_function(logic second);
     return second ? 8'h08 : 8'h02;
   endfunction
-  localparam int unsigned SecondBit = 3;  // of the code of function 1
+  localparam int unsigned SecondBit = 3;  // set in the code of function 1
 
-  // Either reset stops everything.
+  // Either reset resets both clock domains.
   logic axis_rst_n, axi_rst_n;
   hue_reset_sync u_axis_reset (.clk_i(axis_aclk), .rst_ni(axis_resetn && axi_resetn), .rst_no(axis_rst_n));
   hue_reset_sync u_axi_reset (.clk_i(axi_aclk), .rst_ni(axis_resetn && axi_resetn), .rst_no(axi_rst_n));
@@ -174,7 +174,7 @@ module nf_datapath
     .m_size_o(m_size), .m_source_o(m_source)
   );
 
-  // The windows of two modules of the reference projects that the card has not.
+  // The windows of two modules of the reference projects that the card does not have.
   hue_axil_none u_s1 (
     .clk_i(axi_aclk), .rst_ni(axi_rst_n),
     .s_axil_awvalid_i(S1_AXI_AWVALID), .s_axil_awready_o(S1_AXI_AWREADY), .s_axil_wvalid_i(S1_AXI_WVALID),
@@ -192,7 +192,7 @@ module nf_datapath
     .s_axil_rresp_o(S2_AXI_RRESP)
   );
 
-  // In: a function's frames go to its queue.
+  // Input: frames from function f enter as q<f>.
   user_t user_0, user_1, user_2, m_user_0, m_user_1, m_user_2;
   assign user_0 = s_axis_0_tuser;
   assign user_1 = s_axis_1_tuser;
@@ -236,7 +236,7 @@ module nf_datapath
   assign s_axis_1_tready = s_tready[1];
   assign s_axis_2_tready = second ? s_tready[MacPorts+1] : s_tready[MacPorts];
 
-  // Out
+  // Output
   typedef struct packed {
     logic [511:0] data;
     logic [63:0]  keep;

@@ -1,14 +1,13 @@
 // The card in the 250 MHz user box of OpenNIC shell.
 //
-// Place: the box's wrapper of user plugins; ports as p2p_250mhz has them, the shell's own plugin, but for one register bus.
+// Place: the box's wrapper of user plugins; ports as those of p2p_250mhz, the shell's own plugin, but for one register bus.
 // MAC port i of the shell is the card's p<i>. CPU queue q<k> leaves by PCIe function k mod NumPhysFunc; function f enters
-// as q<f>, and as the CPU header of a frame says where it is to leave, any function reaches any port. Frames for a MAC
-// port that the shell has not are thrown away.
-// `tuser_size` is the length, `tuser_src` where the frame came from, in the shell's code (function f is bit f, MAC port i
-// is bit 6 + i), `tuser_dst` where it leaves. From the shell, size and destination are not looked at: the card counts by
-// itself.
+// as q<f>. The CPU header of a frame names its output, so any function reaches any port. Frames for a MAC port that the
+// shell does not have are discarded.
+// `tuser_size` is the length, `tuser_src` the source and `tuser_dst` the destination, in the shell's code (function f is
+// bit f, MAC port i is bit 6 + i). The size and destination that the shell gives are ignored: the card counts bytes itself.
 //
-// Latency: hue_board's; a clock more towards the functions. Throughput: hue_board's.
+// Latency: hue_board's; one clock more towards the functions. Throughput: hue_board's.
 // Source: Xilinx/open-nic-shell, README.md "Shell Interface"; src/utility/generic_reset.sv, src/system_config.
 
 module hue_opennic
@@ -16,7 +15,7 @@ module hue_opennic
 #(
   parameter int unsigned NumPhysFunc = 1,
   parameter int unsigned NumCmacPort = 1,
-  // Clocks of axil_aclk that a reset lasts.
+  // Duration of a reset in clocks of axil_aclk.
   parameter int unsigned ResetClocks = 100
 ) (
   input  logic        s_axil_awvalid,
@@ -91,7 +90,7 @@ module hue_opennic
     $fatal(1, "ResetClocks: expected 8 to 65535");
   end
 
-  // The shell asks for a reset with one clock of mod_rstn low, at power-up too, and waits for mod_rst_done.
+  // The shell requests a reset with mod_rstn low for one clock, also at power-up, and waits for mod_rst_done.
   logic [15:0] reset_clocks_q;
   logic        done_q, axil_rst_nq, axis_rst_n;
   always_ff @(posedge axil_aclk) begin
@@ -154,7 +153,7 @@ module hue_opennic
     end
   end
 
-  // PCIe functions into the card
+  // From the PCIe functions to the card
   for (genvar k = 0; k < Queues; k++) begin : g_queue
     if (k < NumPhysFunc) begin : g_here
       assign s_tvalid[MacPorts+k] = s_axis_qdma_h2c_tvalid[k];
@@ -172,7 +171,7 @@ module hue_opennic
     end
   end
 
-  // and out of it: a function's queues in turn.
+  // From the card to the PCIe functions: the queues of a function take turns.
   typedef struct packed {
     logic [511:0] data;
     logic [63:0]  keep;

@@ -1,7 +1,9 @@
-// Stands for hue_ternary_table where a proof wants any table: what a key gets is any function of the key.
+// Stands for hue_ternary_table where a proof wants any table: of one row, which may be any; a key gets what it says if all of the
+// key matches it.
 //
-// Place: in the sources of proofs that name it. The lowest bits of the key are the result and whether there is one, so
-// that free keys give every answer at every time; timing and ports are those of the module.
+// Place: in the sources of proofs that name it. Who asks cannot tell rows apart, so one stands for each of many; that many work as
+// one is what the proof `ternary_table` is about. What the row matches, the instance says, as to the module. Timing and
+// ports are the module's; what it answers the host is free.
 module hue_ternary_table #(
     parameter logic [7:0]  Id         = 8'd0,
     parameter int unsigned First      = 0,
@@ -26,22 +28,21 @@ module hue_ternary_table #(
     output logic [ResultBits-1:0] result_o,
     output logic                  error_o
 );
-  logic [ResultBits:0] first_q, second_q;
-  assign tbl_rsp_o = '0;
+  (* anyseq *) logic [Width-1:0] any;  // taken while in reset
+  logic [Width-1:0] row_q;
+  (* anyseq *) hue_pkg::tbl_rsp_t rsp;
+  (* anyseq *) logic [ResultBits-1:0] nothing;
+  logic first_q;
+  assign tbl_rsp_o = rsp;
   assign wait_o    = 1'b0;
-  assign row_o     = '0;
+  assign row_o     = row_q;
   assign error_o   = 1'b0;
-  assign hit_o     = second_q[ResultBits];
+  always_ff @(posedge clk_i) if (!rst_ni) row_q <= any;
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      first_q  <= '0;
-      second_q <= '0;
-    end else if (en_i) begin
-      first_q  <= valid_i ? key_i[ResultBits:0] : '0;
-      second_q <= first_q;
-    end
-    if (en_i) result_o <= second_q[ResultBits-1:0];
+    if (!rst_ni) {hit_o, first_q} <= '0;
+    else if (en_i) {hit_o, first_q} <= {first_q, valid_i && row_q[0] && ((key_i ^ value_i) & mask_i) == '0};
+    if (en_i) result_o <= hit_o ? row_q[Width-1-:ResultBits] : nothing;
   end
   logic unused;
-  assign unused = &{1'b0, Id, First, Rows, Total, tbl_req_i, value_i, mask_i, key_i};
+  assign unused = &{1'b0, Id, First, Rows, Total, tbl_req_i};
 endmodule

@@ -48,17 +48,17 @@ class Put {
 struct Arrival {
   uint64_t time = 0;
   uint32_t tag = 0;
-  unsigned len = 0, from_cpu = 0, net = 0, out = 0;
+  unsigned len = 0, from_cpu = 0, copy = 0, net = 0, vport = 0, out = 0;
   bool operator==(const Arrival& other) const {
-    return time == other.time && tag == other.tag && len == other.len && from_cpu == other.from_cpu && net == other.net &&
-           out == other.out;
+    return time == other.time && tag == other.tag && len == other.len && from_cpu == other.from_cpu && copy == other.copy &&
+           net == other.net && vport == other.vport && out == other.out;
   }
 };
-constexpr unsigned ArrivalBits = 64 + 32 + 14 + 1 + 8 + 3;
+constexpr unsigned ArrivalBits = 64 + 32 + 14 + 1 + 1 + 8 + 8 + 3;
 template <typename Signal>
 void put_arrival(Signal& signal, const Arrival& arrival) {
-  Put<Signal>(signal).put(3, arrival.out).put(8, arrival.net).put(1, arrival.from_cpu).put(14, arrival.len)
-      .put(32, arrival.tag).put(64, arrival.time);
+  Put<Signal>(signal).put(3, arrival.out).put(8, arrival.vport).put(8, arrival.net).put(1, arrival.copy)
+      .put(1, arrival.from_cpu).put(14, arrival.len).put(32, arrival.tag).put(64, arrival.time);
 }
 template <typename Signal>
 Arrival arrival_of(const Signal& signal) {
@@ -68,7 +68,9 @@ Arrival arrival_of(const Signal& signal) {
   arrival.tag = fields.take(32);
   arrival.len = fields.take(14);
   arrival.from_cpu = fields.take(1);
+  arrival.copy = fields.take(1);
   arrival.net = fields.take(8);
+  arrival.vport = fields.take(8);
   arrival.out = fields.take(3);
   return arrival;
 }
@@ -77,7 +79,9 @@ inline Arrival random_arrival(bench::Random& random, uint32_t tag) {
   arrival.time = random.next();
   arrival.tag = tag;
   arrival.from_cpu = random.below(2);
+  arrival.copy = random.below(2);
   arrival.net = random.below(256);
+  arrival.vport = random.below(256);
   arrival.out = random.below(8);
   return arrival;
 }

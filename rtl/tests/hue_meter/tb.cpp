@@ -1,5 +1,6 @@
 // Bench of hue_meter: packets of few networks close behind each other, against token buckets in 128-bit integers as
-// crates/planes/src/meter.rs has them. Rows are written meanwhile: what is inside then passes and pays nothing.
+// crates/planes/src/meter.rs has them. Rows and debts are written meanwhile: what is inside then passes and pays nothing. Debts
+// are read, too, which nobody notices.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -8,12 +9,12 @@
 #include "stream.h"
 
 namespace {
-using Wide = unsigned __int128;
+using Wide = __int128;
 
 constexpr unsigned Latency = 11;
-constexpr unsigned PacketBits = 3 + 14 + 1 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + (5 + 1 + 1 + 1 + 1 + 1 + 1 + 16 + 8 + 16 + 32);
+constexpr unsigned PacketBits = 3 + 14 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + (5 + 1 + 1 + 1 + 1 + 1 + 1 + 16 + 8 + 16 + 32);
 constexpr unsigned RspBits = 1 + 2 + 256;
-constexpr unsigned TableMeter = 5;
+constexpr unsigned TableMeter = 5, TableDebt = 21;
 constexpr unsigned WriteClocksMax = 40;
 constexpr unsigned VerdictDrop = 0, RateLimited = 1;  // of spec/kinds.toml
 constexpr uint64_t MaxRate = 1'000'000'000'000;
@@ -22,8 +23,9 @@ constexpr uint64_t Unit = 1'000'000'000;
 struct Bucket {
   bool on = false;
   uint64_t rate = 0, burst = 0;
-  Wide level = 0;
+  Wide level = 0;  // below zero: it is given a debt of more than its burst
   Wide cap() const { return Wide{burst} * Unit; }
+  Wide debt() const { return cap() - level; }
 };
 
 struct Meter {
@@ -67,7 +69,7 @@ class Bench {
   void run(const char* name, unsigned packets, unsigned nets, unsigned stalls, unsigned idle, unsigned writes, bool extreme) {
     tests_.begin(name);
     extreme_ = extreme;
-    passed_ = limited_ = spared_ = 0;
+    passed_ = limited_ = spared_ = given_ = read_ = 0;
     clock(0, false, 0);  // one request ends before the next begins
     for (unsigned net = 0; net < nets; ++net) {
       begin_write(net);
@@ -75,15 +77,23 @@ class Bench {
       clock(stalls, false, 0);
     }
     for (uint64_t clocks = 0, sent = 0; sent < packets && !tests_.failed(); ++clocks) {
-      if (!writing_ && !answered_ && random_.below(10000) < writes) begin_write(random_.below(nets));
+      if (!writing_ && !answered_ && random_.below(10000) < writes) {
+        const unsigned net = random_.below(nets);
+        const unsigned what = random_.below(3);
+        if (what == 0) begin_write(net);
+        else if (what == 1) begin_give(net);
+        else begin_read(net);
+      }
       if (!random_.percent(70)) net_ = random_.below(nets);
       sent += clock(stalls, !random_.percent(idle), net_);
     }
     for (unsigned i = 0; i < 100 && (writing_ || !inside_.empty()); ++i) clock(0, false, 0);
     if (!inside_.empty()) tests_.wrong("%zu packets are missing", inside_.size());
     if (writing_) tests_.wrong("a write was not answered");
-    std::printf("  %llu passed, %llu limited, %llu spared by a write\n", (unsigned long long)passed_,
-                (unsigned long long)limited_, (unsigned long long)spared_);
+    std::printf("  %llu passed, %llu limited, %llu spared by a write; debts given %llu times, read %llu times\n",
+                (unsigned long long)passed_, (unsigned long long)limited_, (unsigned long long)spared_,
+                (unsigned long long)given_, (unsigned long long)read_);
+    if (writes > 0 && (given_ < 5 || read_ < 5)) tests_.wrong("debts were not tried");
     if (passed_ < packets / 50 || limited_ < packets / 50) tests_.wrong("not both outcomes were tried");
     tests_.end();
   }
@@ -116,15 +126,41 @@ class Bench {
     roll(row_.packets, 1);
     roll(row_.bits, 1000);
     if (!row_.packets.on && !row_.bits.on) row_.packets.on = true;
+    begin(net, Row);
+  }
+
+  // Debts of up to twice a burst, or of any size.
+  void begin_give(unsigned net) {
+    row_ = meters_[net];
+    for (Bucket* bucket : {&row_.packets, &row_.bits}) {
+      Wide debt = (Wide{random_.next()} << 64 | random_.next()) & ((Wide{1} << 70) - 1);
+      if (!extreme_ || random_.percent(70)) debt %= 2 * bucket->cap() + 1;
+      bucket->level = bucket->cap() - debt;
+    }
+    row_.last = times_[net] - std::min<uint64_t>(times_[net], random_.below(100));
+    begin(net, Give);
+  }
+
+  void begin_read(unsigned net) { begin(net, Read); }
+
+  void begin(unsigned net, unsigned what) {
     row_net_ = net;
+    what_ = what;
     writing_ = true;
-    write_clocks_ = 0;
+    write_clocks_ = stopped_ = 0;
   }
 
   void put_request() {
-    bench::set_bits(top_->tbl_req_i, 256 + 24 + 8, 3, writing_ ? 6 : 0);
-    bench::set_bits(top_->tbl_req_i, 256 + 24, 8, TableMeter);
+    bench::set_bits(top_->tbl_req_i, 256 + 24 + 8, 3, !writing_ ? 0 : what_ == Read ? 4 : 6);
+    bench::set_bits(top_->tbl_req_i, 256 + 24, 8, what_ == Row ? TableMeter : TableDebt);
     bench::set_bits(top_->tbl_req_i, 256, 24, row_net_);
+    if (what_ != Row) {
+      const Wide packets = row_.packets.debt(), bits = row_.bits.debt();
+      stream::Put(top_->tbl_req_i)
+          .put(64, uint64_t(packets)).put(6, uint64_t(packets >> 64)).put(64, uint64_t(bits)).put(6, uint64_t(bits >> 64))
+          .put(64, row_.last);
+      return;
+    }
     stream::Put(top_->tbl_req_i)
         .put(1, row_.packets.on).put(40, row_.packets.rate).put(40, row_.packets.burst)
         .put(1, row_.bits.on).put(40, row_.bits.rate).put(40, row_.bits.burst);
@@ -155,8 +191,8 @@ class Bench {
         bench::set_bits(top_->packet_i, at, width, random_.next() >> 32 & ((uint64_t{1} << width) - 1));
       }
       bench::set_bits(top_->packet_i, PacketBits - 17, 14, packet.len);
-      bench::set_bits(top_->packet_i, PacketBits - 19, 1, packet.decided);
-      bench::set_bits(top_->packet_i, PacketBits - 37, 8, net);
+      bench::set_bits(top_->packet_i, PacketBits - 18, 1, packet.decided);
+      bench::set_bits(top_->packet_i, PacketBits - 36, 8, net);
       top_->time_ns_i = packet.now;
       for (unsigned at = 0; at < PacketBits; at += 32) packet.words.push_back(bench::bits(top_->packet_i, at, std::min(32u, PacketBits - at)));
     }
@@ -166,10 +202,13 @@ class Bench {
     if (wait_) {
       for (Packet& one : inside_) {
         if (moved_ - one.entered == Latency) judge(one);
-        one.spared |= one.net == row_net_;
+        if (what_ != Read) one.spared |= one.net == row_net_;
       }
-      meters_[row_net_] = row_;
-      times_[row_net_] = random_.percent(50) ? 0 : times_[row_net_];
+      if (what_ == Read && stopped_ == 0) note_debts();
+      if (what_ != Read) meters_[row_net_] = row_;
+      if (what_ == Row) times_[row_net_] = random_.percent(50) ? 0 : times_[row_net_];
+      given_ += what_ == Give;
+      ++stopped_;
     }
     wait_ = top_->wait_o;
     answered_ = writing_;
@@ -177,6 +216,8 @@ class Bench {
       if (++write_clocks_ > WriteClocksMax) tests_.wrong("a write takes more than %u clocks", WriteClocksMax), writing_ = false;
       if (bench::bits(top_->tbl_rsp_o, RspBits - 1, 1)) {
         if (bench::bits(top_->tbl_rsp_o, 256, 2)) tests_.wrong("a write was refused");
+        if (stopped_ != (what_ == Read ? 2 : 1)) tests_.wrong("an access stopped packets for %u clocks", stopped_);
+        if (what_ == Read) compare_debts();
         writing_ = false;
       }
     }
@@ -191,6 +232,24 @@ class Bench {
     edge();
     ++now_;
     return moves && offer;
+  }
+
+  // What is to be read: packets that are not decided yet are not in it.
+  void note_debts() {
+    noted_ = meters_[row_net_];
+    still_ = true;
+    for (const Packet& one : inside_) still_ &= one.net != row_net_ || one.judged || one.decided;
+  }
+
+  void compare_debts() {
+    const auto field = [&](unsigned lsb) {
+      return Wide{bench::bits(top_->tbl_rsp_o, lsb + 64, 6)} << 64 | bench::bits(top_->tbl_rsp_o, lsb, 64);
+    };
+    const Wide packets = field(0), bits = field(70);
+    const bool wrong = (noted_.packets.on && packets != noted_.packets.debt()) || (noted_.bits.on && bits != noted_.bits.debt());
+    if (wrong) tests_.wrong("clock %llu: debts of network %u are read wrong", (unsigned long long)now_, row_net_);
+    if (still_ && bench::bits(top_->tbl_rsp_o, 140, 64) != noted_.last) tests_.wrong("the time of network %u is read wrong", row_net_);
+    ++read_;
   }
 
   void judge(Packet& packet) {
@@ -209,13 +268,13 @@ class Bench {
     if (moved_ - packet.entered != Latency) tests_.wrong("latency %llu, stated %u", (unsigned long long)(moved_ - packet.entered), Latency);
     const bool limited = packet.limited;
     if (limited) {
-      const bool right = bench::bits(top_->packet_o, PacketBits - 19, 1) == 1 &&
-                         bench::bits(top_->packet_o, PacketBits - 21, 2) == VerdictDrop &&
-                         bench::bits(top_->packet_o, PacketBits - 26, 5) == RateLimited;
+      const bool right = bench::bits(top_->packet_o, PacketBits - 18, 1) == 1 &&
+                         bench::bits(top_->packet_o, PacketBits - 20, 2) == VerdictDrop &&
+                         bench::bits(top_->packet_o, PacketBits - 25, 5) == RateLimited;
       if (!right) tests_.wrong("clock %llu: a packet of network %u passed", (unsigned long long)now_, packet.net);
     }
     for (unsigned bit = 0; bit < PacketBits; ++bit) {
-      const bool said = bit >= PacketBits - 26 && bit < PacketBits - 18;
+      const bool said = bit >= PacketBits - 25 && bit < PacketBits - 17;
       if (limited && said) continue;
       if (bench::bits(top_->packet_o, bit, 1) != (packet.words[bit / 32] >> bit % 32 & 1)) {
         tests_.wrong("clock %llu: bit %u of a packet of network %u changed%s", (unsigned long long)now_, bit, packet.net,
@@ -231,9 +290,11 @@ class Bench {
   std::vector<Meter> meters_;
   std::vector<uint64_t> times_;  // last of each network
   std::deque<Packet> inside_;
-  Meter row_;
-  unsigned row_net_ = 0, net_ = 0, write_clocks_ = 0;
-  uint64_t now_ = 0, moved_ = 0, passed_ = 0, limited_ = 0, spared_ = 0;
+  enum { Row, Give, Read };
+  Meter row_, noted_;  // what is written, what is to be read
+  unsigned row_net_ = 0, net_ = 0, what_ = Row, write_clocks_ = 0, stopped_ = 0;
+  bool still_ = false;  // no packet of the network that is read is inside
+  uint64_t now_ = 0, moved_ = 0, passed_ = 0, limited_ = 0, spared_ = 0, given_ = 0, read_ = 0;
   bool writing_ = false, wait_ = false, answered_ = false, extreme_ = false;
 };
 }  // namespace

@@ -33,6 +33,8 @@ constexpr bool External = HUE_EXTERNAL != 0;
 constexpr unsigned Away = External ? HUE_REFRESH_CLOCKS + 1 : 0;
 // A part that is there for less than what a full rate takes of it.
 constexpr bool Slow = External && 4 * HUE_REFRESH_CLOCKS > HUE_REFRESH_PERIOD;
+// Number of the table of quanta, and what a row is after reset.
+constexpr unsigned QuantumTable = 22;
 constexpr unsigned Quantum = 2048;
 constexpr unsigned Latency = 29 + (External ? HUE_PART_LATENCY + 3 : 0);
 // From a frame's first beat until it is said to be dropped.
@@ -67,6 +69,7 @@ class Bench {
     top->s_valid_i = top->m_ready_i = 0;
     top->offline_i = offline;
     hold(false, 0);
+    request(false, false, 0, 0);
     bench::set_bits(top->s_departure_i, 0, 57, 0);
     for (int i = 0; i < 3; ++i) top->eval(), edge();
     top->rst_ni = 1;
@@ -91,6 +94,13 @@ class Bench {
   unsigned blocked = 0;                                     // ports that take nothing
   void hold(bool on, unsigned net) { top->hold_i = on, top->hold_net_i = net; }
 
+  // Writes a network's row of quanta, or reads it, while frames flow.
+  void write(unsigned net, unsigned bytes, const stream::Rates& rates) { access(true, net, bytes, rates); }
+  unsigned read(unsigned net, const stream::Rates& rates) {
+    access(false, net, 0, rates);
+    return row_;
+  }
+
   bool clock(const stream::Rates& rates) {
     if (!offered_) offered_ = !waiting_.empty() && !random_.percent(rates.idle);
     top->s_valid_i = offered_;
@@ -109,6 +119,8 @@ class Bench {
     const bool taken = offered_ && top->s_ready_o;
     if (top->dropped_o) drop();
     if (taken) put();
+    answered_ = bench::bits(top->tbl_rsp_o, 258, 1);
+    if (answered_) row_ = bench::bits(top->tbl_rsp_o, 0, 16);
     for (unsigned p = 0; p < Ports; ++p) {
       const bool moves = (top->m_valid_o & top->m_ready_i) >> p & 1;
       if (moves) take(p);
@@ -143,6 +155,22 @@ class Bench {
   bool empty() const { return waiting_.empty() && in_ == 0; }
 
  private:
+  void request(bool valid, bool write, unsigned net, unsigned bytes) {
+    for (unsigned i = 0; i < 8; ++i) bench::set_bits(top->tbl_req_i, 32 * i, 32, i == 0 ? bytes : 0);
+    bench::set_bits(top->tbl_req_i, 256, 24, net);
+    bench::set_bits(top->tbl_req_i, 280, 8, QuantumTable);
+    bench::set_bits(top->tbl_req_i, 288, 1, 0);
+    bench::set_bits(top->tbl_req_i, 289, 1, write);
+    bench::set_bits(top->tbl_req_i, 290, 1, valid);
+  }
+  void access(bool write, unsigned net, unsigned bytes, const stream::Rates& rates) {
+    request(true, write, net, bytes);
+    answered_ = false;
+    for (unsigned i = 0; i < 20 && !answered_; ++i) clock(rates);
+    if (!answered_) tests_.wrong("no answer to an access of network %u's quantum", net);
+    request(false, false, 0, 0);
+    clock(rates);
+  }
   void edge() {
     top->clk_i = 1;
     top->eval();
@@ -176,8 +204,10 @@ class Bench {
       if (first_in == 0) first_in = cycle;
       lost_ = false;
       // Its queue is at most what has not left, the free cells at least what nothing holds.
-      undecided_.push_back({frame, cycle, queued_[frame.port][frame.net] + frame.cells() + held_});
+      const unsigned own = queued_[frame.port][frame.net] + frame.cells();
+      undecided_.push_back({frame, cycle, own + held_, frame.port < MacPorts ? 0 : own + held_cpu_});
       held_ += frame.cells();
+      if (frame.port >= MacPorts) held_cpu_ += frame.cells();
     }
     if (++beat_ < stream::beats_of(frame.bytes.size(), Width)) return;
     beat_ = 0;
@@ -195,14 +225,15 @@ class Bench {
   void drop() {
     while (!undecided_.empty() && undecided_.front().cycle + Deciding < cycle) undecided_.pop_front();
     if (undecided_.empty() || undecided_.front().cycle + Deciding != cycle) return tests_.wrong("a drop of no frame");
-    const auto [frame, began, cells] = undecided_.front();
+    const auto [frame, began, cells, cpu_cells] = undecided_.front();
     if (top->dropped_port_o != frame.port || top->dropped_net_o != frame.net) tests_.wrong("a drop of another frame");
     if (offline_) tests_.wrong("dropped although held back");
-    if (cells <= Cells)
+    if (cells <= Cells && cpu_cells <= Cells / 2)
       tests_.wrong("port %u network %u: %u cells dropped, %u of %u would be in use", frame.port, frame.net, frame.cells(), cells,
                    Cells);
     ++dropped[frame.net];
     held_ -= frame.cells();
+    if (frame.port >= MacPorts) held_cpu_ -= frame.cells();
     auto& inside = inside_[frame.port][frame.net];
     for (auto one = inside.begin(); one != inside.end(); ++one) {
       if (one->tag != frame.tag) continue;
@@ -223,7 +254,9 @@ class Bench {
     for (unsigned b = 0; b < count; ++b) coming_[p].push_back(bench::bits(top->m_data_o, 8 * (Width * p + b), 8));
     if (first_out == 0) first_out = cycle;
     last_out = cycle;
-    held_ -= coming_[p].size() % CellBytes == 0 || (top->m_last_o >> p & 1);
+    const unsigned back = coming_[p].size() % CellBytes == 0 || (top->m_last_o >> p & 1);
+    held_ -= back;
+    if (p >= MacPorts) held_cpu_ -= back;
     if (!(top->m_last_o >> p & 1)) {
       if (count != Width) tests_.wrong("port %u: a beat that is not full is not the last", p);
       return;
@@ -251,15 +284,17 @@ class Bench {
 
   bench::Tests& tests_;
   bench::Random& random_;
-  bool offline_, offered_ = false, lost_ = false;
+  bool offline_, offered_ = false, lost_ = false, answered_ = false;
+  unsigned row_ = 0;
   std::deque<Frame> waiting_;
   struct Undecided {
     Frame frame;
     uint64_t cycle;
-    unsigned cells;  // in use by its queue and all others, with it, at most
+    unsigned cells;      // in use by its queue and all others, with it, at most
+    unsigned cpu_cells;  // by CPU queues, if it is for one
   };
   std::deque<Undecided> undecided_;
-  unsigned beat_ = 0, held_ = 0;
+  unsigned beat_ = 0, held_ = 0, held_cpu_ = 0;
   size_t in_ = 0;
   std::array<std::array<std::deque<Frame>, Nets>, Ports> inside_;
   std::array<std::array<unsigned, Nets>, Ports> queued_{};
@@ -294,6 +329,51 @@ void shares(bench::Tests& tests, bench::Random& random, unsigned long_frame) {
               (unsigned long long)worst);
   // Over any time: a quantum and two frames.
   if (worst > Quantum + 2 * long_frame + 2 * 64) tests.wrong("%llu bytes apart", (unsigned long long)worst);
+}
+
+// Two networks that always wait for a port, one with short frames, get bytes as their quanta are, while the driver writes and
+// reads rows of others. A third, that waits rarely, takes nothing from that.
+void weights(bench::Tests& tests, bench::Random& random, unsigned a, unsigned b, unsigned long_frame) {
+  Bench bench(tests, random, true);
+  const stream::Rates rates{0, 20};
+  const unsigned quanta[3] = {0, a, b}, lens[3] = {0, 64, long_frame};
+  bench.write(1, a, rates);
+  bench.write(2, b, rates);
+  uint32_t tag = 0;
+  const auto round = [&] {
+    if (bench.hungry()) {
+      const unsigned net = bench.cells_of(3, 1) < bench.cells_of(3, 2) ? 1 : 2;
+      bench.send(frame_of(random, tag++, 3, net, lens[net]));
+    }
+    bench.clock(rates);
+  };
+  // Both wait, with more than what is planned of each; what a queue began with is spent.
+  bench.blocked = 1 << 3;
+  while (bench.cells_of(3, 1) + bench.cells_of(3, 2) < Cells / 2) round();
+  bench.blocked = 0;
+  const uint64_t all = 8ull * (a + b) + 40000;
+  while (bench.sent[3][1] < Quantum + a || bench.sent[3][2] < Quantum + b) round();
+  const uint64_t base[3] = {0, bench.sent[3][1], bench.sent[3][2]};
+  const auto sent = [&](unsigned net) { return bench.sent[3][net] - base[net]; };
+  double worst = 0;
+  while (sent(1) + sent(2) < all) {
+    round();
+    if (random.percent(2)) {
+      const unsigned net = 3 + random.below(Nets - 3), bytes = random.between(1, 65535);
+      bench.write(net, bytes, rates);
+      if (bench.read(net, rates) != bytes) tests.wrong("network %u: another quantum is read than was written", net);
+    }
+    // By how much one is ahead, in turns.
+    const double ahead = double(sent(1)) / a - double(sent(2)) / b;
+    worst = std::max(worst, ahead < 0 ? -ahead : ahead);
+  }
+  std::printf("  quanta %u and %u: %llu and %llu bytes, at most %.2f turns apart\n", a, b, (unsigned long long)sent(1),
+              (unsigned long long)sent(2), worst);
+  // A turn, and two frames of each.
+  const double bound = 1.0 + 2.0 * lens[1] / a + 2.0 * lens[2] / b;
+  if (worst > bound) tests.wrong("%.2f turns apart, of %.2f", worst, bound);
+  if (bench.read(1, rates) != quanta[1] || bench.read(2, rates) != quanta[2]) tests.wrong("quanta that nobody wrote");
+  bench.run({0, 0});
 }
 
 // A network moves as the driver has it: the frames that came for it before a fence leave before those that take the queues
@@ -389,22 +469,45 @@ int main(int argc, char** argv) {
     }
   }
 
-  tests.begin(name + "a network that floods fills half of what is free, others lose nothing");
-  {
+  for (const unsigned port : {2u, 4u}) {
+    const unsigned share = port < MacPorts ? Cells / 2 : Cells / 4;
+    tests.begin(name + "a network that floods " + (port < MacPorts ? "a port fills half of what is free" : "a CPU queue fills a quarter") +
+                ", others lose nothing");
     Bench bench(tests, random, false);
-    bench.blocked = 1 << 4;
+    bench.blocked = 1 << port;
     uint32_t tag = 0;
     while (bench.dropped[1] < 50) {
-      if (bench.hungry()) bench.send(frame_of(random, tag++, 4, 1, 200));
+      if (bench.hungry()) bench.send(frame_of(random, tag++, port, 1, 200));
       bench.clock({0, 0});
     }
     for (unsigned i = 0; i < 20; ++i) bench.clock({0, 0});
-    const unsigned flooded = bench.cells_of(4, 1);
-    for (unsigned i = 0; i < 20; ++i) bench.send(frame_of(random, tag++, 4, 2, 200));
+    const unsigned flooded = bench.cells_of(port, 1);
+    for (unsigned i = 0; i < 12; ++i) bench.send(frame_of(random, tag++, port, 2, 200));
     for (unsigned i = 0; i < 2000; ++i) bench.clock({0, 0});
     if (bench.dropped[2] != 0) tests.wrong("network 2 lost %u frames", bench.dropped[2]);
     // Half of all cells, but for a frame, and frames that are planned do not count.
-    if (flooded + 4 < Cells / 2 || flooded > Cells / 2 + 4 * (Planned + 1)) tests.wrong("%u of %u cells", flooded, Cells);
+    if (flooded + 4 < share || flooded > share + 4 * (Planned + 1)) tests.wrong("%u of %u cells", flooded, Cells);
+    bench.blocked = 0;
+    bench.run({0, 0});
+    tests.end();
+  }
+
+  tests.begin(name + "CPU queues that nobody reads leave half of the memory");
+  {
+    Bench bench(tests, random, false);
+    bench.blocked = 0xf0;
+    uint32_t tag = 0;
+    for (unsigned i = 0; i < 3 * Cells; ++i) {
+      while (!bench.hungry()) bench.clock({0, 0});
+      bench.send(frame_of(random, tag++, 4 + i % 4, i % Nets, 200));
+    }
+    for (unsigned i = 0; i < 2000; ++i) bench.clock({0, 0});
+    bench.dropped.clear();
+    // A quarter of all cells, nearly, for one port.
+    bench.blocked = 0xf2;
+    for (unsigned i = 0; i < Cells / 4 - 8; ++i) bench.send(frame_of(random, tag++, 1, 0, 64));
+    for (unsigned i = 0; i < 4 * Cells; ++i) bench.clock({0, 0});
+    if (!bench.dropped.empty()) tests.wrong("a port lost %u frames", bench.dropped.begin()->second);
     bench.blocked = 0;
     bench.run({0, 0});
   }
@@ -454,6 +557,21 @@ int main(int argc, char** argv) {
   for (const unsigned len : {300u, 1500u, 3000u}) {
     tests.begin(name + "shares by bytes beside frames of " + std::to_string(len));
     shares(tests, random, len);
+    tests.end();
+  }
+
+  tests.begin(name + "a network's quantum is the usual one until it is written");
+  {
+    Bench bench(tests, random, true);
+    for (unsigned net = 0; net < Nets; ++net) {
+      if (bench.read(net, {0, 0}) != Quantum) tests.wrong("network %u: %u bytes", net, bench.read(net, {0, 0}));
+    }
+  }
+  tests.end();
+  const unsigned quanta[][3] = {{2048, 6144, 600}, {6144, 2048, 300}, {64, 6400, 300}, {64000, 64, 300}, {65535, 65535, 300}, {1, 3, 64}};
+  for (const auto& [a, b, len] : quanta) {
+    tests.begin(name + "shares by quanta of " + std::to_string(a) + " and " + std::to_string(b));
+    weights(tests, random, a, b, len);
     tests.end();
   }
 

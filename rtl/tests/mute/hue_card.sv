@@ -56,6 +56,7 @@ module hue_card #(
   output logic [7:0][31:0]           m_ttag_o,
   output logic        ingress_idle_o,
   output logic        idle_o,
+  output logic        moves_o,
   output logic        irq_o
 );
 
@@ -75,5 +76,6 @@ module hue_card #(
   assign m_ttag_o = '0;
   assign ingress_idle_o = 1'b1;
   assign idle_o = 1'b1;
+  assign moves_o = 1'b0;
   assign irq_o = 1'b0;
 endmodule

@@ -1,8 +1,9 @@
 // Stages for tests of the path around them: what is to become of a frame stands in its destination MAC.
 //
 // Byte 0 bit 7: a forwarded frame is edited (MACs all ones and all twos, TTL 0x33, checksum 0x4454). Byte 1: verdict.
-// Byte 2: port to leave by. Byte 3: network. Byte 4: copies less one; copy number k goes to port (byte 2 + k) mod 8 under
-// network byte 3. Byte 5: outcome. Runts and frames too long are nobody's, frames from the CPU go where they say.
+// Byte 2: port to leave by. Byte 3: network. Byte 5: outcome. A copy of a group frame is the network's that it comes with,
+// and leaves by port (byte 2 + its virtual port) mod 8. Runts and frames too long are nobody's, frames from the CPU go where
+// they say.
 // A verdict waits `Delay` clocks; records come in at one a clock.
 
 module hue_stages
@@ -13,7 +14,6 @@ module hue_stages
   parameter int unsigned Nets = 64,
   parameter int unsigned SelectRows = 256,
   parameter int unsigned MacRows = 0,
-  parameter int unsigned AttachRows = 256,
   parameter int unsigned RouteRows = 0,
   parameter int unsigned LocalRows = 0,
   parameter int unsigned HopRows = 4096,
@@ -49,14 +49,12 @@ module hue_stages
   // A pipe that moves as a whole.
   logic      [Delay-1:0] valid_q;
   hue_head_t [Delay-1:0] head_q;
-  logic      [7:0]       copy_q;
-  logic                  en, claimed, more;
+  logic                  en, claimed;
   hue_head_t             head;
 
   assign head = head_q[Delay-1];
   assign claimed = head.len >= 14'(FrameBytesMin) && head.len != LenTooLong;
-  assign more = claimed && !head.from_cpu && copy_q != head.dst_mac[15:8];
-  assign en = !valid_q[Delay-1] || (verdict_ready_i && !more);
+  assign en = !valid_q[Delay-1] || verdict_ready_i;
   assign head_ready_o = en;
   assign verdict_valid_o = valid_q[Delay-1];
 
@@ -64,21 +62,20 @@ module hue_stages
     verdict_o = '0;
     verdict_o.port_in = head.port;
     verdict_o.len = head.len;
-    verdict_o.last = !more;
     if (!claimed) begin
       verdict_o.verdict = VerdictUnclaimed;
       verdict_o.outcome = head.len == LenTooLong ? 5'd2 : 5'd1;
     end else if (head.from_cpu) begin
       verdict_o.verdict = VerdictForward;
-      verdict_o.net = head.cpu_net;
+      verdict_o.net = head.net;
       verdict_o.port_out = head.cpu_out;
     end else begin
       verdict_o.verdict = head.dst_mac[33:32];
       verdict_o.outcome = head.dst_mac[4:0];
-      verdict_o.net = head.dst_mac[23:16];
+      verdict_o.net = head.copy ? head.net : head.dst_mac[23:16];
       verdict_o.vid = 12'h100 + 12'(verdict_o.net);
-      verdict_o.vport = copy_q;
-      verdict_o.port_out = head.dst_mac[26:24] + copy_q[2:0];
+      verdict_o.vport = head.copy ? head.vport : '0;
+      verdict_o.port_out = head.dst_mac[26:24] + verdict_o.vport[2:0];
       verdict_o.rewrite = head.dst_mac[47];
       verdict_o.dst_mac = 48'h111111111111;
       verdict_o.src_mac = 48'h222222222222;
@@ -89,13 +86,8 @@ module hue_stages
 
   always_ff @(posedge clk_i) begin
     if (en) head_q <= {head_q[Delay-2:0], head_i};
-    if (!rst_ni) begin
-      valid_q <= '0;
-      copy_q <= '0;
-    end else begin
-      if (en) valid_q <= {valid_q[Delay-2:0], head_valid_i};
-      if (verdict_valid_o && verdict_ready_i) copy_q <= more ? copy_q + 8'd1 : '0;
-    end
+    if (!rst_ni) valid_q <= '0;
+    else if (en) valid_q <= {valid_q[Delay-2:0], head_valid_i};
   end
 
   assign idle_o = valid_q == '0;
@@ -104,7 +96,7 @@ module hue_stages
   assign sram_req_o = '0;
   assign sram_state_o = '0;
   logic unused;
-  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, Layout, Planes, Nets, SelectRows, MacRows, AttachRows, RouteRows, LocalRows,
+  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, Layout, Planes, Nets, SelectRows, MacRows, RouteRows, LocalRows,
                     HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, sram_rdata_i, sram_fault_clear_i};
 
 endmodule

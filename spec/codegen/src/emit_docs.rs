@@ -28,6 +28,7 @@ A port accepts frames of {} to {} bytes, counted from the destination MAC to the
         plane(&mut out, kind);
     }
     losses(&mut out, spec);
+    port_losses(&mut out, spec);
     metrics(&mut out, spec);
     out
 }
@@ -120,6 +121,31 @@ left the queue to be sent, these sums hold:
 | --- | --- | --- | --- | --- |
 ";
 
+fn port_losses(out: &mut String, spec: &Spec) {
+    out.push_str(PORT_LOSSES);
+    for one in &spec.port_loss {
+        let _ = writeln!(out, "| `{}` | {} | {} | {} |", one.name, one.code, one.when, one.doc);
+    }
+}
+
+const PORT_LOSSES: &str = "
+## Losses at a port
+
+A port can lose a frame before it is received, or when it is sent. For each port,
+
+    arrived = received + ring_full + ring_quota + shared_quota + no_network + runt
+
+Each loss has an owner:
+
+- `ring_quota` of all ports is the sum of the networks' `ring_quota`, as long as no network is removed. The same holds for `ring_full` of ports
+  that police, except for frames that belong to no single network.
+- `no_network` and `runt` are included in `hueplane_unclaimed_frames_total`.
+- `shared_quota` belongs to no network, because its frames are for several networks, or their network is not yet known.
+
+| loss | code | when | meaning |
+| --- | --- | --- | --- |
+";
+
 fn metrics(out: &mut String, spec: &Spec) {
     out.push_str("\n## Metrics\n\n| metric | values of the last label | meaning |\n| --- | --- | --- |\n");
     for metric in &spec.metric {
@@ -130,7 +156,7 @@ fn metrics(out: &mut String, spec: &Spec) {
             Counts::Unclaimed => spec.unclaimed.iter().map(|one| one.name.clone()).collect(),
             Counts::Loss => spec.loss.iter().map(|one| one.name.clone()).collect(),
             Counts::NetworkBytes | Counts::PortPackets | Counts::PortBytes => words(&["received", "sent"]),
-            Counts::PortLoss => words(&["nobody", "ring_full", "ring_quota", "send_failed"]),
+            Counts::PortLoss => spec.port_loss.iter().map(|one| one.name.clone()).collect(),
         };
         let values: Vec<_> = values.iter().map(|value| format!("`{value}`")).collect();
         let _ = writeln!(

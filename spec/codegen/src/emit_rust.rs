@@ -35,6 +35,7 @@ pub const FRAME_BYTES_MAX: usize = {};
     out.push_str("\n/// Why a frame is no network's packet, in the order they are tried.");
     table(&mut out, "", "Unclaimed", &rows);
     losses(&mut out, spec);
+    port_losses(&mut out, spec);
     for kind in &spec.kind {
         plane(&mut out, kind);
     }
@@ -197,6 +198,23 @@ fn losses(out: &mut String, spec: &Spec) {
     table(out, "", "Loss", &rows);
 }
 
+fn port_losses(out: &mut String, spec: &Spec) {
+    let rows: Vec<Row> = spec
+        .port_loss
+        .iter()
+        .map(|one| Row {
+            name: &one.name,
+            verdict: "Drop".to_owned(),
+            stage: "port",
+            doc: &one.doc,
+            when: &one.when,
+            source: "hueplane",
+        })
+        .collect();
+    out.push_str("\n/// Why a physical port loses a frame.");
+    table(out, "", "PortLoss", &rows);
+}
+
 fn plane(out: &mut String, kind: &Kind) {
     let limits = &kind.limits;
     let _ = write!(
@@ -238,13 +256,17 @@ pub mod {name} {{
     out.push_str("}\n");
 }
 
-/// One line if it fits, as rustfmt would have it.
+/// On one line if it fits, or on two, as rustfmt would have it.
 fn array_of_all(pad: &str, rows: &[Row]) -> String {
     let names: Vec<_> = rows.iter().map(|row| format!("Self::{}", variant(row.name))).collect();
     let head = format!("    pub const ALL: [Self; {}] = [", rows.len());
     let line = format!("{head}{}];\n", names.join(", "));
     if pad.len() + line.trim_end().len() <= LINE_CHARS_MAX {
         return line;
+    }
+    let line = format!("        [{}];\n", names.join(", "));
+    if pad.len() + line.trim_end().len() <= LINE_CHARS_MAX {
+        return format!("    pub const ALL: [Self; {}] =\n{line}", rows.len());
     }
     let names: String = names.iter().map(|name| format!("        {name},\n")).collect();
     format!("{head}\n{names}    ];\n")

@@ -47,6 +47,7 @@ pub struct Spec {
     pub metric: Vec<Metric>,
     pub unclaimed: Vec<Unclaimed>,
     pub loss: Vec<Loss>,
+    pub port_loss: Vec<PortLoss>,
     pub kind: Vec<Kind>,
 }
 
@@ -120,6 +121,15 @@ pub struct Loss {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct PortLoss {
+    pub name: String,
+    pub code: u8,
+    pub doc: String,
+    pub when: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Kind {
     pub name: String,
     pub id: u8,
@@ -173,6 +183,7 @@ impl Spec {
         }
         check_codes("unclaimed", self.unclaimed.iter().map(|one| (one.name.as_str(), one.code)))?;
         check_codes("loss", self.loss.iter().map(|one| (one.name.as_str(), one.code)))?;
+        check_codes("port_loss", self.port_loss.iter().map(|one| (one.name.as_str(), one.code)))?;
         let mut ids = HashSet::new();
         let mut names = HashSet::new();
         for kind in &self.kind {
@@ -265,7 +276,7 @@ mod tests {
                 row.replace("\"x\"", &format!("\"x{code}\"")).replace("code = 0", &format!("code = {code}"))
             })
             .collect();
-        let (before, after) = (TEXT.find("[[loss]]").unwrap(), TEXT.find("[[kind]]").unwrap());
+        let (before, after) = (TEXT.find("[[loss]]").unwrap(), TEXT.find("[[port_loss]]").unwrap());
         let text = format!("{}{many}{}", &TEXT[..before], &TEXT[after..]);
         assert!(Spec::parse(&text).unwrap_err().to_string().contains("'x32': code 32: at most 31"));
         assert!(error_of("format = 1", "format = 2").contains("expected 1"));

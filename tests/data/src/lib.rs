@@ -55,6 +55,25 @@ pub fn images(names: &[&str]) -> PathBuf {
     out
 }
 
+/// A folder with these images and no others: what is looked for among all images finds the same ones everywhere.
+///
+/// # Panics
+/// When they cannot be made.
+#[must_use]
+pub fn images_alone(names: &[&str]) -> PathBuf {
+    let from = images(names);
+    let folder = target().join("tmp").join(format!("images-{}", names.join("-")));
+    let made = std::fs::create_dir_all(&folder);
+    made.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    for file in names.iter().flat_map(|name| ["so", "json"].map(|end| format!("{name}.{end}"))) {
+        match std::os::unix::fs::symlink(from.join(&file), folder.join(&file)) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{file}: {error}"),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    folder
+}
+
 /// Makes images in a folder; `options` are those of `scripts/images`, as for other sources than the project's.
 ///
 /// # Panics

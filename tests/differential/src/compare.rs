@@ -34,8 +34,16 @@ pub(crate) struct Departed {
     bytes: Vec<u8>,
 }
 
-/// Frames one way: network, port in, port out (`None`: control).
-type Flow = (Vid, PortId, Option<PortId>);
+impl Departed {
+    /// Whether it went to the control plane of this network, as it had come to this virtual port.
+    pub(crate) fn is_of(&self, vid: Vid, vport: u16) -> bool {
+        self.why.is_some_and(|(whose, at, _)| whose == vid && at == vport)
+    }
+}
+
+/// Frames one way: network, port in, port out (`None`: control), and whether they are copies of group frames, which others may
+/// overtake.
+type Flow = (Vid, PortId, Option<PortId>, bool);
 
 pub(crate) struct SoftResult {
     pub departed: Vec<Departed>,
@@ -182,7 +190,9 @@ fn departures(expected: &SoftResult, found: &[Departed], frames: &[Frame]) -> Re
 fn order(expected: &SoftResult, cycles: &[u64], frames: &[Frame]) -> Result<(), Difference> {
     let mut last: BTreeMap<Flow, (usize, u64)> = BTreeMap::new();
     for ((one, vid), cycle) in expected.departed.iter().zip(&expected.vids).zip(cycles) {
-        let flow = (*vid, frames[one.frame].port, one.to);
+        let frame = &frames[one.frame];
+        let group = hue_wire::ethernet::is_group(&frame.bytes);
+        let flow = (*vid, frame.port, one.to, group);
         if let Some((frame, before)) = last.insert(flow, (one.frame, *cycle))
             && before > *cycle
         {
@@ -227,6 +237,7 @@ fn ports(card: &mut Card<Twin>, frames: &[Frame], found: &[Departed]) -> Result<
             0,
             left.clone().count() as u64,
             left.map(|one| one.bytes.len() as u64).sum(),
+            0,
             0,
         ];
         for (counter, want) in (0u32..).zip(want) {

@@ -18,6 +18,12 @@ pub fn images(names: &[&str]) -> Images {
     catalogue(hue_testdata::images(names))
 }
 
+/// The same, and no others.
+#[must_use]
+pub fn images_alone(names: &[&str]) -> Images {
+    catalogue(hue_testdata::images_alone(names))
+}
+
 /// An image.
 #[must_use]
 pub fn image(name: &str) -> Image {

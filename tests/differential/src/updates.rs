@@ -1,11 +1,11 @@
-//! Changes while frames flow: each frame must come out as the software engine has it before or after a change, and
-//! never as before again once one came out as after.
+//! Changes while frames flow: each frame, and each copy of a group frame, must come out as the software engine has it before
+//! or after a change, and never as before again once one came out as after.
 
 use std::collections::BTreeMap;
 
 use hue_card::generated as regs;
 use hue_card::{Card, Twin};
-use hue_planes::Adjacency;
+use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use hue_substrate::{Program, Substrate, SubstrateError};
 use hue_tables::{NextHop, Prefix4, Vid};
 
@@ -13,8 +13,38 @@ use crate::compare::{Departed, Difference, collect, offered, software};
 use crate::random::Random;
 use crate::world::{Frame, destination};
 
-/// Records that the stages hold at most: that many frames before a change may still meet it.
-const INSIDE_MAX: usize = 128;
+/// Records between the queues and the end of the stages at most: that many before a change may still meet it.
+const INSIDE_MAX: usize = 160;
+
+/// What passes the stages as one: a frame, or its copy for a network's virtual port.
+type Passing = (usize, Option<(Vid, u16)>);
+
+/// What passes the stages, in order.
+fn records(programs: &[Program], frames: &[Frame]) -> Vec<Passing> {
+    let mut attached: Vec<_> = programs.iter().flat_map(Program::attachments).collect();
+    attached.sort_unstable_by_key(|one| (one.port, one.vid, one.vport));
+    let mut all = Vec::new();
+    for (index, frame) in frames.iter().enumerate() {
+        let before = all.len();
+        let whole = (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&frame.bytes.len());
+        let group = whole && hue_wire::ethernet::is_group(&frame.bytes);
+        if group {
+            let own = attached.iter().filter(|one| one.port == frame.port);
+            all.extend(own.map(|one| (index, Some((one.vid, one.vport)))));
+        }
+        if all.len() == before {
+            all.push((index, None));
+        }
+    }
+    all
+}
+
+/// What left of it.
+fn left(all: &[Departed], (frame, copy): Passing) -> Vec<&Departed> {
+    let from = all.partition_point(|one| one.frame < frame);
+    let of = all.get(from..).unwrap_or_default().iter().take_while(|one| one.frame == frame);
+    of.filter(|one| copy.is_none_or(|(vid, vport)| one.is_of(vid, vport))).collect()
+}
 
 /// A change of a network that runs.
 #[derive(Clone, Debug)]
@@ -139,7 +169,7 @@ pub fn compare_updates(
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let entered = |card: &mut Card<Twin>| card.device().read(regs::ACCEPTED).map_err(|error| text(&error));
     let mut versions = vec![software(programs, frames)];
-    // Frames that were in the stages when a change was begun, and when it was made.
+    // Records that had passed when a change was begun, and when it was made.
     let mut spans = Vec::new();
     let mut seen = Seen::default();
     let start = entered(card)?;
@@ -163,30 +193,31 @@ pub fn compare_updates(
     }
     let (found, _) = collect(card, frames.len())?;
     seen.changes = spans.iter().filter(|(begun, _)| *begun < frames.len()).count();
-    let mut found = found.as_slice();
     let mut version = 0;
-    let of = |all: &[Departed], frame: usize| {
-        let from = all.partition_point(|one| one.frame < frame);
-        all[from..].iter().take_while(|one| one.frame == frame).cloned().collect::<Vec<_>>()
-    };
-    for (index, frame) in frames.iter().enumerate() {
-        let (here, rest) = found.split_at(found.partition_point(|one| one.frame <= index));
-        found = rest;
-        // What was made before the frame entered it must meet.
+    let mut met = 0;
+    for (index, passing) in records(programs, frames).into_iter().enumerate() {
+        let here = left(&found, passing);
+        met += here.len();
+        // What was made before it entered it must meet.
         let least = spans.partition_point(|(_, made)| *made <= index).max(version);
         let most = spans.partition_point(|(begun, _)| *begun <= index + INSIDE_MAX);
         let wants =
-            (least..=most.max(least)).map(|version| (version, of(&versions[version].departed, index)));
-        match wants.clone().find(|(_, want)| want == here) {
+            (least..=most.max(least)).map(|version| (version, left(&versions[version].departed, passing)));
+        match wants.clone().find(|(_, want)| *want == here) {
             Some((found, _)) => version = found,
             None => {
                 let wants = wants.collect::<Vec<_>>();
+                let frame = &frames[passing.0];
                 return Err(format!(
-                    "frame {index}, {frame:02x?}\nsoftware {wants:02x?}\ncard     {here:02x?}"
+                    "frame {}, {passing:?}, {frame:02x?}\nsoftware {wants:02x?}\ncard     {here:02x?}",
+                    passing.0
                 ));
             }
         }
-        seen.changed += usize::from(of(&versions[0].departed, index) != here);
+        seen.changed += usize::from(left(&versions[0].departed, passing) != here);
+    }
+    if met != found.len() {
+        return Err(format!("{} frames left that nobody asked for", found.len() - met));
     }
     Ok(seen)
 }

@@ -1,4 +1,4 @@
-//! BIRD, as Debian packages it: a source of many routes, and a router that takes them.
+//! BIRD, as Debian packages it: a source of many routes, and a router that accepts them.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 
 use crate::shell::{self, Output};
 
-/// The table a test feeds: one peer's view of the Internet, 318,457 routes.
+/// The routing table that tests feed: one peer's view of the Internet, 318,457 routes.
 pub const FULL_TABLE: &str = "rib/ris-rrc06-2010-07-01-as2497.v4.pfx-nhas.txt.xz";
 
 /// A running BIRD.
@@ -18,7 +18,7 @@ pub struct Bird {
 }
 
 impl Bird {
-    /// Starts BIRD by `run`, which runs a program in the router's namespace.
+    /// Starts BIRD with `run`, which runs a program in the router's namespace.
     ///
     /// # Panics
     /// When it does not start.
@@ -40,14 +40,14 @@ impl Bird {
         self.folder.join(name)
     }
 
-    /// What `birdc` says.
+    /// Runs `birdc` with these words.
     #[track_caller]
     #[must_use]
     pub fn ask(&self, words: &[&str]) -> Output {
         shell::run(shell::command("birdc").arg("-s").arg(self.file("ctl")).args(words))
     }
 
-    /// Routes it knows.
+    /// Number of routes it knows.
     #[track_caller]
     #[must_use]
     pub fn routes(&self) -> usize {
@@ -63,16 +63,16 @@ impl Drop for Bird {
     }
 }
 
-/// Ends the process that wrote a file with its id.
+/// Kills the process whose id a file holds.
 pub(crate) fn end(pid_file: &Path) {
     let pid = std::fs::read_to_string(pid_file).ok().and_then(|text| text.trim().parse().ok());
     if let Some(pid) = pid {
-        // It may have ended.
+        // It may have ended already.
         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
     }
 }
 
-/// A configuration: gives `routes` (lines `PREFIX`) to one BGP peer.
+/// A configuration that announces `routes` (prefixes) to one BGP peer.
 #[must_use]
 pub fn source(own: &str, peer: &str, routes: impl Iterator<Item = String>) -> String {
     let mut out = format!(
@@ -85,7 +85,7 @@ pub fn source(own: &str, peer: &str, routes: impl Iterator<Item = String>) -> St
     out + "}\n"
 }
 
-/// A configuration: takes routes of one BGP peer into the kernel.
+/// A configuration that imports the routes of one BGP peer into the kernel.
 #[must_use]
 pub fn sink(own: &str, peer: &str) -> String {
     format!(
@@ -95,12 +95,12 @@ pub fn sink(own: &str, peer: &str) -> String {
     )
 }
 
-/// So many made prefixes: /24s from 20.0.0.0 on.
+/// `count` generated prefixes: /24s from 20.0.0.0 on.
 pub fn made_prefixes(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|n| format!("{}.{}.{}.0/24", 20 + (n >> 16), n >> 8 & 255, n & 255))
 }
 
-/// The full table's prefixes; so many made ones where the data is missing.
+/// The full table's prefixes; `made` generated ones where the data is missing.
 ///
 /// # Panics
 /// When the data cannot be read.

@@ -56,7 +56,7 @@ pub fn binary() -> &'static Path {
 }
 
 /// The command line, speaking to one daemon.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Cli {
     /// Directory of the socket.
     pub run_dir: PathBuf,
@@ -64,13 +64,15 @@ pub struct Cli {
     pub state_dir: PathBuf,
     /// Folder with images of the card, if there are any.
     pub images: Option<PathBuf>,
+    /// A command that starts the daemon, its own command line behind it; nothing: it is started as it is.
+    pub through: Vec<String>,
 }
 
 impl Cli {
     /// For a daemon with directories in a lab's folder.
     #[must_use]
     pub fn new(lab: &Lab) -> Self {
-        Self { run_dir: lab.folder().join("run"), state_dir: lab.folder().join("state"), images: None }
+        Self { run_dir: lab.folder().join("run"), state_dir: lab.folder().join("state"), ..Self::default() }
     }
 
     /// The daemon's socket.
@@ -82,7 +84,18 @@ impl Cli {
     /// A command, to be started by the caller.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(binary());
+        self.with_places(Command::new(binary()), arguments)
+    }
+
+    /// A command that becomes the daemon.
+    fn daemon_command(&self, arguments: &[&str]) -> Command {
+        let Some((program, before)) = self.through.split_first() else { return self.command(arguments) };
+        let mut command = shell::command(program);
+        command.args(before).arg(binary());
+        self.with_places(command, arguments)
+    }
+
+    fn with_places(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.args(arguments);
         command.env("HUEPLANE_RUN_DIR", &self.run_dir).env("HUEPLANE_STATE_DIR", &self.state_dir);
         if let Some(images) = &self.images {
@@ -219,7 +232,7 @@ impl Daemon {
         let again = file.try_clone().unwrap_or_else(|error| panic!("{}: {error}", log.display()));
         let mut all = vec!["up"];
         all.extend_from_slice(arguments);
-        let mut command = cli.command(&all);
+        let mut command = cli.daemon_command(&all);
         command.stdin(Stdio::null()).stdout(file).stderr(again);
         let child = lab.node().spawn(&mut command);
         Self { cli: cli.clone(), child, log, own: lab.name("") }
@@ -286,6 +299,28 @@ impl Daemon {
         let _ = kill(Pid::from_raw(self.child.id() as i32), signal);
     }
 
+    /// Lets all of its threads stand still until [`Daemon::resume`].
+    ///
+    /// # Panics
+    /// When they do not.
+    #[track_caller]
+    pub fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+        let stands = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+        };
+        crate::until("the daemon stands still", 30, || {
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+            tasks.into_iter().flatten().flatten().all(stands)
+        });
+    }
+
+    /// Lets them go on.
+    pub fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
     /// Stops it by `hueplane down` and waits for its end.
     ///
     /// # Panics
@@ -317,12 +352,18 @@ impl Daemon {
     /// Processor time it has used, seconds.
     #[must_use]
     pub fn cpu_seconds(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-        // User and system time, in the hundredths of a second that Linux counts for programs.
-        (ticks(11) + ticks(12)) / 100.0
+        cpu_seconds_of(self.pid())
     }
+}
+
+/// Processor time that a process has used, seconds.
+#[must_use]
+pub fn cpu_seconds_of(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    // User and system time, in the hundredths of a second that Linux counts for programs.
+    (ticks(11) + ticks(12)) / 100.0
 }
 
 impl Drop for Daemon {

@@ -1,4 +1,4 @@
-//! Documents for the daemon: what a test says of its node and networks, as YAML.
+//! Documents for the daemon: a test's node and networks, as YAML.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ pub struct VirtualPort {
     pub port: String,
     /// Router MAC address.
     pub mac: String,
-    /// Router addresses with the length of their link.
+    /// Router addresses with the prefix length of their link.
     pub addresses: Vec<String>,
 }
 
@@ -22,12 +22,12 @@ pub struct Document {
     pub name: String,
     /// Its virtual ports.
     pub ports: Vec<VirtualPort>,
-    /// More fields of `spec`, by name: flow YAML.
+    /// Further fields of `spec`: name and flow YAML.
     pub more: Vec<(String, String)>,
 }
 
 impl Document {
-    /// Itself with one more field of `spec`, or another value of it.
+    /// The same document with a field of `spec` added or replaced.
     #[must_use]
     pub fn with(mut self, field: &str, value: &str) -> Self {
         self.more.retain(|(name, _)| name != field);
@@ -35,7 +35,7 @@ impl Document {
         self
     }
 
-    /// The document.
+    /// The document's text.
     #[must_use]
     pub fn yaml(&self) -> String {
         let mut out = format!(
@@ -69,7 +69,7 @@ pub fn node(name: &str, ports: &[String], more: &str) -> String {
     out
 }
 
-/// Several documents in one file.
+/// Joins several documents into one file.
 #[must_use]
 pub fn all(documents: &[String]) -> String {
     documents.join("---\n")

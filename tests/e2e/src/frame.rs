@@ -1,4 +1,4 @@
-//! Frames that an honest kernel would not send, built by hand.
+//! Hand-built frames that a normal kernel would not send.
 
 use std::net::Ipv4Addr;
 
@@ -18,7 +18,7 @@ pub fn ethernet(destination: Mac, source: Mac, ethertype: u16) -> Vec<u8> {
     frame
 }
 
-/// Who an IPv4 packet is from and to.
+/// Source and destination of an IPv4 packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
     /// Destination and source MAC.
@@ -29,13 +29,13 @@ pub struct Ends {
     pub ttl: u8,
 }
 
-/// A UDP packet with a payload; the checksum is left out, as IPv4 allows.
+/// A UDP packet with a payload; the UDP checksum is omitted, as IPv4 allows.
 #[must_use]
 pub fn udp(ends: Ends, ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
     udp_behind(&[], ends, ports, payload)
 }
 
-/// The same with an option in the IPv4 header that says nothing: four times "no operation" (RFC 791 §3.1).
+/// The same with IPv4 options that have no effect: four times "no operation" (RFC 791 §3.1).
 #[must_use]
 pub fn udp_with_option(ends: Ends, ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
     udp_behind(&[1; 4], ends, ports, payload)
@@ -62,8 +62,8 @@ fn udp_behind(options: &[u8], ends: Ends, ports: [u16; 2], payload: &[u8]) -> Ve
     frame
 }
 
-/// An ARP packet: a request (`operation` 1) or a reply (2). `macs` are the Ethernet destination and source, `sender` and
-/// `target` what the packet itself says.
+/// An ARP packet: a request (`operation` 1) or a reply (2). `macs` are the Ethernet destination and source; `sender` and
+/// `target` are the fields of the packet itself.
 #[must_use]
 pub fn arp(macs: [Mac; 2], operation: u16, sender: (Mac, Ipv4Addr), target: (Mac, Ipv4Addr)) -> Vec<u8> {
     let mut frame = ethernet(macs[0], macs[1], 0x0806);

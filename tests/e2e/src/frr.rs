@@ -14,8 +14,8 @@ pub struct Frr {
 }
 
 impl Frr {
-    /// Starts zebra and ospfd by `run`, which runs a program in the router's namespace. `name` is unique on the machine;
-    /// `config` is what would stand in `frr.conf`.
+    /// Starts zebra and ospfd with `run`, which runs a program in the router's namespace. `name` must be unique on the
+    /// machine; `config` is the text of `frr.conf`.
     ///
     /// # Panics
     /// When a daemon does not start.
@@ -28,7 +28,7 @@ impl Frr {
             made.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         }
         crate::daemon::write(&folder.join("frr.conf"), config);
-        // They give up root; the folder's parents must let them through.
+        // The daemons drop root privileges; they must be able to traverse the folder's parent.
         let _ = shell::run(shell::command("chmod").arg("0755").arg(parent)).expect_ok();
         let chown = ["-R", "frr:frr", "/var/run/frr", &folder.to_string_lossy()].map(str::to_owned);
         let _ = shell::run(shell::command("chown").args(chown)).expect_ok();
@@ -57,7 +57,7 @@ impl Frr {
         router
     }
 
-    /// What `vtysh` shows as JSON.
+    /// Runs a `vtysh` command and returns its JSON.
     #[track_caller]
     #[must_use]
     pub fn show(&self, what: &str) -> Value {
@@ -67,7 +67,7 @@ impl Frr {
         serde_json::from_str(&output.stdout).unwrap_or_default()
     }
 
-    /// Neighbours with which the databases are equal.
+    /// Number of neighbours in state Full: the databases are equal.
     #[track_caller]
     #[must_use]
     pub fn full_neighbours(&self) -> usize {
@@ -88,7 +88,7 @@ impl Drop for Frr {
     }
 }
 
-/// A configuration: OSPF in area 0 on these interfaces, with the shortest intervals.
+/// A configuration for OSPF in area 0 on these interfaces, with the shortest intervals.
 #[must_use]
 pub fn ospf(router_id: &str, interfaces: &[&str]) -> String {
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! HTTP over the daemon's socket, by hand: also what no client would send.
+//! Hand-written HTTP over the daemon's socket, including requests that no client would send.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Its status; 0 when there was none.
+    /// Its status; 0 when there was no response.
     pub status: u16,
     /// Its header lines.
     pub head: String,
@@ -19,14 +19,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Its body as JSON; null when it is none.
+    /// Its body as JSON; null when it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 }
 
-/// Sends bytes as they are and reads what comes until the other side closes, or is silent for `patience`.
+/// Sends bytes unchanged and reads until the other side closes, or is silent for `patience`.
 ///
 /// # Panics
 /// When nobody listens.
@@ -50,14 +50,14 @@ pub fn raw(socket: &Path, bytes: &[u8], patience: Duration) -> Answer {
     Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
 
-/// Asks for something and waits for the whole answer.
+/// Sends a GET request and waits for the whole response.
 ///
 /// # Panics
 /// When nobody listens.
 #[track_caller]
 #[must_use]
 pub fn get(socket: &Path, path: &str) -> Answer {
-    // Version 1.0: the answer ends with the connection and is not cut into pieces.
+    // Version 1.0: the response ends with the connection and is not chunked.
     let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     raw(socket, request.as_bytes(), Duration::from_secs(30))
 }

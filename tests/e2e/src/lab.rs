@@ -1,8 +1,8 @@
-//! The wires: a node with ports `p0`…, a bridge behind each, and hosts on the bridges.
+//! A test lab: a node with ports `p0`…, a bridge behind each, and hosts on the bridges.
 //!
 //! The node's ports are in a namespace of its own, the other ends on bridges `br0`… of a switch namespace. Hosts' bridge
-//! ports are isolated: the only way from one host to another is through the node. The bridges know where each host is and do
-//! not learn it, so that a host that sends as another does not fool them: whether it fools us is what is tested.
+//! ports are isolated: the only path from one host to another is through the node. The bridges have a static entry for
+//! each host and do not learn, so that a host that spoofs another does not fool them; whether it fools the node is tested.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A node with so many ports, each on a bridge.
+    /// A node with `ports` ports, each on a bridge.
     ///
     /// # Panics
     /// When the system refuses.
@@ -46,7 +46,7 @@ impl Lab {
             id,
         };
         lab.switch.inside(|| {
-            // A switch looks at no packet's inside; the kernel's bridges may.
+            // A switch does not filter by packet contents; the kernel's bridges may.
             for family in ["ip", "ip6", "arp"] {
                 let _ = std::fs::write(format!("/proc/sys/net/bridge/bridge-nf-call-{family}tables"), "0");
             }
@@ -59,10 +59,10 @@ impl Lab {
         lab
     }
 
-    /// Makes port `port` of the node, with its other end on its bridge.
+    /// Creates port `port` of the node, with its other end on its bridge.
     ///
     /// # Panics
-    /// When it is there already.
+    /// When it exists already.
     pub fn plug(&self, port: usize) {
         let name = self.ports.get(port).cloned().unwrap_or_else(|| panic!("no port {port}"));
         let outer = format!("w{port}");
@@ -78,13 +78,13 @@ impl Lab {
             "netns",
             self.node.name(),
         ]);
-        // What hosts send has no checksum yet, and may be larger than the MTU: the switch sends what a wire would carry.
+        // Frames of hosts may lack a checksum and exceed the MTU: the switch must send what a real wire would carry.
         let _ = self.switch.run("ethtool", &["-K", &outer, "tx", "off"]);
         self.switch.ip(&["link", "set", &outer, "master", &format!("br{port}"), "up"]);
         self.node.ip(&["link", "set", &name, "up"]);
     }
 
-    /// NICs `n0`… of the node, one beside each port, on the same bridges: two wires to each segment.
+    /// Adds NICs `n0`… to the node, one beside each port, on the same bridges: two wires to each segment.
     pub fn plug_nics(&mut self) {
         for port in 0..self.ports.len() {
             let (name, outer) = (format!("n{port}"), format!("x{port}"));
@@ -100,24 +100,24 @@ impl Lab {
     /// Deletes port `port` of the node.
     ///
     /// # Panics
-    /// When it is not there.
+    /// When it does not exist.
     pub fn unplug(&self, port: usize) {
         self.node.ip(&["link", "del", &self.ports[port]]);
     }
 
-    /// A name for something of this lab that other labs on the machine do not have.
+    /// A name for something of this lab, unique on the machine.
     #[must_use]
     pub fn name(&self, name: &str) -> String {
         format!("e{}-{}-{name}", std::process::id(), self.id)
     }
 
-    /// Where the daemon runs.
+    /// The namespace in which the daemon runs.
     #[must_use]
     pub fn node(&self) -> &Space {
         &self.node
     }
 
-    /// Where the bridges are.
+    /// The namespace of the bridges.
     #[must_use]
     pub fn switch(&self) -> &Space {
         &self.switch
@@ -159,10 +159,10 @@ impl Lab {
         Host { router, ..host }
     }
 
-    /// A host behind port `port` that knows its link alone.
+    /// A host behind port `port` without a default route.
     ///
     /// # Panics
-    /// When the system refuses, or the address is none.
+    /// When the system refuses, or the address is invalid.
     #[must_use]
     pub fn bare_host(&self, name: &str, port: usize, mac: [u8; 6], address: &str) -> Host {
         let space = Space::new(&self.id, name);
@@ -186,8 +186,8 @@ impl Lab {
         Host { space, port, wire, mac, address, router: Ipv4Addr::UNSPECIFIED }
     }
 
-    /// A network of two hosts with a router between: left 10.`n`.1.2, right 10.`n`.2.2, the router .1 of both. `tag` tells
-    /// networks apart that have the same `n`.
+    /// A network of two hosts with a router between: left 10.`n`.1.2, right 10.`n`.2.2, the router .1 on both links. `tag`
+    /// distinguishes networks with the same `n`.
     ///
     /// # Panics
     /// When the system refuses.
@@ -234,7 +234,26 @@ impl Pair {
         &self.document.name
     }
 
-    /// Pings both ways until both answer: neighbours are known afterwards.
+    /// Fixes the MAC addresses of both hosts and of the network, so that no kernel sends ARP: in the network's document, and at
+    /// the hosts.
+    #[must_use]
+    pub fn with_fixed_neighbours(self) -> Self {
+        let entries: Vec<String> = [("left", &self.left), ("right", &self.right)]
+            .iter()
+            .map(|(port, host)| {
+                format!("{{port: {port}, address: {}, mac: \"{}\"}}", host.address, text(host.mac))
+            })
+            .collect();
+        for (host, port) in [&self.left, &self.right].into_iter().zip(&self.document.ports) {
+            host.space.ip_batch(&format!(
+                "neigh replace {} lladdr {} dev eth0 nud permanent\n",
+                host.router, port.mac
+            ));
+        }
+        Self { document: self.document.with("neighbours", &format!("[{}]", entries.join(", "))), ..self }
+    }
+
+    /// Pings both ways until both answer; then the neighbours are known.
     ///
     /// # Panics
     /// When they do not answer within 20 s.
@@ -276,7 +295,7 @@ impl Host {
         received.unwrap_or(0)
     }
 
-    /// What `ping` says, with more arguments.
+    /// Runs `ping` with further arguments.
     #[track_caller]
     pub fn ping_with(&self, to: Ipv4Addr, count: u32, more: &[&str]) -> Output {
         let (count, to) = (count.to_string(), to.to_string());

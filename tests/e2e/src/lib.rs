@@ -8,6 +8,7 @@
 //! A failure is a panic that says what was tried and what came back.
 
 pub mod bird;
+pub mod burner;
 pub mod daemon;
 pub mod document;
 pub mod frame;
@@ -20,6 +21,7 @@ pub mod space;
 pub mod traffic;
 pub mod wait;
 
+pub use burner::Burners;
 pub use daemon::{Cli, Daemon};
 pub use document::{Document, VirtualPort};
 pub use lab::{Host, Lab, Pair};

@@ -1,4 +1,4 @@
-//! Raw frames on a host's interface: sent as they are, and everything that arrives seen, whoever it is for.
+//! Raw frames on a host's interface: sends frames unchanged and receives all frames, whatever their destination.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ const SLOTS: u32 = 1024;
 /// Frames handed to the system at once.
 const BATCH: usize = 64;
 
-/// An interface of a namespace, raw.
+/// Raw access to an interface of a namespace.
 pub struct Raw {
     pool: Pool,
     port: PacketSocket,
@@ -35,12 +35,12 @@ impl Raw {
         Self { port: port.unwrap_or_else(|error| panic!("{}: {interface}: {error}", space.name())), pool }
     }
 
-    /// Sends frames, and says how many the system took.
+    /// Sends frames; returns how many the system accepted.
     pub fn send<'f>(&mut self, frames: impl IntoIterator<Item = &'f [u8]>) -> u64 {
         let before = self.port.counters().sent_packets;
         for (number, frame) in frames.into_iter().enumerate() {
             if number % BATCH == BATCH - 1 {
-                // An interface that went away takes nothing, which the count says.
+                // A removed interface accepts nothing; the count shows that.
                 let _ = self.port.flush(&mut self.pool);
             }
             let Some(packet) = self.pool.copy_in(frame, 0) else { continue };
@@ -52,7 +52,7 @@ impl Raw {
         self.port.counters().sent_packets - before
     }
 
-    /// Gives each frame that has arrived to `each`; says how many.
+    /// Passes each frame that has arrived, at most a batch, to `each`; returns how many.
     pub fn receive(&mut self, mut each: impl FnMut(&[u8])) -> usize {
         let mut packets = Vec::with_capacity(BATCH);
         let got = self.port.receive(&mut self.pool, now_ns(), &mut packets, BATCH).unwrap_or(0);
@@ -64,7 +64,7 @@ impl Raw {
     }
 }
 
-/// Watches an interface and counts the frames that `wanted` is true for; keeps the first few of them.
+/// Watches an interface and counts the frames for which `wanted` is true; keeps the first few of them.
 #[derive(Debug)]
 pub struct Sniffer {
     stop: Arc<AtomicBool>,
@@ -86,7 +86,7 @@ pub struct Seen {
 const KEPT: usize = 64;
 
 impl Sniffer {
-    /// Starts to watch.
+    /// Starts watching.
     ///
     /// # Panics
     /// When there is no such interface.
@@ -119,20 +119,20 @@ impl Sniffer {
         Self { stop, thread }
     }
 
-    /// Ends it.
+    /// Stops it and returns what it saw.
     ///
     /// # Panics
     /// When its thread did.
     #[must_use]
     pub fn stop(self) -> Seen {
-        // What is under way arrives.
+        // Frames in flight still arrive.
         std::thread::sleep(Duration::from_millis(100));
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Sends frames in turn at a rate, until it is stopped.
+/// Sends frames in turn at a given rate, until it is stopped.
 #[derive(Debug)]
 pub struct Flood {
     stop: Arc<AtomicBool>,
@@ -141,10 +141,10 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// Starts one on `eth0` of a host's namespace.
+    /// Starts a flood on `eth0` of a host's namespace.
     ///
     /// # Panics
-    /// When there is no frame, or no interface.
+    /// When there is no frame, or no such interface.
     #[must_use]
     pub fn start(space: &Space, frames: Vec<Vec<u8>>, packets_per_second: u32) -> Self {
         assert!(!frames.is_empty(), "a flood of nothing");
@@ -158,20 +158,20 @@ impl Flood {
                 let due = pace.due() as usize;
                 let batch: Vec<&[u8]> = turn.by_ref().take(due).map(Vec::as_slice).collect();
                 count.fetch_add(raw.send(batch), Ordering::Relaxed);
-                // It also receives, and must not fill its own memory.
+                // The socket also receives: discard the frames, so that they do not fill its memory.
                 while raw.receive(|_| {}) > 0 {}
             }
         });
         Self { stop, sent, thread }
     }
 
-    /// Frames sent until now.
+    /// Frames sent so far.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Ends it and says how many were sent.
+    /// Stops it and returns how many frames were sent.
     ///
     /// # Panics
     /// When its thread did.

@@ -1,4 +1,4 @@
-//! Running commands and reading what they say.
+//! Running commands and reading their output.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Folders looked through after `PATH`: daemons of Debian packages are not in it.
+/// Folders searched after `PATH`, which does not include those of Debian's daemons.
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/lib/frr", "/usr/local/sbin"];
 
-/// Where a program is.
+/// The path of a program.
 #[must_use]
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -17,16 +17,16 @@ pub fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// A command by its name; found outside `PATH` too.
+/// A command by name; also searches outside `PATH`.
 #[must_use]
 pub fn command(program: &str) -> Command {
     Command::new(find(program).unwrap_or_else(|| PathBuf::from(program)))
 }
 
-/// What a command said.
+/// The result of a command.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The command, as one would type it.
+    /// The command, as typed in a shell.
     pub line: String,
     /// Its exit code; -1 when a signal ended it.
     pub code: i32,
@@ -58,7 +58,7 @@ impl Output {
         self
     }
 
-    /// Its standard output as JSON; panics when it is none.
+    /// Its standard output as JSON; panics when it is not JSON.
     #[track_caller]
     #[must_use]
     pub fn json(&self) -> Value {
@@ -91,7 +91,7 @@ pub fn run_with(command: &mut Command, input: &[u8]) -> Output {
     let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = started.unwrap_or_else(|error| panic!("$ {line}: {error}"));
     if let Some(mut stdin) = child.stdin.take() {
-        // A command that does not read to the end says so by its exit code.
+        // A command that fails before it has read everything shows that by its exit code.
         let _ = stdin.write_all(input);
     }
     let output = child.wait_with_output().unwrap_or_else(|error| panic!("$ {line}: {error}"));
@@ -103,7 +103,7 @@ pub fn run_with(command: &mut Command, input: &[u8]) -> Output {
     }
 }
 
-/// A command as one would type it.
+/// A command as typed in a shell.
 #[must_use]
 pub fn line(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());

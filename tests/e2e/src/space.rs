@@ -1,6 +1,6 @@
 //! Network namespaces of a lab, removed with everything in them when dropped.
 //!
-//! Names are `hte-PID-LAB-NAME`: one of a process that no longer runs is what a killed test left.
+//! Names are `hte-PID-LAB-NAME`: if that process no longer runs, a killed test left the namespace behind.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// Makes the namespace `hte-PID-LAB-NAME`, without IPv6, loopback up.
+    /// Creates the namespace `hte-PID-LAB-NAME`, without IPv6, loopback up.
     ///
     /// # Panics
     /// When the system refuses.
@@ -33,7 +33,7 @@ impl Space {
         space.inside(|| {
             for scope in ["all", "default"] {
                 let file = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
-                // Where the kernel has no IPv6 there is nothing to switch off.
+                // Fails where the kernel has no IPv6; then there is nothing to disable.
                 let _ = std::fs::write(file, "1");
             }
         });
@@ -53,8 +53,8 @@ impl Space {
         PathBuf::from("/run/netns").join(&self.name)
     }
 
-    /// Runs something inside, on a thread of its own: sockets opened and processes started there stay there. Unlike
-    /// `ip netns exec` this keeps the mounts, so that a daemon started here can name namespaces.
+    /// Runs `work` inside, on a thread of its own: sockets it opens and processes it starts stay inside. Unlike
+    /// `ip netns exec` this keeps the mounts, so that a daemon started here can create named namespaces.
     ///
     /// # Panics
     /// When the namespace is gone, or the work panics.
@@ -157,18 +157,18 @@ impl Drop for Space {
     }
 }
 
-/// Ends what runs in a namespace of a lab, and removes it.
+/// Kills the processes in a namespace of a lab, and removes it.
 fn remove(name: &str) {
     let pids = shell::run(shell::command("ip").args(["netns", "pids", name])).stdout;
     let own = std::process::id().to_string();
     for pid in pids.split_whitespace().filter(|pid| *pid != own).filter_map(|pid| pid.parse().ok()) {
-        // A process that ended meanwhile is what is wanted.
+        // The process may have ended meanwhile.
         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
     }
     let _ = shell::run(shell::command("ip").args(["netns", "del", name]));
 }
 
-/// Removes what killed tests left.
+/// Removes namespaces that killed tests left behind.
 pub fn sweep() {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {

@@ -1,16 +1,19 @@
 //! Traffic between hosts with a sequence number and a time in every packet: loss, duplication, order and one-way latency.
 //!
-//! Flow: sender (a thread in one host) → the network → receiver (a thread in the other) → [`Report`]. Times are of one clock, as
-//! all hosts are on one machine. The sender keeps to its rate; when the machine lets it wait it does not catch up by a burst, so
-//! that what is measured is the network, not the machine.
+//! Flow: sender (a thread in one host) → the network → receiver (a thread in the other) → [`Report`]. Times are of one clock,
+//! as all hosts are on one machine. A packet has arrived when the receiving host's kernel has it, not when its thread has its
+//! turn. The sender keeps to its rate; when the machine lets it wait it does not catch up by a burst, so that what is measured
+//! is the network, not the machine.
 
+use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 
 use crate::frame::{self, Ends, Mac};
 use crate::lab::Host;
@@ -20,8 +23,12 @@ use crate::raw::Raw;
 pub const STAMP_BYTES: usize = 24;
 /// A sender that is this far behind its rate starts anew.
 const LATE: Duration = Duration::from_millis(20);
-/// Silence after which a receiver ends, once the sender has.
+/// Silence after which a receiver ends, once the sender has and all that it sent is here: a packet may come twice.
 const QUIET: Duration = Duration::from_millis(400);
+/// The same while some is missing. A busy machine may let a packet wait that long.
+const MISSING: Duration = Duration::from_millis(1500);
+/// The sender goes on.
+const SENDING: u64 = u64::MAX;
 
 /// What every packet of a flow carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,11 +57,10 @@ impl Stamp {
     }
 }
 
-/// Nanoseconds since this process first asked.
+/// Nanoseconds since 1970: the kernel stamps what arrives by the same clock.
 #[must_use]
 pub fn now_ns() -> u64 {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// What became of a flow's packets.
@@ -217,7 +223,8 @@ impl Pace {
 #[derive(Debug)]
 pub struct Flow {
     stop: Arc<AtomicBool>,
-    ended: Arc<AtomicBool>,
+    /// How many packets were sent, or [`SENDING`].
+    all: Arc<AtomicU64>,
     received: Arc<AtomicU64>,
     sender: JoinHandle<u64>,
     receiver: JoinHandle<Counter>,
@@ -286,13 +293,15 @@ impl Flow {
         let input = to.space.inside(|| open(Ipv4Addr::UNSPECIFIED, port));
         // Room for what arrives while this machine does something else; root may.
         let _ = setsockopt(&input, sockopt::RcvBufForce, &(16 << 20));
+        let stamps = setsockopt(&input, sockopt::ReceiveTimestampns, &true);
+        stamps.unwrap_or_else(|error| panic!("times of arrival: {error}"));
         let stop = Arc::new(AtomicBool::new(false));
-        let ended = Arc::new(AtomicBool::new(false));
+        let all = Arc::new(AtomicU64::new(SENDING));
         let received = Arc::new(AtomicU64::new(0));
-        let (stopped, over, live) = (stop.clone(), ended.clone(), received.clone());
+        let (stopped, over, live) = (stop.clone(), all.clone(), received.clone());
         let receiver = std::thread::spawn(move || receive(&input, flow, &over, &live));
         let sender = std::thread::spawn(move || stamped(flow, packets_per_second, bytes, &stopped, send));
-        Self { stop, ended, received, sender, receiver }
+        Self { stop, all, received, sender, receiver }
     }
 
     /// Different packets received until now.
@@ -309,7 +318,7 @@ impl Flow {
     pub fn stop(self) -> Report {
         self.stop.store(true, Ordering::Relaxed);
         let sent = self.sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        self.ended.store(true, Ordering::Relaxed);
+        self.all.store(sent, Ordering::Relaxed);
         let counter = self.receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         counter.finish(sent)
     }
@@ -346,26 +355,44 @@ fn stamped(
     sequence
 }
 
-fn receive(socket: &UdpSocket, flow: u64, ended: &AtomicBool, live: &AtomicU64) -> Counter {
+/// Receives until the sender has stopped, which `all` says, and there is silence.
+fn receive(socket: &UdpSocket, flow: u64, all: &AtomicU64, live: &AtomicU64) -> Counter {
     let mut counter = Counter::new(flow);
     let mut buffer = vec![0u8; 65_536];
     let timeout = socket.set_read_timeout(Some(Duration::from_millis(50)));
     timeout.unwrap_or_else(|error| panic!("a socket's timeout: {error}"));
     let mut last = Instant::now();
     loop {
-        match socket.recv(&mut buffer) {
-            Ok(length) => {
+        match take(socket, &mut buffer) {
+            Ok((length, arrived_ns)) => {
                 last = Instant::now();
-                counter.count(&buffer[..length], now_ns());
+                counter.count(&buffer[..length], arrived_ns);
                 live.store(counter.received(), Ordering::Relaxed);
             }
-            Err(_) if ended.load(Ordering::Relaxed) && last.elapsed() > QUIET => return counter,
-            Err(_) => {}
-        }
-        if !ended.load(Ordering::Relaxed) {
-            last = Instant::now();
+            Err(_) => match all.load(Ordering::Relaxed) {
+                SENDING => last = Instant::now(),
+                sent => {
+                    let silence = if counter.received() < sent { MISSING } else { QUIET };
+                    if last.elapsed() > silence {
+                        return counter;
+                    }
+                }
+            },
         }
     }
+}
+
+/// Takes a packet: its length, and when the kernel had it. The receiver may have waited for a processor since.
+fn take(socket: &UdpSocket, buffer: &mut [u8]) -> nix::Result<(usize, u64)> {
+    let mut parts = [IoSliceMut::new(buffer)];
+    let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::empty())?;
+    let stamp = message.cmsgs()?.find_map(|part| match part {
+        ControlMessageOwned::ScmTimestampns(time) => Some(time),
+        _ => None,
+    });
+    let arrived_ns = stamp.map_or_else(now_ns, |at| at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64);
+    Ok((message.bytes, arrived_ns))
 }
 
 #[cfg(test)]

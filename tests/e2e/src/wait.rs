@@ -1,19 +1,19 @@
-//! Waiting for something to become true. A deadline is a time after which a test is given up, never what it measures.
+//! Waiting for a condition. A deadline is the time at which a test gives up; tests never measure it.
 
 use std::time::{Duration, Instant};
 
-/// When to give up: the machine may be busy with other things.
+/// When to give up; generous, because the machine may be busy.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// So many seconds from now.
+    /// A deadline `seconds` from now.
     #[must_use]
     pub fn seconds(seconds: u64) -> Self {
         Self(Instant::now() + Duration::from_secs(seconds))
     }
 
-    /// Whether it is over.
+    /// Whether it has passed.
     #[must_use]
     pub fn over(&self) -> bool {
         Instant::now() >= self.0
@@ -23,7 +23,7 @@ impl Deadline {
 /// Asks every 50 ms until the answer is `true`.
 ///
 /// # Panics
-/// When it is not within so many seconds.
+/// When it is not `true` within `seconds`.
 #[track_caller]
 pub fn until(what: &str, seconds: u64, mut ask: impl FnMut() -> bool) {
     until_some(what, seconds, || ask().then_some(()));
@@ -32,7 +32,7 @@ pub fn until(what: &str, seconds: u64, mut ask: impl FnMut() -> bool) {
 /// Asks every 50 ms until there is an answer.
 ///
 /// # Panics
-/// When there is none within so many seconds.
+/// When there is none within `seconds`.
 #[track_caller]
 pub fn until_some<T>(what: &str, seconds: u64, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Deadline::seconds(seconds);

@@ -1,10 +1,13 @@
 //! What must hold of a node: in the midst of anything, and when all is quiet.
 
 use hue_card::Inside;
-use hueplaned::api::NetworkState;
+use hueplaned::api::{ImageLoaded, NetworkState};
 use hueplaned::node::by_hand::{Look, NetworkLook, Seated};
 
 use crate::world::{Place, World, name, number};
+
+/// Routes beside a network's own that a ternary plane has rows for, at most.
+const EXTRA_MAX: u8 = 20;
 
 /// What holds at any moment between two steps.
 ///
@@ -29,6 +32,41 @@ pub fn always(look: &Look) -> Result<(), String> {
                 return words("its counters have passed below zero");
             }
         }
+    }
+    Ok(())
+}
+
+/// What holds when an image was loaded.
+///
+/// # Errors
+/// What does not.
+pub fn loaded(look: &Look, answer: &ImageLoaded, world: &World) -> Result<(), String> {
+    let words =
+        |what: &str| Err(format!("image {} is loaded, and {what}: {answer:?}, {look:?}", answer.image));
+    let moves = |network: &NetworkLook| matches!(network.seated, Some(Seated::Coming | Seated::Leaving));
+    if look.unsettled || look.networks.iter().any(moves) {
+        return words("something moves");
+    }
+    let on_card = |name: &str| {
+        let mut told = answer.networks.iter().filter(|one| one.network == name);
+        told.any(|one| one.substrate == "card")
+    };
+    if look.networks.iter().any(|network| on_card(&network.name) != network.on_card) {
+        return words("networks are not where the answer says");
+    }
+    let Some(card) = &look.card else { return words("there is no card") };
+    let place = |network: &NetworkLook| world.net(number(&network.name)).map(|net| net.place);
+    let crowded = look.networks.iter().filter(|network| network.on_card).count() >= card.planes as usize;
+    let auto = look.networks.iter().find(|one| one.on_card && place(one) == Some(Place::Auto));
+    let stays_out = |network: &&NetworkLook| {
+        let net = world.net(number(&network.name));
+        let wants = net.is_some_and(|net| net.place == Place::Card && net.extra <= EXTRA_MAX);
+        // It was on the card before, or is told of.
+        let told = answer.networks.iter().any(|one| one.network == network.name);
+        wants && network.fits_ports && !network.on_card && told && network.state == NetworkState::Running
+    };
+    if let (true, Some(auto), Some(out)) = (crowded, auto, look.networks.iter().find(stays_out)) {
+        return words(&format!("{} has the place of {}, whose document names the card", auto.name, out.name));
     }
     Ok(())
 }
@@ -137,7 +175,7 @@ fn settled(network: &NetworkLook, look: &Look, world: &World) -> Result<(), Stri
     };
     let on_card = look.networks.iter().filter(|network| network.on_card).count();
     let full = on_card >= card.planes as usize;
-    let large = card.image.starts_with("tcam") && net.extra > 20;
+    let large = card.image.starts_with("tcam") && net.extra > EXTRA_MAX;
     // A move that was made to fail leaves it where it was; whoever asked for the move has heard so.
     let asked = why.contains("as was asked for");
     if network.fits_ports && !full && !large && !asked {

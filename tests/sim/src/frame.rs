@@ -1,19 +1,19 @@
-//! Frames that say whose they are: network, flow and number in the payload, so that a checker knows each one again.
+//! Frames tagged with network, flow and number in the payload, so that a checker can identify each one.
 //!
-//! Layout behind Ethernet and IPv4 (UDP): mark, network, incarnation of its ports, flow, number.
+//! Layout after the Ethernet, IPv4 and UDP headers: mark, network, incarnation of its ports, flow, number.
 
 /// Length of the Ethernet header.
 const ETHERNET: usize = 14;
-/// Where the payload begins.
+/// Offset of the payload.
 const PAYLOAD: usize = ETHERNET + 20 + 8;
 const MARK: [u8; 4] = *b"HSIM";
 
-/// Whose a frame is.
+/// Identifies a frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Tag {
     /// The network.
     pub net: u8,
-    /// How often its ports had changed.
+    /// How often its ports had changed when it was sent.
     pub age: u8,
     /// The flow.
     pub flow: u8,
@@ -21,10 +21,10 @@ pub struct Tag {
     pub number: u32,
 }
 
-/// A frame as it left.
+/// A frame that left the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Left {
-    /// Whose it is.
+    /// Its tag.
     pub tag: Tag,
     /// Destination and source MAC.
     pub macs: [[u8; 6]; 2],
@@ -44,7 +44,7 @@ pub fn neighbour_mac(net: u8, port: u8) -> [u8; 6] {
     [2, 0xaa, 0, 0, net, port + 1]
 }
 
-/// An IPv4 packet in UDP with a tag.
+/// A UDP/IPv4 frame with a tag.
 #[must_use]
 pub fn tagged(macs: [[u8; 6]; 2], to: [u8; 4], ttl: u8, tag: Tag, len: usize) -> Vec<u8> {
     let len = len.max(60);
@@ -54,7 +54,7 @@ pub fn tagged(macs: [[u8; 6]; 2], to: [u8; 4], ttl: u8, tag: Tag, len: usize) ->
     let total = (len - ETHERNET) as u16;
     let [high, low] = total.to_be_bytes();
     let [b0, b1, b2, b3] = tag.number.to_be_bytes();
-    // The number is the packet's identification too: the product knows packets again by such.
+    // The number is also the IPv4 identification: the product identifies packets by it.
     frame.extend([8, 0, 0x45, 0, high, low, b2, b3, 0, 0, ttl, 17, 0, 0, 192, 0, 2, tag.net]);
     frame.extend(to);
     let [udp_high, udp_low] = (total - 20).to_be_bytes();
@@ -67,10 +67,10 @@ pub fn tagged(macs: [[u8; 6]; 2], to: [u8; 4], ttl: u8, tag: Tag, len: usize) ->
     frame
 }
 
-/// Whose a frame is; nothing when it is none of ours.
+/// Reads a tagged frame; `None` when it has no tag.
 ///
 /// # Errors
-/// When it is ours and damaged.
+/// When it has a tag and is damaged.
 pub fn read(frame: &[u8]) -> Result<Option<Left>, String> {
     let Some(payload) = frame.get(PAYLOAD..PAYLOAD + 11) else { return Ok(None) };
     if payload[..4] != MARK {

@@ -9,13 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hue_card::Images;
 use hue_differential::Random;
-use hue_soft::LiveConfig;
 use hueplaned::api::{MigrateRequest, MigrationStep, SubstrateName};
-use hueplaned::node::by_hand::{Answer, ByHand};
+use hueplaned::node::by_hand::{Answer, ByHand, Seated};
 
 use crate::IMAGES;
 use crate::check;
 use crate::frame::{self, Tag, mac, neighbour_mac, tagged};
+use crate::hand::{self, US, WORKERS};
 use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, TTL};
 use crate::world::{NETS, Net, PORTS, Place, World, name, number};
 
@@ -25,14 +25,16 @@ const STEPS_MAX: usize = 30;
 const TURNS_MAX: usize = 200;
 /// Frames of a network that are inside at once, at most: less than any queue holds.
 const INSIDE_MAX: usize = 48;
+/// Every so many seeds give a history of networks with rate limits: packets a second, so few that moves would show, and a burst.
+pub const LIMITED_SEEDS: u64 = 5;
+const LIMITED_RATE: usize = 20;
+const LIMITED_BURST: u32 = 30;
 /// Passes over everything after which nothing may move any more.
 const PASSES_MAX: usize = 4_000;
 /// Passes without work after which nothing moves: what control tells the card is done one a round and is no work.
 const IDLE_PASSES: usize = 60;
 /// Events of the node that a failure tells.
 const EVENTS_TOLD: usize = 8;
-const WORKERS: usize = 2;
-const US: u64 = 1_000;
 
 /// What a history came to.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -116,6 +118,8 @@ struct Sim<'l> {
     /// Turns that a worker does not get.
     stalled: [usize; WORKERS],
     had_card: bool,
+    /// Networks have rate limits.
+    limited: bool,
     /// A network whose frames a move was asked to lose.
     losing: Option<u8>,
     outcome: Outcome,
@@ -124,12 +128,12 @@ struct Sim<'l> {
 impl<'l> Sim<'l> {
     fn start(images: &Images, seed: u64, log: &'l mut Vec<String>) -> Result<Self, String> {
         let mut random = Random::new(seed);
-        let config = LiveConfig { workers: WORKERS, slots: 8192, ..LiveConfig::default() };
-        let node = ByHand::start(config, images.clone(), &PORTS).map_err(|error| error.to_string())?;
+        let limited = seed.is_multiple_of(LIMITED_SEEDS);
+        let node = hand::start(images).map_err(|error| error.to_string())?;
         let image = if random.chance(30) { IMAGES[1] } else { IMAGES[0] };
         let mut world = World { image: Some(image), ..World::default() };
         for net in 1..=2 + random.below(3) as u8 {
-            world.nets[usize::from(net) - 1] = Some(new_net(&mut random));
+            world.nets[usize::from(net) - 1] = Some(new_net(&mut random, limited));
         }
         let mut sim = Self {
             node,
@@ -139,6 +143,7 @@ impl<'l> Sim<'l> {
             log,
             stalled: [0; WORKERS],
             had_card: false,
+            limited,
             losing: None,
             outcome: Outcome::default(),
         };
@@ -223,9 +228,9 @@ impl<'l> Sim<'l> {
         }
         let net = 1 + self.random.below(usize::from(NETS)) as u8;
         let Some(mut now) = self.world.net(net).cloned() else {
-            let new = new_net(&mut self.random);
+            let new = new_net(&mut self.random, self.limited);
             let why = format!("n{net} appears: {new:?}");
-            self.ledger.disturb(net);
+            self.ledger.set_up(net);
             // Frames of one that had the name before may still be under way.
             let age = self.node.time().now_ns().to_le_bytes()[2];
             self.world.nets[usize::from(net) - 1] = Some(Net { age, ..new });
@@ -238,7 +243,7 @@ impl<'l> Sim<'l> {
                 return self.apply(&format!("n{net} goes"));
             }
             1 => {
-                self.ledger.disturb(net);
+                self.ledger.set_up(net);
                 (now.ports, now.age) = (ports(&mut self.random), now.age.wrapping_add(1));
                 format!("n{net} has other ports: {:?}", now.ports)
             }
@@ -248,7 +253,7 @@ impl<'l> Sim<'l> {
             }
             5 => {
                 self.ledger.disturb(net);
-                now.limit = self.random.chance(50).then(|| 1000 + self.random.below(100_000) as u32);
+                now.limit = self.random.chance(50).then(|| (1000 + self.random.below(100_000) as u32, 8));
                 format!("n{net} has limit {:?}", now.limit)
             }
             6 => {
@@ -291,11 +296,15 @@ impl<'l> Sim<'l> {
             _ => Some(MigrationStep::Card),
         };
         let watch_ms = self.random.below(3) as u32;
-        let request = MigrateRequest { watch_ms, fail, ..MigrateRequest::new(to) };
+        let load_image = self.random.chance(30);
+        let request = MigrateRequest { watch_ms, fail, load_image, ..MigrateRequest::new(to) };
         let answer = self.node.migrate(&name(net), &request);
         if answer.is_ok() && fail == Some(MigrationStep::Packets) {
             self.ledger.disturb(net);
             self.losing = Some(net);
+        }
+        if answer.is_ok() && fail == Some(MigrationStep::Card) {
+            (1..=NETS).for_each(|net| self.ledger.limits.forget(net)); // what their meters lack goes with the card
         }
         let refused = answer.err().map(|problem| problem.detail);
         self.say(format!("n{net} is to move to {}, fails: {fail:?}, refused: {refused:?}", to.name()));
@@ -371,6 +380,9 @@ impl<'l> Sim<'l> {
                 self.hostile();
             }
         }
+        for net in 1..=NETS {
+            self.ledger.limits.is_at(net, self.node.is_on_card(&name(net)));
+        }
         self.collect()?;
         self.answers()
     }
@@ -395,8 +407,12 @@ impl<'l> Sim<'l> {
         }
         let Some((ports, age)) = self.world.net(number).map(|net| (net.ports, net.age)) else { return };
         let flow = self.random.below(usize::from(FLOWS)) as u8;
-        for _ in 0..1 + self.random.below(10) {
+        let many = if self.limited { 30 } else { 10 };
+        for _ in 0..1 + self.random.below(many) {
             if self.ledger.inside(number) >= INSIDE_MAX {
+                if self.limited && self.world.net(number).is_some_and(|net| net.limit.is_some()) {
+                    self.ledger.forgo(number);
+                }
                 return;
             }
             let tag = self.ledger.next(number, age, flow);
@@ -454,7 +470,10 @@ impl<'l> Sim<'l> {
                 self.note(&[port]);
                 self.note(&bytes);
                 match frame::read(&bytes).map_err(|what| format!("a frame at p{port}: {what}"))? {
-                    Some(left) => self.ledger.left(&self.world, port, &left)?,
+                    Some(left) => {
+                        self.ledger.left(&self.world, port, &left)?;
+                        self.within_limit(left.tag)?;
+                    }
                     None => return Err(format!("a frame that nobody sent left by p{port}: {bytes:02x?}")),
                 }
             }
@@ -473,6 +492,21 @@ impl<'l> Sim<'l> {
             }
         }
         Ok(())
+    }
+
+    /// A frame left: whether its network may have passed it.
+    fn within_limit(&mut self, tag: Tag) -> Result<(), String> {
+        match self.world.net(tag.net).and_then(|net| net.limit) {
+            Some(limit) if tag.flow != CONTROL => {
+                let now_ns = self.node.time().now_ns();
+                self.ledger.limits.passed(tag.net, limit, now_ns, || {
+                    let half = [Some(Seated::Coming), Some(Seated::Leaving)];
+                    let look = self.node.look();
+                    look.networks.iter().any(|one| one.name == name(tag.net) && half.contains(&one.seated))
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes what came of what was asked for.
@@ -498,21 +532,39 @@ impl<'l> Sim<'l> {
                         // From now on its document says so.
                         net.place = if moved.to == SubstrateName::Card { Place::Card } else { Place::Soft };
                     }
+                    if let Some(image) = &moved.image {
+                        self.outcome.images += 1;
+                        self.world.image = IMAGES.into_iter().find(|one| one == image);
+                    }
                     let clean = moved.is_clean() && moved.trouble.is_none();
                     if !clean && !losing && self.ledger.is_calm(net) {
                         return Err(format!("the move's report says what did not happen: {moved:?}"));
                     }
                 }
                 Err(problem) => {
+                    // One may have been loaded for it all the same.
+                    let image = self.node.look().card.map(|card| card.image);
+                    if let Some(image) = image.and_then(|image| IMAGES.into_iter().find(|one| *one == image))
+                    {
+                        self.world.image = Some(image);
+                    }
                     self.losing = None;
                     self.outcome.moves.1 += 1;
+                    self.ledger.limits.turned_back(number(&network));
                     self.say(format!("{network} has not moved: {}", problem.detail));
                 }
             },
-            Answer::Loaded(image, Ok(_)) => {
+            Answer::Loaded(image, Ok(loaded)) => {
                 self.outcome.images += 1;
-                self.say(format!("image {image} is loaded"));
+                let on: Vec<&str> = loaded
+                    .networks
+                    .iter()
+                    .filter(|one| one.substrate == "card")
+                    .map(|one| one.network.as_str())
+                    .collect();
+                self.say(format!("image {image} is loaded; on the card: {on:?}"));
                 self.world.image = IMAGES.into_iter().find(|one| *one == image);
+                check::loaded(&self.node.look(), &loaded, &self.world)?;
             }
             Answer::Loaded(image, Err(problem)) => {
                 self.say(format!("image {image} is not loaded: {}", problem.detail));
@@ -526,16 +578,10 @@ impl<'l> Sim<'l> {
         self.stalled = [0; WORKERS];
         let mut idle = 0;
         for pass in 0.. {
-            let mut busy = self.node.step_job();
-            busy |= self.node.step_kernel();
-            busy |= self.node.step_node();
-            for worker in 0..WORKERS {
-                busy |= self.node.step_worker(worker);
+            let busy = hand::pass(&mut self.node);
+            for net in 1..=NETS {
+                self.ledger.limits.is_at(net, self.node.is_on_card(&name(net)));
             }
-            // A move waits for its time, and frames inside for the card's cycles: both go on.
-            let slow = busy || self.node.has_frames_on_card();
-            self.node.time().pass(if slow { 20 * US } else { 1000 * US });
-            busy |= self.node.step_card();
             self.collect()?;
             self.answers()?;
             idle = if busy { 0 } else { idle + 1 };
@@ -553,6 +599,7 @@ impl<'l> Sim<'l> {
         check::quiet(&look, &self.world)?;
         let world = &self.world;
         self.ledger.settle(|net| world.net(net).is_some_and(|net| net.limit.is_none()))?;
+        self.ledger.limits.settle(self.node.time().now_ns());
         self.outcome.looks += 1;
         let on_card: Vec<&str> =
             look.networks.iter().filter(|one| one.on_card).map(|one| one.name.as_str()).collect();
@@ -561,12 +608,13 @@ impl<'l> Sim<'l> {
     }
 }
 
-fn new_net(random: &mut Random) -> Net {
+fn new_net(random: &mut Random, limited: bool) -> Net {
+    let limit = limited && random.chance(70);
     Net {
         ports: ports(random),
         age: 0,
         place: place(random),
-        limit: None,
+        limit: limit.then(|| (1 + random.below(LIMITED_RATE) as u32, LIMITED_BURST)),
         weight: 1,
         extra: extra(random),
         needs: random.below(200) as u16,

@@ -1,19 +1,20 @@
-//! What became of every frame: who was to get it, whether it came, and in which order.
+//! Tracks every frame: where it should leave, whether it did, and in which order.
 //!
-//! Flow: frames that are sent → **ledger** ← frames that left. Invariants checked at once: a frame leaves in its own
-//! network's colour, by its own port, once, decided once, and behind those of its flow that came before it. Checked when
-//! all is quiet: nothing is lost that the node promises not to lose.
+//! Flow: frames sent → **ledger** ← frames that left. Invariants checked at once: a frame leaves with its own network's
+//! MAC addresses, by its own port, once, forwarded once, and after earlier frames of its flow. Checked when the system is
+//! idle: no frame is lost that the node promises not to lose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::frame::{Left, Tag, mac, neighbour_mac};
+use crate::limits::Limits;
 use crate::world::{NETS, World};
 
-/// Flows of a network: in by `a` and out by `b`, back, one whose routes come and go, and what its control plane sends.
+/// Flows of a network: in by `a` and out by `b`, the reverse, one whose routes come and go, and its control plane's.
 pub const FLOWS: u8 = 4;
 /// The flow whose routes come and go.
 pub const RESTLESS: u8 = 2;
-/// What the control plane of a network sends, by its port `a`.
+/// The frames that a network's control plane sends, by its port `a`.
 pub const CONTROL: u8 = 3;
 /// TTL that frames are sent with.
 pub const TTL: u8 = 64;
@@ -21,11 +22,13 @@ pub const TTL: u8 = 64;
 #[derive(Clone, Default)]
 struct Flow {
     next: u32,
-    /// Sent and not seen since, with what is promised of them.
+    /// Frames that were sent and have not left; `true`: must not be lost.
     inside: BTreeMap<u32, bool>,
-    /// One above the latest that left, by port.
+    /// Frames that were sent and have probably been dropped by a rate limit.
+    forgone: BTreeSet<u32>,
+    /// One above the highest number that left, by port.
     left: BTreeMap<u8, u32>,
-    /// Those that left, while some before them may still come.
+    /// Frames that left.
     seen: BTreeSet<u32>,
 }
 
@@ -33,12 +36,16 @@ struct Flow {
 #[derive(Clone, Default)]
 pub struct Ledger {
     flows: BTreeMap<(u8, u8, u8), Flow>,
-    /// Networks of which nothing may be lost now.
+    /// Networks that must not lose frames now.
     calm: [bool; NETS as usize + 1],
-    /// Networks whose routes change: a packet without a route waits for the control plane, which may have one by then, and those
-    /// that come later go by the table. So those of a restless flow may leave in any order.
+    /// Networks whose routes change: a packet without a route goes to the control plane, which may have one by then, while
+    /// later packets follow the table. So frames of a restless flow may leave in any order.
     rerouted: [bool; NETS as usize + 1],
-    /// Frames sent, and left.
+    /// Networks that are being set up: all their routes are on the way, so that this holds for all flows but the control plane's.
+    fresh: [bool; NETS as usize + 1],
+    /// Frames that networks with a rate limit passed.
+    pub limits: Limits,
+    /// Frames sent.
     pub sent: u64,
     /// Frames that left.
     pub left: u64,
@@ -51,7 +58,7 @@ impl Ledger {
         Tag { net, age, flow, number }
     }
 
-    /// It was sent.
+    /// Records that it was sent.
     pub fn sent(&mut self, tag: Tag) {
         self.sent += 1;
         let promised = self.calm[usize::from(tag.net)] && tag.flow != RESTLESS;
@@ -60,48 +67,63 @@ impl Ledger {
         flow.inside.insert(tag.number, promised);
     }
 
-    /// Frames of a network that are inside.
+    /// Number of a network's frames that have not left.
     #[must_use]
     pub fn inside(&self, net: u8) -> usize {
         let range = (net, 0, 0)..=(net, u8::MAX, u8::MAX);
         self.flows.range(range).map(|(_, flow)| flow.inside.len()).sum()
     }
 
-    /// Something happens to a network that may cost it frames: until all is quiet nothing is promised.
+    /// Regards the frames of a network that are inside as dropped by its rate limit; they may still leave.
+    pub fn forgo(&mut self, net: u8) {
+        for (_, flow) in self.flows.range_mut((net, 0, 0)..=(net, u8::MAX, u8::MAX)) {
+            let inside = std::mem::take(&mut flow.inside);
+            flow.forgone.extend(inside.into_keys());
+        }
+    }
+
+    /// Records an event that may cost a network frames: until the system is idle, its frames may be lost.
     pub fn disturb(&mut self, net: u8) {
         self.calm[usize::from(net)] = false;
+        self.limits.forget(net);
         for (_, flow) in self.flows.range_mut((net, 0, 0)..=(net, u8::MAX, u8::MAX)) {
             flow.inside.values_mut().for_each(|promised| *promised = false);
         }
     }
 
-    /// A route of a network comes or goes.
+    /// Records that a route of a network was added or removed.
     pub fn reroute(&mut self, net: u8) {
         self.rerouted[usize::from(net)] = true;
     }
 
-    /// Whether nothing of a network may be lost.
+    /// Records that a network is set up, and disturbs it.
+    pub fn set_up(&mut self, net: u8) {
+        self.disturb(net);
+        self.fresh[usize::from(net)] = true;
+    }
+
+    /// Whether a network must not lose frames now.
     #[must_use]
     pub fn is_calm(&self, net: u8) -> bool {
         self.calm[usize::from(net)]
     }
 
-    /// The same, to all of them.
+    /// As [`Ledger::disturb`], for all networks.
     pub fn disturb_all(&mut self) {
         (1..=NETS).for_each(|net| self.disturb(net));
     }
 
-    /// A frame left by a port.
+    /// Records that a frame left by a port.
     ///
     /// # Errors
-    /// What it should not have done.
+    /// The invariant that it violates.
     pub fn left(&mut self, world: &World, port: u8, frame: &Left) -> Result<(), String> {
         let Left { tag, macs, ttl } = *frame;
         let words = || format!("frame {tag:?} at p{port}");
         self.left += 1;
         let [to, from] = macs;
         let control = tag.flow == CONTROL;
-        // While its ports change, a kernel may still know a neighbour of before.
+        // While its ports change, a kernel may still know an old neighbour.
         let neighbour = |port| to == neighbour_mac(tag.net, port);
         let known = neighbour(port) || (!self.is_calm(tag.net) && (0..4).any(neighbour));
         if from != mac(tag.net, port) || !known {
@@ -122,13 +144,14 @@ impl Ledger {
             }
         }
         let flow = self.flows.entry((tag.net, tag.age, tag.flow)).or_default();
-        if flow.inside.remove(&tag.number).is_none() {
+        if flow.inside.remove(&tag.number).is_none() && !flow.forgone.remove(&tag.number) {
             let what = if flow.seen.contains(&tag.number) { "left twice" } else { "was never sent" };
             return Err(format!("{} {what}", words()));
         }
         flow.seen.insert(tag.number);
         let latest = flow.left.entry(port).or_default();
-        let in_order = tag.flow != RESTLESS || !self.rerouted[usize::from(tag.net)];
+        let net = usize::from(tag.net);
+        let in_order = control || !(self.fresh[net] || tag.flow == RESTLESS && self.rerouted[net]);
         if tag.number < *latest && in_order {
             return Err(format!("{} left behind number {} of its flow", words(), *latest - 1));
         }
@@ -136,10 +159,10 @@ impl Ledger {
         Ok(())
     }
 
-    /// All is quiet: what is inside is lost.
+    /// The system is idle: frames that have not left are lost.
     ///
     /// # Errors
-    /// A frame that should not be.
+    /// When one of them must not be lost.
     pub fn settle(&mut self, quiet: impl Fn(u8) -> bool) -> Result<(), String> {
         for ((net, age, number), flow) in &mut self.flows {
             let lost: Vec<u32> =
@@ -151,10 +174,11 @@ impl Ledger {
                 ));
             }
             flow.inside.clear();
+            flow.forgone.clear();
         }
         for net in 1..=NETS {
             self.calm[usize::from(net)] = quiet(net);
-            self.rerouted[usize::from(net)] = false;
+            (self.rerouted[usize::from(net)], self.fresh[usize::from(net)]) = (false, false);
         }
         Ok(())
     }

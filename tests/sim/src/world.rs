@@ -1,21 +1,22 @@
-//! What a history wants: networks and the node, as documents.
+//! The target state of a history: networks and the node, as documents.
 //!
 //! Networks overlap on purpose: on a port all have the same prefix, and all have the same routes; only MAC addresses and
-//! the neighbours that routes lead to differ. So a frame that met another network's table, or left in another's colour,
-//! shows. Port `p0` to `p2` are the card's, `p3` is the host's.
+//! the neighbours that routes lead to differ. So a frame that used another network's table, or left with another's MAC
+//! addresses, is detected. Ports `p0` to `p2` are the card's, `p3` is the host's.
 
 use std::fmt::Write;
 
 use crate::frame::{mac, neighbour_mac};
+use crate::limits::Limit;
 
 /// Ports of the node.
 pub const PORTS: [&str; 4] = ["p0", "p1", "p2", "p3"];
-/// The first so many are the card's.
+/// Number of the first ports that are the card's.
 pub const CARD_PORTS: u8 = 3;
-/// Networks at most.
+/// Most networks.
 pub const NETS: u8 = 6;
 
-/// Where a network is to run.
+/// Where a network should run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// Anywhere.
@@ -26,35 +27,35 @@ pub enum Place {
     Soft,
 }
 
-/// A network as its document says.
+/// A network as its document describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Net {
-    /// Its physical ports: of its virtual ports `a` and `b`.
+    /// The physical ports of its virtual ports `a` and `b`.
     pub ports: [u8; 2],
     /// How often they changed.
     pub age: u8,
-    /// Where it is to run.
+    /// Where it should run.
     pub place: Place,
-    /// Packets a second at most.
-    pub limit: Option<u32>,
-    /// Share.
+    /// Rate limit: packets per second, and burst.
+    pub limit: Option<Limit>,
+    /// Its weight.
     pub weight: u16,
-    /// Routes beside those that flows go by.
+    /// Number of additional routes, to 172.18.0.0/24 and following.
     pub extra: u8,
-    /// Mbit/s that it says it needs.
+    /// Bandwidth it declares to need, Mbit/s.
     pub needs: u16,
     /// It asks for low latency.
     pub low: bool,
 }
 
-/// What a history wants.
+/// The target state of a history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct World {
-    /// By number from 1.
+    /// Networks; the first has number 1.
     pub nets: [Option<Net>; NETS as usize],
-    /// The image of the card; none: there is no card.
+    /// The image of the card; `None`: there is no card.
     pub image: Option<&'static str>,
-    /// The scheduler, and what it reckons that software forwards, Mbit/s.
+    /// The scheduler, and the bandwidth it assumes for software, Mbit/s.
     pub scheduler: Option<(&'static str, u16)>,
 }
 
@@ -91,12 +92,12 @@ impl World {
         self.nets.get(usize::from(net).wrapping_sub(1))?.as_ref()
     }
 
-    /// A network, to change.
+    /// A network, mutable.
     pub fn net_mut(&mut self, net: u8) -> Option<&mut Net> {
         self.nets.get_mut(usize::from(net).wrapping_sub(1))?.as_mut()
     }
 
-    /// Numbers of the networks there are.
+    /// Numbers of the existing networks.
     #[must_use]
     pub fn numbers(&self) -> Vec<u8> {
         (1..=NETS).filter(|net| self.net(*net).is_some()).collect()
@@ -127,6 +128,12 @@ impl World {
 }
 
 impl Net {
+    /// One with few routes and no limits, on the first two ports.
+    #[must_use]
+    pub const fn plain(place: Place) -> Self {
+        Self { ports: [0, 1], age: 0, place, limit: None, weight: 1, extra: 0, needs: 0, low: false }
+    }
+
     fn document(&self, number: u8) -> String {
         let mut text = format!(
             "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: ipv4}}\n",
@@ -141,8 +148,8 @@ impl Net {
         if self.needs > 0 {
             let _ = writeln!(text, "  needs: {{bandwidth: {}Mbit/s{latency}}}", self.needs);
         }
-        if let Some(limit) = self.limit {
-            let _ = writeln!(text, "  rate_limit: {{packets_per_second: {limit}, burst_packets: 8}}");
+        if let Some((rate, burst)) = self.limit {
+            let _ = writeln!(text, "  rate_limit: {{packets_per_second: {rate}, burst_packets: {burst}}}");
         }
         let _ = writeln!(text, "  weight: {}\n  ports:", self.weight);
         for (vport, port) in ["a", "b"].into_iter().zip(self.ports) {
@@ -159,7 +166,7 @@ impl Net {
         let _ = writeln!(text, "    - {{to: 172.16.0.0/16, via: {}}}", vias[1]);
         let _ = writeln!(text, "    - {{to: 172.17.0.0/16, via: {}}}", vias[0]);
         for extra in 0..self.extra {
-            // Other networks' routes of the same prefixes lead the other way.
+            // Other networks' routes with the same prefixes lead the other way.
             let via = &vias[usize::from((extra + number) % 2)];
             let _ = writeln!(text, "    - {{to: 172.18.{extra}.0/24, via: {via}}}");
         }

@@ -63,7 +63,7 @@ pub fn run(images: &Images, settings: &Settings, title: &str) -> Result<Section,
         changes.chunks(way.batch).try_for_each(|changes| alone.apply(vid(1), changes)).map_err(text)?;
         let alone = updates as f64 / (machine::thread_seconds() - used);
         let (mut store, mut card) = (store(&day)?, card(images)?);
-        store.be_followed(words_of);
+        store.enable_weighed_deltas(words_of);
         follow(&mut card, &mut store)?;
         while !card.bring_table(vid(1), NODES).map_err(text)? {}
         card.steer(vid(1), false).map_err(text)?;

@@ -1,7 +1,7 @@
-//! Registers of a card that is plugged in: a memory region of its PCI function, mapped from the file that the kernel
-//! shows for it (`/sys/bus/pci/devices/…/resourceN`). Any file that can be mapped will do, which is how it is tested.
+//! Registers of a physical card: a memory region (BAR) of its PCI function, mapped from the kernel's file for it
+//! (`/sys/bus/pci/devices/…/resourceN`). Any file that can be mapped works; tests rely on that.
 //!
-//! A fence: register accesses are volatile reads and writes of mapped memory.
+//! Contains `unsafe` code: register accesses are volatile reads and writes of mapped memory.
 
 #![allow(unsafe_code)]
 
@@ -14,32 +14,32 @@ use thiserror::Error;
 
 use crate::registers::{AccessError, Registers, SPACE_BYTES, check};
 
-/// Why a file is no register space.
+/// Why a file cannot serve as a register space.
 #[derive(Debug, Error)]
 pub enum BarError {
-    /// It cannot be opened or mapped.
+    /// The file cannot be opened or mapped.
     #[error("{path}: {source}")]
     Map {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is too short for the registers of a card.
+    /// The file is too short for the registers of a card.
     #[error("{path}: {bytes} bytes: expected at least {min}")]
     Short {
         /// The file.
         path: PathBuf,
-        /// Its length.
+        /// Its length, bytes.
         bytes: u64,
-        /// The least.
+        /// The minimum, bytes.
         min: u32,
     },
 }
 
 /// Shortest space: one page holds all registers.
 pub const BAR_BYTES_MIN: u32 = 4096;
-/// What a mapping begins at a multiple of.
+/// A mapping begins at a multiple of this.
 const PAGE_BYTES: u32 = 4096;
 
 /// A mapped register space.
@@ -49,7 +49,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Maps a file that holds the card's registers from its beginning.
+    /// Maps a file that holds the card's registers from its first byte.
     ///
     /// # Errors
     /// `Map`, `Short`.
@@ -57,8 +57,8 @@ impl Bar {
         Self::open_at(path, 0)
     }
 
-    /// Maps a file that holds the card's registers from byte `offset` on, a number of whole pages: a shell's own registers
-    /// stand before them (docs/guide/boards.md).
+    /// Maps a file that holds the card's registers from byte `offset` on. `offset` is a multiple of the page size: a
+    /// shell's own registers come first (docs/guide/boards.md).
     ///
     /// # Errors
     /// `Map`, `Short`.
@@ -93,7 +93,7 @@ impl Registers for Bar {
     fn read(&mut self, address: u32) -> Result<u32, AccessError> {
         let at = self.at(address)?;
         // SAFETY: `at` is a multiple of 4 inside the mapping, which begins at a page and lives as long as `self`.
-        // Others may change what it points at: that is what registers do, so the access is volatile.
+        // The card may change the value at any time, so the access is volatile.
         let value = unsafe { at.read_volatile() };
         Ok(u32::from_le(value))
     }

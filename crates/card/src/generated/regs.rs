@@ -9,10 +9,11 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00020003;
-/// Grows when something is added: 2 has exact rows of design select, 3 bursts. Mask.
+pub const VERSION_RESET: u32 = 0x00030001;
+/// Grows when something is added: 1: the table QUANTUM. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
-/// Grows when something changes its meaning. Mask.
+/// Grows when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
+/// are counted in ACCEPTED as they leave their queues. Mask.
 pub const VERSION_MAJOR: u32 = 0xffff0000;
 
 /// Clock: Clock of the data path.
@@ -102,7 +103,7 @@ pub const INTERRUPT_STATUS_QUEUE_DROP: u32 = 0x00000008;
 /// Interrupt enable: Status bits that raise the interrupt.
 pub const INTERRUPT_ENABLE: u32 = 0x09c;
 
-/// Records accepted: Records that entered the stages, modulo 2^32.
+/// Records accepted: Frames, and copies of group frames, that left their queues for the stages, modulo 2^32.
 pub const ACCEPTED: u32 = 0x0a0;
 
 /// Records retired: Records that left the stages, modulo 2^32. Memory that was freed when ACCEPTED had the
@@ -111,14 +112,15 @@ pub const RETIRED: u32 = 0x0a4;
 
 /// Activity: Whether frames are in the card.
 pub const ACTIVITY: u32 = 0x0a8;
-/// No frame waits before the stages; some may be in them. Mask.
+/// No frame and no copy of a group frame waits before the stages; some may be in them. Mask.
 pub const ACTIVITY_INGRESS_IDLE: u32 = 0x00000001;
 /// No frame is anywhere in the card. Mask.
 pub const ACTIVITY_IDLE: u32 = 0x00000002;
 
-/// Hold: While it is not 0 no record enters the stages; frames wait in the input queues. What takes several
-/// writes is changed so: hold, wait until RETIRED is ACCEPTED, write, write 0. It counts down by itself, so
-/// that a driver that dies does not stop the card.
+/// Hold: While this is not 0, no frame leaves the input queues and no copy leaves the memory of group
+/// frames. To make a change that takes several writes: write HOLD, wait until RETIRED equals ACCEPTED, make
+/// the writes, write 0 to HOLD. The register counts down by itself, so that a driver that dies does not stop
+/// the card.
 pub const HOLD: u32 = 0x0ac;
 
 /// Held network: While this is not 0, the MAC ports begin no frame of one network; its frames wait in its
@@ -154,7 +156,7 @@ pub const SRAM_READS: u32 = 0x0cc;
 /// Lookups in external memory: Lookups started in external memory, modulo 2^32.
 pub const SRAM_LOOKUPS: u32 = 0x0d0;
 
-/// Rows of design select by MAC address: Size of MAC, in four banks; 0 without it. Since version 2.2.
+/// Rows of design select by MAC address: Size of MAC, in four banks; 0 without it.
 pub const MAC_ROWS: u32 = 0x0d4;
 
 /// Waiting networks: Networks that have frames in output queues of MAC ports, 32 per register.
@@ -280,7 +282,7 @@ pub const TABLE_ERROR_REFUSED: u32 = 3;
 pub const SELECT: Table = Table { name: "select", id: 1, bits: 136 };
 
 /// Attached virtual ports. Index: position.
-pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 16 };
+pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 17 };
 
 /// Attached virtual ports of a port. Index: port.
 pub const ATTACH_HEAD: Table = Table { name: "attach_head", id: 3, bits: 32 };
@@ -316,7 +318,7 @@ pub const COUNT: Table = Table { name: "count", id: 12, bits: 64 };
 pub const BYTES: Table = Table { name: "bytes", id: 13, bits: 64 };
 
 /// Port counters. Index: port * 8 + (0 packets in, 1 bytes in, 2 dropped in: queue full, 3 packets out, 4
-/// bytes out, 5 dropped out).
+/// bytes out, 5 dropped out, 6 group frames dropped: no room to copy them).
 pub const PORT: Table = Table { name: "port", id: 14, bits: 64 };
 
 /// Unclaimed frames. Index: code.
@@ -333,6 +335,12 @@ pub const SRAM: Table = Table { name: "sram", id: 19, bits: 36 };
 
 /// Design select by MAC address. Index: bank * rows a bank + index.
 pub const MAC: Table = Table { name: "mac", id: 20, bits: 68 };
+
+/// Debts of meters. Index: network.
+pub const DEBT: Table = Table { name: "debt", id: 21, bits: 204 };
+
+/// Quanta. Index: network.
+pub const QUANTUM: Table = Table { name: "quantum", id: 22, bits: 16 };
 
 /// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -397,9 +405,12 @@ impl Row for SelectRow {
     }
 }
 
-/// Attached virtual ports: Who gets group frames: a run of rows a port, named by ATTACH_HEAD.
+/// Attached virtual ports: Who gets group frames: a run of rows a port, named by ATTACH_HEAD. A network
+/// keeps its row while frames are being copied; the row of a network that leaves becomes invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct AttachRow {
+    /// The row names a virtual port.
+    pub valid: bool,
     /// Network.
     pub net: u8,
     /// Its virtual port.
@@ -411,13 +422,14 @@ impl Row for AttachRow {
 
     fn pack(&self) -> Result<Words, FieldError> {
         let mut words = [0; ROW_WORDS];
-        put(&mut words, "attach.net", 0, 8, u64::from(self.net))?;
-        put(&mut words, "attach.vport", 8, 8, u64::from(self.vport))?;
+        put(&mut words, "attach.valid", 0, 1, u64::from(self.valid))?;
+        put(&mut words, "attach.net", 1, 8, u64::from(self.net))?;
+        put(&mut words, "attach.vport", 9, 8, u64::from(self.vport))?;
         Ok(words)
     }
 
     fn unpack(words: &Words) -> Self {
-        Self { net: get(words, 0, 8) as u8, vport: get(words, 8, 8) as u8 }
+        Self { valid: get(words, 0, 1) != 0, net: get(words, 1, 8) as u8, vport: get(words, 9, 8) as u8 }
     }
 }
 
@@ -885,5 +897,68 @@ impl Row for MacRow {
             net: get(words, 52, 8) as u8,
             vport: get(words, 60, 8) as u8,
         }
+    }
+}
+
+/// Debts of meters: What the buckets of a network lack to be full, and since when: a bucket with a debt of 0
+/// is full. One with more than its burst passes nothing until it has earned the rest. Packets of the network
+/// that are inside when it is written pass, and pay nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct DebtRow {
+    /// Debt in packets: 10^-9 packets, lower bits.
+    pub packets_low: u64,
+    /// Its upper bits.
+    pub packets_high: u8,
+    /// Debt in bits: 10^-9 bits, lower bits.
+    pub bits_low: u64,
+    /// Its upper bits.
+    pub bits_high: u8,
+    /// Time of the last packet, nanoseconds: from then on the buckets earn.
+    pub time_ns: u64,
+}
+
+impl Row for DebtRow {
+    const TABLE: Table = DEBT;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "debt.packets_low", 0, 64, self.packets_low)?;
+        put(&mut words, "debt.packets_high", 64, 6, u64::from(self.packets_high))?;
+        put(&mut words, "debt.bits_low", 70, 64, self.bits_low)?;
+        put(&mut words, "debt.bits_high", 134, 6, u64::from(self.bits_high))?;
+        put(&mut words, "debt.time_ns", 140, 64, self.time_ns)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            packets_low: get(words, 0, 64),
+            packets_high: get(words, 64, 6) as u8,
+            bits_low: get(words, 70, 64),
+            bits_high: get(words, 134, 6) as u8,
+            time_ns: get(words, 140, 64),
+        }
+    }
+}
+
+/// Quanta: What a turn adds to the credit of a network at each output port: ports are shared as quanta are.
+/// A row is 2048 after reset, and holds from the network's next turn on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct QuantumRow {
+    /// Bytes; at least 1, or the network sends nothing.
+    pub bytes: u16,
+}
+
+impl Row for QuantumRow {
+    const TABLE: Table = QUANTUM;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "quantum.bytes", 0, 16, u64::from(self.bytes))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { bytes: get(words, 0, 16) as u16 }
     }
 }

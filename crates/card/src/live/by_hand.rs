@@ -1,7 +1,7 @@
-//! A running card without a thread: whoever has it says when it has its round. For simulations.
+//! A running card without a thread of its own: its owner runs each round. For simulations.
 //!
-//! Flow: hand → [`LiveCard::round`] → a job and one round of the card, in the caller's thread, at the time of the clock that
-//! it was begun with. Everything else is the same code.
+//! Flow: caller → [`LiveCard::round`] → one job and one round of the card, in the caller's thread, at the time of the clock
+//! given at the start. Everything else is the same code.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::card::Card;
 use crate::error::CardError;
 use crate::twin::Twin;
 
-/// What the thread would have; nothing once the card has failed.
+/// What the thread would own; `None` once the card has failed.
 pub(super) type Own = Mutex<Option<Running>>;
 
 pub(super) struct Running {
@@ -25,7 +25,7 @@ pub(super) struct Running {
 }
 
 impl LiveCard {
-    /// As [`LiveCard::start`], but the card does nothing until it gets its round, and sees the time of `clock`.
+    /// As [`LiveCard::start`], but the card runs only in [`LiveCard::round`] and takes its time from `clock`.
     ///
     /// # Errors
     /// As [`LiveCard::start`].
@@ -42,7 +42,7 @@ impl LiveCard {
         Ok(live)
     }
 
-    /// Gives the card a job, if there is one, and a round: whether it had anything to do. One with a thread has its own.
+    /// Runs one waiting job, if any, and one round; returns whether there was work. Does nothing if the card has a thread.
     pub fn round(&self) -> bool {
         let Some(own) = &self.own else { return false };
         let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ impl LiveCard {
         }
     }
 
-    /// Does something with the card between two rounds, out of turn; `None` when it has failed, or has a thread.
+    /// Calls `look` on the card between two rounds; `None` when the card has failed or has a thread.
     pub fn look<T>(&self, look: impl FnOnce(&mut Runner) -> T) -> Option<T> {
         let mut own = self.own.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         own.as_mut().map(|running| look(&mut running.runner))

@@ -1,7 +1,7 @@
-//! What stands for the card while its image is changed: frames go from wires to workers and back without it.
+//! Replaces the card while its image is changed: frames go from wires to workers and back without the card.
 //!
-//! Flow: wire → **bypass** (whose is it) → worker → wire. The card was empty before, and all its networks in software,
-//! so that frames keep their order; the new card begins behind the last frame that went this way.
+//! Flow: wire → **bypass** (which network) → worker → wire. Before, the card was drained and all its networks moved to
+//! software, so frames keep their order; the new card starts after the last bypassed frame.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use hue_demux::{Demux, PortId, Selection, Target};
 use hue_substrate::{Program, SubstrateError, demux_of};
 use hue_wire::ethernet::EtherType;
 
-/// How frames are found, ports in the card's numbers. See the head of this file.
+/// Assigns frames to networks; ports have the card's numbers. See the head of this file.
 pub struct Bypass {
     demux: Demux,
-    /// ARP to a router's own MAC address is its network's also where its other frames are found otherwise.
+    /// ARP to a router's own MAC address belongs to its network even where a different rule selects its other frames.
     arp: HashMap<(PortId, [u8; 6]), Target>,
 }
 
@@ -20,7 +20,7 @@ impl Bypass {
     /// The bypass of these networks.
     ///
     /// # Errors
-    /// `Same`, `Claim`, `Demux`: not of networks that a card has.
+    /// `Same`, `Claim`, `Demux`: never for networks that are loaded on a card.
     pub fn new(programs: &[Program]) -> Result<Self, SubstrateError> {
         let demux = demux_of(std::iter::empty(), programs)?;
         let owner = |program: &Program| -> Vec<((PortId, [u8; 6]), Target)> {
@@ -30,7 +30,7 @@ impl Bypass {
         Ok(Self { demux, arp: programs.iter().flat_map(owner).collect() })
     }
 
-    /// Who gets a frame: each of them a copy.
+    /// Calls `each` for every network that gets a copy of the frame.
     pub fn targets(&self, port: u8, bytes: &[u8], each: &mut impl FnMut(Target)) {
         let port = PortId::new(port);
         match self.demux.select(port, bytes) {

@@ -1,42 +1,42 @@
-//! When nothing that a network in software has sent by the card so far is inside any more.
+//! Detects when every frame that a network in software has sent through the card so far has left the card.
 //!
-//! Flow: control, once the network sends by another way → **drain**: the rings from workers run empty, a fence goes
-//! behind the last of their frames through the card, and the network's output queues run empty → how long that took. A
-//! frame that was sent the old way comes that much later at most than one that took the new way at once.
+//! Flow: control, once the network sends by another path → **drain**: the rings from workers run empty, a fence follows
+//! the last of their frames through the card, and the network's output queues run empty → how long that took. That time
+//! bounds how much later a frame on the old path arrives than one sent on the new path at once.
 
 use hue_tables::Vid;
 
 use super::runner::Runner;
 use super::transfer::{AGAIN_NS, fence_name};
 
-/// How long it may take: frames that wait for a wire that takes none are not waited for.
+/// The longest a drain may take; it does not wait for frames queued for a wire that accepts none.
 const LIMIT_NS: u64 = 1_000_000_000;
 
-/// A way that runs empty.
+/// One drain in progress.
 pub(super) struct Drain {
     vid: Vid,
     began_ns: u64,
-    /// When the fence was sent last.
+    /// When the fence was last sent.
     fence_ns: Option<u64>,
-    /// What only this one's fence is named.
+    /// Unique name of this drain's fence.
     pub name: u64,
     /// The fence has come back.
     pub through: bool,
     done: Option<Done>,
 }
 
-/// Told once it is empty: after so many nanoseconds. Nothing when it was given up.
+/// Called once: with the nanoseconds it took, or `None` when the drain was given up.
 pub type Done = Box<dyn FnOnce(Option<u64>) + Send>;
 
 impl Runner {
-    /// Tells when nothing of what a network in software has sent by the card so far is inside any more.
+    /// Calls `done` when every frame that a network in software has sent through the card so far has left it.
     pub fn drained(&mut self, vid: Vid, done: Done) {
         let (began_ns, name) = (self.now(), fence_name());
         let drain = Drain { vid, began_ns, fence_ns: None, name, through: false, done: Some(done) };
         self.drains.push(drain);
     }
 
-    /// Looks after those that run; whether there are any.
+    /// Advances the running drains; returns whether there were any.
     pub(super) fn tend_drains(&mut self) -> Result<bool, String> {
         if self.drains.is_empty() {
             return Ok(false);

@@ -10,13 +10,14 @@
 mod by_hand;
 mod bypass;
 mod drain;
+mod losses;
 mod runner;
 mod totals;
 mod transfer;
 mod witness;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -24,7 +25,8 @@ use hue_demux::PortId;
 use hue_ports::{Pool, Region};
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
-use hue_substrate::wake::{Wake, hurry};
+use hue_substrate::scheduling::{self, Granted, Scheduling};
+use hue_substrate::wake::Wake;
 
 use self::by_hand::Own;
 pub use self::runner::{Inside, Runner, WAITING_MAX};
@@ -62,13 +64,15 @@ pub struct LiveCard {
     region: Region,
     totals: Arc<Mutex<CardTotals>>,
     thread: Option<JoinHandle<()>>,
+    scheduling: Granted,
     /// The card itself, when it has no thread.
     own: Option<Own>,
 }
 
 impl LiveCard {
     /// Starts a card that has no ports yet. `peers` are the workers, who know the card's thread by `wake`; its packet
-    /// memory has `slots` slots of `slot_bytes` bytes. `events` is called on the card's thread.
+    /// memory has `slots` slots of `slot_bytes` bytes. The thread competes for processors as `wanted`, where it may.
+    /// `events` is called on it.
     ///
     /// # Errors
     /// `Access`; `Start` when there is no memory or no thread.
@@ -77,12 +81,16 @@ impl LiveCard {
         wake: Arc<Wake>,
         peers: Vec<Peer>,
         memory: (u32, u32),
+        wanted: Scheduling,
         events: impl Fn(CardEvent) + Send + 'static,
     ) -> Result<Self, CardError> {
         let start = |reason: String| CardError::Start { reason };
         let (mut live, mut runner, mailbox) = Self::make(card, wake, peers, memory, Clock::host())?;
+        let (granted, grant) = sync_channel(1);
         let thread = std::thread::Builder::new().name("hue-card".to_owned()).spawn(move || {
-            hurry();
+            let (bound, got) = scheduling::enter(wanted);
+            runner.set_bound(bound);
+            let _ = granted.send(got); // it is waited for
             let ended = catch_unwind(AssertUnwindSafe(|| runner.run(&mailbox, &events)));
             let bug = || Err("a bug of hueplane stopped its thread; see the log, and report it".to_owned());
             if let Err(reason) = ended.unwrap_or_else(|_| bug()) {
@@ -90,6 +98,7 @@ impl LiveCard {
             }
         });
         live.thread = Some(thread.map_err(|error| start(error.to_string()))?);
+        live.scheduling = grant.recv().map_err(|error| start(error.to_string()))?;
         Ok(live)
     }
 
@@ -110,7 +119,8 @@ impl LiveCard {
         let totals = Arc::default();
         let runner = Runner::new(card, pool, peers, Arc::clone(&wake), Arc::clone(&totals), clock);
         let runner = runner.map_err(|error| start(error.to_string()))?;
-        let live = Self { description, jobs: Some(jobs), wake, region, totals, thread: None, own: None };
+        let (jobs, thread, scheduling) = (Some(jobs), None, Granted::default());
+        let live = Self { description, jobs, wake, region, totals, thread, scheduling, own: None };
         Ok((live, runner, mailbox))
     }
 
@@ -118,6 +128,12 @@ impl LiveCard {
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
+    }
+
+    /// How its thread competes for processors.
+    #[must_use]
+    pub fn scheduling(&self) -> &Granted {
+        &self.scheduling
     }
 
     /// The card runs another image now.

@@ -23,6 +23,8 @@ pub struct CardTotals {
     pub crossings: BTreeMap<Vid, Crossings>,
     /// Frames on CPU queues that made no sense.
     pub nonsense: u64,
+    /// Frames of nobody that went past the card.
+    pub unclaimed: u64,
     /// Damaged words of external memory that were written again.
     pub repaired: u64,
 }
@@ -36,8 +38,10 @@ pub struct CardCounts {
     pub received_bytes: u64,
     /// Bytes of frames sent, those that software sends by the card among them.
     pub sent_bytes: u64,
-    /// Frames that found no room in the output queues.
-    pub out_dropped: u64,
+    /// Frames that found no room in the output queues of ports.
+    pub port_full: u64,
+    /// Frames for software that found no room in the output queues of the CPU.
+    pub handover_full: u64,
 }
 
 /// Frames of a network between the card and software.
@@ -51,8 +55,18 @@ pub struct Crossings {
     pub from_software: u64,
     /// Bytes of them that the card counts as the network's: not those put aside while it moves.
     pub from_software_bytes: u64,
-    /// Frames of both sorts that there was no room for, or no port or network any more.
-    pub lost: u64,
+    /// Frames for software that there was no room for.
+    pub to_software_lost: u64,
+    /// Frames from software that there was no room for, or no port any more.
+    pub from_software_lost: u64,
+    /// Frames cut before the rings of the card's wires, as its share of one was used up.
+    pub ring_quota: u64,
+    /// Frames that were let into such a ring and lost there.
+    pub ring_full: u64,
+    /// Frames that a wire did not take.
+    pub port_full: u64,
+    /// Frames for a port that has no wire.
+    pub port_down: u64,
 }
 
 /// A wire of the card.
@@ -64,6 +78,8 @@ pub struct LivePortTotals {
     pub driver: Driver,
     /// What it counted, earlier ports of this number included.
     pub counters: DriverCounters,
+    /// Broadcast and multicast frames, of those received, that the card lost: no room to copy them.
+    pub flood_full: u64,
 }
 
 /// A copy of what was published last.

@@ -6,12 +6,13 @@
 //! or when everything behind it has come through and it has not ([`Witness::vanished`]); one of which neither can be said
 //! is undecided. Frames that arrived before the witness began to look are nobody's. Times in nanoseconds.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::{Demux, PortId, Selection};
 use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss};
 use hue_substrate::follow::{Ending, FrameKey};
 use hue_tables::Vid;
+use hue_wire::ethernet::is_group;
 
 use crate::twin::Cause;
 
@@ -21,6 +22,8 @@ const FRAMES_MAX: usize = 1 << 18;
 pub const VANISHED: &str = "vanished";
 /// The card's output queues had no room.
 pub const OUTPUT_FULL: &str = "output_full";
+/// The card had no room to copy a group frame.
+pub const FLOOD_FULL: &str = "flood_full";
 
 /// What was seen in a stretch of time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -95,6 +98,8 @@ pub struct Witness {
     flows: HashMap<u64, Flow>,
     /// Frames in the card, by tag.
     tags: HashMap<u32, Tagged>,
+    /// Group frames whose copies the card has not made yet, by tag: so many of the network.
+    copying: HashMap<u32, u32>,
     proof: Proof,
     at: usize,
     began_ns: u64,
@@ -104,6 +109,8 @@ pub struct Witness {
     moved_ns: u64,
     /// Frames that have not ended.
     inside: u64,
+    /// Tags of frames from software that are still in the card: a second copy of a frame that has ended is one of them.
+    returning: HashSet<u32>,
     over: bool,
 }
 
@@ -116,12 +123,14 @@ impl Witness {
             frames: HashMap::new(),
             flows: HashMap::new(),
             tags: HashMap::new(),
+            copying: HashMap::new(),
             proof: Proof::default(),
             at: 0,
             began_ns: now_ns,
             left_ns: None,
             moved_ns: u64::MAX,
             inside: 0,
+            returning: HashSet::new(),
             over: false,
         }
     }
@@ -145,6 +154,9 @@ impl Witness {
         if copies == 0 || self.over || !self.enter(FrameKey::of(bytes), tag, copies) {
             return false;
         }
+        if is_group(bytes) {
+            self.copying.insert(tag, copies);
+        }
         self.left_ns.get_or_insert(now_ns);
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
             seen.received += 1;
@@ -161,6 +173,7 @@ impl Witness {
         }
         let Some(frame) = self.frames.get(&key.frame) else { return false };
         self.tags.insert(tag, Tagged { key: key.frame, number: frame.number });
+        self.returning.insert(tag);
         true
     }
 
@@ -183,6 +196,7 @@ impl Witness {
     /// A frame that left the card under this tag goes to a wire, which has taken it, or has not for this reason.
     pub fn left(&mut self, tag: u32, taken: Result<(), Loss>, now_ns: u64) {
         let Some(Tagged { key, number }) = self.tags.remove(&tag) else { return };
+        self.returning.remove(&tag);
         if let Err(loss) = taken {
             return self.lose(key, loss.name());
         }
@@ -212,11 +226,18 @@ impl Witness {
 
     /// A frame of the network ended inside the card, or one of nobody.
     pub fn ended_in_card(&mut self, tag: u32, cause: Cause) {
+        let copies = match cause {
+            Cause::FloodFull | Cause::Copied => self.copying.remove(&tag).unwrap_or(0),
+            _ => 0,
+        };
         let Some(key) = self.tags.get(&tag).map(|tagged| tagged.key) else { return };
+        self.returning.remove(&tag);
         match cause {
             Cause::Dropped(outcome) => self.drop(key, outcome.name()),
             Cause::Unclaimed(reason) => self.lose(key, reason.name()),
             Cause::Refused => self.lose(key, OUTPUT_FULL),
+            Cause::FloodFull => (0..copies).for_each(|_| self.lose(key, FLOOD_FULL)),
+            Cause::Copied => {}
         }
     }
 
@@ -239,6 +260,11 @@ impl Witness {
             Ending::Refused(loss) => self.drop(key, loss.name()),
             Ending::Lost(loss) => self.lose(key, loss.name()),
         }
+    }
+
+    /// A frame from software was not sent into the card after all.
+    pub fn not_sent(&mut self, tag: u32) {
+        self.returning.remove(&tag);
     }
 
     /// A frame, on its way between card and software, found no room.
@@ -280,18 +306,32 @@ impl Witness {
         self.at += 1;
     }
 
-    /// What comes from now on is not followed; what is inside may still end.
-    pub fn close(&mut self, now_ns: u64) {
-        if !self.over {
-            self.over = true;
-            self.turn(now_ns);
-            self.at = 2;
+    /// What comes from now on is not followed; what is inside may still end. Whether that is new.
+    pub fn close(&mut self, now_ns: u64) -> bool {
+        if self.over {
+            return false;
         }
+        self.over = true;
+        self.turn(now_ns);
+        self.at = 2;
+        true
+    }
+
+    /// So many frames were lost before they could be seen: they are not among those that arrived.
+    pub fn lost_unseen(&mut self, loss: Loss, count: u64) {
+        if count > 0 {
+            *self.proof.lost.entry(loss.name()).or_default() += count;
+        }
+    }
+
+    /// Whether group frames still wait to be copied: they come behind frames that arrived after them.
+    pub fn is_copying(&self) -> bool {
+        !self.copying.is_empty()
     }
 
     /// Whether nothing is followed any more.
     pub fn is_done(&self) -> bool {
-        self.over && self.inside == 0
+        self.over && self.inside == 0 && self.returning.is_empty()
     }
 
     /// All that was behind what is still inside has come through: it is lost, but for so many frames of which a worker had no
@@ -303,6 +343,7 @@ impl Witness {
             *self.proof.lost.entry(VANISHED).or_default() += lost;
         }
         self.inside = undecided;
+        self.returning.clear();
     }
 
     /// What was seen.
@@ -388,6 +429,23 @@ mod tests {
     }
 
     #[test]
+    fn a_second_copy_inside_is_waited_for() {
+        let mut witness = witness();
+        assert!(arrives(&mut witness, 0, 5, 5));
+        let bytes = frame(MAC, 0, 63, 5);
+        assert!((70..74).all(|tag| witness.handed_over(false, tag, &bytes)));
+        witness.left(70, Ok(()), 10);
+        witness.close(20);
+        assert!(!witness.is_done(), "three copies are in the card");
+        witness.left(71, Ok(()), 30);
+        witness.ended_in_card(72, Cause::Refused);
+        assert!(!witness.is_done());
+        witness.not_sent(73);
+        assert!(witness.is_done());
+        assert_eq!(witness.proof().doubled, 1);
+    }
+
+    #[test]
     fn every_ending_is_in_its_place() {
         let mut witness = witness();
         (0..9).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
@@ -422,12 +480,39 @@ mod tests {
         assert!(witness.arrived(0, 1, &all, 5));
         witness.ended_in_card(1, Cause::Dropped(Outcome::L2Group));
         assert_eq!(witness.inside, 0);
+        witness.ended_in_card(1, Cause::Copied);
+        assert!(!witness.is_copying());
         // Frames of no IPv4 are followed too.
         all[12..14].copy_from_slice(&[8, 6]);
         assert!(witness.arrived(2, 2, &all, 5));
         witness.ended_in_software(FrameKey::of(&all).frame, Ending::Punted(Outcome::Options));
+        assert!(witness.is_copying(), "the card tells this apart");
+        witness.ended_in_card(2, Cause::Copied);
         witness.close(9);
-        assert!(witness.is_done());
+        assert!(witness.is_done() && !witness.is_copying());
+    }
+
+    #[test]
+    fn a_group_frame_that_finds_no_room_is_lost_for_each_virtual_port() {
+        let row = |vport| Row {
+            vid: Vid::new(1).unwrap(),
+            vport,
+            select: Match::Mac { port: PortId::new(0), mac: MAC },
+        };
+        let attached = |vport| Attachment { vid: Vid::new(1).unwrap(), vport, port: PortId::new(0) };
+        let demux = Demux::new(&[row(0)], &[attached(0), attached(1)]).unwrap();
+        let mut witness = Witness::new(Vid::new(1).unwrap(), demux, 0);
+        let all = frame(Mac([0xff; 6]), 0, 64, 5);
+        for tag in [1, 2] {
+            assert!(witness.arrived(0, tag, &all, 5));
+        }
+        assert_eq!(witness.inside, 4);
+        witness.ended_in_card(1, Cause::FloodFull);
+        assert!(witness.inside == 2 && witness.is_copying());
+        witness.ended_in_card(2, Cause::FloodFull);
+        witness.close(9);
+        assert!(witness.is_done() && !witness.is_copying());
+        assert_eq!(witness.proof().lost, BTreeMap::from([(FLOOD_FULL, 4)]));
     }
 
     #[test]

@@ -25,13 +25,16 @@ use crate::error::CardError;
 use crate::registers::{AccessError, Registers, SPACE_BYTES, check};
 
 /// Version of the library interface.
-const ABI: u32 = 5;
+const ABI: u32 = 6;
 /// Longest frame the twin takes; the card cuts at less.
 pub const FRAME_BYTES_MAX: usize = 65_535;
 
 const OK: c_int = 0;
 const REFUSED: c_int = 2;
 const NO_ANSWER: c_int = 3;
+/// Causes of endings that say all (`hue_pkg.sv`).
+const FLOOD_FULL: u32 = 513;
+const COPIED: u32 = 514;
 
 /// The library's twin; only it knows what is inside.
 #[repr(C)]
@@ -155,6 +158,10 @@ pub enum Cause {
     Unclaimed(Unclaimed),
     /// The output queues had no room for it.
     Refused,
+    /// A group frame: there was no room to copy it, so that none of its networks gets it.
+    FloodFull,
+    /// A group frame: its last copy is on its way to the stages. What becomes of the copies is told apart.
+    Copied,
 }
 
 impl Cause {
@@ -164,6 +171,8 @@ impl Cause {
         match (code >> 8, Outcome::from_code(low), Unclaimed::from_code(low)) {
             (0, Some(outcome), _) => Self::Dropped(outcome),
             (1, _, Some(reason)) => Self::Unclaimed(reason),
+            _ if code == FLOOD_FULL => Self::FloodFull,
+            _ if code == COPIED => Self::Copied,
             _ => Self::Refused,
         }
     }

@@ -1,5 +1,5 @@
-//! Whether an image file is whole: `scripts/images` puts a mark, the length of what is before it and its CRC-32 at
-//! the end (ISO 3309, as in zlib).
+//! Checks that an image file is intact: `scripts/images` appends a mark, and the length and CRC-32 (ISO 3309, as in
+//! zlib) of everything before the mark.
 
 use std::path::Path;
 

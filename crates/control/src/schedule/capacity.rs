@@ -1,52 +1,53 @@
-//! What the card can hold: why a network can never run there, and what is left when others do.
+//! Capacity of the card: why a network can never run there, and the capacity that other networks leave free.
 
 use std::fmt;
 
 use super::{CardSite, Demand, Side, Site, TableSite};
 use hue_intent::{Latency, Placement};
 
-/// Words that a route takes in the card's shared memories, as reckoned. Tables of routers take about 2 (`labs/tables`), a few
-/// routes far apart up to 12. `hueplane table size --encoding dag36` says how many a table takes (4.5 bytes each).
+/// Estimated words of a route in the card's shared memories. Routes in large tables need about 2
+/// (`labs/tables`), a few scattered routes up to 12 each. `hueplane table size --encoding dag36` shows the
+/// exact size of a table (4.5 bytes for each word).
 const WORDS_PER_ROUTE: u64 = 4;
-/// Words that a network takes there apart from its routes: its first node.
+/// Words of a network without routes: its first node.
 const WORDS_PER_NETWORK: u64 = 32;
 
 /// Why a network cannot run on the card.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lack {
-    /// There is none.
+    /// The node has no card.
     NoCard,
-    /// Its document says so.
+    /// Its document requests software.
     Document,
-    /// Its kind of plane is not in the image.
+    /// The image does not support its kind of plane.
     Kind {
         /// The kind.
         kind: &'static str,
         /// The image.
         image: String,
     },
-    /// One of its ports is not the card's.
+    /// One of its ports does not belong to the card.
     Port(String),
-    /// Its table is larger than the image's, whoever else is there.
+    /// Its table exceeds the image's limit, even without other networks.
     Large {
-        /// Of what.
+        /// The resource.
         what: &'static str,
-        /// What it needs.
+        /// Amount needed.
         needs: u64,
-        /// What there is.
+        /// Amount in the image.
         max: u64,
         /// The image.
         image: String,
     },
-    /// Others have taken what it needs.
+    /// Other networks use too much of a resource.
     Full {
-        /// Of what.
+        /// The resource.
         what: &'static str,
-        /// What it needs.
+        /// Amount needed.
         needs: u64,
-        /// What is left.
+        /// Free amount.
         free: u64,
-        /// What there is.
+        /// Total amount.
         max: u64,
     },
 }
@@ -59,22 +60,22 @@ impl fmt::Display for Lack {
             Self::Kind { kind, image } => write!(f, "image '{image}' has no plane of kind {kind}"),
             Self::Port(port) => write!(f, "its port '{port}' is not one of the card's"),
             Self::Large { what, needs, max, image } => {
-                write!(f, "it needs {needs} {what}: image '{image}' has {max}")
+                write!(f, "it needs {needs} {what}, but image '{image}' has {max}")
             }
             Self::Full { what, needs: 1, free: 0, max } => {
-                write!(f, "the card's {what} are all taken ({max})")
+                write!(f, "the card has no {what} left ({max} in total)")
             }
             Self::Full { what, needs, free, max } => {
-                write!(f, "it needs {needs} {what}: the card has {free} free of {max}")
+                write!(f, "it needs {needs} {what}, but the card has {free} of {max} left")
             }
         }
     }
 }
 
-/// What a network takes of a card, by what.
+/// The resources that a network needs, by name.
 type Needs = [(&'static str, u64); 3];
 
-/// What it takes, and what one network alone or all together may take.
+/// The resources that a network needs, and the limits for one network or for all together.
 fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 3]) {
     match card.table {
         TableSite::Each { routes, locals, hops } => {
@@ -90,7 +91,7 @@ fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 3]) {
     }
 }
 
-/// Why a network can never run on the card, whoever else does.
+/// Why a network can never run on the card, even without other networks.
 pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     let Some(card) = &site.card else { return Some(Lack::NoCard) };
     if demand.placement == Placement::Soft {
@@ -108,22 +109,22 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     large.map(|((what, needs), max)| Lack::Large { what, needs, max, image: image() })
 }
 
-/// What is taken of a card.
+/// The used capacity of a card.
 #[derive(Clone)]
 pub struct CardRoom<'s> {
     card: Option<&'s CardSite>,
     networks: u64,
-    /// Of tables that networks share.
+    /// Used parts of the tables that networks share.
     taken: [u64; 3],
 }
 
 impl<'s> CardRoom<'s> {
-    /// Of an empty card.
+    /// The capacity of an empty card.
     pub fn new(site: &'s Site) -> Self {
         Self { card: site.card.as_ref(), networks: 0, taken: [0; 3] }
     }
 
-    /// Of the card with the networks that are on it.
+    /// The capacity of the card with the networks that are on it.
     pub fn of(site: &'s Site, demands: &[&Demand], sides: &[Side]) -> Self {
         let mut room = Self::new(site);
         let on = demands.iter().zip(sides).filter(|(_, side)| **side == Side::Card);
@@ -131,7 +132,7 @@ impl<'s> CardRoom<'s> {
         room
     }
 
-    /// Why a network that is not barred does not fit beside those that are there.
+    /// Why a network that is not barred does not fit beside the networks on the card.
     pub fn lacks(&self, demand: &Demand) -> Option<Lack> {
         let Some(card) = self.card else { return Some(Lack::NoCard) };
         let max = u64::from(card.networks_max);
@@ -153,7 +154,7 @@ impl<'s> CardRoom<'s> {
         })
     }
 
-    /// Puts a network there.
+    /// Adds a network.
     pub fn take(&mut self, demand: &Demand) {
         let Some(card) = self.card else { return };
         self.networks += 1;
@@ -163,7 +164,7 @@ impl<'s> CardRoom<'s> {
         }
     }
 
-    /// Puts it there if it fits; whether it did.
+    /// Adds a network if it fits. Returns whether it does.
     pub fn take_if(&mut self, demand: &Demand) -> bool {
         let fits = self.lacks(demand).is_none();
         if fits {
@@ -172,7 +173,7 @@ impl<'s> CardRoom<'s> {
         fits
     }
 
-    /// What is used of what there is.
+    /// Used and total amount of each resource.
     pub fn uses(&self) -> Vec<(&'static str, u64, u64)> {
         let Some(card) = self.card else { return Vec::new() };
         let mut uses = vec![("networks", self.networks, u64::from(card.networks_max))];
@@ -184,8 +185,8 @@ impl<'s> CardRoom<'s> {
     }
 }
 
-/// Rows of capacities that all networks on the card share: how much each takes, and how much there is. For the exact
-/// scheduler.
+/// For each resource that all networks on the card share: the amount that each network needs, and the total.
+/// For the exact scheduler.
 pub fn shared_rows(card: &CardSite, demands: &[&Demand]) -> Vec<(Vec<u64>, u64)> {
     let mut rows = vec![(vec![1; demands.len()], u64::from(card.networks_max))];
     if let TableSite::Shared { words, hops } = card.table {
@@ -195,9 +196,9 @@ pub fn shared_rows(card: &CardSite, demands: &[&Demand]) -> Vec<(Vec<u64>, u64)>
     rows
 }
 
-/// Places that are not the scheduler's to choose: those that documents name, those of networks that the card cannot
-/// have, and on the card, while there is room, those of networks that ask for low latency. Who is there already comes
-/// first, then who takes less.
+/// Networks whose place is not the scheduler's decision: networks whose document names it, networks that
+/// cannot run on the card, and (on the card, while there is room) networks that ask for low latency. Of
+/// these, networks that are already on the card come first, then smaller ones.
 pub fn fixed<'s>(site: &'s Site, demands: &[&Demand]) -> (Vec<Option<Side>>, CardRoom<'s>) {
     let mut sides: Vec<Option<Side>> =
         demands.iter().map(|demand| barred(site, demand).map(|_| Side::Soft)).collect();

@@ -1,7 +1,7 @@
-//! Documents as the scheduler sees them.
+//! Converts documents to the scheduler's input.
 //!
-//! Flow: node and network documents, compiled programs → [`Site`] and [`Demand`]s. A daemon then says of each network where it
-//! runs, and how large its table has become.
+//! Flow: node and network documents, compiled programs → [`Site`] and [`Demand`]s. A daemon then adds, for
+//! each network, where it runs and the size of its table.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use hue_substrate::Program;
 
 use super::{CardSite, Demand, Side, Site, SoftSite};
 
-/// What a core forwards where the document does not say, bits a second: a million packets of 64 bytes
+/// Default bandwidth of a core in bits per second: a million packets of 64 bytes
 /// (`bench/results/live-forwarding.md`).
 pub const CORE_BPS_DEFAULT: u64 = 500_000_000;
-/// What a move must gain where the document does not say, bits a second.
+/// Default gain that a move requires, in bits per second.
 pub const MOVE_COST_BPS_DEFAULT: u64 = 1_000_000;
 
 impl Site {
-    /// What a node has, with so many workers and this card.
+    /// The resources of a node with this number of workers, and this card.
     #[must_use]
     pub fn of(node: &Node, workers: u16, card: Option<CardSite>) -> Self {
         let scheduler = node.spec.scheduler.clone().unwrap_or_default();
@@ -39,12 +39,12 @@ impl Site {
 }
 
 impl Demand {
-    /// What a network needs by its document and the routes that this has; it is new.
+    /// The needs of a network, from its document and the routes of its program. The network is new.
     #[must_use]
     pub fn of(network: &Network, program: &Program) -> Self {
         let spec = &network.spec;
         let needs = spec.needs.clone().unwrap_or_default();
-        // What a rate limit drops needs no place.
+        // Traffic that a rate limit drops needs no capacity.
         let limit = spec.rate_limit.and_then(|limit| limit.bits).map_or(u64::MAX, |bits| bits.per_second);
         let is_local = |hop: &hue_tables::NextHop| {
             let row = program.next_hops.get(usize::from(hop.get()));
@@ -65,7 +65,7 @@ impl Demand {
         }
     }
 
-    /// The same network where it runs, with a table of at least this size.
+    /// The same network at its current place, with a table of at least this size.
     #[must_use]
     pub fn at(self, now: Side, routes: usize, hops: usize) -> Self {
         Self {

@@ -1,12 +1,13 @@
 //! The exact scheduler: an integer program, solved by branch and bound.
 //!
-//! It maximises bandwidth served less the cost of moves, under what the card can hold, what cores, card and ports forward.
-//! A network has one place, may be served in part there, and in software has one core. Two programs, the second only when
-//! the first leaves a doubt: with all of software as one large core, which bounds what can be served from above; and with
-//! each core of its own. What comes out of either is counted anew in whole bits ([`super::serve`]) and must be better
-//! than what the greedy scheduler found, and better than leaving everything where it is.
-//! Limits: [`NETWORKS_MAX`], [`BINARIES_MAX`], [`NODES_MAX`], all counted and not timed, so that the same input gives the
-//! same result on every machine.
+//! It maximises the served bandwidth minus the cost of moves, within the capacities of card memory, cores,
+//! card and ports. A network has one place, may be served in part there, and uses one core in software. There
+//! are up to two programs. The first treats all of software as one large core, which gives an upper bound.
+//! The second has separate cores, and is used only if the first does not settle the optimum. The result of
+//! either is recomputed in whole bits ([`super::serve`]). It must be better than the greedy schedule, and
+//! better than leaving every network in place.
+//! Limits: [`NETWORKS_MAX`], [`BINARIES_MAX`], [`NODES_MAX`]. They are counts instead of durations, so that
+//! the same input gives the same result on every machine.
 
 use hue_intent::SchedulerKind;
 use microlp::{
@@ -16,54 +17,57 @@ use microlp::{
 
 use super::capacity::{CardRoom, barred, fixed, shared_rows};
 use super::explain::rate;
-use super::greedy::kept;
+use super::greedy::keep_places;
 use super::serve::{Choice, pack, serve, serve_at};
 use super::{Demand, Side, Site};
 
-/// Networks that the solver takes on; with more, the greedy scheduler decides.
+/// Most networks for the solver; with more, the greedy scheduler decides.
 pub const NETWORKS_MAX: usize = 512;
-/// Choices of a core for a network that the second program may have.
+/// Most binary variables (network on core) of the second program.
 pub const BINARIES_MAX: usize = 512;
-/// Steps of branch and bound in each program; then the best that is known counts.
+/// Most branch-and-bound steps in each program; after that, the best solution so far is used.
 pub const NODES_MAX: u64 = 500;
 
-/// What the largest need counts in the program: numbers around this are what the solver is most exact with.
+/// Value of the largest need in the program: the solver is most accurate around this magnitude.
 const SCALE: f64 = 1_000.0;
-/// Part of a bound that counts as nothing: the solver's own tolerances.
-const DOUBT: f64 = 1e-6;
+/// Relative difference from the bound that is ignored: the solver's own tolerance.
+const TOLERANCE: f64 = 1e-6;
 
-/// What the programs are made of.
+/// Input of both programs.
 struct Task<'a> {
     site: &'a Site,
     demands: &'a [&'a Demand],
-    /// The most that each network can get at any one place, bits a second.
+    /// The most bandwidth that each network can get at any single place, in bits per second.
     needs: Vec<u64>,
-    /// Bits a second in a unit of the program.
+    /// Bits per second in one unit of the program.
     unit: f64,
 }
 
-/// An answer of the solver.
+/// Result of the solver.
 struct Answer {
     choice: Choice,
-    /// Nothing is worth more than this, bits a second; none when that is not known.
+    /// Upper bound of the value in bits per second; `None` if unknown.
     bound: Option<f64>,
 }
 
-/// Where networks are to run, given what the greedy scheduler says; what that is called, and what is to be noted.
+/// Computes the schedule, starting from the greedy one. Returns the choice, the scheduler that made it, and a
+/// note.
 pub fn exact(site: &Site, demands: &[&Demand], greedy: Choice) -> (Choice, SchedulerKind, Option<String>) {
     if demands.len() > NETWORKS_MAX {
         let count = demands.len();
-        let note = format!("{count} networks: the solver takes {NETWORKS_MAX}; this is what greedy says");
+        let note = format!(
+            "{count} networks exceed the solver's limit of {NETWORKS_MAX}; this is the greedy schedule"
+        );
         return (greedy, SchedulerKind::Greedy, Some(note));
     }
     let task = Task::new(site, demands);
     let (sides, room) = fixed(site, demands);
     let free: Vec<Option<Side>> =
-        sides.iter().zip(demands).map(|(side, demand)| side.or_else(|| obvious(demand))).collect();
+        sides.iter().zip(demands).map(|(side, demand)| side.or_else(|| trivial_side(demand))).collect();
     let found = match task.best(&free, &greedy) {
         Ok(found) => found,
         Err(why) => {
-            let note = format!("the solver failed ({why}); this is what greedy says");
+            let note = format!("the solver failed ({why}); this is the greedy schedule");
             return (greedy, SchedulerKind::Greedy, Some(note));
         }
     };
@@ -73,8 +77,8 @@ pub fn exact(site: &Site, demands: &[&Demand], greedy: Choice) -> (Choice, Sched
         best = greedy;
     }
     if best.moves(demands) > 0 {
-        // What is as good stays; cores are given anew there too.
-        let stay = kept(site, demands, sides, room);
+        // If an equally good schedule leaves networks in place, use that one; cores are reassigned there too.
+        let stay = keep_places(site, demands, sides, room);
         let places: Vec<Option<Side>> = stay.iter().copied().map(Some).collect();
         let mut stay = serve(site, demands, &stay);
         if let Ok(found) = task.best(&places, &stay) {
@@ -88,22 +92,20 @@ pub fn exact(site: &Site, demands: &[&Demand], greedy: Choice) -> (Choice, Sched
         Some(bound) if is_reached(value(&best), bound) => None,
         Some(bound) => {
             let more = rate((bound - value(&best) as f64).max(0.0) as u128);
-            Some(format!(
-                "not proven to be the best: the solver's limits are reached, {more} more may be possible"
-            ))
+            Some(format!("not proven optimal: the solver reached its limits, {more} more may be possible"))
         }
-        None => Some("not proven to be the best: the solver's limits are reached".to_owned()),
+        None => Some("not proven optimal: the solver reached its limits".to_owned()),
     };
     (best, SchedulerKind::Exact, note)
 }
 
-/// Whether a value is as good as a bound, as far as the solver can tell.
+/// Whether a value reaches a bound, within the solver's tolerance.
 fn is_reached(value: i128, bound: f64) -> bool {
-    value as f64 >= bound - DOUBT * bound.abs() - 1.0
+    value as f64 >= bound - TOLERANCE * bound.abs() - 1.0
 }
 
 /// A new network that needs no bandwidth gains nothing on the card.
-fn obvious(demand: &Demand) -> Option<Side> {
+fn trivial_side(demand: &Demand) -> Option<Side> {
     (demand.bandwidth_bps == 0 && demand.now.is_none()).then_some(Side::Soft)
 }
 
@@ -120,7 +122,7 @@ impl<'a> Task<'a> {
         Self { site, demands, needs, unit: largest as f64 / SCALE }
     }
 
-    /// The best with these places fixed; `known` is a choice that holds to them.
+    /// The best schedule with these fixed places; `known` is a choice that respects them.
     fn best(&self, fixed: &[Option<Side>], known: &Choice) -> Result<Answer, String> {
         let together = Program::new(self, fixed, None);
         let solution = together.solve(known)?;
@@ -133,7 +135,7 @@ impl<'a> Task<'a> {
         let bound = together.bound(self, &solution);
         let cores = usize::from(self.site.soft.cores.max(1));
         let soft = fixed.iter().filter(|side| **side != Some(Side::Card)).count();
-        // With one core the first program is the whole truth.
+        // With one core, the first program is exact.
         let is_done = bound.is_some_and(|bound| is_reached(value(&choice), bound));
         if is_done || cores == 1 || soft * cores > BINARIES_MAX {
             return Ok(Answer { choice, bound });
@@ -145,21 +147,21 @@ impl<'a> Task<'a> {
                 let bound = bound.into_iter().chain(lower).min_by(f64::total_cmp);
                 Ok(Answer { choice: better(choice, apart.choice(self, &solution)), bound })
             }
-            // What the first program found holds all the same.
+            // The result of the first program is still valid.
             Ok(None) | Err(_) => Ok(Answer { choice, bound }),
         }
     }
 }
 
-/// A network in a program.
+/// The variables of a network in a program.
 struct Terms {
-    /// Whether it is on the card, where that is open.
+    /// Whether it is on the card, if that is not fixed.
     on_card: Option<Variable>,
-    /// Where it is, where that is not.
+    /// Its place, if fixed.
     fixed: Option<Side>,
-    /// On which core it is, where cores are apart.
+    /// Whether it is on each core, if cores are separate.
     on_core: Vec<Variable>,
-    /// Parts of its need that the card, and each core, serve.
+    /// Fractions of its need that the card and each core serve.
     by_card: Option<Variable>,
     by_core: Vec<Variable>,
 }
@@ -168,19 +170,19 @@ struct Terms {
 struct Program {
     problem: Problem,
     networks: Vec<Terms>,
-    /// What the objective leaves out: moves that cannot be helped, and those that staying on the card saves.
+    /// Constant part of the objective: unavoidable moves, and moves avoided by staying on the card.
     constant: f64,
 }
 
 impl Program {
-    /// With cores apart, or all of software as one.
+    /// Builds the program with this many separate cores, or with one core for all of software.
     fn new(task: &Task<'_>, fixed: &[Option<Side>], cores: Option<usize>) -> Self {
         let mut problem = Problem::new(OptimizationDirection::Maximize);
         let cost = task.site.move_cost_bps as f64 / task.unit;
         let mut constant = 0.0;
         let mut networks = Vec::with_capacity(task.demands.len());
         for (at, demand) in task.demands.iter().enumerate() {
-            let worth = task.worth(at);
+            let value = task.value(at);
             let side = fixed[at];
             let on_card = match (side, demand.now) {
                 (None, Some(Side::Card)) => {
@@ -197,15 +199,15 @@ impl Program {
             let part = |most: u64| (0.0, (most as f64 / task.needs[at].max(1) as f64).min(1.0));
             let core = part(task.site.soft.core_bps);
             let card = part(task.site.card.as_ref().map_or(0, |card| card.bps));
-            let by_card = (side != Some(Side::Soft)).then(|| problem.add_var(worth, card));
+            let by_card = (side != Some(Side::Soft)).then(|| problem.add_var(value, card));
             let count = if side == Some(Side::Card) { 0 } else { cores.unwrap_or(1) };
-            let by_core: Vec<Variable> = (0..count).map(|_| problem.add_var(worth, core)).collect();
+            let by_core: Vec<Variable> = (0..count).map(|_| problem.add_var(value, core)).collect();
             let on_core: Vec<Variable> = match cores {
                 Some(_) => by_core.iter().map(|_| problem.add_binary_var(0.0)).collect(),
                 None => Vec::new(),
             };
             if let (Some(by_card), Some(on_card)) = (by_card, on_card) {
-                // Served on the card only when it is there.
+                // A network is served by the card only if it is there.
                 problem.add_constraint([(by_card, 1.0), (on_card, -card.1)], ComparisonOp::Le, 0.0);
             }
             if cores.is_some() && count > 0 {
@@ -225,12 +227,12 @@ impl Program {
         program
     }
 
-    /// No core, card or port serves more than it has.
+    /// Adds the constraints that no core, card or port exceeds its bandwidth.
     fn bound_bandwidth(&mut self, task: &Task<'_>, cores: Option<usize>) {
         let scaled = |bps: u64| bps as f64 / task.unit;
         let all = |by: &dyn Fn(&Terms) -> Option<Variable>| -> Vec<(Variable, f64)> {
             let networks = self.networks.iter().enumerate();
-            networks.filter_map(|(at, terms)| Some((by(terms)?, task.worth(at)))).collect()
+            networks.filter_map(|(at, terms)| Some((by(terms)?, task.value(at)))).collect()
         };
         let mut rows = Vec::new();
         if let Some(card) = &task.site.card {
@@ -250,7 +252,7 @@ impl Program {
             let on =
                 self.networks.iter().enumerate().filter(|(at, _)| task.demands[*at].ports.contains(port));
             let terms = on.flat_map(|(at, terms)| {
-                terms.by_card.iter().chain(&terms.by_core).map(move |variable| (*variable, task.worth(at)))
+                terms.by_card.iter().chain(&terms.by_core).map(move |variable| (*variable, task.value(at)))
             });
             rows.push((terms.collect(), scaled(*bps)));
         }
@@ -259,7 +261,7 @@ impl Program {
         }
     }
 
-    /// The card holds what is on it.
+    /// Adds the constraints of the card's capacity.
     fn bound_card(&mut self, task: &Task<'_>) {
         let Some(card) = &task.site.card else { return };
         for (takes, most) in shared_rows(card, task.demands) {
@@ -270,7 +272,7 @@ impl Program {
             let open = self.networks.iter().zip(&takes);
             let terms: Vec<(Variable, f64)> =
                 open.filter_map(|(terms, takes)| Some((terms.on_card?, *takes as f64))).collect();
-            // What is fixed fits: that was looked at.
+            // The fixed networks fit; that has been checked.
             let left = most.saturating_sub(there) as f64;
             let largest = terms.iter().map(|(_, takes)| *takes).fold(1.0, f64::max);
             let terms: Vec<_> =
@@ -281,7 +283,7 @@ impl Program {
         }
     }
 
-    /// Solves it, from what is known; none when it stops before it has anything.
+    /// Solves the program, starting from a known choice. Returns `None` if it stops without a solution.
     fn solve(&self, known: &Choice) -> Result<Option<Solution>, String> {
         let mut options = SolveOptions::default();
         options.node_limit = Some(NODES_MAX);
@@ -293,7 +295,7 @@ impl Program {
         }
     }
 
-    /// What nothing is worth more than, by the solver, bits a second.
+    /// The solver's upper bound of the value, in bits per second.
     fn bound(&self, task: &Task<'_>, solution: &Solution) -> Option<f64> {
         let bound = match solution.status() {
             SolutionStatus::Optimal => Some(solution.objective()),
@@ -302,7 +304,7 @@ impl Program {
         bound.map(|bound| (bound + self.constant) * task.unit)
     }
 
-    /// A choice in the words of the program.
+    /// A choice as values of the program's variables.
     fn hints(&self, known: &Choice) -> Vec<(Variable, f64)> {
         let is = |yes: bool| if yes { 1.0 } else { 0.0 };
         let mut hints = Vec::new();
@@ -314,7 +316,7 @@ impl Program {
         hints
     }
 
-    /// The solver's answer in whole bits.
+    /// The solver's solution in whole bits.
     fn choice(&self, task: &Task<'_>, solution: &Solution) -> Choice {
         let is = |variable: &Variable| solution.var_value(*variable) > 0.5;
         let mut sides: Vec<Side> = Vec::with_capacity(self.networks.len());
@@ -349,13 +351,13 @@ impl Program {
 }
 
 impl Task<'_> {
-    /// What serving all of a network's need is worth.
-    fn worth(&self, at: usize) -> f64 {
+    /// The value of fully serving a network.
+    fn value(&self, at: usize) -> f64 {
         self.needs[at] as f64 / self.unit
     }
 
-    /// Places that the card can hold. The solver works with tolerances; should they ever let one too many in, the last
-    /// of those goes to software.
+    /// Makes a placement feasible for the card. The solver works with tolerances; if they allow too many
+    /// networks, the last ones go to software.
     fn feasible(&self, mut sides: Vec<Side>) -> Vec<Side> {
         let mut room = CardRoom::new(self.site);
         for (demand, side) in self.demands.iter().zip(&mut sides) {

@@ -1,7 +1,7 @@
-//! Why each network is where it is, and why not elsewhere.
+//! Explains why each network is at its place, and why not at the other.
 //!
-//! Flow: choice → **explain** → [`Schedule`]. Reasons are looked for after the choice is made: each network is put
-//! elsewhere, all else as it is, and what that changes is the reason.
+//! Flow: choice → **explain** → [`Schedule`]. Reasons are computed after the choice: each network is moved to
+//! the other side, with everything else unchanged, and the effect of that is the reason.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::capacity::{CardRoom, barred};
 use super::serve::{Choice, serve};
 use super::{Demand, Move, Schedule, Scheduled, Side, Site, Use};
 
-/// A choice with its reasons.
+/// Adds reasons to a choice.
 pub fn schedule(
     site: &Site,
     demands: &[&Demand],
@@ -52,7 +52,7 @@ fn moved(network: &Scheduled) -> Option<Move> {
     Some(Move { name: network.name.clone(), from, to: network.side, why: network.why.clone() })
 }
 
-/// What would be served more, or less, with one network on the other side.
+/// The change of the served bandwidth if one network were on the other side.
 fn gain(site: &Site, demands: &[&Demand], choice: &Choice, at: usize, side: Side) -> i128 {
     let mut sides = choice.sides.clone();
     sides[at] = side;
@@ -75,11 +75,11 @@ fn on_card(site: &Site, demands: &[&Demand], choice: &Choice, at: usize) -> (Str
         _ if other < 0 => {
             let core = rate(site.soft.core_bps.into());
             format!(
-                "its {} do not fit in software beside the others: a core has {core}",
+                "its {} do not fit in software beside the other networks: a core has {core}",
                 rate(demand.bandwidth_bps.into())
             )
         }
-        _ if demand.now == Some(Side::Card) => "it is there, and no move is worth it".to_owned(),
+        _ if demand.now == Some(Side::Card) => "it already runs there, and no move is worthwhile".to_owned(),
         _ => format!("the card serves its {}", rate(demand.bandwidth_bps.into())),
     };
     (why, why_not)
@@ -108,7 +108,7 @@ fn in_software(
     let why_not = match demand.now {
         _ if other <= 0 => "the card would serve no more".to_owned(),
         Some(Side::Soft) => not_worth(site, other, "the card"),
-        _ => format!("the card would serve {} more of its, less of all", rate(other.unsigned_abs())),
+        _ => format!("the card would serve {} more", rate(other.unsigned_abs())),
     };
     (why, why_not)
 }
@@ -119,10 +119,10 @@ fn not_worth(site: &Site, gain: i128, other: &str) -> String {
         return format!("{other} would serve no more");
     }
     let (gain, cost) = (rate(gain.unsigned_abs()), rate(site.move_cost_bps.into()));
-    format!("{other} would serve {gain} more, and a move costs {cost}")
+    format!("{other} would serve {gain} more, but a move costs {cost}")
 }
 
-/// How much of each capacity is used.
+/// Usage of each capacity.
 fn uses(site: &Site, demands: &[&Demand], choice: &Choice, room: &CardRoom<'_>) -> Vec<Use> {
     let mut uses = Vec::new();
     let mut add = |what: String, used: u64, max: u64| uses.push(Use { what, used, max });
@@ -149,7 +149,7 @@ fn uses(site: &Site, demands: &[&Demand], choice: &Choice, room: &CardRoom<'_>) 
     uses
 }
 
-/// Bits a second for people: three digits and a unit at most.
+/// A bandwidth as text, with at most three digits and a unit.
 pub fn rate(bps: u128) -> String {
     let (unit, per) = match bps {
         1_000_000_000.. => ("Gbit/s", 1e9),

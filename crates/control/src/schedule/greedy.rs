@@ -1,8 +1,8 @@
 //! The greedy scheduler.
 //!
-//! Networks of low throughput are packed into software, the least first; one that no core can serve goes to the card, if
-//! it has room. Beside that everything as it is now, with new networks fitted in, is looked at: moves must be worth their
-//! cost.
+//! Packs networks into software, those of the lowest throughput first. A network that no core can serve goes
+//! to the card if there is room. The result is compared with the current placement plus the new networks,
+//! because moves must be worth their cost.
 //! Source: Unnikrishnan §4.1: "The scheduler attempts to greedily pack low-throughput virtual networks into OpenVZ
 //! containers. If a network cannot be executed in a software plane due to bandwidth limitations, it is assigned to a
 //! hardware plane."
@@ -11,17 +11,17 @@ use super::capacity::{CardRoom, fixed};
 use super::serve::{Choice, Cores, by_need, serve};
 use super::{Demand, Side, Site};
 
-/// Where networks are to run.
+/// Computes the schedule.
 pub fn greedy(site: &Site, demands: &[&Demand]) -> Choice {
     let (sides, room) = fixed(site, demands);
     let anew = serve(site, demands, &fill(site, demands, sides.clone(), room.clone()));
-    let kept = serve(site, demands, &kept(site, demands, sides, room));
-    // What is as good stays.
+    let kept = serve(site, demands, &keep_places(site, demands, sides, room));
+    // If both are equally good, nothing moves.
     if anew.value(site, demands) > kept.value(site, demands) { anew } else { kept }
 }
 
-/// Everything where it is, as far as that is possible; new networks in what is left.
-pub fn kept(
+/// Leaves networks in place as far as possible, and puts new networks into the remaining capacity.
+pub fn keep_places(
     site: &Site,
     demands: &[&Demand],
     mut sides: Vec<Option<Side>>,
@@ -39,7 +39,7 @@ pub fn kept(
     fill(site, demands, sides, room)
 }
 
-/// Gives a place to those that have none.
+/// Assigns a place to the networks without one.
 fn fill(site: &Site, demands: &[&Demand], mut sides: Vec<Option<Side>>, mut room: CardRoom<'_>) -> Vec<Side> {
     let order = by_need(demands);
     let mut cores = Cores::new(site);

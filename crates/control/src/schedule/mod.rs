@@ -1,11 +1,11 @@
-//! The scheduler: which networks are to run on the card, which in software, and why.
+//! The scheduler: decides which networks run on the card and which in software, with reasons.
 //!
-//! Flow: documents, what the card is, where networks run ([`Site`], [`Demand`]s) → **schedule** → [`Schedule`] → `plan`,
-//! migration. Two ways: `greedy` as in the paper, `exact` by an integer program; both are pure, and the same input
-//! gives the same result.
-//! Invariants: every network has one place; no capacity is exceeded; a network whose document names its place has it, if
-//! it can; a schedule of what runs as scheduled moves nothing. Table sizes are an estimate: the card has the last word.
-//! Units: bits of frames a second, rows, words of the card's memories.
+//! Flow: documents, properties of the card, current places ([`Site`], [`Demand`]s) → **schedule** →
+//! [`Schedule`] → `plan`, migration. There are two schedulers: `greedy`, as in the paper, and `exact`, an
+//! integer program. Both are pure: the same input gives the same result. Invariants: every network has one
+//! place, and no capacity is exceeded. A network whose document names its place is there if possible. If
+//! networks already run as scheduled, nothing moves. Table sizes are estimates: only the card itself knows
+//! whether a table fits. Units: bits of frames per second, rows, words of the card's memories.
 //! Source: Unnikrishnan §4.1 (greedy).
 
 mod capacity;
@@ -37,7 +37,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Its name in documents and output: that of the substrate.
+    /// Name in documents and output: the name of the substrate.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,49 +53,50 @@ impl fmt::Display for Side {
     }
 }
 
-/// What a node has to run networks with.
+/// The resources of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Site {
     /// Software.
     pub soft: SoftSite,
     /// The card, if there is one.
     pub card: Option<CardSite>,
-    /// What ports carry each way, bits a second, by name; one that is not here carries what comes.
+    /// Bandwidth of ports in each direction, by name, in bits per second; a port that is not listed is
+    /// unlimited.
     pub ports: BTreeMap<String, u64>,
-    /// Bandwidth that a move must gain, bits a second.
+    /// Bandwidth that a move must gain, in bits per second.
     pub move_cost_bps: u64,
 }
 
-/// What software has. A network is one core's.
+/// The resources of software. One core forwards all packets of a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SoftSite {
-    /// Cores that forward, at least one.
+    /// Number of forwarding cores, at least one.
     pub cores: u16,
-    /// What each of them forwards, bits a second.
+    /// Bandwidth of each core, in bits per second.
     pub core_bps: u64,
 }
 
-/// What a card has.
+/// The resources of a card.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CardSite {
-    /// Name of its image.
+    /// Name of the image.
     pub image: String,
-    /// Kinds of plane in it.
+    /// Kinds of plane in the image.
     pub kinds: Vec<Kind>,
-    /// Names of the node's ports that are the card's: a network on others cannot run on it.
+    /// Names of the node's ports that belong to the card. A network with other ports cannot run on it.
     pub ports: BTreeSet<String>,
-    /// Networks that can run on it.
+    /// Most networks.
     pub networks_max: u32,
-    /// Its tables.
+    /// Table capacity.
     pub table: TableSite,
-    /// What it forwards, bits a second.
+    /// Bandwidth in bits per second.
     pub bps: u64,
 }
 
-/// How a card keeps tables.
+/// The organisation of a card's tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableSite {
-    /// Each network in rows of its own.
+    /// Each network has its own rows.
     Each {
         /// Routes of one network.
         routes: u32,
@@ -104,7 +105,7 @@ pub enum TableSite {
         /// Next hops of one network.
         hops: u32,
     },
-    /// All networks in the same words.
+    /// All networks share the same memory.
     Shared {
         /// Words of all networks together.
         words: u64,
@@ -113,62 +114,62 @@ pub enum TableSite {
     },
 }
 
-/// A network, and what it needs.
+/// A network and its needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Demand {
-    /// Name, unique.
+    /// Unique name.
     pub name: String,
-    /// Kind of its plane.
+    /// Kind of plane.
     pub kind: Kind,
-    /// Physical ports that it is on.
+    /// Its physical ports.
     pub ports: BTreeSet<String>,
-    /// What it needs, bits a second.
+    /// Bandwidth needed, in bits per second.
     pub bandwidth_bps: u64,
-    /// How soon its packets are to leave.
+    /// Latency requirement.
     pub latency: Latency,
-    /// What its document says of its place.
+    /// Placement in its document.
     pub placement: Placement,
-    /// Routes in its table, local addresses among them.
+    /// Routes in its table, including local addresses.
     pub routes: u32,
     /// Local addresses.
     pub locals: u32,
     /// Next hops.
     pub hops: u32,
-    /// Where it runs; none: it is new.
+    /// Where it runs now; `None` if it is new.
     pub now: Option<Side>,
 }
 
-/// Where all networks are to run.
+/// A schedule: the place of every network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
-    /// What made it: not what was asked for when that could not.
+    /// The scheduler that made it. Differs from the requested one if that one could not.
     pub scheduler: SchedulerKind,
-    /// Why it is not what was asked for, or not proven to be the best.
+    /// Why another scheduler made it, or that it is not proven optimal.
     pub note: Option<String>,
-    /// Networks, in the order of names.
+    /// Networks, sorted by name.
     pub networks: Vec<Scheduled>,
-    /// What has to move for it, in the order of names: first those that leave the card, which make room.
+    /// Networks that must move, sorted by name: first those that leave the card, which makes room.
     pub moves: Vec<Move>,
-    /// What is used of each capacity.
+    /// Usage of each capacity.
     pub uses: Vec<Use>,
-    /// Bandwidth that a move had to gain, bits a second.
+    /// Gain that a move required, in bits per second.
     pub move_cost_bps: u64,
 }
 
 impl Schedule {
-    /// What all networks need, bits a second.
+    /// Bandwidth that all networks need, in bits per second.
     #[must_use]
     pub fn needed_bps(&self) -> u64 {
         self.networks.iter().map(|network| network.needed_bps).sum()
     }
 
-    /// What of that is served, bits a second.
+    /// Bandwidth served, in bits per second.
     #[must_use]
     pub fn served_bps(&self) -> u64 {
         self.networks.iter().map(|network| network.served_bps).sum()
     }
 
-    /// What it is worth: bandwidth served less the cost of its moves, bits a second.
+    /// Value of the schedule: served bandwidth minus the cost of its moves, in bits per second.
     #[must_use]
     pub fn value_bps(&self) -> i128 {
         i128::from(self.served_bps()) - i128::from(self.move_cost_bps) * self.moves.len() as i128
@@ -185,53 +186,53 @@ impl Schedule {
 /// The place of one network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scheduled {
-    /// Its name.
+    /// Name of the network.
     pub name: String,
-    /// What its document says of its place.
+    /// Placement in its document.
     pub placement: Placement,
-    /// How soon its packets are to leave.
+    /// Latency requirement.
     pub latency: Latency,
-    /// Where it runs; none: it is new.
+    /// Where it runs now; `None` if it is new.
     pub now: Option<Side>,
-    /// Where it is to run.
+    /// Scheduled place.
     pub side: Side,
-    /// In software: the core that it was reckoned with.
+    /// In software: the core assumed for it.
     pub core: Option<u16>,
-    /// What it needs, bits a second.
+    /// Bandwidth needed, in bits per second.
     pub needed_bps: u64,
-    /// What of that it gets, bits a second.
+    /// Bandwidth served, in bits per second.
     pub served_bps: u64,
-    /// Why there.
+    /// Why it is there.
     pub why: String,
-    /// Why not on the other side.
+    /// Why it is not on the other side.
     pub why_not: String,
 }
 
 /// A network that has to move.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Move {
-    /// Its name.
+    /// Name of the network.
     pub name: String,
-    /// From where.
+    /// Current place.
     pub from: Side,
-    /// To where.
+    /// Scheduled place.
     pub to: Side,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-/// How much of a capacity is used.
+/// Usage of a capacity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Use {
-    /// Of what, such as `card next hops` or `core 0 bit/s`.
+    /// Name of the capacity, such as `card next hops` or `core 0 bit/s`.
     pub what: String,
-    /// Used.
+    /// Amount used.
     pub used: u64,
-    /// There is.
+    /// Total amount.
     pub max: u64,
 }
 
-/// Says where networks are to run.
+/// Computes a schedule.
 #[must_use]
 pub fn schedule(site: &Site, demands: &[Demand], kind: SchedulerKind) -> Schedule {
     let mut demands: Vec<&Demand> = demands.iter().collect();
@@ -244,9 +245,9 @@ pub fn schedule(site: &Site, demands: &[Demand], kind: SchedulerKind) -> Schedul
     explain::schedule(site, &demands, &choice, scheduler, note)
 }
 
-/// Everything where it is, new networks in software: why each is there, and why not elsewhere. The schedule of nobody.
+/// Describes the current placement (new networks in software) with reasons, without scheduling.
 #[must_use]
-pub fn present(site: &Site, demands: &[Demand]) -> Schedule {
+pub fn current(site: &Site, demands: &[Demand]) -> Schedule {
     let mut demands: Vec<&Demand> = demands.iter().collect();
     demands.sort_by(|one, other| one.name.cmp(&other.name));
     let now = |demand: &&Demand| demand.now.filter(|_| site.card.is_some()).unwrap_or(Side::Soft);
@@ -254,10 +255,10 @@ pub fn present(site: &Site, demands: &[Demand]) -> Schedule {
     explain::schedule(site, &demands, &choice, SchedulerKind::default(), None)
 }
 
-/// Why a network cannot have what it needs at a place, beside those that are there: somebody would get less than needed
-/// who gets it now. `None` also for one that says no need.
+/// Why a network cannot get its bandwidth at a place: it, or a network that is fully served now, would get
+/// less than it needs. Returns `None` if everything fits, and for a network that needs no bandwidth.
 #[must_use]
-pub fn lacks_rate(site: &Site, demands: &[Demand], name: &str, to: Side) -> Option<String> {
+pub fn lacks_bandwidth(site: &Site, demands: &[Demand], name: &str, to: Side) -> Option<String> {
     let needed = demands.iter().find(|demand| demand.name == name).map_or(0, |demand| demand.bandwidth_bps);
     if needed == 0 {
         return None;
@@ -269,10 +270,10 @@ pub fn lacks_rate(site: &Site, demands: &[Demand], name: &str, to: Side) -> Opti
             ..demand.clone()
         })
         .collect();
-    let (before, after) = (present(site, demands), present(site, &moved));
+    let (before, after) = (current(site, demands), current(site, &moved));
     let whole = |one: &&Scheduled| one.served_bps >= one.needed_bps;
     let short = after.networks.iter().filter(|one| !whole(one));
-    // What goes short anyway is no reason.
+    // Networks that are not fully served now do not count.
     let short = short
         .filter(|one| before.network(&one.name).as_ref().is_some_and(whole))
         .max_by_key(|one| one.name == name)?;
@@ -286,9 +287,9 @@ pub fn lacks_rate(site: &Site, demands: &[Demand], name: &str, to: Side) -> Opti
     };
     let (gets, needs) = (rate(short.served_bps), rate(short.needed_bps));
     Some(match short.name == name {
-        true => format!("it needs {needs} and would get {gets}: {there}, and others are there"),
+        true => format!("it needs {needs} but would get {gets}: {there}, shared with other networks"),
         false => format!(
-            "it needs {}, and network '{}' would get {gets} of {needs}: {there}",
+            "it needs {}, but then network '{}' would get {gets} of {needs}: {there}",
             rate(needed),
             short.name
         ),

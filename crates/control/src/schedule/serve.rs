@@ -1,80 +1,81 @@
-//! What networks get at their places: cores for those in software, and bandwidth for all, in whole bits a second.
+//! Computes what networks get at their places: cores for networks in software, and bandwidth for all, in
+//! whole bits per second.
 //!
-//! Both schedulers are judged by this, so that their results can be compared.
-//! Invariant: no core, card or port serves more than it has, no network gets more than it needs.
+//! Both schedulers are evaluated by this, so that their results can be compared. Invariant: no core, card or
+//! port exceeds its bandwidth, and no network gets more than it needs.
 
 use super::{Demand, Side, Site};
 
-/// Places of networks, and what they get there.
+/// Places of networks, and the bandwidth that they get.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// Where each runs.
+    /// Where each network runs.
     pub sides: Vec<Side>,
-    /// The core of each in software.
+    /// The core of each network in software.
     pub cores: Vec<Option<u16>>,
-    /// What each gets, bits a second.
+    /// The bandwidth of each network, in bits per second.
     pub served: Vec<u64>,
 }
 
 impl Choice {
-    /// Served bandwidth, bits a second.
+    /// Total served bandwidth, in bits per second.
     pub fn total(&self) -> u64 {
         self.served.iter().sum()
     }
 
-    /// Networks that have to move for it.
+    /// Number of networks that must move.
     pub fn moves(&self, demands: &[&Demand]) -> usize {
         moves(demands, &self.sides)
     }
 
-    /// Served bandwidth less the cost of moves, bits a second.
+    /// Served bandwidth minus the cost of moves, in bits per second.
     pub fn value(&self, site: &Site, demands: &[&Demand]) -> i128 {
         i128::from(self.total()) - i128::from(site.move_cost_bps) * self.moves(demands) as i128
     }
 }
 
-/// Networks that run elsewhere now.
+/// Number of networks that run elsewhere now.
 pub fn moves(demands: &[&Demand], sides: &[Side]) -> usize {
     demands.iter().zip(sides).filter(|(demand, side)| demand.now.is_some_and(|now| now != **side)).count()
 }
 
-/// Networks by what they need, the least first; of equals, by name.
+/// Networks sorted by their needs, smallest first, then by name.
 pub fn by_need(demands: &[&Demand]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..demands.len()).collect();
     order.sort_by_key(|at| (demands[*at].bandwidth_bps, *at));
     order
 }
 
-/// Cores that fill.
+/// Remaining capacity of cores.
 pub struct Cores {
-    /// What each has left.
+    /// Bandwidth left on each core.
     pub left: Vec<u64>,
 }
 
 impl Cores {
-    /// All empty.
+    /// All cores empty.
     pub fn new(site: &Site) -> Self {
         Self { left: vec![site.soft.core_bps; usize::from(site.soft.cores.max(1))] }
     }
 
-    /// The fullest core that still has so much.
+    /// The core with the least remaining bandwidth that still has `bps`.
     pub fn fitting(&self, bps: u64) -> Option<usize> {
         let fits = self.left.iter().enumerate().filter(|(_, left)| **left >= bps);
         fits.min_by_key(|(at, left)| (**left, *at)).map(|(at, _)| at)
     }
 
-    /// The emptiest core.
+    /// The core with the most remaining bandwidth.
     pub fn emptiest(&self) -> usize {
         let all = self.left.iter().enumerate();
         all.max_by_key(|(at, left)| (**left, std::cmp::Reverse(*at))).map_or(0, |(at, _)| at)
     }
 
-    /// The most that a core has left.
+    /// The most bandwidth left on any core.
     pub fn most(&self) -> u64 {
         self.left.iter().copied().max().unwrap_or(0)
     }
 
-    /// Takes so much of a core, or what it has.
+    /// Uses bandwidth of a core, as far as available.
     pub fn take(&mut self, core: usize, bps: u64) {
         if let Some(left) = self.left.get_mut(core) {
             *left = left.saturating_sub(bps);
@@ -82,7 +83,7 @@ impl Cores {
     }
 }
 
-/// The best that is found with networks at these places: of two orders of filling cores, the one that serves more.
+/// Serves networks at these places: tries two orders of assigning cores, and uses the better result.
 pub fn serve(site: &Site, demands: &[&Demand], sides: &[Side]) -> Choice {
     let mut order = by_need(demands);
     let upwards = serve_at(site, demands, sides, &pack(site, demands, sides, &order), None);
@@ -91,7 +92,8 @@ pub fn serve(site: &Site, demands: &[&Demand], sides: &[Side]) -> Choice {
     if downwards.total() > upwards.total() { downwards } else { upwards }
 }
 
-/// Gives networks in software a core: one where they fit whole, else one that has the most left.
+/// Assigns a core to each network in software: one where it fits completely, otherwise the one with the most
+/// left.
 pub fn pack(site: &Site, demands: &[&Demand], sides: &[Side], order: &[usize]) -> Vec<Option<u16>> {
     let mut cores = Cores::new(site);
     let mut placed = vec![None; demands.len()];
@@ -110,11 +112,12 @@ pub fn pack(site: &Site, demands: &[&Demand], sides: &[Side], order: &[usize]) -
         cores.take(core, demands[at].bandwidth_bps);
         placed[at] = Some(core);
     }
-    // Cores are counted in 16 bits.
+    // Core numbers have 16 bits.
     placed.into_iter().map(|core| core.and_then(|core| u16::try_from(core).ok())).collect()
 }
 
-/// What networks get on these cores: first what was hinted, as far as there is that much, then the least needs first.
+/// Computes the bandwidth of networks on these cores: first the hinted amounts as far as available, then
+/// smallest needs first.
 pub fn serve_at(
     site: &Site,
     demands: &[&Demand],

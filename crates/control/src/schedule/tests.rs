@@ -1,4 +1,4 @@
-//! Properties of both schedulers on random sites and networks, and cases worked out by hand.
+//! Properties of both schedulers for random sites and networks, and cases worked out by hand.
 
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
 }
 
 #[test]
-fn a_place_that_has_not_the_rate_is_said_so() {
+fn a_place_without_enough_bandwidth_is_reported() {
     let at = |name: &str, mbps, now| Demand { now: Some(now), ..demand(name, mbps) };
     let site = site(1, 100, 4);
     let demands = [
@@ -33,10 +33,10 @@ fn a_place_that_has_not_the_rate_is_said_so() {
         at("small", 30, Side::Card),
         at("two", 70, Side::Card),
     ];
-    let lacks = |name, to| lacks_rate(&site, &demands, name, to);
+    let lacks = |name, to| lacks_bandwidth(&site, &demands, name, to);
     assert_eq!(
         lacks("big", Side::Soft).unwrap(),
-        "it needs 400 Mbit/s and would get 40 Mbit/s: software forwards 100 Mbit/s on each of 1 cores, and others are there"
+        "it needs 400 Mbit/s but would get 40 Mbit/s: software forwards 100 Mbit/s on each of 1 cores, shared with other networks"
     );
     assert_eq!(
         (lacks("small", Side::Soft), lacks("idle", Side::Soft), lacks("one", Side::Card)),
@@ -48,10 +48,10 @@ fn a_place_that_has_not_the_rate_is_said_so() {
         lacks("two", Side::Soft)
     );
     assert_eq!(lacks("nobody", Side::Soft), None);
-    // Whoever is served now and would not be then is named.
+    // The message names the network that is served now and would not be then.
     let mut first = demands.clone();
     first[2].bandwidth_bps = 95 * M;
-    let why = lacks_rate(&site, &first, "small", Side::Soft).unwrap();
+    let why = lacks_bandwidth(&site, &first, "small", Side::Soft).unwrap();
     assert!(why.contains("needs 30") && why.contains("'one'") && why.contains("95"), "{why}");
 }
 
@@ -75,8 +75,8 @@ fn sides(schedule: &Schedule) -> Vec<(&str, Side)> {
     schedule.networks.iter().map(|network| (network.name.as_str(), network.side)).collect()
 }
 
-/// The same networks where a schedule has them.
-fn settled(demands: &[Demand], schedule: &Schedule) -> Vec<Demand> {
+/// The same networks at their scheduled places.
+fn moved(demands: &[Demand], schedule: &Schedule) -> Vec<Demand> {
     let now = |demand: &Demand| schedule.network(&demand.name).map(|network| network.side);
     demands.iter().map(|demand| Demand { now: now(demand), ..demand.clone() }).collect()
 }
@@ -91,7 +91,10 @@ fn low_throughput_goes_to_software_and_the_rest_to_the_card() {
     );
     assert_eq!((made.served_bps(), made.needed_bps()), (1_155 * M, 1_155 * M));
     let big = made.network("big").unwrap();
-    assert_eq!(big.why, "its 800 Mbit/s do not fit in software beside the others: a core has 500 Mbit/s");
+    assert_eq!(
+        big.why,
+        "its 800 Mbit/s do not fit in software beside the other networks: a core has 500 Mbit/s"
+    );
     assert_eq!(big.why_not, "software would serve 655 Mbit/s less");
     let tiny = made.network("tiny").unwrap();
     assert_eq!(
@@ -102,7 +105,7 @@ fn low_throughput_goes_to_software_and_the_rest_to_the_card() {
 }
 
 #[test]
-fn documents_decide_first_and_reasons_name_what_lacks() {
+fn documents_decide_first_and_reasons_name_the_limit() {
     let mut site = site(2, 1_000, 2);
     let pinned = |name: &str, placement| Demand { placement, ..demand(name, 10) };
     let mut wide = demand("wide", 10);
@@ -122,8 +125,8 @@ fn documents_decide_first_and_reasons_name_what_lacks() {
         assert_eq!(made.network("c").unwrap().side, Side::Card);
         assert_eq!(made.networks.iter().filter(|network| network.side == Side::Card).count(), 2);
         assert_eq!(why_not("b"), "its document says soft");
-        assert_eq!(why_not("d"), "the card's places for networks are all taken (2)");
-        assert_eq!(why_not("e"), "it needs 12032 words: image 'test' has 10000");
+        assert_eq!(why_not("d"), "the card has no places for networks left (2 in total)");
+        assert_eq!(why_not("e"), "it needs 12032 words, but image 'test' has 10000");
         assert_eq!(why_not("wide"), "its port 'n0' is not one of the card's");
     }
     site.card = None;
@@ -143,7 +146,10 @@ fn a_move_must_be_worth_its_cost() {
     for kind in SchedulerKind::ALL {
         let made = schedule(&site, &demands, kind);
         assert!(made.moves.is_empty(), "two moves for 5 Mbit/s: {:?}", made.moves);
-        assert_eq!(made.network("b").unwrap().why_not, "the card's places for networks are all taken (1)");
+        assert_eq!(
+            made.network("b").unwrap().why_not,
+            "the card has no places for networks left (1 in total)"
+        );
     }
     demands[1].bandwidth_bps = 107 * M;
     for kind in SchedulerKind::ALL {
@@ -154,8 +160,9 @@ fn a_move_must_be_worth_its_cost() {
 }
 
 #[test]
-fn exact_finds_what_greedy_does_not() {
-    // Greedy packs the least into software and the largest cannot all be on the card; exact leaves the card to those.
+fn exact_beats_greedy() {
+    // Greedy packs the smallest networks first, and then the largest ones do not all fit on the card. Exact
+    // puts those on the card.
     let site = site(2, 1_000, 2);
     let demands: Vec<Demand> = [600, 600, 600, 400, 400, 900]
         .iter()
@@ -172,11 +179,14 @@ fn exact_finds_what_greedy_does_not() {
 }
 
 #[test]
-fn too_many_networks_are_left_to_greedy_which_is_said() {
+fn too_many_networks_are_scheduled_by_greedy() {
     let demands: Vec<Demand> = (0..=NETWORKS_MAX).map(|at| demand(&format!("n{at}"), 1)).collect();
     let made = schedule(&site(2, 100, 8), &demands, SchedulerKind::Exact);
     assert_eq!(made.scheduler, SchedulerKind::Greedy);
-    assert_eq!(made.note.as_deref(), Some("513 networks: the solver takes 512; this is what greedy says"));
+    assert_eq!(
+        made.note.as_deref(),
+        Some("513 networks exceed the solver's limit of 512; this is the greedy schedule")
+    );
     assert_eq!(
         schedule(&site(2, 100, 8), &demands[1..], SchedulerKind::Exact).scheduler,
         SchedulerKind::Exact
@@ -184,27 +194,30 @@ fn too_many_networks_are_left_to_greedy_which_is_said() {
 }
 
 #[test]
-fn what_runs_is_explained_as_it_is() {
+fn the_current_placement_is_explained() {
     let now = |side, name: &str, mbps| Demand { now: Some(side), ..demand(name, mbps) };
     let demands = [now(Side::Card, "a", 5), now(Side::Soft, "b", 400), demand("c", 0)];
-    let made = present(&site(2, 300, 4), &demands);
+    let made = current(&site(2, 300, 4), &demands);
     assert_eq!(sides(&made), [("a", Side::Card), ("b", Side::Soft), ("c", Side::Soft)]);
     assert!(made.moves.is_empty());
     let reasons =
         |name: &str| made.network(name).map(|one| (one.why.as_str(), one.why_not.as_str())).unwrap();
-    assert_eq!(reasons("a"), ("it is there, and no move is worth it", "software would serve no more"));
+    assert_eq!(
+        reasons("a"),
+        ("it already runs there, and no move is worthwhile", "software would serve no more")
+    );
     assert_eq!(
         reasons("b"),
         (
             "core 0 serves 300 Mbit/s of its 400 Mbit/s",
-            "the card would serve 100 Mbit/s more, and a move costs 1 Mbit/s"
+            "the card would serve 100 Mbit/s more, but a move costs 1 Mbit/s"
         )
     );
     assert_eq!(reasons("c"), ("it asks for no bandwidth", "the card would serve no more"));
 }
 
 #[test]
-fn nothing_is_a_schedule_too() {
+fn an_empty_schedule() {
     for kind in SchedulerKind::ALL {
         let made = schedule(&site(1, 1, 0), &[], kind);
         assert_eq!((made.networks.len(), made.served_bps(), made.note), (0, 0, None));
@@ -212,7 +225,7 @@ fn nothing_is_a_schedule_too() {
 }
 
 #[test]
-fn rates_are_for_people() {
+fn rates_are_formatted() {
     for (bps, text) in [
         (0, "0 bit/s"),
         (999, "999 bit/s"),
@@ -281,7 +294,7 @@ fn any_demands(most: usize) -> impl Strategy<Value = Vec<Demand>> {
     })
 }
 
-/// What a schedule must hold to, counted anew from the site and the networks.
+/// Checks the invariants of a schedule, recomputed from the site and the networks.
 fn check(site: &Site, demands: &[Demand], made: &Schedule) {
     assert_eq!(made.networks.len(), demands.len());
     let mut cores = vec![0; usize::from(site.soft.cores)];
@@ -321,7 +334,8 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
         if let TableSite::Shared { words: words_max, hops: hops_max } = card.table {
             assert!(words <= words_max && hops <= hops_max);
         }
-        // A network whose document asks for the card is only elsewhere when it cannot be there beside others of its kind.
+        // A network whose document requests the card is elsewhere only if it does not fit beside others that
+        // also request it.
         let asks = |network: &&Scheduled| network.placement == Placement::Card;
         let left_out = made.networks.iter().filter(asks).any(|network| {
             let whole = ["of the card's", "image 'test'"].iter().any(|word| network.why_not.contains(word));
@@ -341,9 +355,10 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
     assert_eq!(moved.count(), made.moves.len());
 }
 
-/// The check of the properties sees a network on the wrong side, a core that serves too much, a card that holds too many.
+/// Checks the checker: it must detect a network on the wrong side, a core that serves too much, and a card
+/// with too many networks.
 #[test]
-fn the_check_sees_planted_faults() {
+fn the_check_detects_planted_faults() {
     let site = site(1, 500, 1);
     let demands =
         [demand("a", 900), Demand { placement: Placement::Soft, ..demand("b", 100) }, demand("c", 300)];
@@ -366,35 +381,36 @@ fn the_check_sees_planted_faults() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Capacities hold, documents are heeded, the same input gives the same result, and what runs as scheduled stays.
+    /// Capacities hold, documents are respected, the same input gives the same result, and a second run moves
+    /// nothing.
     #[test]
-    fn greedy_holds_to_everything(site in any_site(), demands in any_demands(40)) {
+    fn greedy_respects_all_invariants(site in any_site(), demands in any_demands(40)) {
         let made = schedule(&site, &demands, SchedulerKind::Greedy);
         check(&site, &demands, &made);
         prop_assert_eq!(&made, &schedule(&site, &demands, SchedulerKind::Greedy));
-        let again = schedule(&site, &settled(&demands, &made), SchedulerKind::Greedy);
+        let again = schedule(&site, &moved(&demands, &made), SchedulerKind::Greedy);
         prop_assert_eq!(again.moves, Vec::new());
     }
 
-    /// The same of the exact one, which is never worth less than the greedy one.
+    /// The same for the exact scheduler, which is never worse than the greedy one.
     #[test]
-    fn exact_holds_to_everything_and_is_never_worse(site in any_site(), demands in any_demands(14)) {
+    fn exact_respects_all_invariants_and_is_never_worse(site in any_site(), demands in any_demands(14)) {
         let greedy = schedule(&site, &demands, SchedulerKind::Greedy);
         let made = schedule(&site, &demands, SchedulerKind::Exact);
         check(&site, &demands, &made);
         prop_assert!(made.value_bps() >= greedy.value_bps(), "{} < {}", made.value_bps(), greedy.value_bps());
         prop_assert_eq!(&made, &schedule(&site, &demands, SchedulerKind::Exact));
-        let again = schedule(&site, &settled(&demands, &made), SchedulerKind::Exact);
+        let again = schedule(&site, &moved(&demands, &made), SchedulerKind::Exact);
         if made.note.is_none() && again.note.is_none() {
             prop_assert_eq!(again.moves, Vec::new());
         }
     }
 
-    /// Nothing that trying everything finds is worth more.
+    /// No placement is better than the exact schedule.
     #[test]
-    fn exact_is_the_best_there_is(site in any_site(), demands in any_demands(7)) {
+    fn exact_is_optimal(site in any_site(), demands in any_demands(7)) {
         let mut site = site;
-        // Where ports bind, what networks get is not only a matter of places.
+        // With limited ports, the served bandwidth depends on more than places.
         site.ports.clear();
         site.soft.cores = site.soft.cores.min(2);
         let made = schedule(&site, &demands, SchedulerKind::Exact);
@@ -403,7 +419,7 @@ proptest! {
         prop_assert!(made.note.is_some() || made.value_bps() as f64 >= least, "{} of {best}", made.value_bps());
     }
 
-    /// Rates that swing by a fifth about their means move nothing once they are known.
+    /// Rates that vary by a fifth around their mean move nothing once they are known.
     #[test]
     fn noise_moves_nothing(
         site in any_site(),
@@ -426,7 +442,7 @@ proptest! {
                 let asked: Vec<Demand> =
                     now.iter().map(|demand| Demand { bandwidth_bps: measured(demand), ..demand.clone() }).collect();
                 let made = schedule(&site, &asked, kind);
-                now = settled(&now, &made);
+                now = moved(&now, &made);
                 moves.push(if made.note.is_some() { 0 } else { made.moves.len() });
             }
         }
@@ -434,7 +450,7 @@ proptest! {
     }
 }
 
-/// The most that any places are worth that documents leave open, by trying them all.
+/// The highest value of all placements that documents allow, by trying all of them.
 fn all(site: &Site, demands: &[Demand]) -> i128 {
     let demands: Vec<&Demand> = demands.iter().collect();
     let (fixed, _) = capacity::fixed(site, &demands);

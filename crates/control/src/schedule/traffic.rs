@@ -1,69 +1,71 @@
-//! What networks are offered, from counters, steadied so that a schedule made from it does not flap.
+//! Measures the traffic offered to networks, and smooths it so that schedules do not oscillate.
 //!
-//! Flow: counters now and then → [`Rates`] → bandwidth of [`Demand`](super::Demand)s. Two steps: an average that forgets with
-//! time, and a rate that is held while the average stays within a band around it, and for a while after each change.
-//! Invariant: a rate that swings by less than the band about its mean is held still. Time is an argument, in milliseconds
-//! from any start, and only rises.
+//! Flow: counters at two times → [`Rates`] → bandwidth of [`Demand`](super::Demand)s. There are two steps: a
+//! moving average, and a reported rate that stays constant while the average is within a band around it, and
+//! for some time after each change. Invariant: if a rate varies by less than the band around its mean, the
+//! reported rate is constant. Time is an argument, in milliseconds from an arbitrary start, and never
+//! decreases.
 
 use std::collections::BTreeMap;
 
-/// How rates are steadied.
+/// Parameters of the smoothing.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Steady {
-    /// Time after which what was has lost two thirds of its weight; nothing is known before so much time has passed.
+pub struct Smoothing {
+    /// Time constant of the average: older traffic has lost two thirds of its weight. No rate is reported
+    /// before this time.
     pub memory_ms: u64,
-    /// Part of a rate that the average may be away from it, 0 to 1.
+    /// Relative width of the band around a rate, 0 to 1.
     pub band: f64,
-    /// Bits a second that the average may be away in any case: small rates are all alike.
+    /// Minimum width of the band in bits per second, so that small rates do not change.
     pub band_bps_min: u64,
-    /// Shortest time that a rate is held.
+    /// Minimum time between two changes of a rate.
     pub dwell_ms: u64,
 }
 
-impl Default for Steady {
+impl Default for Smoothing {
     fn default() -> Self {
         Self { memory_ms: 10_000, band: 0.25, band_bps_min: 100_000, dwell_ms: 30_000 }
     }
 }
 
-/// What a network's counters say, since any start.
+/// A network's counters, since an arbitrary start.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counted {
     /// Frames received.
     pub frames: u64,
-    /// Bytes of those.
+    /// Bytes of those frames.
     pub bytes: u64,
-    /// Frames that were lost before anything decided on them; they are taken to be as long as the others.
+    /// Frames lost before any decision on them. Their length is assumed to be the average.
     pub lost: u64,
 }
 
-/// A network's rate.
+/// The rate of a network.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     first_ms: u64,
     at_ms: u64,
     counted: Counted,
-    /// Bits a second.
+    /// Average in bits per second.
     average: f64,
-    /// Bits a second that are held, and since when.
+    /// Reported rate in bits per second, and the time since it is reported.
     held: Option<(u64, u64)>,
 }
 
-/// Rates of networks.
+/// Rates of all networks.
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
-    steady: Steady,
+    smoothing: Smoothing,
     networks: BTreeMap<String, Rate>,
 }
 
 impl Rates {
-    /// None yet.
+    /// Starts without any measurements.
     #[must_use]
-    pub fn new(steady: Steady) -> Self {
-        Self { steady, networks: BTreeMap::new() }
+    pub fn new(smoothing: Smoothing) -> Self {
+        Self { smoothing, networks: BTreeMap::new() }
     }
 
-    /// Takes what was counted of a network until now. One whose counters went back has begun anew.
+    /// Adds the current counters of a network. If they went back, the network has restarted.
     pub fn insert(&mut self, network: &str, at_ms: u64, counted: Counted) {
         let begun = Rate { first_ms: at_ms, at_ms, counted, average: 0.0, held: None };
         let Some(rate) = self.networks.get_mut(network) else {
@@ -71,7 +73,7 @@ impl Rates {
             return;
         };
         let Some(offered) = rate.offered(at_ms, counted) else {
-            // The rate that was held still is the best that is known.
+            // The reported rate is the best estimate until then.
             *rate = Rate { held: rate.held, ..begun };
             return;
         };
@@ -80,18 +82,18 @@ impl Rates {
             return;
         }
         let is_first = rate.at_ms == rate.first_ms;
-        let weight = 1.0 - (-(past_ms as f64) / (self.steady.memory_ms.max(1) as f64)).exp();
+        let weight = 1.0 - (-(past_ms as f64) / (self.smoothing.memory_ms.max(1) as f64)).exp();
         rate.average += (offered - rate.average) * if is_first { 1.0 } else { weight };
         (rate.at_ms, rate.counted) = (at_ms, counted);
-        rate.hold(&self.steady);
+        rate.hold(&self.smoothing);
     }
 
-    /// Forgets networks that are not among these.
+    /// Removes networks for which `is_there` is false.
     pub fn retain(&mut self, mut is_there: impl FnMut(&str) -> bool) {
         self.networks.retain(|name, _| is_there(name));
     }
 
-    /// What a network is offered, bits a second, once that is known.
+    /// The traffic offered to a network in bits per second; `None` until it is known.
     #[must_use]
     pub fn rate(&self, network: &str) -> Option<u64> {
         Some(self.networks.get(network)?.held?.0)
@@ -99,7 +101,7 @@ impl Rates {
 }
 
 impl Rate {
-    /// Bits a second since the last look; none when counters or time went back.
+    /// Bits per second since the previous counters; `None` if counters or time went back.
     fn offered(&self, at_ms: u64, counted: Counted) -> Option<f64> {
         let past_ms = at_ms.checked_sub(self.at_ms)?;
         let frames = counted.frames.checked_sub(self.counted.frames)?;
@@ -110,14 +112,14 @@ impl Rate {
         Some(bits * more / (past_ms.max(1) as f64 / 1_000.0))
     }
 
-    /// Takes the average over when it has left the band, and the rate was held long enough.
-    fn hold(&mut self, steady: &Steady) {
-        let known = self.at_ms.saturating_sub(self.first_ms) >= steady.memory_ms;
+    /// Reports the average if it has left the band and the last change is old enough.
+    fn hold(&mut self, smoothing: &Smoothing) {
+        let known = self.at_ms.saturating_sub(self.first_ms) >= smoothing.memory_ms;
         let average = self.average.max(0.0).round() as u64;
         match self.held {
             None if known => self.held = Some((average, self.at_ms)),
-            Some((held, since_ms)) if known && self.at_ms.saturating_sub(since_ms) >= steady.dwell_ms => {
-                let band = (held.max(average) as f64 * steady.band).max(steady.band_bps_min as f64);
+            Some((held, since_ms)) if known && self.at_ms.saturating_sub(since_ms) >= smoothing.dwell_ms => {
+                let band = (held.max(average) as f64 * smoothing.band).max(smoothing.band_bps_min as f64);
                 if average.abs_diff(held) as f64 > band {
                     self.held = Some((average, self.at_ms));
                 }
@@ -131,7 +133,7 @@ impl Rate {
 mod tests {
     use super::*;
 
-    /// Counters of a network that is offered so much in each second.
+    /// Adds counters of a network with this traffic in each second.
     fn feed(
         rates: &mut Rates,
         from_s: u64,
@@ -149,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_known_after_a_while_and_followed_when_it_leaves_the_band() {
+    fn a_rate_changes_when_it_leaves_the_band() {
         let (mut rates, mut at) = (Rates::default(), Counted::default());
         let seen = feed(&mut rates, 0, [100.0; 60], &mut at);
         assert!(seen[..10].iter().all(Option::is_none), "{seen:?}");
         assert_eq!(seen[10], Some(100_000_000));
         assert!(seen[10..].iter().all(|rate| *rate == seen[10]));
-        // Within the band nothing changes; beyond it the rate follows once, after some time.
+        // Within the band the rate does not change; beyond it, the rate follows once, after some time.
         let seen = feed(&mut rates, 60, [120.0; 60], &mut at);
         assert!(seen.iter().all(|rate| *rate == Some(100_000_000)), "{seen:?}");
         let seen = feed(&mut rates, 120, [400.0; 200], &mut at);
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_apart_by_the_dwell_time() {
+    fn changes_are_separated_by_the_dwell_time() {
         let (mut rates, mut at) = (Rates::default(), Counted::default());
         let jumps = (0..600).map(|second| if second / 7 % 2 == 0 { 10.0 } else { 900.0 });
         let seen = feed(&mut rates, 0, jumps, &mut at);
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_was_offered_too_and_counters_may_begin_anew() {
+    fn lost_frames_count_and_counters_may_restart() {
         let mut rates = Rates::default();
         for second in 0..=20 {
             let counted = Counted { frames: second * 1_000, bytes: second * 1_000_000, lost: second * 1_000 };

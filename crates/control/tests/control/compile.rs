@@ -1,4 +1,4 @@
-//! What intent compiles to, by hand and against a direct reading of the document.
+//! Compiles intents, with results checked by hand and against a direct evaluation of the document.
 
 use std::net::Ipv4Addr;
 
@@ -24,7 +24,7 @@ fn lab(file: &str) -> Compiled {
         .unwrap()
 }
 
-/// Longest match by looking at every route.
+/// Longest-prefix match by examining every route.
 fn lookup(program: &Program, address: Ipv4Addr) -> Option<Adjacency> {
     let routes = program.routes.iter().filter(|(prefix, _)| prefix.contains(address.to_bits()));
     routes.max_by_key(|(prefix, _)| prefix.len()).map(|(_, hop)| program.next_hops[usize::from(hop.get())])
@@ -53,7 +53,7 @@ spec:
 "#;
 
 #[test]
-fn the_rules_one_by_one() {
+fn each_rule() {
     let compiled = compiled(RED);
     let [program] = compiled.programs.as_slice() else { panic!("{compiled:?}") };
     program.check().unwrap();
@@ -86,7 +86,7 @@ fn the_rules_one_by_one() {
             Some(Adjacency::forward(p0, left, mac("02:00:00:00:0a:03"), 1500)),
             Some("10.11.1.1/32 at 02:00:00:00:0a:03 dev left"),
         ),
-        // A longer route leads elsewhere, so this neighbour is none.
+        // A longer route leads elsewhere, so this neighbour gets no host route.
         ("10.2.0.200", Some(Adjacency::glean(p0)), Some("10.2.0.128/25 via 10.1.0.2 dev left")),
         ("10.2.0.255", Some(Adjacency::local()), Some("broadcast 10.2.0.255/32 dev right")),
         ("10.12.0.1", None, None),
@@ -166,7 +166,7 @@ fn too_many_next_hops_are_an_error() {
     let program = &compile(&intent).unwrap().programs[0];
     assert_eq!(program.next_hops.len(), hue_intent::limits::NEIGHBOURS_MAX + 2);
 
-    // More than documents can hold, as a caller could make them.
+    // More than documents can contain, but a caller can construct it.
     let mut intent = intent;
     let mut more = intent.networks[0].spec.neighbours.clone();
     for (neighbour, index) in more.iter_mut().zip(0u32..) {
@@ -175,21 +175,24 @@ fn too_many_next_hops_are_an_error() {
         neighbour.mac = Mac([2, 0, 0, 2, high, low]);
     }
     intent.networks[0].spec.neighbours.extend(more);
-    assert_eq!(compile(&intent), Err(CompileError::Routes { network: "big".to_owned() }));
+    assert_eq!(compile(&intent), Err(CompileError::NextHops { network: "big".to_owned() }));
 }
 
 #[test]
-fn intent_that_was_never_validated_is_an_error_not_a_panic() {
+fn unvalidated_intent_is_an_error() {
     let good = load(RED);
     let with = |change: &dyn Fn(&mut Intent)| {
         let mut intent = good.clone();
         change(&mut intent);
         compile(&intent).unwrap_err().to_string()
     };
-    assert_eq!(with(&|intent| intent.node.spec.ports.truncate(1)), "network 'red': no physical port 'p1'");
+    assert_eq!(
+        with(&|intent| intent.node.spec.ports.truncate(1)),
+        "network 'red': the node has no physical port 'p1'"
+    );
     assert_eq!(
         with(&|intent| intent.networks[0].spec.routes[0].target = Target::Via(Ipv4Addr::new(1, 2, 3, 4))),
-        "network 'red': gateway 1.2.3.4 is on no link"
+        "network 'red': gateway 1.2.3.4 is not on any link of the network"
     );
     assert_eq!(
         with(&|intent| intent.networks[0].spec.neighbours[0].port = "up".parse().unwrap()),
@@ -218,18 +221,18 @@ fn intent_that_was_never_validated_is_an_error_not_a_panic() {
             intent.networks[0].spec.vid = other.spec.vid;
             intent.networks.push(other);
         }),
-        "network 'red': id 9 is another network's"
+        "network 'red': id 9 already belongs to another network"
     );
     assert_eq!(
         with(&|intent| {
             let port = intent.node.spec.ports[0].clone();
             intent.node.spec.ports = vec![port; 257];
         }),
-        "257 physical ports: at most 256"
+        "257 physical ports, more than the limit of 256"
     );
 }
 
-/// What a document says of an address, read straight off it, without tables.
+/// How a document treats an address, evaluated directly, without tables.
 #[derive(PartialEq, Debug)]
 enum Meaning {
     NoRoute,
@@ -258,7 +261,7 @@ fn meaning(network: &Network, address: Ipv4Addr) -> Meaning {
             Target::Via(_) => None,
         });
         let links = connected.chain(onto).filter(|(prefix, _)| prefix.contains(address.to_bits()));
-        // The first of the longest: the link of an address before a route onto a port, as rules 2 and 3 have it.
+        // The first of the longest: rules 2 and 3 prefer the link of an address to a route onto a port.
         links.min_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()))
     };
     let link = link_of(address);
@@ -276,7 +279,7 @@ fn meaning(network: &Network, address: Ipv4Addr) -> Meaning {
     }
 }
 
-/// A small world, so that things overlap: addresses 10.0.0.0 to 10.0.3.255.
+/// A small address space, so that prefixes overlap: 10.0.0.0 to 10.0.3.255.
 fn small_address() -> impl Strategy<Value = u32> {
     prop_oneof![0u32..64, 0u32..1024].prop_map(|low| 0x0a00_0000 | low)
 }
@@ -310,8 +313,8 @@ prop_compose! {
     }
 }
 
-/// Drops the lines that the validator objects to, until none are left to object to.
-fn mended(mut text: String) -> Option<Intent> {
+/// Removes lines that the validator rejects, until it accepts the document.
+fn repaired(mut text: String) -> Option<Intent> {
     for _ in 0..40 {
         let errors = match parse(vec![Source { name: "a".to_owned(), bytes: text.clone().into_bytes() }]) {
             Ok(intent) => return Some(intent),
@@ -328,8 +331,8 @@ proptest! {
     #![proptest_config(ProptestConfig { max_global_rejects: 100_000, ..ProptestConfig::with_cases(ProptestConfig::default().cases.max(500)) })]
 
     #[test]
-    fn a_program_means_what_its_document_says(text in document(), probes in prop::collection::vec(small_address(), 50)) {
-        let intent = mended(text);
+    fn programs_match_their_documents(text in document(), probes in prop::collection::vec(small_address(), 50)) {
+        let intent = repaired(text);
         prop_assume!(intent.is_some());
         let intent = intent.unwrap();
         let network = &intent.networks[0];
@@ -346,10 +349,10 @@ proptest! {
                     AdjacencyKind::Local => Meaning::Local,
                     AdjacencyKind::Glean => Meaning::Ask(usize::from(hop.port().get())),
                     AdjacencyKind::Forward => Meaning::Send(usize::from(hop.port().get()), hop.dst()),
-                    AdjacencyKind::None => panic!("a route to nowhere"),
+                    AdjacencyKind::None => panic!("a route without a target"),
                 },
             };
-            // Each virtual port is on the physical port of its number, where one is there.
+            // Each virtual port is on the physical port with its number, if that exists.
             let port = |vport: usize| usize::from(program.ports[vport].port.get());
             let expected = match meaning(network, address) {
                 Meaning::Ask(vport) => Meaning::Ask(port(vport)),

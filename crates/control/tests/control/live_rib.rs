@@ -1,8 +1,8 @@
-//! What a document compiles to against what its network learns from the kernel of its namespace, once everything of the
-//! document is configured there: the same table. Needs root.
+//! Compares the compiled document with the routes that its network learns from the kernel, once everything in
+//! the document is configured in its namespace: both give the same table. Needs root.
 //!
-//! The kernel has 127.0.0.0/8 besides, which documents cannot have. Where the document has a route that the kernel refuses (a
-//! router that is the network's own address or a broadcast address), it is left out of both.
+//! The kernel also has 127.0.0.0/8, which documents cannot have. Routes that the kernel rejects (a gateway
+//! that is the network's own address or a broadcast address) are omitted from both.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -21,7 +21,7 @@ use hue_tables::{Key, Prefix4};
 
 type Table = BTreeMap<Prefix4, Adjacency>;
 
-/// Removes what a test made.
+/// Removes everything that a test created.
 struct Networks(Owner);
 
 impl Networks {
@@ -42,7 +42,7 @@ impl Drop for Networks {
     }
 }
 
-/// A small deterministic generator (xorshift64*), so that a printed seed replays a test.
+/// A small deterministic generator (xorshift64*): a printed seed replays a test.
 struct Random(u64);
 
 impl Random {
@@ -53,7 +53,7 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as u32 % bound
     }
 
-    /// A small world, so that things overlap: addresses 10.0.0.0 to 10.0.3.255, most of them low.
+    /// A small address space, so that prefixes overlap: 10.0.0.0 to 10.0.3.255, most of them low.
     fn address(&mut self) -> u32 {
         let bound = [64, 1024][self.below(2) as usize];
         0x0a00_0000 | self.below(bound)
@@ -91,8 +91,8 @@ impl Random {
     }
 }
 
-/// Drops the lines that the validator objects to, until none are left to object to.
-fn mended(mut text: String) -> Option<Intent> {
+/// Removes lines that the validator rejects, until it accepts the document.
+fn repaired(mut text: String) -> Option<Intent> {
     for _ in 0..40 {
         let errors = match parse(vec![Source { name: "a".to_owned(), bytes: text.clone().into_bytes() }]) {
             Ok(intent) => return Some(intent),
@@ -105,7 +105,7 @@ fn mended(mut text: String) -> Option<Intent> {
     None
 }
 
-/// Leaves out routes by way of what is no router: the network's own addresses and broadcast addresses.
+/// Omits routes through addresses that cannot be gateways: the network's own and broadcast addresses.
 fn sensible(intent: &mut Intent) {
     let spec = &mut intent.networks[0].spec;
     let own: Vec<_> = spec.ports.iter().flat_map(|port| &port.addresses).copied().collect();
@@ -147,7 +147,7 @@ fn compiled(program: &Program) -> Table {
     program.routes.iter().map(|(prefix, row)| (*prefix, hop(row.get()))).collect()
 }
 
-/// Ports that a host could be behind: TAPs are without carrier until the engine opens them.
+/// Ports that a host could be behind: TAPs have no carrier until the engine opens them.
 fn make_ports(control: &ControlNamespace, program: &Program) {
     for port in program.ports.iter().map(|port| &port.name) {
         for arguments in
@@ -161,20 +161,20 @@ fn make_ports(control: &ControlNamespace, program: &Program) {
 }
 
 #[test]
-fn a_network_learns_what_its_document_says() {
+fn learned_routes_match_the_document() {
     if !std::fs::metadata("/proc/self").is_ok_and(|data| data.uid() == 0) {
         hue_testdata::skipped("root");
         return;
     }
     let seed = std::env::var("HUEPLANE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_0001);
-    println!("a_network_learns: HUEPLANE_SEED={seed}");
+    println!("learned_routes: HUEPLANE_SEED={seed}");
     let mut random = Random(seed);
     let networks = Networks::new();
     let (mut monitor, batches) = Monitor::channel(16).unwrap();
     let mut routes = 0;
     for number in 0..40 {
         let text = random.document();
-        let Some(mut intent) = mended(text.clone()) else { continue };
+        let Some(mut intent) = repaired(text.clone()) else { continue };
         sensible(&mut intent);
         let outcome = compile(&intent).unwrap();
         let program = &outcome.programs[0];
@@ -188,7 +188,7 @@ fn a_network_learns_what_its_document_says() {
             mtu_bytes: port.mtu_bytes,
         };
         let mut rib = Rib::new(program.ports.iter().map(port).collect());
-        // Half of them are listened to before there is anything.
+        // Half of the networks are monitored before anything is configured.
         let early = random.below(2) == 0;
         let mut session = early.then(|| monitor.add(program.vid, &control.namespace).unwrap());
         let changes = control.configure(&config(&intent, program)).unwrap();
@@ -197,7 +197,7 @@ fn a_network_learns_what_its_document_says() {
         let wanted = compiled(program);
         loop {
             rib.take_update();
-            if rib.is_synchronous() && learned(&rib) == wanted {
+            if rib.is_synchronized() && learned(&rib) == wanted {
                 break;
             }
             let (learned, spec) = (learned(&rib), &intent.networks[0].spec);
@@ -217,5 +217,5 @@ fn a_network_learns_what_its_document_says() {
         ControlNamespace::delete(&networks.0, &name).unwrap();
     }
     println!("{routes} routes");
-    assert!(routes > 100, "the documents are too small to say anything");
+    assert!(routes > 100, "the documents are too small for this test");
 }

@@ -1,12 +1,12 @@
-//! Both versions on trees of plain files, and version 2 for real where it is mounted, with or without controllers. Limits that
-//! really bound something: `tests/cgroup.rs`.
+//! Both versions with trees of plain files, and version 2 for real if it is mounted, with or without
+//! controllers. Limits that take effect are tested in `tests/host/cgroup.rs`.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 
-/// A folder that is gone afterwards.
+/// A directory that is removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -47,23 +47,23 @@ fn mounts_of_both_versions_are_found() {
     );
     let trees = Trees::of_mounts(&mounts);
     assert_eq!(trees.describe(), "cpu, cpuacct (version 1); pids (version 1); memory (version 2)");
-    assert!(trees.complete());
+    assert!(trees.is_complete());
     assert_eq!(trees.trees[1].root, Path::new("/sys/fs/cgroup/my pids"));
     let less = Trees::of_mounts("cgroup /c cgroup rw,cpu 0 0\n");
-    assert!(!less.complete());
+    assert!(!less.is_complete());
     let error = Cgroup::create_in(&less, "n", "red", &LIMITS).unwrap_err();
     assert!(matches!(error, HostError::NoController("memory")), "{error}");
 }
 
 #[test]
-fn version_two_hands_controllers_down_and_limits() {
+fn version_two_delegates_controllers_and_sets_limits() {
     let scratch = Scratch::new();
     fs::write(scratch.0.join("cgroup.controllers"), "cpuset cpu io memory pids").unwrap();
     fs::write(scratch.0.join("cgroup.subtree_control"), "cpu").unwrap();
     let trees = Trees::of_mounts(&format!("cgroup2 {} cgroup2 rw 0 0", scratch.0.display()));
-    assert!(trees.complete());
+    assert!(trees.is_complete());
     let group = Cgroup::create_in(&trees, "n", "red", &LIMITS).unwrap();
-    // Only what is missing is asked for, and each folder above the group hands down.
+    // Only missing controllers are requested, and each parent delegates them.
     assert_eq!(scratch.read("cgroup.subtree_control"), "+memory +pids");
     assert_eq!(scratch.read("hueplane/cgroup.subtree_control"), "+cpu +memory +pids");
     assert_eq!(scratch.read("hueplane/node-n/cgroup.subtree_control"), "+cpu +memory +pids");
@@ -82,7 +82,7 @@ fn version_two_hands_controllers_down_and_limits() {
     assert_eq!((read("cpu.max"), read("memory.max")), ("max 100000".to_owned(), "max".to_owned()));
     assert_eq!((read("pids.max"), read("memory.swap.max")), ("max".to_owned(), "max".to_owned()));
     group.limit(&Limits { cpu_cores: Some(0.001), ..Limits::default() }).unwrap();
-    assert_eq!(read("cpu.max"), "1000 100000", "the least the kernel takes");
+    assert_eq!(read("cpu.max"), "1000 100000", "the minimum of the kernel");
 
     for (file, text) in [
         ("cpu.stat", "usage_usec 7\nuser_usec 5\nthrottled_usec 3\n"),
@@ -97,7 +97,7 @@ fn version_two_hands_controllers_down_and_limits() {
     assert_eq!(group.usage(), usage);
     assert_eq!(trees.networks("n"), ["red"]);
     assert_eq!(trees.networks("other"), Vec::<String>::new());
-    assert_eq!(group.entrances(), [scratch.0.join(folder).join("cgroup.procs")]);
+    assert_eq!(group.procs_files(), [scratch.0.join(folder).join("cgroup.procs")]);
 }
 
 #[test]
@@ -123,9 +123,9 @@ fn version_one_limits_memory_with_swap() {
     assert_eq!(scratch.read("pids/hueplane/node-n/net-red/pids.max"), "max");
 }
 
-/// The core of version 2, processes and groups below, needs no controller.
+/// The basic functions of version 2 (processes, child groups) need no controller.
 #[test]
-fn version_two_ends_and_removes_for_real() {
+fn version_two_kills_and_removes_for_real() {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let root = mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
@@ -151,9 +151,9 @@ fn version_two_ends_and_removes_for_real() {
     assert_eq!(trees.networks(&node), ["red"]);
     let reaper = std::thread::spawn(move || children.each_mut().map(|child| child.wait().unwrap().code()));
     let deleted = group.delete();
-    assert_eq!(reaper.join().unwrap(), [None, None], "ended by a signal");
+    assert_eq!(reaper.join().unwrap(), [None, None], "killed by a signal");
     assert!(deleted.unwrap());
     assert!(!folder.exists());
-    assert!(!folder.parent().unwrap().exists(), "the node's folder goes with its last network");
-    assert!(!group.delete().unwrap(), "twice is once");
+    assert!(!folder.parent().unwrap().exists(), "the node's directory is removed with its last network");
+    assert!(!group.delete().unwrap(), "a second delete has no effect");
 }

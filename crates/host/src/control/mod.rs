@@ -1,11 +1,12 @@
-//! The control namespace of a network: where the kernel owns its addresses, answers ARP and ICMP, and runs whatever routing
-//! daemon its owner starts.
+//! The control namespace of a network. Its kernel owns the network's addresses, answers ARP and ICMP, and
+//! runs any routing daemon that the owner starts.
 //!
-//! Flow, in two stages: **[`ControlNamespace::ensure`]** makes namespace, settings and cgroup; the daemon creates the TAPs in it;
-//! **[`ControlNamespace::configure`]** gives them MAC, MTU, addresses, and the namespace its static routes and neighbours.
-//! Invariants: both are idempotent: they look at what is there and correct only differences. A namespace carries a mark before
-//! it has a name, so none of somebody else's is ever touched; in it, only what has our mark is changed or removed: what its
-//! owner sets by hand, or a routing daemon, stays.
+//! Flow, in two stages. **[`ControlNamespace::ensure`]** creates namespace, settings and cgroup. The daemon
+//! then creates the TAPs in it. **[`ControlNamespace::configure`]** sets MAC, MTU and addresses of the TAPs,
+//! static routes and static neighbours. Invariants: both stages are idempotent: they compare with the current
+//! state and correct only differences. A namespace gets a mark before it gets a name, so no foreign namespace
+//! is ever modified. Inside it, only items with hueplane's mark are changed or removed; everything that its
+//! owner or a routing daemon sets stays.
 
 mod statics;
 
@@ -23,62 +24,64 @@ use crate::netlink::protocol;
 use crate::netns::{self, Namespace};
 use crate::{addresses, sysctl};
 
-/// Beginning of the marks: of a namespace, at its loopback, and of the interfaces we made in it.
+/// Prefix of the marks: of a namespace (at its loopback), and of the interfaces created in it.
 const MARK: &str = "hueplane";
-/// Beginning of namespaces' names unless chosen otherwise.
+/// Default prefix of namespace names.
 pub const PREFIX: &str = "hue-";
 
-/// Settings of a router that forwards for others and answers only for what is its own. A missing one is not this kernel's.
+/// Kernel settings of a router. Settings that this kernel does not have are skipped.
 const SETTINGS: [(&str, &str); 20] = [
     ("net/ipv4/ip_forward", "1"),
-    // The plane checks where frames come from; asymmetric routes are none of the kernel's business.
+    // The plane checks source addresses; the kernel must accept asymmetric routes.
     ("net/ipv4/conf/all/rp_filter", "0"),
     ("net/ipv4/conf/default/rp_filter", "0"),
-    // Hosts on one link with two prefixes go by the router all the same.
+    // Hosts on one link with two prefixes use the router in any case.
     ("net/ipv4/conf/all/send_redirects", "0"),
     ("net/ipv4/conf/default/send_redirects", "0"),
     ("net/ipv4/conf/all/accept_redirects", "0"),
     ("net/ipv4/conf/default/accept_redirects", "0"),
-    // Unicast in a broadcast or multicast frame goes no further (RFC 1812 §5.3.4), also for the router itself.
+    // Unicast packets in broadcast or multicast frames are dropped (RFC 1812 §5.3.4), even if addressed to
+    // the router itself.
     ("net/ipv4/conf/all/drop_unicast_in_l2_multicast", "1"),
     ("net/ipv4/conf/default/drop_unicast_in_l2_multicast", "1"),
-    // ARP for an address only on the interface that has it, and only with an address of the link.
+    // Answer ARP for an address only on the interface that has it, and use only addresses of the link as
+    // sender.
     ("net/ipv4/conf/all/arp_ignore", "1"),
     ("net/ipv4/conf/default/arp_ignore", "1"),
     ("net/ipv4/conf/all/arp_announce", "2"),
     ("net/ipv4/conf/default/arp_announce", "2"),
-    // Removing the first address of a link leaves the others.
+    // Removing the first address of a link keeps the others.
     ("net/ipv4/conf/all/promote_secondaries", "1"),
     ("net/ipv4/conf/default/promote_secondaries", "1"),
-    // One ICMP error to a destination each 100 ms, bursts of 6: traceroute works, a flood stays cheap.
+    // One ICMP error per destination every 100 ms, with bursts of 6: traceroute works, and floods stay cheap.
     ("net/ipv4/icmp_ratelimit", "100"),
     // Routing daemons join groups on every interface with one socket.
     ("net/ipv4/igmp_max_memberships", "1024"),
     ("net/ipv4/fib_multipath_hash_policy", "1"),
-    // Before any interface comes up, so that none sends router solicitations.
+    // Before any interface is up, so that none sends router solicitations.
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
 ];
 
-/// How the kernel follows the neighbours of each interface. One that has vanished is unknown 9 to 19 s after its last sign of
-/// life: 5 to 15 s (half to one and a half of the first) until it is doubted, a second of grace, three questions a second
-/// apart. Namespaces have no `default` of these, so each interface has its own. Each neighbour answers once in
-/// about 10 s, and that counts as a punt.
+/// Neighbour settings of each interface. A neighbour that disappears is detected after 9 to 19 s: 5 to 15 s
+/// until it becomes stale (half to one and a half of the first value), one second of delay, and three probes
+/// one second apart. Namespaces have no `default` for these settings, so each interface needs its own. Each
+/// neighbour answers about once in 10 s, and each answer is a punted packet.
 const NEIGHBOUR_SETTINGS: [(&str, &str); 2] =
     [("base_reachable_time_ms", "10000"), ("delay_first_probe_time", "1")];
 
-/// Whose namespaces: names of namespaces begin with `prefix`, and their marks name `node`. Daemons on one machine need different
-/// ones of both.
+/// Identifies the namespaces of one daemon: their names begin with `prefix`, and their marks name `node`.
+/// Several daemons on one machine need different values of both.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Owner {
-    /// Beginning of names, `hue-`.
+    /// Prefix of namespace names, such as `hue-`.
     pub prefix: String,
-    /// Who they belong to: a name that stays over restarts of the daemon.
+    /// Name of the owner; it must not change when the daemon restarts.
     pub node: String,
 }
 
 impl Owner {
-    /// With the usual prefix.
+    /// Creates an owner with the default prefix.
     #[must_use]
     pub fn new(node: impl Into<String>) -> Self {
         Self { prefix: PREFIX.to_owned(), node: node.into() }
@@ -90,10 +93,10 @@ impl Owner {
         format!("{}{network}", self.prefix)
     }
 
-    /// Networks of which anything is left here: a namespace of ours, or a cgroup; in order.
+    /// Networks of this owner that have a namespace or a cgroup, sorted.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn networks(&self) -> Result<Vec<String>, HostError> {
         let mut found = Trees::detect()?.networks(&self.node);
         for name in netns::list(&self.prefix)? {
@@ -112,16 +115,16 @@ impl Owner {
     }
 }
 
-/// A virtual port as its network's namespace has it.
+/// Configuration of a virtual port in its network's namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortConfig {
     /// Name of the TAP, from [`interface_names`].
     pub interface: String,
-    /// Its MAC address.
+    /// MAC address.
     pub mac: Mac,
-    /// Largest IP packet, bytes.
+    /// Largest IP packet in bytes.
     pub mtu_bytes: u16,
-    /// Its addresses with the length of their links.
+    /// Addresses with the prefix lengths of their links.
     pub addresses: Vec<(Ipv4Addr, u8)>,
 }
 
@@ -130,20 +133,20 @@ pub struct PortConfig {
 pub struct StaticRoute {
     /// Destination.
     pub prefix: Prefix4,
-    /// Where it leads.
+    /// Next hop.
     pub target: StaticTarget,
 }
 
-/// Where a static route leads.
+/// Next hop of a static route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StaticTarget {
-    /// The router with this address.
+    /// The gateway with this address.
     Via(Ipv4Addr),
     /// The link of a virtual port, by its index in [`Config::ports`].
     Port(usize),
 }
 
-/// What a namespace is to look like.
+/// Target state of a namespace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Config {
     /// Virtual ports.
@@ -154,21 +157,21 @@ pub struct Config {
     pub neighbours: Vec<(usize, Ipv4Addr, Mac)>,
 }
 
-/// What was different, and is no more.
+/// Differences that were corrected.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Changes {
-    /// Each interface, address and setting changed, in words; at most [`Changes::WORDS_MAX`].
+    /// Descriptions of changed interfaces, addresses and settings; at most [`Changes::WORDS_MAX`].
     pub words: Vec<String>,
-    /// Static routes added or removed.
+    /// Number of static routes added or removed.
     pub routes: usize,
-    /// Static neighbours set or removed.
+    /// Number of static neighbours set or removed.
     pub neighbours: usize,
-    /// What could not be done because something of somebody else's is in the way, or the kernel refused; in words.
+    /// Descriptions of changes that were not possible, because of a foreign item or an error of the kernel.
     pub refused: Vec<String>,
 }
 
 impl Changes {
-    /// Most changes and refusals kept in words.
+    /// Most descriptions of changes, and of failures.
     pub const WORDS_MAX: usize = 64;
 
     /// Whether nothing was different.
@@ -195,28 +198,28 @@ impl Changes {
 /// The namespace and cgroup of a network.
 #[derive(Debug)]
 pub struct ControlNamespace {
-    /// Its network namespace.
+    /// The network namespace.
     pub namespace: Namespace,
-    /// Its cgroup; `None` when the machine has none and no limits are asked for.
+    /// The cgroup; `None` if the machine has no cgroups and no limits are set.
     pub cgroup: Option<Cgroup>,
 }
 
-/// What [`ControlNamespace::ensure`] gives.
+/// Result of [`ControlNamespace::ensure`].
 #[derive(Debug)]
 pub struct Ensured {
     /// Namespace and cgroup.
     pub control: ControlNamespace,
-    /// The namespace was made now.
+    /// Whether the namespace was created now.
     pub created: bool,
-    /// What was different.
+    /// Differences that were corrected.
     pub changes: Changes,
 }
 
 impl ControlNamespace {
-    /// First stage: namespace, settings, loopback, cgroup with its limits.
+    /// First stage: creates or corrects namespace, settings, loopback, and cgroup with its limits.
     ///
     /// # Errors
-    /// [`HostError::Foreign`] when a namespace of this name is not ours; when the system refuses.
+    /// [`HostError::Foreign`] if a foreign namespace has this name, or if a system call fails.
     pub fn ensure(owner: &Owner, network: &str, limits: &Limits) -> Result<Ensured, HostError> {
         let name = owner.namespace(network);
         let mark = owner.mark();
@@ -227,13 +230,13 @@ impl ControlNamespace {
         } else {
             let found = mark_of(&namespace)?;
             if found.as_deref() != Some(&mark) {
-                let found = found.unwrap_or_else(|| "it has no mark".to_owned());
+                let found = found.unwrap_or_else(|| "no mark".to_owned());
                 return Err(HostError::Foreign { name, found });
             }
         }
         namespace.run(|| settings(&mut changes))??;
         let trees = Trees::detect()?;
-        // Without limits a cgroup only serves to find the network's processes again.
+        // Without limits, the cgroup serves only to find the network's processes.
         let cgroup = match Cgroup::create_in(&trees, &owner.node, network, limits) {
             Err(error) if *limits == Limits::default() => {
                 changes.refused.push(error.to_string());
@@ -244,27 +247,24 @@ impl ControlNamespace {
         Ok(Ensured { control: Self { namespace, cgroup }, created, changes })
     }
 
-    /// The namespace of a network that is there.
+    /// The existing namespace of a network.
     ///
     /// # Errors
-    /// [`HostError::NoNamespace`]; [`HostError::Foreign`] when it is not ours; when the system refuses.
+    /// [`HostError::NoNamespace`], [`HostError::Foreign`] for a foreign namespace, or if a system call fails.
     pub fn open(owner: &Owner, network: &str) -> Result<Self, HostError> {
         let name = owner.namespace(network);
         let namespace = Namespace::open(&name)?;
         let found = mark_of(&namespace)?;
         if found.as_deref() != Some(&owner.mark()) {
-            return Err(HostError::Foreign {
-                name,
-                found: found.unwrap_or_else(|| "it has no mark".to_owned()),
-            });
+            return Err(HostError::Foreign { name, found: found.unwrap_or_else(|| "no mark".to_owned()) });
         }
         Ok(Self { namespace, cgroup: Cgroup::open(&owner.node, network)? })
     }
 
-    /// Second stage: interfaces, addresses, static routes and neighbours. The TAPs are there already.
+    /// Second stage: sets interfaces, addresses, static routes and neighbours. The TAPs must exist.
     ///
     /// # Errors
-    /// [`HostError::NoInterface`] when a TAP is missing; when the system refuses what it should not.
+    /// [`HostError::NoInterface`] if a TAP does not exist, or if a system call fails unexpectedly.
     pub fn configure(&self, config: &Config) -> Result<Changes, HostError> {
         let mut changes = Changes::default();
         let mut links = Links::inside(&self.namespace)?;
@@ -283,11 +283,11 @@ impl ControlNamespace {
         }
         self.namespace.run(|| neighbour_settings(config, &mut changes))??;
         own_addresses(&mut links, config, &indices, &mut changes)?;
-        // On before routes: a link that is off takes none.
+        // Bring links up before adding routes: a link that is down accepts none.
         for (port, index) in config.ports.iter().zip(&indices) {
             if there.iter().any(|link| link.index == *index && !link.up) {
                 links.set_up(&port.interface, true)?;
-                changes.word(format!("{} switched on", port.interface));
+                changes.word(format!("{} brought up", port.interface));
             }
         }
         statics::routes(&mut links, config, &indices, &mut changes)?;
@@ -295,7 +295,7 @@ impl ControlNamespace {
         Ok(changes)
     }
 
-    /// Removes interfaces of ours that are no longer wanted.
+    /// Removes hueplane's interfaces that are no longer needed.
     fn remove_others(
         &self,
         links: &mut Links,
@@ -313,10 +313,11 @@ impl ControlNamespace {
         Ok(())
     }
 
-    /// Removes everything of a network: its processes, cgroup and namespace. Says whether there was anything.
+    /// Removes everything of a network: processes, cgroup and namespace. Returns whether anything existed.
     ///
     /// # Errors
-    /// [`HostError::Foreign`] when a namespace of this name is not ours; when a process does not end, or the system refuses.
+    /// [`HostError::Foreign`] if a foreign namespace has this name, or if a process does not end or a system
+    /// call fails.
     pub fn delete(owner: &Owner, network: &str) -> Result<bool, HostError> {
         let mut was = false;
         if let Some(cgroup) = Cgroup::open(&owner.node, network)? {
@@ -338,7 +339,7 @@ impl ControlNamespace {
     }
 }
 
-/// Mark of an interface that belongs to a virtual port.
+/// Mark of the interface of a virtual port.
 const PORT_MARK: &str = "hueplane port";
 
 fn mark_of(namespace: &Namespace) -> Result<Option<String>, HostError> {
@@ -355,7 +356,7 @@ fn settings(changes: &mut Changes) -> Result<(), HostError> {
     let mut links = Links::here()?;
     if !links.get("lo")?.up {
         links.set_up("lo", true)?;
-        changes.word("loopback switched on");
+        changes.word("loopback brought up");
     }
     Ok(())
 }
@@ -384,11 +385,11 @@ fn interface(
     }
     if link.mac != Some(port.mac) {
         links.set_mac(name, port.mac)?;
-        changes.word(format!("{name} has MAC {}", port.mac));
+        changes.word(format!("{name}: MAC set to {}", port.mac));
     }
     if link.mtu != u32::from(port.mtu_bytes) {
         links.set_mtu(name, port.mtu_bytes.into())?;
-        changes.word(format!("{name} has MTU {}", port.mtu_bytes));
+        changes.word(format!("{name}: MTU set to {}", port.mtu_bytes));
     }
     Ok(())
 }
@@ -406,21 +407,21 @@ fn own_addresses(
             let own = (old.address, old.len);
             if old.protocol == protocol::OURS && !port.addresses.contains(&own) {
                 addresses::remove(links.socket(), *link, own.0, own.1)?;
-                changes.word(format!("{} lost {}/{}", port.interface, own.0, own.1));
+                changes.word(format!("{}: {}/{} removed", port.interface, own.0, own.1));
             }
         }
         for (address, len) in &port.addresses {
             if !has.iter().any(|old| (old.address, old.len) == (*address, *len)) {
                 addresses::add(links.socket(), *link, *address, *len)?;
-                changes.word(format!("{} has {address}/{len}", port.interface));
+                changes.word(format!("{}: {address}/{len} added", port.interface));
             }
         }
     }
     Ok(())
 }
 
-/// Names of the interfaces of virtual ports: the port's own name where the kernel takes it, else its beginning, a `~` and a
-/// number made from the name, so that adding a port does not rename others.
+/// Interface names of virtual ports: the port's name if the kernel accepts it, otherwise its beginning, a `~`
+/// and a number derived from the name, so that adding a port does not rename others.
 #[must_use]
 pub fn interface_names(ports: &[&str]) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::with_capacity(ports.len());
@@ -438,13 +439,13 @@ pub fn interface_names(ports: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Whether the kernel takes it as the name of an interface, next to its own ones.
+/// Whether the kernel accepts the interface name, and it does not conflict with names of the kernel.
 fn fits(name: &str) -> bool {
-    // `all` and `default` are folders of the settings of interfaces.
+    // `all` and `default` are directories of interface settings.
     name.len() <= NAME_BYTES_MAX && !matches!(name, "lo" | "all" | "default" | "." | "..")
 }
 
-/// A name with the digits of a number at its end; `~` is in no name of a port.
+/// The beginning of a name with digits of a hash at its end. Port names never contain `~`.
 fn short(name: &str, hash: u32) -> String {
     let start: String = name.chars().take(NAME_BYTES_MAX - 6).collect();
     format!("{start}~{:05x}", hash & 0xf_ffff)

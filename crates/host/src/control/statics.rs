@@ -1,8 +1,9 @@
-//! Static routes and neighbours of a namespace: what is to be against what is.
+//! Compares the static routes and neighbours of a namespace with the target state, and corrects the
+//! differences.
 //!
-//! Flow: [`Config`] and a dump of what is ours → **difference** → removals, then additions. A router is on the longest link that
-//! has its address, as documents mean it, and is installed with that link: so the order of additions does not matter, and
-//! neither do other routes.
+//! Flow: [`Config`] and a dump of hueplane's own items → **difference** → removals, then additions. As in
+//! documents, a gateway is on the longest link that contains its address, and the route is installed with
+//! that link. The order of additions and other routes therefore do not matter.
 
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
@@ -30,7 +31,7 @@ pub(super) fn routes(
         .iter()
         .filter_map(|route| match route.target {
             StaticTarget::Via(via) => {
-                // On no link: the kernel refuses it, and says why.
+                // Not on any link: the kernel rejects it with a reason.
                 let link = on_link.of(via).unwrap_or(0);
                 Some(Wanted { prefix: route.prefix, via: Some(via), link })
             }
@@ -49,7 +50,7 @@ pub(super) fn routes(
         }
     }
     let mut new: Vec<_> = wanted.difference(&kept).collect();
-    // To be repeatable.
+    // For a reproducible order.
     new.sort_unstable();
     changes.routes = old.len() + new.len();
     let failures = installed::remove(links.socket(), &old)?;
@@ -96,14 +97,14 @@ pub(super) fn neighbours(
     Ok(())
 }
 
-/// Which interface an address is on.
+/// Finds the interface of an address.
 struct OnLink {
-    /// Links by the length of their prefix.
+    /// Links by prefix length.
     by_len: Vec<HashMap<u32, u32>>,
 }
 
 impl OnLink {
-    /// A link is the prefix of an address, or a route straight onto a port; the former wins.
+    /// Links are the prefixes of addresses, and routes directly onto a port; the former have priority.
     fn new(config: &Config, indices: &[u32]) -> Self {
         let mut by_len = vec![HashMap::new(); 33];
         let mut add = |prefix: Prefix4, link: u32| {

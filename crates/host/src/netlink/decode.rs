@@ -1,18 +1,19 @@
-//! Netlink messages as plain values: links, IPv4 addresses, routes, neighbours.
+//! Decodes netlink messages to plain values: links, IPv4 addresses, routes, neighbours.
 //!
-//! Fixed headers: `ifinfomsg`, `ifaddrmsg`, `rtmsg`, `ndmsg` of `linux/if_link.h`, `if_addr.h`, `rtnetlink.h`, `neighbour.h`.
+//! Fixed headers: `ifinfomsg`, `ifaddrmsg`, `rtmsg`, `ndmsg`, from `linux/if_link.h`, `if_addr.h`,
+//! `rtnetlink.h`, `neighbour.h`.
 
 use std::net::Ipv4Addr;
 
 use hue_tables::Prefix4;
 use hue_wire::Mac;
 
-/// Who installed a route, address or neighbour (`RTPROT_…`).
+/// Origin of a route, address or neighbour (`RTPROT_…`).
 pub mod protocol {
-    /// What hueplane installs from documents: `H`. It changes and removes nothing else.
+    /// Items that hueplane installs from documents: `H`. It changes and removes no others.
     pub const OURS: u8 = 0x48;
 
-    /// Names the usual tools know, from iproute2's `rt_protos` and FRR's additions to them.
+    /// Names from iproute2's `rt_protos`, and FRR's additions.
     const NAMES: [(u8, &str); 28] = [
         (0, "unspec"),
         (1, "redirect"),
@@ -44,7 +45,7 @@ pub mod protocol {
         (197, "openfabric"),
     ];
 
-    /// The protocol's name, or its number.
+    /// The name of the protocol, or its number.
     #[must_use]
     pub fn name(protocol: u8) -> String {
         let known = NAMES.iter().find(|(number, _)| *number == protocol);
@@ -54,120 +55,120 @@ pub mod protocol {
 
 /// States of a neighbour (`NUD_…`).
 pub mod neighbour_state {
-    /// Being asked for; no MAC address yet.
+    /// Being resolved; no MAC address yet.
     pub const INCOMPLETE: u16 = 0x01;
-    /// Answered lately.
+    /// Answered recently.
     pub const REACHABLE: u16 = 0x02;
-    /// Answered once, some time ago.
+    /// Answered some time ago.
     pub const STALE: u16 = 0x04;
-    /// Used while stale: will be asked.
+    /// Used while stale; will be probed.
     pub const DELAY: u16 = 0x08;
-    /// Being asked again.
+    /// Being probed again.
     pub const PROBE: u16 = 0x10;
     /// Did not answer.
     pub const FAILED: u16 = 0x20;
-    /// Needs no asking.
+    /// Needs no resolution.
     pub const NOARP: u16 = 0x40;
-    /// Set by hand, for good.
+    /// Static.
     pub const PERMANENT: u16 = 0x80;
-    /// Those with a MAC address that may be used.
+    /// States with a usable MAC address.
     pub const USABLE: u16 = REACHABLE | STALE | DELAY | PROBE | NOARP | PERMANENT;
 }
 
 /// An interface.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Link {
-    /// Its index in its namespace.
+    /// Index in its namespace.
     pub index: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is (`veth`, `tun`, `bridge`, …); hardware has none.
+    /// Type (`veth`, `tun`, `bridge`, …); `None` for hardware.
     pub kind: Option<String>,
-    /// Its MAC address, if it is an Ethernet.
+    /// MAC address, if it is an Ethernet interface.
     pub mac: Option<Mac>,
-    /// Largest packet, bytes.
+    /// Largest packet in bytes.
     pub mtu: u32,
-    /// Switched on.
+    /// Whether it is administratively up.
     pub up: bool,
-    /// Has carrier: the other end is there and on.
+    /// Whether it has carrier: the other end exists and is up.
     pub carrier: bool,
-    /// Index of the bridge or bond it belongs to.
+    /// Index of its bridge or bond.
     pub master: Option<u32>,
-    /// Text somebody gave it.
+    /// Alias, a free text.
     pub alias: Option<String>,
-    /// Index of the other end, of a veth.
+    /// Index of the other end of a veth pair.
     pub peer: Option<u32>,
-    /// It is the loopback.
+    /// Whether it is the loopback.
     pub loopback: bool,
 }
 
 /// An IPv4 address of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Address {
-    /// The interface.
+    /// Index of the interface.
     pub link: u32,
-    /// Its own address.
+    /// The address.
     pub address: Ipv4Addr,
-    /// Length of the link's prefix, bits.
+    /// Prefix length of the link in bits.
     pub len: u8,
-    /// The other end, of a point-to-point link; else the address itself.
+    /// Address of the other end of a point-to-point link; otherwise the address itself.
     pub peer: Ipv4Addr,
-    /// The broadcast address, if it has one.
+    /// Broadcast address, if any.
     pub broadcast: Option<Ipv4Addr>,
-    /// Who set it ([`protocol`]); 0 when nobody said.
+    /// Origin ([`protocol`]); 0 if unknown.
     pub protocol: u8,
 }
 
-/// How far a route reaches.
+/// Scope of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Scope {
-    /// Anywhere, by a router.
+    /// Anywhere, through a gateway.
     #[default]
     Universe,
     /// On the link.
     Link,
-    /// This host.
+    /// This host only.
     Host,
-    /// Another one.
+    /// Any other scope.
     Other(u8),
 }
 
-/// What a route does.
+/// Type of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum RouteKind {
-    /// Leads somewhere.
+    /// Forwards packets.
     #[default]
     Unicast,
-    /// Is the host itself.
+    /// An address of this host.
     Local,
     /// Broadcast address.
     Broadcast,
     /// Multicast.
     Multicast,
-    /// Dropped in silence.
+    /// Drops packets silently.
     Blackhole,
-    /// Dropped with an answer.
+    /// Drops packets with an ICMP error.
     Unreachable,
-    /// Dropped as forbidden.
+    /// Drops packets with an ICMP "prohibited" error.
     Prohibit,
-    /// As if it were not in this table.
+    /// Ends the lookup in this table.
     Throw,
-    /// Another one.
+    /// Any other type.
     Other(u8),
 }
 
-/// One way of a route.
+/// A next hop of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NextHop {
-    /// Interface; 0 when it has none, or the router is of another family.
+    /// Index of the interface; 0 if there is none, or if the gateway belongs to another address family.
     pub link: u32,
-    /// The router; none: destinations are on the link.
+    /// The gateway; `None` if destinations are on the link.
     pub via: Option<Ipv4Addr>,
-    /// Share of a multipath route, from 1.
+    /// Weight in a multipath route, at least 1.
     pub weight: u16,
-    /// Cannot be used now: its link is down or has no carrier (`RTNH_F_DEAD`, `RTNH_F_LINKDOWN`).
+    /// Whether it is unusable now: its link is down or has no carrier (`RTNH_F_DEAD`, `RTNH_F_LINKDOWN`).
     pub dead: bool,
-    /// The router counts as on the link whatever the addresses say.
+    /// Whether the gateway is considered on the link, whatever the addresses.
     pub onlink: bool,
 }
 
@@ -178,48 +179,48 @@ pub struct Route {
     pub prefix: Prefix4,
     /// Table: 254 main, 255 local.
     pub table: u32,
-    /// Type of service it is for; 0 for all.
+    /// Type of service; 0 means any.
     pub tos: u8,
-    /// Priority: the lowest wins.
+    /// Priority: the lowest metric wins.
     pub metric: u32,
-    /// Who installed it ([`protocol`]).
+    /// Origin ([`protocol`]).
     pub protocol: u8,
-    /// How far it reaches.
+    /// Scope.
     pub scope: Scope,
-    /// What it does.
+    /// Type.
     pub kind: RouteKind,
-    /// Its ways, in the kernel's order; empty when it leads nowhere. Almost always one.
+    /// Next hops, in the kernel's order; empty if the route forwards nothing. Usually one.
     pub hops: Vec<NextHop>,
-    /// It is an entry of the cache, or a copy (`RTM_F_CLONED`): no route.
+    /// Whether it is a cache entry or a copy (`RTM_F_CLONED`) instead of a route.
     pub cloned: bool,
 }
 
 /// An IPv4 neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Neighbour {
-    /// Interface.
+    /// Index of the interface.
     pub link: u32,
-    /// Its address.
+    /// IPv4 address.
     pub address: Ipv4Addr,
-    /// Its MAC address, if known.
+    /// MAC address, if known.
     pub mac: Option<Mac>,
-    /// [`neighbour_state`].
+    /// State, see [`neighbour_state`].
     pub state: u16,
-    /// `NTF_…`.
+    /// Flags (`NTF_…`).
     pub flags: u8,
-    /// Who set it ([`protocol`]); 0 when nobody said.
+    /// Origin ([`protocol`]); 0 if unknown.
     pub protocol: u8,
 }
 
 impl Neighbour {
-    /// The MAC address, when it is known and holds.
+    /// The MAC address, if it is known and valid.
     #[must_use]
     pub fn usable(&self) -> Option<Mac> {
         self.mac.filter(|_| self.state & neighbour_state::USABLE != 0)
     }
 }
 
-/// What a notice is about.
+/// The object of a notification.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Object {
     /// An interface.
@@ -232,17 +233,17 @@ pub enum Object {
     Neighbour(Neighbour),
 }
 
-/// A link, address, route or neighbour that is there, or is gone.
+/// A notification about a link, address, route or neighbour.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notice {
-    /// It is gone.
+    /// Whether it was removed.
     pub gone: bool,
-    /// What it is.
+    /// The object.
     pub object: Object,
 }
 
 impl Notice {
-    /// Reads the payload of a message of type `kind` (`RTM_…`).
+    /// Decodes the payload of a message of type `kind` (`RTM_…`).
     pub(crate) fn read(kind: u16, payload: &[u8]) -> Option<Self> {
         let (gone, object) = match kind {
             libc::RTM_NEWLINK => (false, Object::Link(link(payload)?)),
@@ -259,7 +260,7 @@ impl Notice {
     }
 }
 
-/// The attributes in some bytes: type without its flags, and value.
+/// Iterates over attributes: type without flags, and value.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a>(pub &'a [u8]);
 
@@ -267,7 +268,7 @@ impl<'a> Iterator for Attributes<'a> {
     type Item = (u16, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        /// Flags of an attribute's type: nested, network byte order.
+        /// Flags in an attribute's type: nested, network byte order.
         const FLAGS: u16 = 0xc000;
         let [l0, l1, k0, k1] = *self.0.first_chunk::<4>()?;
         let length = usize::from(u16::from_ne_bytes([l0, l1]));
@@ -301,7 +302,7 @@ fn text(bytes: &[u8]) -> String {
 fn link(payload: &[u8]) -> Option<Link> {
     const CARRIER: u32 = libc::IFF_LOWER_UP as u32;
     const LINK_KIND: u16 = 1;
-    // Notices of the bridge's own family are about its ports, not about the links themselves.
+    // Messages of the bridge family describe bridge ports, not the links themselves.
     if i32::from(*payload.first()?) != libc::AF_UNSPEC {
         return None;
     }
@@ -486,13 +487,13 @@ mod tests {
         libc::RTM_DELNEIGH,
     ];
 
-    /// What a request would be to its reader.
+    /// The payload of a request, as its receiver sees it.
     fn payload(request: &Request) -> &[u8] {
         &request.bytes[16..]
     }
 
     #[test]
-    fn a_route_is_read_as_it_was_written() {
+    fn routes_round_trip() {
         let hop = |link: u8, weight: u8, via: [u8; 4]| {
             let mut hop = vec![16, 0, 0, weight - 1, link, 0, 0, 0, 8, 0, 5, 0];
             hop.extend(via);
@@ -541,16 +542,16 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes: no panic, no endless loop, nothing read beyond its attribute.
+        /// Whatever the bytes: no panic, no endless loop, no read beyond an attribute.
         #[test]
-        fn any_bytes_are_read(kind in 0..KINDS.len(), mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_decoded(kind in 0..KINDS.len(), mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let kind = KINDS[kind];
             Notice::read(kind, &bytes);
             if let Some(family) = bytes.first_mut() {
                 *family = if kind < libc::RTM_NEWADDR { 0 } else { 2 };
             }
             Notice::read(kind, &bytes);
-            // Attributes of sensible lengths and of any type.
+            // Attributes with valid lengths and any type.
             for at in (12..bytes.len().saturating_sub(12)).step_by(12) {
                 bytes[at..at + 2].copy_from_slice(&12u16.to_ne_bytes());
                 bytes[at + 2] %= 64;

@@ -1,11 +1,12 @@
-//! Route netlink (RFC 3549, `rtnetlink(7)`) without a runtime: one socket, synchronous requests, dumps, notices.
+//! Route netlink (RFC 3549, `rtnetlink(7)`) without an async runtime: a socket with synchronous requests,
+//! dumps and notifications.
 //!
-//! Flow: [`Request`] → **[`Socket`]** → kernel → [`Incoming`] → [`Notice`]s of plain types. Used by `links`, `addresses`,
-//! `routes`, `neighbours` here, and by the routing crate, which listens to what changes.
-//! Invariants: a socket belongs to the namespace it was opened in, for good, whatever thread uses it later. Attributes that
-//! are not known are skipped, so that newer kernels are no problem; messages that are cut short are not read.
-//! Own codec because it allocates nothing per attribute (a full table is 318,457 messages) and refuses nothing it does not
-//! know.
+//! Flow: [`Request`] → **[`Socket`]** → kernel → [`Incoming`] → [`Notice`]s of plain types. Used by `links`,
+//! `addresses`, `routes`, `neighbours` in this crate, and by the routing crate for notifications. Invariants:
+//! a socket belongs permanently to the namespace in which it was opened, whatever thread uses it later.
+//! Unknown attributes are skipped, for compatibility with newer kernels; truncated messages are not decoded.
+//! The codec is our own, because it must not allocate for each attribute (a full table is 318,457 messages)
+//! and must accept unknown attributes.
 
 mod decode;
 mod request;

@@ -1,16 +1,17 @@
-//! Building netlink messages.
+//! Builds netlink messages.
 //!
-//! Layout: `nlmsghdr` (16 bytes: length, type, flags, sequence, port), the fixed header of the type, attributes of four bytes
-//! (length, type) and a value, each padded to four. Numbers are in the machine's byte order, addresses in network order.
+//! Layout: `nlmsghdr` (16 bytes: length, type, flags, sequence, port), the fixed header of the type, then
+//! attributes of four bytes (length, type) and a value, each padded to four bytes. Numbers are in native byte
+//! order, addresses in network byte order.
 
 use std::net::Ipv4Addr;
 
-/// Bytes of `nlmsghdr`.
+/// Length of `nlmsghdr` in bytes.
 pub(crate) const HEADER_BYTES: usize = 16;
-/// An attribute that holds attributes.
+/// Flag of an attribute that contains attributes.
 const NESTED: u16 = 0x8000;
 
-/// A message to the kernel that is being written.
+/// A message to the kernel under construction.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub(crate) bytes: Vec<u8>,
@@ -18,8 +19,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// A message of a type (`RTM_…`) with flags (`NLM_F_…`; `NLM_F_REQUEST` is added), beginning with its fixed header.
-    /// `what` says what it does, for errors.
+    /// Creates a message with type (`RTM_…`), flags (`NLM_F_…`; `NLM_F_REQUEST` is added) and fixed header.
+    /// `what` describes the operation for error messages.
     #[must_use]
     pub fn new(what: impl Into<String>, kind: u16, flags: i32, fixed: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(128);
@@ -32,10 +33,10 @@ impl Request {
         Self { bytes, what: what.into() }
     }
 
-    /// Adds an attribute of bytes.
+    /// Adds an attribute with bytes.
     #[must_use]
     pub fn bytes(mut self, kind: u16, value: &[u8]) -> Self {
-        // An attribute is at most a name, an address or an alias of 256 bytes; a longer one would not be ours.
+        // An attribute is at most a name, an address or an alias of 256 bytes. Longer ones are not used here.
         let length = u16::try_from(value.len() + 4).unwrap_or(u16::MAX);
         self.bytes.extend_from_slice(&length.to_ne_bytes());
         self.bytes.extend_from_slice(&kind.to_ne_bytes());
@@ -44,7 +45,7 @@ impl Request {
         self
     }
 
-    /// Adds a text with the zero byte at its end.
+    /// Adds a text attribute with a terminating zero byte.
     #[must_use]
     pub fn text(self, kind: u16, value: &str) -> Self {
         let mut bytes = value.as_bytes().to_vec();
@@ -52,13 +53,13 @@ impl Request {
         self.bytes(kind, &bytes)
     }
 
-    /// Adds a number of 8 bits.
+    /// Adds an 8-bit number.
     #[must_use]
     pub fn u8(self, kind: u16, value: u8) -> Self {
         self.bytes(kind, &[value])
     }
 
-    /// Adds a number of 32 bits in the machine's byte order.
+    /// Adds a 32-bit number in native byte order.
     #[must_use]
     pub fn u32(self, kind: u16, value: u32) -> Self {
         self.bytes(kind, &value.to_ne_bytes())
@@ -70,13 +71,13 @@ impl Request {
         self.bytes(kind, &value.octets())
     }
 
-    /// Adds an attribute that holds what `inside` adds.
+    /// Adds an attribute that contains the attributes added by `inside`.
     #[must_use]
     pub fn nested(self, kind: u16, inside: impl FnOnce(Self) -> Self) -> Self {
         self.nested_after(kind | NESTED, &[], inside)
     }
 
-    /// Adds an attribute that holds a fixed header and then what `inside` adds.
+    /// Adds an attribute that contains a fixed header, followed by the attributes added by `inside`.
     #[must_use]
     pub fn nested_after(mut self, kind: u16, fixed: &[u8], inside: impl FnOnce(Self) -> Self) -> Self {
         let start = self.bytes.len();
@@ -89,13 +90,13 @@ impl Request {
         self
     }
 
-    /// What it does, for errors.
+    /// Description of the operation, for error messages.
     #[must_use]
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Sets sequence, flags to add and the length: ready to send.
+    /// Sets sequence number, additional flags and length. The message is then ready to send.
     pub(crate) fn seal(&mut self, sequence: u32, flags: i32) -> &[u8] {
         let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         let (head, _) = self.bytes.split_at_mut(HEADER_BYTES);

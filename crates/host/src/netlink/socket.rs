@@ -1,4 +1,4 @@
-//! The socket: requests with their answers, dumps, notices.
+//! The netlink socket: requests and their responses, dumps, notifications.
 #![allow(unsafe_code)] // two socket options that no safe wrapper has
 
 use std::io;
@@ -16,50 +16,50 @@ use super::request::{HEADER_BYTES, Request};
 use crate::error::HostError;
 use crate::netns::Namespace;
 
-/// Bytes read at once: a part of a dump has 32 KiB at most.
+/// Size of a read in bytes: a part of a dump has at most 32 KiB.
 const READ_BYTES: usize = 128 << 10;
-/// Receive buffer asked for, bytes; the kernel allows root any size.
+/// Requested receive buffer in bytes; the kernel allows root any size.
 const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
-/// Requests sent at once; their error answers fit into the receive buffer all together.
+/// Requests in a batch; the error responses to all of them fit into the receive buffer.
 const BATCH_REQUESTS: usize = 128;
-/// Bytes sent at once; fits into the default send buffer.
+/// Bytes in a batch; they fit into the default send buffer.
 const BATCH_BYTES: usize = 32 << 10;
-/// How often a dump that was disturbed by changes is begun again.
+/// Attempts at a dump that changes disturb.
 const DUMP_TRIES: usize = 16;
-/// The dump was disturbed by a change: it may be inconsistent (`NLM_F_DUMP_INTR`).
+/// Flag: a change disturbed the dump, so it may be inconsistent (`NLM_F_DUMP_INTR`).
 const DUMP_INTERRUPTED: u16 = 0x10;
 
-/// Groups of notices a socket is told of.
+/// Multicast groups of notifications that a socket receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Groups(pub u32);
 
 impl Groups {
-    /// None: for requests only.
+    /// No groups: for requests only.
     pub const NONE: Self = Self(0);
-    /// Links come, change, go.
+    /// Changes of links.
     pub const LINK: Self = Self(libc::RTMGRP_LINK as u32);
-    /// Neighbours, of IPv4 and IPv6.
+    /// Neighbours of IPv4 and IPv6.
     pub const NEIGHBOUR: Self = Self(libc::RTMGRP_NEIGH as u32);
     /// IPv4 addresses.
     pub const ADDRESS4: Self = Self(libc::RTMGRP_IPV4_IFADDR as u32);
     /// IPv4 routes.
     pub const ROUTE4: Self = Self(libc::RTMGRP_IPV4_ROUTE as u32);
 
-    /// Both.
+    /// Both sets of groups.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// What can be dumped.
+/// The kind of objects to dump.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dump {
     /// All links.
     Links,
     /// All IPv4 addresses.
     Addresses4,
-    /// All IPv4 routes, of all tables.
+    /// All IPv4 routes of all tables.
     Routes4,
     /// All IPv4 neighbours.
     Neighbours4,
@@ -82,73 +82,73 @@ impl Dump {
 /// A message from the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// `RTM_…`.
+    /// Type (`RTM_…`).
     pub kind: u16,
-    /// `NLM_F_…`.
+    /// Flags (`NLM_F_…`).
     pub flags: u16,
-    /// Sequence of the request it answers; 0 in notices.
+    /// Sequence number of the request that it answers; 0 in notifications.
     pub sequence: u32,
     /// Fixed header and attributes.
     pub payload: &'a [u8],
 }
 
 impl Message<'_> {
-    /// The link, address, route or neighbour it is about; `None` when it is about something else.
+    /// The link, address, route or neighbour in the message; `None` for other objects.
     #[must_use]
     pub fn notice(&self) -> Option<Notice> {
         Notice::read(self.kind, self.payload)
     }
 }
 
-/// What the kernel sent.
+/// A message, or the result of a request.
 #[derive(Clone, Debug)]
 pub enum Incoming<'a> {
-    /// A notice, or a part of a dump.
+    /// A notification, or a part of a dump.
     Message(Message<'a>),
     /// The end of a dump.
     Done {
-        /// Sequence of the dump's request.
+        /// Sequence number of the dump's request.
         sequence: u32,
-        /// Changes happened meanwhile: the dump may be inconsistent.
+        /// Whether changes happened meanwhile, so that the dump may be inconsistent.
         interrupted: bool,
     },
-    /// A request was done.
+    /// A request was executed.
     Acknowledged {
-        /// Its sequence.
+        /// Sequence number of the request.
         sequence: u32,
     },
-    /// A request was refused.
+    /// A request was rejected.
     Failed {
-        /// Its sequence.
+        /// Sequence number of the request.
         sequence: u32,
-        /// Why.
+        /// Error number.
         errno: Errno,
-        /// The kernel's words, often empty.
+        /// Reason given by the kernel, often empty.
         reason: String,
     },
 }
 
-/// How much one [`Socket::receive`] got.
+/// Result of [`Socket::receive`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// Nothing is there (sockets that do not block).
+    /// Nothing is available (only for non-blocking sockets).
     Nothing,
-    /// Something was handed on.
+    /// Messages were passed on.
     Some,
-    /// The receive buffer was full: notices are lost, dump anew.
+    /// The receive buffer overflowed: notifications are lost, so dump again.
     Overrun,
 }
 
-/// One request of many that was refused.
+/// A rejected request of a batch.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Which, from 0.
+    /// Index of the request.
     pub index: usize,
-    /// What it was to do.
+    /// Description of the request.
     pub what: String,
-    /// Why not.
+    /// Error number.
     pub errno: Errno,
-    /// The kernel's words, often empty.
+    /// Reason given by the kernel, often empty.
     pub reason: String,
 }
 
@@ -176,10 +176,10 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Opens one in the namespace of the calling thread.
+    /// Opens a socket in the namespace of the calling thread.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn open(groups: Groups) -> Result<Self, HostError> {
         let what = "open a netlink socket";
         let fd =
@@ -194,18 +194,18 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Opens one in a namespace.
+    /// Opens a socket in a namespace.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn open_in(namespace: &Namespace, groups: Groups) -> Result<Self, HostError> {
         namespace.run(|| Self::open(groups))?
     }
 
-    /// Sets how many bytes of notices the kernel keeps until they are read; beyond the system's limit where allowed.
+    /// Sets the size of the receive buffer in bytes, beyond the system's limit if permitted.
     ///
     /// # Errors
-    /// When the system refuses any size.
+    /// If the system rejects the size.
     pub fn set_receive_buffer(&self, bytes: usize) -> Result<(), HostError> {
         if setsockopt(&self.fd, sockopt::RcvBufForce, &bytes).is_ok() {
             return Ok(());
@@ -214,10 +214,11 @@ impl Socket {
             .map_err(|errno| HostError::system("set the receive buffer of a netlink socket", errno))
     }
 
-    /// Makes [`Socket::receive`] return [`Received::Nothing`] instead of waiting. Requests and dumps wait all the same.
+    /// Makes [`Socket::receive`] return [`Received::Nothing`] instead of waiting. Requests and dumps still
+    /// wait.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn set_nonblocking(&self, nonblocking: bool) -> Result<(), HostError> {
         use nix::fcntl::{FcntlArg, OFlag, fcntl};
         let flags = if nonblocking { OFlag::O_NONBLOCK } else { OFlag::empty() };
@@ -226,10 +227,11 @@ impl Socket {
             .map_err(|errno| HostError::system("change a netlink socket", errno))
     }
 
-    /// Sends a request and does not wait; its answer comes by [`Socket::receive`] with the sequence returned here.
+    /// Sends a request without waiting. Its response is received by [`Socket::receive`] with the returned
+    /// sequence number.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn send(&mut self, mut request: Request) -> Result<u32, HostError> {
         let sequence = self.next();
         send(self.fd.as_raw_fd(), request.seal(sequence, 0), MsgFlags::empty())
@@ -237,20 +239,21 @@ impl Socket {
         Ok(sequence)
     }
 
-    /// Begins a dump and does not wait; its parts come by [`Socket::receive`] with the sequence returned here.
+    /// Starts a dump without waiting. Its parts are received by [`Socket::receive`] with the returned
+    /// sequence number.
     ///
     /// # Errors
-    /// When the system refuses; `EBUSY` while another dump of the socket runs.
+    /// If the system call fails; `EBUSY` while another dump of this socket runs.
     pub fn send_dump(&mut self, dump: Dump) -> Result<u32, HostError> {
         self.send(dump.request())
     }
 
-    /// Reads what came with one system call, waiting for it unless the socket does not block.
+    /// Reads available messages with one system call. Waits for them unless the socket is non-blocking.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system call fails.
     pub fn receive(&mut self, mut each: impl FnMut(Incoming<'_>)) -> Result<Received, HostError> {
-        // MSG_TRUNC: the true length, so that a message cut short is seen.
+        // MSG_TRUNC returns the full length, so that a truncated message is detected.
         let length = match recv(self.fd.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_TRUNC) {
             Ok(length) => length,
             Err(Errno::EAGAIN) => return Ok(Received::Nothing),
@@ -268,7 +271,7 @@ impl Socket {
         Ok(Received::Some)
     }
 
-    /// [`Socket::receive`] that waits, also on a socket that does not block.
+    /// As [`Socket::receive`], but waits even on a non-blocking socket.
     pub(crate) fn wait(&mut self, mut each: impl FnMut(Incoming<'_>)) -> Result<Received, HostError> {
         loop {
             match self.receive(&mut each)? {
@@ -282,20 +285,20 @@ impl Socket {
         }
     }
 
-    /// Sends a request and waits until the kernel has done it.
+    /// Sends a request and waits until the kernel has executed it.
     ///
     /// # Errors
-    /// When the kernel refuses it.
+    /// If the kernel rejects it.
     pub fn execute(&mut self, request: Request) -> Result<(), HostError> {
         let mut failures = self.execute_all([request])?;
         failures.pop().map_or(Ok(()), |failure| Err(failure.into()))
     }
 
-    /// Sends requests, many at once, in order, and waits until the kernel has seen all of them. Gives those it refused: the
-    /// others are done.
+    /// Sends requests in order, many at once, and waits until the kernel has processed all of them. Returns
+    /// the rejected ones; the others have been executed.
     ///
     /// # Errors
-    /// When the socket itself fails.
+    /// If the socket itself fails.
     pub fn execute_all(
         &mut self,
         requests: impl IntoIterator<Item = Request>,
@@ -319,7 +322,7 @@ impl Socket {
         Ok(failures)
     }
 
-    /// Only the last request asks for an answer; the kernel answers those it refuses anyway.
+    /// Only the last request asks for an acknowledgement; the kernel always reports rejected requests.
     fn batch(
         &mut self,
         batch: &mut [Request],
@@ -327,7 +330,7 @@ impl Socket {
         failures: &mut Vec<Failure>,
     ) -> Result<(), HostError> {
         if self.sequence > u32::MAX / 2 {
-            // Sequences of one batch follow each other.
+            // Sequence numbers of a batch are consecutive.
             self.sequence = 0;
         }
         let (first, count) = (self.sequence + 1, batch.len());
@@ -361,10 +364,11 @@ impl Socket {
         Ok(())
     }
 
-    /// Dumps everything of a type; `read` picks and converts. A dump that changes disturbed is begun again, a few times.
+    /// Dumps all objects of a type; `read` selects and converts them. A dump that changes disturb is repeated
+    /// a few times.
     ///
     /// # Errors
-    /// When the kernel refuses it.
+    /// If the kernel rejects it.
     pub fn dump<T>(
         &mut self,
         dump: Dump,
@@ -389,7 +393,7 @@ impl Socket {
                     _ => {}
                 })?;
                 if received == Received::Overrun {
-                    // Notices of a socket that listens too; the dump itself waits for its reader.
+                    // A notification on a socket that also receives notifications. The dump waits meanwhile.
                     continue;
                 }
             }
@@ -406,7 +410,7 @@ impl Socket {
     }
 
     fn next(&mut self) -> u32 {
-        // 0 is the sequence of notices.
+        // 0 is the sequence number of notifications.
         self.sequence = self.sequence.wrapping_add(1).max(1);
         self.sequence
     }
@@ -418,7 +422,7 @@ impl AsFd for Socket {
     }
 }
 
-/// Splits the first message off.
+/// Splits off the first message.
 fn split(bytes: &[u8]) -> Option<(Message<'_>, &[u8])> {
     let head: [u8; HEADER_BYTES] = bytes.get(..HEADER_BYTES)?.try_into().ok()?;
     let word = |at: usize| u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -459,7 +463,7 @@ fn number(payload: &[u8]) -> i32 {
     payload.first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes))
 }
 
-/// The kernel's words in an error: after the number and the header of the request, when it says that there are some.
+/// The reason in an error message: if present, it follows the error number and the header of the request.
 fn reason(message: Message<'_>) -> Option<String> {
     const HAS_ATTRIBUTES: u16 = 0x200;
     const MESSAGE: u16 = 1;
@@ -472,7 +476,7 @@ fn reason(message: Message<'_>) -> Option<String> {
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// Switches a netlink option on.
+/// Enables a netlink option.
 fn option(fd: &OwnedFd, option: i32) -> Result<(), HostError> {
     let on: libc::c_int = 1;
     // SAFETY: the pointer is to a live c_int and the length is its size; the descriptor is open.

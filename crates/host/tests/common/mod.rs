@@ -1,14 +1,14 @@
-//! Helpers of the tests of this crate that need root. What they make has names of its own and is gone afterwards, also when a
-//! test fails.
+//! Helpers for tests of this crate that need root. Everything they create has a unique name and is removed at
+//! the end, even if a test fails.
 #![allow(dead_code)] // each test binary uses some of them
-#![allow(clippy::unwrap_used)] // helpers of tests, which clippy takes for code
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy treats as code
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hue_host::{Cgroup, Namespace, netns};
 
-/// Whether the test can run; says so when not.
+/// Whether the test can run; prints why if it cannot.
 pub fn root() -> bool {
     let root = nix::unistd::geteuid().is_root();
     if !root {
@@ -17,7 +17,7 @@ pub fn root() -> bool {
     root
 }
 
-/// Names for one test.
+/// Unique names for one test.
 pub struct Names {
     pub start: String,
 }
@@ -51,7 +51,7 @@ impl Drop for Names {
     }
 }
 
-/// Runs `ip` in a namespace; the output.
+/// Runs `ip` in a namespace and returns its output.
 pub fn ip(namespace: &Namespace, arguments: &str) -> String {
     let output =
         Command::new("ip").args(["-n", namespace.name()]).args(arguments.split(' ')).output().unwrap();

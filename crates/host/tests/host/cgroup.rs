@@ -1,5 +1,4 @@
-//! Limits that bound something: a burner of processor time, a hog of memory, a crowd of processes. On whatever controllers
-//! this machine has.
+//! Limits that take effect on processor time, memory and processes, with the controllers of this machine.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -9,9 +8,9 @@ use hue_host::cgroup::{Cgroup, Limits, Trees};
 use hue_host::exec;
 use nix::sys::signal::Signal;
 
-/// Whether the machine can limit all three; says so when not.
+/// Whether the machine can limit all three; prints that if it cannot.
 fn controllers() -> bool {
-    let complete = root() && Trees::detect().unwrap().complete();
+    let complete = root() && Trees::detect().unwrap().is_complete();
     if !complete {
         hue_testdata::skipped("cgroup controllers for cpu, memory and pids");
     }
@@ -19,7 +18,7 @@ fn controllers() -> bool {
 }
 
 #[test]
-fn a_burner_is_bounded() {
+fn processor_time_is_limited() {
     if !controllers() {
         return;
     }
@@ -30,23 +29,24 @@ fn a_burner_is_bounded() {
     let start = Instant::now();
     let burner = ["sh", "-c", "while :; do :; done"].map(Into::into);
     let mut children = [(), (), ()].map(|()| exec::spawn(&namespace, Some(&cgroup), &burner).unwrap());
-    // Until the limit has bitten a few times.
+    // Until the limit has taken effect a few times.
     while cgroup.usage().throttled_ns == 0 || cgroup.usage().cpu_ns < 50_000_000 {
-        assert!(start.elapsed() < Duration::from_secs(120), "never bounded: {:?}", cgroup.usage());
+        assert!(start.elapsed() < Duration::from_secs(120), "never limited: {:?}", cgroup.usage());
         std::thread::sleep(Duration::from_millis(50));
     }
     std::thread::sleep(Duration::from_secs(1));
     let usage = cgroup.usage();
-    // Three times a core's 0.1, and the period that has begun; three burners without a limit take twenty times that.
+    // Three times the limit of 0.1 core, plus a period in progress. Three processes without a limit would use
+    // twenty times that.
     let most = start.elapsed().mul_f64(0.1) + Duration::from_millis(150);
     assert!(Duration::from_nanos(usage.cpu_ns) < most, "{usage:?} in {:?}", start.elapsed());
     assert_eq!(usage.processes, 3);
-    // A command is in all trees before it is itself.
+    // A command has entered all trees before it starts.
     let output =
         exec::command(&namespace, Some(&cgroup), "cat").unwrap().arg("/proc/self/cgroup").output().unwrap();
     let group = format!("/hueplane/node-{}/net-burn\n", names.start);
     let trees = String::from_utf8(output.stdout).unwrap().matches(&group).count();
-    assert_eq!(trees, cgroup.entrances().len());
+    assert_eq!(trees, cgroup.procs_files().len());
     let mut ids: Vec<u32> = children.iter().map(std::process::Child::id).collect();
     ids.sort_unstable();
     assert_eq!(cgroup.processes(), ids);
@@ -54,11 +54,11 @@ fn a_burner_is_bounded() {
     assert!(cgroup.delete().unwrap());
     reaper.join().unwrap();
     assert!(Cgroup::open(&names.start, "burn").unwrap().is_none());
-    assert!(!cgroup.delete().unwrap(), "twice is once");
+    assert!(!cgroup.delete().unwrap(), "a second delete has no effect");
 }
 
 #[test]
-fn a_hog_is_ended() {
+fn memory_is_limited() {
     if !controllers() {
         return;
     }
@@ -66,7 +66,7 @@ fn a_hog_is_ended() {
     let namespace = names.namespace("hog");
     let limits = Limits { memory_bytes: Some(24 << 20), ..Limits::default() };
     let cgroup = Cgroup::create(&names.start, "hog", &limits).unwrap();
-    // `tail` keeps all of a line that never ends.
+    // `tail` stores a line without end.
     let mut command = exec::command(&namespace, Some(&cgroup), "tail").unwrap();
     let mut hog = command.arg("/dev/zero").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let status = hog.wait().unwrap();
@@ -74,7 +74,7 @@ fn a_hog_is_ended() {
     assert_eq!(status.signal(), Some(Signal::SIGKILL as i32), "{status}");
     let usage = cgroup.usage();
     assert!(usage.memory_kills >= 1, "{usage:?}");
-    // Another limit lets it take more.
+    // With another limit, it can use more.
     cgroup.limit(&Limits { memory_bytes: Some(64 << 20), ..Limits::default() }).unwrap();
     let mut command = exec::command(&namespace, Some(&cgroup), "sh").unwrap();
     let quiet = command.args(["-c", "head -c 30000000 /dev/zero | tail >/dev/null"]).status().unwrap();
@@ -83,7 +83,7 @@ fn a_hog_is_ended() {
 }
 
 #[test]
-fn a_crowd_is_bounded() {
+fn processes_are_limited() {
     if !controllers() {
         return;
     }
@@ -101,13 +101,13 @@ fn a_crowd_is_bounded() {
     }
     assert!(cgroup.processes().len() <= 4, "{:?}", cgroup.processes());
     let reaper = std::thread::spawn(move || crowd.wait());
-    // A crowd that keeps forking is ended all the same.
+    // Processes that keep forking are also killed.
     cgroup.delete().unwrap();
     reaper.join().unwrap().unwrap();
 }
 
 #[test]
-fn a_group_is_taken_as_it_is_found() {
+fn an_existing_group_is_reused() {
     if !controllers() {
         return;
     }
@@ -121,7 +121,7 @@ fn a_group_is_taken_as_it_is_found() {
     assert_eq!(trees.networks(&names.start), ["cgroup.procs", "cpu.max", "red", "tasks"]);
     let red = Cgroup::open(&names.start, "red").unwrap().unwrap();
     assert_eq!(red.usage().processes, 0);
-    // Limits can be taken away again.
+    // Limits can be removed again.
     Cgroup::create(&names.start, "red", &Limits::default()).unwrap();
     let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     red.add(child.id()).unwrap();

@@ -1,4 +1,5 @@
-//! The control namespace of a network: made once, corrected where it differs, and only what is ours.
+//! The control namespace of a network is created once, and only differences in hueplane's own items are
+//! corrected.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -41,7 +42,7 @@ fn route(prefix: &str, target: StaticTarget) -> StaticRoute {
 fn config() -> Config {
     Config {
         ports: vec![port("left", 1, &["10.1.0.1/24"]), port("right", 2, &["10.2.0.1/24", "10.2.0.9/24"])],
-        // By a router on the link that the second route makes.
+        // Through a gateway on the link of the second route.
         routes: vec![
             route("10.9.0.0/16", StaticTarget::Via(address("10.77.0.1"))),
             route("10.77.0.0/16", StaticTarget::Port(1)),
@@ -50,10 +51,10 @@ fn config() -> Config {
     }
 }
 
-/// Makes the network with its TAPs, persistent as the daemon's are.
+/// Creates the network with persistent TAPs, as the daemon does.
 fn ready(names: &Names, taps: &[&str]) -> ControlNamespace {
     let limits = Limits { processes: Some(100), ..Limits::default() };
-    let limits = if Trees::detect().unwrap().complete() { limits } else { Limits::default() };
+    let limits = if Trees::detect().unwrap().is_complete() { limits } else { Limits::default() };
     let ensured = ControlNamespace::ensure(&owner(names), "red", &limits).unwrap();
     for tap in taps {
         ip(&ensured.control.namespace, &format!("tuntap add {tap} mode tap"));
@@ -62,7 +63,7 @@ fn ready(names: &Names, taps: &[&str]) -> ControlNamespace {
 }
 
 #[test]
-fn a_namespace_is_made_once() {
+fn a_namespace_is_created_once() {
     if !root() {
         return;
     }
@@ -87,7 +88,7 @@ fn a_namespace_is_made_once() {
     let corrected = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
     assert_eq!(corrected.changes.words, ["net/ipv4/ip_forward set to 1"]);
     assert!(ControlNamespace::delete(&owner(&names), "red").unwrap());
-    assert!(!ControlNamespace::delete(&owner(&names), "red").unwrap(), "twice is once");
+    assert!(!ControlNamespace::delete(&owner(&names), "red").unwrap(), "a second delete has no effect");
     assert!(owner(&names).networks().unwrap().is_empty());
 }
 
@@ -115,14 +116,14 @@ fn only_differences_are_corrected() {
     let ipv6 = ip(namespace, "-6 addr show dev left");
     assert!(ipv6.is_empty(), "{ipv6}");
 
-    // What the owner of the network does by hand stays.
+    // Everything that the owner of the network sets manually stays.
     ip(namespace, "addr add 10.3.0.1/24 dev left");
     ip(namespace, "route add 10.8.0.0/16 via 10.1.0.2");
     ip(namespace, "neigh add 10.1.0.7 lladdr 02:00:00:00:00:07 dev left");
     ip(namespace, "tuntap add own mode tap");
     assert_eq!(control.configure(&config()).unwrap(), Changes::default());
 
-    // What is ours comes back.
+    // hueplane's items are restored.
     ip(namespace, "addr del 10.2.0.9/24 dev right");
     ip(namespace, "route del 10.9.0.0/16");
     ip(namespace, "neigh del 10.2.0.2 dev right");
@@ -131,23 +132,23 @@ fn only_differences_are_corrected() {
     let changes = control.configure(&config()).unwrap();
     assert_eq!(
         changes.words,
-        ["left has MAC 02:00:00:00:01:01", "left has MTU 1500", "right has 10.2.0.9/24"]
+        ["left: MAC set to 02:00:00:00:01:01", "left: MTU set to 1500", "right: 10.2.0.9/24 added"]
     );
     assert_eq!((changes.routes, changes.neighbours), (1, 1));
-    // The kernel forgets routes of a link that was off.
+    // The kernel removes the routes of a link that goes down.
     ip(namespace, "link set right down");
     let changes = control.configure(&config()).unwrap();
-    assert_eq!((changes.words.as_slice(), changes.routes), (["right switched on".to_owned()].as_slice(), 2));
+    assert_eq!((changes.words.as_slice(), changes.routes), (["right brought up".to_owned()].as_slice(), 2));
     assert_eq!(control.configure(&config()).unwrap(), Changes::default());
 
-    // Less of everything.
+    // Removing some of everything.
     let mut less = config();
     less.ports.remove(0);
     less.ports[0].addresses.remove(0);
     less.routes = vec![route("10.9.0.0/16", StaticTarget::Via(address("10.2.0.5")))];
     less.neighbours.clear();
     let changes = control.configure(&less).unwrap();
-    assert_eq!(changes.words, ["left removed", "right lost 10.2.0.1/24"]);
+    assert_eq!(changes.words, ["left removed", "right: 10.2.0.1/24 removed"]);
     assert_eq!((changes.routes, changes.neighbours), (3, 1), "one of them leads elsewhere");
     assert_eq!(control.configure(&less).unwrap(), Changes::default());
     let mut links = Links::inside(namespace).unwrap();
@@ -155,7 +156,7 @@ fn only_differences_are_corrected() {
 }
 
 #[test]
-fn what_is_in_the_way_is_told_and_stays() {
+fn conflicting_items_are_reported_and_stay() {
     if !root() {
         return;
     }
@@ -178,7 +179,7 @@ fn what_is_in_the_way_is_told_and_stays() {
 }
 
 #[test]
-fn namespaces_of_others_are_left_alone() {
+fn foreign_namespaces_are_not_modified() {
     if !root() {
         return;
     }
@@ -196,16 +197,16 @@ fn namespaces_of_others_are_left_alone() {
     assert!(owner(&names).networks().unwrap().is_empty());
     netns::delete(&name).unwrap();
 
-    // Another daemon's, with the same names.
+    // A namespace of another daemon, with the same names.
     ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
     let other = Owner { node: format!("{}other", names.start), ..owner(&names) };
     foreign(ControlNamespace::ensure(&other, "red", &Limits::default()).map(drop));
     assert!(other.networks().unwrap().is_empty());
 }
 
-/// A router is on the longest link, as documents mean it: a route that leads away from it is no reason to refuse it.
+/// A gateway is on the longest link, as in documents, even if a route to another place covers it.
 #[test]
-fn routers_are_on_the_longest_link() {
+fn gateways_are_on_the_longest_link() {
     if !root() {
         return;
     }
@@ -233,9 +234,10 @@ fn routers_are_on_the_longest_link() {
     }
 }
 
-/// A daemon is killed at any moment: a later one finds what is left, takes it or removes it, with the processes in it.
+/// The daemon is killed at any moment. A later one finds the remains and uses or removes them, including
+/// processes.
 #[test]
-fn what_a_killed_daemon_left_is_found_and_removed() {
+fn remains_of_a_killed_daemon_are_found_and_removed() {
     if !root() {
         return;
     }
@@ -261,21 +263,21 @@ fn what_a_killed_daemon_left_is_found_and_removed() {
     assert!(owner(&names).networks().unwrap().is_empty());
 }
 
-/// The same, killed for real in the middle of its work, again and again.
+/// As above, with a process that is killed repeatedly during its work.
 #[test]
-fn a_daemon_killed_in_the_middle_leaves_nothing_that_hinders() {
+fn a_daemon_can_be_killed_at_any_time() {
     const NAMES: &str = "HUEPLANE_TEST_NAMES";
     if let Ok(start) = std::env::var(NAMES) {
         let owner = Owner { prefix: start.clone(), node: start };
         loop {
-            let limits = if Trees::detect().unwrap().complete() {
+            let limits = if Trees::detect().unwrap().is_complete() {
                 Limits { processes: Some(10), ..Limits::default() }
             } else {
                 Limits::default()
             };
             let control = ControlNamespace::ensure(&owner, "red", &limits).unwrap().control;
             let mut links = Links::inside(&control.namespace).unwrap();
-            // Ends of a pair in the place of TAPs.
+            // Ends of a veth pair instead of TAPs.
             if links.find("left").unwrap().is_none() {
                 links.create_veth("left", "right", None).unwrap();
             }
@@ -289,14 +291,14 @@ fn a_daemon_killed_in_the_middle_leaves_nothing_that_hinders() {
     let names = Names::new();
     let program = std::env::current_exe().unwrap();
     for round in 0u64..25 {
-        let test = "control::a_daemon_killed_in_the_middle_leaves_nothing_that_hinders";
+        let test = "control::a_daemon_can_be_killed_at_any_time";
         let mut child = Command::new(&program)
             .args(["--exact", test, "--nocapture"])
             .env(NAMES, &names.start)
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // Other moments each time; which ones does not matter.
+        // A different moment in each round; the exact moment does not matter.
         std::thread::sleep(std::time::Duration::from_micros(5_000 + 7_919 * round));
         assert!(child.try_wait().unwrap().is_none(), "round {round}: it ended by itself");
         child.kill().unwrap();
@@ -316,7 +318,7 @@ fn a_daemon_killed_in_the_middle_leaves_nothing_that_hinders() {
 }
 
 #[test]
-fn interfaces_have_names_that_stay() {
+fn interface_names_are_stable() {
     assert_eq!(
         interface_names(&["left", "eth0.100", "123456789012345"]),
         ["left", "eth0.100", "123456789012345"]

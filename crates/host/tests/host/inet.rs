@@ -1,4 +1,4 @@
-//! Addresses, routes and neighbours, with `ip` as the witness, and as somebody else whose work we leave alone.
+//! Addresses, routes and neighbours, verified with `ip`, which also sets foreign items that must stay.
 
 use std::net::Ipv4Addr;
 
@@ -19,7 +19,7 @@ fn address(text: &str) -> Ipv4Addr {
     text.parse().unwrap()
 }
 
-/// A namespace with `a` (10.0.0.1/24) and `b` (10.0.1.1/24), both on.
+/// A namespace with `a` (10.0.0.1/24) and `b` (10.0.1.1/24), both up.
 fn place(names: &Names) -> (Namespace, Links, u32, u32) {
     let namespace = names.namespace("inet");
     let mut links = Links::inside(&namespace).unwrap();
@@ -53,12 +53,15 @@ fn addresses_are_set_and_removed() {
     assert_eq!((of("10.0.0.1").protocol, of("172.16.0.1").protocol), (protocol::OURS, 0));
     assert!(ip(&namespace, "addr show dev a").contains("inet 10.0.0.1/24 brd 10.0.0.255 scope global a"));
     assert!(addresses::remove(socket, a, address("192.0.2.0"), 31).unwrap());
-    assert!(!addresses::remove(socket, a, address("192.0.2.0"), 31).unwrap(), "twice is once");
+    assert!(
+        !addresses::remove(socket, a, address("192.0.2.0"), 31).unwrap(),
+        "a second remove has no effect"
+    );
     assert!(addresses::add(socket, 9999, address("192.0.2.9"), 32).unwrap_err().is_missing());
 }
 
 #[test]
-fn routes_are_added_told_and_removed() {
+fn routes_are_added_listed_and_removed() {
     if !root() {
         return;
     }
@@ -103,7 +106,7 @@ fn routes_are_added_told_and_removed() {
     assert_eq!(of("10.0.0.255/32").kind, RouteKind::Broadcast);
     assert_eq!((of("10.0.0.0/24").protocol, of("10.0.0.0/24").scope), (2, Scope::Link));
 
-    // Somebody else's route is not ours to remove.
+    // A foreign route is not removed.
     let theirs = Wanted { prefix: prefix("10.5.0.0/16"), via: Some(address("10.0.0.3")), link: 0 };
     assert_eq!(routes::remove(links.socket(), [&theirs]).unwrap()[0].errno, Errno::ESRCH);
     assert!(routes::remove(links.socket(), &wanted[..3]).unwrap().is_empty());
@@ -143,10 +146,10 @@ fn neighbours_are_set_probed_and_removed() {
     assert_eq!((of("10.0.0.2").protocol, of("10.0.0.9").protocol), (protocol::OURS, 0));
     assert!(neighbours::remove(links.socket(), &[(a, address("10.0.0.2"))]).unwrap().is_empty());
     let failures = neighbours::remove(links.socket(), &[(a, address("10.0.0.2"))]).unwrap();
-    // Some kernels keep it a moment, as failed.
+    // Some kernels keep it for a moment, as failed.
     assert!(failures.iter().all(|failure| failure.errno == Errno::ENOENT), "{failures:?}");
 
-    // Nobody has that address: it is asked for.
+    // No host has that address, so the kernel tries to resolve it.
     links.socket().execute(neighbours::probe(a, address("10.0.0.77"))).unwrap();
     let found = neighbours::list(links.socket()).unwrap();
     let asked = found.iter().find(|found| found.address == address("10.0.0.77")).unwrap();
@@ -154,7 +157,7 @@ fn neighbours_are_set_probed_and_removed() {
     assert_eq!(asked.usable(), None);
 }
 
-/// As many as a network may have, in batches, with refusals among them found at their places.
+/// The maximum number of routes of a network, in batches; rejected ones are reported with their index.
 #[test]
 fn many_routes_at_once() {
     if !root() {
@@ -181,9 +184,9 @@ fn many_routes_at_once() {
     assert!(routes::ours(links.socket()).unwrap().is_empty());
 }
 
-/// More notices than the buffer holds: the reader is told, and the socket goes on.
+/// More notifications than the buffer can hold: the reader is informed, and the socket still works.
 #[test]
-fn an_overrun_is_told() {
+fn an_overrun_is_reported() {
     if !root() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Interfaces, with `ip` and `bridge` as witnesses.
+//! Interfaces, verified with `ip` and `bridge`.
 
 use std::process::Command;
 use std::time::Duration;
@@ -46,8 +46,8 @@ fn a_pair_of_links() {
     links.move_to("renamed", &there).unwrap();
     assert_eq!(others.list().unwrap().len(), 3);
     assert!(others.delete("renamed").unwrap());
-    assert!(!others.delete("renamed").unwrap(), "twice is once");
-    assert_eq!(others.list().unwrap().len(), 1, "a pair goes together");
+    assert!(!others.delete("renamed").unwrap(), "a second delete has no effect");
+    assert_eq!(others.list().unwrap().len(), 1, "both ends are deleted together");
     let error = links.set_up("gone", true).unwrap_err();
     assert!(
         matches!(&error, HostError::NoInterface { name, namespace: Some(_) } if name == "gone"),
@@ -86,7 +86,7 @@ fn isolated_ports_of_a_bridge() {
 }
 
 #[test]
-fn changes_of_links_are_told() {
+fn changes_of_links_are_reported() {
     if !root() {
         return;
     }
@@ -99,7 +99,7 @@ fn changes_of_links_are_told() {
     links.create_veth("w0", "w1", None).unwrap();
     links.set_up("w0", true).unwrap();
     links.set_up("w1", true).unwrap();
-    // Carrier is found out in the background.
+    // The kernel detects carrier in the background.
     wait_for(
         &mut watch,
         |event| matches!(event, LinkEvent::Present(link) if link.name == "w0" && link.carrier),
@@ -161,12 +161,12 @@ fn links_are_deleted_together_and_others_stay() {
     assert!(["lo", "c0", "c1"].iter().all(|name| left.iter().any(|link| link == name)), "{left:?}");
     links.delete_together(&["a0", "gone"]).unwrap();
     links.delete_together(&[]).unwrap();
-    assert_eq!(links.list().unwrap().len(), 3, "what is gone is gone, and nothing else");
+    assert_eq!(links.list().unwrap().len(), 3, "only these were deleted");
     assert!(links.delete_together(&["no/name"]).is_err());
 }
 
 #[test]
-fn a_namespace_takes_its_links_with_it() {
+fn links_end_with_their_namespace() {
     if !root() {
         return;
     }
@@ -178,7 +178,7 @@ fn a_namespace_takes_its_links_with_it() {
         let there = hue_host::Namespace::create(&name).unwrap();
         links.create_veth("c0", "c1", Some(&there)).unwrap();
         netns::delete(&name).unwrap();
-        // The handle still holds it.
+        // The open handle keeps the namespace alive.
         assert!(links.find("c0").unwrap().is_some());
     }
     // It ends in the background.

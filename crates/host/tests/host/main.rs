@@ -1,4 +1,4 @@
-//! What the operating system gives, against the system itself. Needs root.
+//! The services of the operating system, tested with the real system. Needs root.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

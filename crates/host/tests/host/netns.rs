@@ -1,4 +1,4 @@
-//! Named namespaces, with `ip netns` as the witness.
+//! Named namespaces, verified with `ip netns`.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use hue_host::links::Links;
 use hue_host::{HostError, Namespace, exec, netns, sysctl};
 
 #[test]
-fn names_are_made_found_and_deleted() {
+fn namespaces_are_created_found_and_deleted() {
     if !root() {
         return;
     }
@@ -18,7 +18,7 @@ fn names_are_made_found_and_deleted() {
     assert!(!netns::exists(&one));
     assert!(matches!(Namespace::open(&one), Err(HostError::NoNamespace(name)) if name == one));
     let first = Namespace::create(&one).unwrap();
-    let (again, created) = Namespace::create_with(&one, || panic!("it is there")).unwrap();
+    let (again, created) = Namespace::create_with(&one, || panic!("it exists already")).unwrap();
     assert!(!created);
     assert_eq!(first.identity().unwrap(), again.identity().unwrap());
     let second = Namespace::create(&two).unwrap();
@@ -31,17 +31,17 @@ fn names_are_made_found_and_deleted() {
     let deleted = Command::new("ip").args(["netns", "delete", &two]).status().unwrap();
     assert!(deleted.success());
     assert!(!netns::exists(&two));
-    // An open handle keeps the namespace itself.
+    // An open handle keeps the namespace itself alive.
     assert_eq!(second.run(|| Links::here().unwrap().list().unwrap().len()).unwrap(), 1);
     assert!(netns::delete(&one).unwrap());
-    assert!(!netns::delete(&one).unwrap(), "twice is once");
-    // And one that `ip` makes is taken for what it is.
+    assert!(!netns::delete(&one).unwrap(), "a second delete has no effect");
+    // A namespace created by `ip` is also recognised.
     assert!(Command::new("ip").args(["netns", "add", &two]).status().unwrap().success());
     assert!(!Namespace::create_with(&two, || Ok(())).unwrap().1);
 }
 
 #[test]
-fn what_a_killed_run_left_is_no_obstacle() {
+fn remains_of_a_killed_run_do_no_harm() {
     if !root() {
         return;
     }
@@ -49,7 +49,7 @@ fn what_a_killed_run_left_is_no_obstacle() {
     let name = names.name("left");
     let path = Path::new(netns::FOLDER).join(&name);
     fs::create_dir_all(netns::FOLDER).unwrap();
-    // The file was made, the mount was not.
+    // The file was created, but not the mount.
     fs::write(&path, "").unwrap();
     assert!(!netns::exists(&name));
     assert!(netns::list(&names.start).unwrap().is_empty());
@@ -59,14 +59,14 @@ fn what_a_killed_run_left_is_no_obstacle() {
     fs::write(&path, "").unwrap();
     assert!(netns::delete(&name).unwrap());
     assert!(!path.exists());
-    // Preparing failed: there is no name.
+    // Preparation failed: there is no name.
     let failed = Namespace::create_with(&name, || Err(HostError::NoController("this test")));
     assert!(matches!(failed, Err(HostError::NoController(_))));
     assert!(!path.exists());
 }
 
 #[test]
-fn names_that_are_none_are_refused() {
+fn invalid_names_are_rejected() {
     for name in ["", ".", "..", "a/b", "a b", "a\0", &"x".repeat(201)] {
         assert!(matches!(Namespace::create(name), Err(HostError::NamespaceName(_))), "{name:?}");
         assert!(matches!(netns::delete(name), Err(HostError::NamespaceName(_))), "{name:?}");
@@ -74,7 +74,7 @@ fn names_that_are_none_are_refused() {
 }
 
 #[test]
-fn many_make_the_same_one_at_once() {
+fn concurrent_creation_of_one_namespace() {
     if !root() {
         return;
     }
@@ -97,7 +97,7 @@ fn settings_belong_to_one_namespace() {
     let (one, two) = (names.namespace("one"), names.namespace("two"));
     let key = "net/ipv4/ip_forward";
     assert!(sysctl::set(&one, key, "1").unwrap() || sysctl::get(&one, key).unwrap().unwrap() == "1");
-    assert!(!sysctl::set(&one, key, "1").unwrap(), "it is set already");
+    assert!(!sysctl::set(&one, key, "1").unwrap(), "it is already set");
     sysctl::set(&two, key, "0").unwrap();
     assert_eq!(sysctl::get(&one, key).unwrap().unwrap(), "1");
     assert_eq!(sysctl::get(&two, key).unwrap().unwrap(), "0");
@@ -122,7 +122,7 @@ fn commands_run_inside() {
     let names = Names::new();
     let namespace = names.namespace("exec");
     Links::inside(&namespace).unwrap().create_veth("inside0", "inside1", None).unwrap();
-    // Its own links by netlink and in /sys, and the mounts of this process stay.
+    // It sees its own links by netlink and in /sys, and the mounts of this process are unchanged.
     let before = fs::read_dir("/sys/class/net").unwrap().count();
     let mut command = exec::command(&namespace, None, "sh").unwrap();
     let output = command.args(["-c", "ls /sys/class/net; ip -br link | wc -l"]).output().unwrap();
@@ -140,7 +140,7 @@ fn commands_run_inside() {
 }
 
 #[test]
-fn a_panic_inside_is_the_callers() {
+fn a_panic_inside_reaches_the_caller() {
     if !root() {
         return;
     }
@@ -149,10 +149,10 @@ fn a_panic_inside_is_the_callers() {
     let before = Namespace::own().unwrap().identity().unwrap();
     let panic = std::panic::catch_unwind(|| namespace.run(|| panic!("inside"))).unwrap_err();
     assert_eq!(panic.downcast_ref(), Some(&"inside"));
-    assert_eq!(Namespace::own().unwrap().identity().unwrap(), before, "this thread stayed where it was");
+    assert_eq!(Namespace::own().unwrap().identity().unwrap(), before, "this thread stayed in its namespace");
 }
 
-/// Becoming a command: this program runs itself, and that one becomes a shell.
+/// Replacing a process by a command: this program starts itself, and the copy becomes a shell.
 #[test]
 fn a_program_becomes_a_command_inside() {
     const NAME: &str = "HUEPLANE_TEST_BECOME";
@@ -177,9 +177,9 @@ fn a_program_becomes_a_command_inside() {
     assert!(String::from_utf8(output.stdout).unwrap().contains("only-here"));
 }
 
-/// Files for one namespace take the place of those in /etc, as `ip netns exec` does it.
+/// Files for one namespace replace those in /etc, as with `ip netns exec`.
 #[test]
-fn files_of_the_namespace_take_the_place_of_others() {
+fn files_of_the_namespace_replace_those_in_etc() {
     if !root() || !Path::new("/etc/hosts").exists() {
         return;
     }

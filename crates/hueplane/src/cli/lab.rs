@@ -1,4 +1,4 @@
-//! The commands that measure the card, and tables.
+//! The commands that measure the card and tables.
 //!
 //! Flow: arguments → these types → `commands::lab`.
 
@@ -26,27 +26,28 @@ pub enum LabCommand {
     Tables(LabTables),
 }
 
-/// Offer traffic to the card at an exact rate, and measure what it does
+/// Send traffic to the card at an exact rate, and measure what it does
 ///
-/// The networks are loaded into an image of the card, which runs as its simulated twin, clock by clock. Traffic comes to its
-/// ports exactly as fast as told, all ports beginning at once; what leaves is captured with the cycles of its first and last
-/// beat. The card is as it is live: what finds no room in a queue is dropped, and shown by reason. Rate limits run on the
-/// card's clock.
+/// The networks are loaded into an image of the card, which is simulated clock by clock. Traffic arrives on its ports at
+/// exactly the given rates, and starts on all ports at once. Frames that leave are captured with the clock cycles of their
+/// first and last beat. The card behaves as in live operation: a frame that finds no room in a queue is dropped and counted
+/// by reason. Rate limits use the card's clock.
 ///
-/// TRAFFIC is `FILE@RATE`, the frames of a capture in their order, or fields KEY:VALUE with commas between:
-///   rate      bits a second on the wire (1G, 2.5G, 800M), or `max`: as fast as the card takes it, nothing dropped
+/// TRAFFIC is `FILE@RATE`, which sends the frames of a capture in order, or a comma-separated list of fields KEY:VALUE:
+///   rate      bits per second on the wire (1G, 2.5G, 800M), or `max`: as fast as the card accepts frames, without drops
+///   sort      forward, ttl1, own (addresses of routers), broadcast (ARP), multicast, runt, nobody [default: forward]
 ///   size      bytes with check sequence, 64 to 9220: 64, 64-1518, 64*7+1518 (weights), imix [default: 64]
-///   networks  names with + between [default: all on the port]
-///   to        ports or prefixes with + between [default: what the network forwards by other ports]
-///   flows     pairs of addresses, in turn of each network [default: 64]
+///   networks  names, separated by + [default: all on the port]
+///   to        ports or prefixes, separated by + [default: what the network forwards to other ports]
+///   flows     number of address pairs, distributed over the networks [default: 64]
 ///   seed      the same seed gives the same frames [default: 1]
 ///
-/// Lengths and rates are those of Ethernet: a frame has 8 bytes of preamble before it, 4 of check sequence at its end and a gap
-/// of 12 after it, and is padded to 64. The shortest frame so takes 84 byte times; 1 Gbit/s is 1,488,095 of them a second.
-/// Frames in captures, and on the card's own buses, have no check sequence: 60 bytes there are a frame of 64.
+/// Lengths and rates are those of Ethernet: a frame is padded to 64 bytes, which include 4 bytes of check sequence; 8 bytes
+/// of preamble precede it, and a gap of 12 bytes follows. The shortest frame takes 84 byte times, so 1 Gbit/s is 1,488,095
+/// frames per second. In captures, and on the card's own buses, frames have no check sequence: a 64-byte frame has 60 bytes.
 ///
-/// A port takes a frame's last byte in, and its gap, before the frame goes into the card. Latency is the difference of two
-/// time stamps: from a frame's first beat in to its first beat out (first word), and the same of its last beats.
+/// A frame enters the card when the port has received its last byte and the gap. Latency is the difference of two time
+/// stamps: from a frame's first beat in to its first beat out (first word), and from its last beat in to its last beat out.
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,
@@ -59,62 +60,65 @@ Examples:
 pub struct LabRun {
     #[command(flatten)]
     pub files: Files,
-    /// What is offered to a port (repeatable)
+    /// Traffic of a port (repeatable; several for one port share its wire)
     #[arg(long, value_name = "PORT=TRAFFIC", required = true, num_args = 1..)]
     pub traffic: Vec<NamedTraffic>,
     /// Image of the card
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub image: String,
-    /// For how long frames are offered, in time of the card; without it captures are offered once
+    /// Duration of the traffic in microseconds of the card's time; by default, captures are sent once
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
     pub duration_us: Option<u64>,
-    /// Speed of the lines that ports send to; without it they send a beat a clock
+    /// Speed of the lines that the ports send to; by default one beat in each clock cycle
     #[arg(long, value_name = "RATE")]
     pub line: Option<Rate>,
-    /// Directory for what left, DIR/PORT.pcap and DIR/punt.pcap, with times of the card; made when absent
+    /// Directory for the frames that left, with the card's time: DIR/PORT.pcap and DIR/punt.pcap; created if
+    /// absent
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write a wave of the card's signals (FST, which GTKWave and Surfer show)
+    /// Write a waveform of the card's signals (FST, for GTKWave or Surfer)
     #[arg(long, value_name = "FILE")]
     pub wave: Option<PathBuf>,
-    /// The wave is of these clock cycles, counted from when ports begin
+    /// Clock cycles in the waveform, counted from the start of the traffic
     #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave")]
     pub wave_cycles: Option<(u64, u64)>,
     #[command(flatten)]
     pub output: Output,
 }
 
-/// What real tables need in the papers' two banks and in ours
+/// Compare the memory of real tables in the papers' two banks and in hueplane's layout
 ///
-/// How many prefixes tables have in common, and how many of them conflict in the papers' layout; one table dealt to several
-/// networks, as the papers have it; rows of the Conflict CAM as networks are added; how many sets tables need, and where the
-/// papers' banks overflow; bytes a route of every layout. IPv4 only. Nothing is timed.
+/// Reports how many prefixes tables share, and how many conflict in the papers' layout; one table distributed
+/// to several networks, as in the papers; Conflict CAM rows as networks are added; the sets that tables need,
+/// and where the papers' banks overflow; and the bytes per route of every layout. IPv4 only. Nothing is
+/// timed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane lab tables --set labs=labs/tables/red.txt --set labs=labs/tables/green.txt --sample 400
   hueplane lab tables --set views=2010/ --set full=rib.mrt.gz --seed 7 --out results")]
 pub struct LabTables {
-    /// Tables that one node would hold together (repeatable, equal names make one set): a route file as `table --routes` takes
-    /// it, or a folder with one for each network
+    /// Tables of one node (repeatable; equal names form one set): a route file as for `table --routes`, or a
+    /// directory with one file for each network
     #[arg(long = "set", value_name = "NAME=PATH", required = true)]
     pub sets: Vec<NamedFile>,
-    /// Go on after bad lines and count them
+    /// Skip invalid lines and count them
     #[arg(long)]
     pub skip_bad: bool,
-    /// Give routes without a next hop one of N derived from their first 20 bits (FNV-1a modulo N)
+    /// Derive next hops for routes that have none, from the first 20 bits of the prefix (FNV-1a modulo N)
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     pub derive_hops: u16,
-    /// Prefixes of a table that are dealt to networks; the same again for each of them, when the table has as many
+    /// Number of a table's prefixes to distribute; also used as the number for each network, if the table has
+    /// enough
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub sample: usize,
-    /// Networks that a table is dealt to
+    /// Number of networks to distribute a table to
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=4095))]
     pub parts: u16,
-    /// The same seed deals the same prefixes
+    /// Seed of the random choice of prefixes
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
-    /// Directory for the result as lab-tables.json and lab-tables.md; made when absent
+    /// Directory for lab-tables.json and lab-tables.md; created if absent
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
@@ -126,7 +130,7 @@ pub struct LabTables {
 pub struct NamedTraffic {
     /// Name of the port.
     pub port: String,
-    /// What is offered to it.
+    /// Its traffic.
     pub traffic: Traffic,
 }
 

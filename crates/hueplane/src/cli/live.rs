@@ -1,4 +1,4 @@
-//! The commands that talk to a running daemon, and those that start one.
+//! The commands that use a running daemon, or start one.
 //!
 //! Flow: arguments → these types → `commands::live` or `demo`.
 
@@ -6,35 +6,37 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use hueplaned::api::TurnQuery;
+use hueplaned::options::SchedulingName;
 
 use super::Output;
 
-/// Where the daemon is.
+/// How to reach the daemon.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Connection")]
 pub struct Connection {
     /// Socket of the daemon; default: hueplane.sock in $HUEPLANE_RUN_DIR, or in /run/hueplane
     #[arg(long, value_name = "PATH", global = true, conflicts_with = "server")]
     pub socket: Option<PathBuf>,
-    /// A daemon elsewhere, https://HOST:PORT; needs --cert, --key and --ca
+    /// URL of a remote daemon, https://HOST:PORT; requires --cert, --key and --ca
     #[arg(long, value_name = "URL", global = true, requires_all = ["cert", "key", "ca"])]
     pub server: Option<String>,
-    /// Your certificate (PEM)
+    /// Client certificate (PEM)
     #[arg(long, value_name = "FILE", global = true, requires = "server")]
     pub cert: Option<PathBuf>,
-    /// Your private key (PEM)
+    /// Private key of the client (PEM)
     #[arg(long, value_name = "FILE", global = true, requires = "server")]
     pub key: Option<PathBuf>,
-    /// Certificate of the authority that signed the daemon's certificate (PEM)
+    /// Certificate of the CA that signed the daemon's certificate (PEM)
     #[arg(long, value_name = "FILE", global = true, requires = "server")]
     pub ca: Option<PathBuf>,
 }
 
 /// Start the daemon
 ///
-/// Runs in the foreground until it is told to stop (`hueplane down`, Ctrl-C, SIGTERM); the networks go with it, the
-/// configuration stays in the state directory. With -f, these documents become the configuration as soon as it runs, as by
-/// `apply --prune`. Needs root.
+/// Runs in the foreground until it is stopped (`hueplane down`, Ctrl-C, SIGTERM). Stopping removes the
+/// networks; the configuration stays in the state directory. With -f, the files replace the configuration as
+/// soon as the daemon runs, as with `apply --prune`. Needs root.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -45,25 +47,28 @@ pub struct Up {
     /// Configuration files (YAML, one or more documents each); - for standard input
     #[arg(short = 'f', long = "file", value_name = "FILE", num_args = 1..)]
     pub files: Vec<PathBuf>,
-    /// Return as soon as the daemon runs and the configuration is applied
+    /// Return when the daemon runs and the configuration is applied
     #[arg(long)]
     pub detach: bool,
-    /// Worker threads; 0 chooses
+    /// Number of worker threads; 0 selects it automatically
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub workers: usize,
     /// Pin each worker thread to a core
     #[arg(long)]
     pub pin: bool,
+    /// How threads that forward packets compete for processors
+    #[arg(long, value_enum, default_value_t)]
+    pub scheduling: SchedulingName,
     #[command(flatten)]
     pub places: Places,
     #[command(flatten)]
     pub listen: Listen,
-    /// Stop when standard input ends: for a program that starts the daemon and may be killed
+    /// Stop at the end of standard input, for a parent program that may be killed
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub until_eof: bool,
 }
 
-/// Directories of a daemon.
+/// Directories of the daemon.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Places {
     /// Directory of the socket and the lock; default: $HUEPLANE_RUN_DIR, or /run/hueplane
@@ -72,7 +77,7 @@ pub struct Places {
     /// Directory of the stored configuration; default: $HUEPLANE_STATE_DIR, or /var/lib/hueplane
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Beginning of the names of networks' namespaces [default: hue-]
+    /// Prefix of the networks' namespace names [default: hue-]
     #[arg(long, value_name = "PREFIX")]
     pub namespace_prefix: Option<String>,
 }
@@ -80,31 +85,31 @@ pub struct Places {
 /// The API over TCP.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Listen {
-    /// Offer the API over TCP too, with mutual TLS
+    /// Also offer the API over TCP, with mutual TLS
     #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key", "tls_ca"])]
     pub listen: Option<SocketAddr>,
-    /// The daemon's certificate (PEM)
+    /// Certificate of the daemon (PEM)
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub tls_cert: Option<PathBuf>,
-    /// The daemon's private key (PEM)
+    /// Private key of the daemon (PEM)
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub tls_key: Option<PathBuf>,
-    /// Certificate of the authority that signs callers' certificates (PEM)
+    /// Certificate of the CA that signs client certificates (PEM)
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub tls_ca: Option<PathBuf>,
 }
 
 /// Stop the daemon
 ///
-/// Its networks' namespaces and virtual ports go with it, unless --keep leaves them for the next daemon to adopt. The
-/// configuration stays stored either way.
+/// Removes the namespaces and virtual ports of its networks, unless --keep leaves them for the next daemon.
+/// The configuration stays stored in both cases.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane down
   hueplane down --keep")]
 pub struct Down {
-    /// Leave namespaces and virtual ports, with what runs in them
+    /// Keep namespaces and virtual ports, and the programs in them
     #[arg(long)]
     pub keep: bool,
     #[command(flatten)]
@@ -120,20 +125,35 @@ Examples:
 pub struct Diff {
     #[command(flatten)]
     pub files: super::Files,
-    /// Networks that the files do not describe would be deleted
+    /// Also show the deletion of networks that the files do not describe
     #[arg(long)]
     pub prune: bool,
-    /// Exit with code 6 when there are differences
+    /// Exit with code 6 if there are differences
     #[arg(long)]
     pub exit_code: bool,
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Make the daemon's configuration that of files
+/// What to do if another change is under way.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Turn {
+    /// Fail at once if another change is under way, instead of waiting for it
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
+impl Turn {
+    /// As a query of the API.
+    pub const fn query(self) -> TurnQuery {
+        TurnQuery { no_wait: self.no_wait }
+    }
+}
+
+/// Apply files to the daemon's configuration
 ///
-/// Only networks that differ are touched; applying the same files again changes nothing. Networks that the files do
-/// not describe stay as they are, unless --prune deletes them. A bad document changes nothing at all.
+/// Changes only networks that differ; applying the same files again changes nothing. Networks that the files
+/// do not describe stay, unless --prune deletes them. If a document is invalid, nothing changes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -143,12 +163,14 @@ Examples:
 pub struct Apply {
     #[command(flatten)]
     pub files: super::Files,
-    /// Check and show, change nothing
+    /// Check the files and show the changes, but change nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Delete networks that the files do not describe
     #[arg(long)]
     pub prune: bool,
+    #[command(flatten)]
+    pub turn: Turn,
     #[command(flatten)]
     pub output: Output,
 }
@@ -162,24 +184,24 @@ pub enum Kind {
     /// Networks and their state
     #[value(alias = "network")]
     Networks,
-    /// Physical ports, and by what driver frames come and go
+    /// Physical ports and their drivers
     #[value(alias = "port")]
     Ports,
     /// Routes of the networks' own control planes
     #[value(alias = "route")]
     Routes,
-    /// Hosts and routers that networks know
+    /// Hosts and routers known to networks
     #[value(aliases = ["neighbour", "neighbor", "neighbors"])]
     Neighbours,
-    /// Forwarding tables and the memory they take
+    /// Forwarding tables and their memory
     #[value(alias = "table")]
     Tables,
-    /// Where networks run, since when, why, and why not elsewhere
+    /// Where networks run, since when, and why
     #[value(alias = "placement")]
     Placements,
 }
 
-/// Show what runs
+/// Show networks, ports, routes and other objects
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -191,17 +213,17 @@ pub struct Get {
     /// What to show
     #[arg(value_enum)]
     pub kind: Kind,
-    /// Only the one of this name; of routes and neighbours: this prefix or address
+    /// Only the object with this name; for routes and neighbours, this prefix or address
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// Only of this network
+    /// Only objects of this network
     #[arg(short = 'n', long, value_name = "NETWORK")]
     pub network: Option<String>,
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Delete from the daemon's configuration
+/// Delete an object from the daemon's configuration
 #[derive(Args, Debug)]
 pub struct Delete {
     /// What to delete
@@ -209,7 +231,7 @@ pub struct Delete {
     pub what: DeleteWhat,
 }
 
-/// Things that can be deleted.
+/// Objects that can be deleted.
 #[derive(Subcommand, Debug)]
 pub enum DeleteWhat {
     Network(DeleteNetwork),
@@ -217,23 +239,27 @@ pub enum DeleteWhat {
 
 /// Delete a network
 ///
-/// Its namespace, with all that runs in it, and its configuration go. Other networks are not touched.
+/// Deletes its configuration and its namespace, with everything that runs there. Other networks are not
+/// affected.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane delete network red")]
 pub struct DeleteNetwork {
-    /// The network
+    /// Name of the network
     #[arg(value_name = "NAME")]
     pub name: String,
+    #[command(flatten)]
+    pub turn: Turn,
     #[command(flatten)]
     pub output: Output,
 }
 
 /// Move a network between card and software
 ///
-/// Its packets flow meanwhile: none is lost, doubled or overtaken, which is looked at where packets come and leave and
-/// printed. A move that fails leaves the network where it is. The network's document says from then on where it is to be.
+/// Packets flow during the move. The command reports how many packets were lost, doubled or reordered,
+/// measured where packets enter and leave. If the move fails, the network stays where it is. After a move,
+/// the network's document names its new place.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -241,30 +267,32 @@ Examples:
   hueplane migrate red --to card --watch
   hueplane migrate red --to card -o json")]
 pub struct Migrate {
-    /// The network
+    /// Name of the network
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// To where
+    /// Destination
     #[arg(long, value_name = "SUBSTRATE")]
     pub to: MigrateTo,
-    /// Load another image if the one on the card cannot hold the network and that one can
+    /// Load another image if the network fits that image, but not the current one
     #[arg(long)]
     pub load_image: bool,
-    /// Show the network's events while it moves
+    /// Show the network's events during the move
     #[arg(short = 'w', long)]
     pub watch: bool,
-    /// Milliseconds that packets are looked at before and after
+    /// Milliseconds for which packets are observed before and after the move
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub look_ms: u32,
-    /// Milliseconds that the move may take; it is given up then
+    /// Time limit of the move in milliseconds; then the move is cancelled
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit_ms: u32,
-    /// A step that is to fail: for tests
+    /// A step that fails, for tests
     #[arg(long, value_name = "STEP", hide = true)]
     pub fail: Option<FailStep>,
-    /// Milliseconds that software takes at least to give back what it has: for tests
+    /// Least time in milliseconds that software takes to drain, for tests
     #[arg(long, value_name = "MS", hide = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub drain_ms: u32,
+    #[command(flatten)]
+    pub turn: Turn,
     #[command(flatten)]
     pub output: Output,
 }
@@ -272,13 +300,13 @@ pub struct Migrate {
 /// A step of a move that can be made to fail.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailStep {
-    /// The table is written.
+    /// Writing the table.
     Prepare,
-    /// Frames from software are put aside.
+    /// Diverting frames from software.
     Aside,
-    /// The other side decides.
+    /// Switching to the other side.
     Switch,
-    /// The old way runs empty.
+    /// Draining the old side.
     Drain,
     /// The card itself.
     Card,
@@ -290,7 +318,7 @@ pub enum FailStep {
     Reordered,
 }
 
-/// Where a network can be moved to.
+/// Destination of a move.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MigrateTo {
     /// The card
@@ -299,7 +327,7 @@ pub enum MigrateTo {
     Soft,
 }
 
-/// The card's images: what there is, and loading another one
+/// List and load the card's images
 #[derive(Args, Debug)]
 pub struct Image {
     /// What to do
@@ -307,7 +335,7 @@ pub struct Image {
     pub command: ImageCommand,
 }
 
-/// What can be done with images.
+/// Commands of `hueplane image`.
 #[derive(Subcommand, Debug)]
 pub enum ImageCommand {
     List(ImageList),
@@ -327,28 +355,30 @@ pub struct ImageList {
 
 /// Load an image into the card while networks run
 ///
-/// The card's networks go to software, and come back when the other image is there, as far as it can hold them. None of
-/// their packets is lost.
+/// The card's networks run in software meanwhile, and return as far as they fit the new image. No packets are
+/// lost.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane image load wide
   hueplane image load tcam4 --reconfigure-time 5s")]
 pub struct ImageLoad {
-    /// The image
+    /// Name of the image
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The card is away at least so long, as an FPGA is that is configured: 500ms, 5s
+    /// Least time that the card is unavailable, to model the configuration of an FPGA, such as 500ms or 5s
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     pub reconfigure_time: std::time::Duration,
+    #[command(flatten)]
+    pub turn: Turn,
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Count packets
+/// Show packet counters
 ///
-/// What each network received, forwarded, punted and dropped, and what was lost before its plane; drops by reason add
-/// up to all drops. --watch shows rates until q or Ctrl-C.
+/// For each network: packets received, forwarded, punted and dropped, and packets lost before the plane.
+/// Drops by reason add up to the total. --watch shows rates until you press q or Ctrl-C.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -359,10 +389,10 @@ pub struct Stats {
     /// Only this network
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// Show rates, refreshed until q is pressed
+    /// Show rates until q is pressed
     #[arg(short = 'w', long)]
     pub watch: bool,
-    /// Time between two looks
+    /// Time between two updates in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1000, requires = "watch",
           value_parser = clap::value_parser!(u64).range(100..=60_000))]
     pub interval_ms: u64,
@@ -370,7 +400,7 @@ pub struct Stats {
     pub output: Output,
 }
 
-/// Show what happened
+/// Show events
 ///
 /// Every event has a sequence number; the daemon keeps the last 10,000.
 #[derive(Args, Debug)]
@@ -382,10 +412,10 @@ pub struct Events {
     /// Only events after this sequence number
     #[arg(long, value_name = "N")]
     pub since: Option<u64>,
-    /// Go on until Ctrl-C
+    /// Wait for new events until Ctrl-C
     #[arg(long)]
     pub follow: bool,
-    /// Only of this network
+    /// Only events of this network
     #[arg(short = 'n', long, value_name = "NETWORK")]
     pub network: Option<String>,
     #[command(flatten)]
@@ -394,53 +424,55 @@ pub struct Events {
 
 /// Run a command in a network's namespace
 ///
-/// In it the network's virtual ports are interfaces of the same names: look at addresses and routes, ping, run a routing
-/// daemon. The command is bound by the network's limits of CPU, memory and processes. Needs root on the daemon's machine.
-/// The exit code is the command's; 126 if it cannot be run, 127 if there is no such command.
+/// The network's virtual ports are interfaces with the same names there: you can show addresses and routes,
+/// ping, or run a routing daemon. The network's limits on CPU, memory and processes apply. Needs root on the
+/// daemon's machine. The exit code is that of the command, 126 if it cannot be run, or 127 if it does not
+/// exist.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane exec red -- ip route
   hueplane exec red -- ping -c 3 10.1.0.2")]
 pub struct Exec {
-    /// The network
+    /// Name of the network
     #[arg(value_name = "NETWORK")]
     pub network: String,
-    /// The command and its arguments
+    /// Command and arguments
     #[arg(value_name = "COMMAND", required = true, last = true, num_args = 1..)]
     pub command: Vec<String>,
 }
 
-/// Write the packets of networks to a capture file
+/// Capture packets of networks to a file
 ///
-/// Both directions; interface names are network/port, and the comment of a packet says its verdict. Without --network and --port:
-/// everything. The daemon never waits for a capture: what the reader is too slow for is lost, counted and reported.
+/// Captures both directions. Interfaces are named network/port, and the comment of a packet is its verdict.
+/// Without --network and --port, captures everything. The daemon never waits for a capture: packets that the
+/// reader is too slow for are lost from the capture, counted and reported.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane capture --network red --count 100 -w red.pcapng
   hueplane capture --port p0 -w - | wireshark -k -i -")]
 pub struct Capture {
-    /// Only this network
+    /// Only packets of this network
     #[arg(short = 'n', long, value_name = "NETWORK")]
     pub network: Option<String>,
-    /// Only this port: a virtual one of --network, or a physical one
+    /// Only packets of this port: a virtual port of --network, or a physical port
     #[arg(short = 'p', long, value_name = "PORT")]
     pub port: Option<String>,
     /// Stop after this many packets
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Bytes kept of each packet
+    /// Bytes to keep of each packet
     #[arg(short = 's', long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(14..=65_535))]
     pub snap: Option<u32>,
-    /// The file (pcapng); - for standard output
+    /// Output file (pcapng); - for standard output
     #[arg(short = 'w', long = "write", value_name = "FILE")]
     pub file: PathBuf,
 }
 
-/// Say what this machine lacks, and the command that mends it
+/// Check what this machine lacks, and show the commands to fix it
 ///
-/// Needs no daemon. Exits with 1 when something required is missing.
+/// Needs no daemon. Exits with code 1 if a required item is missing.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -451,14 +483,15 @@ pub struct Doctor {
     pub output: Output,
 }
 
-/// Many networks with real hosts on this machine, tried and torn down
+/// Run many networks between real hosts on this machine, and test them
 ///
-/// Builds a lab in namespaces of its own: a node with ports p0 to p3 on Linux bridges, and two hosts a network on different
-/// ports; the first two networks have identical addresses. Starts a daemon for it, lets every host ping its peer,
-/// measures three networks with iperf3 at once, moves a network from the card to software and back and changes the card's
-/// image while their hosts talk, lets hosts try to reach other networks, and watches every host for frames
-/// that are not its network's. Removes everything afterwards, also after Ctrl-C; exits with 0 only if all of it held.
-/// Progress goes to standard error, the result to standard output. Needs root, iproute2, ping and iperf3.
+/// Builds a lab in its own namespaces: a node with ports p0 to p3 on Linux bridges, and two hosts for each
+/// network on different ports. The first two networks have identical addresses. The demo starts a daemon,
+/// pings between all peers, and measures three networks at once with iperf3. While hosts communicate, it
+/// moves a network from the card to software and back, and changes the card's image. It also lets hosts try
+/// to reach other networks, and checks that no host receives frames of another network. At the end, also
+/// after Ctrl-C, everything is removed. The exit code is 0 only if all checks passed. Progress goes to
+/// standard error, the result to standard output. Needs root, iproute2, ping and iperf3.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -466,22 +499,25 @@ Examples:
   hueplane demo --networks 200 -o json
   hueplane demo --keep")]
 pub struct Demo {
-    /// How many networks
+    /// Number of networks
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=200))]
     pub networks: u16,
-    /// Leave the lab and its daemon running, and say how to use and remove them
+    /// Keep the lab and its daemon running, and print how to use and remove them
     #[arg(long)]
     pub keep: bool,
-    /// Remove the labs that --keep or a killed demo left, and do nothing else
+    /// Only remove labs left by --keep or by a killed demo
     #[arg(long, conflicts_with_all = ["keep", "networks"])]
     pub clean: bool,
-    /// Image of the card's simulated twin, which the first four networks run on; the others run in software
+    /// Image of the simulated card, which runs the first four networks; the others run in software
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub image: String,
-    /// No card: all networks run in software
+    /// Do not use a card: all networks run in software
     #[arg(long, conflicts_with = "image")]
     pub no_card: bool,
-    /// How long iperf3 measures
+    /// Put NICs beside the card's ports; neighbours of networks in software send to them
+    #[arg(long, conflicts_with = "no_card")]
+    pub nics: bool,
+    /// Duration of the iperf3 measurement in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub seconds: u16,
     #[command(flatten)]

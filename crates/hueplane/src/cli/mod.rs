@@ -1,6 +1,8 @@
-//! The command line's definition: the one source of help, completions, man pages and `docs/reference/cli.md`.
+//! Definition of the command line: the single source of help, completions, man pages and
+//! `docs/reference/cli.md`.
 //!
-//! Flow: arguments → these types → `commands`. Every command that prints a result takes `-o table|json|yaml`.
+//! Flow: arguments → these types → `commands`. Every command that prints a result accepts `-o
+//! table|json|yaml`.
 
 mod lab;
 mod live;
@@ -21,14 +23,14 @@ use crate::named::{Bytes, NamedFile};
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  success
-  1  failure: an output cannot be written, or a check failed (also: what `demo` and `doctor` found)
+  1  failure: an output cannot be written, or a check failed (also `demo` and `doctor`)
   2  usage: the command line is wrong, or names a network or port that does not exist
   3  bad input: a configuration, capture, route, update or query file is wrong
   4  full: a named limit of a table or of the node is reached
-  5  no daemon: none answers, it does not let you, or one is running already (`up`)
-  6  differences: what `diff --exit-code` found
+  5  no daemon: it does not answer, denies access, or is already running (`up`)
+  6  differences: found by `diff --exit-code`
   130  interrupted: `demo`, after it has removed everything
-`exec` ends with the code of its command, 126 if that cannot be run, 127 if it does not exist.";
+`exec` returns the code of its command, 126 if it cannot be run, 127 if it does not exist.";
 
 const STYLES: styling::Styles = styling::Styles::styled()
     .header(styling::AnsiColor::Green.on_default().bold())
@@ -36,12 +38,13 @@ const STYLES: styling::Styles = styling::Styles::styled()
     .literal(styling::AnsiColor::Cyan.on_default().bold())
     .placeholder(styling::AnsiColor::Cyan.on_default());
 
-/// Many virtual networks on one box
+/// Run many virtual networks on one machine
 ///
-/// hueplane gives every virtual network its own addresses, routes and kind of data plane. `up` starts the daemon that runs
-/// networks between real ports; `get`, `stats`, `capture` and the like show it at work. `validate`, `run`, `trace` and `table`
-/// work offline and without privileges: they check configurations, run captures through networks, explain what happens
-/// to a packet, and measure forwarding tables. `demo` shows all of it.
+/// hueplane gives every virtual network its own addresses, routes and kind of data plane. `up` starts the
+/// daemon, which runs networks between real ports; `get`, `stats`, `capture` and other commands show what it
+/// does. `validate`, `run`, `trace` and `table` work offline and without privileges: they check
+/// configurations, run captures through networks, explain what happens to a packet, and measure forwarding
+/// tables. `demo` shows everything.
 #[derive(Parser, Debug)]
 #[command(name = "hueplane", version, styles = STYLES, after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Cli {
@@ -83,10 +86,10 @@ pub enum Command {
     Reference,
 }
 
-/// How a result is printed.
+/// Output format of a result.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// For people: aligned columns, coloured on a terminal
+    /// Aligned columns, coloured on a terminal
     Table,
     /// JSON
     Json,
@@ -97,15 +100,15 @@ pub enum Format {
 /// The `-o` option.
 #[derive(Args, Debug)]
 pub struct Output {
-    /// How to print the result
+    /// Output format
     #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
     pub format: Format,
 }
 
 /// Check configuration files
 ///
-/// Reads Node and Network documents, checks each and all of them together, and says what they describe. Every
-/// fault is reported with file, line, column, field, what was found and what was expected.
+/// Reads Node and Network documents, checks them individually and together, and prints a summary. Each error
+/// has file, line, column, field, the value found and the value expected.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -128,32 +131,33 @@ pub struct Files {
 
 /// Print the JSON Schema of the configuration
 ///
-/// Editors use it to complete and check Node and Network documents. As a table it lists every field.
+/// Editors use it to complete and check Node and Network documents. The table format lists every field.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane schema > hueplane.schema.json
   hueplane schema -o table")]
 pub struct Schema {
-    /// How to print the schema
+    /// Output format
     #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum, default_value_t = Format::Json)]
     pub format: Format,
 }
 
 /// Run captures through networks
 ///
-/// Merges the captures by time (equal times: in the order of --in, then of the packets), selects each frame's
-/// network, runs the network's data plane, and writes what leaves each port to DIR/PORT.pcap and what goes to the
-/// control plane, as it was received, to DIR/punt.pcap. Times are those of the input; the same input gives the
-/// same bytes. The files appear only when all of them are complete.
+/// Merges the captures by time (packets with equal times: in the order of --in, then in the order of the
+/// file). Finds the network of each frame and runs its data plane. Frames that leave a port are written to
+/// DIR/PORT.pcap; punted frames are written unchanged to DIR/punt.pcap. Times are those of the input, and the
+/// same input gives the same output, byte for byte. The files appear only when all of them are complete.
 ///
-/// Captures are pcap (microseconds or nanoseconds, either byte order) or pcapng, of link type Ethernet. A packet
-/// that its capture cut short is processed as the bytes there are, with a note on standard error.
+/// Captures are pcap (microseconds or nanoseconds, either byte order) or pcapng, with link type Ethernet.
+/// Packets truncated in the capture are processed as they are, with a note on standard error.
 ///
-/// With --on card the frames go through the card's own logic, simulated cycle by cycle: the same bytes and the same
-/// counters, and how many clock cycles it took. Frames keep their order, full queues hold back, idle cycles are left
-/// out. Images of the card are files NAME.so in the folder `images` beside the binary or above it, or in the folder
-/// that HUEPLANE_IMAGES names (`make images`).
+/// With --on card, the frames run through the card's own logic, simulated cycle by cycle. The output bytes
+/// and counters are the same, and the number of clock cycles is reported. Frames keep their order, full
+/// queues cause back-pressure, and idle cycles are skipped. Images of the card are files NAME.so in a folder
+/// `images`, beside the binary or in a parent folder, or in the folder given by HUEPLANE_IMAGES (`make
+/// images`).
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -163,32 +167,32 @@ Examples:
 pub struct Run {
     #[command(flatten)]
     pub files: Files,
-    /// Frames received on a port: its name and a capture (repeatable)
+    /// Port and capture of the frames that it receives (repeatable)
     #[arg(long = "in", value_name = "PORT=FILE", required = true, num_args = 1..)]
     pub inputs: Vec<NamedFile>,
-    /// Directory for the results; made when absent
+    /// Directory for the output files; created if absent
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Where the networks run
+    /// Substrate that runs the networks
     #[arg(long, value_enum, default_value_t = On::Soft)]
     pub on: On,
     /// Image of the card
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub image: String,
-    /// Write a wave of the card's signals (FST, which GTKWave and Surfer show)
+    /// Write a waveform of the card's signals (FST, for GTKWave or Surfer)
     #[arg(long, value_name = "FILE")]
     pub wave: Option<PathBuf>,
-    /// The wave is of these clock cycles after reset; loading the networks is among them
+    /// Clock cycles in the waveform, counted from reset; they include loading the networks
     #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave", conflicts_with = "wave_packet")]
     pub wave_cycles: Option<(u64, u64)>,
-    /// The wave is of the life of this packet, counted from 1 over all inputs by time, alone in the card
+    /// Record only this packet, counted from 1 over all inputs by time, alone in the card
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "wave")]
     pub wave_packet: Option<u64>,
     #[command(flatten)]
     pub output: Output,
 }
 
-/// A range of clock cycles, the second one not in it.
+/// A range of clock cycles; the end is exclusive.
 fn cycles(text: &str) -> Result<(u64, u64), String> {
     let range = text.split_once('-').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
     range
@@ -196,21 +200,21 @@ fn cycles(text: &str) -> Result<(u64, u64), String> {
         .ok_or_else(|| "expected two numbers as FROM-TO, FROM below TO".to_owned())
 }
 
-/// Substrates the command line can drive.
+/// The substrates.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum On {
     /// The software substrate
     Soft,
-    /// The card, as its simulated twin
+    /// The card, simulated
     Card,
 }
 
 /// Explain what happens to a packet
 ///
-/// Shows each stage the packet passes: the port, design select and the row that matched, the meter, the checks,
-/// the table lookup, the next hop, what is rewritten, and the verdict with its reason. Every packet is treated
-/// alone: meters are full. With -f the networks are those of files; with --live those of the running daemon, with the
-/// routes and neighbours they have at this moment.
+/// Shows each stage that the packet passes: the port, design select and the matching row, the meter, the
+/// checks, the table lookup, the next hop, the changes, and the verdict with its reason. Each packet is
+/// treated independently, with full token buckets. With -f, the networks are those of the files. With --live,
+/// they are those of the running daemon, with their current routes and neighbours.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("packet_source").required(true).args(["hex", "pcap"]),
           group = clap::ArgGroup::new("networks_of").required(true).args(["files", "live"]), after_help = "\
@@ -222,26 +226,26 @@ pub struct Trace {
     /// Configuration files (YAML, one or more documents each)
     #[arg(short = 'f', long = "file", value_name = "FILE", num_args = 1..)]
     pub files: Vec<PathBuf>,
-    /// Ask the running daemon
+    /// Use the running daemon
     #[arg(long)]
     pub live: bool,
-    /// Port the packet arrives on
+    /// Port on which the packet arrives
     #[arg(long, value_name = "PORT")]
     pub in_port: String,
-    /// The packet in hexadecimal, from its destination MAC; blanks, ':' and '-' between bytes are ignored
+    /// Packet in hexadecimal, from its destination MAC; blanks, ':' and '-' between bytes are ignored
     #[arg(long, value_name = "BYTES")]
     pub hex: Option<String>,
-    /// A capture that holds the packet
+    /// Capture with the packet
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
-    /// Which packet of the capture, from 1; without it, all of them
+    /// Number of the packet in the capture, from 1; by default all packets
     #[arg(long, value_name = "N", requires = "pcap", value_parser = clap::value_parser!(u64).range(1..))]
     pub packet: Option<u64>,
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Measure and question forwarding tables
+/// Measure forwarding tables and look up addresses in them
 #[derive(Args, Debug)]
 pub struct Table {
     /// What to do with the tables
@@ -257,19 +261,19 @@ pub enum TableCommand {
     Replay(Replay),
 }
 
-/// How tables are laid out in memory.
+/// Layouts of tables in memory.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
-    /// One multibit trie of all networks, equal parts stored once
+    /// One multibit trie for all networks, with equal parts stored once
     Dag,
-    /// The papers' two banks of SRAM with their Conflict CAM; IPv4 only
+    /// The papers' two SRAM banks with Conflict CAM; IPv4 only
     Dir,
-    /// The papers' ternary rows, a set of them for each network; IPv4 only
+    /// The papers' ternary rows, a separate set for each network; IPv4 only
     Tcam,
 }
 
 impl Layout {
-    /// The word in results.
+    /// The name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dag => "dag",
@@ -279,7 +283,7 @@ impl Layout {
     }
 }
 
-/// How the words of a table image are made.
+/// Encodings of a table image.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Encoding {
     /// Cache lines, for software
@@ -289,7 +293,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The word in results.
+    /// The name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dag64 => "dag64",
@@ -301,40 +305,41 @@ impl Encoding {
 /// Options of all table commands.
 #[derive(Args, Debug)]
 pub struct Tables {
-    /// How the tables are laid out
+    /// Layout of the tables
     #[arg(long, value_enum, default_value_t = Layout::Dag)]
     pub layout: Layout,
-    /// How the words of the table image are made; of layout dag
+    /// Encoding of the table image, for layout dag
     #[arg(long, value_enum, default_value_t = Encoding::Dag64)]
     pub encoding: Encoding,
-    /// Sets of 2^13 entries in the second bank; of layout dir
+    /// Number of sets of 2^13 entries in the second bank, for layout dir
     #[arg(long, value_name = "N", default_value_t = hue_tables::dir::SETS, value_parser = clap::value_parser!(u32).range(0..=hue_tables::dir::SETS_MAX as i64))]
     pub sets: u32,
-    /// Rows of the Conflict CAM; of layout dir
+    /// Number of rows of the Conflict CAM, for layout dir
     #[arg(long, value_name = "N", default_value_t = hue_tables::dir::CAM_ROWS)]
     pub cam_rows: usize,
-    /// Rows of a network's plane; of layout tcam
+    /// Number of rows of a network's plane, for layout tcam
     #[arg(long, value_name = "N", default_value_t = hue_tables::tcam::PLANE_ROWS)]
     pub plane_rows: usize,
-    /// Where the tables are. On the card, layout and encoding are the image's: they are written through its registers, and
-    /// packets ask for addresses
+    /// Where the tables are. With --on card, the image determines layout and encoding; the tables are written
+    /// through the card's registers, and packets look up addresses
     #[arg(long, value_enum, default_value_t = On::Soft, conflicts_with_all = ["layout", "encoding", "sets", "cam_rows", "plane_rows", "limit"])]
     pub on: On,
     /// Image of the card
     #[arg(long, value_name = "NAME", default_value = "sram")]
     pub image: String,
-    /// A network and its routes (repeatable): lines `PREFIX [NEXTHOP]`, or an MRT TABLE_DUMP_V2 dump; plain, .gz
-    /// or .xz. Of equal prefixes the last line wins; further columns and lines that begin with # are ignored
+    /// Network and route file (repeatable): lines `PREFIX [NEXTHOP]`, or an MRT TABLE_DUMP_V2 dump; plain,
+    /// .gz or .xz. If a prefix occurs several times, the last line wins; further columns and lines that begin
+    /// with # are ignored
     #[arg(long, value_name = "NAME=FILE", required = true)]
     pub routes: Vec<NamedFile>,
-    /// Go on after bad lines and count them
+    /// Skip invalid lines and count them
     #[arg(long)]
     pub skip_bad: bool,
-    /// Give routes without a next hop one of N derived from their first 20 bits (FNV-1a modulo N)
+    /// Derive next hops for routes that have none, from the first 20 bits of the prefix (FNV-1a modulo N)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub derive_hops: Option<u16>,
-    /// Largest image of each address family: bytes, or with KiB, MiB or GiB; without it 3 GiB of dag64, or the
-    /// card's two banks of 2^19 words of dag36
+    /// Size limit of the table image for each address family: bytes, or with KiB, MiB or GiB; default: 3 GiB
+    /// for dag64, the card's two banks of 2^19 words for dag36
     #[arg(long, value_name = "SIZE")]
     pub limit: Option<Bytes>,
     #[command(flatten)]
@@ -347,12 +352,12 @@ impl Tables {
         matches!(self.on, On::Card)
     }
 
-    /// What the layout is called in results.
+    /// The name of the layout in results.
     pub const fn layout_name(&self) -> &'static str {
         if self.on_card() { "card" } else { self.layout.name() }
     }
 
-    /// What the words of the image are called in results.
+    /// The name of the encoding in results.
     pub const fn words(&self) -> &'static str {
         if self.on_card() {
             return "dag36";
@@ -364,10 +369,11 @@ impl Tables {
     }
 }
 
-/// Memory that tables take, in total and by network
+/// Show the memory of tables, in total and by network
 ///
-/// bytes_own is what a network's table would take alone; bytes_marginal is what it adds to the others, that is, what
-/// would be freed without it. When a limit is reached, the result says so and covers the routes that fit.
+/// bytes_own is the size of a network's table on its own; bytes_marginal is what it adds to the others, that
+/// is, what would be freed without it. If a limit is reached, the result says so and covers the routes that
+/// fit.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -379,10 +385,10 @@ pub struct Size {
     pub tables: Tables,
 }
 
-/// Longest-prefix matches, answered by the table image
+/// Look up addresses in the table image by longest-prefix match
 ///
-/// The next hop is what the image itself answers; the prefix comes from a naive search of the routes. A route
-/// without a next hop answers the empty string, no route answers null.
+/// The next hop comes from the table image, the prefix from a linear search of the routes. A route without a
+/// next hop gives an empty string, no route gives null.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -391,15 +397,15 @@ Examples:
 pub struct Lookup {
     #[command(flatten)]
     pub tables: Tables,
-    /// Lines `NAME ADDRESS`; plain, .gz or .xz; - for standard input
+    /// File with lines `NAME ADDRESS`; plain, .gz or .xz; - for standard input
     #[arg(long, value_name = "FILE")]
     pub queries: PathBuf,
 }
 
-/// Apply route changes and measure what they do
+/// Apply route changes and measure their effect
 ///
-/// Applies the lines `A PREFIX [NEXTHOP]` and `W PREFIX` of an update file in order. Speed goes to standard error;
-/// the result depends only on the input.
+/// Applies the lines `A PREFIX [NEXTHOP]` and `W PREFIX` of an update file in order. Speed goes to standard
+/// error; the result depends only on the input.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -408,16 +414,16 @@ Examples:
 pub struct Replay {
     #[command(flatten)]
     pub tables: Tables,
-    /// Changes, plain, .gz or .xz; of the first network, or of the one named
+    /// File with changes; plain, .gz or .xz. They apply to the first network, or to the one named
     #[arg(long, value_name = "[NAME=]FILE")]
     pub updates: String,
-    /// Changes made visible at once
+    /// Number of changes that become visible together
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub batch: u32,
-    /// Compare the table with a naive search at this many random moments
+    /// Compare the table with a linear search at this many random moments
     #[arg(long, value_name = "MOMENTS", num_args = 0..=1, default_missing_value = "16")]
     pub verify: Option<u32>,
-    /// Seed of the random moments, as a run before printed it
+    /// Seed of the random moments, as printed by an earlier run
     #[arg(long, value_name = "SEED", requires = "verify")]
     pub seed: Option<u64>,
 }
@@ -429,7 +435,7 @@ Examples:
   hueplane completions bash > /etc/bash_completion.d/hueplane
   hueplane completions zsh > ~/.zfunc/_hueplane")]
 pub struct Completions {
-    /// The shell
+    /// Shell
     #[arg(value_enum)]
     pub shell: Shell,
 }
@@ -441,7 +447,7 @@ Examples:
   hueplane man | man -l -
   hueplane man --out /usr/local/share/man/man1")]
 pub struct Man {
-    /// Directory for one page a command
+    /// Directory for one page per command
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -6,12 +6,13 @@ use clap::{Args, ValueEnum};
 
 use super::Output;
 
-/// Show where networks should run, and what would have to move for it
+/// Show where networks should run, and which ones would have to move
 ///
-/// A scheduler weighs what networks need (`needs`, `placement`) against what the node has: cores, the card's places, tables
-/// and bandwidth, ports. The plan says for each network where it would run, why, and why not elsewhere; nothing moves by
-/// it. Without -f it is the running daemon's. With -f it is of files: all networks are new then, and the card is the
-/// image that the Node names, looked for where `run --on card` looks.
+/// A scheduler compares what networks need (`needs`, `placement`) with the resources of the node: cores,
+/// bandwidth, ports, and the card's capacity. For each network, the plan shows where it should run, why, and
+/// why not elsewhere; it moves nothing. By default the plan is that of the running daemon. With -f, it is a
+/// plan for the files: all networks are new, and the card is the image named in the Node document, found as
+/// with `run --on card`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -22,21 +23,21 @@ pub struct Plan {
     /// Configuration files (YAML, one or more documents each); - for standard input
     #[arg(short = 'f', long = "file", value_name = "FILE", num_args = 1..)]
     pub files: Vec<PathBuf>,
-    /// Which scheduler; without it that of the Node, or greedy
+    /// Scheduler; by default that of the Node, or greedy
     #[arg(long, value_enum, value_name = "SCHEDULER")]
     pub scheduler: Option<Scheduler>,
-    /// Measured rates stand in for the bandwidth that documents ask for
+    /// Use measured rates instead of the bandwidth in documents
     #[arg(long, conflicts_with = "files")]
     pub from_traffic: bool,
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Ways to decide where networks run.
+/// The schedulers.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scheduler {
-    /// Networks of low throughput into software while they fit, the others onto the card
+    /// Put networks of low throughput into software while they fit, and the others on the card
     Greedy,
-    /// What serves the most bandwidth, less what moves cost, by an integer program
+    /// Serve the most bandwidth, minus the cost of moves, with an integer program
     Exact,
 }

@@ -1,4 +1,4 @@
-//! Counts by name, in the order of the results.
+//! Counts by name, in a given order.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 pub struct Counts<'a, T>(pub Vec<(&'a str, T)>);
 
 impl Counts<'_, u64> {
-    /// All of them together.
+    /// Sum of all counts.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }

@@ -1,4 +1,4 @@
-//! `hueplane validate` and `hueplane schema`: configuration, checked and described.
+//! `hueplane validate` and `hueplane schema`: check configurations, and describe their format.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::cli::{Format, Schema, Validate};
 use crate::failure::Failure;
 use crate::print::{self, Align, GREEN, columns, result, styled};
 
-/// Reads and checks the files of `-f`.
+/// Reads and checks the files given with `-f`.
 pub fn load(files: &[PathBuf]) -> Result<Intent, Failure> {
     hue_intent::load(files).map_err(|errors| Failure::Input(errors.to_string()))
 }
@@ -25,7 +25,7 @@ struct Valid<'a> {
 #[derive(Serialize)]
 struct NodeSummary<'a> {
     name: &'a str,
-    /// Whether a document describes the node; else it has the ports that networks name.
+    /// Whether there is a Node document. Otherwise, the node has the ports that networks name.
     given: bool,
     ports: Vec<&'a str>,
 }
@@ -43,7 +43,7 @@ struct NetworkSummary<'a> {
 struct Invalid<'a> {
     valid: bool,
     errors: Vec<Fault<'a>>,
-    /// Errors beyond those listed.
+    /// Number of errors that are not listed.
     more: usize,
 }
 
@@ -128,7 +128,7 @@ pub fn schema(args: &Schema) -> Result<(), Failure> {
     }
 }
 
-/// Every field of every type of the schema.
+/// A table of every field of every type in the schema.
 fn fields(schema: &Value) -> String {
     let mut rows = Vec::new();
     let types = schema.get("$defs").and_then(Value::as_object).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Configuration files to a loaded substrate, for the commands that need one.
+//! Loads configuration files into a substrate, for the commands that need one.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::documents;
 use crate::failure::Failure;
 use crate::print::styled;
 
-/// Networks ready to be loaded, and what their numbers mean.
+/// Compiled networks and their names.
 pub struct Networks {
     pub programs: Vec<Program>,
     pub names: Names,
@@ -27,7 +27,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Reads, checks, compiles and loads.
+    /// Reads, checks, compiles and loads files.
     pub fn load(files: &[PathBuf]) -> Result<Self, Failure> {
         let networks = Networks::compile(files)?;
         let mut soft = Soft::new(Limits::default())?;
@@ -45,20 +45,24 @@ impl Deref for Engine {
 }
 
 impl Networks {
-    /// Reads, checks and compiles.
+    /// Reads, checks and compiles files.
     pub fn compile(files: &[PathBuf]) -> Result<Self, Failure> {
         let intent = documents::load(files)?;
         let compiled = compile(&intent)?;
         Ok(Self { programs: compiled.programs, names: compiled.names })
     }
 
-    /// The port of a name; `what` is the argument that names it.
+    /// The port with a name; `what` is the argument that names it.
     pub fn port(&self, what: &str, name: &str) -> Result<PortId, Failure> {
         let index = self.names.ports.iter().position(|port| port.name == name);
         index.and_then(|index| u8::try_from(index).ok()).map(PortId::new).ok_or_else(|| {
             let known: Vec<&str> = self.names.ports.iter().map(|port| port.name.as_str()).collect();
-            let known = if known.is_empty() { "no port at all".to_owned() } else { known.join(", ") };
-            Failure::Usage(format!("{what}: found the port '{name}', expected one of: {known}"))
+            let known = if known.is_empty() {
+                "(the configuration has no port)".to_owned()
+            } else {
+                known.join(", ")
+            };
+            Failure::Usage(format!("{what}: found port '{name}', expected one of: {known}"))
         })
     }
 
@@ -67,7 +71,7 @@ impl Networks {
         self.names.ports.get(port.index()).map_or("?", |port| port.name.as_str())
     }
 
-    /// A network's name in its own colour.
+    /// A network's name in its colour.
     pub fn painted(&self, vid: Vid) -> String {
         self.names.network(vid).map_or_else(String::new, |network| {
             let [r, g, b] = network.colour.0;
@@ -75,7 +79,8 @@ impl Networks {
         })
     }
 
-    /// `text` with names for the numbers of ports ("port 0" becomes "port p0"): substrates know no names.
+    /// Replaces port numbers in `text` by names ("port 0" becomes "port p0"), because substrates know only
+    /// numbers.
     pub fn with_port_names(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;

@@ -1,15 +1,18 @@
-//! `hueplane lab`: traffic through the simulated card, and what it did with it; experiments on tables are in [`tables`].
+//! `hueplane lab`: sends traffic through the simulated card and reports the results. Experiments on tables
+//! are in [`tables`].
 //!
-//! Flow: documents → networks on the twin; traffic → `hue_lab` → what was measured → a report. Output files get their names
-//! after the last frame.
+//! Flow: documents → networks on the twin; traffic → `hue_lab` → measurements → a report. Output files get
+//! their names after the last frame.
 
 mod sections;
 mod tables;
 
 use hue_card::{Card, Way};
 use hue_lab::{
-    Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream, Wave,
+    Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream,
+    StreamMeasured, Wave,
 };
+use hue_planes::Loss;
 use hue_ports::{Frame, OutputDir, Resolution};
 use hue_substrate::Substrate;
 use serde::Serialize;
@@ -25,21 +28,23 @@ use crate::print::{Align, DIM, columns, grouped, result, styled};
 struct Report<'a> {
     image: &'a str,
     clock_khz: u32,
-    /// For how long frames were offered.
+    /// Duration of the traffic in clock cycles.
     offered_cycles: u64,
     offered_ns: u64,
-    /// From the first frame until the card was empty.
+    /// Clock cycles from the first frame until the card was empty.
     cycles: u64,
     simulated_ns: u64,
     total: Total,
     ports: Counts<'a, PortReport<'a>>,
+    /// As given.
+    traffic: Vec<StreamReport<'a>>,
     networks: Counts<'a, NetworkReport<'a>>,
     unclaimed: Counts<'a, u64>,
     latency: Option<LatencyReport>,
 }
 
-/// All ports together. Rates are of the time in which frames were offered; Gbit/s is what the wire carries, preambles and gaps
-/// counted.
+/// Totals of all ports. Rates are averages over the duration of the traffic. Gbit/s are rates on the wire,
+/// including preambles and gaps.
 #[derive(Serialize)]
 struct Total {
     offered: u64,
@@ -63,12 +68,25 @@ struct PortReport<'a> {
     drop: Counts<'a, u64>,
 }
 
+/// What became of one `--traffic`.
+#[derive(Serialize)]
+struct StreamReport<'a> {
+    port: &'a str,
+    offered: u64,
+    forwarded: u64,
+    punted: u64,
+    dropped: u64,
+    first_word: Option<Spread>,
+}
+
 #[derive(Serialize)]
 struct NetworkReport<'a> {
     received: u64,
     forward: u64,
     punt: u64,
     drop: Counts<'a, u64>,
+    /// Outside its plane: before it, or after it had said forward or punt.
+    lost: Counts<'a, u64>,
 }
 
 #[derive(Serialize)]
@@ -123,14 +141,15 @@ fn run_card(args: &LabRun) -> Result<(), Failure> {
     written?;
     for (name, port) in names.iter().zip(&measured.ports).filter(|(_, port)| port.cut > 0) {
         let cut = grouped(port.cut);
-        eprintln!("hueplane: {name}: the capture cut {cut} packets short; offered as the bytes there are");
+        eprintln!("hueplane: {name}: {cut} packets are truncated in the capture; sent as they are");
     }
     let files = out.map(Out::commit).transpose()?.unwrap_or_default();
-    let report = report(&args.image, &networks, &names, &measured);
+    let given: Vec<&str> = args.traffic.iter().map(|one| one.port.as_str()).collect();
+    let report = report(&args.image, &networks, &names, &given, &measured);
     result(args.output.format, &report, || text(&networks, &report) + &files)
 }
 
-/// Captures being written.
+/// Capture files being written.
 struct Out {
     dir: OutputDir,
     punt: usize,
@@ -160,7 +179,7 @@ impl Out {
         }
     }
 
-    /// Names of the files and how many packets are in each, for people.
+    /// Completes the files. Returns their names and packet counts as text.
     fn commit(mut self) -> Result<String, Failure> {
         let packets: Vec<u64> = (0..=self.punt)
             .map(|index| self.dir.writer(index).map_or(0, |writer| writer.packets()))
@@ -173,13 +192,13 @@ impl Out {
     }
 }
 
-/// Counts as rates over the time in which frames were offered.
+/// Converts counts to rates over the duration of the traffic.
 struct Rates {
     seconds: f64,
 }
 
 impl Rates {
-    /// So many units a second.
+    /// Units per second.
     fn of(&self, count: u64, unit: f64) -> f64 {
         if self.seconds > 0.0 { round(count as f64 / self.seconds / unit) } else { 0.0 }
     }
@@ -193,6 +212,7 @@ fn report<'a>(
     image: &'a str,
     networks: &'a Networks,
     names: &'a [String],
+    given: &[&'a str],
     measured: &Measured,
 ) -> Report<'a> {
     let bus = measured.bus;
@@ -205,7 +225,8 @@ fn report<'a>(
     let ports = Counts(ports.collect());
     let by_network = Counts(by_network.collect::<Vec<_>>());
     let unclaimed = reasons(measured.unclaimed.iter().map(|(reason, count)| (reason.name(), count)));
-    let lost_inside: u64 = by_network.0.iter().map(|(_, network)| network.drop.total()).sum();
+    let lost_inside: u64 =
+        by_network.0.iter().map(|(_, network)| network.drop.total() + network.lost.total()).sum();
     Report {
         image,
         clock_khz: bus.clock_khz,
@@ -215,6 +236,7 @@ fn report<'a>(
         simulated_ns: bus.nanoseconds(measured.cycles),
         total: total(measured, &rates, lost_inside + unclaimed.total()),
         ports,
+        traffic: given.iter().zip(&measured.streams).map(|(port, one)| stream(port, one, bus)).collect(),
         networks: by_network,
         unclaimed,
         latency: latency(measured),
@@ -223,8 +245,11 @@ fn report<'a>(
 
 fn port_report(port: &PortMeasured, rates: &Rates) -> PortReport<'static> {
     let counts = &port.counts;
-    let drop =
-        [("input_queue_full", counts.input_queue_full), ("output_queue_full", counts.output_queue_full)];
+    let drop = [
+        ("input_queue_full", counts.input_queue_full),
+        ("flood_memory_full", counts.flood_memory_full),
+        ("output_queue_full", counts.output_queue_full),
+    ];
     PortReport {
         offered: port.offered,
         offered_gbps: rates.gbps(port.offered_wire_bytes),
@@ -238,16 +263,21 @@ fn port_report(port: &PortMeasured, rates: &Rates) -> PortReport<'static> {
 fn network_report(network: &NetworkCounts) -> NetworkReport<'static> {
     let counters = &network.counters;
     let outcomes = counters.drops().map(|(outcome, count)| (outcome.name(), count));
-    let more = [("gated", network.gated), ("output_queue_full", network.output_queue_full)];
+    let lost = [
+        (Loss::Gated, network.gated),
+        (Loss::PortFull, network.port_full),
+        (Loss::HandoverFull, network.handover_full),
+    ];
     NetworkReport {
         received: counters.received(),
         forward: counters.forwarded(),
         punt: counters.punted(),
-        drop: reasons(outcomes.chain(more)),
+        drop: reasons(outcomes),
+        lost: reasons(lost.map(|(reason, count)| (reason.name(), count))),
     }
 }
 
-/// `lost_inside`: lost after the input queues.
+/// Totals; `lost_inside` is the number of frames lost after the input queues.
 fn total(measured: &Measured, rates: &Rates, lost_inside: u64) -> Total {
     let sum = |of: fn(&PortMeasured) -> u64| measured.ports.iter().map(of).sum::<u64>();
     let (window, window_bytes) = measured.window();
@@ -260,33 +290,40 @@ fn total(measured: &Measured, rates: &Rates, lost_inside: u64) -> Total {
         received_mpps: rates.of(window, 1e6),
         received_gbps: rates.gbps(window_bytes),
         punted: measured.punted,
-        dropped: sum(|port| port.counts.input_queue_full) + lost_inside,
+        dropped: sum(|port| port.counts.input_queue_full + port.counts.flood_memory_full) + lost_inside,
         cycles_per_packet: measured.cycles_a_packet().map(round),
     }
 }
 
+fn stream<'a>(port: &'a str, stream: &StreamMeasured, bus: Bus) -> StreamReport<'a> {
+    let StreamMeasured { offered, forwarded, punted, dropped, first_word } = stream;
+    let (offered, forwarded, punted, dropped) = (*offered, *forwarded, *punted, *dropped);
+    StreamReport { port, offered, forwarded, punted, dropped, first_word: spread(first_word, bus) }
+}
+
 fn latency(measured: &Measured) -> Option<LatencyReport> {
-    let ns = |cycles: u64| round(cycles as f64 * 1e6 / f64::from(measured.bus.clock_khz));
-    let spread = |latency: &Latency| -> Option<Spread> {
-        let at = |thousandths| latency.quantile(thousandths);
-        let cycles = Quantiles { min: at(0)?, median: at(500)?, p99: at(990)?, max: at(1000)? };
-        let Quantiles { min, median, p99, max } = cycles;
-        let ns = Quantiles { min: ns(min), median: ns(median), p99: ns(p99), max: ns(max) };
-        Some(Spread { cycles, ns })
-    };
     Some(LatencyReport {
         frames: measured.first_word.frames(),
-        first_word: spread(&measured.first_word)?,
-        last_word: spread(&measured.last_word)?,
+        first_word: spread(&measured.first_word, measured.bus)?,
+        last_word: spread(&measured.last_word, measured.bus)?,
     })
 }
 
-/// Reasons that counted something.
+fn spread(latency: &Latency, bus: Bus) -> Option<Spread> {
+    let ns = |cycles: u64| round(cycles as f64 * 1e6 / f64::from(bus.clock_khz));
+    let at = |thousandths| latency.quantile(thousandths);
+    let cycles = Quantiles { min: at(0)?, median: at(500)?, p99: at(990)?, max: at(1000)? };
+    let Quantiles { min, median, p99, max } = cycles;
+    let ns = Quantiles { min: ns(min), median: ns(median), p99: ns(p99), max: ns(max) };
+    Some(Spread { cycles, ns })
+}
+
+/// Reasons with a count other than zero.
 fn reasons<'a>(all: impl IntoIterator<Item = (&'a str, u64)>) -> Counts<'a, u64> {
     Counts(all.into_iter().filter(|(_, count)| *count > 0).collect())
 }
 
-/// Three decimals.
+/// Rounds to three decimals.
 fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
@@ -298,7 +335,9 @@ fn why(counts: &Counts<'_, u64>) -> String {
 }
 
 fn text(networks: &Networks, report: &Report<'_>) -> String {
-    [ports_text(report), networks_text(networks, report), latency_text(report)].join("\n") + &summary(report)
+    let parts =
+        [ports_text(report), streams_text(report), networks_text(networks, report), latency_text(report)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n") + &summary(report)
 }
 
 fn ports_text(report: &Report<'_>) -> String {
@@ -329,6 +368,32 @@ fn ports_text(report: &Report<'_>) -> String {
     columns(&head, &rows.collect::<Vec<_>>())
 }
 
+/// Nothing when there is one.
+fn streams_text(report: &Report<'_>) -> String {
+    use Align::{Left, Right};
+    if report.traffic.len() < 2 {
+        return String::new();
+    }
+    let head = [
+        ("TRAFFIC", Left),
+        ("OFFERED", Right),
+        ("FORWARDED", Right),
+        ("PUNTED", Right),
+        ("DROPPED", Right),
+        ("MEDIAN", Right),
+        ("P99", Right),
+        ("MAX", Right),
+    ];
+    let rows = report.traffic.iter().map(|one| {
+        let cycles = one.first_word.as_ref().map(|spread| &spread.cycles);
+        let cycles = cycles.map(|all| [all.median, all.p99, all.max].map(grouped));
+        let counts = [one.offered, one.forwarded, one.punted, one.dropped].map(grouped);
+        let cycles = cycles.unwrap_or_else(|| ["-"; 3].map(str::to_owned));
+        [one.port.to_owned()].into_iter().chain(counts).chain(cycles).collect()
+    });
+    columns(&head, &rows.collect::<Vec<_>>())
+}
+
 fn networks_text(networks: &Networks, report: &Report<'_>) -> String {
     use Align::{Left, Right};
     let head = [
@@ -337,6 +402,7 @@ fn networks_text(networks: &Networks, report: &Report<'_>) -> String {
         ("FORWARD", Right),
         ("PUNT", Right),
         ("DROP", Right),
+        ("LOST", Right),
         ("WHY", Left),
     ];
     let painted = |name: &str| {
@@ -344,19 +410,22 @@ fn networks_text(networks: &Networks, report: &Report<'_>) -> String {
         vid.map_or_else(String::new, |vid| networks.painted(vid))
     };
     let rows = report.networks.0.iter().map(|(name, network)| {
-        let numbers = [network.received, network.forward, network.punt, network.drop.total()].map(grouped);
-        [painted(name)].into_iter().chain(numbers).chain([why(&network.drop)]).collect()
+        let numbers =
+            [network.received, network.forward, network.punt, network.drop.total(), network.lost.total()];
+        let why = [why(&network.drop), why(&network.lost)];
+        let why = why.into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>().join(", ");
+        [painted(name)].into_iter().chain(numbers.map(grouped)).chain([why]).collect()
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
     if !report.unclaimed.0.is_empty() {
         let (count, zero) = (grouped(report.unclaimed.total()), "0".to_owned());
         let name = styled(DIM, "(no network)");
-        rows.push(vec![name, count.clone(), zero.clone(), zero, count, why(&report.unclaimed)]);
+        rows.push(vec![name, count.clone(), zero.clone(), zero.clone(), count, zero, why(&report.unclaimed)]);
     }
     columns(&head, &rows)
 }
 
-/// Nothing when ports had to wait.
+/// Latencies as text; empty if ports had to wait.
 fn latency_text(report: &Report<'_>) -> String {
     use Align::{Left, Right};
     let Some(latency) = &report.latency else { return String::new() };
@@ -373,7 +442,7 @@ fn latency_text(report: &Report<'_>) -> String {
     columns(&head, &rows) + "\n"
 }
 
-/// What it comes to.
+/// Totals as text.
 fn summary(report: &Report<'_>) -> String {
     let total = &report.total;
     let line = format!(
@@ -382,7 +451,7 @@ fn summary(report: &Report<'_>) -> String {
         total.offered_gbps,
         total.received_mpps,
         total.received_gbps,
-        total.cycles_per_packet.map_or_else(String::new, |cycles| format!(", {cycles} cycles a packet")),
+        total.cycles_per_packet.map_or_else(String::new, |cycles| format!(", {cycles} cycles per packet")),
         grouped(total.dropped),
         grouped(total.offered),
     );

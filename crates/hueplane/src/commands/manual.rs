@@ -1,4 +1,4 @@
-//! `hueplane completions`, `hueplane man`, `hueplane reference`: all made from the definition in `cli`.
+//! `hueplane completions`, `hueplane man`, `hueplane reference`: all generated from the definition in `cli`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,12 +12,12 @@ use crate::{print, reference};
 
 /// Prints a completion script.
 pub fn completions(args: &Completions) -> Result<(), Failure> {
-    let mut script = Vec::new(); // clap_complete panics on a writer that fails
+    let mut script = Vec::new(); // clap_complete panics if the writer fails
     clap_complete::generate(args.shell, &mut Cli::command(), "hueplane", &mut script);
     Ok(io::stdout().lock().write_all(&script)?)
 }
 
-/// Prints the manual page, or writes one for every command.
+/// Prints the manual page, or writes a page for every command.
 pub fn man(args: &Man) -> Result<(), Failure> {
     let mut command = Cli::command();
     command.build();
@@ -40,7 +40,7 @@ pub fn man(args: &Man) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The page of a command and those of its visible subcommands.
+/// The page of a command, and those of its visible subcommands.
 fn pages_of(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let mut page = Vec::new();

@@ -1,5 +1,5 @@
-//! What `hueplane trace` says of one packet, as data: JSON and the text for people are made of it. The types are those of
-//! the API, so that files and the running daemon are explained alike.
+//! The explanation of one packet by `hueplane trace`, as data for JSON and text. The types are those of the
+//! API, so that explanations from files and from the running daemon look the same.
 
 use std::net::Ipv4Addr;
 
@@ -13,13 +13,13 @@ use serde::Serialize;
 
 use super::engine::Engine;
 
-/// One packet explained.
+/// The explanation of one packet.
 #[derive(Serialize)]
 pub struct Explained {
-    /// Which packet of the capture, from 1.
+    /// Number of the packet in the capture, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<u64>,
-    /// The explanation, in the words of the API.
+    /// The explanation, in the format of the API.
     #[serde(flatten)]
     pub trace: Trace,
 }
@@ -89,7 +89,7 @@ fn in_network(engine: &Engine, port: PortId, frame: &[u8], trace: NetworkTrace) 
     }
 }
 
-/// Whether a row claims the frame; which row wins is design select's affair.
+/// Whether a row matches the frame. Design select decides which matching row wins.
 fn matches(row: &Row, port: PortId, frame: &[u8]) -> bool {
     match row.select {
         Match::Mac { port: on, mac } => on == port && frame.first_chunk::<6>() == Some(&mac.0),
@@ -110,7 +110,7 @@ fn steps(engine: &Engine, stages: Vec<Stage>) -> Vec<Step> {
     stages.into_iter().map(step).collect()
 }
 
-/// Fields of a forwarded frame that differ, then any other byte that does.
+/// Fields of a forwarded frame that differ, then any other bytes that differ.
 fn changes(before: &[u8], after: &[u8]) -> Vec<Change> {
     let mac =
         |bytes: &[u8]| <[u8; 6]>::try_from(bytes).map_or_else(|_| hex(bytes), |mac| Mac(mac).to_string());
@@ -146,10 +146,10 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Hexadecimal digits as bytes; blanks, ':' and '-' may stand between bytes.
+/// Parses hexadecimal digits; blanks, ':' and '-' may separate bytes.
 ///
 /// # Errors
-/// What was found and where.
+/// The invalid text and its position.
 pub fn unhex(text: &str) -> Result<Vec<u8>, String> {
     let text = text.trim();
     let text = text.strip_prefix("0x").unwrap_or(text);
@@ -170,7 +170,7 @@ pub fn unhex(text: &str) -> Result<Vec<u8>, String> {
         }
     }
     if high.is_some() {
-        return Err("found half a byte at the end, expected two digits a byte".to_owned());
+        return Err("found half a byte at the end, expected two digits per byte".to_owned());
     }
     Ok(bytes)
 }

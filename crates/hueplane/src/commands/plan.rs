@@ -1,6 +1,6 @@
-//! `hueplane plan`: where networks should run.
+//! `hueplane plan`: shows where networks should run.
 //!
-//! Flow: files, or the daemon → plan → text. Both print the same value, that of the API.
+//! Flow: files or the daemon → plan → text. Both give the same type, that of the API.
 
 use hue_card::Card;
 use hue_control::compile;
@@ -28,7 +28,7 @@ pub fn plan(args: &cli::Plan, connection: &Connection) -> Result<(), Failure> {
     result(args.output.format, &plan, || table(&plan))
 }
 
-/// The plan of files: nothing runs yet.
+/// The plan for files, in which nothing runs yet.
 fn offline(args: &cli::Plan, scheduler: Option<SchedulerKind>) -> Result<api::Plan, Failure> {
     let intent = documents::load(&args.files)?;
     let compiled = compile(&intent)?;
@@ -40,17 +40,19 @@ fn offline(args: &cli::Plan, scheduler: Option<SchedulerKind>) -> Result<api::Pl
     Ok(hueplaned::plan::plan(&schedule, false))
 }
 
-/// What the card has that a node names, by its image.
+/// The card that a node names, with the capacity of its image.
 fn card(node: &Node) -> Result<Option<CardSite>, Failure> {
     let Some(want) = &node.spec.card else { return Ok(None) };
     let Some(hue_intent::Twin { image: name }) = &want.twin else {
-        return Err(Failure::Input("what a card that is plugged in can hold is not known here".to_owned()));
+        return Err(Failure::Input(
+            "the capacity of a real card is unknown offline: expected a card with twin".to_owned(),
+        ));
     };
     let image = hueplaned::options::images().load(name.as_str())?;
     let mut card = Card::new(image.start()?)?;
     let (ports, max) = (want.ports.len(), card.description().mac_ports as usize);
     if ports > max {
-        return Err(Failure::Input(format!("the card has {ports} ports: image '{name}' has {max}")));
+        return Err(Failure::Input(format!("the card has {ports} ports, but image '{name}' has {max}")));
     }
     Ok(Some(hueplaned::plan::card_site(card.description(), &want.ports)))
 }

@@ -1,8 +1,8 @@
-//! `hueplane run`: captures through networks, captures out.
+//! `hueplane run`: runs captures through networks, and writes captures.
 //!
-//! Flow: captures → merged by time → runner, in batches → a file a port, and one of punted packets. Everything
-//! that can be known to be wrong (configuration, port names, output directory, captures) is found before any packet
-//! is processed; the files get their names after the last one.
+//! Flow: captures → merged by time → runner, in batches → a file for each port, and one for punted packets.
+//! Errors that can be detected early (configuration, port names, output directory, captures) are reported
+//! before any packet is processed. The files get their names after the last packet.
 
 use hue_ports::{Frame, MergedCaptures, OutputDir};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::print::{Align, DIM, columns, grouped, result, styled};
 use crate::progress;
 
-/// Frames handed to the substrate at once.
+/// Frames in a batch.
 const BATCH_FRAMES: usize = 1024;
 
 /// The result of the command.
@@ -50,7 +50,7 @@ pub fn run(args: &Run) -> Result<(), Failure> {
         let cut = captures.info(index).map_or(0, |info| info.cut);
         if cut > 0 {
             eprintln!(
-                "hueplane: {}: {} packets were cut short by the capture; processed as the bytes there are",
+                "hueplane: {}: {} packets are truncated in the capture; processed as they are",
                 input.file.display(),
                 grouped(cut)
             );

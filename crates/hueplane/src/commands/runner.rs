@@ -1,5 +1,5 @@
-//! Where `hueplane run` runs: the software engine, or the card's twin. Both take frames in batches and hand out what left,
-//! in the order of the frames.
+//! Runs frames for `hueplane run`: in the software engine or in the card's twin. Both accept frames in
+//! batches and return the outgoing frames in input order.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -16,17 +16,17 @@ use crate::cli::{On, Run};
 use crate::failure::Failure;
 use crate::print::grouped;
 
-/// A frame that left.
+/// An outgoing frame.
 pub struct Departed<'a> {
-    /// Port it left by; `None`: to its network's control plane.
+    /// Port through which it left; `None` means its network's control plane.
     pub port: Option<PortId>,
-    /// When it had arrived, nanoseconds.
+    /// Arrival time in nanoseconds.
     pub time_ns: u64,
-    /// Its bytes.
+    /// Bytes of the frame.
     pub bytes: &'a [u8],
 }
 
-/// What the simulation did.
+/// Statistics of the simulation.
 #[derive(Serialize)]
 pub struct CardReport {
     image: String,
@@ -39,7 +39,7 @@ pub struct CardReport {
 }
 
 impl CardReport {
-    /// A line for people.
+    /// The statistics as text.
     pub fn text(&self) -> String {
         let seconds = (self.wall_ns as f64 / 1e9).max(1e-9);
         format!(
@@ -53,7 +53,7 @@ impl CardReport {
     }
 }
 
-/// A substrate with networks, and the frames it is to take next.
+/// A substrate with networks, and the frames of the next batch.
 pub enum Runner {
     /// The software engine.
     Soft { soft: Box<Soft>, batch: Batch },
@@ -61,7 +61,7 @@ pub enum Runner {
     Card(Box<OnCard>),
 }
 
-/// A frame that waits, in the buffer.
+/// A frame in the buffer.
 struct Waiting {
     port: PortId,
     time_ns: u64,
@@ -69,25 +69,25 @@ struct Waiting {
     end: usize,
 }
 
-/// The twin with what `run` needs around it.
+/// The twin, and the state that `run` needs around it.
 pub struct OnCard {
     card: Card<Twin>,
     buffer: Vec<u8>,
     waiting: Vec<Waiting>,
     started: Instant,
     packets: u64,
-    /// Cycles in which packets were under way.
+    /// Clock cycles with frames in the card.
     cycles: u64,
     wave: Option<(PathBuf, u64)>,
 }
 
 impl Runner {
-    /// Loads the networks where the arguments say.
+    /// Loads the networks into the substrate given by the arguments.
     pub fn start(args: &Run, programs: &[Program]) -> Result<Self, Failure> {
         match args.on {
             On::Soft => {
                 if args.wave.is_some() {
-                    return Err(Failure::Usage("--wave is of the card: it needs --on card".to_owned()));
+                    return Err(Failure::Usage("--wave requires --on card".to_owned()));
                 }
                 let mut soft = Box::new(Soft::new(Limits::default())?);
                 soft.load(programs)?;
@@ -97,7 +97,7 @@ impl Runner {
         }
     }
 
-    /// Frames pushed and not yet run.
+    /// Frames pushed but not yet run.
     pub fn held(&self) -> usize {
         match self {
             Self::Soft { batch, .. } => batch.len(),
@@ -105,7 +105,7 @@ impl Runner {
         }
     }
 
-    /// Adds a frame; times rise.
+    /// Adds a frame; times must not decrease.
     pub fn push(&mut self, port: PortId, time_ns: u64, bytes: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Soft { batch, .. } => match batch.push(port, time_ns, bytes) {
@@ -121,7 +121,7 @@ impl Runner {
         }
     }
 
-    /// Runs what was pushed and hands out what left.
+    /// Runs the pushed frames, and passes outgoing ones to `each`.
     pub fn run(&mut self, mut each: impl FnMut(Departed<'_>)) -> Result<(), Failure> {
         match self {
             Self::Soft { soft, batch } => {
@@ -149,7 +149,7 @@ impl Runner {
         })
     }
 
-    /// Counters of frames that were nobody's.
+    /// Counters of frames that belong to no network.
     pub fn unclaimed(&self) -> Result<UnclaimedCounters, Failure> {
         Ok(match self {
             Self::Soft { soft, .. } => soft.unclaimed(),
@@ -157,7 +157,7 @@ impl Runner {
         })
     }
 
-    /// What the simulation did, if this is one.
+    /// Statistics of the simulation, if this is one.
     pub fn card_report(&mut self) -> Option<CardReport> {
         let Self::Card(on) = self else { return None };
         let description = on.card.description();

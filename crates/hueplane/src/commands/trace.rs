@@ -1,4 +1,5 @@
-//! `hueplane trace`: each stage a packet passes, what matched, what changed, the verdict and why.
+//! `hueplane trace`: each stage that a packet passes, what matched, what changed, and the verdict with its
+//! reason.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,10 +16,10 @@ use crate::cli::{Connection, Trace};
 use crate::failure::Failure;
 use crate::print::{self, BOLD, DIM, GREEN, List, RED, YELLOW, result, styled};
 
-/// Bytes of a line of a hexadecimal dump.
+/// Bytes in a line of the hexadecimal dump.
 const DUMP_BYTES: usize = 16;
 
-/// Who explains: the networks of files, or the running daemon.
+/// Source of explanations: the networks of files, or the running daemon.
 enum Explainer<'a> {
     Files { engine: Box<Engine>, port: PortId },
     Daemon { client: Client, port: &'a str, networks: Vec<hueplaned::api::Network> },
@@ -36,7 +37,7 @@ impl<'a> Explainer<'a> {
         Ok(Self::Files { engine: Box::new(engine), port })
     }
 
-    /// Explains one frame; `packet` is its number in a capture, from 1.
+    /// Explains one frame; `packet` is its number in a capture, counted from 1.
     fn explain(&mut self, time_ns: u64, frame: &[u8], packet: Option<u64>) -> Result<Explained, Failure> {
         match self {
             Self::Files { engine, port } => Ok(explain(engine, *port, time_ns, frame, packet)),
@@ -83,7 +84,7 @@ pub fn run(args: &Trace, connection: &Connection) -> Result<(), Failure> {
     }
 }
 
-/// Explains packet `number` (from 1) of a capture.
+/// Explains packet `number` (counted from 1) of a capture.
 fn one(explainer: &mut Explainer<'_>, path: &Path, number: u64) -> Result<Explained, Failure> {
     let mut reader = CaptureReader::open(path)?;
     let mut explained = None;
@@ -104,9 +105,9 @@ fn one(explainer: &mut Explainer<'_>, path: &Path, number: u64) -> Result<Explai
     })
 }
 
-/// Explains all packets of a capture, one after the other.
+/// Explains all packets of a capture, one after another.
 fn all(args: &Trace, explainer: &mut Explainer<'_>, path: &Path) -> Result<(), Failure> {
-    hue_ports::scan(path)?; // damage is found before anything is printed
+    hue_ports::scan(path)?; // detects damage before anything is printed
     let mut reader = CaptureReader::open(path)?;
     let mut list = List::begin(args.output.format, "")?;
     loop {
@@ -122,7 +123,7 @@ fn all(args: &Trace, explainer: &mut Explainer<'_>, path: &Path) -> Result<(), F
     }
 }
 
-/// A packet's way for people.
+/// The explanation of a packet as text.
 fn text(explainer: &Explainer<'_>, explained: &Explained) -> String {
     let packet = explained.packet.map_or_else(|| "packet".to_owned(), |number| format!("packet {number}"));
     let explained = &explained.trace;
@@ -177,7 +178,7 @@ fn section(out: &mut String, explainer: &Explainer<'_>, network: &InNetwork) {
     let _ = writeln!(out, "    {:<9} {}: {}", "verdict", styled(style, verdict), network.why);
 }
 
-/// A hexadecimal dump, bytes that differ from `other` marked.
+/// A hexadecimal dump, with bytes that differ from `other` highlighted.
 fn dump(out: &mut String, title: &str, digits: &str, other: &str) {
     let _ = writeln!(out, "{title}");
     let bytes: Vec<(&str, bool)> = (0..digits.len() / 2)

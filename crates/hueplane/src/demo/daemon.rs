@@ -1,7 +1,8 @@
-//! The demo's daemon: this program again, as `hueplane up`, in the node's namespace and with directories of its own.
+//! The demo's daemon: this program, started again as `hueplane up` in the node's namespace, with its own
+//! directories.
 //!
-//! Its standard input is a pipe of ours: when the demo is killed, the pipe ends, and the daemon goes down by itself and takes
-//! its networks with it.
+//! Its standard input is a pipe from the demo. If the demo is killed, the pipe ends, and the daemon stops and
+//! removes its networks.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -19,22 +20,22 @@ use crate::failure::Failure;
 
 /// Longest time until it answers.
 const START_MAX: Duration = Duration::from_secs(60);
-/// Longest time that it takes to end.
+/// Longest time until it stops.
 const END_MAX: Duration = Duration::from_secs(60);
-/// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(20);
-/// Lines of its log that an error shows.
+/// Interval of checks.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Log lines shown in an error.
 const LOG_LINES: usize = 10;
 
-/// A daemon that runs.
+/// A running daemon.
 pub struct Daemon {
     child: Child,
-    /// To talk to it.
+    /// A client of the daemon.
     pub client: Client,
 }
 
 impl Daemon {
-    /// Starts it and waits until it answers. One that is to be kept outlives us.
+    /// Starts the daemon and waits until it answers. If `kept` is set, it continues after the demo.
     pub fn start(node: &Namespace, place: &Place, kept: bool) -> Result<Self, Failure> {
         let broken = |what: &str, error: std::io::Error| Failure::Broken(format!("{what}: {error}"));
         let program = std::env::current_exe().map_err(|error| broken("the program's own file", error))?;
@@ -50,7 +51,8 @@ impl Daemon {
             command.arg("--until-eof").stdin(Stdio::piped());
         }
         command.stdout(log).stderr(errors).process_group(0);
-        // It is in the node's network, and else sees what we see: the namespaces it makes are there for everybody.
+        // It is in the node's network namespace, but shares everything else: the namespaces that it creates
+        // are visible to all.
         let started = node.run(move || command.spawn())?;
         let child = started.map_err(|error| broken("the daemon cannot be started", error))?;
         let mut daemon = Self { child, client: Client::unix(socket_in(&place.run_dir()))? };
@@ -63,15 +65,15 @@ impl Daemon {
         }
     }
 
-    /// Its process.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends it, gently if it listens.
+    /// Stops the daemon, with SIGTERM if possible.
     pub fn stop(mut self) -> Result<(), Failure> {
         if let Some(pid) = i32::try_from(self.child.id()).ok().map(Pid::from_raw) {
-            // An error says that it is gone already.
+            // An error means that it has stopped already.
             let _ = kill(pid, Signal::SIGTERM);
         }
         let deadline = Instant::now() + END_MAX;
@@ -80,9 +82,12 @@ impl Daemon {
             if Instant::now() > deadline {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
-                return Err(Failure::Broken(format!("the daemon did not end in {} s", END_MAX.as_secs())));
+                return Err(Failure::Broken(format!(
+                    "the daemon did not stop within {} s",
+                    END_MAX.as_secs()
+                )));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
@@ -92,18 +97,20 @@ impl Daemon {
         loop {
             stop::check()?;
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(Failure::Broken(format!("the daemon ended ({status}):\n{}", tail(place))));
+                return Err(Failure::Broken(format!("the daemon stopped ({status}):\n{}", tail(place))));
             }
             match self.client.status() {
                 Ok(_) => return Ok(()),
-                Err(ClientError::NotRunning { .. }) if Instant::now() < deadline => std::thread::sleep(LOOK),
+                Err(ClientError::NotRunning { .. }) if Instant::now() < deadline => {
+                    std::thread::sleep(POLL_INTERVAL)
+                }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 }
 
-/// The last words of the daemon.
+/// The last lines of the daemon's log.
 fn tail(place: &Place) -> String {
     let log = std::fs::read_to_string(place.log()).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();

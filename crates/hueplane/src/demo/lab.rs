@@ -1,14 +1,17 @@
-//! The lab: a node with four ports on bridges, and two hosts a network, all in namespaces of their own.
+//! The lab: a node with four ports on bridges, and two hosts for each network, all in their own namespaces.
 //!
 //! ```text
 //! namespace of the node                                        namespace of a host
 //! daemon ── p0 ══ u0 ── br0 ── h1l ═══════════════════════════ eth0  10.1.1.2, router 10.1.1.1
+//!       (── n0 ══ v0 ────┤)
 //!                        └──── h3l ═══════ …
 //! ```
 //!
-//! Invariants: ports of hosts are isolated, so that a bridge carries frames between a host and the node only; there is no IPv6
-//! and no spanning tree, so that nothing moves that no host sends; `u0`..`u3` have no offloads, so that what hosts send in
-//! large pieces arrives at the node as packets with checksums.
+//! `n0` to `n3` exist if networks in software have NICs of their own.
+//!
+//! Invariants: the bridge ports of hosts are isolated, so that frames pass only between a host and the node.
+//! There is no IPv6 and no spanning tree, so that hosts send all frames. `u0` to `u3` and `v0` to `v3` have no
+//! offloads, so that large segments from hosts arrive at the node as packets with checksums.
 
 use hue_host::links::Links;
 use hue_host::netns::Namespace;
@@ -22,38 +25,42 @@ use super::watch::Watcher;
 use super::{probe, stop};
 use crate::failure::Failure;
 
-/// Names of the sides, for namespaces.
+/// Names of the sides, used in names of namespaces.
 const SIDES: [&str; 2] = ["left", "right"];
 /// The interface of a host.
 const HOST_INTERFACE: &str = "eth0";
-/// Settings of every namespace of the lab.
+/// Settings of every namespace in the lab.
 const SETTINGS: [(&str, &str); 3] = [
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
-    // Every answer counts, however many.
+    // Every answer counts, however many there are.
     ("net/ipv4/icmp_ratelimit", "0"),
 ];
 
-/// A lab that stands.
+/// A lab that has been built.
 pub struct Lab {
-    /// Where the daemon runs.
+    /// The namespace of the daemon.
     pub node: Namespace,
-    /// Hosts of each network, in the order of the plan: left, right.
+    /// Hosts of each network (left, right), in the order of the plan.
     pub hosts: Vec<[Namespace; 2]>,
 }
 
 impl Lab {
-    /// Builds it; what is there when it fails is removed with the place.
-    pub fn build(plan: &Plan, place: &Place) -> Result<Self, Failure> {
+    /// Builds the lab. If this fails, the place removes what exists.
+    pub fn build(plan: &Plan, place: &Place, nics: bool) -> Result<Self, Failure> {
         service::raise_open_files()?;
         sysctl::raise_neighbour_limits()?;
         let node = namespace(&place.node_namespace())?;
         let mut links = Links::inside(&node)?;
         links.set_up("lo", true)?;
         for port in 0..PORTS {
-            port_of_node(&mut links, port)?;
+            bridge_of_port(&mut links, port)?;
+            for (outside, inside) in wires(port, nics) {
+                wire_of_node(&mut links, port, &outside, &inside)?;
+            }
         }
-        node.run(|| (0..PORTS).try_for_each(|port| ethtool::set_tx_checksum(&uplink(port), false)))??;
+        let outsides = (0..PORTS).flat_map(|port| wires(port, nics)).map(|(outside, _)| outside);
+        node.run(|| outsides.into_iter().try_for_each(|name| ethtool::set_tx_checksum(&name, false)))??;
         let numbered: Vec<(usize, &Network)> = plan.networks.iter().enumerate().collect();
         let hosts = probe::all(&numbered, |(index, network)| {
             let host = |side: usize| {
@@ -69,34 +76,41 @@ impl Lab {
         Ok(Self { node, hosts })
     }
 
-    /// A watcher in each host, in the order of the plan. Before the hosts send.
+    /// Creates a watcher in each host, in the order of the plan. Call it before hosts send.
     pub fn watchers(&self, plan: &Plan) -> Result<Vec<Watcher>, Failure> {
         let pairs = self.hosts.iter().zip(&plan.networks);
         let hosts = pairs.flat_map(|(inside, network)| inside.iter().zip(&network.hosts));
-        hosts.map(|(inside, host)| Watcher::new(inside, &[host.mac, host.router_mac])).collect()
+        hosts.map(|(inside, host)| Watcher::new(inside, &host.own_macs())).collect()
     }
 }
 
 fn namespace(name: &str) -> Result<Namespace, Failure> {
     let (namespace, is_new) = Namespace::create_with(name, || {
         SETTINGS.iter().try_for_each(|(key, value)| {
-            // A setting that this kernel has not is not missed.
+            // A setting that this kernel does not have is not needed.
             sysctl::get_here(key)?.map_or(Ok(()), |_| sysctl::set_here(key, value).map(drop))
         })
     })?;
-    if is_new { Ok(namespace) } else { Err(Failure::Broken(format!("namespace {name}: is there already"))) }
+    if is_new { Ok(namespace) } else { Err(Failure::Broken(format!("namespace {name} already exists"))) }
 }
 
-/// A bridge, and the link from it to the node.
-fn port_of_node(links: &mut Links, port: usize) -> Result<(), HostError> {
-    let (bridge, outside, inside) = (bridge(port), uplink(port), format!("p{port}"));
-    links.create_bridge(&bridge)?;
-    links.create_veth(&inside, &outside, None)?;
-    links.set_master(&outside, Some(&bridge))?;
-    for name in [&bridge, &outside, &inside] {
-        links.set_up(name, true)?;
-    }
-    Ok(())
+fn bridge_of_port(links: &mut Links, port: usize) -> Result<(), HostError> {
+    links.create_bridge(&bridge(port))?;
+    links.set_up(&bridge(port), true)
+}
+
+/// A link from a bridge to the node.
+fn wire_of_node(links: &mut Links, port: usize, outside: &str, inside: &str) -> Result<(), HostError> {
+    links.create_veth(inside, outside, None)?;
+    links.set_master(outside, Some(&bridge(port)))?;
+    [outside, inside].into_iter().try_for_each(|name| links.set_up(name, true))
+}
+
+/// The links from a bridge to the node, by the names of their ends: on the bridge, and at the node.
+fn wires(port: usize, nics: bool) -> Vec<(String, String)> {
+    let of_card = (format!("u{port}"), format!("p{port}"));
+    let of_nic = nics.then(|| (format!("v{port}"), format!("n{port}")));
+    [of_card].into_iter().chain(of_nic).collect()
 }
 
 /// Connects a host to its bridge and configures it.
@@ -114,10 +128,10 @@ fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Resu
     let socket = links.socket();
     addresses::add(socket, link, host.address, LINK_LEN)?;
     let default = Prefix4::new(0, 0).map(|prefix| Wanted { prefix, via: Some(host.router), link });
-    // The foreign host on the same bridge: as if it were on the link.
-    let beside = host.beside.and_then(|address| Prefix4::new(address.to_bits(), 32).ok());
-    let beside = beside.map(|prefix| Wanted { prefix, via: None, link });
-    let wanted: Vec<Wanted> = default.into_iter().chain(beside).collect();
+    // A route to the foreign host on the same bridge, as if it were on the link.
+    let bridge_target = host.bridge_target.and_then(|address| Prefix4::new(address.to_bits(), 32).ok());
+    let bridge_target = bridge_target.map(|prefix| Wanted { prefix, via: None, link });
+    let wanted: Vec<Wanted> = default.into_iter().chain(bridge_target).collect();
     match routes::add(socket, &wanted)?.into_iter().next() {
         Some(failure) => Err(failure.into()),
         None => Ok(()),
@@ -126,10 +140,6 @@ fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Resu
 
 fn bridge(port: usize) -> String {
     format!("br{port}")
-}
-
-fn uplink(port: usize) -> String {
-    format!("u{port}")
 }
 
 #[cfg(test)]
@@ -148,7 +158,7 @@ mod tests {
 
     const QUICK: Ping = Ping { count: 1, gap: Duration::from_millis(100), wait: Duration::from_millis(300) };
 
-    /// Every frame that an interface of a namespace receives from now on.
+    /// Opens a socket that receives every frame of an interface from now on.
     fn listen(namespace: &Namespace) -> Socket {
         let open = || Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0x0300)));
         let socket = namespace.run(open).unwrap().unwrap();
@@ -157,21 +167,21 @@ mod tests {
     }
 
     #[test]
-    fn hosts_reach_the_node_and_never_each_other() {
+    fn hosts_reach_the_node_but_not_each_other() {
         let Some(place) = place(3) else { return };
         let plan = Plan::new(3);
-        let lab = Lab::build(&plan, &place).unwrap();
+        let lab = Lab::build(&plan, &place, true).unwrap();
         let watch = Watch::start(lab.watchers(&plan).unwrap());
         let mut node = listen(&lab.node);
-        let mut beside = 0;
+        let mut bridge_target = 0;
         for (inside, network) in lab.hosts.iter().zip(&plan.networks) {
             for (inside, host) in inside.iter().zip(&network.hosts) {
-                let to = host.beside.unwrap_or(host.router);
-                beside += u32::from(host.beside.is_some());
-                assert_eq!(probe::ping(inside, to, QUICK).unwrap().received, 0, "nobody is there to answer");
+                let to = host.bridge_target.unwrap_or(host.router);
+                bridge_target += u32::from(host.bridge_target.is_some());
+                assert_eq!(probe::ping(inside, to, QUICK).unwrap().received, 0, "no host has this address");
             }
         }
-        assert!(beside > 0);
+        assert!(bridge_target > 0);
         let (mut frame, mut sources) = ([0; 2048], Vec::new());
         while let Ok(length) = node.read(&mut frame) {
             assert!(length >= 14);
@@ -186,12 +196,12 @@ mod tests {
         place.clear();
     }
 
-    /// The checker is checked: without isolation it sees the neighbour's frames.
+    /// Checks the checker: without isolation, it detects the neighbour's frames.
     #[test]
-    fn a_planted_leak_is_counted() {
+    fn a_planted_leak_is_detected() {
         let Some(place) = place(4) else { return };
         let plan = Plan::new(3);
-        let lab = Lab::build(&plan, &place).unwrap();
+        let lab = Lab::build(&plan, &place, false).unwrap();
         let watch = Watch::start(lab.watchers(&plan).unwrap());
         let leaking = plan.networks[0].hosts[0].port;
         assert_eq!(plan.networks[2].hosts[0].port, leaking, "the first and the third share a bridge");
@@ -200,7 +210,7 @@ mod tests {
             links.set_isolated(port, false).unwrap();
         }
         let sender = &plan.networks[0].hosts[0];
-        let tried = probe::ping(&lab.hosts[0][0], sender.beside.unwrap(), QUICK).unwrap();
+        let tried = probe::ping(&lab.hosts[0][0], sender.bridge_target.unwrap(), QUICK).unwrap();
         assert_eq!(tried.sent, 1);
         std::thread::sleep(Duration::from_millis(200));
         let seen = watch.end().unwrap();

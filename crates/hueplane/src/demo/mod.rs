@@ -1,9 +1,11 @@
-//! `hueplane demo`: many networks between real hosts on this machine, tried and torn down.
+//! `hueplane demo`: runs many networks between real hosts on this machine, tests them, and removes
+//! everything.
 //!
-//! Flow: `plan` (what) → `place` (where, and what an earlier demo left) → `lab` (namespaces, bridges, hosts) → `daemon` →
-//! its API → hosts `probe` and `watch` → `report`. Progress goes to standard error, the result to standard output.
-//! Invariants: whatever happens, what was built is removed, unless --keep says otherwise; what a killed demo left, the next
-//! one removes; demos side by side have nothing in common but the machine.
+//! Flow: `plan` (what to build) → `place` (where, and remains of earlier demos) → `lab` (namespaces, bridges,
+//! hosts) → `daemon` → its API → hosts `probe` and `watch` → `report`. Progress goes to standard error, the
+//! result to standard output. Invariants: everything that was built is removed in any case, unless --keep is
+//! given. The remains of a killed demo are removed by the next one. Concurrent demos do not affect each
+//! other.
 
 mod daemon;
 mod lab;
@@ -19,7 +21,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use hue_host::netns::Namespace;
-use hueplaned::api::{ApplyRequest, NetworkState, SourceText};
+use hueplaned::api::{ApplyRequest, NetworkState, SourceText, TurnQuery};
 
 use crate::cli::Demo;
 use crate::failure::Failure;
@@ -35,26 +37,26 @@ use probe::{Ping, Pinged};
 use report::Report;
 use watch::Watch;
 
-/// Networks that iperf3 measures at once.
+/// Networks that iperf3 measures at the same time.
 const MEASURED: usize = 3;
 /// Programs that hosts run.
 const PROGRAMS: [(&str, &str); 2] = [("ping", "iputils-ping"), ("iperf3", "iperf3")];
-/// How hosts ping their peers.
+/// Pings between peers.
 const PEER: Ping = Ping { count: 5, gap: Duration::from_millis(100), wait: Duration::from_secs(2) };
-/// How hosts look for their routers.
+/// Pings to routers.
 const ROUTER: Ping = Ping { count: 1, gap: Duration::from_millis(100), wait: Duration::from_secs(1) };
-/// How hosts try to reach other networks.
+/// Pings to other networks.
 const FOREIGN: Ping = Ping { count: 2, gap: Duration::from_millis(50), wait: Duration::from_secs(1) };
 /// Longest time until networks run, and until hosts have found their routers.
 const SETTLE_MAX: Duration = Duration::from_secs(30);
-/// Frames under way may still come for so long before the watch ends.
+/// Time for frames in flight to arrive before the watch ends.
 const LATE: Duration = Duration::from_millis(300);
 
 /// Runs the command.
 pub fn demo(args: &Demo) -> Result<(), Failure> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Failure::Broken(
-            "demo: needs root, for namespaces and bridges: sudo hueplane demo".to_owned(),
+            "demo: needs root for namespaces and bridges: sudo hueplane demo".to_owned(),
         ));
     }
     if args.clean {
@@ -63,14 +65,14 @@ pub fn demo(args: &Demo) -> Result<(), Failure> {
     }
     for (program, package) in PROGRAMS {
         if !installed(program) {
-            let what = format!("demo: needs the program {program}: apt-get install {package}");
+            let what = format!("demo: program {program} is missing: apt-get install {package}");
             return Err(Failure::Broken(what));
         }
     }
-    stop::heed()?;
+    stop::install_handlers()?;
     let swept = place::sweep(false);
     if swept.labs > 0 {
-        say(&format!("{} left by killed demos: removed", count(swept.labs, "lab")));
+        print_progress(&format!("removed {} of killed demos", count(swept.labs, "lab")));
     }
     let plan = Plan::new(args.networks);
     let image = image(args, &plan)?;
@@ -96,14 +98,14 @@ pub fn demo(args: &Demo) -> Result<(), Failure> {
         report.ok &= faults.is_empty();
         report.failures.extend(faults);
     }
-    if stop::asked() {
+    if stop::requested() {
         return Err(Failure::Interrupted);
     }
     result(args.output.format, &report, || report.table(&plan))?;
-    if report.ok { Ok(()) } else { Err(Failure::Broken("demo: not all of it held".to_owned())) }
+    if report.ok { Ok(()) } else { Err(Failure::Broken("demo: some checks failed".to_owned())) }
 }
 
-/// A demo that runs.
+/// A running demo.
 struct Run<'a> {
     args: &'a Demo,
     plan: &'a Plan,
@@ -116,13 +118,16 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// All steps; an error is what keeps the following ones from being tried.
+    /// Runs all steps. An error prevents the following steps.
     fn run(&mut self) -> Result<(), Failure> {
         let (plan, place) = (self.plan, self.place);
         let hosts = plan.networks.len() * 2;
+        // Without a card they would stand beside nothing.
+        let nics = self.args.nics && self.image.is_some();
         let lab = step("lab", || {
-            let lab = Lab::build(plan, place)?;
-            Ok((format!("a node with 4 ports on bridges, {hosts} hosts in namespaces"), lab))
+            let lab = Lab::build(plan, place, nics)?;
+            let beside = if nics { " and a NIC beside each" } else { "" };
+            Ok((format!("a node with 4 ports on bridges{beside}, {hosts} hosts in namespaces"), lab))
         })?;
         let watch = Watch::start(lab.watchers(plan)?);
         let kept = self.args.keep;
@@ -132,14 +137,15 @@ impl Run<'_> {
         })?;
         let daemon = self.daemon.insert(daemon);
         let image = self.image.as_deref();
-        step("networks", || networks(daemon, plan, place, image).map(|text| (text, ())))?;
+        let documents = plan.documents(&place.node(), image, nics);
+        step("networks", || networks(daemon, plan, documents).map(|text| (text, ())))?;
         if let Some(image) = image {
             self.report.card = Some(CardReport { image: image.to_owned(), ..CardReport::default() });
             step("card", || self.card().map(|text| (text, ())))?;
         }
         step("routers", || {
             let faults = self.routers(&lab)?;
-            let text = format!("{} of {hosts} hosts found theirs", hosts - faults.len());
+            let text = format!("{} of {hosts} hosts found their router", hosts - faults.len());
             self.report.failures.extend(faults);
             Ok((text, ()))
         })?;
@@ -154,7 +160,7 @@ impl Run<'_> {
         self.routes()
     }
 
-    /// Waits until networks are on the card that shall be.
+    /// Waits until all networks of the card run there.
     fn card(&mut self) -> Result<String, Failure> {
         let Some(daemon) = &self.daemon else { return Ok(String::new()) };
         let deadline = Instant::now() + SETTLE_MAX;
@@ -177,7 +183,7 @@ impl Run<'_> {
             if Instant::now() > deadline {
                 let why = networks.into_iter().take(wanted).find_map(|network| network.why_soft);
                 let why = why.or_else(|| daemon.client.status().ok()?.problems.into_iter().next());
-                let why = why.as_deref().unwrap_or("the daemon does not say why");
+                let why = why.as_deref().unwrap_or("the daemon gives no reason");
                 return Err(Failure::Broken(format!(
                     "{} of {wanted} networks are on the card: {why}",
                     on_card.len()
@@ -187,7 +193,7 @@ impl Run<'_> {
         }
     }
 
-    /// A network moves to software and back.
+    /// Moves a network to software and back.
     fn migrate(&mut self, lab: &Lab) -> Result<String, Failure> {
         let (Some(daemon), Some(card)) = (&self.daemon, &mut self.report.card) else {
             return Ok(String::new());
@@ -195,7 +201,7 @@ impl Run<'_> {
         moves::migrate(daemon, self.plan, lab, card)
     }
 
-    /// The card runs another image for a moment.
+    /// Loads another image into the card, and then the first one again.
     fn images(&mut self, lab: &Lab) -> Result<String, Failure> {
         let (Some(daemon), Some(card)) = (&self.daemon, &mut self.report.card) else {
             return Ok(String::new());
@@ -206,20 +212,20 @@ impl Run<'_> {
         };
         match images.iter().find(can) {
             Some(other) => moves::images(daemon, self.plan, lab, card, &other.name),
-            None => Ok("there is no other image: make images".to_owned()),
+            None => Ok("there is no other image (make images)".to_owned()),
         }
     }
 
-    /// Sums up, after the last step or the one that failed.
+    /// Summarises the results, after the last step or the failed one.
     fn finish(&mut self, done: &Result<(), Failure>) {
         match done {
-            Ok(()) => self.report.judge(MEASURED),
+            Ok(()) => self.report.evaluate(MEASURED),
             Err(failure) => self.report.failures.push(failure.to_string()),
         }
         self.report.seconds = self.started.elapsed().as_secs_f64();
     }
 
-    /// Every host pings its router: from then on both know each other.
+    /// Every host pings its router, so that both know each other.
     fn routers(&self, lab: &Lab) -> Result<Vec<String>, Failure> {
         let deadline = Instant::now() + SETTLE_MAX;
         let found = probe::all(&self.hosts(lab), |(namespace, host, _)| {
@@ -244,7 +250,7 @@ impl Run<'_> {
             (row.sent, row.received) = (both.sent, both.received);
             row.lost = both.sent.saturating_sub(both.received);
             if both.doubled > 0 {
-                let text = format!("network {}: {} answers came twice", row.name, both.doubled);
+                let text = format!("network {}: {} duplicate answers", row.name, both.doubled);
                 self.report.failures.push(text);
             }
         }
@@ -252,11 +258,11 @@ impl Run<'_> {
         Ok(format!("{} of {} pings between peers answered", sum(|p| p.received), sum(|p| p.sent)))
     }
 
-    /// The first networks measured, all at once.
+    /// Measures the first networks, all at the same time.
     fn iperf(&mut self, lab: &Lab) -> Result<String, Failure> {
         let measured: Vec<_> = lab.hosts.iter().zip(&self.plan.networks).take(MEASURED).collect();
         let seconds = self.args.seconds;
-        // A measurement that fails is a finding, not the end.
+        // A failed measurement is a result, and does not end the demo.
         let results = probe::all(&measured, |([left, right], network)| {
             Ok(probe::iperf(left, right, network.hosts[1].address, seconds))
         })?;
@@ -278,14 +284,17 @@ impl Run<'_> {
         Ok(format!("at once: {}", texts.join(", ")))
     }
 
-    /// Every host tries to reach hosts of other networks, beside it and beyond its router.
+    /// Every host tries to reach hosts of other networks, on its own bridge and behind its router.
     fn isolation(&mut self, lab: &Lab) -> Result<String, Failure> {
         let tries: Vec<(usize, &Namespace, Ipv4Addr)> = self
             .hosts(lab)
             .into_iter()
             .enumerate()
             .flat_map(|(at, (namespace, host, _))| {
-                [host.beside, host.beyond].into_iter().flatten().map(move |to| (at / 2, namespace, to))
+                [host.bridge_target, host.routed_target]
+                    .into_iter()
+                    .flatten()
+                    .map(move |to| (at / 2, namespace, to))
             })
             .collect();
         let results = probe::all(&tries, |(_, namespace, to)| probe::ping(namespace, *to, FOREIGN))?;
@@ -299,7 +308,7 @@ impl Run<'_> {
         Ok(format!("{} of {} pings to other networks answered", sum(|p| p.received), sum(|p| p.sent)))
     }
 
-    /// What hosts saw that was not for their network.
+    /// Frames of other networks that hosts received.
     fn leaks(&mut self, watch: Watch) -> Result<String, Failure> {
         std::thread::sleep(LATE);
         let seen = watch.end()?;
@@ -310,7 +319,7 @@ impl Run<'_> {
                     .plan
                     .owner(*mac)
                     .map_or_else(|| format!("of {mac}"), |name| format!("of network {name}"));
-                say(&format!("network {}: its hosts saw {frames} frames {whose}", row.name));
+                print_progress(&format!("network {}: its hosts received {frames} frames {whose}", row.name));
             }
         }
         let total: u64 = self.report.networks.iter().map(|row| row.leaked).sum();
@@ -328,7 +337,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Each host, with its plan and the address of its peer.
+    /// Each host with its plan and the address of its peer.
     fn hosts<'l>(&self, lab: &'l Lab) -> Vec<(&'l Namespace, &plan::Host, Ipv4Addr)> {
         let pairs = lab.hosts.iter().zip(&self.plan.networks);
         pairs
@@ -340,13 +349,13 @@ impl Run<'_> {
     }
 }
 
-/// The image of the demo's card; `None` when it is to have no card, or can have none, which is said.
+/// The image of the demo's card; `None` without a card (prints why if none is possible).
 fn image(args: &Demo, plan: &Plan) -> Result<Option<String>, Failure> {
     if args.no_card {
         return Ok(None);
     }
     if plan.networks.len() > CARD_MAX {
-        say(&format!("a card knows {CARD_MAX} networks beside one that moves: all run in software"));
+        print_progress(&format!("the card supports only {CARD_MAX} networks: all run in software"));
         return Ok(None);
     }
     let known = hueplaned::options::images().names();
@@ -354,17 +363,17 @@ fn image(args: &Demo, plan: &Plan) -> Result<Option<String>, Failure> {
         return Ok(Some(args.image.clone()));
     }
     if known.is_empty() {
-        say("there is no image for a card (make images): all networks run in software");
+        print_progress("there is no image for a card (make images): all networks run in software");
         return Ok(None);
     }
-    Err(Failure::Usage(format!("--image: no image '{}': there are {}", args.image, known.join(", "))))
+    Err(Failure::Usage(format!("--image: found '{}', expected one of: {}", args.image, known.join(", "))))
 }
 
-/// Gives the daemon its networks and waits until all of them run.
-fn networks(daemon: &Daemon, plan: &Plan, place: &Place, image: Option<&str>) -> Result<String, Failure> {
-    let source = SourceText { name: "demo.yaml".to_owned(), text: plan.documents(&place.node(), image) };
+/// Applies the networks to the daemon, and waits until all of them run.
+fn networks(daemon: &Daemon, plan: &Plan, text: String) -> Result<String, Failure> {
+    let source = SourceText { name: "demo.yaml".to_owned(), text };
     let request = ApplyRequest { sources: vec![source], prune: true, ..ApplyRequest::default() };
-    daemon.client.apply(&request)?;
+    daemon.client.apply(&request, TurnQuery::default())?;
     let deadline = Instant::now() + SETTLE_MAX;
     loop {
         stop::check()?;
@@ -373,9 +382,9 @@ fn networks(daemon: &Daemon, plan: &Plan, place: &Place, image: Option<&str>) ->
         match bad {
             None if networks.len() == plan.networks.len() => break,
             Some(network) if Instant::now() > deadline => {
-                let reason = network.reason.as_deref().unwrap_or("the daemon does not say why");
+                let reason = network.reason.as_deref().unwrap_or("the daemon gives no reason");
                 return Err(Failure::Broken(format!(
-                    "network {}: is {}: {reason}",
+                    "network {} is {}: {reason}",
                     network.name,
                     network.state.name()
                 )));
@@ -391,7 +400,7 @@ fn driver(port: &hueplaned::api::Port) -> String {
     format!("{} {}", port.name, port.driver.as_deref().unwrap_or(port.state.name()))
 }
 
-/// Takes everything down; what could not be.
+/// Removes everything. Returns what could not be removed.
 fn remove(place: Place, daemon: Option<Daemon>) -> Vec<String> {
     let removed = step("removal", || {
         let mut faults = Vec::new();
@@ -399,13 +408,13 @@ fn remove(place: Place, daemon: Option<Daemon>) -> Vec<String> {
             faults.push(failure.to_string());
         }
         faults.extend(place.clear());
-        let text = if faults.is_empty() { "nothing is left".to_owned() } else { faults.join("; ") };
+        let text = if faults.is_empty() { "everything removed".to_owned() } else { faults.join("; ") };
         Ok((text, faults))
     });
     removed.unwrap_or_else(|failure| vec![failure.to_string()])
 }
 
-/// Does a step and says how it went.
+/// Runs a step and prints its result.
 fn step<T>(name: &str, work: impl FnOnce() -> Result<(String, T), Failure>) -> Result<T, Failure> {
     let spinner = progress::spinner(name);
     let started = Instant::now();
@@ -414,28 +423,28 @@ fn step<T>(name: &str, work: impl FnOnce() -> Result<(String, T), Failure>) -> R
     let seconds = styled(DIM, format!("{:.1} s", started.elapsed().as_secs_f64()));
     match done {
         Ok((text, value)) => {
-            say(&format!("{} {text}  {seconds}", styled(GREEN, format!("{name:<10}"))));
+            print_progress(&format!("{} {text}  {seconds}", styled(GREEN, format!("{name:<10}"))));
             Ok(value)
         }
         Err(failure) => {
-            say(&format!("{} {failure}  {seconds}", styled(RED, format!("{name:<10}"))));
+            print_progress(&format!("{} {failure}  {seconds}", styled(RED, format!("{name:<10}"))));
             Err(failure)
         }
     }
 }
 
-fn say(text: &str) {
+fn print_progress(text: &str) {
     anstream::eprintln!("{text}");
 }
 
-/// How to use a lab that stays.
+/// Prints how to use a lab that is kept.
 fn hints(place: &Place, plan: &Plan) {
     let socket = hueplaned::client::socket_in(&place.run_dir());
     let socket = socket.display();
     let first = plan.networks.first().map_or("", |network| network.name.as_str());
     let host = place.host_namespace(first, "left");
-    say(&format!(
-        "the lab stays; try:\n  hueplane --socket {socket} stats --watch\n  hueplane --socket {socket} exec {first} -- \
+    print_progress(&format!(
+        "the lab keeps running; try:\n  hueplane --socket {socket} stats --watch\n  hueplane --socket {socket} exec {first} -- \
          ip route\n  ip netns exec {host} ping {}\nand remove it with:\n  hueplane demo --clean",
         plan.networks.first().map_or(Ipv4Addr::LOCALHOST, |network| network.hosts[1].address)
     ));
@@ -443,7 +452,7 @@ fn hints(place: &Place, plan: &Plan) {
 
 fn ended(faults: &[String], text: &str) -> Result<(), Failure> {
     if faults.is_empty() {
-        say(text);
+        print_progress(text);
         Ok(())
     } else {
         Err(Failure::Broken(faults.join("\n")))

@@ -1,9 +1,9 @@
-//! The part of the demo that moves networks: one to software and back, and all of the card's around a change of its image,
-//! while their hosts talk.
+//! The demo's moves: one network to software and back, and a change of the card's image with all its
+//! networks, while hosts communicate.
 
 use std::time::Duration;
 
-use hueplaned::api::{ImageLoaded, LoadImageRequest, MigrateRequest, Migration, SubstrateName};
+use hueplaned::api::{ImageLoaded, LoadImageRequest, MigrateRequest, Migration, SubstrateName, TurnQuery};
 use serde::Serialize;
 
 use super::daemon::Daemon;
@@ -13,27 +13,27 @@ use super::probe::{self, Ping, Pinged};
 use super::stop;
 use crate::failure::Failure;
 
-/// How hosts talk while their network moves: 400 pings a second.
+/// Pings while a network moves: 400 per second.
 const TALK: Ping = Ping { count: 1200, gap: Duration::from_micros(2500), wait: Duration::from_secs(2) };
-/// What is waited before and between moves, so that there is something to compare with.
+/// Pause before and between moves, for comparison.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// What the card did.
+/// Results of the card.
 #[derive(Serialize, Debug, Default)]
 pub struct CardReport {
-    /// Image that it runs at first.
+    /// Image of the card at the start.
     pub image: String,
     /// Networks that ran on it.
     pub networks: Vec<String>,
-    /// A network's move to software and back.
+    /// The moves of a network to software and back.
     pub migrations: Vec<Migration>,
-    /// Another image, and the first one again.
+    /// The change to another image, and back.
     pub images: Vec<ImageLoaded>,
-    /// Pings sent meanwhile, by the hosts of networks that moved.
+    /// Pings sent by hosts of the moved networks during the moves.
     pub sent: u64,
-    /// Those of them that were lost.
+    /// Pings that were lost.
     pub lost: u64,
-    /// Answers that came twice.
+    /// Duplicate answers.
     pub doubled: u64,
 }
 
@@ -44,26 +44,27 @@ impl CardReport {
         self.doubled += pinged.doubled;
     }
 
-    /// What did not hold.
+    /// Failed checks.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.lost + self.doubled > 0 {
             let (lost, doubled, sent) = (self.lost, self.doubled, self.sent);
-            faults.push(format!("{lost} pings lost and {doubled} doubled of {sent} while networks moved"));
+            faults
+                .push(format!("{lost} of {sent} pings were lost and {doubled} doubled while networks moved"));
         }
         for moved in &self.migrations {
             if moved.lost + moved.doubled + moved.reordered > 0 {
                 let (to, lost, doubled, reordered) =
                     (moved.to.name(), moved.lost, moved.doubled, moved.reordered);
                 let text = format!("{lost} lost, {doubled} doubled, {reordered} reordered");
-                faults.push(format!("network {}: its move to {to}: {text}", moved.network));
+                faults.push(format!("network {}: move to {to}: {text}", moved.network));
             }
         }
         faults
     }
 }
 
-/// Moves the first network to software and back while its hosts talk.
+/// Moves the first network to software and back while its hosts communicate.
 pub fn migrate(daemon: &Daemon, plan: &Plan, lab: &Lab, report: &mut CardReport) -> Result<String, Failure> {
     let (Some(network), Some([left, _])) = (plan.networks.first(), lab.hosts.first()) else {
         return Ok("there is no network".to_owned());
@@ -75,7 +76,8 @@ pub fn migrate(daemon: &Daemon, plan: &Plan, lab: &Lab, report: &mut CardReport)
         for to in [SubstrateName::Soft, SubstrateName::Card] {
             std::thread::sleep(PAUSE);
             stop::check()?;
-            let moved = daemon.client.migrate(&network.name, &MigrateRequest::new(to))?;
+            let moved =
+                daemon.client.migrate(&network.name, &MigrateRequest::new(to), TurnQuery::default())?;
             texts.push(format!(
                 "{} to {} in {:.1} ms: {} lost, {} doubled, {} reordered",
                 network.name,
@@ -87,7 +89,7 @@ pub fn migrate(daemon: &Daemon, plan: &Plan, lab: &Lab, report: &mut CardReport)
             ));
             report.migrations.push(moved);
         }
-        talk.join().map_err(|_| Failure::Broken("a ping was not to be waited for".to_owned()))?
+        talk.join().map_err(|_| Failure::Broken("a ping thread failed".to_owned()))?
     })?;
     report.count(pinged);
     let lost = pinged.sent.saturating_sub(pinged.received);
@@ -95,7 +97,7 @@ pub fn migrate(daemon: &Daemon, plan: &Plan, lab: &Lab, report: &mut CardReport)
     Ok(texts.join("; "))
 }
 
-/// Loads another image and then the first one again while hosts of the card's networks talk.
+/// Loads another image, and then the first one again, while hosts of the card's networks communicate.
 pub fn images(
     daemon: &Daemon,
     plan: &Plan,
@@ -113,13 +115,13 @@ pub fn images(
         for name in [other, &first] {
             std::thread::sleep(PAUSE);
             stop::check()?;
-            let loaded = daemon.client.load_image(name, LoadImageRequest::default())?;
+            let loaded = daemon.client.load_image(name, LoadImageRequest::default(), TurnQuery::default())?;
             let back = loaded.networks.iter().filter(|network| network.substrate == "card").count();
             let ms = loaded.duration_us as f64 / 1e3;
             texts.push(format!("{name} in {ms:.0} ms, {back} networks on it"));
             report.images.push(loaded);
         }
-        talk.join().map_err(|_| Failure::Broken("a ping was not to be waited for".to_owned()))?
+        talk.join().map_err(|_| Failure::Broken("a ping thread failed".to_owned()))?
     })?;
     let sum = pings.into_iter().fold(Pinged::default(), Pinged::plus);
     report.count(sum);

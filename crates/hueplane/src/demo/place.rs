@@ -1,9 +1,9 @@
-//! Where a demo keeps what it needs, how others see that it lives, and what to remove when it does not.
+//! The directory of a demo, how other demos see that it is running, and how to remove its remains.
 //!
-//! Every demo has a folder named after its process, with a lock that it holds while it runs. A folder whose lock is free
-//! belongs to a demo that was killed: its namespaces, their processes, its control groups and the folder are removed by the
-//! next demo. A folder with the file `kept` belongs to a lab that shall stay; `demo --clean` removes it too.
-//! Everything in namespaces carries the same name: `hdemo-PID-…`.
+//! Every demo has a directory named after its process id, and holds a lock in it while it runs. A directory
+//! with a free lock belongs to a demo that was killed: the next demo removes its namespaces, their processes,
+//! its control groups and the directory. A directory with the file `kept` belongs to a lab that must stay;
+//! `demo --clean` removes it too. All names of namespaces begin with `hdemo-PID-`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -19,18 +19,18 @@ use nix::unistd::Pid;
 
 use crate::failure::Failure;
 
-/// Folders of all demos.
+/// Directory of all demos.
 const FOLDER: &str = "/run/hueplane-demo";
-/// The lock in a demo's folder.
+/// The lock file in a demo's directory.
 const LOCK: &str = "lock";
-/// State directory of the daemon, in a demo's folder.
+/// State directory of the daemon, in a demo's directory.
 const STATE: &str = "state";
-/// Marks a lab that shall stay.
+/// Marks a lab that must stay.
 const KEPT: &str = "kept";
-/// How long killed processes may take to end.
+/// Longest time until killed processes have ended.
 const END_MAX: Duration = Duration::from_secs(10);
 
-/// A demo's own place.
+/// The directory and names of one demo.
 pub struct Place {
     id: u32,
     folder: PathBuf,
@@ -49,7 +49,7 @@ impl Place {
         fs::create_dir_all(&folder).map_err(failed)?;
         let file = File::create(folder.join(LOCK)).map_err(failed)?;
         let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-            .map_err(|(_, errno)| Failure::Broken(format!("{}: is in use: {errno}", folder.display())))?;
+            .map_err(|(_, errno)| Failure::Broken(format!("{} is in use: {errno}", folder.display())))?;
         Ok(Self { id, folder, _lock: lock })
     }
 
@@ -63,12 +63,12 @@ impl Place {
         format!("{}node", prefix(self.id))
     }
 
-    /// Name of the namespace of a host.
+    /// Name of a host's namespace.
     pub fn host_namespace(&self, network: &str, side: &str) -> String {
         format!("{}{network}-{side}", prefix(self.id))
     }
 
-    /// Beginning of the names of the networks' namespaces.
+    /// Prefix of the names of the networks' namespaces.
     pub fn network_prefix(&self) -> String {
         format!("{}hue-", prefix(self.id))
     }
@@ -83,18 +83,18 @@ impl Place {
         self.folder.join(STATE)
     }
 
-    /// What the daemon says.
+    /// Log file of the daemon.
     pub fn log(&self) -> PathBuf {
         self.folder.join("hueplaned.log")
     }
 
-    /// Leaves everything for `demo --clean`.
+    /// Keeps everything until `demo --clean`.
     pub fn keep(&self) -> Result<(), Failure> {
         let path = self.folder.join(KEPT);
         File::create(&path).map(drop).map_err(|source| Failure::Output { path, source })
     }
 
-    /// Removes everything of this demo; says what could not be removed.
+    /// Removes everything of this demo. Returns what could not be removed.
     pub fn clear(self) -> Vec<String> {
         clear(self.id, &self.folder)
     }
@@ -104,16 +104,16 @@ fn prefix(id: u32) -> String {
     format!("hdemo-{id}-")
 }
 
-/// What [`sweep`] removed.
+/// Result of [`sweep`].
 #[derive(Default)]
 pub struct Swept {
-    /// Labs that are gone.
+    /// Number of labs removed.
     pub labs: u64,
     /// What could not be removed.
     pub faults: Vec<String>,
 }
 
-/// Removes what killed demos left, with `kept` also what was to stay.
+/// Removes the remains of killed demos; if `kept` is set, also labs that were kept.
 pub fn sweep(kept: bool) -> Swept {
     let mut swept = Swept::default();
     for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
@@ -122,7 +122,7 @@ pub fn sweep(kept: bool) -> Swept {
         if !kept && folder.join(KEPT).exists() {
             continue;
         }
-        // One that was killed before it had a lock left nothing else either.
+        // A demo that was killed before it created its lock has no other remains.
         let Ok(file) = File::options().write(true).create(true).truncate(false).open(folder.join(LOCK))
         else {
             continue;
@@ -138,11 +138,12 @@ pub fn sweep(kept: bool) -> Swept {
 fn clear(id: u32, folder: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     let mut fault = |error: String| faults.push(error);
-    // Names whose namespace is gone already are to go too, so these are files, not what `netns::list` finds.
+    // Also remove names whose namespace no longer exists. Therefore, list files instead of using
+    // `netns::list`.
     let entries = fs::read_dir(netns::FOLDER).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let names: Vec<String> = names.filter(|name| name.starts_with(&prefix(id))).collect();
-    end_all(&names);
+    kill_all(&names);
     for name in &names {
         if let Err(error) = netns::delete(name) {
             fault(error.to_string());
@@ -157,20 +158,20 @@ fn clear(id: u32, folder: &Path) -> Vec<String> {
             fault(error.to_string());
         }
     }
-    // The folder comes last: whoever finds it finds what is left.
+    // The directory is removed last: as long as it exists, the rest can be found.
     if faults.is_empty()
         && let Err(error) = fs::remove_dir_all(folder)
         && error.kind() != std::io::ErrorKind::NotFound
     {
         faults.push(format!("{}: {error}", folder.display()));
     }
-    // Only the last of several can do this.
+    // Only the last of several demos succeeds.
     let _ = fs::remove_dir(FOLDER);
     faults
 }
 
-/// Ends the processes in namespaces, and waits until they have ended.
-fn end_all(namespaces: &[String]) {
+/// Kills the processes in namespaces, and waits until they have ended.
+fn kill_all(namespaces: &[String]) {
     let inside: Vec<(u64, u64)> = namespaces
         .iter()
         .filter_map(|name| Namespace::open(name).and_then(|namespace| namespace.identity()).ok())
@@ -183,14 +184,14 @@ fn end_all(namespaces: &[String]) {
             return;
         }
         for pid in found {
-            // It may be gone by itself by now.
+            // It may have ended by itself.
             let _ = kill(pid, Signal::SIGKILL);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Processes and the network namespaces they are in, this one left out.
+/// Processes and their network namespaces, without this process.
 fn processes() -> impl Iterator<Item = (Pid, (u64, u64))> {
     let own = std::process::id();
     fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(move |entry| {
@@ -207,10 +208,10 @@ pub mod tests {
 
     use super::*;
 
-    /// A place that is cleared also when a test fails.
-    pub struct Cleared(Option<Place>);
+    /// A place that is removed even if a test fails.
+    pub struct TemporaryPlace(Option<Place>);
 
-    impl std::ops::Deref for Cleared {
+    impl std::ops::Deref for TemporaryPlace {
         type Target = Place;
 
         fn deref(&self) -> &Place {
@@ -218,36 +219,37 @@ pub mod tests {
         }
     }
 
-    impl Cleared {
+    impl TemporaryPlace {
         pub fn clear(mut self) {
             assert_eq!(self.0.take().unwrap().clear(), Vec::<String>::new());
         }
 
-        /// As if the demo had been killed.
+        /// Simulates a killed demo.
         fn kill(mut self) {
             drop(self.0.take());
         }
     }
 
-    impl Drop for Cleared {
+    impl Drop for TemporaryPlace {
         fn drop(&mut self) {
             drop(self.0.take().map(Place::clear));
         }
     }
 
-    /// A place that no demo has; `number` tells the tests of this process apart. None without the rights to use one.
-    pub fn place(number: u32) -> Option<Cleared> {
+    /// A place that no demo uses; `number` distinguishes the tests of this process. `None` without the
+    /// required privileges.
+    pub fn place(number: u32) -> Option<TemporaryPlace> {
         if !nix::unistd::geteuid().is_root() {
             hue_testdata::skipped("root");
             return None;
         }
         // No process has such an id.
         let place = Place::take_as(1_000_000_000 + std::process::id() * 8 + number).unwrap();
-        Some(Cleared(Some(place)))
+        Some(TemporaryPlace(Some(place)))
     }
 
     #[test]
-    fn what_a_killed_demo_left_is_removed_and_nothing_else() {
+    fn only_remains_of_killed_demos_are_removed() {
         let (Some(killed), Some(running)) = (place(0), place(1)) else { return };
         let (name, folder) = (killed.host_namespace("red", "left"), killed.folder.clone());
         let inside = Namespace::create(&name).unwrap();
@@ -255,21 +257,21 @@ pub mod tests {
         let mut command = Command::new("sleep");
         command.arg("60").stdin(Stdio::null());
         let mut sleeper = inside.run(move || command.spawn()).unwrap().unwrap();
-        // A killed process's lock is free, its folder and all else is there.
+        // The lock of a killed process is free; its directory and everything else still exists.
         killed.kill();
         let stale = Path::new(netns::FOLDER).join(format!("{name}-stale"));
         File::create(&stale).unwrap();
         let faults = sweep(false).faults;
         assert_eq!(faults, Vec::<String>::new());
         assert!(!netns::exists(&name) && !folder.exists() && !stale.exists());
-        assert!(!sleeper.wait().unwrap().success(), "its processes are ended");
-        assert!(netns::exists(other.name()), "a demo that runs is left alone");
+        assert!(!sleeper.wait().unwrap().success(), "its processes have ended");
+        assert!(netns::exists(other.name()), "a running demo is not affected");
         running.clear();
         assert!(!netns::exists(other.name()));
     }
 
     #[test]
-    fn a_kept_lab_stays_until_it_is_cleaned() {
+    fn a_kept_lab_stays_until_clean() {
         let Some(kept) = place(2) else { return };
         let (id, folder) = (kept.id, kept.folder.clone());
         let name = kept.node_namespace();
@@ -278,7 +280,7 @@ pub mod tests {
         kept.kill();
         sweep(false);
         assert!(netns::exists(&name));
-        // Not `sweep(true)`: others on this machine may keep labs too.
+        // Not `sweep(true)`: others on this machine may also have labs that are kept.
         assert_eq!(clear(id, &folder), Vec::<String>::new());
         assert!(!netns::exists(&name) && !folder.exists());
     }

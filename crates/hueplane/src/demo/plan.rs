@@ -1,8 +1,9 @@
-//! What the demo builds: networks, hosts, addresses and the documents that say so. Pure.
+//! What the demo builds: networks, hosts, addresses, and the documents that describe them. Pure.
 //!
-//! Network *n* (from 1) has the links 10.*n*.1.0/24 on its left and 10.*n*.2.0/24 on its right port, the router .1 and one
-//! host .2 on each. Network 2 has the addresses of network 1, on the two other ports. Six pairs of the four ports
-//! take turns, so that every port is shared by half of the networks.
+//! Network *n* (counted from 1) has the link 10.*n*.1.0/24 on its left port and 10.*n*.2.0/24 on its right
+//! port, with the router at .1 and one host at .2 on each. Network 2 has the addresses of network 1, on the
+//! other two ports. Networks use six pairs of the four ports in turn, so that every port is shared by half of
+//! the networks.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -12,15 +13,15 @@ use hue_wire::Mac;
 /// Ports of the node, `p0` to `p3`.
 pub const PORTS: usize = 4;
 
-/// Networks that run on the card, the first ones; the others run in software beside it.
+/// Number of networks on the card (the first ones); the others run in software.
 pub const ON_CARD: usize = 4;
-/// Networks that a card's image knows at most, with one index free for one that moves.
+/// Most networks that an image supports; one index stays free for a network that moves.
 pub const CARD_MAX: usize = 63;
 
 /// The prefix length of every link.
 pub const LINK_LEN: u8 = 24;
 
-/// Which two ports a network is on, by turns: the first two pairs have no port in common.
+/// The two ports of a network, in turn. The first two pairs have no port in common.
 const PAIRS: [[usize; 2]; 6] = [[0, 1], [2, 3], [0, 2], [1, 3], [0, 3], [1, 2]];
 
 /// Names and colours of the first networks.
@@ -42,86 +43,90 @@ const PALETTE: [(&str, [u8; 3]); 15] = [
     ("teal", [0x00, 0x80, 0x80]),
 ];
 
-/// The whole lab.
+/// The plan of the entire lab.
 #[derive(Debug)]
 pub struct Plan {
-    /// Networks in order.
+    /// The networks in order.
     pub networks: Vec<Network>,
 }
 
 /// One network.
 #[derive(Debug)]
 pub struct Network {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its colour.
+    /// Colour.
     pub colour: [u8; 3],
-    /// Its hosts: left, right.
+    /// Hosts: left, right.
     pub hosts: [Host; 2],
 }
 
-/// One host, and its router.
+/// A host and its router.
 #[derive(Debug)]
 pub struct Host {
-    /// Which port of the node its bridge leads to.
+    /// Port of the node that its bridge is connected to.
     pub port: usize,
-    /// Its address.
+    /// Address of the host.
     pub address: Ipv4Addr,
-    /// Its MAC address.
+    /// MAC address of the host.
     pub mac: Mac,
-    /// The router's address on its link.
+    /// Address of the router on the host's link.
     pub router: Ipv4Addr,
-    /// The router's MAC address on its link.
+    /// MAC address of the router on the host's link.
     pub router_mac: Mac,
-    /// A foreign host on the same bridge, tried as if it were on the link.
-    pub beside: Option<Ipv4Addr>,
-    /// A foreign host, tried through the router.
-    pub beyond: Option<Ipv4Addr>,
+    /// A foreign host on the same bridge, which is pinged as if it were on the link.
+    pub bridge_target: Option<Ipv4Addr>,
+    /// A foreign host, which is pinged through the router.
+    pub routed_target: Option<Ipv4Addr>,
 }
 
 impl Plan {
-    /// A lab of so many networks, 200 at most.
+    /// A lab with this number of networks, at most 200.
     pub fn new(networks: u16) -> Self {
         let mut plan = Self { networks: (1..=networks).map(Network::new).collect() };
         for at in 0..plan.networks.len() {
             for side in 0..2 {
-                let Some((beside, beyond)) = plan.targets(at, side) else { continue };
+                let Some((bridge_target, routed_target)) = plan.targets(at, side) else { continue };
                 let host = &mut plan.networks[at].hosts[side];
-                (host.beside, host.beyond) = (beside, beyond);
+                (host.bridge_target, host.routed_target) = (bridge_target, routed_target);
             }
         }
         plan
     }
 
-    /// Whom the host of network `at` on `side` tries to reach: networks after its own, in turn.
+    /// The foreign hosts that the host of network `at` on `side` tries to reach: networks after its own, in
+    /// turn.
     fn targets(&self, at: usize, side: usize) -> Option<(Option<Ipv4Addr>, Option<Ipv4Addr>)> {
         let own = self.networks.get(at)?;
         let port = own.hosts.get(side)?.port;
         let others =
             || (1..self.networks.len()).map(|step| &self.networks[(at + step) % self.networks.len()]);
-        // Addresses of its own network's twin are its own network's.
+        // Skip networks with the same addresses as its own.
         let foreign = || others().filter(|other| other.hosts[0].address != own.hosts[0].address);
-        let beside = foreign().flat_map(|other| &other.hosts).find(|host| host.port == port);
-        let beyond = foreign().next().and_then(|other| other.hosts.iter().find(|host| host.port != port));
-        Some((beside.map(|host| host.address), beyond.map(|host| host.address)))
+        let bridge_target = foreign().flat_map(|other| &other.hosts).find(|host| host.port == port);
+        let routed_target =
+            foreign().next().and_then(|other| other.hosts.iter().find(|host| host.port != port));
+        Some((bridge_target.map(|host| host.address), routed_target.map(|host| host.address)))
     }
 
-    /// The network that a MAC address belongs to, a host's or a router's.
+    /// The network of a host's or router's MAC address.
     pub fn owner(&self, mac: Mac) -> Option<&str> {
-        let has =
-            |network: &&Network| network.hosts.iter().any(|host| [host.mac, host.router_mac].contains(&mac));
+        let has = |network: &&Network| network.hosts.iter().any(|host| host.own_macs().contains(&mac));
         self.networks.iter().find(has).map(|network| network.name.as_str())
     }
 
-    /// The Node and Network documents; with a card that runs this image.
-    pub fn documents(&self, node: &str, image: Option<&str>) -> String {
+    /// The Node and Network documents; with a card if an image is given, and with NICs `n0`… beside its ports if wanted.
+    pub fn documents(&self, node: &str, image: Option<&str>, nics: bool) -> String {
         let mut out =
             format!("apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: {node}}}\nspec:\n  ports:\n");
-        for port in 0..PORTS {
-            let _ = writeln!(out, "    - {{name: p{port}}}");
+        let named = |start: &str| (0..PORTS).map(|port| format!("{start}{port}")).collect::<Vec<_>>();
+        let nics = if nics { named("n") } else { Vec::new() };
+        for port in named("p").iter().chain(&nics) {
+            let _ = writeln!(out, "    - {{name: {port}}}");
         }
         if let Some(image) = image {
-            let _ = writeln!(out, "  card: {{twin: {{image: {image}}}, ports: [p0, p1, p2, p3]}}");
+            let (ports, nics) = (named("p").join(", "), nics.join(", "));
+            let _ = writeln!(out, "  card: {{twin: {{image: {image}}}, ports: [{ports}], nics: [{nics}]}}");
         }
         for (at, network) in self.networks.iter().enumerate() {
             let [r, g, b] = network.colour;
@@ -161,6 +166,11 @@ impl Network {
 }
 
 impl Host {
+    /// The MAC addresses of its network on its link: its own, and the router's, which has another one on a NIC.
+    pub fn own_macs(&self) -> [Mac; 3] {
+        [self.mac, self.router_mac, self.router_mac.companion()]
+    }
+
     fn new(number: u16, side: u8, port: usize) -> Self {
         let [high, low] = number.to_be_bytes();
         // The second network has the addresses of the first.
@@ -173,13 +183,13 @@ impl Host {
             mac: mac(2),
             router: address(1),
             router_mac: mac(1),
-            beside: None,
-            beyond: None,
+            bridge_target: None,
+            routed_target: None,
         }
     }
 }
 
-/// A colour of its own for each number: hues a golden angle apart, at full strength.
+/// A different colour for each number: hues separated by the golden angle, fully saturated.
 fn colour(index: usize) -> [u8; 3] {
     let hue = (index * 222_492 / 1000) % 360;
     let rise = u8::try_from((hue % 60) * 200 / 60).unwrap_or(200);
@@ -202,15 +212,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_size_is_a_valid_configuration_with_the_twins_on_other_ports() {
+    fn every_size_gives_a_valid_configuration() {
         for count in [1, 2, 3, 6, 15, 16, 50, 200] {
             let plan = Plan::new(count);
-            for image in [None, Some("default")] {
-                let text = plan.documents("demo", image);
+            for (image, nics) in [(None, false), (Some("default"), false), (Some("default"), true)] {
+                let text = plan.documents("demo", image, nics);
                 let source = hue_intent::Source { name: "demo.yaml".into(), bytes: text.into_bytes() };
                 let intent = hue_intent::parse(vec![source]).unwrap();
                 assert_eq!(intent.networks.len(), usize::from(count));
-                assert_eq!(intent.node.spec.card.is_some(), image.is_some());
+                let card = intent.node.spec.card;
+                assert_eq!(
+                    card.as_ref().map(|card| card.nics.len()),
+                    image.map(|_| if nics { PORTS } else { 0 })
+                );
             }
             let names: HashSet<&str> = plan.networks.iter().map(|n| n.name.as_str()).collect();
             assert_eq!(names.len(), usize::from(count), "names differ");
@@ -234,24 +248,29 @@ mod tests {
         for network in &plan.networks {
             let own: Vec<Ipv4Addr> = network.hosts.iter().map(|host| host.address).collect();
             for host in &network.hosts {
-                let beside = host.beside.unwrap();
-                assert!(!own.contains(&beside) && !own.contains(&host.beyond.unwrap()));
-                let on_port = |h: &Host| h.port == host.port && h.address == beside;
+                let bridge_target = host.bridge_target.unwrap();
+                assert!(!own.contains(&bridge_target) && !own.contains(&host.routed_target.unwrap()));
+                let on_port = |h: &Host| h.port == host.port && h.address == bridge_target;
                 assert!(plan.networks.iter().flat_map(|n| &n.hosts).any(on_port), "on the same bridge");
                 tried += 2;
             }
         }
         assert_eq!(tried, 60);
         let alone = Plan::new(1);
-        assert!(alone.networks[0].hosts.iter().all(|host| host.beside.is_none() && host.beyond.is_none()));
+        assert!(
+            alone.networks[0]
+                .hosts
+                .iter()
+                .all(|host| host.bridge_target.is_none() && host.routed_target.is_none())
+        );
     }
 
     #[test]
     fn macs_and_colours_differ() {
         let plan = Plan::new(200);
         let macs: HashSet<Mac> =
-            plan.networks.iter().flat_map(|n| &n.hosts).flat_map(|h| [h.mac, h.router_mac]).collect();
-        assert_eq!(macs.len(), 800);
+            plan.networks.iter().flat_map(|n| &n.hosts).flat_map(Host::own_macs).collect();
+        assert_eq!(macs.len(), 1_200);
         let colours: HashSet<[u8; 3]> = plan.networks.iter().map(|n| n.colour).collect();
         assert!(colours.len() > 150, "{}", colours.len());
     }

@@ -1,6 +1,6 @@
-//! What hosts do: ping and iperf3, many at once, and what they say.
+//! Runs ping and iperf3 on hosts, many at the same time, and reads their output.
 //!
-//! Every command ends by itself within seconds; an interrupted demo kills those that run.
+//! Every command ends by itself within seconds; an interrupted demo kills the running ones.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::Ipv4Addr;
@@ -16,37 +16,37 @@ use serde_json::Value;
 use super::stop;
 use crate::failure::Failure;
 
-/// Pings at once: enough to keep two cores busy, few enough to start in time.
+/// Concurrent pings: enough to keep two cores busy, few enough to start in time.
 const PARALLEL: usize = 64;
-/// How often a running command is looked at.
-const LOOK: Duration = Duration::from_millis(10);
-/// Where iperf3 listens.
+/// Interval of checks of a running command.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Port of the iperf3 server.
 const IPERF_PORT: &str = "5201";
 
-/// How a host is pinged.
+/// Parameters of a ping.
 #[derive(Clone, Copy, Debug)]
 pub struct Ping {
-    /// Requests.
+    /// Number of requests.
     pub count: u32,
-    /// Time between them.
+    /// Interval between requests.
     pub gap: Duration,
-    /// How long an answer may take.
+    /// Longest time to wait for an answer.
     pub wait: Duration,
 }
 
-/// What `ping` counted.
+/// The counts printed by `ping`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Pinged {
     /// Requests sent.
     pub sent: u64,
-    /// Answers received, each once.
+    /// Requests that were answered.
     pub received: u64,
-    /// Answers beyond the first to a request.
+    /// Duplicate answers.
     pub doubled: u64,
 }
 
 impl Pinged {
-    /// Both together.
+    /// Sum of both.
     pub fn plus(self, other: Self) -> Self {
         Self {
             sent: self.sent + other.sent,
@@ -56,7 +56,8 @@ impl Pinged {
     }
 }
 
-/// Does `work` with every item, many at once, results in order; stops early when the demo is interrupted.
+/// Calls `work` for every item, many at the same time. Results are in order. Stops early if the demo is
+/// interrupted.
 pub fn all<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, Failure> + Sync,
@@ -88,32 +89,32 @@ pub fn ping(namespace: &Namespace, to: Ipv4Addr, how: Ping) -> Result<Pinged, Fa
     let argv = ["ping", "-n", "-q", "-c", &count, "-i", &gap, "-W", &wait, &to];
     let (_, output) = finish(start(namespace, &argv)?)?;
     parse_ping(&output)
-        .ok_or_else(|| Failure::Broken(format!("{}: says '{}'", argv.join(" "), output.trim())))
+        .ok_or_else(|| Failure::Broken(format!("{}: unexpected output '{}'", argv.join(" "), output.trim())))
 }
 
-/// A connection measured: bits a second that arrived.
+/// Measures a TCP connection. Returns the received bits per second.
 pub fn iperf(from: &Namespace, to: &Namespace, address: Ipv4Addr, seconds: u16) -> Result<f64, Failure> {
     let mut server = start(to, &["iperf3", "-s", "-1", "--forceflush", "-p", IPERF_PORT])?;
-    let ready = server.stdout.take().is_some_and(listens);
+    let ready = server.stdout.take().is_some_and(wait_until_listening);
     let result = if ready {
         let (seconds, address) = (seconds.to_string(), address.to_string());
         let argv =
             ["iperf3", "-J", "--connect-timeout", "3000", "-p", IPERF_PORT, "-t", &seconds, "-c", &address];
         start(from, &argv).and_then(finish).and_then(|(_, output)| parse_iperf(&output))
     } else {
-        Err(Failure::Broken("iperf3 -s: does not listen".to_owned()))
+        Err(Failure::Broken("iperf3 -s does not listen".to_owned()))
     };
-    // One-shot servers end after their client; without one they have to be told.
+    // One-shot servers end after their client. Without a client, they must be killed.
     let _ = server.kill();
     let _ = server.wait();
     result
 }
 
-/// Waits for the server's word; what else it says goes nowhere.
-fn listens(stdout: ChildStdout) -> bool {
+/// Waits until the server reports that it listens. Further output is discarded.
+fn wait_until_listening(stdout: ChildStdout) -> bool {
     let mut lines = BufReader::new(stdout).lines();
     let ready = lines.by_ref().map_while(Result::ok).any(|line| line.contains("listening"));
-    // The pipe stays open, and empty, until the server ends.
+    // The pipe stays open and empty until the server ends.
     std::thread::spawn(move || lines.for_each(drop));
     ready
 }
@@ -127,14 +128,14 @@ fn start(namespace: &Namespace, argv: &[&str]) -> Result<Child, Failure> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // Ctrl-C is ours: nothing ends before we say so.
+    // Only the demo receives Ctrl-C; it decides when commands end.
     command.process_group(0);
-    // A process begins in the namespace of the thread that starts it.
+    // A process starts in the namespace of the thread that creates it.
     let started = namespace.run(move || command.spawn())?;
-    started.map_err(|error| Failure::Broken(format!("{program}: cannot be run: {error}")))
+    started.map_err(|error| Failure::Broken(format!("{program} cannot be run: {error}")))
 }
 
-/// Waits for a command, or kills it when the demo is interrupted; its exit code and what it said.
+/// Waits for a command, or kills it if the demo is interrupted. Returns its exit code and output.
 fn finish(mut child: Child) -> Result<(i32, String), Failure> {
     let read = |pipe: Option<Box<dyn Read + Send>>| {
         std::thread::spawn(move || {
@@ -146,12 +147,15 @@ fn finish(mut child: Child) -> Result<(i32, String), Failure> {
     let output = read(child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
     let errors = read(child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
     let status = loop {
-        match child.try_wait().map_err(|error| Failure::Broken(format!("a command is lost: {error}")))? {
+        match child
+            .try_wait()
+            .map_err(|error| Failure::Broken(format!("cannot wait for a command: {error}")))?
+        {
             Some(status) => break status,
-            None if stop::asked() => {
+            None if stop::requested() => {
                 let _ = child.kill();
             }
-            None => std::thread::sleep(LOOK),
+            None => std::thread::sleep(POLL_INTERVAL),
         }
     };
     let text = |thread: std::thread::JoinHandle<String>| thread.join().unwrap_or_default();
@@ -174,7 +178,7 @@ fn parse_ping(output: &str) -> Option<Pinged> {
     })
 }
 
-/// What arrived, of the JSON that `iperf3 -J` prints.
+/// The received rate in the JSON output of `iperf3 -J`.
 fn parse_iperf(output: &str) -> Result<f64, Failure> {
     let json: Value = serde_json::from_str(output)
         .map_err(|error| Failure::Broken(format!("iperf3: {error} in '{}'", output.trim())))?;
@@ -183,7 +187,7 @@ fn parse_iperf(output: &str) -> Result<f64, Failure> {
     }
     json["end"]["sum_received"]["bits_per_second"]
         .as_f64()
-        .ok_or_else(|| Failure::Broken("iperf3: the result holds no speed".to_owned()))
+        .ok_or_else(|| Failure::Broken("iperf3: the result has no rate".to_owned()))
 }
 
 #[cfg(test)]
@@ -192,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ping_is_understood() {
+    fn ping_output_is_parsed() {
         let line = "5 packets transmitted, 5 received, 0% packet loss, time 804ms";
         let text = format!("PING 10.0.1.2\n\n--- 10.0.1.2 ping statistics ---\n{line}\nrtt min/avg\n");
         assert_eq!(parse_ping(&text), Some(Pinged { sent: 5, received: 5, doubled: 0 }));
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn iperf_is_understood() {
+    fn iperf_output_is_parsed() {
         let json = r#"{"end": {"sum_received": {"bits_per_second": 1.5e9}}}"#;
         assert!((parse_iperf(json).unwrap() - 1.5e9).abs() < 1.0);
         let error = parse_iperf(r#"{"error": "unable to connect"}"#).unwrap_err();
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_done_in_order() {
+    fn results_are_in_order() {
         let items: Vec<usize> = (0..500).collect();
         let done = all(&items, |item| Ok(item * 2)).unwrap();
         assert_eq!(done, (0..500).map(|item| item * 2).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! What the demo found: the table for people, the JSON for programs, and whether all of it held.
+//! Results of the demo: the table, the JSON output, and whether all checks passed.
 
 use anstyle::{RgbColor, Style};
 use serde::Serialize;
@@ -10,50 +10,50 @@ use crate::print::{Align, BOLD, DIM, GREEN, RED, columns, count, grouped, styled
 /// The result of the demo.
 #[derive(Serialize, Debug)]
 pub struct Report {
-    /// Networks in order.
+    /// The networks in order.
     pub networks: Vec<Row>,
-    /// Whether all of it held.
+    /// Whether all checks passed.
     pub ok: bool,
-    /// What did not hold, in words.
+    /// Descriptions of the failed checks.
     pub failures: Vec<String>,
-    /// The card, if there was one.
+    /// The card, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub card: Option<CardReport>,
-    /// What the whole took, teardown left out.
+    /// Duration without teardown, in seconds.
     pub seconds: f64,
 }
 
-/// What was found of one network.
+/// The results of one network.
 #[derive(Serialize, Debug)]
 pub struct Row {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its colour, `#rrggbb`.
+    /// Colour, `#rrggbb`.
     pub colour: String,
-    /// The physical ports it is on.
+    /// Physical ports.
     pub ports: Vec<String>,
     /// Where it ran: `card` or `soft`.
     pub substrate: String,
     /// Routes in its data plane.
     pub routes: u64,
-    /// Pings that its hosts sent to each other.
+    /// Pings between its hosts.
     pub sent: u64,
     /// Pings that were answered.
     pub received: u64,
-    /// Pings that were not.
+    /// Pings that were not answered.
     pub lost: u64,
-    /// What iperf3 measured, where it did.
+    /// Rate measured by iperf3, if measured.
     pub mbit_per_second: Option<f64>,
-    /// Pings that its hosts sent to other networks.
+    /// Pings from its hosts to other networks.
     pub tried: u64,
-    /// Those of them that were answered: none should be.
+    /// Pings to other networks that were answered; none should be.
     pub reached: u64,
-    /// Frames of other networks that its hosts saw: none should be.
+    /// Frames of other networks that its hosts received; there should be none.
     pub leaked: u64,
 }
 
 impl Report {
-    /// A report to be filled in.
+    /// Creates an empty report.
     pub fn new(plan: &Plan) -> Self {
         let row = |network: &super::plan::Network| {
             let [r, g, b] = network.colour;
@@ -76,8 +76,9 @@ impl Report {
         Self { networks, ok: false, failures: Vec::new(), card: None, seconds: 0.0 }
     }
 
-    /// Says whether all of it held, and what did not. `measured` networks should have a speed.
-    pub fn judge(&mut self, measured: usize) {
+    /// Determines whether all checks passed, and lists the failed ones. The first `measured` networks should
+    /// have a rate.
+    pub fn evaluate(&mut self, measured: usize) {
         let mut failures = Vec::new();
         for (index, row) in self.networks.iter().enumerate() {
             let mut fault = |text: String| failures.push(format!("network {}: {text}", row.name));
@@ -88,7 +89,7 @@ impl Report {
                 fault(format!("{} of {} pings to other networks were answered", row.reached, row.tried));
             }
             if row.leaked > 0 {
-                fault(format!("its hosts saw {} frames of other networks", row.leaked));
+                fault(format!("its hosts received {} frames of other networks", row.leaked));
             }
             if row.routes == 0 {
                 fault("has no routes".to_owned());
@@ -102,7 +103,7 @@ impl Report {
         self.ok = self.failures.is_empty();
     }
 
-    /// The table for people.
+    /// The result as a table.
     pub fn table(&self, plan: &Plan) -> String {
         let head = [
             ("NETWORK", Align::Left),
@@ -126,7 +127,7 @@ impl Report {
         let verdict = if self.ok { styled(GREEN, "ok") } else { styled(RED, "failed") };
         let mut out = columns(&head, &rows);
         out.push_str(&format!(
-            "{verdict}: {}, {} pings sent, {} answered; {} tries to reach other networks, {} answered; {} frames leaked; {:.1} s\n",
+            "{verdict}: {}, {} pings sent, {} answered; {} pings to other networks, {} answered; {} frames leaked; {:.1} s\n",
             count(self.networks.len() as u64, "network"),
             total(|row| row.sent),
             total(|row| row.received),
@@ -178,29 +179,29 @@ mod tests {
     }
 
     #[test]
-    fn all_that_held_is_ok() {
+    fn a_report_without_failures_is_ok() {
         let (plan, mut report) = good();
-        report.judge(3);
+        report.evaluate(3);
         assert!(report.ok, "{:?}", report.failures);
         let table = report.table(&plan);
         assert!(table.contains("40 pings sent, 40 answered") && table.contains("#d62728"), "{table}");
     }
 
     #[test]
-    fn each_thing_that_did_not_hold_is_named() {
+    fn each_failed_check_is_reported() {
         type Spoil = fn(&mut Row);
         let cases: [(Spoil, &str); 6] = [
             (|row| row.lost = 1, "1 of 10 pings between its hosts were lost"),
             (|row| row.sent = 0, "0 of 0 pings"),
             (|row| row.reached = 2, "2 of 4 pings to other networks were answered"),
-            (|row| row.leaked = 3, "its hosts saw 3 frames of other networks"),
+            (|row| row.leaked = 3, "its hosts received 3 frames of other networks"),
             (|row| row.routes = 0, "has no routes"),
             (|row| row.mbit_per_second = None, "iperf3 moved nothing"),
         ];
         for (spoil, text) in cases {
             let (plan, mut report) = good();
             spoil(&mut report.networks[1]);
-            report.judge(3);
+            report.evaluate(3);
             assert!(!report.ok);
             assert_eq!(report.failures.len(), 1);
             assert!(report.failures[0].contains(text), "{:?}", report.failures);

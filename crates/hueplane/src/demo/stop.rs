@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the demo stops where it is and tears down what it built.
+//! Handles Ctrl-C and SIGTERM: the demo stops and removes everything that it built.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,8 +6,8 @@ use crate::failure::Failure;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// From now on the signals set a flag instead of ending the process.
-pub fn heed() -> Result<(), Failure> {
+/// Makes the signals set a flag instead of ending the process.
+pub fn install_handlers() -> Result<(), Failure> {
     ctrlc::set_handler(|| {
         if !ASKED.swap(true, Ordering::SeqCst) {
             eprintln!("hueplane: interrupted: removing everything");
@@ -16,12 +16,12 @@ pub fn heed() -> Result<(), Failure> {
     .map_err(|error| Failure::Broken(format!("signals: {error}")))
 }
 
-/// Whether somebody asked to stop.
-pub fn asked() -> bool {
+/// Whether a signal was received.
+pub fn requested() -> bool {
     ASKED.load(Ordering::SeqCst)
 }
 
-/// Fails when somebody asked to stop.
+/// Fails if a signal was received.
 pub fn check() -> Result<(), Failure> {
-    if asked() { Err(Failure::Interrupted) } else { Ok(()) }
+    if requested() { Err(Failure::Interrupted) } else { Ok(()) }
 }

@@ -1,8 +1,8 @@
-//! Watches hosts for frames that are not their network's.
+//! Watches hosts for frames that belong to other networks.
 //!
-//! A packet socket in each host's namespace, with a filter in the kernel that passes only frames whose source MAC address
-//! is neither the host's own nor its router's on that link. What passes is a leak; the filter keeps the watch free while
-//! there is none. Loopback does not count: it is nobody else's.
+//! Each host's namespace has a packet socket with a kernel filter. It passes only frames whose source MAC
+//! address is neither the host's own nor its router's on that link. Every frame that passes is a leak;
+//! without leaks, the watch costs nothing. Loopback frames are ignored: they come from the host itself.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -17,29 +17,29 @@ use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 use crate::failure::Failure;
 
-/// How often sockets are emptied.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which sockets are emptied.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// All protocols, of a packet socket.
 const ETH_P_ALL: u16 = 3;
-/// Sockets that one thread closes.
+/// Number of sockets that one thread closes.
 const CLOSED_BY_ONE: usize = 8;
-/// Bytes looked at: both MAC addresses.
+/// Number of bytes examined: Ethernet header with both MAC addresses.
 const HEADER: usize = 14;
 
-/// Foreign frames seen by one host, by source.
+/// Foreign frames received by one host, by source.
 pub type Seen = BTreeMap<Mac, u64>;
 
-/// Hosts under watch, until it is dropped.
+/// Watches hosts until it is dropped.
 pub struct Watch {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Seen>>>,
 }
 
-/// A socket in a host's namespace that receives foreign frames only.
+/// A socket in a host's namespace that receives only foreign frames.
 pub struct Watcher(Socket);
 
 impl Watcher {
-    /// Watches a namespace in which frames may come from these sources only. Nothing should move there yet.
+    /// Watches a namespace in which frames may only have these sources. Create it before frames are sent.
     pub fn new(namespace: &Namespace, own: &[Mac]) -> Result<Self, Failure> {
         let filter = filter(own);
         let open = || -> io::Result<Self> {
@@ -48,7 +48,7 @@ impl Watcher {
             socket.attach_filter(&filter)?;
             socket.set_nonblocking(true)?;
             let mut watcher = Self(socket);
-            // What came before the filter was in place.
+            // Discard frames received before the filter was set.
             watcher.take(&mut Seen::new());
             Ok(watcher)
         };
@@ -56,7 +56,7 @@ impl Watcher {
         opened.map_err(|error| Failure::Broken(format!("watching {}: {error}", namespace.name())))
     }
 
-    /// Counts what has come since.
+    /// Counts the frames received since the last call.
     fn take(&mut self, seen: &mut Seen) {
         let mut frame = [0; HEADER];
         while let Ok(length) = self.0.read(&mut frame) {
@@ -68,7 +68,7 @@ impl Watcher {
 }
 
 impl Watch {
-    /// Starts to watch.
+    /// Starts watching.
     pub fn start(mut watchers: Vec<Watcher>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
@@ -81,13 +81,13 @@ impl Watch {
                     close(watchers);
                     return seen;
                 }
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL_INTERVAL);
             }
         });
         Self { stop, thread: Some(thread) }
     }
 
-    /// Ends the watch; what each host saw, in the order of the watchers.
+    /// Ends the watch. Returns the frames that each host received, in the order of the watchers.
     pub fn end(mut self) -> Result<Vec<Seen>, Failure> {
         self.stop.store(true, Ordering::SeqCst);
         let seen = self.thread.take().and_then(|thread| thread.join().ok());
@@ -101,7 +101,7 @@ impl Drop for Watch {
     }
 }
 
-/// Closes the sockets side by side: the kernel takes milliseconds for each, as it waits until no processor looks at it.
+/// Closes sockets in parallel: the kernel takes milliseconds for each, because it waits for all processors.
 fn close(mut watchers: Vec<Watcher>) {
     std::thread::scope(|scope| {
         while !watchers.is_empty() {
@@ -111,13 +111,13 @@ fn close(mut watchers: Vec<Watcher>) {
     });
 }
 
-/// Passes frames of Ethernet links whose source is none of `own` (classic BPF).
+/// Passes frames of Ethernet links with a source other than `own` (classic BPF).
 fn filter(own: &[Mac]) -> Vec<SockFilter> {
     const LOAD_WORD: u16 = 0x20;
     const LOAD_HALF: u16 = 0x28;
     const JUMP_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
-    /// Where the kernel offers the hardware type of the interface as if it were in the frame.
+    /// Offset at which the kernel provides the hardware type of the interface.
     const HARDWARE_TYPE: u32 = (-0x1000i32 + 28).cast_unsigned();
     const ETHERNET: u32 = 1;
     let mut program = vec![

@@ -1,11 +1,11 @@
-//! Every packet of every real capture through every command that takes packets, without a panic.
+//! Runs every packet of every real capture through every command that reads packets, without a panic.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::support::Scratch;
 
-/// Two networks that between them take every frame of p0, so that no packet stops at design select.
+/// Two networks that together claim every frame of p0, so that no packet stops at design select.
 pub const ALL: &str = r#"
 apiVersion: hueplane/v1
 kind: Network
@@ -77,7 +77,7 @@ fn real_captures_run_and_add_up() {
             punt += count(&network["punt"]);
         }
         let packets = traced.as_array().unwrap();
-        // A trace has no meters that run empty, and a group frame is received by both networks.
+        // A trace has full token buckets, and a group frame is received by both networks.
         assert!(received >= packets.len() as u64, "{name}");
         assert_eq!(dir.packets("out/punt.pcap").len() as u64, punt, "{name}");
         let sent = dir.packets("out/p0.pcap").len() + dir.packets("out/p1.pcap").len();
@@ -88,7 +88,7 @@ fn real_captures_run_and_add_up() {
     assert!(total > 4000 || captures().is_empty(), "{total}");
 }
 
-/// All captures at once, on both ports: one long run in the order of time.
+/// All captures at once, on both ports: one long run in order of time.
 #[test]
 fn real_captures_run_together_twice_with_equal_bytes() {
     let dir = Scratch::new();

@@ -1,4 +1,4 @@
-//! `run --on card`: the same bytes and counters as in software, and what can go wrong.
+//! `run --on card`: the same bytes and counters as in software, and errors.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -8,12 +8,12 @@ use hue_testdata::{ALL_IMAGES, IMAGES, full, root};
 use crate::captures::{ALL, captures};
 use crate::support::{RED, Scratch, ipv4, pcap};
 
-/// The images of these tests: all of them in full.
+/// The images for these tests; all images in the full test run.
 fn names() -> &'static [&'static str] {
     if full() { &ALL_IMAGES } else { &IMAGES }
 }
 
-/// A folder with these images, made when they are missing or stale.
+/// A directory with these images, which are built if missing or stale.
 pub fn images() -> &'static str {
     static FOLDER: OnceLock<String> = OnceLock::new();
     FOLDER.get_or_init(|| hue_testdata::images(names()).to_str().unwrap().to_owned())
@@ -50,13 +50,13 @@ fn the_basic_lab_is_the_same_on_the_card() {
     assert!(cycles > 50 && time == cycles * 8, "{simulated}: 8 ns a cycle at 125 MHz");
 }
 
-/// Every capture, on every image in full; otherwise all on `default` and the first few on `tcam1`. What software
-/// refuses (a capture that is not of Ethernet) the card refuses in the same words.
+/// All captures on every image in the full test run; otherwise all on `default` and the first few on `tcam1`.
+/// If software rejects a capture (because it is not Ethernet), the card rejects it with the same message.
 #[test]
 fn real_captures_are_the_same_on_the_card() {
     let dir = Scratch::new();
     dir.write("all.yaml", ALL);
-    // One plane, one network: the first of the two.
+    // One plane, one network: use only the first.
     dir.write("one.yaml", ALL.split("---").next().unwrap());
     let captures = captures();
     for image in names() {
@@ -80,7 +80,7 @@ fn real_captures_are_the_same_on_the_card() {
     }
 }
 
-/// So many networks, each on four ports: 10.P.K.0/24 is network K's link at port P.
+/// This many networks, each on four ports: 10.P.K.0/24 is network K's link on port P.
 fn many(count: usize) -> String {
     let network = |k: usize| {
         let mac =
@@ -130,7 +130,7 @@ fn the_card_takes_256_networks_of_four_ports() {
 }
 
 #[test]
-fn faults_are_named() {
+fn errors_are_reported() {
     let dir = Scratch::new();
     dir.write("red.yaml", RED);
     let lab = root().join("labs/basic/p0.pcap");
@@ -140,7 +140,7 @@ fn faults_are_named() {
     };
     run("--on card --image tcam9").fails(3, "no image 'tcam9' in ");
     run("--on card --image tcam9").fails(3, "there are default, sram, tcam");
-    run("--wave w.fst").fails(2, "--wave is of the card: it needs --on card");
+    run("--wave w.fst").fails(2, "--wave requires --on card");
     run("--on card --wave-packet 1").fails(2, "--wave");
     run("--on card --wave w.fst --wave-cycles 9-3").fails(2, "FROM below TO");
     run("--on card --wave no/such/folder/w.fst").fails(3, "no/such/folder/w.fst: cannot write a wave");
@@ -158,8 +158,8 @@ fn faults_are_named() {
     done.fails(3, "default.so: no image, or a damaged one");
 }
 
-/// The first and the last time of a wave, picoseconds: an FST begins with a header, its kind and length, then these two,
-/// big-endian.
+/// First and last time of a wave, in picoseconds. An FST file begins with a header (type and length),
+/// followed by these two in big-endian order.
 pub fn wave_times(file: &Path) -> (u64, u64) {
     let bytes = std::fs::read(file).unwrap();
     assert!(bytes.len() > 1000, "{}: {} bytes", file.display(), bytes.len());
@@ -173,7 +173,7 @@ fn waves_show_what_was_asked_for() {
     let dir = Scratch::new();
     dir.write("red.yaml", RED);
     let lab = root().join("labs/basic/p0.pcap");
-    // Half a clock of image default, picoseconds.
+    // Half a clock period of image default, in picoseconds.
     const HALF_PS: u64 = 4_000;
     let window = |wave: &str| {
         let line =

@@ -1,4 +1,4 @@
-//! `validate` and `schema`, and every fault of a configuration that the command line must name.
+//! `validate` and `schema`, and the errors of configurations that the command line must report.
 
 use crate::support::{RED, Scratch};
 
@@ -24,7 +24,7 @@ fn a_valid_configuration_is_described() {
     assert!(yaml.contains("\nnetworks:\n  - name: red\n    kind: ipv4\n    ports: 2\n"), "{yaml}");
 }
 
-/// Each fault: its name, a document that has it, and what the error must hold.
+/// Each error: its name, a document with it, and the expected parts of the message.
 fn faults() -> Vec<(&'static str, String, Vec<&'static str>)> {
     let twice = format!("{RED}---\n{RED}");
     let other =
@@ -55,26 +55,22 @@ fn faults() -> Vec<(&'static str, String, Vec<&'static str>)> {
             replaced("02:00:00:00:01:01", "02:00:00:00:01"),
             vec!["red.yaml:8:", "spec.ports[0].mac"],
         ),
-        ("duplicate network", twice, vec!["network \"red\" a second time", "first in"]),
-        (
-            "duplicate port",
-            replaced("name: right", "name: left"),
-            vec!["virtual port \"left\" a second time"],
-        ),
+        ("duplicate network", twice, vec!["duplicate network \"red\"", "first used in"]),
+        ("duplicate port", replaced("name: right", "name: left"), vec!["duplicate virtual port \"left\""]),
         (
             "same mac",
             other("addresses: [10.1.0.1/24]", "addresses: [10.1.0.9/24]"),
-            vec!["MAC 02:00:00:00:01:01 on port \"p0\" a second time"],
+            vec!["duplicate MAC 02:00:00:00:01:01 on port \"p0\""],
         ),
         (
             "same address",
             other("02:00:00:00:01:0", "02:00:00:00:02:0"),
-            vec!["10.1.0.1 on port \"p0\" a second time"],
+            vec!["duplicate address 10.1.0.1 on port \"p0\""],
         ),
         (
             "via off every link",
             replaced("via: 10.2.0.2", "via: 10.3.0.2"),
-            vec!["red.yaml:11:", "spec.routes[0].via: found 10.3.0.2, which is on no link"],
+            vec!["red.yaml:11:", "spec.routes[0].via: found 10.3.0.2, which is not on any link"],
         ),
         ("missing field", replaced("  plane: {kind: ipv4}\n", ""), vec!["plane"]),
         ("unknown kind", replaced("kind: ipv4", "kind: ipv5"), vec!["spec.plane.kind"]),
@@ -82,7 +78,7 @@ fn faults() -> Vec<(&'static str, String, Vec<&'static str>)> {
 }
 
 #[test]
-fn every_fault_is_named_with_its_place() {
+fn every_error_has_its_place() {
     let dir = Scratch::new();
     for (name, text, wants) in faults() {
         dir.write("red.yaml", text);
@@ -106,7 +102,7 @@ fn every_fault_is_named_with_its_place() {
 }
 
 #[test]
-fn files_that_are_no_configuration() {
+fn invalid_files_are_reported() {
     let dir = Scratch::new();
     dir.hueplane("validate -f absent.yaml").fails(3, "absent.yaml: cannot be read");
     dir.write("empty.yaml", "");

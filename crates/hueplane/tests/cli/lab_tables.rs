@@ -1,4 +1,4 @@
-//! `lab tables`: experiments on tables of the repository, with figures that are known, and every bad input.
+//! `lab tables`: experiments on tables of the repository with known results, and errors.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn scratch() -> Scratch {
     dir
 }
 
-/// Rows of the section whose title begins so.
+/// Rows of the section whose title begins with `title`.
 fn rows<'a>(report: &'a Value, title: &str) -> &'a [Value] {
     let sections = report["sections"].as_array().unwrap();
     let found = sections.iter().find(|section| section["title"].as_str().unwrap().starts_with(title));
@@ -32,13 +32,14 @@ fn lab(dir: &Scratch, arguments: &str) -> Done {
 fn three_tables_of_the_repository() {
     let dir = scratch();
     let report = lab(&dir, "--sample 400 --parts 4 --out out -o json").ok().json();
-    // All routes of blue's are everybody's; green has 40 more. Default routes do not count: 799 of 839.
+    // All other tables have all routes of blue; green has 40 more. Default routes do not count: 799 of 839.
     let pairs = rows(&report, "Prefixes of two tables");
     assert_eq!(pairs.len(), 3);
     let pair = &pairs[0];
     assert_eq!((&pair["first"], &pair["second"]), (&"blue".into(), &"green".into()));
     assert_eq!((&pair["prefixes of the second"], &pair["% the same"]), (&840.into(), &95.2.into()));
-    // Dealt: the paper's four tables above ours, 400 prefixes of each table but never 1,600.
+    // Distributed: the paper's four tables come first, then ours with 400 prefixes of each table but never
+    // 1,600.
     let dealt = rows(&report, "One table dealt to 4 networks");
     assert_eq!(dealt.len(), 4 + 3);
     assert_eq!((&dealt[0]["% overlap"], &dealt[0]["CAM kbit"]), (&13.0.into(), &663.into()));
@@ -46,21 +47,21 @@ fn three_tables_of_the_repository() {
     let growing = rows(&report, "Conflict CAM as networks are added");
     let cam_rows: Vec<u64> = growing.iter().map(|row| row["CAM rows"].as_u64().unwrap()).collect();
     assert!(cam_rows[0] == 0 && cam_rows[0] < cam_rows[1] && cam_rows[1] < cam_rows[2], "{cam_rows:?}");
-    // The papers' banks overflow where `table size` says so, which counts whole chunks of 64 routes.
+    // The papers' banks overflow where `table size` reports it, in chunks of 64 routes.
     let blue = &rows(&report, "The papers' banks")[0];
     let overflow = dir.hueplane("table size --layout dir --routes blue=set/blue.txt");
     let fitted = blue["routes that fit"].as_u64().unwrap();
     assert_eq!((&blue["overflow"], overflow.code), (&"sets of the second bank".into(), 4));
     let chunks = fitted / 64 * 64;
     assert!(overflow.stderr.contains(&format!("after {chunks} of 800 routes")), "{}", overflow.stderr);
-    // Bytes a route are those of `table size`.
+    // Bytes per route equal those of `table size`.
     let routes = ["blue", "green", "red"].map(|name| format!("--routes {name}=set/{name}.txt")).join(" ");
     let all = rows(&report, "Bytes a route").last().unwrap();
     let dag36 = dir.hueplane(&format!("table size --encoding dag36 -o json {routes}")).ok().json();
     let words = all["dag36 words"].as_u64().unwrap();
     assert_eq!(dag36["bytes_total"].as_f64().unwrap(), words as f64 * 4.5);
     assert_eq!(all["tcam"], 10.0);
-    // The same as files, for machines and for people.
+    // The same in files, as JSON and Markdown.
     let written: Value = serde_json::from_slice(&fs::read(dir.path("out/lab-tables.json")).unwrap()).unwrap();
     assert_eq!(written, report);
     let page = fs::read_to_string(dir.path("out/lab-tables.md")).unwrap();
@@ -73,9 +74,10 @@ fn three_tables_of_the_repository() {
     assert!(text.contains("Bytes a route") && text.contains("sets of the second bank"), "{text}");
 }
 
-/// Without their default routes, which fill the first bank, all three fit a `dir` of more sets and rows.
+/// Without their default routes, which fill the first bank, all three fit into a `dir` with more sets and
+/// rows.
 #[test]
-fn needs_are_what_is_built_where_there_is_room() {
+fn needs_equal_a_large_table() {
     let dir = scratch();
     for name in ["blue", "green", "red"] {
         let text = fs::read_to_string(dir.path(&format!("set/{name}.txt"))).unwrap();
@@ -99,7 +101,7 @@ fn needs_are_what_is_built_where_there_is_room() {
 }
 
 #[test]
-fn the_seed_decides_and_sets_of_one_name_are_one() {
+fn results_depend_on_the_seed_and_equal_names_are_merged() {
     let dir = scratch();
     let one = lab(&dir, "--sample 400 -o json").ok().stdout;
     assert_eq!(lab(&dir, "--sample 400 -o json").ok().stdout, one);
@@ -109,7 +111,7 @@ fn the_seed_decides_and_sets_of_one_name_are_one() {
 }
 
 #[test]
-fn many_pairs_are_summed_up() {
+fn many_pairs_are_summarised() {
     let dir = scratch();
     for name in ["blue", "green", "red"] {
         fs::copy(dir.path(&format!("set/{name}.txt")), dir.path(&format!("set/{name}-2.txt"))).unwrap();
@@ -122,7 +124,7 @@ fn many_pairs_are_summed_up() {
 }
 
 #[test]
-fn bad_input_is_named() {
+fn invalid_input_is_reported() {
     let dir = scratch();
     lab(&dir, "--set absent=absent.txt").fails(3, "absent.txt");
     fs::create_dir(dir.path("empty")).unwrap();
@@ -131,9 +133,9 @@ fn bad_input_is_named() {
     lab(&dir, "--set bad=bad.txt").fails(3, "bad.txt");
     lab(&dir, "--set bad=bad.txt --skip-bad").ok();
     lab(&dir, "--parts 1").fails(2, "--parts");
-    // No route at all, and addresses of the other family.
+    // No routes at all, and addresses of the other family.
     dir.write("six.txt", "2001:db8::/32 a\n");
     let six = lab(&dir, "--set six=six.txt -o json").ok();
-    assert!(six.stderr.contains("six.txt: 1 IPv6 routes left out"), "{}", six.stderr);
+    assert!(six.stderr.contains("six.txt: 1 IPv6 routes omitted"), "{}", six.stderr);
     assert_eq!(rows(&six.json(), "Bytes a route").last().unwrap()["dag36"], Value::Null);
 }

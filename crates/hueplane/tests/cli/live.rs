@@ -1,4 +1,4 @@
-//! Commands on a running daemon: the real binary against the real API over a daemon without a data plane.
+//! Commands that use a running daemon: the real binary with the real API of a daemon without a data plane.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Done, RED, Scratch};
 use crate::world::{BLUE, Served, document, eventually};
 
-/// Commands that need a daemon, with arguments that are right.
+/// Commands that need a daemon, with valid arguments.
 const NEED_DAEMON: [&str; 18] = [
     "down",
     "diff -f red.yaml",
@@ -55,7 +55,7 @@ impl Live {
 }
 
 #[test]
-fn without_a_daemon_every_command_says_so() {
+fn every_command_reports_a_missing_daemon() {
     let dir = Scratch::new();
     dir.write("red.yaml", RED);
     for command in NEED_DAEMON {
@@ -63,12 +63,12 @@ fn without_a_daemon_every_command_says_so() {
         done.fails(5, "none.sock: no daemon answers");
         assert!(done.stderr.contains("hueplane up"), "{command}: what to do next: {}", done.stderr);
     }
-    assert_eq!(dir.files("."), ["red.yaml"], "no capture file is made");
-    // The option stands anywhere, and the run directory names the socket too.
+    assert_eq!(dir.files("."), ["red.yaml"], "no capture file is created");
+    // The option can be anywhere, and the run directory also determines the socket.
     dir.hueplane("get networks --socket none.sock").fails(5, "none.sock");
     dir.hueplane_env("get networks", &[("HUEPLANE_RUN_DIR", "some/where")])
         .fails(5, "some/where/hueplane.sock");
-    // A socket that nobody serves any more.
+    // A socket without a server.
     drop(std::os::unix::net::UnixListener::bind(dir.path("stale.sock")).unwrap());
     dir.hueplane("--socket stale.sock stats").fails(5, "stale.sock: no daemon answers");
     dir.hueplane("--socket red.yaml stats").fails(5, "red.yaml: no daemon answers");
@@ -146,7 +146,7 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
         ("get tables", ["OWN BYTES", "layout dag: 777,001 of 777,001 bytes"]),
         (
             "get placements",
-            ["2026-01-01T00:00:00.000000Z", "the card's places for networks are all taken (777001)"],
+            ["2026-01-01T00:00:00.000000Z", "the card has no places for networks left (777001 in total)"],
         ),
         (
             "plan",
@@ -179,7 +179,7 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
 }
 
 #[test]
-fn a_long_list_comes_whole_and_a_broken_one_fails() {
+fn long_lists_are_complete_or_fail() {
     let live = Live::new();
     live.served.world.many_routes.store(20_000, std::sync::atomic::Ordering::Relaxed);
     let list = live.run("get routes -n red -o json").ok().json();
@@ -189,7 +189,7 @@ fn a_long_list_comes_whole_and_a_broken_one_fails() {
 }
 
 #[test]
-fn stats_add_up_and_say_why() {
+fn stats_add_up_and_give_reasons() {
     let live = Live::new();
     let stats = live.run("stats -o json").ok().json();
     let red = &stats["networks"][1];
@@ -223,7 +223,7 @@ fn apply_and_diff_show_what_changes() {
     assert_eq!(found.code, 6, "{found:?}");
     assert!(found.stdout.contains("change network red"));
     let dry = live.run("apply -f red.yaml --dry-run").ok();
-    assert!(dry.stdout.contains("2 changes, none made: dry run"), "{dry:?}");
+    assert!(dry.stdout.contains("2 changes not made: dry run"), "{dry:?}");
     assert!(live.served.world.applied.lock().unwrap().is_empty());
     let done = live
         .run_with(&["apply", "-f", "red.yaml", "-f", "-", "--prune", "-o", "json"], &document("blue"))
@@ -236,7 +236,7 @@ fn apply_and_diff_show_what_changes() {
 }
 
 #[test]
-fn bad_documents_are_named_with_file_and_line() {
+fn invalid_documents_are_reported_with_file_and_line() {
     let live = Live::new();
     live.dir.write("bad.yaml", RED.replace("02:00:00:00:01:01", "nonsense"));
     for command in ["apply", "diff", "apply --dry-run"] {
@@ -246,7 +246,7 @@ fn bad_documents_are_named_with_file_and_line() {
 }
 
 #[test]
-fn events_come_once_or_for_ever() {
+fn events_are_listed_or_followed() {
     let live = Live::new();
     let world = &live.served.world;
     world.happen(EventKind::Started, None);
@@ -259,7 +259,7 @@ fn events_come_once_or_for_ever() {
     let red = live.run("events -n red -o json").ok().json();
     assert_eq!((&red[0]["network"], red.as_array().unwrap().len()), (&json!("red"), 1));
     assert!(live.run("events").ok().stdout.contains("network_created"));
-    // Followed, each is a line of its own, and the end of the daemon is the end of the list.
+    // With --follow, each event is a line of its own; the list ends with the daemon.
     let Live { mut served, dir } = live;
     let socket = served.folder.join("hueplane.sock");
     let follow = std::thread::spawn(move || {
@@ -303,7 +303,7 @@ fn a_capture_is_a_complete_file() {
 }
 
 #[test]
-fn trace_asks_the_running_daemon() {
+fn trace_uses_the_running_daemon() {
     let live = Live::new();
     let json = live.run("trace --live --in-port p0 --hex 0102 -o json").ok().json();
     assert_eq!((&json["networks"][0]["network"], &json["reason"]), (&json!("red"), &json!("drop")));
@@ -313,7 +313,7 @@ fn trace_asks_the_running_daemon() {
 }
 
 #[test]
-fn a_network_is_deleted_and_the_daemon_goes_down() {
+fn a_network_is_deleted_and_the_daemon_stops() {
     let mut live = Live::new();
     assert!(live.run("delete network red").ok().stdout.contains("nothing to change"));
     live.run("delete network green").fails(2, "there is none of this name");
@@ -324,7 +324,7 @@ fn a_network_is_deleted_and_the_daemon_goes_down() {
         dir.hueplane_with(&["down", "--socket", socket.to_str().unwrap(), "-o", "json"], "")
     });
     std::thread::sleep(Duration::from_millis(300));
-    assert!(!down.is_finished(), "down waits for the end");
+    assert!(!down.is_finished(), "down waits until the daemon has stopped");
     live.served.close();
     std::fs::remove_file(live.served.folder.join("hueplane.sock")).ok();
     let done = down.join().unwrap().ok();
@@ -341,6 +341,6 @@ fn the_doctor_needs_no_daemon() {
     for check in checks {
         assert!(!check["name"].as_str().unwrap().is_empty() && !check["why"].as_str().unwrap().is_empty());
         let (ok, has_fix) = (check["ok"].as_bool().unwrap(), check["fix"].is_string());
-        assert!(ok != has_fix, "what is not in order has a command that mends it: {check}");
+        assert!(ok != has_fix, "a failed check has a command to fix it: {check}");
     }
 }

@@ -1,4 +1,4 @@
-//! The command line, tested by running it.
+//! Tests of the command line, by running it.
 
 #![allow(clippy::unwrap_used)] // a test helper may panic
 
@@ -6,6 +6,7 @@ mod captures;
 mod card;
 mod demo;
 mod documents;
+mod floods;
 mod lab;
 mod lab_tables;
 mod live;
@@ -18,6 +19,6 @@ mod support;
 mod table;
 mod table_random;
 mod trace;
-/// The daemon that the tests of the API have.
+/// The daemon of the API tests.
 #[path = "../../../hueplaned/tests/hueplaned/world.rs"]
 mod world;

@@ -1,4 +1,4 @@
-//! Help, completions, man pages and the reference: all from one definition, none stale.
+//! Help, completions, man pages and the reference all come from one definition and are current.
 
 use std::fs;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn completions_and_man_pages_cover_every_command() {
 
 /// Regenerate with `hueplane reference > docs/reference/cli.md`.
 #[test]
-fn the_reference_is_not_stale() {
+fn the_reference_is_current() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md"));
     let want = Scratch::new().hueplane("reference").ok().stdout;
     let have = fs::read_to_string(path).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A second, naive implementation of what `run` must do, written from the words of `spec/kinds.toml` and the
-//! configuration's reference alone: lists instead of tables, one packet at a time.
+//! A second, simple implementation of `run`, written only from `spec/kinds.toml` and the configuration
+//! reference: lists instead of tables, one packet at a time.
 
 use crate::support::{checksum, mac};
 
@@ -13,7 +13,7 @@ pub enum Select {
 #[derive(Clone, Debug)]
 pub struct Port {
     pub name: String,
-    /// Index of the physical port, `p0` for 0.
+    /// Index of the physical port; `p0` is 0.
     pub port: usize,
     pub mac: String,
     pub addresses: Vec<(u32, u8)>,
@@ -33,16 +33,16 @@ pub struct Network {
     pub select: Select,
     pub ports: Vec<Port>,
     pub routes: Vec<((u32, u8), To)>,
-    /// Virtual port, address, MAC.
+    /// Virtual port, IPv4 address, MAC address.
     pub neighbours: Vec<(usize, u32, String)>,
-    /// Packets a second and burst.
+    /// Packets per second and burst.
     pub rate: Option<(u64, u64)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Hop {
     Local,
-    /// Virtual port; whether it comes from a link itself (and so is a place for neighbours).
+    /// Virtual port, and whether it comes from a link itself (and can have neighbours).
     Glean(usize, bool),
     Forward(usize, String),
 }
@@ -108,7 +108,7 @@ impl Network {
         out
     }
 
-    /// All routes with what they lead to; of equal prefixes the first counts.
+    /// All routes with their targets; of several with the same prefix, the first counts.
     pub fn table(&self) -> Vec<((u32, u8), Hop)> {
         let mut table = Vec::new();
         for port in &self.ports {
@@ -149,7 +149,7 @@ impl Network {
             .filter(|(port, address, _)| lookup(&table, *address) == Some(&Hop::Glean(*port, true)))
             .map(|(port, address, mac)| ((*address, 32), Hop::Forward(*port, mac.clone())))
             .collect();
-        // A neighbour takes the place of an on-link route to itself.
+        // A neighbour replaces an on-link route to the same host.
         known.into_iter().chain(table).collect()
     }
 
@@ -166,7 +166,7 @@ impl Network {
 }
 
 fn lookup(table: &[((u32, u8), Hop)], address: u32) -> Option<&Hop> {
-    // The first of equally long ones: `max_by_key` takes the last, hence the reversal.
+    // The first of several with the same length: `max_by_key` returns the last, hence the reversal.
     table
         .iter()
         .rev()
@@ -175,7 +175,7 @@ fn lookup(table: &[((u32, u8), Hop)], address: u32) -> Option<&Hop> {
         .map(|(_, hop)| hop)
 }
 
-/// What happened to a frame in one network, or to a frame that is nobody's.
+/// Result of a frame in one network, or of a frame that belongs to no network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
     Unclaimed(&'static str),
@@ -185,7 +185,7 @@ pub enum End {
     Forward(usize, usize, Vec<u8>),
 }
 
-/// Tokens in packets times 10^9, and when they were last counted.
+/// Tokens in packets times 10^9, and the time of the last update.
 struct Bucket {
     level: u128,
     last_ns: u64,
@@ -206,7 +206,7 @@ fn be32(bytes: &[u8]) -> u32 {
 }
 
 impl Model {
-    /// Networks in the order of their names.
+    /// Networks sorted by name.
     pub fn new(networks: Vec<Network>) -> Self {
         let tables = networks.iter().map(Network::table).collect();
         let buckets = networks
@@ -216,7 +216,7 @@ impl Model {
         Self { networks, tables, buckets }
     }
 
-    /// What becomes of a frame, once for every network that receives it.
+    /// The results of a frame, one for every network that receives it.
     pub fn frame(&mut self, port: usize, time_ns: u64, frame: &[u8]) -> Vec<End> {
         if frame.len() < 14 {
             return vec![End::Unclaimed("runt")];
@@ -332,7 +332,7 @@ impl Model {
     }
 }
 
-/// The destination inside an IPIP or VXLAN tunnel, else the frame's own; IPv4 only.
+/// The destination inside an IPIP or VXLAN tunnel, otherwise the frame's own; IPv4 only.
 fn virtual_destination(frame: &[u8]) -> Option<u32> {
     let packet = packet_of(frame)?;
     let fragment = be16(packet, 6) & 0x1fff;
@@ -343,7 +343,7 @@ fn virtual_destination(frame: &[u8]) -> Option<u32> {
         4 => destination(payload?),
         17 if fragment == 0 => {
             let payload = payload?;
-            // All eight bytes of the UDP header must be there.
+            // All eight bytes of the UDP header must be present.
             if be16(payload.get(..8)?, 2) != 4789 {
                 return destination(packet);
             }

@@ -1,4 +1,4 @@
-//! `plan` and `get placements`: of files, and of the daemon that the tests of the API have.
+//! `plan` and `get placements`: for files, and for the daemon of the API tests.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ fn documents(node: &str) -> String {
     .concat()
 }
 
-/// Where each network is to run, and why not elsewhere.
+/// The scheduled place of each network, and why it is not elsewhere.
 fn places(plan: &Value) -> Vec<(&str, &str, &str)> {
     fn text<'a>(network: &'a Value, field: &str) -> &'a str {
         network[field]
@@ -44,7 +44,7 @@ fn places(plan: &Value) -> Vec<(&str, &str, &str)> {
 }
 
 #[test]
-fn without_a_card_all_is_software_and_what_is_short_is_said() {
+fn without_a_card_everything_runs_in_software() {
     let dir = Scratch::new();
     dir.write("all.yaml", documents(NODE));
     for scheduler in ["greedy", "exact"] {
@@ -71,7 +71,7 @@ fn without_a_card_all_is_software_and_what_is_short_is_said() {
 }
 
 #[test]
-fn the_card_of_the_document_is_reckoned_with() {
+fn the_card_in_the_document_is_used() {
     let dir = Scratch::new();
     let card = "  card: {twin: {image: default}, ports: [p0, p1]}\n";
     let node = |scheduler: &str| documents(&format!("{NODE}{card}{scheduler}"));
@@ -87,19 +87,19 @@ fn the_card_of_the_document_is_reckoned_with() {
     assert_eq!(found[4], ("wide", "soft", "its port 'n0' is not one of the card's"));
     let uses = plan["uses"].to_string();
     assert!(uses.contains("card words") && uses.contains("core 1 bit/s"), "{uses}");
-    // What the document says of the scheduler is the default only.
+    // The scheduler in the document is only the default.
     assert_eq!(run("plan -f all.yaml --scheduler greedy -o json").ok().json()["scheduler"], "greedy");
-    // A small image: three places, which the networks that ask for low latency have.
+    // A small image with three places, which the networks with low latency get.
     let low = |number| network(&format!("low{number}"), number, ["p0", "p1"], "  needs: {latency: low}\n");
     dir.write("small.yaml", node("").replace("image: default", "image: tcam3") + &low(6) + &low(7));
     let plan = run("plan -f small.yaml -o json").ok().json();
     let found = places(&plan);
-    assert_eq!(found[0], ("big", "soft", "the card's places for networks are all taken (3)"));
+    assert_eq!(found[0], ("big", "soft", "the card has no places for networks left (3 in total)"));
     assert!(found.iter().all(|one| (one.1 == "card") == (one.0 == "fast" || one.0.starts_with("low"))));
 }
 
 #[test]
-fn faults_are_named() {
+fn errors_are_reported() {
     let dir = Scratch::new();
     dir.write("card.yaml", documents(&format!("{NODE}  card: {{twin: {{image: none}}, ports: [p0]}}\n")));
     dir.write("bad.yaml", documents(NODE).replace("900Mbit/s", "900Mb/s"));

@@ -1,4 +1,4 @@
-//! `run`: what it writes, in which order, and every bad input, after which nothing is left behind.
+//! `run`: its output and its order, and errors, which leave no files behind.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn good(ttl: u8) -> Vec<u8> {
 }
 
 #[test]
-fn frames_go_where_they_belong() {
+fn frames_reach_the_right_files() {
     let dir = scratch();
     let padded = [good(64), vec![0xee; 18]].concat();
     let packets = vec![
@@ -88,13 +88,13 @@ fn nanoseconds_stay_nanoseconds() {
 }
 
 #[test]
-fn a_packet_cut_by_its_capture_is_what_is_there() {
+fn truncated_packets_are_processed_as_they_are() {
     let dir = scratch();
     let mut file = pcap(&[(SECOND, good(9))]);
     file[24 + 12..24 + 16].copy_from_slice(&1500u32.to_le_bytes());
     dir.write("cut.pcap", file);
     let done = dir.hueplane("run -f red.yaml --in p0=cut.pcap --out out -o json").ok();
-    assert!(done.stderr.contains("cut.pcap: 1 packets were cut short"), "{}", done.stderr);
+    assert!(done.stderr.contains("cut.pcap: 1 packets are truncated in the capture"), "{}", done.stderr);
     assert_eq!(done.json()["networks"]["red"]["forward"], 1);
 }
 
@@ -119,7 +119,7 @@ fn the_rate_limit_runs_on_capture_time() {
 }
 
 #[test]
-fn bad_captures_leave_nothing_behind() {
+fn invalid_captures_leave_no_files() {
     let dir = scratch();
     let whole = pcap(&[(SECOND, good(9)), (2 * SECOND, good(9))]);
     let cases: Vec<(Vec<u8>, &str)> = vec![
@@ -141,7 +141,7 @@ fn bad_captures_leave_nothing_behind() {
     }
     dir.hueplane("run -f red.yaml --in p0=absent.pcap --out new").fails(3, "absent.pcap: cannot be read");
     assert!(!dir.path("new").exists());
-    // A result of before stays as it was.
+    // An earlier result is unchanged.
     dir.hueplane("run -f red.yaml --in p0=good.pcap --out out").ok();
     let before = fs::read(dir.path("out/p1.pcap")).unwrap();
     dir.hueplane("run -f red.yaml --in p0=bad.pcap --out out").fails(3, "wrong link type");
@@ -154,7 +154,7 @@ fn wrong_arguments_and_unwritable_outputs() {
     let dir = scratch();
     dir.write("in.pcap", pcap(&[(SECOND, good(9))]));
     dir.hueplane("run -f red.yaml --in p7=in.pcap --out out")
-        .fails(2, "found the port 'p7', expected one of: p0, p1");
+        .fails(2, "found port 'p7', expected one of: p0, p1");
     assert_eq!(dir.hueplane("run -f red.yaml --in in.pcap --out out").code, 2);
     assert_eq!(dir.hueplane("run -f red.yaml --in p0=in.pcap --out out --on paper").code, 2);
     assert_eq!(dir.hueplane("run -f red.yaml --out out").code, 2);
@@ -168,7 +168,7 @@ fn wrong_arguments_and_unwritable_outputs() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     use std::process::{Command, Stdio};
     let dir = scratch();
     let packets: Vec<_> = (0..4000u64).map(|i| (i, good(9))).collect();
@@ -186,7 +186,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn a_node_says_which_ports_there_are() {
+fn the_node_document_defines_the_ports() {
     let dir = scratch();
     dir.write(
         "node.yaml",

@@ -1,4 +1,5 @@
-//! `run` on random networks and random captures, against the model: counters, every byte of every output, order.
+//! Compares `run` with the model for random networks and captures: counters, every byte of every output,
+//! order.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::model::{End, Model, Network, Port, Select, To};
 use crate::support::{Scratch, checksum, mac, pcap_of};
 
-/// SplitMix64: one seed gives a whole experiment.
+/// SplitMix64: one seed determines an entire experiment.
 struct Random(u64);
 
 impl Random {
@@ -38,7 +39,7 @@ fn ip(a: u32, b: u32, c: u32, d: u32) -> u32 {
     a << 24 | b << 16 | c << 8 | d
 }
 
-/// Networks whose addresses overlap on purpose: every network has the same links.
+/// Networks whose addresses overlap deliberately: every network has the same links.
 fn networks(random: &mut Random) -> Vec<Network> {
     let count = 1 + random.below(3);
     let with_port = random.below(4);
@@ -117,7 +118,7 @@ fn routes(random: &mut Random, ports: &[Port]) -> Routes {
         if is_far && random.chance(50) {
             routes.push((prefix, To::Port(index)));
             let host = prefix.0 | 7;
-            // On the longest on-link route only, or the document would be refused.
+            // Only on the longest on-link route, otherwise the document would be rejected.
             if prefix.1 == 20 && random.chance(50) {
                 neighbours.push((index, host | 0x1000, format!("02:00:00:0b:00:{:02x}", random.below(256))));
             }
@@ -126,7 +127,7 @@ fn routes(random: &mut Random, ports: &[Port]) -> Routes {
             routes.push((prefix, To::Via(via)));
         }
     }
-    // A neighbour beyond the link needs its on-link route to be that of its own port.
+    // For a neighbour outside the link, the on-link route must be that of its own port.
     neighbours.retain(|(index, address, _)| {
         address >> 24 != 192
             || routes.iter().any(|((prefix, len), to)| {
@@ -158,7 +159,7 @@ fn destination(random: &mut Random) -> u32 {
     }
 }
 
-/// An IPv4 packet with a sound header.
+/// An IPv4 packet with a valid header.
 fn packet(random: &mut Random, protocol: u8, options: usize, payload: &[u8]) -> Vec<u8> {
     let ihl = 20 + options;
     let total = (ihl + payload.len()) as u16;
@@ -214,7 +215,7 @@ fn frame(random: &mut Random, networks: &[Network], port: usize) -> Vec<u8> {
             payload.extend(ethernet([2, 0, 0, 0, 7, 7], ethertype, &inside));
             packet(random, 17, options, &payload)
         }
-        // Ports stay below 256, so that no filler looks like VXLAN.
+        // Ports stay below 256, so that no payload looks like VXLAN.
         2..=4 => packet(random, 17, options, &[&[0, 7, 0, 9, 0, 8, 0, 0], &filler[..]].concat()),
         _ => {
             let protocol = *random.pick(&[1, 6, 47]);
@@ -238,7 +239,7 @@ fn frame(random: &mut Random, networks: &[Network], port: usize) -> Vec<u8> {
     frame
 }
 
-/// Faults of each kind now and then; padding often.
+/// Occasional damage of each kind, and frequent padding.
 fn damage(random: &mut Random, frame: &mut Vec<u8>) {
     let is_tunnel = matches!(frame[23], 4 | 17);
     match random.below(24) {
@@ -280,7 +281,7 @@ fn captures(random: &mut Random, networks: &[Network]) -> Vec<Capture> {
         .collect()
 }
 
-/// Sent by physical port, punted, and the report.
+/// Packets sent by each physical port, punted packets, and the report.
 type Expected = (Vec<Vec<(u64, Vec<u8>)>>, Vec<(u64, Vec<u8>)>, Value);
 
 fn expected(networks: &[Network], captures: &[Capture]) -> Expected {
@@ -328,7 +329,7 @@ fn expected(networks: &[Network], captures: &[Capture]) -> Expected {
     (sent, punted, json!({"networks": networks, "unclaimed": unclaimed}))
 }
 
-/// Runs one experiment and returns the report, which both agree on.
+/// Runs one experiment and returns the report, on which both agree.
 fn experiment(seed: u64) -> Value {
     let mut random = Random(seed);
     let networks = networks(&mut random);
@@ -364,9 +365,9 @@ fn experiment(seed: u64) -> Value {
     report
 }
 
-/// The experiments are worth something: every reason that a report can hold comes up, and so do both other verdicts.
+/// Checks the experiments: every reason of a report occurs, and so do both other verdicts.
 #[test]
-fn the_experiments_reach_every_outcome() {
+fn experiments_reach_every_outcome() {
     let mut wanted: Vec<&str> = vec![
         "rate_limited",
         "ethertype",

@@ -1,4 +1,4 @@
-//! Running the real binary, and captures made and read by hand.
+//! Runs the real binary, and creates and reads captures without a library.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The document of the issue that began it all; it must load for ever.
+/// The document of the specification; it must always load.
 pub const RED: &str = r##"apiVersion: hueplane/v1
 kind: Network
 metadata: {name: red}
@@ -25,7 +25,7 @@ spec:
   rate_limit: {packets_per_second: 100000, burst_packets: 1000}
 "##;
 
-/// What a run of the binary gave.
+/// The result of running the binary.
 #[derive(Debug)]
 pub struct Done {
     pub code: i32,
@@ -38,7 +38,8 @@ impl Done {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// The run failed with `code`, says `text`, and printed nothing on standard output.
+    /// Checks that the run failed with `code`, that its message contains `text`, and that standard output is
+    /// empty.
     #[track_caller]
     pub fn fails(&self, code: i32, text: &str) {
         assert_eq!(self.code, code, "{self:?}");
@@ -54,7 +55,7 @@ impl Done {
     }
 }
 
-/// A scratch directory that commands run in.
+/// A scratch directory in which commands run.
 pub struct Scratch(tempfile::TempDir);
 
 impl Scratch {
@@ -73,7 +74,7 @@ impl Scratch {
         path
     }
 
-    /// Runs `hueplane` with blank-separated arguments in this directory.
+    /// Runs `hueplane` with arguments separated by blanks in this directory.
     pub fn hueplane(&self, args: &str) -> Done {
         self.hueplane_with(&args.split_whitespace().collect::<Vec<_>>(), "")
     }
@@ -82,7 +83,7 @@ impl Scratch {
         self.start(args, stdin, &[])
     }
 
-    /// With variables of the environment.
+    /// With additional environment variables.
     pub fn hueplane_env(&self, args: &str, variables: &[(&str, &str)]) -> Done {
         self.start(&args.split_whitespace().collect::<Vec<_>>(), "", variables)
     }
@@ -113,7 +114,7 @@ impl Scratch {
         done
     }
 
-    /// Names of the files in a directory, sorted; empty when there is none.
+    /// Names of the files in a directory, sorted; empty if it does not exist.
     pub fn files(&self, dir: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(dir)) else { return Vec::new() };
         let mut names: Vec<String> =
@@ -127,7 +128,7 @@ impl Scratch {
     }
 }
 
-/// A little-endian pcap file; times in nanoseconds are stored in microseconds unless `nano`.
+/// A little-endian pcap file. Times in nanoseconds are stored in microseconds unless `nano` is set.
 pub fn pcap_of(packets: &[(u64, Vec<u8>)], nano: bool, link: u32) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend(if nano { 0xa1b2_3c4du32 } else { 0xa1b2_c3d4 }.to_le_bytes());
@@ -175,7 +176,7 @@ pub fn mac(text: &str) -> [u8; 6] {
     bytes.try_into().unwrap()
 }
 
-/// The checksum of a header, over which it is zero.
+/// The checksum of a header whose checksum field is zero.
 pub fn checksum(header: &[u8]) -> u16 {
     let mut sum: u32 = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
     while sum > 0xffff {

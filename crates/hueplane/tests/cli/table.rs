@@ -1,4 +1,4 @@
-//! `table size|lookup|replay`: results, formats, limits, and every bad input.
+//! `table size|lookup|replay`: results, formats, limits, and errors.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -89,13 +89,13 @@ fn dag36_counts_words_of_36_bits() {
     assert!(full.json()["overflow"].is_string());
 }
 
-/// The same tables on the card, written through its registers and asked by packets.
+/// The same tables on the card, written through its registers and looked up with packets.
 #[test]
-fn the_card_answers_as_software_does() {
+fn the_card_answers_like_software() {
     let dir = Scratch::new();
     let mut routes =
         String::from("0.0.0.0/0 up\n10.0.0.0/8 a\n10.1.0.0/16 b\n10.1.2.0/24 c\n10.1.2.3/32 d\n");
-    // A node of every form: 12 runs are pivots, 100 a map.
+    // Nodes of every form: 12 runs use pivots, 100 a map.
     (0..6).for_each(|i| writeln!(routes, "10.2.{}.0/24 e{i}", 40 * i).unwrap());
     (0..100).for_each(|i| writeln!(routes, "10.3.{}.0/24 f{i}", 2 * i).unwrap());
     dir.write("a.txt", &routes);
@@ -115,10 +115,11 @@ fn the_card_answers_as_software_does() {
         .map(|answer| answer.as_object_mut().unwrap().remove("reads").unwrap().as_u64().unwrap())
         .collect();
     assert_eq!(card, soft);
-    // /32 of a: lists of 2, 2 or 3 words at each of the four bytes. b has one route: 2 words for each of three bytes.
+    // /32 of a: lists of 2, 2 or 3 words at each of the four bytes. b has one route: 2 words for each of
+    // three bytes.
     assert!((8..=12).contains(&reads[0]) && reads[4] == 6 && reads[5] == 4, "{reads:?}");
     assert!(reads.iter().all(|reads| (1..=12).contains(reads)));
-    // On chip the card does not count its reads.
+    // With tables on chip, the card does not count its reads.
     let chip =
         run(&format!("table lookup --on card --image default {files} --queries q.txt -o json")).ok().json();
     assert_eq!(chip, soft);
@@ -130,11 +131,12 @@ fn the_card_answers_as_software_does() {
     assert_eq!(replay["routes_after"], 110);
     let size = run(&format!("table size --on card {files} -o json")).ok().json();
     assert!(size["bytes_total"].as_f64().unwrap() > 100.0 && size["layout"] == "card", "{size}");
-    // What cannot be, and is said.
+    // Unsupported requests are reported.
     dir.write("group.txt", "a 224.0.0.5\n");
     let group = run(&format!("table lookup --on card {files} --queries group.txt"));
     assert!(
-        group.code == 3 && group.stderr.contains("224.0.0.5: a router takes packets to groups itself"),
+        group.code == 3
+            && group.stderr.contains("224.0.0.5: multicast addresses cannot be looked up on the card"),
         "{group:?}"
     );
     let both = run(&format!("table size --on card --encoding dag64 {files}"));
@@ -142,18 +144,34 @@ fn the_card_answers_as_software_does() {
     let many: String = (0..40).map(|i| format!("10.{i}.0.0/16 hop\n")).collect();
     dir.write("many.txt", &many);
     let full = run("table size --on card --image tcam3 --routes a=many.txt -o json");
-    assert!(full.code == 4 && full.json()["overflow"].as_str().unwrap().contains("32"), "{full:?}");
+    assert_eq!(
+        (full.code, full.json()["overflow"].as_str().unwrap()),
+        (
+            4,
+            concat!(
+                "network 'a': table full after 0 of 40 routes: it needs 40 route rows, and image tcam3 has 32; ",
+                "use fewer routes or another --image"
+            )
+        )
+    );
+    let files: Vec<String> = (1..=4).map(|i| format!("--routes n{i}=b.txt")).collect();
+    let full = run(&format!("table size --on card --image tcam3 {} -o json", files.join(" ")));
+    let overflow = full.json()["overflow"].as_str().unwrap().to_owned();
+    assert!(
+        full.code == 4 && overflow.contains("network 'n4': table full after 0 of 1 routes: it is number 4"),
+        "{full:?}"
+    );
 }
 
 /// The papers' layouts: two banks with a Conflict CAM, and ternary rows.
 #[test]
-fn the_papers_layouts_answer_and_say_where_they_are_full() {
+fn the_papers_layouts_answer_and_report_their_limits() {
     let dir = Scratch::new();
     dir.write("a.txt", "10.0.0.0/8 first\n10.1.0.0/16 second\n10.1.2.0/24 third\n");
     dir.write("b.txt", "10.0.0.0/9 other\n172.16.0.0/12 else\n");
     let size = dir.hueplane("table size --layout dir --routes a=a.txt --routes b=b.txt -o json").ok().json();
     assert_eq!((&size["layout"], &size["encoding"]), (&"dir".into(), &"dir".into()));
-    // a: 2,048 slots of the /8, one of them a set. b: its /9 conflicts as a whole, in one row.
+    // a: 2,048 slots of the /8, one of them a set. b: its entire /9 conflicts, in one row.
     assert_eq!(
         size["banks"],
         json!({"slots": 2048 + 128, "slots_max": 1 << 19, "sets": 1, "sets_max": 64, "conflicts": 1, "conflicts_max": 32})
@@ -162,7 +180,7 @@ fn the_papers_layouts_answer_and_say_where_they_are_full() {
     assert_eq!(size["bytes_total"].as_f64().unwrap(), f64::from(words) * 4.5);
     let of = |index: usize, field: &str| size["networks"][index][field].as_f64().unwrap() / 4.5;
     assert_eq!((of(0, "bytes_own"), of(1, "bytes_own")), (2048.0 + 8192.0, 1024.0 + 128.0));
-    // Without a, b's /9 lies at its own slots; without b, its row and the /12 are free.
+    // Without a, b's /9 is at its own slots; without b, its row and the /12 are free.
     assert_eq!((of(0, "bytes_marginal"), of(1, "bytes_marginal")), (2048.0 + 8192.0 + 1.0 - 1024.0, 129.0));
     let table = dir.hueplane("table size --layout dir --routes a=a.txt --routes b=b.txt").ok().stdout;
     assert!(table.contains("Conflict CAM 1 of 32 rows"), "{table}");
@@ -185,7 +203,7 @@ fn the_papers_layouts_answer_and_say_where_they_are_full() {
             );
         }
     }
-    // Each limit by its name, with figures, and what fitted stays.
+    // Each limit is reported with figures, and the routes that fit stay.
     let both = "--routes a=a.txt --routes b=b.txt";
     for (args, text) in [
         (
@@ -194,9 +212,9 @@ fn the_papers_layouts_answer_and_say_where_they_are_full() {
         ),
         (
             "--layout dir --cam-rows 0",
-            "'b': table full after 0 of 2 routes: routes where other networks have some need 1",
+            "'b': table full after 0 of 2 routes: routes that conflict with other networks need 1",
         ),
-        ("--layout tcam --plane-rows 2", "'a': table full after 0 of 3 routes: a plane of 2 rows"),
+        ("--layout tcam --plane-rows 2", "'a': table full after 0 of 3 routes: a plane has only 2 rows"),
     ] {
         let done = dir.hueplane(&format!("table size {args} {both} -o json"));
         assert_eq!(done.code, 4, "{args}: {}", done.stderr);
@@ -204,8 +222,8 @@ fn the_papers_layouts_answer_and_say_where_they_are_full() {
         assert!(done.json()["overflow"].as_str().unwrap().contains(text), "{}", done.stdout);
     }
     dir.write("six.txt", "2001:db8::/32 x\n");
-    dir.hueplane("table size --layout dir --routes a=six.txt").fails(3, "for IPv4");
-    // Changes, compared with a naive search.
+    dir.hueplane("table size --layout dir --routes a=six.txt").fails(3, "only IPv4");
+    // Changes, compared with a linear search.
     let updates: Vec<String> = (0..200u32)
         .map(|n| match n % 3 {
             2 => format!("W 10.{}.{}.0/{}", n / 3 % 4, n % 7 * 32, 19 + n % 5 / 4),
@@ -255,7 +273,7 @@ fn a_full_table_is_reported_with_its_own_exit_code() {
 }
 
 #[test]
-fn lookups_answer_in_the_order_of_the_questions() {
+fn lookups_are_answered_in_order() {
     let dir = scratch();
     dir.write("b.txt.gz", gzip(b"0.0.0.0/0 default\n10.1.2.3/32 host\n"));
     dir.write("q.txt", "b 10.1.2.3\na 10.1.2.3\n# note\na 2001:db8::5\na 2001:db9::5\nb 9.9.9.9\na 10.2.0.0\na 192.0.2.7\nb ::1\n");
@@ -286,14 +304,14 @@ fn lookups_answer_in_the_order_of_the_questions() {
 }
 
 #[test]
-fn bad_files_are_named_with_file_and_line() {
+fn invalid_files_are_reported_with_file_and_line() {
     let dir = scratch();
     dir.write("bad.txt", "10.0.0.0/8 a\n10.0.0.0/33 b\n11.0.0.1/8 c\n12.0.0.0/8 d\n");
     let done = dir.hueplane("table size --routes a=a.txt --routes bad=bad.txt -o json");
     done.fails(3, "bad.txt:2: found '10.0.0.0/33 b', expected PREFIX [NEXTHOP]");
     let done = dir.hueplane("table size --routes bad=bad.txt --skip-bad -o json").ok();
     assert_eq!((&done.json()["skipped"], &done.json()["networks"][0]["routes"]), (&2.into(), &2.into()));
-    assert!(done.stderr.contains("bad.txt: 2 bad lines skipped"), "{}", done.stderr);
+    assert!(done.stderr.contains("bad.txt: 2 invalid lines skipped"), "{}", done.stderr);
     dir.write("q.txt", "a 10.0.0.1\nz 10.0.0.1\n");
     dir.hueplane("table lookup --routes a=a.txt --queries q.txt -o json")
         .fails(3, "q.txt:2: found network 'z', expected one of: a");
@@ -313,7 +331,7 @@ fn bad_files_are_named_with_file_and_line() {
     assert_eq!(dir.hueplane("table lookup --routes a=a.txt").code, 2);
     assert_eq!(dir.hueplane("table size --layout hash --routes a=a.txt").code, 2);
     dir.hueplane("table replay --routes a=a.txt --updates z=u.txt")
-        .fails(2, "found the network 'z', expected one of: a");
+        .fails(2, "found network 'z', expected one of: a");
 }
 
 #[test]
@@ -350,7 +368,7 @@ fn an_empty_table_and_an_mrt_dump() {
     dir.write("empty.txt", "");
     let json = dir.hueplane("table size --routes e=empty.txt -o json").ok().json();
     assert_eq!(json["networks"][0]["routes"], 0);
-    // RFC 6396: a peer table, then 10.0.0.0/8 from one peer by 192.0.2.1.
+    // RFC 6396: a peer table, then 10.0.0.0/8 from one peer with next hop 192.0.2.1.
     let record = |subtype: u8, body: &[u8]| {
         let head = [0x5f, 0, 0, 0, 0, 13, 0, subtype, 0, 0, 0, body.len() as u8];
         [&head, body].concat()
@@ -358,13 +376,18 @@ fn an_empty_table_and_an_mrt_dump() {
     let peers = record(1, &[10, 0, 0, 1, 0, 0, 0, 1, 2, 10, 0, 0, 2, 10, 0, 0, 2, 0, 0, 0xfd, 0xe8]);
     let attributes = [0x40, 1, 1, 0, 0x40, 2, 6, 2, 1, 0, 0, 0xfd, 0xe8, 0x40, 3, 4, 192, 0, 2, 1];
     let rib = record(2, &[&[0, 0, 0, 0, 8, 10, 0, 1, 0, 0, 0x5f, 0, 0, 0, 0, 20][..], &attributes].concat());
-    dir.write("rib.mrt.gz", gzip(&[peers, rib].concat()));
+    // And one of a VPN by RIB_GENERIC.
+    let vpn = [&[0, 0, 0, 1, 0, 1, 128, 104, 0, 1, 0x11][..], &[0; 8], &[10, 9, 0, 0]].concat();
+    dir.write("rib.mrt.gz", gzip(&[peers, record(6, &vpn), rib].concat()));
+    let size = dir.hueplane("table size --routes m=rib.mrt.gz -o json").ok();
+    assert_eq!((&size.json()["networks"][0]["routes"], &size.json()["passed_over"]), (&1.into(), &1.into()));
+    assert!(size.stderr.contains("rib.mrt.gz: 1 records of families other than IPv4"), "{}", size.stderr);
     let args = ["table", "lookup", "--routes", "m=rib.mrt.gz", "--queries", "-", "-o", "json"];
     let json = dir.hueplane_with(&args, "m 10.2.3.4\n").ok().json();
     assert_eq!((&json[0]["prefix"], &json[0]["next_hop"]), (&"10.0.0.0/8".into(), &"192.0.2.1".into()));
 }
 
-/// A full table with a day of its updates; the whole day only in `make test-full`.
+/// A full table with a day of updates; the entire day only in `make test-full`.
 #[test]
 fn a_full_table_is_built_and_replayed() {
     let Some(routes) = hue_testdata::path("rib/ris-as3333-2026-05-11.v4.txt.xz") else { return };

@@ -1,4 +1,5 @@
-//! `table lookup` against a search of all routes, on random tables of both families that share much.
+//! Compares `table lookup` with a search of all routes, for random tables of both address families that share
+//! many prefixes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::Scratch;
 
-/// A prefix as its first address in 128 bits (IPv4 in the upper 32), its length and family.
+/// A prefix: whether it is IPv4, its length, and its first address in 128 bits (IPv4 in the upper 32).
 type Key = (bool, u8, u128);
 
 fn text_of(address: u128, four: bool) -> String {
@@ -24,7 +25,7 @@ fn cut(address: u128, len: u8) -> u128 {
     if len == 0 { 0 } else { address & (u128::MAX << (128 - len)) }
 }
 
-/// Addresses from a small set, so that prefixes nest and queries hit.
+/// Addresses from a small set, so that prefixes nest and queries match.
 fn address() -> impl Strategy<Value = u128> {
     (0u128..4, 0u128..4, 0u128..4, any::<u128>(), any::<bool>()).prop_map(|(a, b, c, low, wild)| {
         let high = (10 + a) << 120 | b << 113 | c << 100;

@@ -1,4 +1,4 @@
-//! `trace`: stages, what matched, what changed, verdict and reason; and its bad input.
+//! `trace`: stages, matches, changes, verdict and reason, and errors.
 
 use crate::support::{RED, Scratch, hex, ipv4, pcap};
 
@@ -53,9 +53,9 @@ fn a_forwarded_packet_is_explained_stage_by_stage() {
     assert!(!table.contains('\u{1b}'), "no colours without a terminal");
 }
 
-/// Every way a packet can end, by the name of its outcome.
+/// Every result of a packet, by the name of its outcome.
 #[test]
-fn every_outcome_is_named() {
+fn every_outcome_occurs() {
     let dir = scratch();
     let good = ipv4(LEFT, 64, [10, 1, 0, 5], [10, 9, 1, 2]);
     let changed = |at: usize, value: u8, fix: bool| {
@@ -161,7 +161,7 @@ fn a_group_frame_is_explained_for_every_network_on_the_port() {
 fn wrong_arguments_and_damaged_captures() {
     let dir = scratch();
     let run = |rest: &str| dir.hueplane(&format!("trace -f red.yaml {rest}"));
-    run("--in-port p9 --hex 00").fails(2, "--in-port p9: found the port 'p9', expected one of: p0, p1");
+    run("--in-port p9 --hex 00").fails(2, "--in-port p9: found port 'p9', expected one of: p0, p1");
     run("--in-port p0 --hex 0g").fails(2, "found 'g' at character 2");
     run("--in-port p0 --hex 000").fails(2, "found half a byte at the end");
     assert_eq!(run("--in-port p0").code, 2);

@@ -37,6 +37,8 @@ pub enum EventKind {
     PortDown,
     /// A physical port is not driven as desired.
     PortFallback,
+    /// Threads that forward packets do not compete for processors as desired.
+    SchedulingFallback,
     /// A network moved to the card, or could not stay or go there.
     Placed,
     /// A network begins to move between card and software, as somebody asked for.
@@ -83,6 +85,7 @@ impl EventKind {
             Self::PortUp => "port_up",
             Self::PortDown => "port_down",
             Self::PortFallback => "port_fallback",
+            Self::SchedulingFallback => "scheduling_fallback",
             Self::Placed => "placed",
             Self::MigrationStarted => "migration_started",
             Self::Migrated => "migrated",

@@ -80,10 +80,10 @@ pub struct ImageLoaded {
     pub image: String,
     /// The one before.
     pub before: String,
-    /// The steps: `leave`, `swap`, `return`.
+    /// The steps: `leave`, `swap`, `choose` (the networks that get the card), `return`, `settle` (moves of other networks).
     pub phases: Vec<MigrationPhase>,
     /// Microseconds of all steps.
     pub duration_us: u64,
-    /// The networks that were on the card.
+    /// The networks that are or were on the card, in the order of names. None of them is moving.
     pub networks: Vec<NetworkPlaced>,
 }

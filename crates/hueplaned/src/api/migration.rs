@@ -54,7 +54,8 @@ pub enum MigrationStep {
 pub struct MigrateRequest {
     /// To where.
     pub to: SubstrateName,
-    /// If the card's image cannot hold the network and another can, load that one first.
+    /// If the card's image cannot hold the network and another can, load that one first. No other network moves to the
+    /// card before this one.
     #[serde(default)]
     pub load_image: bool,
     /// How long packets are looked at before and after, milliseconds, 10,000 at most.
@@ -131,8 +132,9 @@ pub struct Migration {
     pub to: SubstrateName,
     /// Packets that were lost: that found no room somewhere, or did not come out again.
     pub lost: u64,
-    /// Of these, how many for which reason: a loss of `stats`, `output_full` (the card's output memory), `no_network` (the card
-    /// took it for nobody's) or `vanished` (it did not come out).
+    /// Of these, how many for which reason: a loss of `stats`, `output_full` (the card's output memory), `flood_full` (the
+    /// card's memory for broadcasts and multicasts), `no_network` (the card took it for nobody's) or `vanished` (it did not
+    /// come out). Those lost before the card's ports received them (`ring_quota`, `ring_full`) are not among the received.
     #[serde(default)]
     pub lost_by: BTreeMap<String, u64>,
     /// Packets of which it is not known how they ended: they were still inside after five seconds, or the network was changed
@@ -173,6 +175,9 @@ pub struct Migration {
     /// What neighbours were told, where NICs stand beside the card's ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<MigrationSteering>,
+    /// The image that was loaded for this move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
 }
 
 impl Migration {
@@ -197,8 +202,8 @@ impl Migration {
 /// Both ways are outside the node: frames on one may overtake those on the other until the old one is empty.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MigrationSteering {
-    /// Addresses that were announced.
-    pub addresses: u64,
+    /// Neighbours that were told: all whose MAC addresses the network knows, each by ARP messages of its own.
+    pub neighbours: u64,
     /// How long it was looked whether frames come the old way, microseconds.
     pub watched_us: u64,
     /// Frames that still did: no more than these have been overtaken on their way to the node.

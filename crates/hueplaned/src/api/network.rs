@@ -1,9 +1,9 @@
-//! A network as it runs.
+//! A running network.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a network does.
+/// State of a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkState {
@@ -11,7 +11,7 @@ pub enum NetworkState {
     Pending,
     /// It runs as desired.
     Running,
-    /// Something of it is not as desired; `reason` says what. The rest runs.
+    /// Part of it is not as desired; `reason` says what. The rest runs.
     Degraded,
 }
 
@@ -27,7 +27,7 @@ impl NetworkState {
     }
 }
 
-/// A virtual network as it runs on this node.
+/// A virtual network running on this node.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Network {
     /// Name.
@@ -39,7 +39,7 @@ pub struct Network {
     /// Display colour, `#rrggbb`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub colour: Option<String>,
-    /// What it does.
+    /// State.
     pub state: NetworkState,
     /// Why it is not as desired.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,40 +47,40 @@ pub struct Network {
     /// Where it runs: `card` or `soft`.
     #[serde(default)]
     pub substrate: String,
-    /// Why it does not run on the card, where there is one.
+    /// Why it does not run on the card, if there is a card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_soft: Option<String>,
-    /// Its neighbours send to NICs beside the card's ports.
+    /// Whether its neighbours send to NICs beside the card's ports.
     #[serde(default)]
     pub on_nic: bool,
-    /// How frames find it: `mac`, `port` or `inner`.
+    /// How frames are assigned to it: `mac`, `port` or `inner`.
     pub select: String,
     /// Namespace of its control plane.
     pub namespace: String,
-    /// Virtual ports, in the order of its document.
+    /// Virtual ports, in document order.
     pub ports: Vec<VirtualPort>,
     /// Routes in the data plane.
     pub routes: u64,
-    /// Routes that its table has no room for: its quota's, or that of all networks.
+    /// Routes refused because its quota or the memory of all tables is used up.
     #[serde(default)]
     pub routes_refused: u64,
     /// Neighbours whose MAC address is known.
     pub neighbours: u64,
-    /// What it may take.
+    /// Its limits.
     pub limits: Limits,
-    /// What its processes take; absent where that cannot be measured.
+    /// Resource usage of its processes; absent where it cannot be measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// A network's interface.
+/// A network's virtual port.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct VirtualPort {
     /// Name.
     pub name: String,
     /// Physical port it is on.
     pub port: String,
-    /// Interface of the namespace that stands for it.
+    /// Its interface in the namespace.
     pub interface: String,
     /// Router MAC address.
     pub mac: String,
@@ -92,24 +92,24 @@ pub struct VirtualPort {
     pub up: bool,
 }
 
-/// What a network may take; what is absent is not limited.
+/// Limits of a network; an absent one is unlimited.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Limits {
     /// Share of a core or an output port relative to other networks.
     pub weight: u16,
-    /// Received, packets.
+    /// Received packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packets: Option<Bucket>,
-    /// Received, bits of frames.
+    /// Received bits, of whole frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<Bucket>,
-    /// Handed to its control plane, packets.
+    /// Packets handed to its control plane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub punt: Option<Bucket>,
-    /// Table memory that its lookups can reach, bytes.
+    /// Quota of table memory that its lookups can reach, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table_bytes: Option<u64>,
-    /// What its processes may take.
+    /// Limits of its processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
 }
@@ -117,19 +117,19 @@ pub struct Limits {
 /// A token bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Bucket {
-    /// Units a second.
+    /// Units per second.
     pub per_second: u64,
-    /// Units that may come at once.
+    /// Units allowed in a burst.
     pub burst: u64,
 }
 
-/// What the processes of a network may take.
+/// Resource limits of a network's processes.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Resources {
-    /// Cores.
+    /// CPU cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_cores: Option<f64>,
-    /// Bytes of memory.
+    /// Memory, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// Processes and threads.
@@ -137,26 +137,26 @@ pub struct Resources {
     pub processes: Option<u64>,
 }
 
-/// What the processes of a network take.
+/// Resource usage of a network's processes.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
-    /// Seconds of a core since the network was set up.
+    /// CPU time since the network was set up, seconds.
     pub cpu_seconds: f64,
-    /// Bytes of memory now.
+    /// Memory now, bytes.
     pub memory_bytes: u64,
     /// Processes and threads now.
     pub processes: u64,
 }
 
-/// Where to run a command so that it is in a network.
+/// What a command has to enter to run inside a network.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExecInfo {
     /// The network.
     pub network: String,
-    /// Name of its namespace, as `ip netns` knows it.
+    /// Name of its namespace, as in `ip netns`.
     pub namespace: String,
-    /// File to enter the namespace by.
+    /// File for entering the namespace.
     pub namespace_path: String,
-    /// Folders of its control group: the file `cgroup.procs` of each takes the process. Several with version 1.
+    /// Directories of its control group: write the process id to `cgroup.procs` in each. Several with version 1.
     pub cgroups: Vec<String>,
 }

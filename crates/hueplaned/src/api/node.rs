@@ -20,6 +20,12 @@ pub struct Node {
     pub card: Option<CardInfo>,
     /// Worker threads.
     pub workers: usize,
+    /// How they compete for processors: `realtime`, or `fair`, as ordinary programs do.
+    #[serde(default)]
+    pub scheduling: String,
+    /// Why that is not as it should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling_note: Option<String>,
     /// Names of its physical ports.
     pub ports: Vec<String>,
     /// Names of its networks.
@@ -44,6 +50,9 @@ pub struct CardInfo {
     pub networks_max: u32,
     /// Names of the ports that are its own, MAC port 0 first.
     pub ports: Vec<String>,
+    /// How its thread competes for processors: `realtime`, or `fair`, as ordinary programs do.
+    #[serde(default)]
+    pub scheduling: String,
     /// Clock cycles since it started.
     pub cycles: u64,
     /// The time that a card takes for them, seconds.

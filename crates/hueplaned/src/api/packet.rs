@@ -1,22 +1,22 @@
-//! Single packets: one explained, many captured.
+//! Single packets: traces and captures.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Timestamp;
 
-/// A frame to explain on the running state. It is not sent, not counted and charges no meter.
+/// A frame to trace on the running state. It is not sent or counted, and uses no tokens of a meter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceRequest {
-    /// Physical port that it arrives on.
+    /// Physical port it arrives on.
     pub port: String,
-    /// The frame, hexadecimal.
+    /// The frame, in hexadecimal.
     pub frame: String,
 }
 
 impl TraceRequest {
-    /// The frame; blanks, `:` and `-` may stand between bytes.
+    /// Decodes the frame; blanks, `:` and `-` are allowed between bytes.
     ///
     /// # Errors
     /// What was found and where.
@@ -46,35 +46,35 @@ impl TraceRequest {
     }
 }
 
-/// One packet explained.
+/// Trace of one packet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Trace {
     /// Port it arrives on.
     pub in_port: String,
-    /// Its length, bytes.
+    /// Length, bytes.
     pub length: usize,
-    /// The frame as received, hexadecimal.
+    /// The frame as received, in hexadecimal.
     pub bytes: String,
-    /// Stages before a network is known.
+    /// Stages before the network is known.
     pub stages: Vec<Step>,
-    /// Why the frame is nobody's; to a tenant, a frame of others is nobody's.
+    /// Why the frame belongs to no network; tenants get the same for frames of other networks.
     pub unclaimed: Option<String>,
-    /// What became of it; null when not exactly one network received it.
+    /// The verdict; null unless the frame is unclaimed or exactly one network received it.
     pub verdict: Option<String>,
-    /// Name of the outcome; null as above.
+    /// Name of the outcome; null when `verdict` is.
     pub reason: Option<String>,
-    /// What each network that receives the frame does with it; several only for group addresses.
+    /// What each receiving network does with the frame; several only for group addresses.
     pub networks: Vec<InNetwork>,
 }
 
-/// One stage.
+/// One stage of a trace.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Step {
-    /// Its name.
+    /// Name.
     pub stage: String,
-    /// What it saw, for people.
+    /// What it found, as text.
     pub detail: String,
-    /// The outcome, when this stage decided it.
+    /// The outcome, if this stage decided it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<String>,
 }
@@ -86,36 +86,36 @@ pub struct InNetwork {
     pub network: String,
     /// Virtual port it arrives on.
     pub virtual_port: String,
-    /// The design-select row that matched; none for group addresses.
+    /// The design-select row that matched; null for group addresses.
     pub row: Option<String>,
     /// Its stages.
     pub stages: Vec<Step>,
-    /// The route that the lookup found, when the packet came that far.
+    /// The route found by the lookup, if the packet got that far.
     pub route: Option<String>,
-    /// What becomes of it: `forward`, `punt` or `drop`.
+    /// The verdict: `forward`, `punt` or `drop`.
     pub verdict: String,
     /// Name of the outcome.
     pub reason: String,
-    /// The outcome, for people.
+    /// Explanation of the outcome.
     pub why: String,
     /// Physical port it leaves by, if forwarded.
     pub out_port: Option<String>,
-    /// Fields that differ afterwards.
+    /// Fields that changed.
     pub changes: Vec<Change>,
-    /// The frame afterwards, hexadecimal.
+    /// The frame afterwards, in hexadecimal.
     pub bytes: String,
 }
 
-/// A field that the network changed.
+/// A field changed by the network.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Change {
-    /// Its name.
+    /// Name of the field.
     pub field: String,
-    /// Bytes from the start of the frame.
+    /// Offset from the start of the frame, bytes.
     pub offset: usize,
-    /// What it was.
+    /// Old value.
     pub before: String,
-    /// What it is.
+    /// New value.
     pub after: String,
 }
 
@@ -124,68 +124,68 @@ pub struct Change {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct CaptureFilter {
-    /// Of this network only.
+    /// Only frames of this network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// On this physical port, or, together with `network`, on its virtual port of this name, only.
+    /// Only frames on this physical port or, together with `network`, on its virtual port of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// So many frames, then the capture ends.
+    /// Number of frames after which the capture ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Bytes of a frame at most; 0 or nothing is all of it.
+    /// Maximum bytes of a frame; 0 or absent means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snap: Option<u32>,
 }
 
-/// Which way a frame goes.
+/// Direction of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// From the port to us.
+    /// Received from the port.
     In,
-    /// From us to the port.
+    /// Sent to the port.
     Out,
 }
 
-/// What became of a captured frame.
+/// Outcome of a captured frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NetworkVerdict {
-    /// `forward`, `punt` or `drop`; `control` for what the control plane sends.
+    /// `forward`, `punt`, `drop` or `lost`; `control` for frames sent by the control plane.
     pub verdict: &'static str,
     /// Name of the outcome.
     pub reason: &'static str,
 }
 
-/// A frame that was captured. Not JSON: the API sends pcapng.
+/// A captured frame. Not JSON: the API sends pcapng.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CapturedFrame {
-    /// When.
+    /// Time since 1970, nanoseconds.
     pub time_ns: u64,
-    /// The network; none for frames that are nobody's.
+    /// The network; `None` if the frame belongs to none.
     pub network: Option<String>,
-    /// Its virtual port, or the physical port of a frame that is nobody's.
+    /// Its virtual port, or the physical port if there is no network.
     pub port: String,
-    /// Which way.
+    /// Direction.
     pub direction: Direction,
-    /// What became of it, when known.
+    /// Outcome, if known.
     pub verdict: Option<NetworkVerdict>,
-    /// Its length before it was cut, bytes.
+    /// Length before truncation, bytes.
     pub length: u32,
-    /// The frame, cut to `snap`.
+    /// The frame, truncated to `snap`.
     pub bytes: Vec<u8>,
-    /// Frames lost on this network and port since the one before, as the reader was too slow.
+    /// Frames of the capture lost since the previous one because the reader was too slow.
     pub lost: u64,
 }
 
 impl CapturedFrame {
-    /// Name of the capture's interface: `network/port`.
+    /// Name of the capture interface: `network/port`.
     #[must_use]
     pub fn interface(&self) -> String {
         format!("{}/{}", self.network.as_deref().unwrap_or("-"), self.port)
     }
 
-    /// When, to the microsecond.
+    /// The time, truncated to microseconds.
     #[must_use]
     pub const fn time(&self) -> Timestamp {
         Timestamp::from_us(self.time_ns / 1000)

@@ -1,20 +1,20 @@
-//! Where networks run, where they should, and why.
+//! Where networks run, where they should run, and why.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Timestamp;
 
-/// Which plan is asked for.
+/// Which plan to make.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PlanQuery {
-    /// The scheduler; without it that of the node's document.
+    /// Scheduler to use; by default that of the node's document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub scheduler: Option<SchedulerName>,
-    /// Whether measured rates stand in for the bandwidth that documents ask for.
+    /// Whether to use measured rates instead of the bandwidth in documents.
     #[serde(default)]
     pub from_traffic: bool,
 }
@@ -23,9 +23,9 @@ pub struct PlanQuery {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SchedulerName {
-    /// Networks of low throughput into software while they fit, the others onto the card.
+    /// Networks of low throughput run in software while they fit, the others on the card.
     Greedy,
-    /// The placement that serves the most bandwidth, less what moves cost.
+    /// The placement that serves the most bandwidth, minus the cost of moves.
     Exact,
 }
 
@@ -40,27 +40,27 @@ impl SchedulerName {
     }
 }
 
-/// Where a scheduler would have networks run, and what would have to move for it.
+/// Where a scheduler would place networks, and the moves this takes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Plan {
-    /// What made it: not what was asked for when that could not; `note` says why.
+    /// Scheduler that made the plan. If it is not the requested one, `note` says why.
     pub scheduler: SchedulerName,
-    /// What is to be known about it.
+    /// Remarks on the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Whether measured rates stand in for the bandwidth that documents ask for.
+    /// Whether measured rates were used instead of the bandwidth in documents.
     pub from_traffic: bool,
-    /// Bandwidth that a move had to gain, bits a second.
+    /// Bandwidth that a move has to gain, bits per second.
     pub move_cost_bps: u64,
-    /// Bandwidth that networks need, bits a second.
+    /// Bandwidth that networks need, bits per second.
     pub needed_bps: u64,
-    /// What of that would be served, bits a second.
+    /// Part of that which would be served, bits per second.
     pub served_bps: u64,
-    /// Networks, in the order of names.
+    /// Networks, sorted by name.
     pub networks: Vec<PlannedNetwork>,
-    /// What would move: first those that make room on the card.
+    /// Networks that would move, those that free room on the card first.
     pub moves: Vec<PlannedMove>,
-    /// What would be used of each capacity.
+    /// Use of each capacity.
     pub uses: Vec<CapacityUse>,
 }
 
@@ -69,23 +69,23 @@ pub struct Plan {
 pub struct PlannedNetwork {
     /// The network.
     pub network: String,
-    /// What its document says of its place: `auto`, `card` or `soft`.
+    /// Placement in its document: `auto`, `card` or `soft`.
     pub placement: String,
-    /// How soon its packets are to leave: `normal` or `low`.
+    /// Latency in its document: `normal` or `low`.
     pub latency: String,
-    /// Where it runs: `card` or `soft`; absent for one that is new.
+    /// Where it runs now: `card` or `soft`; absent for a new network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
     /// Where it would run.
     pub substrate: String,
-    /// In software: the core that was reckoned with.
+    /// Core assumed for it, if in software.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<u16>,
-    /// Bandwidth that it needs, bits a second.
+    /// Bandwidth that it needs, bits per second.
     pub needed_bps: u64,
-    /// What of that would be served, bits a second.
+    /// Part of that which would be served, bits per second.
     pub served_bps: u64,
-    /// Why there.
+    /// Why it would run there.
     pub why: String,
     /// Why not on the other substrate.
     pub why_not: String,
@@ -96,22 +96,22 @@ pub struct PlannedNetwork {
 pub struct PlannedMove {
     /// The network.
     pub network: String,
-    /// From where.
+    /// Substrate it would leave.
     pub from: String,
-    /// To where.
+    /// Substrate it would move to.
     pub to: String,
-    /// Why.
+    /// Why it would move.
     pub why: String,
 }
 
 /// How much of a capacity would be used.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CapacityUse {
-    /// Of what, such as `card next hops` or `core 0 bit/s`.
+    /// Name of the capacity, such as `card next hops` or `core 0 bit/s`.
     pub what: String,
-    /// Used.
+    /// Amount used.
     pub used: u64,
-    /// There is.
+    /// Amount available in total.
     pub max: u64,
 }
 
@@ -120,13 +120,13 @@ pub struct CapacityUse {
 pub struct Placement {
     /// The network.
     pub network: String,
-    /// What its document says of its place: `auto`, `card` or `soft`.
+    /// Placement in its document: `auto`, `card` or `soft`.
     pub placement: String,
     /// Where it runs: `card` or `soft`.
     pub substrate: String,
     /// Since when.
     pub since: Timestamp,
-    /// Why there.
+    /// Why it runs there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Why not on the other substrate.

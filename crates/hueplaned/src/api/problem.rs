@@ -1,41 +1,41 @@
-//! Errors of the API: RFC 9457 problem details, with findings for documents that are wrong.
+//! Errors of the API: RFC 9457 problem details, with findings for invalid documents.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What kind of problem, whose fault, and thereby what may help.
+/// Kind of a problem: it tells whose fault it is, and thus what may help.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     /// The request is malformed; the caller's fault.
     BadRequest,
-    /// Who asks is not known.
+    /// The caller is not known.
     Unauthenticated,
-    /// Who asks may not do this.
+    /// The caller may not do this.
     Forbidden,
-    /// There is no such thing, or the caller may not see it.
+    /// The object does not exist, or the caller may not see it.
     NotFound,
-    /// The path exists, but not with this method.
+    /// The path does not support this method.
     MethodNotAllowed,
-    /// The request took too long to come, or to be answered.
+    /// The request or its answer took too long.
     Timeout,
-    /// It contradicts what is in force, such as `if_generation`.
+    /// The request contradicts the state in force, for example in `if_generation`.
     Conflict,
     /// The request is too large.
     TooLarge,
     /// The body is not JSON.
     UnsupportedMediaType,
-    /// Documents are wrong; `findings` says where and what.
+    /// Documents are invalid; `findings` says where and why.
     InvalidDocuments,
     /// A named limit is reached: tables, networks, disk.
     Full,
     /// Too many calls at once; try again.
     Busy,
-    /// A fault of the daemon.
+    /// A fault in the daemon.
     Internal,
-    /// The daemon starts or goes down.
+    /// The daemon is starting or stopping.
     Unavailable,
 }
 
@@ -58,7 +58,7 @@ impl ProblemKind {
         Self::Unavailable,
     ];
 
-    /// Its name: what stands after the last colon of `type`.
+    /// Its name, as after the last colon of `type`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -120,10 +120,10 @@ impl ProblemKind {
     }
 }
 
-/// One thing wrong with documents.
+/// One error in documents.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Finding {
-    /// File, as the request calls it.
+    /// File name, as in the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Line, from 1.
@@ -135,16 +135,16 @@ pub struct Finding {
     /// Path of the field in its document, such as `spec.ports[0].mac`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// What is there.
+    /// What was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// What would have been right.
+    /// What was expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// A likely way out, when there is one.
+    /// A likely fix, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// All of it in one line.
+    /// The whole finding in one line.
     pub message: String,
 }
 
@@ -168,21 +168,21 @@ impl From<&hue_intent::Error> for Finding {
 /// Why a call failed: RFC 9457 problem details, sent as `application/problem+json`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// `urn:hueplane:problem:` and the kind.
+    /// `urn:hueplane:problem:` followed by the kind.
     #[serde(rename = "type")]
     pub type_uri: String,
-    /// The kind, in words.
+    /// The kind as a phrase.
     pub title: String,
     /// HTTP status.
     pub status: u16,
     /// What failed, where, and what to do next.
     pub detail: String,
-    /// The kind, as a word.
+    /// The kind.
     pub kind: ProblemKind,
-    /// What is wrong with documents.
+    /// Errors in documents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// Findings beyond those listed.
+    /// Number of findings not listed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
 }
@@ -192,7 +192,7 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl Problem {
-    /// A problem of a kind; `detail` says what failed, where, and what to do next.
+    /// Creates a problem of a kind; `detail` says what failed, where, and what to do next.
     #[must_use]
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         Self {
@@ -206,25 +206,25 @@ impl Problem {
         }
     }
 
-    /// There is no such network, or the caller may not see it.
+    /// The network does not exist, or the caller may not see it.
     #[must_use]
     pub fn no_network(name: &str) -> Self {
         Self::new(ProblemKind::NotFound, format!("network {name:?}: there is none of this name"))
     }
 
-    /// There is no such port, or the caller may not see it.
+    /// The port does not exist, or the caller may not see it.
     #[must_use]
     pub fn no_port(name: &str) -> Self {
         Self::new(ProblemKind::NotFound, format!("port {name:?}: there is none of this name"))
     }
 
-    /// A fault of the daemon.
+    /// A fault in the daemon.
     #[must_use]
     pub fn internal(detail: impl fmt::Display) -> Self {
         Self::new(ProblemKind::Internal, detail.to_string())
     }
 
-    /// The daemon starts or goes down.
+    /// The daemon is starting or stopping.
     #[must_use]
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Unavailable, detail)

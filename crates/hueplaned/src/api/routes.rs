@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 pub enum RouteKind {
     /// Sends it to a neighbour whose MAC address is known.
     Forward,
-    /// Hands it to the control plane, which asks for the neighbour's MAC address.
+    /// Hands it to the control plane, which resolves the neighbour's MAC address.
     Glean,
     /// Hands it to the control plane: it is for the router itself, or only the kernel knows what to do.
     Local,
@@ -34,42 +34,42 @@ impl RouteKind {
 pub struct Route {
     /// The network.
     pub network: String,
-    /// Destinations.
+    /// Destination prefix.
     pub prefix: String,
-    /// What it does.
+    /// What it does with packets.
     pub kind: RouteKind,
-    /// The next router.
+    /// Next-hop router.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Ipv4)]
     pub via: Option<Ipv4Addr>,
     /// Virtual port it leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// MAC address of the next hop, when it is known.
+    /// MAC address of the next hop, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// Who gave it: `kernel`, `static`, `ospf`, `bgp`, `bird`, … or the number.
+    /// Origin: `kernel`, `static`, `ospf`, `bgp`, `bird`, … or the protocol number.
     pub protocol: String,
-    /// Of several routes to one prefix, the one of the least metric counts.
+    /// Metric; the lowest wins among routes to the same prefix.
     pub metric: u32,
-    /// The data plane does not have it: there is no room in the network's table.
+    /// Whether the data plane lacks it because the network's table has no room.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
 }
 
-/// Which routes.
+/// Which routes to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RouteFilter {
-    /// Of this network only.
+    /// Only routes of this network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// Those that hold this address only, the longest last.
+    /// Only routes whose prefix contains this address, the longest last.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[param(value_type = Option<String>, format = Ipv4)]
     pub address: Option<Ipv4Addr>,
-    /// So many at most.
+    /// Maximum number of routes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
@@ -84,71 +84,71 @@ pub struct Neighbour {
     /// Its address.
     #[schema(value_type = String, format = Ipv4)]
     pub address: Ipv4Addr,
-    /// Its MAC address, when it is known.
+    /// Its MAC address, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// As the kernel calls it: `reachable`, `stale`, `permanent`, `failed`, …
+    /// State as the kernel names it: `reachable`, `stale`, `permanent`, `failed`, …
     pub state: String,
 }
 
-/// Which neighbours.
+/// Which neighbours to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct NeighbourFilter {
-    /// Of this network only.
+    /// Only neighbours of this network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// So many at most.
+    /// Maximum number of neighbours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
 
-/// The route tables of the data plane: of software, where every network has its table, and of the card.
+/// Route tables of the data plane: in software, where every network has its own, and on the card.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Tables {
     /// Layout of the table memory.
     pub layout: String,
-    /// Bytes in use by all networks together.
+    /// Bytes used by all networks together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_total: Option<u64>,
-    /// Bytes at most.
+    /// Maximum bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u64>,
-    /// Bytes that are left.
+    /// Free bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_free: Option<u64>,
-    /// What each network has in them, those with the largest tables first.
+    /// Share of each network, the largest tables first.
     pub networks: Vec<TableShare>,
-    /// The tables of the card, while one runs.
+    /// Tables of the card, while one is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<CardTables>,
 }
 
-/// What a network has in the tables.
+/// A network's share of the tables.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TableShare {
     /// The network.
     pub network: String,
     /// Routes.
     pub routes: u64,
-    /// Rows of its next-hop table in use.
+    /// Rows used in its next-hop table.
     pub next_hops: u64,
-    /// Bytes that its lookups can reach: the size of its table without the others. This is what a quota is about.
+    /// Bytes that its lookups can reach: the size of its table on its own. The quota limits this number.
     pub bytes_own: u64,
-    /// Those of them that other networks reach too.
+    /// Part of these that other networks reach too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_shared: Option<u64>,
-    /// Bytes that would be freed if it were removed.
+    /// Bytes that removing the network would free.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_marginal: Option<u64>,
-    /// Its quota.
+    /// Its quota, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_quota: Option<u64>,
-    /// Routes that its namespace has and its table has no room for.
+    /// Routes of its namespace that its table has no room for.
     #[serde(default)]
     pub routes_refused: u64,
-    /// Announcements that were refused since it was loaded.
+    /// Announcements refused since it was loaded.
     #[serde(default)]
     pub refusals: u64,
 }
@@ -156,47 +156,47 @@ pub struct TableShare {
 /// The tables of the card.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CardTables {
-    /// The image it runs.
+    /// Image that it runs.
     pub image: String,
-    /// How it keeps routes: `tcam` or `dag36`.
+    /// Layout of its routes: `tcam`, `dag36` or `sram`.
     pub layout: String,
-    /// What networks' tables are counted in: `words` of 36 bits, or `rows`.
+    /// Unit of the networks' tables: `words` of 36 bits, or `rows`.
     pub unit: String,
-    /// Its memories; a tenant sees none.
+    /// Its memories; none for a tenant.
     pub memories: Vec<CardMemory>,
-    /// What each network that runs there has, those with the largest tables first.
+    /// Share of each network on the card, the largest tables first.
     pub networks: Vec<CardShare>,
 }
 
 /// A memory of the card.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CardMemory {
-    /// What it holds: `level0` to `level3` and `next hops`, or `routes`, `local addresses` and `next hops`.
+    /// Its content: `level0` to `level3` or `sram`, and `next hops`; or `routes`, `local addresses` and `next hops`.
     pub name: String,
-    /// Words or rows in use.
+    /// Words or rows used.
     pub used: u64,
-    /// Words or rows that there are.
+    /// Words or rows in total.
     pub max: u64,
-    /// Those that are left.
+    /// Words or rows free.
     pub free: u64,
-    /// What one network can have of them, where that is less.
+    /// Maximum for one network, if that is less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_max: Option<u64>,
 }
 
-/// What a network has in the tables of the card.
+/// A network's share of the card's tables.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CardShare {
     /// The network.
     pub network: String,
-    /// Its routes there.
+    /// Its routes on the card.
     pub routes: u64,
     /// Words or rows that its lookups can reach.
     pub own: u64,
-    /// Those of them that other networks reach too.
+    /// Part of these that other networks reach too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<u64>,
-    /// Words or rows that would be free without it.
+    /// Words or rows that removing the network would free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marginal: Option<u64>,
 }

@@ -2,7 +2,8 @@
 //!
 //! Identities, for every network: `received = forwarded + punted + dropped`; each of the three is the sum of its map,
 //! and of its column of `ports`. What was lost before the plane, or after it, is in `losses` and none of these.
-//! A reason that did not occur is left out of a map.
+//! A reason that did not occur is left out of a map. For every physical port, what arrived is `received` and all of its
+//! `losses` but `send_failed`.
 
 use std::collections::BTreeMap;
 
@@ -102,16 +103,18 @@ pub struct PortStats {
     pub sent: u64,
     /// Bytes of those.
     pub sent_bytes: u64,
-    /// Frames lost before we saw them, as the ring was full.
-    pub receive_dropped: u64,
-    /// Frames lost as they could not be sent.
-    pub transmit_dropped: u64,
-    /// Frames cut before the ring as their network's share of it was used up.
+    /// Frames lost at the port itself, by reason (`docs/reference/outcomes.md`). Those of one network are in its losses,
+    /// too; those of nobody in `unclaimed`.
     #[serde(default)]
-    pub policed: u64,
-    /// Frames cut before the ring as they are for nobody here.
-    #[serde(default)]
-    pub nobody: u64,
+    pub losses: BTreeMap<String, u64>,
+}
+
+impl PortStats {
+    /// Frames lost at the port itself, all reasons.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.losses.values().sum()
+    }
 }
 
 /// What a worker thread did.

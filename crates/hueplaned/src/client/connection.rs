@@ -1,4 +1,4 @@
-//! Connections of the client: one a call, HTTP/1.1 on a Unix socket or inside TLS.
+//! Connections of the client: one per call, HTTP/1.1 over a Unix socket or TLS.
 
 use std::fmt;
 use std::future::Future;
@@ -25,11 +25,11 @@ use super::ClientError;
 use crate::api::{Health, Problem, Status};
 use crate::tls::{TlsFiles, client_config};
 
-/// Seconds to connect and shake hands.
+/// Maximum seconds to connect, TLS handshake included.
 const CONNECT_SECONDS_MAX: u64 = 10;
-/// Bytes of a problem's text at most.
+/// Maximum bytes of a problem's text.
 const PROBLEM_BYTES_MAX: usize = 4 << 20;
-/// Milliseconds between two looks at whether the daemon is ready.
+/// Milliseconds between two polls for readiness.
 const READY_POLL_MS: u64 = 50;
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -40,13 +40,13 @@ enum Place {
     Tls { address: String, host: ServerName<'static>, connector: TlsConnector },
 }
 
-/// Opens connections to one place.
+/// Opens connections to one daemon.
 pub(super) struct Connector {
     shared: Arc<Shared>,
     place: Place,
 }
 
-/// What a reply needs after its call, too.
+/// What a reply still needs after its call.
 struct Shared {
     runtime: Runtime,
     target: String,
@@ -81,7 +81,7 @@ impl Connector {
         &self.shared.target
     }
 
-    /// Sends a request; the reply is there as soon as its head is. A reply that says no is an error.
+    /// Sends a request and returns when the head of the reply is there. A reply with an error status is an error.
     pub(super) fn call(
         &self,
         method: Method,
@@ -111,7 +111,7 @@ impl Connector {
             .map_err(|_| self.shared.late(CONNECT_SECONDS_MAX))??;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.shared.failed(error))?;
-        // It ends with the reply; what goes wrong with it is seen there.
+        // It ends with the reply, which reports its errors too.
         tokio::spawn(connection);
         sender.send_request(request).await.map_err(|error| self.shared.failed(error))
     }
@@ -132,7 +132,7 @@ impl Connector {
         }
     }
 
-    /// Asks for the status until it says that the daemon is ready.
+    /// Polls the status until the daemon is ready.
     pub(super) fn wait_ready(
         &self,
         at_most: Duration,
@@ -203,7 +203,7 @@ impl Reply {
         String::from_utf8(self.bytes(seconds_max)?.to_vec()).map_err(|error| shared.unexpected(error))
     }
 
-    /// The body as it comes; `idle_seconds_max` of silence end it, 0 is never.
+    /// The body as it arrives; it fails after `idle_seconds_max` of silence, never if 0.
     pub(super) fn into_bytes(self, idle_seconds_max: u64) -> ByteStream {
         ByteStream {
             shared: self.shared,
@@ -237,7 +237,7 @@ fn plain(status: StatusCode) -> String {
     format!("status {status} without an explanation")
 }
 
-/// The bytes of an answer as they come. Reading blocks; dropping it ends the call.
+/// The bytes of an answer as they arrive. Reading blocks; dropping it ends the call.
 pub struct ByteStream {
     shared: Arc<Shared>,
     body: Incoming,
@@ -246,7 +246,7 @@ pub struct ByteStream {
 }
 
 impl ByteStream {
-    /// The next piece, or `None` when `wait` passed without one. The end is an empty piece.
+    /// The next piece, or `None` if none came within `wait`. An empty piece is the end.
     ///
     /// # Errors
     /// `Connection` or `Timeout`.

@@ -1,4 +1,4 @@
-//! A JSON array, element by element as it comes: a full table of routes is never in memory at once.
+//! Reads a JSON array element by element, so that a full route table is never in memory at once.
 
 use std::fmt;
 use std::io::{BufReader, Read};
@@ -34,7 +34,7 @@ impl<'de, T: DeserializeOwned, F: FnMut(T)> Visitor<'de> for Each<T, F> {
     }
 }
 
-/// Gives each element of the array that comes.
+/// Passes each element of the array to `each`.
 pub(super) fn each<T: DeserializeOwned>(from: impl Read, each: impl FnMut(T)) -> serde_json::Result<()> {
     let mut deserializer = serde_json::Deserializer::from_reader(BufReader::new(from));
     Each { each, of: PhantomData }.deserialize(&mut deserializer)?;

@@ -1,4 +1,4 @@
-//! Server-sent events to events.
+//! Parses server-sent events.
 //!
 //! Source: WHATWG HTML §9.2.6 (interpreting an event stream), as far as the daemon uses it.
 
@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::{ByteStream, ClientError};
 use crate::api::Event;
 
-/// Bytes of one event at most.
+/// Maximum bytes of one event.
 const EVENT_BYTES_MAX: usize = 1 << 20;
 
-/// Events as they happen. As an iterator it blocks and ends when the daemon ends the stream; after an error it is
-/// over. [`Self::last_sequence`] is where to go on with a new stream.
+/// Events as they happen. The iterator blocks; it ends when the daemon ends the stream, or after an error. A new
+/// stream can continue from [`Self::last_sequence`].
 pub struct EventStream {
     bytes: ByteStream,
     lines: Lines,
@@ -24,19 +24,19 @@ impl EventStream {
         Self { bytes, lines: Lines::default(), last: since, over: false }
     }
 
-    /// Number of the last event that came.
+    /// Number of the last event received.
     #[must_use]
     pub fn last_sequence(&self) -> u64 {
         self.last
     }
 
-    /// Whether the daemon ended the stream, or an error did.
+    /// Whether the stream has ended, by the daemon or by an error.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// The next event, or `None` if none came in this time or the stream is over.
+    /// The next event, or `None` if none came in this time or the stream has ended.
     ///
     /// # Errors
     /// `Connection`, `Timeout` or `Answer`.
@@ -81,16 +81,16 @@ impl Iterator for EventStream {
     }
 }
 
-/// Bytes that have come and are not yet an event.
+/// Bytes received and not yet returned as events.
 #[derive(Default)]
 struct Lines {
     bytes: Vec<u8>,
-    /// Bytes at the front that are done with.
+    /// Bytes at the front that have been processed.
     done: usize,
 }
 
 impl Lines {
-    /// Takes more bytes; false when an event gets too long.
+    /// Adds bytes; false if an event is too long.
     fn add(&mut self, piece: &[u8]) -> bool {
         self.bytes.drain(..self.done);
         self.done = 0;
@@ -98,7 +98,7 @@ impl Lines {
         self.bytes.len() <= EVENT_BYTES_MAX
     }
 
-    /// The data of the next whole event; comments and events without data are passed over.
+    /// The data of the next complete event; comments and events without data are skipped.
     fn event(&mut self) -> Option<String> {
         loop {
             let rest = &self.bytes[self.done..];

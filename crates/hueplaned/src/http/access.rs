@@ -1,8 +1,8 @@
-//! Who asks and what it may do.
+//! Who the caller is and what it may do.
 //!
-//! Over the Unix socket everybody is an admin: the file system lets nobody connect but root and the socket's group.
-//! Over TCP the role is the organisational unit (OU) of the client's certificate, one of `viewer`, `operator`, `admin`
-//! and `tenant`; a tenant's common name (CN) is its network. A certificate that says anything else is refused.
+//! Over the Unix socket everyone is an admin: the file system lets only root and the socket's group connect. Over TCP
+//! the role is the organisational unit (OU) of the client's certificate, one of `viewer`, `operator`, `admin` and
+//! `tenant`; a tenant's common name (CN) is its network. A certificate with anything else is refused.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use thiserror::Error;
 use crate::api::{Problem, ProblemKind};
 use crate::tls::Subject;
 
-/// What a caller is.
+/// Role of a caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Sees everything, changes nothing, no packet's content.
+    /// Sees everything but packet contents, and changes nothing.
     Viewer,
-    /// Also changes networks, captures, and runs commands in networks.
+    /// Also changes networks, captures packets, and runs commands in networks.
     Operator,
-    /// Also changes the node, and ends the daemon.
+    /// Also changes the node, and stops the daemon.
     Admin,
-    /// Sees one network and nothing else, and changes only what concerns nobody else.
+    /// Sees only one network, and changes only what affects nobody else.
     Tenant(Arc<str>),
 }
 
@@ -40,16 +40,16 @@ impl Role {
     }
 }
 
-/// A certificate gives no role; who made it is at fault.
+/// A certificate gives no role; its issuer is at fault.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum RoleError {
     /// There is no certificate, it is not X.509, or its subject is not text.
     #[error("the certificate's subject cannot be read")]
     Unreadable,
-    /// Not exactly one organisational unit that is a role.
+    /// There is not exactly one organisational unit, or it is not a role.
     #[error("found the organisational units {0:?}, expected one of viewer, operator, admin or tenant")]
     Unit(Vec<String>),
-    /// A tenant without exactly one common name that names a network.
+    /// A tenant does not have exactly one common name that is the name of a network.
     #[error("found the common names {0:?}, expected the name of the tenant's network")]
     Network(Vec<String>),
 }
@@ -72,42 +72,42 @@ impl TryFrom<&Subject> for Role {
     }
 }
 
-/// What an operation needs.
+/// Right that an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
-    /// Nothing but to be known.
+    /// None: every known caller has it.
     Known,
-    /// To see what runs; a tenant, its network.
+    /// See what runs; for a tenant, its network.
     See,
-    /// To see what is about all networks together.
+    /// See what concerns all networks together.
     Oversee,
-    /// To see packets and to run commands in networks; a tenant, in its own.
+    /// See packets and run commands in networks; for a tenant, in its own.
     Enter,
-    /// To change networks; a tenant, some of its own.
+    /// Change networks; for a tenant, parts of its own.
     Change,
-    /// To delete networks, and to move them between card and software.
+    /// Delete networks, and move them between card and software.
     Delete,
-    /// To change the node, and to end the daemon.
+    /// Change the node, and stop the daemon.
     Rule,
 }
 
 impl Right {
-    /// Whether what needs it changes what runs, and so may take longer.
+    /// Whether operations with this right change what runs, and so may take longer.
     #[must_use]
     pub const fn is_change(self) -> bool {
         matches!(self, Self::Change | Self::Delete | Self::Rule)
     }
 }
 
-/// Who asks.
+/// Who sent a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// What it is.
+    /// Its role.
     pub role: Role,
 }
 
 impl Caller {
-    /// Whoever the file system let use the Unix socket.
+    /// Any caller that the file system lets use the Unix socket.
     #[must_use]
     pub const fn local() -> Self {
         Self { role: Role::Admin }
@@ -122,10 +122,10 @@ impl Caller {
         Ok(Self { role: Role::try_from(&subject)? })
     }
 
-    /// Whether it may do what needs a right.
+    /// Checks that the caller has a right.
     ///
     /// # Errors
-    /// `forbidden`, when it may not.
+    /// `forbidden`, when it does not.
     pub fn may(&self, right: Right) -> Result<(), Problem> {
         let may = match (&self.role, right) {
             (Role::Admin, _) | (_, Right::Known | Right::See) => true,
@@ -137,7 +137,7 @@ impl Caller {
         if may { Ok(()) } else { Err(self.forbidden("this")) }
     }
 
-    /// The one network it may see, if it may see only one.
+    /// The only network it may see, if it may see just one.
     #[must_use]
     pub fn only(&self) -> Option<&str> {
         match &self.role {
@@ -152,7 +152,7 @@ impl Caller {
         self.only().is_none_or(|only| only == network)
     }
 
-    /// It may not do that.
+    /// The problem that it may not do `what`.
     #[must_use]
     pub fn forbidden(&self, what: &str) -> Problem {
         let detail = match &self.role {
@@ -163,7 +163,7 @@ impl Caller {
     }
 }
 
-/// Somebody who gets no answer but why: the certificate gives no role, or there is no place.
+/// A caller that only gets an error: its certificate gives no role, or its tenant has no connection left.
 #[derive(Clone, Debug)]
 pub(super) struct Stranger(pub(super) Problem);
 
@@ -187,14 +187,14 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Something the API can be asked for.
+/// An operation of the API.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Operation {
     /// Method; HEAD counts as GET.
     pub method: Method,
     /// Path, with parameters in braces.
     pub path: &'static str,
-    /// What it needs.
+    /// Right that it needs.
     pub right: Right,
 }
 
@@ -202,7 +202,7 @@ const fn operation(method: Method, path: &'static str, right: Right) -> Operatio
     Operation { method, path, right }
 }
 
-/// All the API can be asked for, and what it needs. What is not here is answered to nobody.
+/// All operations of the API, and the rights they need. Anything else is refused.
 pub static OPERATIONS: [Operation; 26] = [
     operation(Method::GET, "/healthz", Right::Known),
     operation(Method::GET, "/openapi.json", Right::Known),

@@ -3,7 +3,8 @@
 //! Who may change what: an admin everything; an operator networks, not the node or its ports; a tenant the routes,
 //! neighbours and colour of its network, as all else of it is a limit or concerns others. What may be changed is
 //! judged on one generation of desired state, and the change is bound to that generation, so that nothing that somebody
-//! else changed meanwhile is undone.
+//! else changed meanwhile is undone. The backend makes changes one at a time. The documents of a
+//! waiting change take a place, so that a tenant cannot fill the memory or the queue.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -13,12 +14,12 @@ use hue_intent::{Intent, Network, Source};
 use serde_json::Value;
 
 use super::access::{Caller, Role};
-use super::input::{Named, answer, bad, json};
+use super::input::{Ask, Named, answer, bad, json};
 use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, scope};
 use crate::api::{
     ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, ImageLoaded,
     LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind, SourceText, Trace,
-    TraceRequest,
+    TraceRequest, TurnQuery,
 };
 
 /// Times that a change is judged anew as desired state changed meanwhile.
@@ -34,9 +35,10 @@ const TENANTS_OWN: [&str; 3] = ["routes", "neighbours", "colour"];
 
 /// Brings documents into force. What is as desired already is not touched; a network that fails does not stop others.
 /// An operator may not change the node; a tenant may change routes, neighbours and colour of its network.
-#[utoipa::path(post, path = "/v1/apply", tag = "desired state", request_body = ApplyRequest, responses(
+#[utoipa::path(post, path = "/v1/apply", tag = "desired state", request_body = ApplyRequest, params(TurnQuery), responses(
     (status = 200, description = "What was done.", body = ApplyResult),
-    (status = 409, description = "Not this generation.", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "Not this generation; with `no_wait`: another change is under way.", body = Problem,
+        content_type = "application/problem+json"),
     (status = 422, description = "Documents are wrong; `findings` says where.", body = Problem,
         content_type = "application/problem+json"),
     (status = 507, description = "A limit is reached.", body = Problem, content_type = "application/problem+json"),
@@ -45,13 +47,14 @@ const TENANTS_OWN: [&str; 3] = ["routes", "neighbours", "colour"];
 pub(super) async fn apply(
     State(app): State<App>,
     caller: Caller,
+    Ask(turn): Ask<TurnQuery>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     let work = async || {
-        let _turn = app.places.change(&caller).await?;
+        let _place = app.places.change(&caller, turn).await?;
         let request: ApplyRequest = json(&app, &headers, body, DOCUMENTS_BYTES_MAX).await?;
-        let mut result = applied(&app, &caller, request).await?;
+        let mut result = applied(&app, &caller, request, turn).await?;
         result.actions.retain(|action| action.object != ObjectKind::Network || caller.sees(&action.name));
         result.networks.retain(|network| caller.sees(&network.name));
         Ok(result)
@@ -68,7 +71,7 @@ pub(super) async fn apply(
 ))]
 pub(super) async fn diff(State(app): State<App>, caller: Caller, headers: HeaderMap, body: Body) -> Response {
     let work = async || {
-        let _turn = app.places.change(&caller).await?;
+        let _place = app.places.change(&caller, TurnQuery::default()).await?;
         let request: DiffRequest = json(&app, &headers, body, DOCUMENTS_BYTES_MAX).await?;
         let request = ApplyRequest::from(request);
         if let Some(only) = caller.only() {
@@ -85,28 +88,36 @@ pub(super) async fn diff(State(app): State<App>, caller: Caller, headers: Header
 
 /// Deletes a network.
 #[utoipa::path(delete, path = "/v1/networks/{name}", tag = "desired state",
-    params(("name" = String, Path, description = "Its name.")),
+    params(("name" = String, Path, description = "Its name."), TurnQuery),
     responses(
         (status = 200, description = "What was done.", body = ApplyResult),
         (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "With `no_wait`: another change is under way.", body = Problem,
+            content_type = "application/problem+json"),
         (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(super) async fn delete_network(State(app): State<App>, caller: Caller, Named(name): Named) -> Response {
+pub(super) async fn delete_network(
+    State(app): State<App>,
+    caller: Caller,
+    Named(name): Named,
+    Ask(turn): Ask<TurnQuery>,
+) -> Response {
     let work = async || {
         scope::named(&caller, &name)?;
-        app.backend.delete_network(&name).await
+        app.backend.delete_network(&name, turn).await
     };
     answer::<ApplyResult>(work().await)
 }
 
 /// Moves a network between card and software while its packets flow, and says what became of them. It stays there: its
-/// document says so from then on.
+/// document says so from then on. It waits for earlier changes, and until no other network is moving.
 #[utoipa::path(post, path = "/v1/networks/{name}/migrate", tag = "desired state", request_body = MigrateRequest,
-    params(("name" = String, Path, description = "Its name.")),
+    params(("name" = String, Path, description = "Its name."), TurnQuery),
     responses(
         (status = 200, description = "It has moved.", body = Migration),
         (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "Not as things are: it is there, it moves, there is no card.", body = Problem,
+        (status = 409, description = "Impossible now: the network is there already, or there is no card; with `no_wait`: it would have to wait.",
+            body = Problem,
             content_type = "application/problem+json"),
         (status = 507, description = "The other side cannot hold it.", body = Problem,
             content_type = "application/problem+json"),
@@ -117,12 +128,12 @@ pub(super) async fn migrate(
     State(app): State<App>,
     caller: Caller,
     Named(name): Named,
+    Ask(turn): Ask<TurnQuery>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     let work = async || {
         scope::named(&caller, &name)?;
-        let _turn = app.places.change(&caller).await?;
         let request: MigrateRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
         let MigrateRequest { watch_ms, limit_ms, drain_ms, .. } = request;
         for (field, found) in [("watch_ms", watch_ms), ("limit_ms", limit_ms), ("drain_ms", drain_ms)] {
@@ -130,38 +141,38 @@ pub(super) async fn migrate(
                 return Err(bad(format!("{field}: found {found}, expected {MIGRATE_MS_MAX} at most")));
             }
         }
-        app.backend.migrate(&name, request).await
+        app.backend.migrate(&name, request, turn).await
     };
     answer::<Migration>(work().await)
 }
 
-/// Loads an image into the card. Its networks run in software meanwhile and come back, as far as the image holds them;
-/// the node's document names it from then on.
+/// Loads an image into the card. The card's networks run in software meanwhile. If the image cannot hold all of them, those
+/// return that the scheduler places there, first those whose documents say `card`. The node's document then names the image.
+/// The call waits for earlier changes, and until no network is moving; none is moving when it returns.
 #[utoipa::path(post, path = "/v1/images/{name}/load", tag = "desired state", request_body = LoadImageRequest,
-    params(("name" = String, Path, description = "Its name.")),
+    params(("name" = String, Path, description = "Its name."), TurnQuery),
     responses(
         (status = 200, description = "The card runs it.", body = ImageLoaded),
         (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "There is no card, or something moves.", body = Problem,
+        (status = 409, description = "There is no card; with `no_wait`: it would have to wait.", body = Problem,
             content_type = "application/problem+json"),
         (status = "default", description = "Why not; the one before runs on.", body = Problem,
             content_type = "application/problem+json"),
     ))]
 pub(super) async fn load_image(
     State(app): State<App>,
-    caller: Caller,
     Named(name): Named,
+    Ask(turn): Ask<TurnQuery>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     let work = async || {
-        let _turn = app.places.change(&caller).await?;
         let request: LoadImageRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
         if request.reconfigure_ms > RECONFIGURE_MS_MAX {
             let found = request.reconfigure_ms;
             return Err(bad(format!("reconfigure_ms: found {found}, expected {RECONFIGURE_MS_MAX} at most")));
         }
-        app.backend.load_image(&name, request).await
+        app.backend.load_image(&name, request, turn).await
     };
     answer::<ImageLoaded>(work().await)
 }
@@ -210,9 +221,14 @@ pub(super) async fn trace(
 }
 
 /// Applies a request if the caller may do all that it does.
-async fn applied(app: &App, caller: &Caller, request: ApplyRequest) -> Result<ApplyResult, Problem> {
+async fn applied(
+    app: &App,
+    caller: &Caller,
+    request: ApplyRequest,
+    turn: TurnQuery,
+) -> Result<ApplyResult, Problem> {
     if caller.role == Role::Admin {
-        return app.backend.apply(request).await;
+        return app.backend.apply(request, turn).await;
     }
     let mut tries = 0;
     loop {
@@ -222,7 +238,7 @@ async fn applied(app: &App, caller: &Caller, request: ApplyRequest) -> Result<Ap
             None => operator_may(app, caller, &request).await?,
         };
         let bound = ApplyRequest { if_generation: request.if_generation.or(Some(judged)), ..request.clone() };
-        match app.backend.apply(bound).await {
+        match app.backend.apply(bound, turn).await {
             Err(problem)
                 if problem.kind == ProblemKind::Conflict
                     && request.if_generation.is_none()

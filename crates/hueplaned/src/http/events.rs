@@ -1,11 +1,11 @@
-//! Events: those that are kept as JSON, or those and all that follow as server-sent events.
+//! Events: those that are kept, as JSON; or those and all that follow, as server-sent events.
 //!
-//! A stream pulls from the backend's ring at its reader's pace. A reader that falls behind by more than the ring gets a
-//! `gap` and goes on; nobody waits for it. The id of a server-sent event is its sequence number, so a client that
-//! comes back with `Last-Event-ID` (or `?since=`) goes on where it was. A number that is higher than the newest one is of
-//! an earlier daemon: the stream then begins with the oldest event that is kept.
+//! A stream pulls from the backend's ring at its reader's pace. A reader that falls behind by more than the ring
+//! holds gets a `gap` and continues; nobody waits for it. The id of a server-sent event is its sequence number, so a
+//! client that reconnects with `Last-Event-ID` (or `?since=`) continues where it stopped. A number above the newest
+//! one is from an earlier daemon: the stream then begins with the oldest event kept.
 //! Source: WHATWG HTML §9.2.
-#![allow(unused_qualifications)] // those that the macros of utoipa write
+#![allow(unused_qualifications)] // written by the macros of utoipa
 
 use std::collections::VecDeque;
 
@@ -26,30 +26,30 @@ use super::places::Place;
 use super::{App, scope};
 use crate::api::{Event, EventKind, EventPage, Problem, Timestamp};
 
-/// Events taken from the ring at once.
+/// Events taken from the ring at a time.
 const EVENTS_AT_ONCE: usize = 256;
-/// Events of a page at most.
+/// Maximum events of a page.
 const PAGE_EVENTS_MAX: usize = 10_000;
-/// Where a client that comes back says where it was.
+/// Header in which a reconnecting client names the last event it received.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Which events.
+/// Which events to return.
 #[derive(Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
-    /// Those after this number; a `Last-Event-ID` counts more.
+    /// Only events after this number; `Last-Event-ID` takes precedence.
     #[serde(default)]
     #[param(required = false)]
     since: u64,
-    /// Go on with those that happen, as server-sent events.
+    /// Continue with new events, as server-sent events.
     #[serde(default)]
     #[param(required = false)]
     follow: bool,
 }
 
-/// What happened. With `follow=true` the answer is a stream of server-sent events, `id` the sequence number, `event` the
-/// kind and `data` an Event; a tenant gets the events of its network.
+/// Events. With `follow=true` the answer is a stream of server-sent events: `id` is the sequence number, `event` the
+/// kind and `data` an Event. A tenant gets the events of its network.
 #[utoipa::path(get, path = "/v1/events", tag = "daemon",
     params(Which, ("Last-Event-ID" = Option<u64>, Header, description = "Number of the last event that came.")),
     responses(
@@ -88,7 +88,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 
 fn follow(app: App, caller: Caller, since: u64, place: Place) -> Response {
     let newest = app.backend.events_watch();
-    // Something is sent at once, so that the client knows that it listens.
+    // Something is sent at once, so that the client knows that the stream has begun.
     let hello = VecDeque::from([Bytes::from_static(b": events\n\n")]);
     let follower = Follower { app, caller, since, newest, ready: hello, _place: place };
     let body = stream::unfold(follower, |mut follower| async move {
@@ -108,14 +108,14 @@ struct Follower {
     /// Number of the last event taken from the ring.
     since: u64,
     newest: watch::Receiver<u64>,
-    /// What is still to be sent.
+    /// Bytes still to be sent.
     ready: VecDeque<Bytes>,
-    /// Its place among the streams.
+    /// Keeps its place among the streams.
     _place: Place,
 }
 
 impl Follower {
-    /// The next bytes to send; `None` when the daemon goes down.
+    /// The next bytes to send; `None` when the daemon stops.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(bytes) = self.ready.pop_front() {
@@ -151,7 +151,7 @@ impl Follower {
     }
 }
 
-/// Says that the events between two are gone.
+/// An event that says which events are no longer kept.
 fn gap(since: u64, first: u64) -> Event {
     Event {
         sequence: first - 1,
@@ -163,7 +163,7 @@ fn gap(since: u64, first: u64) -> Event {
     }
 }
 
-/// An event as a server-sent one. JSON has no line breaks of its own, so one `data` line holds it.
+/// Formats a server-sent event. JSON has no line breaks of its own, so one `data` line holds it.
 fn frame(event: &Event) -> Bytes {
     let data = serde_json::to_string(event).unwrap_or_default();
     Bytes::from(format!("id: {}\nevent: {}\ndata: {data}\n\n", event.sequence, event.kind.name()))

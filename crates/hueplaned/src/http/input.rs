@@ -1,4 +1,4 @@
-//! Requests to values, and problems to answers: whatever is wrong with a request, its sender learns it as a [`Problem`].
+//! Parses requests and writes answers: a request with any error is answered with a [`Problem`].
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Query};
@@ -32,7 +32,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Ask<T> {
     }
 }
 
-/// The name that a path names. Any text; what there is of it, the backend knows.
+/// The name in a path. It can be any text; the backend decides whether it exists.
 pub(super) struct Named(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Named {
@@ -77,7 +77,7 @@ pub(super) async fn json<T: DeserializeOwned>(
     serde_json::from_slice(&bytes).map_err(|error| bad(format!("body: {error}")))
 }
 
-/// Whether a body says it is JSON; `charset` and the like may follow.
+/// Whether the content type is JSON; `charset` and the like may follow.
 fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media_type = value.split(';').next().unwrap_or_default().trim();
@@ -89,7 +89,7 @@ pub(super) fn bad(detail: String) -> Problem {
     Problem::new(ProblemKind::BadRequest, detail)
 }
 
-/// What is at the bottom of an error: the sentence that names the field.
+/// The innermost cause of an error: the sentence that names the field.
 fn cause(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(next) = last.source() {
@@ -98,7 +98,7 @@ fn cause(error: &dyn std::error::Error) -> String {
     last.to_string()
 }
 
-/// A value as the JSON body of an answer.
+/// Answers with a value as JSON.
 pub(super) fn answer<T: Serialize>(value: Result<T, Problem>) -> Response {
     let bytes = match value.map(|value| serde_json::to_vec(&value)) {
         Ok(Ok(bytes)) => bytes,

@@ -1,6 +1,6 @@
-//! The OpenAPI description: handlers and types say what they are, [`OPERATIONS`] what they need.
+//! The OpenAPI description, from the handlers, the types, and the rights in [`OPERATIONS`].
 //!
-//! Published as `docs/reference/openapi.json`; a test compares it with what is generated.
+//! Published as `docs/reference/openapi.json`; a test compares it with the generated one.
 
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
@@ -14,7 +14,7 @@ use super::access::{OPERATIONS, Operation, Right};
 use super::{change, events, read, stream};
 use crate::api;
 
-/// Extension of an operation: the roles that may ask for it.
+/// Extension of an operation: the roles that may call it.
 const ROLES: &str = "x-hueplane-roles";
 
 #[derive(OpenApi)]
@@ -57,7 +57,7 @@ const ROLES: &str = "x-hueplane-roles";
 )]
 struct Description;
 
-/// This description.
+/// This OpenAPI description.
 #[utoipa::path(get, path = "/openapi.json", tag = "daemon", responses(
     (status = 200, description = "OpenAPI 3.1.", body = Object, content_type = "application/json"),
 ))]
@@ -83,7 +83,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     openapi
 }
 
-/// The description as it is published.
+/// The description as published.
 #[must_use]
 pub fn openapi_text() -> String {
     openapi().to_pretty_json().unwrap_or_default() + "\n"

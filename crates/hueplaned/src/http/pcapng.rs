@@ -1,7 +1,7 @@
-//! Captured frames to pcapng.
+//! Writes captured frames as pcapng.
 //!
-//! One section, an interface for each `network/port` as it first appears, an enhanced packet block for each frame, with
-//! the direction, what became of it as comment, and how many frames were lost before it.
+//! One section; an interface for each `network/port` when it first appears; an enhanced packet block for each frame,
+//! with its direction, its outcome as a comment, and how many frames were lost before it.
 //! Units: times in nanoseconds since 1970, lengths in bytes. All numbers little-endian.
 //! Source: draft-ietf-opsawg-pcapng-03 §4.1 (section), §4.2 (interface), §4.3 (packet), §4.5 (names), §3.5 (options).
 
@@ -34,19 +34,19 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// A capture whose frames are cut to `snap` bytes, 0 for not at all.
+    /// A capture whose frames are truncated to `snap` bytes; 0 means not at all.
     pub(super) fn new(snap: u32) -> Self {
         Self { snap, interfaces: HashMap::new() }
     }
 
-    /// What a capture begins with.
+    /// The section header that begins a capture.
     pub(super) fn head(&self) -> Bytes {
         let mut out = Vec::new();
         block(&mut out, SECTION, |body| {
             body.extend(BYTE_ORDER.to_le_bytes());
             body.extend(1u16.to_le_bytes());
             body.extend(0u16.to_le_bytes());
-            body.extend(u64::MAX.to_le_bytes()); // length not known
+            body.extend(u64::MAX.to_le_bytes()); // section length unknown
             let application = concat!("hueplane ", env!("CARGO_PKG_VERSION"));
             option(body, OPTION_SECTION_APPLICATION, application.as_bytes());
             option(body, OPTION_END, &[]);
@@ -54,7 +54,7 @@ impl Writer {
         out.into()
     }
 
-    /// A sign of life that says nothing: a block of names with none in it.
+    /// A keep-alive without content: an empty block of names.
     pub(super) fn alive(&self) -> Bytes {
         let mut out = Vec::new();
         block(&mut out, NAMES, |body| option(body, OPTION_END, &[]));
@@ -120,7 +120,7 @@ fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend(length.to_le_bytes());
 }
 
-/// An option: code, length, value to a multiple of four bytes.
+/// An option: code, length, value padded to a multiple of four bytes.
 fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     out.extend(code.to_le_bytes());
     out.extend((value.len() as u16).to_le_bytes());
@@ -128,7 +128,7 @@ fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(out);
 }
 
-/// Fills up to a multiple of four bytes; blocks begin at one.
+/// Pads to a multiple of four bytes, to which blocks are aligned.
 fn pad(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(4), 0);
 }

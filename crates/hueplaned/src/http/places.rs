@@ -11,10 +11,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::access::Caller;
 use super::{CHANGES_MAX, STREAMS_MAX, TENANT_STREAMS_MAX};
-use crate::api::{Problem, ProblemKind};
+use crate::api::{Problem, ProblemKind, TurnQuery};
 
-/// Seconds that a change waits for those before it.
-const TURN_SECONDS_MAX: u64 = 20;
+/// Seconds that documents wait for a place, as long as a change waits for its turn.
+const PLACE_SECONDS_MAX: u64 = 120;
 
 /// Places for streams and changes.
 pub(super) struct Places {
@@ -58,14 +58,21 @@ impl Places {
         Ok(Place { _place: place, _share: share })
     }
 
-    /// Waits for the turn to read documents, so that many at once do not fill the memory.
+    /// Waits for a place to read documents, so that many at once do not fill the memory.
     ///
     /// # Errors
-    /// `busy` when it does not come.
-    pub(super) async fn change(&self, caller: &Caller) -> Result<OwnedSemaphorePermit, Problem> {
-        let turn = Arc::clone(pool(&self.changes, caller)).acquire_owned();
-        match tokio::time::timeout(Duration::from_secs(TURN_SECONDS_MAX), turn).await {
-            Ok(Ok(turn)) => Ok(turn),
+    /// `busy` if there is none in time.
+    pub(super) async fn change(
+        &self,
+        caller: &Caller,
+        turn: TurnQuery,
+    ) -> Result<OwnedSemaphorePermit, Problem> {
+        let pool = Arc::clone(pool(&self.changes, caller));
+        if turn.no_wait {
+            return pool.try_acquire_owned().map_err(|_| busy("changes", CHANGES_MAX));
+        }
+        match tokio::time::timeout(Duration::from_secs(PLACE_SECONDS_MAX), pool.acquire_owned()).await {
+            Ok(Ok(place)) => Ok(place),
             Ok(Err(_)) | Err(_) => Err(busy("changes", CHANGES_MAX)),
         }
     }

@@ -1,5 +1,5 @@
-//! Questions: what there is, how it is, what was counted.
-#![allow(unused_qualifications)] // those that the macros of utoipa write
+//! Queries: what exists, its state, its counters.
+#![allow(unused_qualifications)] // written by the macros of utoipa
 
 use axum::body::Body;
 use axum::extract::State;
@@ -36,7 +36,7 @@ pub(super) async fn healthz(State(app): State<App>) -> Response {
     }
 }
 
-/// Metrics in Prometheus's text format; a tenant's are those of its network.
+/// Metrics in Prometheus text format; for a tenant, those of its network.
 #[utoipa::path(get, path = "/metrics", tag = "daemon", responses(
     (status = 200, description = "Metrics.", body = String, content_type = "text/plain; version=0.0.4"),
     (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
@@ -51,7 +51,7 @@ pub(super) async fn metrics(State(app): State<App>, caller: Caller) -> Response 
     }
 }
 
-/// How the daemon is.
+/// State of the daemon.
 #[utoipa::path(get, path = "/v1/status", tag = "node", responses(
     (status = 200, description = "How it is.", body = Status),
     (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
@@ -64,7 +64,7 @@ pub(super) async fn status(State(app): State<App>, caller: Caller) -> Response {
     answer(find().await)
 }
 
-/// The networks, if they are needed to say what a tenant may see.
+/// All networks, if needed to decide what a tenant may see.
 async fn all_for_tenant(app: &App, caller: &Caller) -> Result<Vec<Network>, Problem> {
     if caller.only().is_some() { app.backend.networks().await } else { Ok(Vec::new()) }
 }
@@ -129,7 +129,7 @@ pub(super) async fn network(State(app): State<App>, caller: Caller, Named(name):
     answer(find().await)
 }
 
-/// Where to run a command so that it is in a network.
+/// What a command has to enter to run inside a network.
 #[utoipa::path(get, path = "/v1/networks/{name}/exec", tag = "networks",
     params(("name" = String, Path, description = "Its name.")),
     responses(
@@ -145,7 +145,7 @@ pub(super) async fn exec_info(State(app): State<App>, caller: Caller, Named(name
     answer(find().await)
 }
 
-/// Routes of the data plane. There may be hundreds of thousands: the list is sent as it is made.
+/// Routes of the data plane. There may be hundreds of thousands, so the list is streamed.
 #[utoipa::path(get, path = "/v1/routes", tag = "routes", params(RouteFilter), responses(
     (status = 200, description = "Routes, by network, then prefix.", body = Vec<Route>),
     (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
@@ -205,16 +205,16 @@ pub(super) async fn images(State(app): State<App>) -> Response {
     answer(app.backend.images().await)
 }
 
-/// Of which network.
+/// Which counters to return.
 #[derive(Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct OfNetwork {
-    /// Of this network only.
+    /// Only counters of this network.
     network: Option<String>,
 }
 
-/// What was counted.
+/// Counters.
 #[utoipa::path(get, path = "/v1/stats", tag = "networks", params(OfNetwork), responses(
     (status = 200, description = "Counters, at one moment.", body = Stats),
     (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
@@ -228,7 +228,7 @@ pub(super) async fn stats(State(app): State<App>, caller: Caller, Ask(asked): As
     answer(find().await)
 }
 
-/// Where networks run, since when, and why not elsewhere. A tenant is not told why: that is about others too.
+/// Where networks run, since when, and why not elsewhere. A tenant gets no reasons, since they concern others too.
 #[utoipa::path(get, path = "/v1/placements", tag = "networks", responses(
     (status = 200, description = "Placements, in the order of networks' names.", body = Vec<Placement>),
     (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
@@ -237,7 +237,7 @@ pub(super) async fn placements(State(app): State<App>, caller: Caller) -> Respon
     answer(app.backend.placements().await.map(|placements| scope::placements(&caller, placements)))
 }
 
-/// Where a scheduler would have networks run, what would move for it, and why. Nothing moves by this.
+/// Where a scheduler would place networks, what would move, and why. Nothing is moved.
 #[utoipa::path(get, path = "/v1/plan", tag = "networks", params(PlanQuery), responses(
     (status = 200, description = "The plan.", body = Plan),
     (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
@@ -246,8 +246,8 @@ pub(super) async fn plan(State(app): State<App>, Ask(query): Ask<PlanQuery>) -> 
     answer(app.backend.plan(query).await)
 }
 
-/// A list as a JSON array, sent as its pieces come, `limit` elements at most. When a piece fails, the connection breaks
-/// off, so that nobody takes a part for the whole.
+/// A list as a JSON array, sent as its pieces come, with at most `limit` elements. If a piece fails, the connection
+/// breaks off, so that a partial list is not taken for the whole.
 fn list<T: Serialize + Send + 'static>(pieces: Pieces<T>, limit: Option<u64>) -> Response {
     struct State<T> {
         pieces: Pieces<T>,

@@ -1,5 +1,5 @@
-//! What of an answer a caller may see. Everybody but a tenant sees everything; a tenant sees its network and, of what is
-//! shared, that it exists, but not what others do with it.
+//! What of an answer a caller may see. Everyone but a tenant sees everything. A tenant sees its network; it sees that
+//! shared objects exist, but not how others use them.
 //!
 //! Invariant: nothing in the answer to a tenant depends on another network, apart from sequence and generation numbers.
 
@@ -12,10 +12,10 @@ use crate::api::{
 };
 use crate::backend::MetricsSnapshot;
 
-/// The network that a caller asks about: a tenant always asks about its own.
+/// The network that a query is about; for a tenant, always its own.
 ///
 /// # Errors
-/// `not_found` when it asks for another one: to a tenant there is no other.
+/// `not_found` when it asks for another one: for a tenant no other exists.
 pub(super) fn network(caller: &Caller, asked: Option<String>) -> Result<Option<String>, Problem> {
     match (caller.only(), asked) {
         (Some(only), Some(asked)) if only != asked => Err(Problem::no_network(&asked)),
@@ -37,7 +37,7 @@ pub(super) fn networks(caller: &Caller, mut networks: Vec<Network>) -> Vec<Netwo
     networks
 }
 
-/// The status; `networks` is all there are.
+/// The status; `networks` holds all networks.
 pub(super) fn status(caller: &Caller, status: Status, networks: Vec<Network>) -> Status {
     if caller.only().is_none() {
         return status;
@@ -74,7 +74,7 @@ pub(super) fn config(caller: &Caller, mut config: Config) -> Config {
     config
 }
 
-/// Whether a document is of the network of this name.
+/// Whether a document is that of the network `name`.
 pub(super) fn is_network(document: &Value, name: &str) -> bool {
     document["kind"] == "Network" && document["metadata"]["name"] == name
 }
@@ -92,7 +92,7 @@ pub(super) fn ports(caller: &Caller, mut ports: Vec<Port>, networks: &[Network])
     ports
 }
 
-/// Whether one of the networks has a virtual port on a physical one.
+/// Whether one of the networks has a virtual port on a physical port.
 pub(super) fn uses(networks: &[Network], port: &str) -> bool {
     networks.iter().flat_map(|network| &network.ports).any(|virtual_port| virtual_port.port == port)
 }
@@ -100,7 +100,7 @@ pub(super) fn uses(networks: &[Network], port: &str) -> bool {
 pub(super) fn tables(caller: &Caller, mut tables: Tables) -> Tables {
     if caller.only().is_some() {
         tables.networks.retain(|share| caller.sees(&share.network));
-        // What is shared depends on what others have.
+        // What is shared depends on other networks.
         let alone = |share: &mut TableShare| (share.bytes_shared, share.bytes_marginal) = (None, None);
         tables.networks.iter_mut().for_each(alone);
         (tables.bytes_total, tables.bytes_max, tables.bytes_free) = (None, None, None);
@@ -116,7 +116,7 @@ pub(super) fn tables(caller: &Caller, mut tables: Tables) -> Tables {
 pub(super) fn placements(caller: &Caller, mut placements: Vec<Placement>) -> Vec<Placement> {
     if caller.only().is_some() {
         placements.retain(|placement| caller.sees(&placement.network));
-        // Reasons are about what others take.
+        // Reasons depend on other networks.
         placements.iter_mut().for_each(|placement| (placement.why, placement.why_not) = (None, None));
     }
     placements
@@ -150,7 +150,7 @@ pub(super) fn event(caller: &Caller, event: &Event) -> bool {
     caller.only().is_none() || event.network.as_deref().is_some_and(|network| caller.sees(network))
 }
 
-/// A trace; to a tenant, a frame that is another's looks like one that is nobody's.
+/// A trace; to a tenant, another network's frame looks like one that belongs to no network.
 pub(super) fn trace(caller: &Caller, mut trace: Trace) -> Trace {
     if caller.only().is_none() {
         return trace;

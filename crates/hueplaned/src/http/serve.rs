@@ -1,8 +1,7 @@
-//! Sockets to requests: who may connect, how many at once, and for how long they may be silent.
+//! Accepts connections: who may connect, how many at once, and how long they may be silent.
 //!
-//! Invariants: the two listeners have a budget of connections each, so that nobody on TCP can shut out the Unix socket;
-//! nothing of one connection is waited for by another; a peer that does not read, write or shake hands in time is cut
-//! off.
+//! Invariants: each listener has its own budget of connections, so that nobody on TCP can lock out the Unix socket;
+//! no connection waits for another; a peer that does not read, write or finish its handshake in time is disconnected.
 
 use std::future::Future;
 use std::io;
@@ -25,34 +24,34 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use super::access::{Caller, RoleError, Stranger};
-use super::patience::Patient;
 use super::places::{Quota, Share, busy};
+use super::timed_stream::TimedStream;
 use super::{HEAD_BYTES_MAX, HEADERS_MAX, ServeLimits, router};
 use crate::backend::Backend;
 
-/// Pause after a connection could not be taken, as when there are too many open files.
+/// Pause after a connection could not be accepted, for example with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where requests come from, and how many.
+/// The sockets to serve, and limits.
 #[derive(Default)]
 pub struct Listeners {
-    /// The Unix socket. Its file mode says who may use it.
+    /// The Unix socket. Its file mode controls who may use it.
     pub unix: Option<UnixListener>,
     /// TCP, with mutual TLS.
     pub tls: Option<TlsListener>,
-    /// How many may connect and how long they may take.
+    /// Limits on connections and on time.
     pub limits: ServeLimits,
 }
 
-/// A TCP socket, and what makes it safe.
+/// A TCP socket and its TLS configuration.
 pub struct TlsListener {
     /// The socket.
     pub listener: TcpListener,
-    /// Certificates: see [`crate::tls::server_config`].
+    /// TLS configuration, from [`crate::tls::server_config`].
     pub config: Arc<ServerConfig>,
 }
 
-/// Answers requests until `closing` is true; streams then end, and answers that have begun get a few seconds.
+/// Answers requests until `closing` is true. Streams then end, and answers that have begun get a few seconds.
 pub async fn serve(backend: Arc<dyn Backend>, listeners: Listeners, closing: watch::Receiver<bool>) {
     let limits = listeners.limits;
     let site = Site { router: router(backend, limits, closing.clone()), limits, closing };
@@ -77,7 +76,7 @@ pub async fn serve(backend: Arc<dyn Backend>, listeners: Listeners, closing: wat
     tokio::join!(unix, tls);
 }
 
-/// What connections need.
+/// State shared by connections.
 #[derive(Clone)]
 struct Site {
     router: Router,
@@ -85,7 +84,7 @@ struct Site {
     closing: watch::Receiver<bool>,
 }
 
-/// What connections come from.
+/// A socket that accepts connections.
 trait Listener: Send + Sync {
     type Stream: Send;
 
@@ -110,7 +109,7 @@ impl Listener for TcpListener {
     }
 }
 
-/// Takes connections, as many as there are places, and serves each in a task of its own.
+/// Accepts connections up to the limit, and serves each in its own task.
 async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
     listener: L,
     site: &Site,
@@ -149,18 +148,18 @@ async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
     let _ = tokio::time::timeout(site.limits.last, rest).await;
 }
 
-/// What a TCP connection has to pass.
+/// Checks that a TCP connection has to pass.
 struct Door {
     acceptor: TlsAcceptor,
-    /// Places for handshakes.
+    /// Limits concurrent handshakes.
     handshakes: Semaphore,
-    /// Places of each tenant.
+    /// Connections of each tenant.
     tenants: Arc<Quota>,
     tenant_connections: usize,
 }
 
 impl Door {
-    /// Gives a tenant one of its places; whoever is no tenant needs none.
+    /// Takes a connection from a tenant's share; other callers need none.
     fn place(&self, caller: Result<Caller, Stranger>) -> (Result<Caller, Stranger>, Option<Share>) {
         let Some(tenant) = caller.as_ref().ok().and_then(Caller::only) else { return (caller, None) };
         match self.tenants.take(tenant) {
@@ -171,7 +170,7 @@ impl Door {
 }
 
 impl Site {
-    /// Shakes hands, finds out who it is, and answers.
+    /// Does the TLS handshake, identifies the caller, and answers.
     async fn tls_connection(self, stream: TcpStream, door: Arc<Door>) {
         let shake = async {
             let _turn = door.handshakes.acquire().await.ok()?;
@@ -198,9 +197,9 @@ impl Site {
             .header_read_timeout(limits.head)
             .max_buf_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
-            .serve_connection(TokioIo::new(Patient::new(stream, limits.write)), service);
+            .serve_connection(TokioIo::new(TimedStream::new(stream, limits.write)), service);
         tokio::pin!(connection);
-        // An error is the peer's affair: it broke off, was too slow, or did not speak HTTP, and was told so.
+        // An error is the peer's fault: it disconnected, was too slow, or did not speak HTTP, and was told so.
         tokio::select! {
             _ = connection.as_mut() => return,
             _ = closing.wait_for(|closing| *closing) => {}

@@ -1,5 +1,5 @@
-//! Captures: frames as pcapng, for as long as somebody reads.
-#![allow(unused_qualifications)] // those that the macros of utoipa write
+//! Captures: frames as pcapng, for as long as a client reads.
+#![allow(unused_qualifications)] // written by the macros of utoipa
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use super::places::Place;
 use super::{App, scope};
 use crate::api::{CaptureFilter, CapturedFrame, Problem};
 
-/// Frames written at once, when so many are there.
+/// Maximum frames written at once.
 const FRAMES_AT_ONCE: usize = 64;
 
-/// Frames that pass, from now on, as a pcapng stream: interfaces are called `network/port`, the comment of a packet says
-/// what became of it.
+/// Captures frames from now on as a pcapng stream. Interfaces are named `network/port`; the comment of a packet is
+/// its outcome.
 #[utoipa::path(get, path = "/v1/capture", tag = "packets", params(CaptureFilter), responses(
     (status = 200, description = "Frames, until `count` of them have come or the connection ends.", body = Vec<u8>,
         content_type = "application/x-pcapng"),
@@ -75,13 +75,13 @@ pub(super) async fn capture(
 struct Capture {
     frames: ReadyChunks<BoxStream<'static, CapturedFrame>>,
     writer: Writer,
-    /// Frames that may still come.
+    /// Frames that may still be sent.
     left: u64,
     caller: Caller,
-    /// How long nothing may be sent. A reader that is gone is often seen only by sending.
+    /// Longest time without sending: often only sending shows that a reader is gone.
     alive: Duration,
     closing: watch::Receiver<bool>,
-    /// Its place among the streams.
+    /// Keeps its place among the streams.
     _place: Place,
 }
 

@@ -1,6 +1,6 @@
 //! The API's view of the node: what is asked of whom.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -8,18 +8,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::change::{self, Prepared};
+use super::core::Node;
+use super::idle::{Caller, Deferred};
 use super::lists::RoutesAt;
+use super::queue::InTurn;
 use super::stats::OnCard;
 use super::view::{CardView, NetworkView, View};
 use super::{About, NodeHandle, capture, image, moves, stats};
 use crate::api::{
-    ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
-    EventKind, EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration,
-    Neighbour, NeighbourFilter, Network, NetworkState, Node, Placement, Plan, PlanQuery, Port, PortState,
-    Problem, ProblemKind, Route, RouteFilter, Stats, Status, Summary, Tables, Trace, Usage,
+    self, ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
+    DownResult, EventKind, EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest,
+    Migration, Neighbour, NeighbourFilter, Network, NetworkState, Placement, Plan, PlanQuery, Port,
+    PortState, Problem, ProblemKind, Route, RouteFilter, Stats, Status, Summary, Tables, Trace, TurnQuery,
+    Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces};
 use crate::store::{Desired, StoreError};
@@ -30,14 +34,16 @@ impl Backend for NodeHandle {
         Ok(self.status_of(&self.shared.view()))
     }
 
-    async fn node(&self) -> Result<Node, Problem> {
+    async fn node(&self) -> Result<api::Node, Problem> {
         let view = self.shared.view();
-        Ok(Node {
+        Ok(api::Node {
             name: view.node.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             substrate: hue_soft::NAME.to_owned(),
             card: view.card.as_ref().map(CardView::info),
             workers: self.shared.workers,
+            scheduling: self.shared.scheduling.scheduling.name().to_owned(),
+            scheduling_note: self.shared.scheduling.why_not.clone(),
             ports: view.ports.iter().map(|port| port.api.name.clone()).collect(),
             networks: view.networks.iter().map(|network| network.api.name.clone()).collect(),
             capacity: view.capacity,
@@ -133,27 +139,39 @@ impl Backend for NodeHandle {
         Ok(MetricsSnapshot { stats, status, networks, ports, tables })
     }
 
-    async fn apply(&self, request: ApplyRequest) -> Result<ApplyResult, Problem> {
-        let dry_run = request.dry_run;
-        self.change(dry_run, move |node, now| change::prepare(now, &request, &node.shared.owner)).await
+    async fn apply(&self, request: ApplyRequest, turn: TurnQuery) -> Result<ApplyResult, Problem> {
+        let what = (!request.dry_run).then(|| (turn, "documents are brought into force".to_owned()));
+        self.change(what, move |node, now| change::prepare(now, &request, &node.shared.owner)).await
     }
 
     async fn diff(&self, request: ApplyRequest) -> Result<DiffResult, Problem> {
         let request = ApplyRequest { dry_run: true, ..request };
-        let result = self.apply(request).await?;
+        let result = self.apply(request, TurnQuery::default()).await?;
         Ok(DiffResult { generation: result.generation, actions: result.actions })
     }
 
-    async fn delete_network(&self, name: &str) -> Result<ApplyResult, Problem> {
+    async fn delete_network(&self, name: &str, turn: TurnQuery) -> Result<ApplyResult, Problem> {
         let name = name.to_owned();
-        self.change(false, move |node, now| change::prepare_delete(now, &name, &node.shared.owner)).await
+        let what = Some((turn, format!("network '{name}' is deleted")));
+        self.change(what, move |node, now| change::prepare_delete(now, &name, &node.shared.owner)).await
     }
 
-    async fn migrate(&self, name: &str, request: MigrateRequest) -> Result<Migration, Problem> {
-        let (node, name) = (self.clone(), name.to_owned());
-        // A task of its own, as for any change.
-        let task = tokio::spawn(async move { node.migrate_now(&name, &request).await });
-        task.await.map_err(Problem::internal)?
+    async fn migrate(
+        &self,
+        name: &str,
+        request: MigrateRequest,
+        turn: TurnQuery,
+    ) -> Result<Migration, Problem> {
+        let name = name.to_owned();
+        let what = format!("network '{name}' is moved to {}", request.to.name());
+        self.in_turn(turn, what, move |node, asked| async move {
+            let migration = node.migrate_now(&name, &request, &asked).await;
+            if request.load_image {
+                node.end_reservation().await?;
+            }
+            migration
+        })
+        .await
     }
 
     async fn images(&self) -> Result<Vec<ImageInfo>, Problem> {
@@ -161,14 +179,19 @@ impl Backend for NodeHandle {
         aside(move || image::catalogue(&images, running.as_deref())).await
     }
 
-    async fn load_image(&self, name: &str, request: LoadImageRequest) -> Result<ImageLoaded, Problem> {
-        let (node, name) = (self.clone(), name.to_owned());
-        let task = tokio::spawn(async move {
-            let _turn = node.turn()?;
+    async fn load_image(
+        &self,
+        name: &str,
+        request: LoadImageRequest,
+        turn: TurnQuery,
+    ) -> Result<ImageLoaded, Problem> {
+        let name = name.to_owned();
+        let what = format!("image '{name}' is loaded");
+        self.in_turn(turn, what, move |node, asked| async move {
             let away = Duration::from_millis(request.reconfigure_ms.into());
-            node.load_image_now(&name, away).await
-        });
-        task.await.map_err(Problem::internal)?
+            node.load_image_now(&name, away, &asked).await
+        })
+        .await
     }
 
     async fn down(&self, options: DownOptions) -> Result<DownResult, Problem> {
@@ -223,13 +246,13 @@ impl NodeHandle {
     async fn on_card(&self, view: &View, only: Option<&str>) -> Result<OnCard, Problem> {
         let Some(card) = &view.card else { return Ok(OnCard::default()) };
         let vid = only.and_then(|name| view.network(name)).map(|network| network.vid);
-        let counts = match self.ask(move |node| node.ask_card(vid)).await? {
+        let (counts, unclaimed) = match self.ask(move |node| node.ask_card(vid)).await? {
             // No answer: the card has just ended.
             Some(answer) => answer.await.unwrap_or_default(),
-            None => BTreeMap::new(),
+            None => Default::default(),
         };
         // After its counters: what they have of crossings is in these.
-        Ok(OnCard { counts, totals: card.totals() })
+        Ok(OnCard { counts, unclaimed, totals: card.totals() })
     }
 
     fn ports_of(&self, view: &View) -> Vec<Port> {
@@ -287,24 +310,28 @@ impl NodeHandle {
         .boxed()
     }
 
-    /// Brings a change about, or only says what it would be.
+    /// Brings a change about, or only says what it would be: then it needs no turn.
     async fn change(
         &self,
-        dry_run: bool,
+        what: Option<(TurnQuery, String)>,
         prepare: impl FnOnce(&Self, &Desired) -> Result<Prepared, Problem> + Send + 'static,
     ) -> Result<ApplyResult, Problem> {
+        let turn = match what {
+            Some((query, what)) => Some(self.shared.queue.turn(query, what).await?),
+            None => None,
+        };
         let node = self.clone();
         // A task of its own: who asked may go, but what is begun comes to its end.
-        let change = tokio::spawn(async move { node.change_now(dry_run, prepare).await });
+        let change = tokio::spawn(async move { node.change_now(turn, prepare).await });
         change.await.map_err(Problem::internal)?
     }
 
     async fn change_now(
         &self,
-        dry_run: bool,
+        turn: Option<InTurn>,
         prepare: impl FnOnce(&Self, &Desired) -> Result<Prepared, Problem> + Send + 'static,
     ) -> Result<ApplyResult, Problem> {
-        let turn = if dry_run { None } else { Some(self.shared.change.lock().await) };
+        let dry_run = turn.is_none();
         let now = self.shared.desired();
         let generation = now.generation;
         let node = self.clone();
@@ -332,29 +359,75 @@ impl NodeHandle {
         Ok(ApplyResult { generation: desired.generation, dry_run, actions, networks })
     }
 
-    /// The turn to change something, if nobody has it.
-    fn turn(&self) -> Result<tokio::sync::MutexGuard<'_, ()>, Problem> {
-        let detail = "another change is under way: try again when it is over";
-        self.shared.change.try_lock().map_err(|_| Problem::new(ProblemKind::Conflict, detail))
+    /// Makes a change in its turn. If the caller disconnects, a change that has not begun is dropped, and one that has begun is
+    /// completed.
+    async fn in_turn<T, F>(
+        &self,
+        query: TurnQuery,
+        what: String,
+        work: impl FnOnce(Self, Asking) -> F,
+    ) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Problem>> + Send + 'static,
+    {
+        let turn = self.shared.queue.turn(query, what).await?;
+        let caller = Caller::default();
+        let _guard = caller.guard();
+        let work = work(self.clone(), Asking { query, caller });
+        let task = tokio::spawn(async move {
+            let _turn = turn;
+            work.await
+        });
+        task.await.map_err(Problem::internal)?
     }
 
-    async fn migrate_now(&self, name: &str, request: &MigrateRequest) -> Result<Migration, Problem> {
-        let _turn = self.turn()?;
-        let mut moved = self.move_now(name, request).await;
+    /// Has the node's thread do the work once no network is moving and network `name`, if given, is set up.
+    async fn ask_when_idle<T: Send + 'static>(
+        &self,
+        asked: &Asking,
+        name: Option<String>,
+        work: impl FnOnce(&mut Node) -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (reply, answer) = oneshot::channel();
+        let work = Box::new(move |node: &mut Node, still: Result<(), Problem>| {
+            // The caller may have disconnected.
+            let _ = reply.send(still.map(|()| work(node)));
+        });
+        let deferred = Deferred::new(asked.query, name, asked.caller.clone(), work);
+        self.ask(move |node| node.when_idle(deferred)).await?;
+        answer.await.map_err(|_| Problem::unavailable("the caller has disconnected"))?
+    }
+
+    async fn migrate_now(
+        &self,
+        name: &str,
+        request: &MigrateRequest,
+        asked: &Asking,
+    ) -> Result<Migration, Problem> {
+        let (network, wanted) = (name.to_owned(), request.clone());
+        let begin = move |node: &mut Node| node.migrate(&network, &wanted);
+        let answer = self.ask_when_idle(asked, Some(name.to_owned()), begin).await??;
+        let mut moved = answer.await.map_err(|_| lost_card())?;
         if let Err(problem) = &mut moved
             && problem.kind == ProblemKind::Full
         {
             // Would another image hold it?
-            let asked = name.to_owned();
-            let trial = self.ask(move |node| node.trial(&asked)).await?;
+            let network = name.to_owned();
+            let trial = self.ask(move |node| node.trial(&network)).await?;
             let other = match trial {
                 Some(trial) => aside(move || trial.find()).await?,
                 None => None,
             };
             match other {
                 Some(image) if request.load_image => {
-                    self.load_image_now(&image, Duration::ZERO).await?;
-                    moved = self.move_now(name, request).await;
+                    self.load_image_now(&image, Duration::ZERO, asked).await?;
+                    let (network, wanted) = (name.to_owned(), request.clone());
+                    let answer = self.ask(move |node| node.migrate(&network, &wanted)).await??;
+                    moved = answer.await.map_err(|_| lost_card())?;
+                    if let Ok(migration) = &mut moved {
+                        migration.image = Some(image);
+                    }
                 }
                 Some(image) => {
                     let hint = format!("; image '{image}' would hold it: --load-image loads that");
@@ -365,35 +438,37 @@ impl NodeHandle {
         }
         let migration = moved?;
         // Where it is now it shall be, also for a daemon that starts anew.
-        let desired = change::placed(&self.shared.desired(), name, moves::placement(request.to));
-        if let Some(desired) = desired {
-            let desired = Arc::new(desired);
-            self.store(Arc::clone(&desired)).await?;
-            self.shared.set_desired(Arc::clone(&desired));
-            self.ask(move |node| node.desired = desired).await?;
-        }
+        self.keep(change::placed(&self.shared.desired(), name, moves::placement(request.to))).await?;
         Ok(migration)
     }
 
-    async fn move_now(&self, name: &str, request: &MigrateRequest) -> Result<Migration, Problem> {
-        let (asked, wanted) = (name.to_owned(), request.clone());
-        let answer = self.ask(move |node| node.migrate(&asked, &wanted)).await??;
-        let lost = || Problem::new(ProblemKind::Internal, "the card failed while the network moved");
-        answer.await.map_err(|_| lost())?
+    /// Ends the reservation of the card after the move or its failure, and waits until other networks have moved.
+    async fn end_reservation(&self) -> Result<(), Problem> {
+        self.ask(Node::end_reservation).await?;
+        // If another network takes too long, the requested move is still a success.
+        let _ = self.ask_when_idle(&Asking::default(), None, |_| ()).await;
+        Ok(())
     }
 
-    async fn load_image_now(&self, name: &str, away: Duration) -> Result<ImageLoaded, Problem> {
+    async fn load_image_now(
+        &self,
+        name: &str,
+        away: Duration,
+        asked: &Asking,
+    ) -> Result<ImageLoaded, Problem> {
         let image = name.to_owned();
-        let answer = self.ask(move |node| node.load_image(&image, away)).await??;
-        let lost = || Problem::new(ProblemKind::Internal, "the daemon is going down");
-        let loaded = answer.await.map_err(|_| lost())??;
-        if let Some(desired) = change::with_image(&self.shared.desired(), name) {
-            let desired = Arc::new(desired);
-            self.store(Arc::clone(&desired)).await?;
-            self.shared.set_desired(Arc::clone(&desired));
-            self.ask(move |node| node.desired = desired).await?;
-        }
+        let answer = self.ask_when_idle(asked, None, move |node| node.load_image(&image, away)).await??;
+        let loaded = answer.await.map_err(|_| Problem::unavailable("the daemon is going down"))??;
+        self.keep(change::with_image(&self.shared.desired(), name)).await?;
         Ok(loaded)
+    }
+
+    /// Stores new desired state.
+    async fn keep(&self, desired: Option<Desired>) -> Result<(), Problem> {
+        let Some(desired) = desired.map(Arc::new) else { return Ok(()) };
+        self.store(Arc::clone(&desired)).await?;
+        self.shared.set_desired(Arc::clone(&desired));
+        self.ask(move |node| node.desired = desired).await
     }
 
     /// Puts desired state on the disk.
@@ -416,6 +491,17 @@ impl NodeHandle {
             }
         }
     }
+}
+
+/// How a change was requested, and whether its caller is still connected.
+#[derive(Default)]
+struct Asking {
+    query: TurnQuery,
+    caller: Caller,
+}
+
+fn lost_card() -> Problem {
+    Problem::new(ProblemKind::Internal, "the card failed while the network moved")
 }
 
 /// Does something that waits for files on a thread that may.

@@ -24,6 +24,7 @@ use hue_ports::{MemoryHandle, MemoryPort, Opened, PortError};
 use hue_routing::{Event, Monitor};
 use hue_soft::{Live, LiveConfig};
 use hue_substrate::clock::{Clock, Hand};
+use hue_substrate::scheduling::Granted;
 use tokio::sync::{oneshot, watch};
 
 pub use self::look::{CardLook, Look, NetworkLook, Seated};
@@ -31,12 +32,14 @@ use super::change::{self, Prepared};
 use super::core::{Inbox, Message, Node};
 use super::drive::Drive;
 use super::events::EventLog;
+use super::idle::{Caller, Deferred};
 use super::jobs::{Done, Job, Jobs, OpenPort};
 use super::plan::Planning;
+use super::queue::Queue;
 use super::{Shared, moves};
 use crate::api::{
     ApplyRequest, ImageLoaded, MigrateRequest, Migration, NetworkState, Problem, ProblemKind, SourceText,
-    SubstrateName, Tables, Timestamp,
+    Tables, Timestamp, TurnQuery,
 };
 use crate::error::DaemonError;
 use crate::store::{Desired, Store};
@@ -49,8 +52,19 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 /// What somebody asked for and waits for.
 struct Pending<T> {
     name: String,
-    to: Option<SubstrateName>,
-    answer: oneshot::Receiver<Result<T, Problem>>,
+    /// What comes of it, once it has begun; that waits until nothing moves.
+    begun: oneshot::Receiver<Result<Answering<T>, Problem>>,
+    answer: Option<Answering<T>>,
+}
+
+/// Gets what comes of it.
+type Answering<T> = oneshot::Receiver<Result<T, Problem>>;
+
+/// A move that somebody asked for.
+struct Moving {
+    request: MigrateRequest,
+    /// The image that is loaded for it, or was.
+    image: Option<String>,
 }
 
 /// What came of something that was asked for.
@@ -78,6 +92,7 @@ pub struct ByHand {
     learned: BTreeMap<(String, hue_tables::Prefix4), std::net::Ipv4Addr>,
     /// Networks whose kernel has something to tell.
     telling: VecDeque<String>,
+    moves: Option<Moving>,
     moving: Option<Pending<Migration>>,
     loading: Option<Pending<ImageLoaded>>,
 }
@@ -99,14 +114,15 @@ impl ByHand {
             totals: live.totals_reader(),
             events: EventLog::default(),
             store: Mutex::new(Store::nowhere()),
-            change: tokio::sync::Mutex::default(),
+            queue: Queue::default(),
             down: watch::channel(None).0,
             owner: Owner::new("by-hand"),
             started: Timestamp::now(),
             workers: live.workers(),
+            scheduling: Granted::default(),
             planning: Planning::default(),
         });
-        let around = (Monitor::deaf()?, Jobs::to(job_sender));
+        let around = (Monitor::without_thread()?, Jobs::to(job_sender));
         let mut node = Node::new(shared, live, images, around, config, Drive::Hand(clock));
         let link = |(index, name): (u32, &&str)| {
             let mac = None;
@@ -126,6 +142,7 @@ impl ByHand {
             kernels: BTreeMap::new(),
             learned: BTreeMap::new(),
             telling: VecDeque::new(),
+            moves: None,
             moving: None,
             loading: None,
         })
@@ -178,48 +195,109 @@ impl ByHand {
         if self.is_busy() { Err(Problem::new(ProblemKind::Conflict, detail)) } else { Ok(()) }
     }
 
-    /// Begins to move a network.
+    /// Begins to move a network, once nothing moves.
     ///
     /// # Errors
-    /// As the API.
+    /// `conflict` while a change is under way.
     pub fn migrate(&mut self, name: &str, request: &MigrateRequest) -> Result<(), Problem> {
         self.turn_to_change()?;
-        let answer = self.node.migrate(name, request)?;
-        self.moving = Some(Pending { name: name.to_owned(), to: Some(request.to), answer });
+        self.moves = Some(Moving { request: request.clone(), image: None });
+        self.begin_move(name, request.clone());
         Ok(())
     }
 
-    /// Begins to load an image.
+    fn begin_move(&mut self, name: &str, request: MigrateRequest) {
+        let network = name.to_owned();
+        let begun = self.begin(Some(name), move |node| node.migrate(&network, &request));
+        self.moving = Some(Pending { name: name.to_owned(), begun, answer: None });
+    }
+
+    /// Begins to load an image, once nothing moves.
     ///
     /// # Errors
-    /// As the API.
+    /// `conflict` while a change is under way.
     pub fn load_image(&mut self, name: &str) -> Result<(), Problem> {
         self.turn_to_change()?;
-        let answer = self.node.load_image(name, Duration::ZERO)?;
-        self.loading = Some(Pending { name: name.to_owned(), to: None, answer });
+        self.begin_load(name);
         Ok(())
+    }
+
+    fn begin_load(&mut self, name: &str) {
+        let image = name.to_owned();
+        let begun = self.begin(None, move |node| node.load_image(&image, Duration::ZERO));
+        self.loading = Some(Pending { name: name.to_owned(), begun, answer: None });
+    }
+
+    fn begin<T: Send + 'static>(
+        &mut self,
+        name: Option<&str>,
+        work: impl FnOnce(&mut Node) -> Result<Answering<T>, Problem> + Send + 'static,
+    ) -> oneshot::Receiver<Result<Answering<T>, Problem>> {
+        let (reply, begun) = oneshot::channel();
+        // Nobody lets go of the other end before there is an answer.
+        let work = Box::new(move |node: &mut Node, still: Result<(), Problem>| {
+            drop(reply.send(still.and_then(|()| work(node))));
+        });
+        let name = name.map(str::to_owned);
+        self.node.when_idle(Deferred::new(TurnQuery::default(), name, Caller::default(), work));
+        begun
     }
 
     /// What was asked for, once it has come to its end. It is in the documents then.
     pub fn answer(&mut self) -> Option<Answer> {
-        if let Some(Pending { name, to, answer }) = &mut self.moving {
-            let result = taken(answer)?;
-            let (name, to) = (std::mem::take(name), *to);
-            self.moving = None;
-            if let (Ok(_), Some(to)) = (&result, to) {
-                let now = self.node.shared.desired();
-                self.keep(change::placed(&now, &name, moves::placement(to)));
+        if let Some(pending) = &mut self.loading {
+            let result = taken(pending)?;
+            let name = std::mem::take(&mut pending.name);
+            self.loading = None;
+            if result.is_ok() {
+                self.keep(change::with_image(&self.node.shared.desired(), &name));
             }
-            return Some(Answer::Moved(name, Box::new(result)));
+            return match self.moves.is_some() {
+                false => Some(Answer::Loaded(name, result)),
+                true => self.go_on_moving(result),
+            };
         }
-        let Pending { name, answer, .. } = self.loading.as_mut()?;
-        let result = taken(answer)?;
-        let name = std::mem::take(name);
-        self.loading = None;
+        let pending = self.moving.as_mut()?;
+        let result = taken(pending)?;
+        // Not one that was refused before anything was tried.
+        let tried = pending.answer.is_some();
+        let full = tried && result.as_ref().is_err_and(|problem| problem.kind == ProblemKind::Full);
+        let Moving { request, image } = self.moves.as_ref()?;
+        if full && request.load_image && image.is_none() {
+            let other = self.node.trial(&pending.name).and_then(|trial| trial.find());
+            if let Some(other) = other {
+                self.moves.as_mut()?.image = Some(other.clone());
+                self.begin_load(&other);
+                return None;
+            }
+        }
+        self.moved(result)
+    }
+
+    /// An image was loaded for a move, or could not be.
+    fn go_on_moving(&mut self, loaded: Result<ImageLoaded, Problem>) -> Option<Answer> {
+        match loaded {
+            Ok(_) => {
+                let (name, request) =
+                    (self.moving.as_ref()?.name.clone(), self.moves.as_ref()?.request.clone());
+                self.begin_move(&name, request);
+                None
+            }
+            Err(problem) => self.moved(Err(problem)),
+        }
+    }
+
+    fn moved(&mut self, result: Result<Migration, Problem>) -> Option<Answer> {
+        let (Pending { name, .. }, Moving { request, image }) = (self.moving.take()?, self.moves.take()?);
+        if request.load_image {
+            self.node.end_reservation();
+        }
         if result.is_ok() {
-            self.keep(change::with_image(&self.node.shared.desired(), &name));
+            let now = self.node.shared.desired();
+            self.keep(change::placed(&now, &name, moves::placement(request.to)));
         }
-        Some(Answer::Loaded(name, result))
+        let result = result.map(|migration| Migration { image, ..migration });
+        Some(Answer::Moved(name, Box::new(result)))
     }
 
     fn keep(&mut self, desired: Option<Desired>) {
@@ -237,6 +315,7 @@ impl ByHand {
             self.node.handle(message, &self.inbox);
         }
         let more = self.node.routing(&self.inbox);
+        self.node.tend_idle(Instant::now());
         self.attach_taps();
         if self.node.changed {
             self.node.publish();
@@ -429,9 +508,20 @@ impl ByHand {
     }
 }
 
-/// The answer, if it is there; who was to answer may have gone.
-fn taken<T>(answer: &mut oneshot::Receiver<Result<T, Problem>>) -> Option<Result<T, Problem>> {
-    match answer.try_recv() {
+/// The answer, if it is there.
+fn taken<T>(pending: &mut Pending<T>) -> Option<Result<T, Problem>> {
+    if pending.answer.is_none() {
+        match received(&mut pending.begun)? {
+            Ok(answer) => pending.answer = Some(answer),
+            Err(problem) => return Some(Err(problem)),
+        }
+    }
+    received(pending.answer.as_mut()?)
+}
+
+/// What was sent, if it is there; who was to send may have gone.
+fn received<T>(receiver: &mut oneshot::Receiver<Result<T, Problem>>) -> Option<Result<T, Problem>> {
+    match receiver.try_recv() {
         Ok(result) => Some(result),
         Err(oneshot::error::TryRecvError::Empty) => None,
         Err(oneshot::error::TryRecvError::Closed) => {

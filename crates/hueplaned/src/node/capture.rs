@@ -1,6 +1,7 @@
-//! Captures: from what workers copy to frames with names.
+//! Captures: turns what workers copy into frames with names.
 //!
-//! Flow: workers → bounded channel → a thread a capture → reader. A reader that stops reading stops its thread, not a worker.
+//! Flow: workers → bounded channel → one thread per capture → reader. A reader that stops reading blocks its thread,
+//! not a worker.
 
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -16,9 +17,9 @@ use super::core::Node;
 use super::view::View;
 use crate::api::{CaptureFilter, CapturedFrame, Direction, NetworkVerdict, Problem};
 
-/// Frames between a capture's thread and its reader.
+/// Maximum frames between a capture's thread and its reader.
 const WAITING_MAX: usize = 256;
-/// How often a capture's thread looks whether anybody still reads.
+/// How often a capture's thread checks whether anyone still reads.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Node {
@@ -46,7 +47,7 @@ impl Node {
     }
 }
 
-/// Makes a stream of a capture, whose frames get the names of `view`.
+/// Turns a capture into a stream of frames with names from `view`.
 pub fn frames(
     capture: CaptureStream,
     view: impl Fn() -> Arc<View> + Send + 'static,

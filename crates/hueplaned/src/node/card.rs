@@ -17,7 +17,7 @@ use hue_card::{Bar, Card, CardCounts, CardEvent, Device, LiveCard, Runner, Twin}
 use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
-use hue_planes::Adjacency;
+use hue_planes::{Adjacency, UnclaimedCounters};
 use hue_ports::{Driver, Port};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
@@ -138,6 +138,7 @@ impl Node {
                     let description = card.live.description();
                     let text = format!("the card runs image '{}': {}", description.name, words(description));
                     self.shared.events.add(EventKind::CardUp, About::Node, text);
+                    self.shared.tell_scheduling("the card's thread", card.live.scheduling());
                     self.card = Some(card);
                     self.lead_card();
                     for name in &names {
@@ -148,7 +149,7 @@ impl Node {
                 // Ports that workers have meanwhile stay open: this comes with every change of documents.
                 Err(why) => self.card_is_down(why),
             }
-            let seated: Vec<String> = self.networks.keys().cloned().collect();
+            let seated = self.in_order(None);
             self.seat(&seated.iter().map(String::as_str).collect::<Vec<_>>());
             seated.iter().for_each(|name| self.place(name));
         }
@@ -206,7 +207,7 @@ impl Node {
         }
         // Its thread closes what it has before it ends.
         let Some(CardSide { live, seats, .. }) = self.card.take() else { return names };
-        self.live.be_alone();
+        self.live.disable_deltas();
         self.give_up_loading(why);
         drop(live);
         self.live.dismiss();
@@ -327,7 +328,7 @@ impl Node {
         let sender = self.sender.clone();
         card.live.tell(move |runner| {
             homes.into_iter().for_each(|(vid, home)| runner.set_home(vid, home));
-            if let Err(error) = runner.card().load_in_software(&programs) {
+            if let Err(error) = runner.load_in_software(&programs) {
                 let vids = programs.iter().map(|program| program.vid).collect();
                 let _ = sender.send(Message::Card(CardNews::Refused(vids, error.to_string())));
             }
@@ -360,8 +361,8 @@ impl Node {
     pub(super) fn lead_card(&mut self) {
         let Some(card) = &self.card else { return };
         match card.description().words_of_node() {
-            Some(weigh) => self.live.be_followed(weigh),
-            None => self.live.be_alone(),
+            Some(weigh) => self.live.enable_weighed_deltas(weigh),
+            None => self.live.disable_deltas(),
         }
         self.forward();
     }
@@ -446,7 +447,7 @@ impl Node {
         let (sender, broken) = (self.sender.clone(), Arc::clone(&seat.broken));
         card.write(vid, &seat.broken, hops, routes, move |runner, _| {
             // Software has it all: the network goes there at once.
-            let _ = runner.card().steer(vid, true);
+            let _ = runner.fall(vid);
             let _ = sender.send(Message::Card(CardNews::Fell(vid, Arc::clone(&broken))));
         });
     }
@@ -534,7 +535,7 @@ impl Node {
     }
 
     /// Asks the card for its counters of networks; the answer comes when its thread has read them.
-    pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<BTreeMap<Vid, CardCounts>>> {
+    pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<Answer>> {
         let card = self.card.as_ref()?;
         let vids: Vec<Vid> =
             card.seats.keys().copied().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
@@ -549,10 +550,13 @@ impl Node {
                 }
             });
         }
-        card.live.tell(move |_| drop(reply.send(counted.try_iter().collect())));
+        card.live.tell(move |runner| drop(reply.send((counted.try_iter().collect(), runner.unclaimed()))));
         Some(answer)
     }
 }
+
+/// What a card counted of networks, and of nobody.
+type Answer = (BTreeMap<Vid, CardCounts>, UnclaimedCounters);
 
 /// What the card's thread does when the table of a network in software has no room.
 fn not_kept(
@@ -589,6 +593,7 @@ impl CardSide {
             layout: description.layout.name().to_owned(),
             networks_max: description.nets,
             ports: self.want.ports.iter().map(ToString::to_string).collect(),
+            scheduling: self.live.scheduling().scheduling.name().to_owned(),
             cycles: 0,
             simulated_seconds: 0.0,
             clocking_seconds: 0.0,
@@ -657,13 +662,13 @@ impl CardSide {
     ) {
         let numbered = |hops: Vec<Adjacency>| -> Vec<(u16, Adjacency)> { (0u16..).zip(hops).collect() };
         if !self.follows() {
-            let (hops, routes) = entry.handed_out();
+            let (hops, routes) = entry.published();
             let routes: Vec<Change<u32>> =
                 routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
             return self.write(vid, broken, &numbered(hops), &routes, failed);
         }
-        self.write(vid, broken, &numbered(entry.rib.rows_handed_out()), &[], failed.clone());
-        let words = live.account_there(vid).map_or(0, |account| account.bytes_own);
+        self.write(vid, broken, &numbered(entry.rib.published_rows()), &[], failed.clone());
+        let words = live.follower_account(vid).map_or(0, |account| account.bytes_own);
         for _ in 0..=words / PIECE_NODES as u64 {
             self.tell(broken, failed.clone(), move |card| card.bring_table(vid, PIECE_NODES).map(drop));
         }

@@ -1,7 +1,7 @@
-//! Changing what is desired: documents are merged and validated as a whole, stored, and only then brought about.
+//! Changes the desired state: documents are merged and validated as a whole, stored, and only then applied.
 //!
-//! Flow: request → [`prepare`] (pure) → store → node thread. Invariants: one change at a time; nothing takes effect that is
-//! not on the disk; a change that is refused leaves everything as it was.
+//! Flow: request → [`prepare`] (pure) → store → node thread. Invariants: one change at a time; only what is on the
+//! disk takes effect; a refused change leaves everything as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::api::{
 };
 use crate::store::Desired;
 
-/// A change, ready to be stored and brought about.
+/// A change, ready to be stored and applied.
 pub struct Prepared {
-    /// What is desired then.
+    /// Desired state after the change.
     pub desired: Arc<Desired>,
-    /// Compiled.
+    /// The same, compiled.
     pub compiled: Arc<Compiled>,
     /// Its networks.
     pub networks: Vec<(String, Arc<Wanted>)>,
-    /// The steps from what is in force.
+    /// Steps from the state in force.
     pub plan: Plan,
 }
 
-/// What an apply of a request would bring about.
+/// The change that an apply request makes.
 ///
 /// # Errors
-/// When documents are wrong, or the desired state in force is not the one the request expects.
+/// When documents are invalid, or the state in force is not the one the request expects.
 pub fn prepare(now: &Desired, request: &ApplyRequest, owner: &Owner) -> Result<Prepared, Problem> {
     if let Some(expected) = request.if_generation.filter(|expected| *expected != now.generation) {
         let detail = format!("desired state {} is in force, not {expected}", now.generation);
@@ -46,7 +46,7 @@ pub fn prepare(now: &Desired, request: &ApplyRequest, owner: &Owner) -> Result<P
     changed(now, intent, owner)
 }
 
-/// What it would bring about to delete a network.
+/// The change that deletes a network.
 ///
 /// # Errors
 /// `not_found` when there is none.
@@ -58,7 +58,7 @@ pub fn prepare_delete(now: &Desired, name: &str, owner: &Owner) -> Result<Prepar
         return Err(Problem::no_network(name));
     }
     if !intent.node_given {
-        // Without a document, the node has the ports that networks name.
+        // Without a node document, the node has the ports that networks name.
         let named = |port: &hue_intent::NodePort| {
             intent.networks.iter().any(|network| network.spec.ports.iter().any(|on| on.port == port.name))
         };
@@ -69,7 +69,7 @@ pub fn prepare_delete(now: &Desired, name: &str, owner: &Owner) -> Result<Prepar
     changed(now, intent, owner)
 }
 
-/// Desired state in which a network is to be there; `None` when it says so already, or there is no such network.
+/// Desired state with a network placed elsewhere; `None` when it is placed there already, or does not exist.
 pub fn placed(now: &Desired, name: &str, placement: Placement) -> Option<Desired> {
     let mut desired =
         Desired { generation: now.generation + 1, applied: Some(Timestamp::now()), ..now.clone() };
@@ -78,7 +78,7 @@ pub fn placed(now: &Desired, name: &str, placement: Placement) -> Option<Desired
     (before != placement).then_some(desired)
 }
 
-/// Desired state in which the node's card runs an image; `None` when it says so already, or names no card.
+/// Desired state with another image on the node's card; `None` when it names that image already, or no card.
 pub fn with_image(now: &Desired, image: &str) -> Option<Desired> {
     let mut desired =
         Desired { generation: now.generation + 1, applied: Some(Timestamp::now()), ..now.clone() };
@@ -88,7 +88,7 @@ pub fn with_image(now: &Desired, image: &str) -> Option<Desired> {
     (before != twin.image).then_some(desired)
 }
 
-/// Stored desired state, to be brought about by a daemon that starts.
+/// Prepares stored desired state for a starting daemon.
 ///
 /// # Errors
 /// When it does not compile.
@@ -98,14 +98,14 @@ pub fn prepare_start(desired: Desired, owner: &Owner) -> Result<Prepared, Proble
     finish(desired, plan, owner)
 }
 
-/// The documents in force with those of a request in their places, valid as a whole.
+/// The documents in force, replaced or extended by those of a request and validated as a whole.
 fn merged(now: &Intent, request: &ApplyRequest) -> Result<Intent, Problem> {
     let mut sources: Vec<Source> = request
         .sources
         .iter()
         .map(|source| Source { name: source.name.clone(), bytes: source.text.clone().into_bytes() })
         .collect();
-    // Which they are; whether they fit what is in force is seen below, with all of it.
+    // To get their names; whether they fit the state in force is checked below, with all documents.
     let new = hue_intent::parse(sources.clone()).map_err(|errors| Problem::from(&errors))?;
     let named: BTreeSet<&str> = new.networks.iter().map(hue_intent::Network::name).collect();
     let json =
@@ -151,7 +151,7 @@ fn finish(mut desired: Desired, plan: Plan, owner: &Owner) -> Result<Prepared, P
     Ok(Prepared { desired: Arc::new(desired), compiled: Arc::new(compiled), networks, plan })
 }
 
-/// The steps of a plan in the words of the API, in the order they are done.
+/// The steps of a plan in API terms, in execution order.
 #[must_use]
 pub fn actions(plan: &Plan) -> Vec<Action> {
     let of = |object| move |step: &hue_control::Step| action(object, step);
@@ -177,7 +177,7 @@ fn action(object: ObjectKind, step: &hue_control::Step) -> Action {
     Action { verb, object, name: step.name.clone(), changes: step.changes.iter().map(change).collect() }
 }
 
-/// The documents of desired state, the node first.
+/// The documents of a desired state, the node first.
 #[must_use]
 pub fn documents(intent: &Intent) -> Vec<Value> {
     let value = |value: Result<Value, serde_json::Error>| value.unwrap_or_default();
@@ -187,7 +187,7 @@ pub fn documents(intent: &Intent) -> Vec<Value> {
 }
 
 impl Node {
-    /// Begins to bring desired state about. The receiver gets how networks that are touched have become, once they are as
+    /// Begins to apply a desired state. The receiver gets the results of the affected networks, once they are as
     /// desired or known not to be.
     pub(super) fn reconcile(&mut self, prepared: Prepared) -> oneshot::Receiver<Vec<NetworkResult>> {
         let (reply, answer) = oneshot::channel();
@@ -223,7 +223,7 @@ impl Node {
         answer
     }
 
-    /// Gives the interfaces of new ports that are being opened.
+    /// Returns the interfaces of new ports that are being opened.
     fn reconcile_ports(&mut self) -> BTreeSet<String> {
         let mut new = BTreeSet::new();
         let desired = Arc::clone(&self.desired);
@@ -253,11 +253,11 @@ impl Node {
         new
     }
 
-    /// Brings stored desired state about, with what an earlier daemon left of these networks: it is taken over, or removed.
+    /// Applies stored desired state. What an earlier daemon left of networks is adopted or removed.
     pub(super) fn bring_up(&mut self, prepared: Prepared, left: Vec<String>) {
         self.leftovers = left.into_iter().collect();
         self.list_links();
-        // Nobody waits for it.
+        // Nobody waits for the results.
         drop(self.reconcile(prepared));
         for name in self.leftovers.clone() {
             if !self.networks.contains_key(&name) {

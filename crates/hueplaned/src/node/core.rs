@@ -28,6 +28,7 @@ use tokio::sync::oneshot;
 use super::Shared;
 use super::card::{CardNews, CardSide};
 use super::drive::Drive;
+use super::idle::Deferred;
 use super::image::Loading;
 use super::jobs::{Done, Jobs};
 use super::memory::Memory;
@@ -88,6 +89,12 @@ pub struct Node {
     pub(super) turns: Vec<Turn>,
     /// Another image that is being loaded.
     pub(super) loading: Option<Loading>,
+    /// The network that somebody asked to move to the card next. Until then the node moves no other network.
+    pub(super) reserved: Option<String>,
+    /// Moves of networks were put off because of a reservation or an image load.
+    pub(super) moves_deferred: bool,
+    /// Work that waits until no network is moving.
+    pub(super) deferred: Vec<Deferred>,
     pub(super) drive: Drive,
     pub(super) sender: Sender<Message>,
     pub(super) monitor: Monitor,
@@ -156,6 +163,7 @@ impl Node {
             }
             more = self.routing(inbox);
             self.tend(Instant::now());
+            self.tend_idle(Instant::now());
             if self.changed {
                 self.publish();
             }
@@ -192,7 +200,7 @@ impl Node {
     fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
         let networks = self.networks.values().filter_map(Entry::due);
         let due = networks.chain(self.ports.values().filter_map(PhysicalPort::due)).chain(self.turn_due());
-        let due = due.chain(self.room_due()).min();
+        let due = due.chain(self.room_due()).chain(self.deferred_due()).min();
         let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
     }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use hue_card::{Card, CardError, CardEvent, LiveCard, Twin};
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
+use hue_substrate::scheduling::Scheduling;
 use hue_substrate::wake::Wake;
 
 /// See the head of this file.
 #[derive(Clone)]
 pub enum Drive {
-    /// Each has a thread, as the daemon runs.
-    Threads,
+    /// Each has a thread, as the daemon runs; those that forward compete for processors like this.
+    Threads(Scheduling),
     /// Nothing has one; this is the time.
     Hand(Clock),
 }
@@ -24,7 +25,7 @@ impl Drive {
     /// When the system has no thread left.
     pub fn aside(&self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         match self {
-            Self::Threads => std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop),
+            Self::Threads(_) => std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop),
             Self::Hand(_) => {
                 work();
                 Ok(())
@@ -45,7 +46,7 @@ impl Drive {
         events: impl Fn(CardEvent) + Send + 'static,
     ) -> Result<LiveCard, CardError> {
         match self {
-            Self::Threads => LiveCard::start(card, wake, peers, memory, events),
+            Self::Threads(scheduling) => LiveCard::start(card, wake, peers, memory, *scheduling, events),
             Self::Hand(clock) => LiveCard::by_hand(card, wake, peers, memory, clock.clone(), events),
         }
     }

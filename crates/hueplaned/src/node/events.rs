@@ -80,6 +80,7 @@ fn log(kind: EventKind, network: Option<&str>, port: Option<&str>, message: &str
             | EventKind::NetworkDegraded
             | EventKind::PortDown
             | EventKind::PortFallback
+            | EventKind::SchedulingFallback
             | EventKind::Trouble
             | EventKind::Gap
     );

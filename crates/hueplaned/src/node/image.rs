@@ -1,21 +1,26 @@
 //! The card's image is changed while its networks run.
 //!
 //! Flow (Unnikrishnan §4.1): networks of the card move to software → frames go past the card → a card with the other image
-//! and all networks in software takes its place → networks move back, their tables written from what their namespaces
-//! say. Ports stay open, so that nothing of this is seen by neighbours: there is one receiver, and it stays.
+//! and all networks in software takes its place → the scheduler says who is to have it, should it not hold all (`choose`) →
+//! networks move back, their tables written from what their namespaces say → all others that want to come do so → answer.
+//! Ports stay open, so that nothing of this is seen by neighbours: there is one receiver, and it stays.
 //! Invariants: an image that cannot be loaded, or cannot hold the networks' frames, changes nothing; no other change is
-//! under way meanwhile.
+//! under way meanwhile; who is answered finds networks where the answer says, and none of them moving.
 
 use std::time::{Duration, Instant};
 
 use hue_card::{Card, Images, Twin, make_live};
+use hue_control::schedule::{Schedule, Side};
+use hue_intent::Placement;
 use hue_planes::Adjacency;
+use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, Substrate};
 use tokio::sync::oneshot;
 
 use super::About;
 use super::card::{CardNews, Stage};
 use super::core::{Message, Node};
+use super::networks::Entry;
 use crate::api::{EventKind, ImageInfo, ImageLoaded, MigrationPhase, NetworkPlaced, Problem, ProblemKind};
 
 /// An image that is being loaded.
@@ -25,7 +30,7 @@ pub struct Loading {
     step: Step,
     began: Instant,
     phases: Vec<MigrationPhase>,
-    /// Networks that were on the card.
+    /// Networks that were on the card, in the order in which they come back.
     networks: Vec<String>,
     /// The card is away at least so long.
     away: Duration,
@@ -35,22 +40,49 @@ pub struct Loading {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
+    /// Networks go to software.
     Leave,
+    /// The card becomes another one.
     Swap,
+    /// The scheduler is asked who is to have it.
+    Choose,
+    /// Networks come back.
     Return,
+    /// Others go where they want to be.
+    Settle,
 }
 
+/// How long others may take that go where they want to be once networks are back; the answer does not wait longer.
+const SETTLE_MAX: Duration = Duration::from_secs(30);
+
 impl Loading {
-    /// Whether networks move back.
-    pub(super) fn returns(&self) -> bool {
-        self.step == Step::Return
+    /// Whether a network comes back now.
+    pub(super) fn returns(&self, name: &str) -> bool {
+        self.step == Step::Return && self.had(name)
+    }
+
+    /// Whether networks go where they want to be.
+    pub(super) fn settles(&self) -> bool {
+        self.step == Step::Settle
+    }
+
+    /// Whether the scheduler is to say who is to have the card.
+    pub(super) fn chooses(&self) -> bool {
+        self.step == Step::Choose
+    }
+
+    /// Whether it had a network on the card.
+    pub(super) fn had(&self, name: &str) -> bool {
+        self.networks.iter().any(|one| one == name)
     }
 
     fn next(&mut self, step: Step) {
         let name = match self.step {
             Step::Leave => "leave",
             Step::Swap => "swap",
+            Step::Choose => "choose",
             Step::Return => "return",
+            Step::Settle => "settle",
         };
         let us = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.phases.push(MigrationPhase { name: name.to_owned(), us });
@@ -124,9 +156,11 @@ impl Node {
         (self.images.clone(), running)
     }
 
-    /// What an image must hold for a network to be on the card beside those that are.
+    /// What an image must hold for a network to be on the card beside those that are; none when the card does not know it.
     pub(super) fn trial(&self, name: &str) -> Option<Trial> {
         let card = self.card.as_ref()?;
+        let vid = self.networks.get(name)?.have.as_ref()?.program.vid;
+        card.seats.get(&vid)?;
         let (mut bare, mut full) = (Vec::new(), Vec::new());
         for (other, entry) in &self.networks {
             let Some(have) = entry.have.as_ref().filter(|have| card.seats.contains_key(&have.program.vid))
@@ -135,7 +169,7 @@ impl Node {
             };
             let program = card.on_card(&have.program);
             if entry.on_card || other == name {
-                let (hops, routes) = entry.handed_out();
+                let (hops, routes) = entry.published();
                 let hops: Vec<Adjacency> =
                     hops.iter().map(|hop| hop.on_port(card.number(hop.port()))).collect();
                 full.push(Program { next_hops: hops, routes, ..program.clone() });
@@ -162,9 +196,8 @@ impl Node {
         if self.loading.is_some() {
             return no(ProblemKind::Conflict, "an image is being loaded already".to_owned());
         }
-        let moves = |stage: Stage| matches!(stage, Stage::Coming | Stage::Leaving);
-        if card.seats.values().any(|seat| moves(seat.stage)) {
-            return no(ProblemKind::Conflict, "a network moves: try again when it has".to_owned());
+        if let Some(what) = self.networks_move() {
+            return no(ProblemKind::Conflict, format!("{what}: try again when that is over"));
         }
         let known = self.images.names();
         if !known.iter().any(|one| one == name) {
@@ -197,6 +230,7 @@ impl Node {
             failed: None,
             reply,
         });
+        self.moves_deferred = true;
         networks.iter().for_each(|name| self.leave(name, None));
         self.tend_loading();
         Ok(answer)
@@ -204,6 +238,12 @@ impl Node {
 
     /// Goes on with an image that is being loaded, when networks have moved.
     pub(super) fn tend_loading(&mut self) {
+        if self.loading.as_ref().is_some_and(Loading::settles) && self.networks_move().is_some() {
+            let late = self.loading.as_ref().is_some_and(|loading| loading.began.elapsed() >= SETTLE_MAX);
+            return if late {
+                self.loaded_image()
+            };
+        }
         let (Some(loading), Some(card)) = (&mut self.loading, &self.card) else { return };
         let moving = |stage: Stage| matches!(stage, Stage::Coming | Stage::Leaving);
         if card.seats.values().any(|seat| moving(seat.stage)) {
@@ -223,9 +263,24 @@ impl Node {
                     let _ = sender.send(Message::Card(CardNews::Bypassed(result)));
                 });
             }
-            Step::Swap => {}
-            Step::Return => self.loaded_image(),
+            Step::Swap | Step::Choose => {}
+            // With a reservation, that network moves first, and the others after it.
+            Step::Return if self.reserved.is_some() => self.loaded_image(),
+            Step::Return => {
+                loading.next(Step::Settle);
+                self.resume_moves();
+                if planted(Bug::AnswerEarly) {
+                    return self.loaded_image();
+                }
+                self.tend_loading();
+            }
+            Step::Settle => self.loaded_image(),
         }
+    }
+
+    /// What is being loaded.
+    pub(super) fn loading_image(&self) -> Option<String> {
+        self.loading.as_ref().map(|loading| format!("image '{}' is being loaded", loading.name))
     }
 
     /// The networks that the card knows, in its own numbers, without tables.
@@ -288,15 +343,59 @@ impl Node {
         match failed {
             Some(why) => self.turn_back(why),
             None => {
-                loading.next(Step::Return);
+                loading.next(Step::Choose);
                 // It is another card: nothing of networks is there yet.
                 card.seats.values_mut().for_each(|seat| seat.kept = false);
                 self.lead_card();
-                let names: Vec<String> = self.networks.keys().cloned().collect();
-                self.keep(&names);
-                self.go_back();
+                self.choose();
             }
         }
+    }
+
+    /// Asks the scheduler which networks get the card: the greedy one if the node's document names none.
+    fn choose(&mut self) {
+        if self.desired.intent.node.spec.scheduler.is_some() {
+            self.ask_scheduler();
+            if self.asking.is_none() {
+                self.chosen(None);
+            }
+            return;
+        }
+        let (question, sender) = (self.question(false), self.sender.clone());
+        let answer = move || {
+            let schedule = question.schedule(None);
+            let _ = sender.send(Message::Card(CardNews::Scheduled(Box::new(schedule))));
+        };
+        if self.drive.aside("hue-plan", answer).is_err() {
+            self.chosen(None);
+        }
+    }
+
+    /// Networks return to the card: first those that the scheduler places there, among them first those whose documents
+    /// say `card`.
+    pub(super) fn chosen(&mut self, schedule: Option<&Schedule>) {
+        let order = match planted(Bug::ByName) {
+            true => self.networks.keys().cloned().collect(),
+            false => self.in_order(schedule),
+        };
+        let Some(loading) = &mut self.loading else { return };
+        loading.networks = order.iter().filter(|name| loading.had(name)).cloned().collect();
+        loading.next(Step::Return);
+        self.keep(&order);
+        self.go_back();
+    }
+
+    /// All networks, those that are to have the card first.
+    pub(super) fn in_order(&self, schedule: Option<&Schedule>) -> Vec<String> {
+        let rank = |name: &String| {
+            let side = schedule.and_then(|schedule| schedule.network(name)).map(|one| one.side);
+            let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
+            let named = have.is_some_and(|have| have.network.spec.placement == Placement::Card);
+            (side != Some(Side::Card), !named)
+        };
+        let mut names: Vec<String> = self.networks.keys().cloned().collect();
+        names.sort_by_key(rank);
+        names
     }
 
     /// Something failed: networks go back to the card as it is.
@@ -325,13 +424,13 @@ impl Node {
             let _ = loading.reply.send(Err(Problem::new(ProblemKind::Full, text)));
             return;
         }
-        let placed = |name: &String| {
-            let entry = self.networks.get(name)?;
+        let placed = |(name, entry): (&String, &Entry)| {
             let substrate = if entry.on_card { hue_card::NAME } else { hue_soft::NAME };
             let (network, why_soft) = (name.clone(), entry.why_soft.clone());
-            Some(NetworkPlaced { network, substrate: substrate.to_owned(), why_soft })
+            NetworkPlaced { network, substrate: substrate.to_owned(), why_soft }
         };
-        let networks: Vec<NetworkPlaced> = loading.networks.iter().filter_map(placed).collect();
+        let concerned = self.networks.iter().filter(|(name, entry)| entry.on_card || loading.had(name));
+        let networks: Vec<NetworkPlaced> = concerned.map(placed).collect();
         let us: u64 = loading.phases.iter().map(|phase| phase.us).sum();
         let back = networks.iter().filter(|network| network.substrate == hue_card::NAME).count();
         let text = format!("the card runs image '{}' after {us} us; {back} networks are on it", loading.name);
@@ -343,7 +442,6 @@ impl Node {
             duration_us: us,
             networks,
         }));
-        self.make_room();
     }
 
     /// The card is gone: nothing is loaded any more.

@@ -1,8 +1,9 @@
-//! Work that takes its time: namespaces, control groups and what is in them, and opening ports, done by threads of their own.
+//! Slow work, done by separate threads: setting up namespaces and control groups, and opening ports.
 //!
-//! Flow: node thread → [`Job`] → thread → [`Done`] → node thread. Invariants: at most one job of a network, and one of an
-//! interface, is under way, which the node sees to; a job leaves its network so that doing it again is right, whatever
-//! happened. Ports have threads of their own: one that comes back does not wait until hundreds of networks are set up.
+//! Flow: node thread → [`Job`] → thread → [`Done`] → node thread. Invariants: at most one job per network and one per
+//! interface is in progress, which the node ensures; whatever happens, a job leaves its network so that it can be
+//! repeated. Ports have their own threads: a port that comes back does not wait for the setup of hundreds of
+//! networks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -15,19 +16,19 @@ use hue_host::links::Links;
 use hue_intent::NodePort;
 use hue_ports::{OpenOptions, Opened, Port, Region, Tap, open_on};
 
-/// Threads for networks. They do little and wait much: for the kernel, which makes interfaces one after the other.
+/// Threads for networks. They mostly wait for the kernel, which creates interfaces one after the other.
 const THREADS: usize = 4;
-/// Threads for ports. An AF_XDP socket takes the kernel up to a third of a second, most of which it waits.
+/// Threads for ports. The kernel takes up to a third of a second for an AF_XDP socket, and mostly waits.
 const PORT_THREADS: usize = 2;
 
-/// What a network's namespace is to be.
+/// Target state of a network's namespace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setup {
     /// Limits of its processes.
     pub limits: Limits,
-    /// What is in it.
+    /// Its contents.
     pub config: Config,
-    /// Whether the TAPs are to be opened: they are not open yet.
+    /// Whether to open the TAPs: they are not open yet.
     pub taps: bool,
 }
 
@@ -35,71 +36,71 @@ pub struct Setup {
 pub struct Opening {
     /// Its interface.
     pub interface: String,
-    /// How.
+    /// Options for opening it.
     pub options: OpenOptions,
-    /// Of a device that we make: its MTU. It is switched on, too.
+    /// MTU of a device that we create; the device is also switched on.
     pub make: Option<u32>,
-    /// Packet memory of the worker that it is for.
+    /// Packet memory of the worker that will use it.
     pub region: Region,
-    /// For whom, as the node knows it.
+    /// The port it is opened for.
     pub tag: PortTag,
 }
 
-/// For which port an interface is opened.
+/// The port that an interface is opened for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PortTag {
     /// Its name.
     pub name: String,
     /// Its id.
     pub id: PortId,
-    /// What it is to be.
+    /// Target state.
     pub want: NodePort,
 }
 
-/// Something to do.
+/// A job.
 pub enum Job {
-    /// Make its namespace what it is to be.
+    /// Bring a network's namespace to its target state.
     Setup(String, Box<Setup>),
-    /// Remove everything of it.
+    /// Remove everything of a network.
     Delete(String),
     /// Open a port.
     Open(Box<Opening>),
-    /// Close a port that nobody wants any more: its interface, and it.
+    /// Close an unwanted port: its interface, and the port.
     Close(String, Box<dyn Port>),
 }
 
-/// What came of a setup.
+/// Result of a setup.
 pub struct Made {
     /// The namespace and control group.
     pub control: ControlNamespace,
-    /// The namespace was made now.
+    /// Whether the namespace was created now.
     pub created: bool,
-    /// What was different.
+    /// What was changed.
     pub changes: Changes,
-    /// The TAPs, in the order of the virtual ports, if they were to be opened. They stay when the daemon goes: routing
-    /// daemons keep their interfaces.
+    /// The TAPs, in the order of the virtual ports, if they were opened. They persist when the daemon stops, so that
+    /// routing daemons keep their interfaces.
     pub taps: Option<Vec<Tap>>,
 }
 
-/// A port that was opened.
+/// An opened port.
 pub struct OpenPort {
-    /// It.
+    /// The port.
     pub opened: Opened,
     /// Index of its interface.
     pub index: u32,
-    /// The memory it was opened over.
+    /// Packet memory that it was opened with.
     pub region: Region,
 }
 
-/// What came of a job.
+/// Result of a job.
 pub enum Done {
-    /// Of a setup; nothing where there is no operating system to set up.
+    /// A setup; `None` where there is no operating system to set up.
     Setup(String, Result<Option<Box<Made>>, String>),
-    /// Of a removal: whether there was anything.
+    /// A removal: whether there was anything to remove.
     Delete(String, Result<bool, String>),
-    /// Of opening a port.
+    /// Opening a port.
     Open(PortTag, Result<OpenPort, String>),
-    /// Of closing a port of this interface.
+    /// Closing a port of this interface.
     Close(String),
 }
 
@@ -113,7 +114,7 @@ impl Jobs {
     /// Starts the threads.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// When no thread can be started.
     pub fn start(owner: Owner, done: impl Fn(Done) + Send + Sync + 'static) -> Result<Self, std::io::Error> {
         let (done, owner) = (Arc::new(done), Arc::new(owner));
         let start = |name: &str, threads: usize| {
@@ -132,12 +133,12 @@ impl Jobs {
         Ok(Self { networks: start("hue-host", THREADS)?, ports: start("hue-port", PORT_THREADS)? })
     }
 
-    /// No threads: jobs go to who does them otherwise.
+    /// Without threads: all jobs go to `queue`.
     pub fn to(queue: Sender<Job>) -> Self {
         Self { networks: queue.clone(), ports: queue }
     }
 
-    /// Has a job done.
+    /// Queues a job.
     pub fn add(&self, job: Job) {
         let queue = match &job {
             Job::Setup(..) | Job::Delete(_) => &self.networks,
@@ -167,7 +168,7 @@ fn work(owner: &Owner, job: Job) -> Done {
             Done::Open(opening.tag, opened)
         }
         Job::Close(interface, port) => {
-            // It holds no slot of the pool yet: it was never asked for packets.
+            // It holds no slot of the pool yet: no packets were requested from it.
             let _ = guarded(|| {
                 drop(port);
                 Ok(())
@@ -177,19 +178,19 @@ fn work(owner: &Owner, job: Job) -> Done {
     }
 }
 
-/// One job that panics shall not end the thread: its network is degraded or its port down, the others go on.
+/// A job that panics must not end its thread: its network is degraded or its port down, and others go on.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err("a bug of hueplane stopped this; see the log, and report it".to_owned()))
 }
 
-/// Opens a port. Its index is that of the interface that was opened, not of one that took the name meanwhile.
+/// Opens a port. The index is that of the opened interface, not of one that took its name meanwhile.
 fn open_port(opening: &Opening) -> Result<OpenPort, String> {
     let Opening { interface, options, make, region, .. } = opening;
     let text = |error: hue_host::HostError| error.to_string();
     let mut links = Links::here().map_err(text)?;
     let before = match make {
-        Some(_) => None, // opening makes it
+        Some(_) => None, // created by opening
         None => Some(links.index_of(interface).map_err(text)?),
     };
     let opened = open_on(interface, options, region).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! Routes, neighbours and tables, in the words of the API. Long lists come in pieces, each a call of its own, so that other
-//! work of the node's thread goes between them.
+//! Routes, neighbours and tables in API terms. Long lists come in pieces, each from a separate call, so that the
+//! node's thread does other work between them.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,16 +21,16 @@ use crate::api::{
     CardMemory, CardShare, CardTables, ExecInfo, Neighbour, Problem, Route, RouteKind, TableShare, Tables,
 };
 
-/// Entries looked at in one piece.
+/// Entries per piece.
 const PIECE: usize = 2048;
-/// Prefixes of all lengths that hold one address.
+/// Number of prefix lengths, 0 to 32.
 const LENGTHS: u8 = 33;
 
-/// Where a list of routes goes on: networks to come, the last prefix of the first of them.
+/// Where a list of routes continues: the remaining networks, and the last prefix listed of the first one.
 pub type RoutesAt = (Vec<String>, Option<Prefix4>);
 
 impl Node {
-    /// Names of the networks that a list is of.
+    /// Names of the networks that a list covers.
     pub(super) fn names_of(&self, only: Option<&str>) -> Result<Vec<String>, Problem> {
         let there = |entry: &Entry| entry.want.is_some();
         match only {
@@ -42,7 +42,7 @@ impl Node {
         }
     }
 
-    /// Some routes, and where the list goes on.
+    /// Some routes, and where the list continues.
     pub(super) fn routes_from(&self, (mut names, after): RoutesAt) -> (Vec<Route>, Option<RoutesAt>) {
         let Some(name) = names.first() else { return (Vec::new(), None) };
         let mut list = Vec::new();
@@ -61,7 +61,7 @@ impl Node {
         (list, more)
     }
 
-    /// The routes of a network that hold an address, the longest last.
+    /// A network's routes that contain an address, the longest last.
     pub(super) fn routes_holding(&self, name: &str, address: Ipv4Addr) -> Vec<Route> {
         let Some(entry) = self.networks.get(name) else { return Vec::new() };
         let prefix = |len| Prefix4::containing(address.to_bits(), len);
@@ -69,7 +69,7 @@ impl Node {
         rows.map(|row| route(entry, name, row)).collect()
     }
 
-    /// What it takes to list the neighbours of a network; none while its namespace is not there.
+    /// What is needed to list a network's neighbours; `None` while it has no namespace.
     pub(super) fn neighbours_of(&self, name: &str) -> Option<NeighbourList> {
         let entry = self.networks.get(name)?;
         let interfaces = entry.rib.ports().iter().map(|port| port.interface.clone());
@@ -80,7 +80,7 @@ impl Node {
         })
     }
 
-    /// The tables of software; and those of the card, when its thread has answered.
+    /// Software's tables, and a receiver for those of the card.
     pub(super) fn tables(&self) -> (Tables, Option<oneshot::Receiver<CardTables>>) {
         let capacity = self.live.capacity();
         let mut networks = Vec::with_capacity(self.networks.len());
@@ -99,7 +99,7 @@ impl Node {
                 refusals: entry.refused.count(),
             });
         }
-        // By names among equals: they came in that order.
+        // The sort is stable: equal entries stay in the order of names.
         networks.sort_by_key(|share| Reverse((share.bytes_own, share.bytes_marginal)));
         let tables = Tables {
             layout: "dag".to_owned(),
@@ -112,15 +112,15 @@ impl Node {
         (tables, self.card_tables())
     }
 
-    /// Asks the card's thread how full its tables are. It knows without a walk or a register.
+    /// Asks the card's thread how full its tables are. It knows without walking tables or reading registers.
     fn card_tables(&self) -> Option<oneshot::Receiver<CardTables>> {
         let card = self.card.as_ref()?;
         let (reply, answer) = oneshot::channel();
         let (image, names) = (card.description().name.clone(), self.vids.clone());
-        // Where its tables follow those of software, these know.
-        let account = |vid: &Vid| Some((*vid, self.live.account_there(*vid).ok()?));
+        // Where the card's tables follow software's, software knows their sizes.
+        let account = |vid: &Vid| Some((*vid, self.live.follower_account(*vid).ok()?));
         let accounts: HashMap<_, _> = names.keys().filter_map(account).collect();
-        // Who asked may have gone.
+        // The caller may have gone.
         card.live.tell(move |runner| {
             drop(reply.send(card_tables(image, &runner.card().memory(&accounts), &names)));
         });
@@ -145,7 +145,7 @@ impl Node {
     }
 }
 
-/// What a card has, in the words of the API.
+/// A card's tables in API terms.
 fn card_tables(image: String, memory: &hue_card::CardMemory, names: &HashMap<Vid, String>) -> CardTables {
     let memories = memory.banks.iter().map(|bank| CardMemory {
         name: bank.name.to_owned(),
@@ -174,7 +174,7 @@ fn card_tables(image: String, memory: &hue_card::CardMemory, names: &HashMap<Vid
     }
 }
 
-/// A list of neighbours to be made: the kernel knows more of them than the data plane.
+/// A list of neighbours to be read: the kernel knows more of them than the data plane.
 pub struct NeighbourList {
     network: String,
     control: Arc<ControlNamespace>,
@@ -183,7 +183,7 @@ pub struct NeighbourList {
 }
 
 impl NeighbourList {
-    /// Asks the kernel of the namespace. Takes its time: not for the node's thread.
+    /// Asks the kernel of the namespace. Slow: not for the node's thread.
     ///
     /// # Errors
     /// When the system refuses.
@@ -212,7 +212,7 @@ impl NeighbourList {
     }
 }
 
-/// As `ip neighbour` calls it.
+/// State name as in `ip neighbour`.
 fn state_name(state: u16) -> &'static str {
     const NAMES: [(u16, &str); 8] = [
         (neighbour_state::PERMANENT, "permanent"),
@@ -242,7 +242,7 @@ fn route(entry: &Entry, network: &str, row: RouteRow) -> Route {
     let names: HashMap<&str, usize> =
         entry.rib.ports().iter().zip(0..).map(|(port, vport)| (port.interface.as_str(), vport)).collect();
     let way = row.ways.iter().find(|way| !way.dead).or(row.ways.first());
-    // A neighbour's own route says where it leads only by its next hop.
+    // A neighbour's own route shows its port only by its next hop.
     let by_hop = || {
         let ports = entry.rib.ports().iter();
         let own = |port: &hue_routing::RibPort| port.port == adjacency.port() && port.mac == adjacency.src();

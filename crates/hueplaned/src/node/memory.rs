@@ -1,21 +1,22 @@
-//! How much packet memory the workers have: as much as fills all rings of the ports, in slots that hold their frames.
+//! Size of the workers' packet memory: enough to fill all rings of the ports, in slots that hold their frames.
 //!
-//! Flow: desired ports, interfaces → [`Memory::for_ports`] → data plane. Invariants: never less than a node without ports has;
-//! memory changes only while no port is open, since sockets have all of it registered. A port that comes later and
-//! needs more gets shorter rings, or is refused, and says so; after a restart of the daemon it has what it needs.
+//! Flow: desired ports, interfaces → [`Memory::for_ports`] → data plane. Invariants: never less than for a node
+//! without ports; memory changes only while no port is open, since sockets register all of it. A port that comes
+//! later and needs more gets shorter rings, or is refused, and reports that; after a restart of the daemon it has
+//! what it needs.
 //! Units: slots of one worker, bytes.
 
 use hue_ports::{HEADROOM_BYTES, OpenOptions, SLOT_BYTES};
 use hue_soft::LiveConfig;
 
-/// Slots for each receive queue of a port: its receive and fill rings are full while as many frames again wait in queues
-/// and transmit rings.
+/// Slots per receive queue of a port: full receive and fill rings, and as many frames again in queues and transmit
+/// rings.
 const SLOTS_PER_QUEUE: u32 = 4_096;
-/// Slots of a worker at most, 1 GiB of the large ones: the kernel pins all of them for each socket.
+/// Maximum slots of a worker, 1 GiB of the large ones: the kernel pins all of them for each socket.
 pub const SLOTS_MAX: u32 = 262_144;
-/// What a frame has around its IP packet: Ethernet header and one VLAN tag.
+/// Bytes around the IP packet in a frame: Ethernet header and one VLAN tag.
 const LINK_BYTES: u32 = 18;
-/// Packets of the smallest ring.
+/// Packets in the smallest ring.
 const RING_MIN: u32 = 64;
 
 /// Packet memory of each worker.
@@ -33,24 +34,24 @@ impl From<LiveConfig> for Memory {
     }
 }
 
-/// A port as its memory depends on it.
+/// What a port needs of packet memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortNeed {
-    /// Its largest IP packet, by document or interface, bytes.
+    /// Its largest IP packet, from the document or the interface, bytes.
     pub mtu: u32,
     /// Its receive queues.
     pub queues: u32,
 }
 
-/// The largest IP packet that a slot of so many bytes holds with its link header.
+/// The largest IP packet that fits a slot of this size with its link header.
 #[must_use]
 pub fn mtu_max(slot_bytes: u32) -> u32 {
     slot_bytes - HEADROOM_BYTES - LINK_BYTES
 }
 
 impl Memory {
-    /// What ports need when workers share them evenly; `least` at least, [`SLOTS_MAX`] slots at most. An MTU that
-    /// fits no slot asks for nothing: its port is refused with any.
+    /// What ports need when workers share them evenly: at least `least`, at most [`SLOTS_MAX`] slots. An MTU that
+    /// fits no slot is ignored: its port is refused in any case.
     #[must_use]
     pub fn for_ports(ports: &[PortNeed], workers: usize, least: Self) -> Self {
         let queues = ports.iter().map(|port| port.queues.max(1)).fold(0, u32::saturating_add);
@@ -61,14 +62,14 @@ impl Memory {
         Self { slots: slots.max(least.slots), slot_bytes: slot_bytes.max(least.slot_bytes) }
     }
 
-    /// Whether it is enough for what `other` is enough for.
+    /// Whether it is enough wherever `other` is enough.
     #[must_use]
     pub fn holds(self, other: Self) -> bool {
         self.slots >= other.slots && self.slot_bytes >= other.slot_bytes
     }
 
-    /// Packets of each ring of a port with so many queues, while workers have so many ports each: half of the slots are left
-    /// to packets under way.
+    /// Packets in each ring of a port with this many queues, while each worker has `ports` ports: half of the slots
+    /// are left for packets in progress.
     #[must_use]
     pub fn ring(self, queues: u32, ports: usize) -> u32 {
         let rings = u32::try_from(ports).unwrap_or(u32::MAX).saturating_mul(queues.max(1));

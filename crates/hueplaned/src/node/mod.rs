@@ -12,6 +12,7 @@ mod change;
 mod core;
 mod drive;
 mod events;
+mod idle;
 mod image;
 mod jobs;
 mod lists;
@@ -20,6 +21,7 @@ mod moves;
 mod networks;
 mod plan;
 mod ports;
+mod queue;
 mod refused;
 mod stats;
 mod tables;
@@ -41,6 +43,7 @@ use hue_host::control::Owner;
 use hue_host::links::{LinkEvent, Watch};
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig, TotalsReader};
+use hue_substrate::scheduling::Granted;
 use tokio::sync::{oneshot, watch};
 
 pub use events::{About, EVENTS_MAX, EventLog};
@@ -49,6 +52,7 @@ use self::core::{Inbox, Message, Node};
 use self::drive::Drive;
 use self::jobs::{Done, Job, Jobs, PortTag};
 use self::plan::Planning;
+use self::queue::Queue;
 use self::view::View;
 use crate::api::{DownOptions, EventKind, Health, Problem, Timestamp};
 use crate::error::DaemonError;
@@ -69,17 +73,30 @@ pub struct Shared {
     totals: TotalsReader,
     events: EventLog,
     store: Mutex<Store>,
-    /// Held by the one change that is under way.
-    change: tokio::sync::Mutex<()>,
+    /// The queue of changes.
+    queue: Queue,
     down: watch::Sender<Option<DownOptions>>,
     owner: Owner,
     started: Timestamp,
     workers: usize,
+    /// How workers compete for processors.
+    scheduling: Granted,
     /// What the scheduler goes by.
     planning: Planning,
 }
 
 impl Shared {
+    /// Tells when threads that forward do not compete for processors as they should.
+    fn tell_scheduling(&self, whose: &str, granted: &Granted) {
+        if let Some(why) = &granted.why_not {
+            let name = granted.scheduling;
+            let text = format!(
+                "scheduling of {whose} is {name}, so that packets wait for other programs of a busy machine: {why}"
+            );
+            self.events.add(EventKind::SchedulingFallback, About::Node, text);
+        }
+    }
+
     fn set_view(&self, view: View) {
         self.planning.follow(&view);
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
@@ -181,17 +198,26 @@ pub fn start(
         totals: live.totals_reader(),
         events: EventLog::default(),
         store: Mutex::new(store),
-        change: tokio::sync::Mutex::default(),
+        queue: Queue::default(),
         down: watch::channel(None).0,
         owner,
         started: Timestamp::now(),
         workers: live.workers(),
+        scheduling: least(live.scheduling()),
         planning: Planning::default(),
     });
+    shared.tell_scheduling("workers", &shared.scheduling);
     if let Some(trouble) = &trouble {
         shared.events.add(EventKind::Trouble, About::Node, trouble.clone());
     }
-    let mut node = Node::new(Arc::clone(&shared), live, images, (monitor, jobs), config, Drive::Threads);
+    let mut node = Node::new(
+        Arc::clone(&shared),
+        live,
+        images,
+        (monitor, jobs),
+        config,
+        Drive::Threads(config.scheduling),
+    );
     node.troubles.extend(trouble);
     let inbox = Inbox { messages, batches, woken };
     let thread = std::thread::Builder::new().name("hue-node".to_owned()).spawn(move || {
@@ -200,6 +226,11 @@ pub fn start(
     });
     let thread = thread.map_err(DaemonError::Thread)?;
     Ok((NodeHandle { shared: Arc::clone(&shared) }, Running { thread, shared }))
+}
+
+/// How the workers compete that have the least; all are the same when there are none.
+fn least(workers: &[Granted]) -> Granted {
+    workers.iter().find(|granted| granted.why_not.is_some()).or(workers.first()).cloned().unwrap_or_default()
 }
 
 /// Hands on what the data plane says of its ports.
@@ -286,6 +317,9 @@ impl Node {
             nics: Vec::new(),
             turns: Vec::new(),
             loading: None,
+            reserved: None,
+            moves_deferred: false,
+            deferred: Vec::new(),
             drive,
             monitor,
             jobs,

@@ -6,7 +6,7 @@
 //! says so.
 //! Invariants: one move of a network at a time; nobody waits for the card.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -69,17 +69,56 @@ pub struct Moved {
 }
 
 impl Node {
+    /// Whether a network must stay where it is for now, because an image is being loaded or the card is reserved.
+    fn must_stay(&self, name: &str) -> bool {
+        if self.loading.as_ref().is_some_and(|loading| loading.returns(name)) {
+            return self.reserved.as_deref() == Some(name);
+        }
+        self.reserved.is_some() || self.loading.as_ref().is_some_and(|loading| !loading.settles())
+    }
+
+    /// Reserves the card for the move of this network. The node moves no network until [`Node::end_reservation`].
+    fn reserve(&mut self, name: &str) {
+        if !planted(Bug::NotReserved) {
+            self.reserved = Some(name.to_owned());
+        }
+    }
+
+    /// Ends the reservation. Networks move to where their documents or the scheduler place them.
+    pub(super) fn end_reservation(&mut self) {
+        self.reserved = None;
+        if self.loading.is_none() {
+            self.resume_moves();
+        }
+    }
+
+    /// Makes the moves that were put off, except those of networks that the image load has just placed.
+    pub(super) fn resume_moves(&mut self) {
+        if !std::mem::take(&mut self.moves_deferred) {
+            return;
+        }
+        if let Some(card) = self.card.as_mut().filter(|_| self.loading.is_none()) {
+            card.has_room();
+        }
+        for name in self.in_order(None) {
+            if !self.loading.as_ref().is_some_and(|loading| loading.had(&name)) {
+                self.place(&name);
+            }
+        }
+    }
+
     /// Lets a network run where its document says, if it can.
     pub(super) fn place(&mut self, name: &str) {
+        if self.must_stay(name) {
+            self.moves_deferred = true;
+            return;
+        }
         let Some(card) = &self.card else { return };
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = entry.have.clone() else { return };
         let Some(stage) = card.seats.get(&have.program.vid).map(|seat| seat.stage) else { return };
         if entry.state != NetworkState::Running || entry.torn {
             return;
-        }
-        if self.loading.as_ref().is_some_and(|loading| !loading.returns()) {
-            return; // all go to software, and then back
         }
         // Without a scheduler the card has what fits.
         let schedule = self.desired.intent.node.spec.scheduler.is_some();
@@ -125,8 +164,10 @@ impl Node {
         }
         let taken = |seat: &mut Seat| std::mem::take(&mut seat.again);
         let again = card.seats.iter_mut().filter_map(|(vid, seat)| taken(seat).then_some(vid));
-        let again: Vec<String> = again.filter_map(|vid| self.vids.get(vid).cloned()).collect();
-        again.iter().for_each(|name| self.place(name));
+        let again: BTreeSet<String> = again.filter_map(|vid| self.vids.get(vid).cloned()).collect();
+        if !again.is_empty() {
+            self.in_order(None).iter().filter(|name| again.contains(*name)).for_each(|name| self.place(name));
+        }
     }
 
     /// Why a network can never be on the card as it is.
@@ -137,7 +178,8 @@ impl Node {
         Some(format!("its port '{}' is not one of the card's", port.name))
     }
 
-    /// Begins to move a network that somebody asks for. The receiver gets what came of it.
+    /// Begins to move a network that somebody asks for. The receiver gets what came of it. With `load_image` the card is reserved
+    /// for it, until [`Node::end_reservation`].
     ///
     /// # Errors
     /// `not_found`; `conflict` when it is there, moves, is not as desired, or there is no card; `full` when the card can
@@ -147,6 +189,9 @@ impl Node {
         name: &str,
         request: &MigrateRequest,
     ) -> Result<oneshot::Receiver<Result<Migration, Problem>>, Problem> {
+        if request.load_image {
+            self.reserve(name);
+        }
         let no = |detail: String| Err(Problem::new(ProblemKind::Conflict, detail));
         let Some(entry) = self.networks.get(name).filter(|entry| entry.want.is_some()) else {
             return Err(Problem::no_network(name));
@@ -191,7 +236,7 @@ impl Node {
             SubstrateName::Card => hue_control::schedule::Side::Card,
             SubstrateName::Soft => hue_control::schedule::Side::Soft,
         };
-        if let Some(why) = self.question(false).lacks_rate(name, side) {
+        if let Some(why) = self.question(false).lacks_bandwidth(name, side) {
             return Err(Problem::new(ProblemKind::Full, why));
         }
         let text = format!("the network begins to move to {to}");
@@ -566,6 +611,7 @@ fn migration(
         cut: proof.cut,
         trouble,
         steering: None,
+        image: None,
     }
 }
 

@@ -1,8 +1,9 @@
-//! Networks: from what is wanted to what runs, each on its own.
+//! Networks: brings each from its desired to its running state, independently of the others.
 //!
-//! Flow: desired state → [`Wanted`] → job (namespace, TAPs) → program into the data plane, TAPs to the workers, namespace to the
-//! monitor. Invariants: a network that is as wanted is not touched by what happens to others; one that fails is degraded and
-//! tried again, the others go on; programs that only fit together (two networks swap addresses) are loaded together.
+//! Flow: desired state → [`Wanted`] → job (namespace, TAPs) → program to the data plane, TAPs to the workers,
+//! namespace to the monitor. Invariants: a network that is as wanted is not affected by changes to others; one that
+//! fails is degraded and retried, and the others go on; programs that only fit together (two networks swap addresses)
+//! are loaded together.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,54 +27,54 @@ use super::view::{Counts, NetworkView};
 use super::wanted::Wanted;
 use crate::api::{EventKind, NetworkResult, NetworkState};
 
-/// First and longest pause before a network that failed is tried again.
+/// First and longest pause before a failed network is retried.
 const RETRY_MIN: Duration = Duration::from_secs(2);
 const RETRY_MAX: Duration = Duration::from_secs(60);
-/// How long a network that is set up may take to tell its routes before it is called as wanted all the same.
+/// How long a network that is set up may take to report its routes; after that it is announced without them.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(10);
 
-/// A network, as far as it is there.
+/// A network, as far as it exists.
 pub struct Entry {
-    /// What it is to be; none: to be removed.
+    /// Target state; `None` means remove it.
     pub(super) want: Option<Arc<Wanted>>,
     /// What is loaded.
     pub(super) have: Option<Arc<Wanted>>,
-    /// A job of it is under way, for this.
+    /// Job in progress, with its target state.
     job: Option<Option<Arc<Wanted>>>,
-    /// Its namespace is as wanted; its program is not loaded yet, as it clashes with one that is to change too.
+    /// Its namespace is as wanted, but its program is not loaded yet: it conflicts with one that will change too.
     ready: Option<(Arc<Wanted>, Option<Box<Made>>)>,
     pub(super) control: Option<Arc<ControlNamespace>>,
-    /// Its TAPs are with the workers.
+    /// Whether the workers have its TAPs.
     pub(super) taps: bool,
-    /// Second handles of its TAPs, by virtual port, and whether the kernel there was told that the wire is on.
+    /// Second handles of its TAPs, by virtual port, and whether the kernel was told that the link is up.
     wires: Vec<(Tap, bool)>,
     pub(super) rib: Rib,
     pub(super) session: Option<Session>,
-    /// What is not yet in its table.
+    /// Update that is not yet in its table.
     pub(super) piece: Option<Piece>,
-    /// What its table has no room for.
+    /// Routes that its table has no room for.
     pub(super) refused: Refused,
-    /// It is in the queue of those whose tables are behind.
+    /// Whether it is queued because its table is behind.
     pub(super) behind: bool,
-    /// Its table does not hold what was handed out: it is to be loaded as a whole.
+    /// Its table does not match what was handed out, and must be loaded as a whole.
     pub(super) torn: bool,
     pub(super) state: NetworkState,
     pub(super) reason: Option<String>,
-    /// It runs on the card.
+    /// Whether it runs on the card.
     pub(super) on_card: bool,
-    /// Its neighbours send to NICs beside the card's ports.
+    /// Whether its neighbours send to NICs beside the card's ports.
     pub(super) on_nic: bool,
-    /// Why it does not, where there is a card.
+    /// Why it does not run on the card, if there is a card.
     pub(super) why_soft: Option<String>,
     retry: Option<Instant>,
     pause: Duration,
     pub(super) counts: Arc<Counts>,
-    /// Its namespace was there before this daemon.
+    /// Whether its namespace is older than this daemon.
     found: bool,
-    /// It was told of.
+    /// Whether an event has reported it.
     announced: bool,
-    /// It was told that it is degraded.
-    told_bad: bool,
+    /// Whether an event has reported it as degraded.
+    reported_bad: bool,
     view: Option<Arc<NetworkView>>,
 }
 
@@ -103,17 +104,17 @@ impl Entry {
             counts: Arc::default(),
             found: false,
             announced: false,
-            told_bad: false,
+            reported_bad: false,
             view: None,
         }
     }
 
-    /// When it is to be looked at again.
+    /// When it needs attention again.
     pub(super) fn due(&self) -> Option<Instant> {
         [self.retry, self.refused.due()].into_iter().flatten().min()
     }
 
-    /// Whether something of it failed whose time has come to be tried again.
+    /// Whether something of it failed and is due for a retry.
     pub(super) fn is_to_be_retried(&self, now: Instant) -> bool {
         self.retry.is_some_and(|retry| retry <= now)
     }
@@ -123,17 +124,17 @@ impl Entry {
         self.state == NetworkState::Pending && self.want.is_some()
     }
 
-    /// Whether a job of it is under way.
+    /// Whether one of its jobs is in progress.
     pub(super) fn is_busy(&self) -> bool {
         self.job.is_some()
     }
 
-    /// Physical ports it has virtual ones on.
+    /// Physical ports of its virtual ports.
     pub(super) fn port_ids(&self) -> BTreeSet<PortId> {
         self.want.iter().flat_map(|want| &want.program.ports).map(|port| port.port).collect()
     }
 
-    /// What everybody may see; none when it is only there to be removed.
+    /// What everyone may see; `None` when it is only being removed.
     pub(super) fn view(&mut self) -> Option<Arc<NetworkView>> {
         let want = self.want.as_ref()?;
         let mut api = want.api.clone();
@@ -161,7 +162,7 @@ impl Entry {
 }
 
 impl Node {
-    /// Says what a network is to be. Nothing is done yet; see [`Node::advance`].
+    /// Sets a network's target state. Nothing is done yet; see [`Node::advance`].
     pub(super) fn want(&mut self, name: &str, want: Option<Arc<Wanted>>) {
         let entry = self.networks.entry(name.to_owned()).or_insert_with(Entry::new);
         if let Some(want) = &want
@@ -174,7 +175,7 @@ impl Node {
         self.changed = true;
     }
 
-    /// Frees what a network has and is to lose, so that others can have it.
+    /// Releases what a network has and will lose, so that others can have it.
     pub(super) fn release(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = &entry.have else { return };
@@ -183,7 +184,7 @@ impl Node {
         }
     }
 
-    /// Takes a network out of the data plane.
+    /// Removes a network from the data plane.
     fn detach(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = entry.have.take() else { return };
@@ -211,11 +212,11 @@ impl Node {
         self.changed = true;
     }
 
-    /// Takes the next step of a network towards what it is to be.
+    /// Takes the next step towards a network's target state.
     pub(super) fn advance(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         if entry.job.is_some() {
-            return; // at its end it goes on
+            return; // continues when the job ends
         }
         entry.retry = None;
         entry.ready = None;
@@ -237,7 +238,7 @@ impl Node {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let same_ports = entry.have.as_ref().is_some_and(|have| have.ports == want.ports);
         if entry.taps && !same_ports {
-            // A TAP can be opened again only when nobody has it open.
+            // A TAP can be reopened only when nobody has it open.
             entry.wires.clear();
             if let Some(have) = &entry.have {
                 self.live.remove_taps(have.program.vid);
@@ -256,7 +257,7 @@ impl Node {
         self.jobs.add(Job::Setup(name.to_owned(), Box::new(setup)));
     }
 
-    /// A network that failed gets another chance.
+    /// Retries a failed network.
     pub(super) fn retry(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         entry.retry = None;
@@ -269,7 +270,7 @@ impl Node {
         self.advance(name);
     }
 
-    /// A job came to its end.
+    /// A job has ended.
     pub(super) fn job_done(&mut self, done: Done) {
         match done {
             Done::Setup(name, result) => self.setup_done(&name, result),
@@ -323,7 +324,7 @@ impl Node {
         }
     }
 
-    /// Loads programs whose namespaces are ready: each alone, and those that clash together.
+    /// Loads programs whose namespaces are ready: each alone, and conflicting ones together.
     fn load_ready(&mut self) {
         let is_ready = |node: &Self| -> Vec<String> {
             node.networks.iter().filter(|(_, e)| e.ready.is_some()).map(|(name, _)| name.clone()).collect()
@@ -344,13 +345,13 @@ impl Node {
                 continue;
             }
             if self.networks.values().any(|entry| entry.job.is_some()) {
-                return; // one that is under way may make room
+                return; // a job in progress may make room
             }
             self.degrade(&name, error.to_string());
         }
     }
 
-    /// Loads programs of networks that are ready, all or none.
+    /// Loads the programs of ready networks, all or none.
     fn load(&mut self, names: &[&str]) -> Result<(), SubstrateError> {
         let mut programs = Vec::with_capacity(names.len());
         for name in names {
@@ -359,7 +360,7 @@ impl Node {
             if entry.have.as_ref().is_some_and(|have| have.program == want.program) {
                 continue;
             }
-            // Rows of next hops say ports and addresses: with others, all routes come anew.
+            // Next-hop rows contain ports and addresses: if these change, all routes are loaded again.
             let others = entry.have.as_ref().is_some_and(|have| have.ports != want.ports);
             programs.push(want.program.clone());
             if others {
@@ -376,21 +377,21 @@ impl Node {
         Ok(())
     }
 
-    /// Takes all routes of a network out of its table.
+    /// Removes all routes of a network from its table.
     fn clear_table(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = &entry.have else { return };
-        let (_, routes) = entry.rib.handed_out();
+        let (_, routes) = entry.rib.published();
         let gone: Vec<Change<u32>> = routes.into_iter().map(|(prefix, _)| (prefix, None)).collect();
         entry.piece = None;
-        // If the load that follows fails, the table is to be filled again.
+        // If the following load fails, the table must be filled again.
         entry.torn = true;
         if let Err(error) = self.live.update(have.program.vid, &[], &gone) {
             tracing::error!(network = name, %error, "routes cannot be withdrawn");
         }
     }
 
-    /// A program was loaded: the rest of the network follows.
+    /// A program was loaded: completes the rest of the network.
     fn loaded(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some((want, made)) = entry.ready.take() else { return };
@@ -420,7 +421,7 @@ impl Node {
         }
     }
 
-    /// Gives a network's namespace to workers and monitor.
+    /// Gives a network's namespace to the workers and the monitor.
     fn attach(&mut self, name: &str, vid: Vid, made: Made) -> Result<(), String> {
         let Some(entry) = self.networks.get_mut(name) else { return Ok(()) };
         let Made { control, created, changes, taps } = made;
@@ -434,7 +435,7 @@ impl Node {
         }
         let control = Arc::new(control);
         if created && entry.session.take().is_some() {
-            // Somebody removed the namespace: nothing of what was known holds.
+            // Someone removed the namespace: nothing known about it holds.
             entry.rib = Rib::new(entry.rib.ports().to_vec());
             entry.torn = true;
         }
@@ -452,7 +453,7 @@ impl Node {
         Err(format!("{}{more}", changes.refused.first().map_or("", String::as_str)))
     }
 
-    /// A network is as wanted when its table has what its namespace says.
+    /// A network is as wanted when its table matches its namespace.
     fn wait_for_routes(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         entry.retry = Some(Instant::now() + SNAPSHOT_MAX);
@@ -462,13 +463,13 @@ impl Node {
         }
     }
 
-    /// A network is as it is to be.
+    /// A network has reached its target state.
     pub(super) fn announce(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let was = std::mem::replace(&mut entry.state, NetworkState::Running);
         entry.retry = None;
         entry.pause = RETRY_MIN;
-        let recovered = std::mem::take(&mut entry.told_bad);
+        let recovered = std::mem::take(&mut entry.reported_bad);
         entry.reason = None;
         if was != NetworkState::Running {
             let first = !std::mem::replace(&mut entry.announced, true);
@@ -494,7 +495,7 @@ impl Node {
         self.started();
     }
 
-    /// A network is not as it is to be; it is tried again later.
+    /// A network has not reached its target state; it is retried later.
     pub(super) fn degrade(&mut self, name: &str, reason: String) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         entry.ready = None;
@@ -502,7 +503,7 @@ impl Node {
         entry.pause = (entry.pause * 2).min(RETRY_MAX);
         entry.state = NetworkState::Degraded;
         entry.announced = true;
-        entry.told_bad = true;
+        entry.reported_bad = true;
         if entry.reason.as_ref() != Some(&reason) {
             self.shared.events.add(EventKind::NetworkDegraded, About::Network(name), reason.clone());
             entry.reason = Some(reason);
@@ -514,8 +515,8 @@ impl Node {
         self.started();
     }
 
-    /// Tells the kernel of a network's namespace which of its interfaces have a wire: without one it forgets its neighbours
-    /// there, and routing daemons go other ways.
+    /// Tells the kernel of a network's namespace which of its interfaces have a link: without one it forgets its
+    /// neighbours there, and routing daemons use other paths.
     pub(super) fn tell_wires(&mut self, name: &str) {
         let nics = self.nics.clone();
         let Some(entry) = self.networks.get_mut(name) else { return };
@@ -534,7 +535,7 @@ impl Node {
         }
     }
 
-    /// An interface of a network's namespace is gone: it is made anew.
+    /// An interface of a network's namespace is gone: creates it again.
     pub(super) fn lost_interface(&mut self, name: &str, interface: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let ours =
@@ -553,7 +554,7 @@ impl Node {
     }
 }
 
-/// Limits of a network's processes, as the host takes them.
+/// Limits of a network's processes, in the host's type.
 pub(super) fn limits(resources: Option<&hue_intent::Resources>) -> Limits {
     resources.map_or_else(Limits::default, |resources| Limits {
         cpu_cores: resources.cpu.map(|cpu| cpu.cores()),

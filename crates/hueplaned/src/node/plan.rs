@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hue_control::schedule::traffic::{Counted, Rates, Steady};
-use hue_control::schedule::{Demand, Schedule, Side, Site, lacks_rate, present, schedule};
+use hue_control::schedule::traffic::{Counted, Rates, Smoothing};
+use hue_control::schedule::{Demand, Schedule, Side, Site, current, lacks_bandwidth, schedule};
 use hue_intent::SchedulerKind;
 use hue_planes::Loss;
 use hue_substrate::Program;
@@ -36,7 +36,7 @@ pub struct Planning {
 
 impl Default for Planning {
     fn default() -> Self {
-        let (rates, since) = (Rates::new(Steady::default()), BTreeMap::new());
+        let (rates, since) = (Rates::new(Smoothing::default()), BTreeMap::new());
         Self { started: Instant::now(), rates: Mutex::new(rates), since: Mutex::new(since) }
     }
 }
@@ -57,7 +57,7 @@ impl Planning {
 
     /// Where networks are, since when, and why.
     pub fn placements(&self, view: &View, question: &Question) -> Vec<Placement> {
-        let reasons = present(&question.site, &question.demands);
+        let reasons = current(&question.site, &question.demands);
         let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let placement = |network: &super::view::NetworkView| {
             let api = &network.api;
@@ -94,8 +94,8 @@ impl Question {
     }
 
     /// Why a network cannot have the rate that it needs there.
-    pub fn lacks_rate(&self, name: &str, to: Side) -> Option<String> {
-        lacks_rate(&self.site, &self.demands, name, to)
+    pub fn lacks_bandwidth(&self, name: &str, to: Side) -> Option<String> {
+        lacks_bandwidth(&self.site, &self.demands, name, to)
     }
 
     /// The same for the API.
@@ -128,7 +128,9 @@ impl Node {
             let mut demand = Demand::of(&want.network, program);
             if entry.have.is_some() {
                 let counts = entry.rib.counts();
-                let now = if entry.on_card { Side::Card } else { Side::Soft };
+                // While an image is loaded, networks that were on the card count as being there.
+                let had = self.loading.as_ref().is_some_and(|loading| loading.chooses() && loading.had(name));
+                let now = if entry.on_card || had { Side::Card } else { Side::Soft };
                 demand = demand.at(now, counts.routes, counts.rows);
             }
             if let Some(bps) = rates.rate(name).filter(|_| from_traffic) {
@@ -182,14 +184,21 @@ impl Node {
 
     /// The scheduler has answered: networks that leave it to the node go there.
     pub(super) fn scheduled(&mut self, schedule: &Schedule) {
+        let chooses = self.loading.as_ref().is_some_and(super::image::Loading::chooses);
         if self.desired.intent.node.spec.scheduler.is_none() {
             self.asking = None;
-            return; // it has come too late
+            if chooses {
+                self.chosen(Some(schedule));
+            }
+            return; // else it has come too late
         }
         let sides = schedule.networks.iter().map(|one| (one.name.clone(), (one.side, one.why.clone())));
         self.scheduled = Some(sides.collect());
         if self.asking.take() == Some(true) {
             self.ask_scheduler();
+        }
+        if chooses && self.asking.is_none() {
+            return self.chosen(Some(schedule));
         }
         let names: Vec<String> = schedule.networks.iter().map(|one| one.name.clone()).collect();
         names.iter().for_each(|name| self.place(name));

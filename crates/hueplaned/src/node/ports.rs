@@ -1,8 +1,8 @@
-//! Physical ports: opened when their interface is there and on, closed when it goes, opened again when it is back.
+//! Physical ports: opened when their interface exists and is up, closed when it goes away, reopened when it is back.
 //!
-//! Flow: documents and changes of interfaces → **here** → job that opens → **here** → data plane. Invariants: a port that
-//! cannot be opened harms no other; nobody waits while one is opened, neither the node nor its worker; of an interface one
-//! job is under way at most, so that a socket never meets another of our own; ids of ports stay with their names.
+//! Flow: documents and interface changes → **here** → job that opens → **here** → data plane. Invariants: a port that
+//! cannot be opened does not affect others; while one is opened, neither the node nor its worker waits; at most one
+//! job per interface is in progress, so that a socket never meets another of our own; port ids stay with their names.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::memory::{Memory, PortNeed, SLOTS_MAX, mtu_max};
 use super::view::PortView;
 use crate::api::{EventKind, Port, PortState};
 
-/// First and longest pause before a port that could not be opened is tried again.
+/// First and longest pause before a port that could not be opened is retried.
 const RETRY_MIN: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
@@ -35,12 +35,12 @@ pub struct PhysicalPort {
     open: Option<u32>,
     driver: Option<String>,
     note: Option<String>,
-    /// Packets of its rings, when they are shorter than they should be.
+    /// Packets per ring, when rings are shorter than they should be.
     short: Option<u32>,
     error: Option<String>,
     retry: Option<Instant>,
     pause: Duration,
-    /// What was told last: up, or down. Only changes are told.
+    /// State last reported: up, or down. Only changes are reported.
     told_up: Option<bool>,
 }
 
@@ -60,17 +60,17 @@ impl PhysicalPort {
         }
     }
 
-    /// When it is to be tried again.
+    /// When to retry.
     pub(super) fn due(&self) -> Option<Instant> {
         self.retry
     }
 
-    /// Why it is not as it should be.
+    /// Why it is not open.
     pub(super) fn problem(&self) -> Option<&str> {
         self.error.as_deref().filter(|_| self.open.is_none())
     }
 
-    /// Whether a document means the same interface, opened in the same way.
+    /// Whether a document names the same interface and driver.
     pub(super) fn same_interface(&self, other: &NodePort) -> bool {
         self.want.interface() == other.interface() && self.want.driver == other.driver
     }
@@ -80,7 +80,7 @@ impl PhysicalPort {
         self.open.is_some()
     }
 
-    /// Whether frames can come and go.
+    /// Whether frames can pass.
     pub(super) fn has_wire(&self, links: &HashMap<String, Link>) -> bool {
         self.open.is_some()
             && links.get(self.want.interface()).is_none_or(|link| link.carrier || self.is_ours())
@@ -95,7 +95,7 @@ impl PhysicalPort {
         self.pause = (self.pause * 2).min(RETRY_MAX);
     }
 
-    /// What everybody may see of it.
+    /// What everyone may see of it.
     pub(super) fn view(&self, name: &str, link: Option<&Link>, networks: Vec<String>) -> PortView {
         let state = match (self.open, link) {
             (Some(_), _) => PortState::Up,
@@ -133,15 +133,15 @@ impl PhysicalPort {
 }
 
 impl Node {
-    /// Brings a port to where it should be.
+    /// Opens or closes a port as its interface requires.
     pub(super) fn tend_port(&mut self, name: &str) {
         let Some(port) = self.ports.get_mut(name) else { return };
         let link = self.links.get(port.want.interface());
         port.retry = None;
         if let Some(index) = port.open {
             let why = match link {
-                // What is told of one of ours may be about the one before it, or from before it was switched on; if it
-                // fails, the data plane says so.
+                // Reports about our own interfaces may be about the previous one, or from before it was switched on;
+                // if it fails, the data plane reports it.
                 _ if port.is_ours() => return,
                 Some(link) if link.index != index => "its interface was made anew",
                 Some(link) if !link.up => "its interface is switched off",
@@ -196,7 +196,7 @@ impl Node {
         let (id, want) = (port.id, port.want.clone());
         let interface = want.interface().to_owned();
         if self.opening.contains(&interface) {
-            return; // at its end it goes on
+            return; // continues when the job ends
         }
         self.fit_memory();
         let ring =
@@ -216,7 +216,7 @@ impl Node {
         }
     }
 
-    /// A port cannot be opened; it is tried again later.
+    /// A port cannot be opened; it is retried later.
     fn port_refused(&mut self, name: &str, why: String) {
         if let Some(port) = self.ports.get_mut(name) {
             port.try_later();
@@ -224,14 +224,14 @@ impl Node {
         self.port_is_down(name, why);
     }
 
-    /// The job that opens a port came to its end. What the port is to be may have changed since.
+    /// The job that opens a port has ended. The port's target state may have changed since.
     pub(super) fn port_opened(&mut self, tag: &PortTag, result: Result<OpenPort, String>) {
         let interface = tag.want.interface();
         let wanted =
             self.ports.get(&tag.name).is_some_and(|port| port.id == tag.id && port.same_interface(&tag.want));
         match result {
             Ok(open) if !wanted => {
-                // The interface is free for its next port when this one has let go of it.
+                // The interface is free for its next port when this one is closed.
                 return self.jobs.add(Job::Close(interface.to_owned(), open.opened.port));
             }
             Ok(open) => self.use_port(&tag.name, open),
@@ -244,11 +244,11 @@ impl Node {
         self.interface_free(interface);
     }
 
-    /// No job of an interface is under way any more.
+    /// An interface has no job in progress any more.
     pub(super) fn interface_free(&mut self, interface: &str) {
         self.opening.remove(interface);
         let on = self.ports.iter().filter(|(_, port)| port.want.interface() == interface);
-        // One that was refused just now has its time to be tried again.
+        // One that was just refused waits for its retry.
         let due: Vec<String> =
             on.filter(|(_, port)| port.retry.is_none()).map(|(name, _)| name.clone()).collect();
         due.iter().for_each(|name| self.tend_port(name));
@@ -260,7 +260,7 @@ impl Node {
         }
     }
 
-    /// Gives a port that is open to the data plane.
+    /// Gives an open port to the data plane.
     fn use_port(&mut self, name: &str, open: OpenPort) {
         let OpenPort { opened: Opened { port: device, note }, index, region } = open;
         let Some(id) = self.ports.get(name).map(|port| port.id) else { return };
@@ -289,13 +289,13 @@ impl Node {
         port.note = note;
         let interface = port.want.interface();
         if !port.is_ours() && self.links.get(interface).is_none_or(|link| link.index != index) {
-            // What is known is older than the port, or newer: it is looked at before the port is judged by it.
+            // The known links are older or newer than the port: lists them again before judging the port by them.
             self.list_links();
         }
         self.wire_changed(name);
     }
 
-    /// Gives the workers as much packet memory as the desired ports need. That is possible only while none of them is open.
+    /// Gives the workers the packet memory that the desired ports need. Possible only while no port is open.
     pub(super) fn fit_memory(&mut self) {
         if !self.opening.is_empty() || self.ports.values().any(|port| port.open.is_some()) {
             return;
@@ -309,7 +309,7 @@ impl Node {
         }
         match self.live.set_memory(wanted.slots, wanted.slot_bytes) {
             Ok(()) => self.memory = wanted,
-            // Ports have shorter rings, or are refused and say why.
+            // Ports get shorter rings, or are refused and say why.
             Err(error) => {
                 let text = format!("packet memory does not follow the ports: {error}");
                 tracing::warn!("{text}");
@@ -318,7 +318,7 @@ impl Node {
         }
     }
 
-    /// What helps a port that cannot be opened because of the packet memory there is.
+    /// Advice for a port that cannot be opened with the packet memory there is.
     fn memory_hint(&self, want: &NodePort) -> &'static str {
         let have = mtu_max(self.memory.slot_bytes);
         if (have + 1..=mtu_max(SLOT_BYTES[1])).contains(&self.need(want).mtu) {
@@ -328,7 +328,7 @@ impl Node {
         }
     }
 
-    /// What a port needs of packet memory.
+    /// Packet memory that a port needs.
     fn need(&self, want: &NodePort) -> PortNeed {
         let interface = want.interface();
         let there = self.links.get(interface).map_or(0, |link| link.mtu);
@@ -337,13 +337,13 @@ impl Node {
         PortNeed { mtu: u32::from(want.mtu).max(there), queues: queues(interface) }
     }
 
-    /// Interfaces of the daemon's namespace changed.
+    /// Interfaces of the daemon's namespace have changed.
     pub(super) fn links_changed(&mut self, events: Vec<LinkEvent>) {
         let (mut touched, mut all) = (HashSet::new(), false);
         for event in events {
             match event {
                 LinkEvent::Present(link) => {
-                    // It may have had another name.
+                    // It may have been renamed.
                     let renamed =
                         self.links.extract_if(|name, old| old.index == link.index && *name != link.name);
                     touched.extend(renamed.map(|(name, _)| name));
@@ -351,7 +351,7 @@ impl Node {
                     self.links.insert(link.name.clone(), link);
                 }
                 LinkEvent::Gone(link) => {
-                    // One made anew under the name may have been told of before.
+                    // A new one of this name may have been reported before.
                     self.links.retain(|_, old| old.index != link.index);
                     touched.insert(link.name);
                 }
@@ -371,10 +371,10 @@ impl Node {
         }
     }
 
-    /// Tells networks on a port whether it has a wire.
+    /// Tells the networks on a port whether it has a link.
     fn wire_changed(&mut self, name: &str) {
         let Some(id) = self.ports.get(name).map(|port| port.id) else { return };
-        self.changed = true; // a NIC beside the card's may be of use now, or no more
+        self.changed = true; // a NIC beside a card's port may have become usable or unusable
         let front = self.front_of(id);
         let concerns =
             |ids: BTreeSet<PortId>| ids.contains(&id) || front.is_some_and(|front| ids.contains(&front));
@@ -383,7 +383,7 @@ impl Node {
         on.iter().for_each(|network| self.tell_wires(network));
     }
 
-    /// Looks at all interfaces anew.
+    /// Lists all interfaces again.
     pub(super) fn list_links(&mut self) {
         match Links::here().and_then(|mut links| links.list()) {
             Ok(links) => self.links = links.into_iter().map(|link| (link.name.clone(), link)).collect(),
@@ -391,7 +391,7 @@ impl Node {
         }
     }
 
-    /// A port failed while it ran.
+    /// A running port has failed.
     pub(super) fn port_failed(&mut self, event: &PortEvent) {
         let found = self.ports.iter().find(|(_, port)| port.id == event.id && port.open.is_some());
         if let Some(name) = found.map(|(name, _)| name.clone()) {
@@ -399,7 +399,7 @@ impl Node {
         }
     }
 
-    /// Closes a port that failed; it is tried again later.
+    /// Closes a failed port; it is retried later.
     pub(super) fn port_broke(&mut self, name: &str, error: &str) {
         self.close_port(name, error);
         if let Some(port) = self.ports.get_mut(name) {

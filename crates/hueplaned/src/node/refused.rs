@@ -1,11 +1,11 @@
-//! Routes that a network's table has no room for, its quota's or the table's: which they are, why, and when they are tried again.
+//! Routes refused because of a network's quota or a full table: which they are, why, and when they are retried.
 //!
-//! Flow: pieces of a table → data plane → [`Refusals`] → **[`Refused`]** → condition of the network, events, counts; and back:
-//! pieces of refused routes, once there is room. The namespace's kernel goes on saying what the routes are; what is kept here
-//! is only which of them the table does not have.
-//! Invariants: a prefix here has no route in the data plane, on the card neither; one that the kernel withdraws is here no more.
-//! Trying costs a piece of [`RETRY_ROUTES`] when the network's own table has become smaller, and one each [`RETRY_EACH`]; a
-//! piece of which something was taken is followed by the next at once.
+//! Flow: pieces of a table → data plane → [`Refusals`] → **[`Refused`]** → condition of the network, events, counts;
+//! and back: refused routes in pieces, once there is room. The namespace's kernel still reports the routes; only
+//! which of them the table lacks is kept here.
+//! Invariants: a prefix here has no route in the data plane, nor on the card; a prefix that the kernel withdraws is
+//! removed here. Retries cost one piece of [`RETRY_ROUTES`] when the network's own table has shrunk, and one each
+//! [`RETRY_EACH`]; if any of a piece fits, the next piece follows at once.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -21,29 +21,29 @@ use super::core::Node;
 use super::networks::Entry;
 use crate::api::{EventKind, NetworkState};
 
-/// Routes in a piece of a network that has refused ones: each may cost a change by itself.
+/// Routes per piece of a network with refused routes: each may need a change by itself.
 pub const RETRY_ROUTES: usize = 256;
-/// How often some of them are tried although the network's own table has not become smaller. Nor are there more events than
-/// that about a network whose routes come and go at the edge of its quota.
+/// How often some are retried although the network's own table has not shrunk. It also limits the events about a
+/// network whose routes come and go at the edge of its quota.
 const RETRY_EACH: Duration = Duration::from_secs(2);
 
 /// The refused routes of a network.
 #[derive(Default)]
 pub struct Refused {
     routes: BTreeSet<Prefix4>,
-    /// Announcements that were refused since the network was loaded.
+    /// Announcements refused since the network was loaded.
     count: u64,
-    /// Why the last one was.
+    /// Reason of the last refusal.
     why: Option<TableError>,
-    /// What is to be said of them, while there are any.
+    /// Message about them, if any.
     reason: Option<String>,
-    /// The last one that was tried.
+    /// The last one tried.
     at: Option<Prefix4>,
     /// Bytes of the network's own table when nothing fitted.
     own_then: u64,
-    /// Some are to be tried, whatever its table takes.
+    /// Whether to retry some even if the table has not shrunk.
     again: bool,
-    /// When some are tried, or nothing more is said, whatever happens.
+    /// When some are retried or, if none are left, the recovery is reported.
     due: Option<Instant>,
 }
 
@@ -53,48 +53,48 @@ impl Refused {
         self.routes.is_empty()
     }
 
-    /// Whether there are none, and nothing is said of any.
+    /// Whether there are none, and no message about any.
     fn is_quiet(&self) -> bool {
         self.routes.is_empty() && self.reason.is_none()
     }
 
-    /// How many there are.
+    /// Number of refused routes.
     pub fn len(&self) -> usize {
         self.routes.len()
     }
 
-    /// How many announcements were refused since the network was loaded.
+    /// Number of announcements refused since the network was loaded.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether this is one.
+    /// Whether a prefix is refused.
     pub fn contains(&self, prefix: Prefix4) -> bool {
         self.routes.contains(&prefix)
     }
 
-    /// What is to be said of them.
+    /// Message about them.
     pub const fn reason(&self) -> Option<&String> {
         self.reason.as_ref()
     }
 
-    /// When something is to be done.
+    /// When the next action is due.
     pub const fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// There may be room: some are to be tried.
+    /// There may be room: retries some.
     pub const fn try_again(&mut self) {
         self.again = true;
     }
 
-    /// The table is filled anew: none was refused yet.
+    /// The table is filled again: nothing is refused yet.
     pub fn forget(&mut self) {
         self.routes.clear();
         (self.at, self.why, self.again) = (None, None, false);
     }
 
-    /// Some routes to try, as they were handed out, when there is reason to.
+    /// Some routes to retry, as they were handed out, if there is reason to.
     pub fn next(&mut self, rib: &Rib, own: u64) -> Option<Vec<Change<u32>>> {
         if self.routes.is_empty() || !(self.again || own < self.own_then) {
             return None;
@@ -107,10 +107,10 @@ impl Refused {
             some = self.routes.iter().take(RETRY_ROUTES).copied().collect();
         }
         self.at = some.last().copied();
-        Some(some.into_iter().map(|prefix| (prefix, rib.handed(prefix))).collect())
+        Some(some.into_iter().map(|prefix| (prefix, rib.published_hop(prefix))).collect())
     }
 
-    /// Takes what came of a piece; in `changes`, what was refused becomes what was done instead: a withdrawal.
+    /// Takes the result of a piece. Refused entries of `changes` become withdrawals, which is what was done.
     pub fn take(&mut self, changes: &mut [Change<u32>], refusals: Refusals, own: u64) {
         if self.routes.is_empty() && refusals.at.is_empty() {
             return;
@@ -133,7 +133,7 @@ impl Refused {
         self.why = refusals.error.or(self.why.take());
     }
 
-    /// What is to be said of them now, of so many routes.
+    /// Message about them, given the number of all routes.
     fn words(&self, routes: usize, account: &Account) -> Option<String> {
         let (refused, own) = (self.routes.len(), account.bytes_own);
         let head = format!("{refused} of {routes} routes are refused");
@@ -149,14 +149,14 @@ impl Refused {
             Some(TableError::Full { bytes_max, .. }) => Some(format!(
                 "{head}: its table has {own} bytes, and the one of all networks, of {bytes_max} bytes, is full"
             )),
-            // Nothing else refuses a route.
+            // No other error refuses a route.
             Some(_) | None => Some(head),
         }
     }
 }
 
 impl Entry {
-    /// How it is, and what is not as it should be.
+    /// State, and what is not as desired.
     pub(super) fn condition(&self) -> (NetworkState, Option<&String>) {
         match (self.state, self.refused.reason()) {
             (NetworkState::Running, Some(reason)) => (NetworkState::Degraded, Some(reason)),
@@ -164,9 +164,9 @@ impl Entry {
         }
     }
 
-    /// What is, or is to be, in its table: next hops and routes, less those that were refused.
-    pub(super) fn handed_out(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
-        let (hops, mut routes) = self.rib.handed_out();
+    /// What its table holds or will hold: next hops and routes, without the refused ones.
+    pub(super) fn published(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
+        let (hops, mut routes) = self.rib.published();
         if !self.refused.is_empty() {
             routes.retain(|(prefix, _)| !self.refused.contains(*prefix));
         }
@@ -175,7 +175,7 @@ impl Entry {
 }
 
 impl Node {
-    /// Bounds a loaded network's table as its document says.
+    /// Sets the table quota of a loaded network from its document.
     pub(super) fn set_quota(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = &entry.have else { return };
@@ -189,7 +189,7 @@ impl Node {
         }
     }
 
-    /// Counts what a network's table has, and says so when routes begin to be refused, or none are any more.
+    /// Updates a network's route counts, and reports when routes begin to be refused or none are any more.
     pub(super) fn look_at_refused(&mut self, name: &str, now: Instant) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let counts = (entry.refused.len() as u64, entry.refused.count());
@@ -201,7 +201,7 @@ impl Node {
         }
     }
 
-    /// Brings what is said of a network's refused routes up to date.
+    /// Updates the message about a network's refused routes.
     pub(super) fn say_refused(&mut self, name: &str, now: Instant) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = entry.have.as_ref().filter(|_| !entry.refused.is_quiet()) else { return };
@@ -220,7 +220,7 @@ impl Node {
         }
     }
 
-    /// Tries some of the refused routes whose time has come, and says of networks that have none any more that it is so.
+    /// Retries refused routes that are due, and reports networks that have none any more.
     pub(super) fn tend_refused(&mut self, now: Instant) {
         let due = |entry: &Entry| entry.refused.due.is_some_and(|due| due <= now);
         let due: Vec<String> =
@@ -272,7 +272,7 @@ mod tests {
         assert!(refused.contains(prefix(2)) && !refused.contains(prefix(1)));
         refused.take(&mut [change(2)], refusals(vec![0]), 100);
         assert_eq!((refused.len(), refused.count()), (1, 1));
-        // The kernel has it no more.
+        // The kernel withdraws it.
         refused.take(&mut [(prefix(2), None)], refusals(Vec::new()), 100);
         assert!(refused.is_empty() && refused.next(&Rib::new(Vec::new()), 0).is_none());
     }
@@ -292,7 +292,7 @@ mod tests {
             assert_eq!(refused.next(&rib, own), None);
         }
         assert_eq!(tried, (0..count).map(prefix).collect::<Vec<_>>());
-        // From the beginning again; one that fits brings the next piece.
+        // Starts again with the first; one that fits brings the next piece.
         refused.try_again();
         let mut some = refused.next(&rib, 1000).unwrap();
         assert_eq!(some[0].0, prefix(0));

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use hue_card::CardTotals;
 use hue_demux::PortId;
-use hue_planes::{Loss, Verdict};
+use hue_planes::{Loss, PortLoss, Unclaimed, UnclaimedCounters, Verdict};
+use hue_ports::DriverCounters;
 use hue_soft::TotalsReader;
 use hue_tables::Vid;
 
@@ -17,6 +18,8 @@ use hue_card::CardCounts;
 pub struct OnCard {
     /// Of networks that it knows.
     pub counts: BTreeMap<Vid, CardCounts>,
+    /// Frames of nobody.
+    pub unclaimed: UnclaimedCounters,
     /// Of its thread.
     pub totals: CardTotals,
 }
@@ -31,8 +34,7 @@ pub fn stats(view: &View, totals: &TotalsReader, card: &OnCard, only: Option<&st
     }
     stats.networks = view.networks.iter().map(|one| network(one, totals, card)).collect();
     stats.ports = view.ports.iter().map(|one| port(totals, card, one.id, one.api.name.clone())).collect();
-    let unclaimed = totals.unclaimed();
-    // Of workers alone: frames that are nobody's on the card are counted there, and not read here.
+    let unclaimed = unclaimed(totals, card);
     let unclaimed = unclaimed.iter().filter(|(_, count)| *count > 0);
     stats.unclaimed = unclaimed.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
     let workers = totals.workers().into_iter().enumerate();
@@ -68,12 +70,22 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkS
             *drops.entry(outcome.name().to_owned()).or_default() += count;
         }
     }
-    if crossed.lost > 0 {
-        *losses.entry(Loss::HandoverFull.name().to_owned()).or_default() += crossed.lost;
+    // By the card's ports and queues, and its thread: the reasons are those of workers and their ports.
+    let departed = [
+        (Loss::PortFull, counted.port_full + crossed.port_full),
+        (Loss::PortDown, crossed.port_down),
+        (Loss::HandoverSendFull, crossed.from_software_lost),
+    ];
+    let arrived = [
+        (Loss::RingQuota, crossed.ring_quota),
+        (Loss::RingFull, crossed.ring_full),
+        (Loss::HandoverFull, counted.handover_full + crossed.to_software_lost),
+    ];
+    for (reason, count) in arrived.into_iter().chain(departed).filter(|(_, count)| *count > 0) {
+        *losses.entry(reason.name().to_owned()).or_default() += count;
     }
-    if counted.out_dropped > 0 {
-        *losses.entry(Loss::PortFull.name().to_owned()).or_default() += counted.out_dropped;
-    }
+    // Workers count what they hand to the card's thread, and the card what it forwards, as sent.
+    let not_sent: u64 = departed.iter().map(|(_, count)| count).sum();
     let forwarded = totals.outcomes.forwarded() + counted.outcomes.forwarded();
     let (punted, dropped) = (totals.outcomes.punted(), drops.values().sum());
     let ports = view.api.ports.iter().enumerate().map(|(vport, port)| {
@@ -97,7 +109,7 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkS
         forwarded,
         punted,
         dropped,
-        sent: totals.sent_packets() + counted.outcomes.forwarded(),
+        sent: (totals.sent_packets() + counted.outcomes.forwarded()).saturating_sub(not_sent),
         sent_bytes: totals.sent_bytes() + counted.sent_bytes.saturating_sub(crossed.from_software_bytes),
         from_control: totals.from_control_packets,
         punts: of(Verdict::Punt),
@@ -109,30 +121,42 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkS
 
 /// Counters of a physical port.
 pub fn port(totals: &TotalsReader, card: &OnCard, id: PortId, port: String) -> PortStats {
-    if let Some(wire) = card.totals.ports.values().find(|wire| wire.id == id) {
-        let counters = wire.counters;
-        return PortStats {
-            port,
-            received: counters.received_packets,
-            received_bytes: counters.received_bytes,
-            sent: counters.sent_packets,
-            sent_bytes: counters.sent_bytes,
-            receive_dropped: counters.receive_dropped,
-            transmit_dropped: counters.transmit_dropped,
-            policed: counters.policed,
-            nobody: counters.nobody,
-        };
-    }
-    let totals = totals.port(id).unwrap_or_default();
+    let wire = card.totals.ports.values().find(|wire| wire.id == id);
+    let counters = wire.map(|wire| wire.counters).or_else(|| totals.port(id)).unwrap_or_default();
+    let flood_full = wire.map_or(0, |wire| wire.flood_full);
+    let losses = PortLoss::ALL
+        .into_iter()
+        .map(|reason| (reason.name().to_owned(), lost(&counters, flood_full, reason)));
     PortStats {
         port,
-        received: totals.received_packets,
-        received_bytes: totals.received_bytes,
-        sent: totals.sent_packets,
-        sent_bytes: totals.sent_bytes,
-        receive_dropped: totals.receive_dropped,
-        transmit_dropped: totals.transmit_dropped,
-        policed: totals.policed,
-        nobody: totals.nobody,
+        received: counters.received_packets,
+        received_bytes: counters.received_bytes,
+        sent: counters.sent_packets,
+        sent_bytes: counters.sent_bytes,
+        losses: losses.filter(|(_, count)| *count > 0).collect(),
     }
+}
+
+/// What a port lost for one reason.
+fn lost(counters: &DriverCounters, flood_full: u64, reason: PortLoss) -> u64 {
+    match reason {
+        PortLoss::RingFull => counters.ring_full,
+        PortLoss::RingQuota => counters.ring_quota,
+        PortLoss::SharedQuota => counters.shared_quota,
+        PortLoss::NoNetwork => counters.no_network,
+        PortLoss::Runt => counters.runt,
+        PortLoss::SendFailed => counters.send_failed,
+        PortLoss::FloodFull => flood_full,
+    }
+}
+
+/// Frames of nobody: at workers and before the rings of their ports, at the card and before those of its wires.
+fn unclaimed(totals: &TotalsReader, card: &OnCard) -> UnclaimedCounters {
+    let mut sum = totals.unclaimed();
+    card.unclaimed.iter().for_each(|(reason, count)| sum.add(reason, count));
+    for wire in card.totals.ports.values() {
+        hue_soft::add_unclaimed(&mut sum, &wire.counters);
+    }
+    sum.add(Unclaimed::NoNetwork, card.totals.unclaimed);
+    sum
 }

@@ -1,8 +1,9 @@
-//! Routes: from what the namespaces' kernels say to the tables of the data plane.
+//! Routes: from the namespaces' kernels to the tables of the data plane.
 //!
-//! Flow: monitor → batches → one [`Rib`](hue_routing::Rib) a network → updates → **pieces** of at most [`PIECE_ROUTES`] → data
-//! plane. Invariants: next hops of an update are set before its first route; an update is through before the next is taken,
-//! since rows are used again then; a network with much to tell gets one piece a turn, as every other.
+//! Flow: monitor → batches → one [`Rib`](hue_routing::Rib) per network → updates → **pieces** of at most
+//! [`PIECE_ROUTES`] → data plane. Invariants: next hops of an update are set before its first route; an update is
+//! complete before the next is taken, since rows are reused then; a network with many changes gets one piece per
+//! turn, like every other.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -17,12 +18,12 @@ use super::core::Node;
 use super::refused::RETRY_ROUTES;
 use crate::api::NetworkState;
 
-/// Routes set at once.
+/// Maximum routes set at once.
 const PIECE_ROUTES: usize = 4096;
-/// Stations asked for at once that routes lead to and nobody knows.
+/// Maximum next hops without a known MAC address probed at once.
 const PROBES_MAX: usize = 32;
 
-/// An update that is not yet through.
+/// An update in progress.
 pub struct Piece {
     hops: Vec<(u16, Adjacency)>,
     routes: Vec<Change<u32>>,
@@ -41,7 +42,7 @@ impl Node {
         let mut lost = Vec::new();
         for event in batch.events {
             match &event {
-                Event::Link(How::Gone, link) => lost.push(link.name.clone()),
+                Event::Link(How::Removed, link) => lost.push(link.name.clone()),
                 Event::Closed(reason) => {
                     let reason = format!("its routes cannot be followed: {reason}");
                     entry.session = None;
@@ -51,14 +52,14 @@ impl Node {
             }
             entry.rib.apply(event);
         }
-        if entry.rib.take_unclear() {
+        if entry.rib.take_resync_needed() {
             self.monitor.resync(vid);
         }
         self.fall_behind(vid);
         lost.iter().for_each(|interface| self.lost_interface(&name, interface));
     }
 
-    /// A network's table has something to catch up with.
+    /// A network's table has changes to catch up with.
     pub(super) fn fall_behind(&mut self, vid: Vid) {
         let Some(entry) = self.vids.get(&vid).and_then(|name| self.networks.get_mut(name)) else { return };
         if !std::mem::replace(&mut entry.behind, true) {
@@ -66,15 +67,15 @@ impl Node {
         }
     }
 
-    /// Applies one piece of a network's routes. Whether there is more.
+    /// Applies one piece of a network's routes. Returns whether there is more.
     pub(super) fn catch_up(&mut self, vid: Vid) -> bool {
         let Some(name) = self.vids.get(&vid).cloned() else { return false };
         let on_card = self.has_table_on_card(vid);
         let Some(entry) = self.networks.get_mut(&name) else { return false };
         if entry.torn {
             entry.behind = false;
-            // With what is known by then; nothing yet is no reason to empty it.
-            if entry.rib.is_synchronous() {
+            // Loads what is known by then; if that is nothing yet, the table is kept.
+            if entry.rib.is_synchronized() {
                 self.load_whole(&name);
             }
             return false;
@@ -94,7 +95,7 @@ impl Node {
                 entry.piece = Some(Piece { hops: Vec::new(), routes, done: 0 });
             } else {
                 entry.behind = false;
-                if entry.rib.is_synchronous() {
+                if entry.rib.is_synchronized() {
                     self.say_refused(&name, Instant::now());
                     self.is_through(&name);
                 }
@@ -135,7 +136,7 @@ impl Node {
         }
     }
 
-    /// A network's table has what its namespace says.
+    /// A network's table matches its namespace.
     fn is_through(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = &entry.have else { return };
@@ -150,23 +151,23 @@ impl Node {
         }
     }
 
-    /// Loads a network's table as a whole, after it could not follow.
+    /// Loads a network's table as a whole, when updates no longer suffice.
     pub(super) fn load_whole(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = entry.have.clone() else { return };
         let vid = have.program.vid;
-        // What has changed meanwhile is part of it.
+        // The whole table includes changes made meanwhile.
         while entry.rib.take_update().is_some() {}
         entry.piece = None;
         entry.refused.forget();
-        let (next_hops, routes) = entry.rib.handed_out();
+        let (next_hops, routes) = entry.rib.published();
         let addresses: Vec<_> = entry.rib.addresses().collect();
         let neighbours: Vec<_> = entry.rib.neighbours().collect();
         let mut program = Program { next_hops, routes, ..have.program.clone() };
         let mut loaded = self.live.load(std::slice::from_ref(&program));
         let mut rest = Vec::new();
         if let Err(SubstrateError::Table { .. }) = &loaded {
-            // As a whole it does not fit: what does comes piece by piece.
+            // It does not fit as a whole: loads piece by piece what fits.
             rest = std::mem::take(&mut program.routes);
             loaded = self.live.load(&[program]);
         }
@@ -187,7 +188,7 @@ impl Node {
                     self.fall_behind(vid);
                 }
                 self.look_at_refused(name, Instant::now());
-                // What the card has of it may be of before.
+                // What the card has of it may be outdated.
                 self.seat_anew(&[name]);
                 if whole && as_wanted {
                     self.announce(name);

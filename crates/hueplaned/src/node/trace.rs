@@ -1,4 +1,4 @@
-//! A frame explained on what runs.
+//! Explains a frame on the running state.
 
 use std::net::Ipv4Addr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use crate::api::{Problem, Trace};
 use crate::explain::{Words, explained};
 
 impl Node {
-    /// What would become of a frame that arrives on a port now.
+    /// Explains what would happen to a frame that arrives on a port now.
     pub(super) fn trace(&self, port: &str, frame: &[u8]) -> Result<Trace, Problem> {
         let id = self.ports.get(port).ok_or_else(|| Problem::no_port(port))?.id;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! What everybody may look at without asking the node's thread: networks, ports and how the daemon is, as they last were.
+//! What everyone may read without asking the node's thread: networks, ports and the daemon's state, as last
+//! published.
 //!
-//! Flow: node thread → **[`View`]** → API. The node's thread makes a new one when something has changed; parts that have not
-//! are shared. Counters are not in it: they come from the workers ([`super::stats`]).
+//! Flow: node thread → **[`View`]** → API. The node's thread makes a new view when something has changed; unchanged
+//! parts are shared. Counters are not in it: they come from the workers ([`super::stats`]).
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,44 +15,44 @@ use hue_tables::Vid;
 
 use crate::api;
 
-/// The node at one moment.
+/// Snapshot of the node.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// How it is.
+    /// State of the daemon.
     pub health: api::Health,
-    /// What is not as it should be, in words.
+    /// What is not as desired, as text.
     pub problems: Vec<String>,
     /// Name of the node.
     pub node: String,
-    /// What the substrate holds.
+    /// Capacity of the substrate.
     pub capacity: Option<api::Capacity>,
-    /// Networks, in the order of names.
+    /// Networks, sorted by name.
     pub networks: Vec<Arc<NetworkView>>,
-    /// Physical ports, in the order of names.
+    /// Physical ports, sorted by name.
     pub ports: Vec<PortView>,
-    /// The card, while one runs.
+    /// The card, while one is running.
     pub card: Option<CardView>,
 }
 
 /// A running card.
 #[derive(Clone, Debug)]
 pub struct CardView {
-    /// What the API says of it; numbers that change all the time are filled in when asked.
+    /// What the API says of it; numbers that always change are filled in on request.
     pub api: api::CardInfo,
     /// When it started.
     pub started: Instant,
-    /// What it does.
+    /// Its counters.
     pub totals: Arc<Mutex<CardTotals>>,
 }
 
 impl CardView {
-    /// What it has done.
+    /// Its counters now.
     #[must_use]
     pub fn totals(&self) -> CardTotals {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// All of it, as it is now.
+    /// Everything, as of now.
     #[must_use]
     pub fn info(&self) -> api::CardInfo {
         let totals = self.totals();
@@ -100,15 +101,15 @@ impl View {
 pub struct NetworkView {
     /// Its id.
     pub vid: Vid,
-    /// What the API says of it; `routes`, `neighbours`, `usage` and `up` of its ports are filled in when asked.
+    /// What the API says of it; `routes`, `neighbours`, `usage` and `up` of its ports are filled in on request.
     pub api: api::Network,
-    /// Numbers that change all the time.
+    /// Numbers that always change.
     pub counts: Arc<Counts>,
     /// Its control group.
     pub cgroup: Option<Cgroup>,
 }
 
-/// How much a network's control plane has given.
+/// How much a network's control plane has supplied.
 #[derive(Default, Debug)]
 pub struct Counts {
     /// Routes in the data plane.

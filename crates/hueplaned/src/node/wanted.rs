@@ -1,6 +1,7 @@
-//! What a network is to be, in the words of everyone who has a part in it: data plane, namespace, routing, API.
+//! Target state of a network, for everyone who has a part in it: data plane, namespace, routing, API.
 //!
-//! Flow: document and compiled program → **[`Wanted`]** → node thread. Two that are equal are the same network to everybody.
+//! Flow: document and compiled program → **[`Wanted`]** → node thread. Two equal values are the same network to
+//! everyone.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,24 +16,24 @@ use hue_substrate::Program;
 use super::networks::limits;
 use crate::api;
 
-/// A network as it is to be.
+/// Target state of a network.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wanted {
     /// Its document.
     pub network: Network,
     /// Its program, without routes and next hops: those come from its namespace.
     pub program: Program,
-    /// What its processes may take.
+    /// Limits of its processes.
     pub limits: Limits,
-    /// What is in its namespace.
+    /// Contents of its namespace.
     pub config: Config,
     /// Its virtual ports, as its routes name them.
     pub ports: Vec<RibPort>,
-    /// What the API says of it, as far as documents say.
+    /// What the API says of it, as far as documents determine it.
     pub api: api::Network,
 }
 
-/// All networks of a desired state, in the order of names.
+/// All networks of a desired state, sorted by name.
 pub fn all(networks: &[Network], compiled: &Compiled, owner: &Owner) -> Vec<(String, Arc<Wanted>)> {
     let programs: HashMap<&str, &Program> =
         compiled.programs.iter().map(|program| (program.name.as_str(), program)).collect();

@@ -1,12 +1,13 @@
-//! Two wires (multi-receiver): NIC ports that stand beside the card's, and whose neighbours send there.
+//! Two links (multi-receiver): NIC ports beside the card's ports, to which neighbours send instead.
 //!
-//! Flow: where networks run, and which ports have a wire → **here** → workers take and send by the other wire, and tell the
-//! neighbours (ARP announcements) → a little later what still came the old way is counted, and what waited for it goes on.
-//! Neighbours of a network send to the NICs before it moves to software, and to the card's ports once it has moved there:
-//! while it moves, the card has next to nothing of it, and the way through the card to software, which carries less than
-//! either, none of its load. Both wires take frames at any time, so that nothing is lost; only their order may change,
-//! while both ways are in use, and the report says of how many.
-//! Invariants: nobody waits; a NIC without a wire has no network's neighbours.
+//! Flow: where networks run, and which ports have a link → **here** → workers receive and send on the other link, and
+//! tell each of the neighbours (unicast ARP announcements) → a little later, frames that still came the old way are counted, and what
+//! waited for the switch continues. Neighbours of a network send to the NICs before it moves to software, and to the
+//! card's ports once it has moved there: during the move, the card holds next to nothing of the network, and the path
+//! through the card to software, which carries less than either link, has none of its load. Both links take frames at
+//! any time, so that none are lost; they may only be reordered while both links are in use, and the report says how
+//! many.
+//! Invariants: nobody waits; neighbours of no network send to a NIC without a link.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -21,38 +22,38 @@ use super::core::{Message, Node};
 use super::moves::{Arrived, Asked};
 use crate::api::{EventKind, MigrationSteering, NetworkState};
 
-/// How long frames of the old way are counted, and how long a move to the card waits for them.
+/// How long frames of the old link are counted, and how long a move to the card waits for them.
 const TURN: Duration = Duration::from_millis(20);
 
-/// Neighbours that were told, and what waits until they have heard.
+/// Neighbours that were told to send elsewhere, and what waits until they have heard.
 pub struct Turn {
     vid: Vid,
-    /// The seat that is meant.
+    /// Identifies the network's seat.
     broken: Option<Arc<OnceLock<String>>>,
     began: Instant,
-    addresses: usize,
-    /// Frames that NICs had brought.
+    neighbours: usize,
+    /// Frames that NICs had received when the turn began.
     by_nic: u64,
     to_nic: bool,
-    /// How long what the network had on the card took to leave, once it is known.
+    /// How long the network's frames on the card took to leave it, once known.
     overlap: Option<Duration>,
-    /// Frames that the card had received of it.
+    /// Frames of the network received by the card.
     by_card: Option<u64>,
     then: Then,
 }
 
-/// What waits.
+/// What waits for a turn.
 pub enum Then {
     /// Nothing.
     Nothing,
-    /// Who asked for a move to the card is told.
+    /// The answer to a request for a move to the card.
     Answer(Box<Arrived>),
-    /// The network moves to software, as somebody asked or not.
+    /// The network's move to software, requested or not.
     Leave(Box<Option<Asked>>),
 }
 
 impl Node {
-    /// Tells workers which NICs stand beside which ports.
+    /// Tells workers which NICs are beside which ports.
     pub(super) fn pair_ports(&mut self) {
         let ids = &self.desired.ids.ports;
         let card = self.desired.intent.node.spec.card.iter();
@@ -71,21 +72,21 @@ impl Node {
         self.nics.iter().find(|(front, _)| *front == port).map(|(_, nic)| *nic)
     }
 
-    /// The port that a NIC stands beside.
+    /// The port that a NIC is beside.
     pub(super) fn front_of(&self, nic: PortId) -> Option<PortId> {
         self.nics.iter().find(|(_, other)| *other == nic).map(|(front, _)| *front)
     }
 
-    /// Whether a network's neighbours are to send to NICs.
+    /// Whether a network's neighbours should send to NICs.
     fn wants_nic(&self, name: &str) -> bool {
         let Some(entry) = self.networks.get(name) else { return false };
         let Some(have) = entry.have.as_ref().filter(|_| entry.state == NetworkState::Running) else {
-            return entry.on_nic; // as it is, until it is clear
+            return entry.on_nic; // unchanged until its state is clear
         };
         let seat = self.card.as_ref().and_then(|card| card.seats.get(&have.program.vid));
         match seat.map(|seat| seat.stage) {
             Some(Stage::Card) => return false,
-            Some(Stage::Coming) => return entry.on_nic, // until it has come
+            Some(Stage::Coming) => return entry.on_nic, // until it has arrived
             Some(Stage::Software | Stage::Leaving) | None => {}
         }
         if have.network.spec.select != Select::Mac {
@@ -96,7 +97,7 @@ impl Node {
         nics.peek().is_some() && nics.all(up)
     }
 
-    /// Has the neighbours of networks send where those are.
+    /// Makes neighbours of all networks send to where the network runs.
     pub(super) fn rewire_all(&mut self) {
         let names: Vec<String> = self
             .networks
@@ -111,7 +112,7 @@ impl Node {
         }
     }
 
-    /// Has the neighbours of a network send where it is, if they do not.
+    /// Makes a network's neighbours send to where it runs, if they do not.
     pub(super) fn rewire(&mut self, name: &str) -> Option<Turn> {
         let to_nic = self.wants_nic(name);
         let entry = self.networks.get_mut(name).filter(|entry| entry.on_nic != to_nic)?;
@@ -121,9 +122,9 @@ impl Node {
             tracing::error!(network = name, %error, "the network keeps its wire");
             return None;
         }
-        let addresses = self.live.announce(vid);
+        let neighbours = self.live.announce(vid);
         let wire = if to_nic { "the NICs" } else { "the card's ports" };
-        let text = format!("neighbours are told to send to {wire} ({addresses} addresses)");
+        let text = format!("{neighbours} neighbours are told to send to {wire}");
         self.shared.events.add(EventKind::Steered, About::Network(name), text);
         self.changed = true;
         self.tell_wires(name);
@@ -141,15 +142,15 @@ impl Node {
         }
         let by_nic = self.by_nic(vid);
         let (began, overlap, by_card, then) = (Instant::now(), None, None, Then::Nothing);
-        Some(Turn { vid, broken, began, addresses, by_nic, to_nic, overlap, by_card, then })
+        Some(Turn { vid, broken, began, neighbours, by_nic, to_nic, overlap, by_card, then })
     }
 
-    /// Frames that NICs have brought a network so far.
+    /// Frames of a network received by NICs so far.
     fn by_nic(&self, vid: Vid) -> u64 {
         self.live.totals(vid).map_or(0, |totals| totals.nic_packets)
     }
 
-    /// What the card had of a network has left it.
+    /// What the card held of a network has left it.
     pub(super) fn drained(
         &mut self,
         vid: Vid,
@@ -166,25 +167,25 @@ impl Node {
         }
     }
 
-    /// When the next of those that were told has heard.
+    /// When the next turn is due.
     pub(super) fn turn_due(&self) -> Option<Instant> {
         self.turns.iter().map(Turn::due).min()
     }
 
-    /// Goes on with what waited.
+    /// Continues what waits for turns that are due.
     pub(super) fn tend_turns(&mut self, now: Instant) {
         let due: Vec<Turn> = self.turns.extract_if(.., |turn| turn.due() <= now).collect();
         for turn in due {
             let name = self.vids.get(&turn.vid).cloned();
             let on_nic = name.as_ref().and_then(|name| self.networks.get(name)).map(|entry| entry.on_nic);
             if on_nic == Some(turn.to_nic) {
-                // Once more, for those whose frame was lost.
+                // Announces again, in case a frame was lost.
                 self.live.announce(turn.vid);
             }
-            // Of the card's, its thread tells the rest.
+            // For the card's frames, its thread reports the rest.
             let late = if turn.to_nic { 0 } else { self.by_nic(turn.vid).saturating_sub(turn.by_nic) };
             let steering = MigrationSteering {
-                addresses: turn.addresses as u64,
+                neighbours: turn.neighbours as u64,
                 watched_us: micros(turn.began.elapsed()),
                 late,
                 overlap_us: turn.overlap.map(micros),
@@ -206,7 +207,7 @@ impl Turn {
         self.began + TURN
     }
 
-    /// The same, and this waits for it.
+    /// The same, with something that waits for it.
     pub(super) fn then(self, then: Then) -> Self {
         Self { then, ..self }
     }

@@ -8,7 +8,7 @@ use crate::world::{Served, document, eventually};
 use hueplaned::api::*;
 use hueplaned::client::{Client, ClientError};
 use hueplaned::http::{
-    BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, HEAD_BYTES_MAX, HEADERS_MAX, STREAMS_MAX, ServeLimits,
+    BODY_BYTES_MAX, CHANGES_MAX, DOCUMENTS_BYTES_MAX, HEAD_BYTES_MAX, HEADERS_MAX, STREAMS_MAX, ServeLimits,
 };
 
 fn kind(error: &ClientError) -> ProblemKind {
@@ -74,16 +74,17 @@ fn changes_are_applied_and_wrong_documents_explained() {
     let served = Served::new();
     let client = served.client();
     let apply = ApplyRequest { sources: source(document("red")), ..ApplyRequest::default() };
-    let result = client.apply(&apply).unwrap();
+    let result = client.apply(&apply, TurnQuery::default()).unwrap();
     assert_eq!((result.generation, result.dry_run), (8, false));
-    let result = client.apply(&ApplyRequest { dry_run: true, ..apply.clone() }).unwrap();
+    let result =
+        client.apply(&ApplyRequest { dry_run: true, ..apply.clone() }, TurnQuery::default()).unwrap();
     assert_eq!((result.generation, result.dry_run), (8, true));
     assert_eq!(served.world.applied.lock().unwrap().as_slice(), std::slice::from_ref(&apply));
     let stale = ApplyRequest { if_generation: Some(7), ..apply };
-    assert_eq!(kind(&client.apply(&stale).unwrap_err()), ProblemKind::Conflict);
+    assert_eq!(kind(&client.apply(&stale, TurnQuery::default()).unwrap_err()), ProblemKind::Conflict);
     let diff = client.diff(&DiffRequest { sources: source(document("red")), prune: false }).unwrap();
     assert_eq!(diff.actions[0].name, "red");
-    client.delete_network("red").unwrap();
+    client.delete_network("red", TurnQuery::default()).unwrap();
 
     let wrong = DiffRequest { sources: source("kind: Network\nspec: {weight: many}\n"), prune: false };
     let error = client.diff(&wrong).unwrap_err();
@@ -225,7 +226,7 @@ fn a_reader_that_does_not_read_holds_up_nobody() {
         assert_eq!(client.networks().unwrap().len(), 2);
     }
     let apply = ApplyRequest { sources: source(document("red")), ..ApplyRequest::default() };
-    client.apply(&apply).unwrap();
+    client.apply(&apply, TurnQuery::default()).unwrap();
 }
 
 #[test]
@@ -343,4 +344,58 @@ fn the_client_says_what_is_wrong_with_the_connection() {
     assert!(matches!(error, ClientError::NotRunning { .. }), "{error}");
     let served = Served::new();
     assert_eq!(kind(&served.client().network("a/../b").unwrap_err()), ProblemKind::NotFound);
+}
+
+#[test]
+fn changes_wait_for_their_turn_unless_they_say_no_and_who_hangs_up_leaves_the_queue() {
+    let served = Served::new();
+    served.world.busy.store(true, Ordering::SeqCst);
+    let client = served.client();
+    let at_once = TurnQuery { no_wait: true };
+    let source = SourceText { name: "a".into(), text: document("red") };
+    let apply = ApplyRequest { sources: vec![source], ..ApplyRequest::default() };
+    let image = LoadImageRequest::default();
+    let problems = [
+        client.apply(&apply, at_once).unwrap_err(),
+        client.delete_network("red", at_once).unwrap_err(),
+        client.migrate("red", &MigrateRequest::new(SubstrateName::Card), at_once).unwrap_err(),
+        client.load_image("wide", image, at_once).unwrap_err(),
+    ];
+    for problem in problems {
+        assert!(
+            kind(&problem) == ProblemKind::Conflict && problem.to_string().contains("under way"),
+            "{problem}"
+        );
+    }
+    let until = |what: &str, counter: &std::sync::atomic::AtomicU64, count: u64| {
+        eventually(what, || counter.load(Ordering::SeqCst) == count);
+    };
+    let body = serde_json::to_string(&apply).unwrap();
+    let calls = [
+        ("POST", "/v1/apply", body.as_str()),
+        ("DELETE", "/v1/networks/red", ""),
+        ("POST", "/v1/networks/red/migrate", r#"{"to": "card"}"#),
+        ("POST", "/v1/images/wide/load", "{}"),
+    ];
+    for ((method, path, body), before) in calls.into_iter().zip(0..) {
+        let mut stream = served.connect();
+        let length = body.len();
+        write!(stream, "{method} {path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+            .unwrap();
+        until("it waits", &served.world.waiting, 1);
+        assert_eq!(served.world.gone.load(Ordering::SeqCst), before);
+        drop(stream);
+        until("it has gone", &served.world.gone, before + 1);
+    }
+    // More wait than documents may be read at once.
+    let waits = (0..2 * CHANGES_MAX as u64).map(|_| {
+        let mut stream = served.connect();
+        stream
+            .write_all(b"POST /v1/images/wide/load HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
+            .unwrap();
+        stream
+    });
+    let waits: Vec<_> = waits.collect();
+    until("all wait", &served.world.waiting, 2 * CHANGES_MAX as u64);
+    drop(waits);
 }

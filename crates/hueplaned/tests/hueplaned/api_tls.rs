@@ -121,16 +121,21 @@ fn the_certificate_says_what_its_owner_may() {
         (setting.role("admin", "somebody"), None, None),
     ] {
         assert_eq!(client.networks().unwrap().len(), 2);
-        assert_eq!(kind(client.apply(&apply(document("red")))), changes);
+        assert_eq!(kind(client.apply(&apply(document("red")), TurnQuery::default())), changes);
         assert_eq!(kind(client.down(&DownOptions::default())), ends);
     }
     let tenant = setting.role("tenant", "red");
     let names: Vec<String> = tenant.networks().unwrap().into_iter().map(|network| network.name).collect();
     assert_eq!(names, ["red"]);
     assert_eq!(kind(tenant.network("blue")), Some(ProblemKind::NotFound));
-    assert_eq!(kind(tenant.apply(&apply(document("red")))), None);
+    assert_eq!(kind(tenant.apply(&apply(document("red")), TurnQuery::default())), None);
     assert_eq!(
-        kind(tenant.apply(&apply(document("red").replace("\"weight\": 5", "\"weight\": 6")))),
+        kind(
+            tenant.apply(
+                &apply(document("red").replace("\"weight\": 5", "\"weight\": 6")),
+                TurnQuery::default()
+            )
+        ),
         forbidden
     );
     assert!(!tenant.metrics().unwrap().contains("blue"));

@@ -9,7 +9,8 @@ use hue_host::links::Links;
 use hue_host::netns::{self, Namespace};
 use hue_soft::LiveConfig;
 use hueplaned::api::{
-    ApplyRequest, EventKind, NetworkState, PlanQuery, PortState, ProblemKind, SchedulerName, SourceText, Verb,
+    ApplyRequest, EventKind, NetworkState, PlanQuery, PortState, ProblemKind, SchedulerName, SourceText,
+    TurnQuery, Verb,
 };
 use hueplaned::backend::Backend;
 use hueplaned::node::{self, NodeHandle, Running};
@@ -95,7 +96,7 @@ impl Lab {
     }
 
     fn apply(&self, documents: &str) -> hueplaned::api::ApplyResult {
-        self.runtime.block_on(self.node().apply(Self::request(documents))).unwrap()
+        self.runtime.block_on(self.node().apply(Self::request(documents), TurnQuery::default())).unwrap()
     }
 
     fn state(&self, name: &str) -> Option<NetworkState> {
@@ -219,7 +220,7 @@ fn placements_say_since_when_and_plans_what_should_be() {
 
     // What does not move keeps its time; one that went is forgotten.
     lab.apply(&network("a", 1, &needs(100)));
-    lab.runtime.block_on(lab.node().delete_network("b")).unwrap();
+    lab.runtime.block_on(lab.node().delete_network("b", TurnQuery::default())).unwrap();
     until("b is gone", || placements().len() == 1);
     assert_eq!(placements()[0].since, first[0].since);
     assert_eq!(placements()[0].why.as_deref(), Some("core 0 serves its 100 Mbit/s"));
@@ -298,7 +299,7 @@ fn one_network_that_fails_stops_no_other() {
         result.networks.iter().map(|network| (network.name.as_str(), network.state)).collect();
     let (running, degraded) = (NetworkState::Running, NetworkState::Degraded);
     assert_eq!(states, [("a", running), ("b", degraded), ("c", running)]);
-    assert!(result.networks[1].reason.as_ref().unwrap().contains("not ours"), "{result:?}");
+    assert!(result.networks[1].reason.as_ref().unwrap().contains("belongs to someone else"), "{result:?}");
     assert!(netns::exists(&foreign), "what is not ours stays");
     netns::delete(&foreign).unwrap();
     until("it is tried again", || lab.state("b") == Some(running));
@@ -342,7 +343,9 @@ fn a_tap_that_is_removed_inside_is_made_anew() {
 fn bad_documents_change_nothing() {
     let Some(lab) = Lab::new() else { return };
     lab.apply(&(NODE.to_owned() + &network("a", 1, "")));
-    let refused = |request: ApplyRequest| lab.runtime.block_on(lab.node().apply(request)).unwrap_err();
+    let refused = |request: ApplyRequest| {
+        lab.runtime.block_on(lab.node().apply(request, TurnQuery::default())).unwrap_err()
+    };
     for (documents, part) in [
         (network("b", 1, ""), "MAC"),
         (network("b", 2, "").replace("port: p1", "port: p9"), "p9"),
@@ -356,7 +359,7 @@ fn bad_documents_change_nothing() {
     }
     let late = ApplyRequest { if_generation: Some(7), ..Lab::request(&network("b", 2, "")) };
     assert_eq!(refused(late).kind, ProblemKind::Conflict);
-    let nothing = lab.runtime.block_on(lab.node().delete_network("b")).unwrap_err();
+    let nothing = lab.runtime.block_on(lab.node().delete_network("b", TurnQuery::default())).unwrap_err();
     assert_eq!(nothing.kind, ProblemKind::NotFound);
     assert_eq!(lab.runtime.block_on(lab.node().config()).unwrap().generation, 1);
     assert_eq!(lab.state("a"), Some(NetworkState::Running));
@@ -398,7 +401,7 @@ fn packets_pass_and_what_is_counted_adds_up() {
         assert_eq!(network.forwarded, network.ports.iter().map(|port| port.forwarded).sum::<u64>());
     }
     assert_eq!(networks[1].forwarded, 0);
-    lab.runtime.block_on(lab.node().delete_network("a")).unwrap();
+    lab.runtime.block_on(lab.node().delete_network("a", TurnQuery::default())).unwrap();
     assert!(!netns::exists(&lab.owner().namespace("a")));
     assert!(!ping(1), "nobody forwards it any more");
     assert_eq!(lab.state("b"), Some(NetworkState::Running));

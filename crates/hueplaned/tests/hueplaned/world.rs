@@ -46,6 +46,21 @@ pub struct World {
     pub captures_end: AtomicBool,
     /// Calls that reached the backend.
     pub calls: AtomicU64,
+    /// Another change is under way, and does not come to its end.
+    pub busy: AtomicBool,
+    /// Changes that wait for it, and those that have waited and gone.
+    pub waiting: AtomicU64,
+    pub gone: AtomicU64,
+}
+
+/// A change that waits for its turn.
+struct Waits<'w>(&'w World);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.0.gone.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 /// A document of a network.
@@ -82,6 +97,9 @@ impl World {
             slow_ms: AtomicU64::new(0),
             captures_end: AtomicBool::new(false),
             calls: AtomicU64::new(0),
+            busy: AtomicBool::new(false),
+            waiting: AtomicU64::new(0),
+            gone: AtomicU64::new(0),
         })
     }
 
@@ -96,6 +114,19 @@ impl World {
         events.drain(..surplus);
         drop(events);
         self.newest.send_replace(sequence);
+    }
+
+    /// The turn to change something.
+    async fn in_turn(&self, turn: TurnQuery) -> Result<(), Problem> {
+        if !self.busy.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        if turn.no_wait {
+            return Err(Problem::new(ProblemKind::Conflict, "another change is under way"));
+        }
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let _waits = Waits(self);
+        std::future::pending().await
     }
 
     /// A frame passes.
@@ -247,6 +278,8 @@ impl Backend for World {
             substrate: "soft".to_owned(),
             card: None,
             workers: 2,
+            scheduling: "realtime".to_owned(),
+            scheduling_note: None,
             ports: ["p0", "p1", "p2-blue"].map(str::to_owned).to_vec(),
             networks: ["blue", "red"].map(str::to_owned).to_vec(),
             capacity: Some(Capacity {
@@ -387,7 +420,7 @@ impl Backend for World {
             substrate: substrate.to_owned(),
             since: Timestamp::from_us(1_767_225_600_000_000),
             why: Some("beside blue".to_owned()),
-            why_not: Some(format!("the card's places for networks are all taken ({BLUE})")),
+            why_not: Some(format!("the card has no places for networks left ({BLUE} in total)")),
         };
         Ok(vec![placement("blue", "card"), placement("red", "soft")])
     }
@@ -438,8 +471,9 @@ impl Backend for World {
         })
     }
 
-    async fn apply(&self, request: ApplyRequest) -> Result<ApplyResult, Problem> {
+    async fn apply(&self, request: ApplyRequest, turn: TurnQuery) -> Result<ApplyResult, Problem> {
         self.called();
+        self.in_turn(turn).await?;
         let diff = self.diff(request.clone()).await?;
         let mut documents = self.documents.lock().unwrap();
         if request.if_generation.is_some_and(|expected| expected != documents.0) {
@@ -475,13 +509,20 @@ impl Backend for World {
         Ok(DiffResult { generation: self.generation(), actions })
     }
 
-    async fn delete_network(&self, name: &str) -> Result<ApplyResult, Problem> {
+    async fn delete_network(&self, name: &str, turn: TurnQuery) -> Result<ApplyResult, Problem> {
         self.called();
+        self.in_turn(turn).await?;
         exists(name).map(|()| ApplyResult::default())
     }
 
-    async fn migrate(&self, name: &str, request: MigrateRequest) -> Result<Migration, Problem> {
+    async fn migrate(
+        &self,
+        name: &str,
+        request: MigrateRequest,
+        turn: TurnQuery,
+    ) -> Result<Migration, Problem> {
         self.called();
+        self.in_turn(turn).await?;
         exists(name)?;
         let phases = vec![MigrationPhase { name: "switch".to_owned(), us: 12 }];
         Ok(Migration {
@@ -506,6 +547,7 @@ impl Backend for World {
             cut: false,
             trouble: None,
             steering: None,
+            image: None,
         })
     }
 
@@ -514,8 +556,14 @@ impl Backend for World {
         Ok(vec![ImageInfo { name: "default".to_owned(), running: true, ..ImageInfo::default() }])
     }
 
-    async fn load_image(&self, name: &str, _: LoadImageRequest) -> Result<ImageLoaded, Problem> {
+    async fn load_image(
+        &self,
+        name: &str,
+        _: LoadImageRequest,
+        turn: TurnQuery,
+    ) -> Result<ImageLoaded, Problem> {
         self.called();
+        self.in_turn(turn).await?;
         let (image, before) = (name.to_owned(), "default".to_owned());
         Ok(ImageLoaded { image, before, phases: Vec::new(), duration_us: 1, networks: Vec::new() })
     }

@@ -1,9 +1,9 @@
-//! Every mistake has a message that names file, line, column, field, what was found and what was expected.
+//! Every mistake gets a message with file, line, column, field, the value found and the value expected.
 
 use crate::common::{NODE, RED, errors, load, network, red_with};
 use hue_intent::Error;
 
-/// The one error of [`RED`] with a part replaced.
+/// The only error of [`RED`] with a part replaced.
 fn one(part: &str, other: &str) -> String {
     let errors = errors(&[&red_with(part, other)]);
     assert_eq!(errors.len(), 1, "{errors:#?}");
@@ -15,35 +15,35 @@ fn malformed_yaml() {
     for (text, expected) in [
         (
             "a: [1, 2",
-            "a.yaml:2:1: a[2]: found the end of the file, expected ',' or ']' to go on with the list of line 1, column 4",
+            "a.yaml:2:1: a[2]: found the end of the file, expected ',' or ']' to continue the list of line 1, column 4",
         ),
         (
             "a: {x: 1\nb: 2}",
-            "a.yaml:2:2: a: found something else, expected ',' or '}' to go on with the mapping of line 1, column 4",
+            "a.yaml:2:2: a: found other text, expected ',' or '}' to continue the mapping of line 1, column 4",
         ),
         (
             "a: b: c",
-            "a.yaml:1:5: document: found a second ':', expected quotes around a text that contains ': ', or the key on a line of its own",
+            "a.yaml:1:5: document: found a second ':', expected quotes around text that contains ': ', or the key on its own line",
         ),
         ("a:\n\tb: 1", "a.yaml:2:2: a: found a tab, expected spaces for indentation"),
         (
             "a:\n  - b: 1\n - c: 2",
-            "a.yaml:3:2: document: found something else, expected another key of the mapping of line 1, column 1",
+            "a.yaml:3:2: document: found other text, expected another key of the mapping of line 1, column 1",
         ),
-        ("a: \"x", "a.yaml:1:4: a: found a text without an end, expected a closing quote"),
+        ("a: \"x", "a.yaml:1:4: a: found text without an end, expected a closing quote"),
         (
             "a: *x",
-            "a.yaml:1:4: a: found an alias of an unknown anchor, expected an anchor (&name) further up in the document",
+            "a.yaml:1:4: a: found an alias of an unknown anchor, expected an anchor (&name) earlier in the document",
         ),
-        ("a: 1\nb", "a.yaml:3:1: document: found the end of the file, expected ':' and a value after it"),
+        ("a: 1\nb", "a.yaml:3:1: document: found the end of the file, expected ':' and a value"),
         (
             "a: @b",
             "a.yaml:1:4: a: found malformed YAML: unexpected character: `@', expected a mapping, list or value",
         ),
-        ("a: }", "a.yaml:1:4: a: found a closing bracket, expected one that opens it before"),
+        ("a: }", "a.yaml:1:4: a: found a closing bracket, expected an opening bracket before it"),
         (
             "a: &x [*x]",
-            "a.yaml:1:8: a[0]: found an alias of a key, or inside the value it names, expected an alias of a value that is complete",
+            "a.yaml:1:8: a[0]: found an alias of a key, or of a value that contains it, expected an alias of a complete value",
         ),
         ("a\0b", "a.yaml:1:2: document: found an unprintable character, expected text"),
     ] {
@@ -123,7 +123,7 @@ fn unknown_fields_with_a_suggestion() {
 fn keys() {
     assert_eq!(
         one("  weight: 1", "  weight: 1\n  weight: 2"),
-        "a.yaml:15:3: spec.weight: found the field a second time, expected it once (first in line 14)"
+        "a.yaml:15:3: spec.weight: found a duplicate field, expected it only once (first in line 14)"
     );
     assert_eq!(
         one("metadata: {", "metadata: {[a, b]: c, "),
@@ -139,7 +139,7 @@ fn keys() {
 fn wrong_types() {
     assert_eq!(
         one("name: red", "name: 5"),
-        "a.yaml:3:18: metadata.name: found 5, expected a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit (write \"5\" with quotes if it is meant)"
+        "a.yaml:3:18: metadata.name: found 5, expected a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit (write \"5\" to use it as text)"
     );
     assert_eq!(
         one("name: red", "name: ../red"),
@@ -167,7 +167,7 @@ fn wrong_types() {
     );
     assert_eq!(
         one("\"#d62728\"", "#d62728"),
-        "a.yaml:5:9: spec.colour: found nothing, expected a colour such as \"#d62728\" (without quotes '#' begins a comment)"
+        "a.yaml:5:9: spec.colour: found nothing, expected a colour such as \"#d62728\" (without quotes, '#' begins a comment)"
     );
     assert_eq!(
         one("\"#d62728\"", "red"),
@@ -212,7 +212,7 @@ fn macs() {
 
 #[test]
 fn interface_addresses() {
-    let expected = "expected an IPv4 address with the length of its link's prefix, such as 10.1.0.1/24";
+    let expected = "expected an IPv4 address with prefix length, such as 10.1.0.1/24";
     let at = "a.yaml:8:69: spec.ports[0].addresses[0]:";
     let bad = |address: &str| one("10.1.0.1/24", address);
     assert_eq!(
@@ -223,12 +223,12 @@ fn interface_addresses() {
     assert_eq!(bad("10.1.0.256/24"), format!("{at} found \"10.1.0.256/24\", {expected}"));
     assert_eq!(
         bad("fe80::1/64"),
-        format!("{at} found \"fe80::1/64\", {expected} (IPv6 needs a plane of another kind)")
+        format!("{at} found \"fe80::1/64\", {expected} (this kind of plane has no IPv6)")
     );
     assert_eq!(
         bad("10.1.0.0/24"),
         format!(
-            "{at} found 10.1.0.0/24, the address of the link itself, expected the address of a router in 10.1.0.0/24 (such as 10.1.0.1/24)"
+            "{at} found 10.1.0.0/24, the network address of the link, expected the address of a router in 10.1.0.0/24 (such as 10.1.0.1/24)"
         )
     );
     assert_eq!(
@@ -238,14 +238,14 @@ fn interface_addresses() {
         )
     );
     for (address, why) in [
-        ("0.0.0.1/8", "0.0.0.0/8 stands for this network"),
-        ("127.0.0.1/8", "127.0.0.0/8 stays inside a host"),
-        ("224.0.0.1/24", "224.0.0.0/4 is for multicast groups"),
+        ("0.0.0.1/8", "0.0.0.0/8 means \"this network\""),
+        ("127.0.0.1/8", "127.0.0.0/8 is reserved for loopback"),
+        ("224.0.0.1/24", "224.0.0.0/4 is reserved for multicast"),
         ("255.255.255.255/32", "240.0.0.0/4 is reserved"),
     ] {
         assert_eq!(
             bad(address),
-            format!("{at} found {address}, expected an address a host can have ({why})")
+            format!("{at} found {address}, expected the address of a host or router ({why})")
         );
     }
 }
@@ -255,11 +255,11 @@ fn duplicates() {
     assert_eq!(
         errors(&[RED, RED]),
         [
-            "b.yaml:3:18: metadata.name: found network \"red\" a second time, expected another name (first in a.yaml:3)",
-            "b.yaml:8:36: spec.ports[0].mac: found MAC 02:00:00:00:01:01 on port \"p0\" a second time, expected another MAC (first in a.yaml:8)",
-            "b.yaml:8:69: spec.ports[0].addresses[0]: found 10.1.0.1 on port \"p0\" a second time, expected another address (first in a.yaml:8)",
-            "b.yaml:9:36: spec.ports[1].mac: found MAC 02:00:00:00:01:02 on port \"p1\" a second time, expected another MAC (first in a.yaml:9)",
-            "b.yaml:9:69: spec.ports[1].addresses[0]: found 10.2.0.1 on port \"p1\" a second time, expected another address (first in a.yaml:9)",
+            "b.yaml:3:18: metadata.name: found duplicate network \"red\", expected a unique name (first used in a.yaml:3)",
+            "b.yaml:8:36: spec.ports[0].mac: found duplicate MAC 02:00:00:00:01:01 on port \"p0\", expected a unique MAC (first used in a.yaml:8)",
+            "b.yaml:8:69: spec.ports[0].addresses[0]: found duplicate address 10.1.0.1 on port \"p0\", expected a unique address (first used in a.yaml:8)",
+            "b.yaml:9:36: spec.ports[1].mac: found duplicate MAC 02:00:00:00:01:02 on port \"p1\", expected a unique MAC (first used in a.yaml:9)",
+            "b.yaml:9:69: spec.ports[1].addresses[0]: found duplicate address 10.2.0.1 on port \"p1\", expected a unique address (first used in a.yaml:9)",
         ]
     );
 }
@@ -275,49 +275,49 @@ fn duplicates_in_one_network() {
     assert_eq!(
         ports(first(), port("x", "p1", 2, "10.0.1.1/24")),
         [
-            "a.yaml:8:14: spec.ports[1].name: found virtual port \"x\" a second time, expected another name (first in line 7)"
+            "a.yaml:8:14: spec.ports[1].name: found duplicate virtual port \"x\", expected a unique name (first used in line 7)"
         ]
     );
     assert_eq!(
         ports(first(), port("y", "p0", 1, "10.0.1.1/24")),
         [
-            "a.yaml:8:32: spec.ports[1].mac: found MAC 02:00:00:00:00:01 on port \"p0\" a second time, expected another MAC (first in line 7)"
+            "a.yaml:8:32: spec.ports[1].mac: found duplicate MAC 02:00:00:00:00:01 on port \"p0\", expected a unique MAC (first used in line 7)"
         ]
     );
     assert_eq!(
         ports(first(), port("y", "p0", 2, "10.0.0.1/25")),
         [
-            "a.yaml:8:65: spec.ports[1].addresses[0]: found 10.0.0.1 on port \"p0\" a second time, expected another address (first in line 7)"
+            "a.yaml:8:65: spec.ports[1].addresses[0]: found duplicate address 10.0.0.1 on port \"p0\", expected a unique address (first used in line 7)"
         ]
     );
     assert_eq!(
         ports(first(), port("y", "p1", 2, "10.0.0.2/24")),
         [
-            "a.yaml:8:65: spec.ports[1].addresses[0]: found 10.0.0.2/24, whose link 10.0.0.0/24 is already that of \"x\", expected another prefix (first in line 7)"
+            "a.yaml:8:65: spec.ports[1].addresses[0]: found 10.0.0.2/24, whose link 10.0.0.0/24 is already the link of \"x\", expected a unique prefix (first in line 7)"
         ]
     );
 }
 
-/// Two networks on one physical port are on one broadcast domain: both would answer ARP for the address.
+/// Two networks on one physical port share a broadcast domain: both would answer ARP requests for the address.
 #[test]
-fn one_address_of_two_networks_on_one_port() {
+fn duplicate_addresses_on_one_port() {
     let one =
         network("one", &["{name: x, port: p0, mac: '02:00:00:00:00:01', addresses: [10.0.0.1/24]}"], "");
     let two = network("two", &["{name: y, port: p0, mac: '02:00:00:00:00:02', addresses: [10.0.0.1/8]}"], "");
     assert_eq!(
         errors(&[&one, &two]),
         [
-            "b.yaml:7:65: spec.ports[0].addresses[0]: found 10.0.0.1 on port \"p0\" a second time, expected another address (first in a.yaml:7)"
+            "b.yaml:7:65: spec.ports[0].addresses[0]: found duplicate address 10.0.0.1 on port \"p0\", expected a unique address (first used in a.yaml:7)"
         ]
     );
 }
 
 #[test]
-fn ids_clash() {
+fn duplicate_ids() {
     let text = |name| network(name, &[], "  vid: 7\n");
     assert_eq!(
         errors(&[&text("a"), &text("b")]),
-        ["b.yaml:7:8: spec.vid: found vid 7 a second time, expected an id of its own (first in a.yaml:7)"]
+        ["b.yaml:7:8: spec.vid: found duplicate vid 7, expected a unique id (first used in a.yaml:7)"]
     );
 }
 
@@ -327,7 +327,7 @@ fn routes() {
     let route = |text: &str| one("{to: 10.9.0.0/16, via: 10.2.0.2}", text);
     assert_eq!(
         route("{to: 10.9.0.0/16, via: 10.3.0.2}"),
-        format!("a.yaml:11:30: spec.routes[0].via: found 10.3.0.2, which is on no link, {links}")
+        format!("a.yaml:11:30: spec.routes[0].via: found 10.3.0.2, which is not on any link, {links}")
     );
     assert_eq!(
         route("{to: 10.9.0.0/16, via: 10.2.0.1}"),
@@ -359,23 +359,23 @@ fn routes() {
     );
     assert_eq!(
         route("{to: 10.9.0.0/16, port: p0}"),
-        "a.yaml:11:31: spec.routes[0].port: found the unknown virtual port \"p0\", expected left or right"
+        "a.yaml:11:31: spec.routes[0].port: found unknown virtual port \"p0\", expected left or right"
     );
     assert_eq!(
         route("{to: 10.9.0.0/16, port: rihgt}"),
-        "a.yaml:11:31: spec.routes[0].port: found the unknown virtual port \"rihgt\", expected left or right (did you mean \"right\"?)"
+        "a.yaml:11:31: spec.routes[0].port: found unknown virtual port \"rihgt\", expected left or right (did you mean \"right\"?)"
     );
     assert_eq!(
         route("{to: 10.1.0.0/24, via: 10.2.0.2}"),
-        "a.yaml:11:12: spec.routes[0].to: found 10.1.0.0/24, the link of \"left\", expected a destination elsewhere"
+        "a.yaml:11:12: spec.routes[0].to: found 10.1.0.0/24, the link of \"left\", expected a destination outside the network's own addresses and links"
     );
     assert_eq!(
         route("{to: 239.0.0.0/8, via: 10.2.0.2}"),
-        "a.yaml:11:12: spec.routes[0].to: found 239.0.0.0/8, expected a unicast prefix (224.0.0.0/4 and 255.255.255.255 are for the router itself)"
+        "a.yaml:11:12: spec.routes[0].to: found 239.0.0.0/8, expected a unicast prefix (224.0.0.0/4 and 255.255.255.255 are reserved for the router itself)"
     );
     assert_eq!(
         route("{to: 10.9.0.0/16, via: 10.2.0.2}\n    - {to: 10.9.0.0/16, via: 10.1.0.2}"),
-        "a.yaml:12:12: spec.routes[1].to: found a route to 10.9.0.0/16 a second time, expected another destination (first in line 11)"
+        "a.yaml:12:12: spec.routes[1].to: found duplicate route to 10.9.0.0/16, expected a unique destination (first used in line 11)"
     );
     let none = network(
         "a",
@@ -385,7 +385,7 @@ fn routes() {
     assert_eq!(
         errors(&[&none]),
         [
-            "a.yaml:8:33: spec.routes[0].via: found 10.0.0.1, which is on no link, expected an address on a link of the network, which has none"
+            "a.yaml:8:33: spec.routes[0].via: found 10.0.0.1, which is not on any link, expected an address on a link, but the network has no link"
         ]
     );
 }
@@ -395,7 +395,7 @@ fn neighbours() {
     let neighbour = |text: &str| one("port: right, address: 10.2.0.2,", text);
     assert_eq!(
         neighbour("port: right, address: 10.3.0.2,"),
-        "a.yaml:13:30: spec.neighbours[0].address: found 10.3.0.2, which is on no link, expected an address on a link of \"right\": 10.2.0.0/24 (right)"
+        "a.yaml:13:30: spec.neighbours[0].address: found 10.3.0.2, which is not on any link, expected an address on a link of \"right\": 10.2.0.0/24 (right)"
     );
     assert_eq!(
         neighbour("port: left, address: 10.2.0.2,"),
@@ -403,7 +403,7 @@ fn neighbours() {
     );
     assert_eq!(
         neighbour("port: up, address: 10.2.0.2,"),
-        "a.yaml:13:14: spec.neighbours[0].port: found the unknown virtual port \"up\", expected left or right"
+        "a.yaml:13:14: spec.neighbours[0].port: found unknown virtual port \"up\", expected left or right"
     );
     assert_eq!(
         neighbour("port: right, address: 10.2.0.1,"),
@@ -411,7 +411,7 @@ fn neighbours() {
     );
     assert_eq!(
         one("0a:02\"}", "0a:02\"}\n    - {port: right, address: 10.2.0.2, mac: \"02:00:00:00:0a:03\"}"),
-        "a.yaml:14:30: spec.neighbours[1].address: found neighbour 10.2.0.2 of \"right\" a second time, expected another address (first in line 13)"
+        "a.yaml:14:30: spec.neighbours[1].address: found duplicate neighbour 10.2.0.2 of \"right\", expected a unique address (first used in line 13)"
     );
 }
 
@@ -419,9 +419,7 @@ fn neighbours() {
 fn nodes() {
     assert_eq!(
         errors(&[NODE, &red_with("port: p1", "port: p2")]),
-        [
-            "b.yaml:9:27: spec.ports[1].port: found the unknown port \"p2\", expected a port of the node: p0 or p1"
-        ]
+        ["b.yaml:9:27: spec.ports[1].port: found unknown port \"p2\", expected a port of the node: p0 or p1"]
     );
     assert_eq!(
         errors(&[NODE, &red_with("[10.2.0.1/24]", "[10.2.0.1/24], mtu: 1401")]),
@@ -429,18 +427,18 @@ fn nodes() {
     );
     assert_eq!(
         errors(&[NODE, NODE]),
-        ["b.yaml:1:1: document: found a second Node, expected one Node at most (first in a.yaml:1)"]
+        ["b.yaml:1:1: document: found a second Node, expected at most one Node (first in a.yaml:1)"]
     );
     assert_eq!(
         errors(&[&NODE.replace("name: p1", "name: p0")]),
         [
-            "a.yaml:5:30: spec.ports[1].name: found port \"p0\" a second time, expected another name (first in line 5)"
+            "a.yaml:5:30: spec.ports[1].name: found duplicate port \"p0\", expected a unique name (first used in line 5)"
         ]
     );
     assert_eq!(
         errors(&[&NODE.replace("name: p1", "name: punt")]),
         [
-            "a.yaml:5:30: spec.ports[1].name: found the name \"punt\", expected another name (it stands for punted packets)"
+            "a.yaml:5:30: spec.ports[1].name: found the name \"punt\", expected another name (this name is reserved for punted packets)"
         ]
     );
     assert_eq!(
@@ -461,7 +459,7 @@ fn rate_limits() {
     );
     assert_eq!(
         one("packets_per_second: 100000, burst_packets: 1000", ""),
-        "a.yaml:15:15: spec.rate_limit: found no limit, expected packets_per_second with burst_packets, bits_per_second with burst_bits, or both"
+        "a.yaml:15:15: spec.rate_limit: found an empty mapping, expected packets_per_second with burst_packets, bits_per_second with burst_bits, or both"
     );
     assert_eq!(
         one("packets_per_second: 100000, burst_packets: 1000", "bits_per_second: 1000000, burst_bits: 12111"),
@@ -506,7 +504,7 @@ fn resources() {
     let resources = |text: &str| one("  weight: 1", &format!("  resources: {text}"));
     assert_eq!(
         resources("{}"),
-        "a.yaml:14:14: spec.resources: found no limit, expected cpu, memory or processes"
+        "a.yaml:14:14: spec.resources: found an empty mapping, expected at least one of cpu, memory and processes"
     );
     for (cpu, shown) in [
         ("0", "0"),
@@ -532,7 +530,7 @@ fn resources() {
     );
     assert_eq!(
         resources("{memory: 268435456}"),
-        "a.yaml:14:23: spec.resources.memory: found 268435456, expected an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi (write \"268435456\" with quotes if it is meant)"
+        "a.yaml:14:23: spec.resources.memory: found 268435456, expected an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi (write \"268435456\" to use it as text)"
     );
     assert_eq!(
         resources("{processes: 4194305}"),
@@ -543,7 +541,10 @@ fn resources() {
 #[test]
 fn needs() {
     let needs = |text: &str| one("  weight: 1", &format!("  needs: {text}"));
-    assert_eq!(needs("{}"), "a.yaml:14:10: spec.needs: found no need, expected bandwidth, latency or routes");
+    assert_eq!(
+        needs("{}"),
+        "a.yaml:14:10: spec.needs: found an empty mapping, expected at least one of bandwidth, latency and routes"
+    );
     for (bandwidth, shown) in [
         ("0Mbit/s", "\"0Mbit/s\""),
         ("200", "200"),
@@ -553,7 +554,7 @@ fn needs() {
         ("-1Mbit/s", "\"-1Mbit/s\""),
         ("[]", "a list"),
     ] {
-        let hint = if shown == "200" { " (write \"200\" with quotes if it is meant)" } else { "" };
+        let hint = if shown == "200" { " (write \"200\" to use it as text)" } else { "" };
         let expected = "expected a bandwidth from 1kbit/s to 1000Gbit/s, such as 200Mbit/s";
         let error = format!("a.yaml:14:22: spec.needs.bandwidth: found {shown}, {expected}{hint}");
         assert_eq!(needs(&format!("{{bandwidth: {bandwidth}}}")), error);
@@ -614,7 +615,7 @@ fn schedulers() {
     assert_eq!(
         errors(&[&port]),
         [format!(
-            "a.yaml:5:45: spec.ports[1].bandwidth: found 10, {bandwidth} (write \"10\" with quotes if it is meant)"
+            "a.yaml:5:45: spec.ports[1].bandwidth: found 10, {bandwidth} (write \"10\" to use it as text)"
         )]
     );
 }
@@ -638,11 +639,11 @@ fn interfaces_of_ports() {
     );
     assert_eq!(
         node("[{name: p0, interface: eth0}, {name: p1, interface: eth0}]"),
-        "a.yaml:5:62: spec.ports[1].interface: found interface \"eth0\" a second time, expected another interface (first in line 5)"
+        "a.yaml:5:62: spec.ports[1].interface: found duplicate interface \"eth0\", expected a unique interface (first used in line 5)"
     );
     assert_eq!(
         node("[{name: p0}, {name: p1, interface: p0}]"),
-        "a.yaml:5:45: spec.ports[1].interface: found interface \"p0\" a second time, expected another interface (first in line 5)"
+        "a.yaml:5:45: spec.ports[1].interface: found duplicate interface \"p0\", expected a unique interface (first used in line 5)"
     );
 }
 
@@ -659,25 +660,25 @@ fn select() {
     );
     assert_eq!(
         select("{by: inner, prefixes: []}"),
-        "a.yaml:14:33: spec.select.prefixes: found no prefix, expected at least one"
+        "a.yaml:14:33: spec.select.prefixes: found an empty list, expected at least one prefix"
     );
     assert_eq!(
         select("{by: mac, prefixes: [10.0.0.0/8]}"),
-        "a.yaml:14:31: spec.select.prefixes: found prefixes, expected none with \"by: mac\" (they go with \"by: inner\")"
+        "a.yaml:14:31: spec.select.prefixes: found prefixes, expected none with \"by: mac\" (prefixes need \"by: inner\")"
     );
     let port = |mac| format!("{{name: x, port: p0, mac: '02:00:00:00:00:0{mac}'}}");
     let text = |name, mac, more: &str| network(name, &[&port(mac)], more);
     assert_eq!(
         errors(&[&text("a", 1, "  select: {by: port}\n"), &text("b", 2, "  select: {by: port}\n")]),
         [
-            "b.yaml:7:23: spec.ports[0].port: found all frames of port \"p0\" claimed a second time, expected one virtual port that selects by port (first in a.yaml:7)"
+            "b.yaml:7:23: spec.ports[0].port: found duplicate claim on all frames of port \"p0\", expected only one virtual port that selects by port (first used in a.yaml:7)"
         ]
     );
     let inner = "  select: {by: inner, prefixes: [10.0.0.0/8]}\n";
     assert_eq!(
         errors(&[&text("a", 1, inner), &text("b", 2, inner)]),
         [
-            "b.yaml:8:34: spec.select.prefixes[0]: found 10.0.0.0/8 on port \"p0\" claimed a second time, expected another prefix (first in a.yaml:8)"
+            "b.yaml:8:34: spec.select.prefixes[0]: found duplicate claim on 10.0.0.0/8 on port \"p0\", expected a unique prefix (first used in a.yaml:8)"
         ]
     );
 }
@@ -704,7 +705,7 @@ fn all_errors_of_all_files_are_reported_in_order() {
     );
 }
 
-/// A part that does not decode gives its own error, and none that only follow from it.
+/// An invalid part causes one error, and no consequential errors.
 #[test]
 fn one_mistake_gives_one_error() {
     assert_eq!(one("[10.2.0.1/24]", "[10.2.0.1]").matches("found").count(), 1);
@@ -713,7 +714,7 @@ fn one_mistake_gives_one_error() {
 }
 
 #[test]
-fn findings_are_data_too() {
+fn findings_serialize() {
     let errors = load(&[&red_with("weight: 1", "weight: 0")]).unwrap_err();
     let Some(Error::Found(finding)) = errors.list.first() else { panic!("{errors}") };
     let json = serde_json::to_value(finding).unwrap();
@@ -733,11 +734,11 @@ fn cards_and_placements() {
     for (text, expected) in [
         (
             "{twin: {image: default}, ports: [p0, p2]}",
-            "a.yaml:6:46: spec.card.ports[1]: found the unknown port \"p2\", expected a port of the node: p0 or p1",
+            "a.yaml:6:46: spec.card.ports[1]: found unknown port \"p2\", expected a port of the node: p0 or p1",
         ),
         (
             "{twin: {image: default}, ports: [p0, p0]}",
-            "a.yaml:6:46: spec.card.ports[1]: found port \"p0\" a second time, expected another port (first in line 6)",
+            "a.yaml:6:46: spec.card.ports[1]: found duplicate port \"p0\", expected a unique port (first used in line 6)",
         ),
         (
             "{twin: {}, ports: [p0]}",
@@ -745,7 +746,7 @@ fn cards_and_placements() {
         ),
         (
             "{ports: [p0]}",
-            "a.yaml:6:9: spec.card.twin: found nothing, expected a mapping with image, or pci instead of it",
+            "a.yaml:6:9: spec.card.twin: found nothing, expected a mapping with image, or pci instead",
         ),
         (
             "{twin: {image: ../x}, ports: [p0]}",
@@ -754,7 +755,7 @@ fn cards_and_placements() {
     ] {
         assert_eq!(card(text), [expected], "{text}");
     }
-    // One that is plugged in.
+    // A real card.
     assert_eq!(card("{pci: \"0000:3b:1f.7\", ports: [p0]}"), [""; 0]);
     for address in ["3b:00.0", "0000:3b:20.0", "0000:3b:00.8", "0000:3b:0.0", "+000:3b:00.0", "0000:3b:00"] {
         assert_eq!(
@@ -768,20 +769,20 @@ fn cards_and_placements() {
         card("{twin: {image: default}, pci: \"0000:3b:00.0\", ports: [p0]}"),
         ["a.yaml:6:39: spec.card.pci: found a second card, expected either twin or pci"]
     );
-    // NICs beside its ports.
+    // NICs beside the card's ports.
     assert_eq!(card("{twin: {image: default}, ports: [p0], nics: [p1]}"), [""; 0]);
     for (text, expected) in [
         (
             "{twin: {image: default}, ports: [p0], nics: [p9]}",
-            "a.yaml:6:54: spec.card.nics[0]: found the unknown port \"p9\", expected a port of the node: p0 or p1",
+            "a.yaml:6:54: spec.card.nics[0]: found unknown port \"p9\", expected a port of the node: p0 or p1",
         ),
         (
             "{twin: {image: default}, ports: [p0], nics: [p0]}",
-            "a.yaml:6:54: spec.card.nics[0]: found port \"p0\" a second time, expected another port (first in line 6)",
+            "a.yaml:6:54: spec.card.nics[0]: found duplicate port \"p0\", expected a unique port (first used in line 6)",
         ),
         (
             "{twin: {image: default}, ports: [], nics: [p0]}",
-            "a.yaml:6:52: spec.card.nics[0]: found 1 ports, expected at most 0: one beside each of the card's ports",
+            "a.yaml:6:52: spec.card.nics[0]: found 1 ports, expected at most 0: one for each port of the card",
         ),
     ] {
         assert_eq!(card(text), [expected], "{text}");
@@ -790,7 +791,7 @@ fn cards_and_placements() {
     assert_eq!(
         errors(&[&node, RED]),
         [
-            "b.yaml:8:27: spec.ports[0].port: found port \"p0\", which stands beside \"p1\", expected \"p1\": its networks use both"
+            "b.yaml:8:27: spec.ports[0].port: found port \"p0\", which is the NIC beside \"p1\", expected \"p1\": its networks use both"
         ]
     );
     let node = format!("{NODE}  card: {{twin: {{image: default}}, ports: [p0], nics: [p1]}}\n");

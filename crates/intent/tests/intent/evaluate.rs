@@ -1,10 +1,10 @@
-//! An evaluator of the JSON Schema keywords that our schema uses (draft 2020-12). A complete one costs minutes to
-//! build. An unknown keyword panics, so the schema cannot outgrow it unseen.
+//! Evaluates the JSON Schema keywords (draft 2020-12) that our schema uses. A complete evaluator takes
+//! minutes to build. An unknown keyword panics, so new keywords in the schema cannot go unnoticed.
 
 use regex_lite::Regex;
 use serde_json::{Map, Value};
 
-/// Whether `value` is valid by `schema`, a schema inside `root`.
+/// Whether `value` is valid according to `schema`, which is part of `root`.
 pub fn valid(root: &Value, schema: &Value, value: &Value) -> bool {
     match schema {
         Value::Bool(valid) => *valid,

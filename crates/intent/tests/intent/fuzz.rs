@@ -1,4 +1,4 @@
-//! No bytes make the reader panic, hang or grow.
+//! The reader never panics, hangs or uses much memory, whatever the bytes.
 
 use crate::common::{NODE, RED};
 use hue_intent::{Source, parse};
@@ -20,10 +20,10 @@ fn try_it(bytes: Vec<u8>) {
     }
 }
 
-/// What only a live node acts on.
+/// Fields that only a live node uses.
 const LIVE: &str = "  punt_limit: {packets_per_second: 50, burst_packets: 5}\n  resources: {cpu: 0.25, memory: 64Mi}\n  table: {quota: 64Ki}\n  needs: {bandwidth: 5Mbit/s, routes: 9}\n";
 
-/// One edit of a text: bytes taken away and put in.
+/// Edits of a text: at a position, remove some bytes and insert others.
 fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, usize, Vec<u8>)>> {
     let piece = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..4),

@@ -1,4 +1,4 @@
-//! What loads, and what comes out of it.
+//! Valid documents, and the values that they load to.
 
 use crate::common::{NODE, RED, errors, load, network, red_with};
 use hue_intent::{
@@ -12,7 +12,7 @@ fn names(intent: &Intent) -> Vec<&str> {
 }
 
 #[test]
-fn the_document_of_the_specification_loads_as_it_is() {
+fn the_document_of_the_specification_loads() {
     let intent = load(&[RED]).unwrap();
     assert!(!intent.node_given);
     let ports: Vec<_> = intent.node.spec.ports.iter().map(|port| (port.name.as_str(), port.mtu)).collect();
@@ -31,7 +31,7 @@ fn the_document_of_the_specification_loads_as_it_is() {
 }
 
 #[test]
-fn documents_may_lie_in_one_file_or_many_in_any_order() {
+fn documents_load_from_any_number_of_files_in_any_order() {
     let green = network("green", &["{name: up, port: p1, mac: '02:00:00:00:02:01'}"], "");
     let one = load(&[&format!("---\n{RED}\n---\n\n---\n{NODE}...\n---\n{green}")]).unwrap();
     let many = load(&[&green, NODE, RED]).unwrap();
@@ -41,7 +41,7 @@ fn documents_may_lie_in_one_file_or_many_in_any_order() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn omitted_fields_have_defaults() {
     let intent =
         load(&[NODE, &network("a", &["{name: x, port: p1, mac: '02:00:00:00:00:01'}"], "")]).unwrap();
     let spec = &intent.networks[0].spec;
@@ -54,7 +54,7 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
-fn needs_and_schedulers_load_and_are_written_out() {
+fn needs_and_schedulers_round_trip() {
     let node = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: n}\nspec:\n  ports: [{name: p0, bandwidth: 10Gbit/s}]\n  \
                 scheduler: {kind: exact, soft: {cores: 2, bandwidth: 1000Mbit/s}, card_bandwidth: 20Gbit/s, move_cost: 5Mbit/s}\n";
     let more = "  needs: {bandwidth: 200Mbit/s, latency: low, routes: 1000}\n";
@@ -83,7 +83,7 @@ fn needs_and_schedulers_load_and_are_written_out() {
 }
 
 #[test]
-fn what_a_live_node_acts_on_loads_and_is_written_out() {
+fn fields_of_live_nodes_round_trip() {
     let node = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: n}\nspec:\n  ports: [{name: p0, interface: enp3s0f0, driver: afxdp}]\n";
     let more = "  punt_limit: {packets_per_second: 50, burst_packets: 5}\n  resources: {cpu: 0.25, memory: 2048Mi, processes: 64}\n  table: {quota: 2048Ki}\n";
     let intent = load(&[node, &network("a", &[], more)]).unwrap();
@@ -103,7 +103,7 @@ fn what_a_live_node_acts_on_loads_and_is_written_out() {
 }
 
 proptest::proptest! {
-    /// Any number of thousandths is written and read as what it is.
+    /// Any number of thousandths is written and read exactly.
     #[test]
     fn cores_are_exact(thousandths in limits::CPU_THOUSANDTHS_MIN..=limits::CPU_THOUSANDTHS_MAX) {
         let cores = Cores::from_thousandths(thousandths).unwrap();
@@ -113,7 +113,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn lists_whose_entries_are_commented_out_are_empty() {
+fn lists_with_only_comments_are_empty() {
     let text =
         network("a", &["{name: x, port: p0, mac: '02:00:00:00:00:01', addresses: }"], "  routes:\n  # - x\n");
     assert!(load(&[&text]).unwrap().networks[0].spec.routes.is_empty());
@@ -142,7 +142,7 @@ fn anchors_and_json_and_a_byte_order_mark_load() {
 }
 
 #[test]
-fn what_is_written_out_loads_again() {
+fn documents_round_trip() {
     for file in ["hueplane.yaml", "select.yaml"] {
         let path = format!("{}/../../labs/basic/{file}", env!("CARGO_MANIFEST_DIR"));
         let intent = hue_intent::load([&path]).unwrap();
@@ -156,7 +156,7 @@ fn what_is_written_out_loads_again() {
 }
 
 #[test]
-fn equal_addresses_are_fine_on_different_ports_of_different_networks() {
+fn networks_may_share_addresses_on_different_ports() {
     let one =
         network("one", &["{name: x, port: p0, mac: '02:00:00:00:00:01', addresses: [10.0.0.1/24]}"], "");
     let two =
@@ -183,7 +183,7 @@ fn links_of_31_bits_have_no_broadcast_address() {
 }
 
 #[test]
-fn files_and_what_cannot_be_read() {
+fn unreadable_files_are_reported() {
     let missing = hue_intent::load(["/nowhere/at-all.yaml"]).unwrap_err().to_string();
     assert!(missing.starts_with("/nowhere/at-all.yaml: cannot be read: "), "{missing}");
     assert!(missing.ends_with("expected a YAML file, or - for standard input"), "{missing}");
@@ -192,7 +192,7 @@ fn files_and_what_cannot_be_read() {
 }
 
 #[test]
-fn limits_hold_at_their_edge() {
+fn limits_are_exact() {
     let port = |index: usize| {
         format!("{{name: v{index}, port: p{}, mac: '02:00:00:00:{:02x}:01'}}", index % 7, index % 256)
     };
@@ -227,7 +227,7 @@ fn limits_hold_at_their_edge() {
 }
 
 #[test]
-fn lists_hold_at_their_edge() {
+fn list_limits_are_exact() {
     let port = |addresses: &str| {
         format!("{{name: x, port: p0, mac: '02:00:00:00:00:01', addresses: [10.0.0.1/8{addresses}]}}")
     };
@@ -272,7 +272,7 @@ fn lists_hold_at_their_edge() {
 }
 
 #[test]
-fn more_routes_than_a_network_may_have_are_refused() {
+fn too_many_routes_are_rejected() {
     let routes = "  - x\n".repeat(limits::ROUTES_MAX + 1);
     let errors = errors(&[&network("a", &[], &format!("  routes:\n{routes}"))]);
     assert_eq!(errors, ["a.yaml:8:5: spec.routes: found 2000001 entries, expected at most 2000000"]);
@@ -287,20 +287,20 @@ fn errors_beyond_the_limit_are_counted() {
 }
 
 #[test]
-fn a_file_that_is_too_long_is_refused() {
+fn too_long_files_are_rejected() {
     let bytes = vec![b'#'; limits::FILE_BYTES_MAX + 1];
     let errors = parse(vec![Source { name: "a.yaml".to_owned(), bytes }]).unwrap_err().to_string();
     assert_eq!(errors, "a.yaml:1:1: document: found 67108865 bytes, expected at most 67108864");
 }
 
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_rejected() {
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(errors(&[&deep(limits::DEPTH_MAX)])[0].contains("found a list, expected a mapping"));
     assert_eq!(
         errors(&[&deep(limits::DEPTH_MAX + 1)]),
         [
-            "a.yaml:1:33: [0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: found deeper nesting, expected at most 32"
+            "a.yaml:1:33: [0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: found deeper nesting, expected at most 32 levels"
         ]
     );
     assert_eq!(errors(&[&deep(100_000)]).len(), 1);
@@ -308,7 +308,7 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
-fn aliases_of_aliases_do_not_grow() {
+fn aliases_of_aliases_use_no_memory() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..60 {
         let list = vec![format!("*a{}", level - 1); 9].join(", ");
@@ -318,7 +318,7 @@ fn aliases_of_aliases_do_not_grow() {
 }
 
 #[test]
-fn names_have_63_characters_at_most() {
+fn names_have_at_most_63_characters() {
     assert_eq!(errors(&[&red_with("name: red", &format!("name: {}", "n".repeat(63)))]), [""; 0]);
     assert_eq!(errors(&[&red_with("name: red", &format!("name: {}", "n".repeat(64)))]).len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Documents: what is read, what is refused and how, and their schema.
+//! Documents: which ones are accepted, how others are rejected, and their schema.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

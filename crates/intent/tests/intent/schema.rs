@@ -1,4 +1,4 @@
-//! The JSON Schema: published as generated, and of one mind with the reader.
+//! The JSON Schema: the published file is current, and schema and reader agree.
 
 use crate::common::{RED, load};
 use crate::evaluate::valid;
@@ -31,7 +31,7 @@ fn examples_are_valid_by_the_schema() {
     assert!(valid(&schema, &schema, &red()));
 }
 
-/// Puts `value` at a place of [`RED`] (`None` takes away what is there).
+/// Sets `value` at a place of [`RED`], or removes the place for `None`.
 fn changed(pointer: &str, value: Option<Value>) -> Value {
     let mut document = red();
     let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -44,7 +44,7 @@ fn changed(pointer: &str, value: Option<Value>) -> Value {
     document
 }
 
-/// What the schema can express, both say the same of.
+/// Schema and reader agree on everything that a schema can express.
 #[test]
 fn schema_and_reader_agree() {
     let schema = hue_intent::schema();

@@ -62,11 +62,11 @@ pub const METRIC_PORT_BYTES: Metric = Metric {
     doc: "Bytes of a physical port's frames, received or sent, from the destination MAC address to the last byte.",
 };
 
-/// Frames lost at a physical port: no network here wants them, a network's share of the receive ring was used up, the ring was full, or the system did not send them.
+/// Frames lost at a physical port, by reason.
 pub const METRIC_PORT_LOSSES: Metric = Metric {
     name: "hueplane_port_losses_total",
     labels: &["port", "reason"],
-    doc: "Frames lost at a physical port: no network here wants them, a network's share of the receive ring was used up, the ring was full, or the system did not send them.",
+    doc: "Frames lost at a physical port, by reason.",
 };
 
 /// Frames that belong to no network, by reason.
@@ -219,14 +219,18 @@ pub enum Loss {
     HandoverSendFull = 13,
     /// A broadcast or multicast frame that arrived on the wire that the network does not use now.
     OtherWire = 14,
+    /// The port's receive ring had no room for the packet, or no packet memory was free.
+    RingFull = 15,
+    /// The clock of the network's plane is gated, so the plane processes no packets.
+    Gated = 16,
 }
 
 impl Loss {
     /// How many there are.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 16;
 
     /// Every one, in order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::RingQuota,
         Self::HandoverFull,
         Self::QueueFull,
@@ -241,9 +245,11 @@ impl Loss {
         Self::PortDown,
         Self::HandoverSendFull,
         Self::OtherWire,
+        Self::RingFull,
+        Self::Gated,
     ];
 
-    const ROWS: [OutcomeRow; 14] = [
+    const ROWS: [OutcomeRow; 16] = [
         OutcomeRow {
             name: "ring_quota",
             verdict: Verdict::Drop,
@@ -356,6 +362,22 @@ impl Loss {
             when: "a NIC stands beside the card's port, so group frames arrive on both wires; a network accepts those on the wire to which its neighbours send",
             source: "hueplane",
         },
+        OutcomeRow {
+            name: "ring_full",
+            verdict: Verdict::Drop,
+            stage: "arrival",
+            doc: "The port's receive ring had no room for the packet, or no packet memory was free.",
+            when: "the packet was within the network's share of the ring, but the ring was full",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "gated",
+            verdict: Verdict::Drop,
+            stage: "arrival",
+            doc: "The clock of the network's plane is gated, so the plane processes no packets.",
+            when: "the card runs the network, and its clock gate is closed",
+            source: "hueplane",
+        },
     ];
 
     /// Number in counters and in hardware: its place in the order, from 1.
@@ -369,7 +391,137 @@ impl Loss {
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
-            1..=14 => Some(Self::ALL[code as usize - 1]),
+            1..=16 => Some(Self::ALL[code as usize - 1]),
+            _ => None,
+        }
+    }
+
+    /// Its row of the specification.
+    #[must_use]
+    pub const fn row(self) -> &'static OutcomeRow {
+        &Self::ROWS[self as usize - 1]
+    }
+
+    /// Name in output, metrics and documentation.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What is done with the packet.
+    #[inline]
+    #[must_use]
+    pub const fn verdict(self) -> Verdict {
+        self.row().verdict
+    }
+}
+
+/// Why a physical port loses a frame.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum PortLoss {
+    /// The receive ring was full, no packet memory was free, or the frame was longer than a slot.
+    RingFull = 1,
+    /// A network's share of the receive ring was used up.
+    RingQuota = 2,
+    /// The shared quota was used up. It applies to broadcast and multicast frames, and to frames whose network is determined only behind the ring.
+    SharedQuota = 3,
+    /// The frame belongs to no network. It is dropped before the ring, and counted as unclaimed.
+    NoNetwork = 4,
+    /// The frame is shorter than an Ethernet header. It is dropped before the ring, and counted as unclaimed.
+    Runt = 5,
+    /// The operating system took the frame from the transmit ring, but did not send it.
+    SendFailed = 6,
+    /// A broadcast or multicast frame, counted as received, reached no network: the card's memory for copies was full.
+    FloodFull = 7,
+}
+
+impl PortLoss {
+    /// How many there are.
+    pub const COUNT: usize = 7;
+
+    /// Every one, in order.
+    pub const ALL: [Self; 7] = [
+        Self::RingFull,
+        Self::RingQuota,
+        Self::SharedQuota,
+        Self::NoNetwork,
+        Self::Runt,
+        Self::SendFailed,
+        Self::FloodFull,
+    ];
+
+    const ROWS: [OutcomeRow; 7] = [
+        OutcomeRow {
+            name: "ring_full",
+            verdict: Verdict::Drop,
+            stage: "port",
+            doc: "The receive ring was full, no packet memory was free, or the frame was longer than a slot.",
+            when: "frames arrive faster than they are taken from the ring",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "ring_quota",
+            verdict: Verdict::Drop,
+            stage: "port",
+            doc: "A network's share of the receive ring was used up.",
+            when: "the number of the network's packets between wire and plane has reached its share",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "shared_quota",
+            verdict: Verdict::Drop,
+            stage: "port",
+            doc: "The shared quota was used up. It applies to broadcast and multicast frames, and to frames whose network is determined only behind the ring.",
+            when: "the number of such frames between wire and plane has reached their share, or group frames of one sender, or of all senders, exceed their rate",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "no_network",
+            verdict: Verdict::Drop,
+            stage: "port",
+            doc: "The frame belongs to no network. It is dropped before the ring, and counted as unclaimed.",
+            when: "the port polices before its ring, and no rule of design select matches",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "runt",
+            verdict: Verdict::Drop,
+            stage: "port",
+            doc: "The frame is shorter than an Ethernet header. It is dropped before the ring, and counted as unclaimed.",
+            when: "the port polices before its ring, and n < 14",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "send_failed",
+            verdict: Verdict::Drop,
+            stage: "port",
+            doc: "The operating system took the frame from the transmit ring, but did not send it.",
+            when: "the interface is down, or its transmit queue is full",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "flood_full",
+            verdict: Verdict::Drop,
+            stage: "port",
+            doc: "A broadcast or multicast frame, counted as received, reached no network: the card's memory for copies was full.",
+            when: "more group frames arrive at ports of the card than it can copy to the networks there",
+            source: "hueplane",
+        },
+    ];
+
+    /// Number in counters and in hardware: its place in the order, from 1.
+    #[inline]
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The outcome of a code.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1..=7 => Some(Self::ALL[code as usize - 1]),
             _ => None,
         }
     }

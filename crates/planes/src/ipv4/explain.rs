@@ -1,7 +1,7 @@
-//! One packet explained: what each stage saw, which one decided, what changed. For `hueplane trace`.
+//! Explains one packet: what each stage saw, which one decided, what changed. For `hueplane trace`.
 //!
-//! The decision comes from [`check`] and [`finish`] themselves; this file only puts words to it, walking the stages of
-//! `spec/kinds.toml` up to the one the outcome belongs to.
+//! The decision comes from [`check`] and [`finish`] themselves; this file only describes it, stage by stage of
+//! `spec/kinds.toml`, up to the one that the outcome belongs to.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -11,32 +11,32 @@ use hue_wire::{ethernet, ipv4};
 use super::{Adjacency, Outcome, check, finish};
 use crate::spec::Verdict;
 
-/// One stage a packet came to.
+/// One stage that a packet reached.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stage {
     /// Its name: `frame`, `demux`, or a stage of `spec/kinds.toml`.
     pub name: &'static str,
     /// What it saw, what matched, what it changed.
     pub detail: String,
-    /// Name of the outcome if the packet's way ended here.
+    /// Name of the outcome if this stage decided.
     pub outcome: Option<&'static str>,
 }
 
-/// What became of one packet and why.
+/// The outcome of one packet and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explanation {
-    /// The stages it came to, in order; the last one decided.
+    /// The stages it reached, in order; the last one decided.
     pub stages: Vec<Stage>,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// The row of the next-hop table that its route names, if it came that far and there is one.
+    /// The row of the next-hop table that its route names, if it was looked up; [`Adjacency::NONE`] without a match.
     pub hop: Option<Adjacency>,
-    /// The frame afterwards: rewritten if forwarded, else as it came.
+    /// The frame afterwards: rewritten if forwarded, else unchanged.
     pub bytes: Vec<u8>,
 }
 
-/// Explains a frame of at least 14 bytes that the meter let pass, in a network that forwards martians or not. `lookup` finds the row for a destination address, and
-/// says in words what matched; [`Adjacency::NONE`] when nothing did.
+/// Explains a frame of at least 14 bytes that the meter let pass, in a network that forwards martians or not. `lookup`
+/// returns the row for a destination address and a text that says what matched; [`Adjacency::NONE`] when nothing did.
 pub fn explain(
     frame: &[u8],
     forward_martians: bool,
@@ -73,7 +73,7 @@ fn stage(name: &'static str, detail: String) -> Stage {
 fn end(mut stages: Vec<Stage>, outcome: Outcome, hop: Option<Adjacency>, bytes: Vec<u8>) -> Explanation {
     if let Some(last) = stages.last_mut() {
         last.outcome = Some(outcome.name());
-        // The last outcome holds for whatever is left; there is no condition to name.
+        // `forward` is the outcome of all remaining packets; it has no condition to name.
         if outcome != Outcome::Forward {
             let _ = write!(last.detail, "; {}: {}", outcome.name(), outcome.row().when);
         }

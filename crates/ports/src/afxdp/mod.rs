@@ -15,15 +15,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 pub use program::GroupLimits;
-use program::{CLASSES, Program, QUEUES_MAX, index_of};
+use program::{Program, QUEUES_MAX, index_of};
 use ring::Socket;
 use share::Share;
 
 use crate::pool::Region;
 use crate::sys::{self, Readiness};
 use crate::{
-    CLASS_GROUP, CLASS_MAX, ClassRule, Driver, DriverCounters, HEADROOM_BYTES, Packet, Pool, Port, PortError,
-    Slot,
+    ClassLosses, ClassRule, Driver, DriverCounters, HEADROOM_BYTES, Packet, Pool, Port, PortError, Slot,
 };
 
 /// Ethernet header and one VLAN tag, bytes.
@@ -424,7 +423,7 @@ impl Port for AfXdp {
         if packet.len < FRAME_BYTES_MIN
             || u64::from(within) + u64::from(packet.len) > u64::from(self.region.slot_bytes())
         {
-            self.counters.transmit_dropped += 1;
+            self.counters.send_failed += 1;
             pool.give(packet.slot);
             return Ok(());
         }
@@ -490,7 +489,7 @@ impl Port for AfXdp {
             }
         });
         let mut classes = of_rules.chain(quotas.iter().map(|(class, _)| *class));
-        if let Some(class) = classes.find(|class| !matches!(class, 1..=CLASS_MAX | &CLASS_GROUP)) {
+        if let Some(class) = classes.find(|class| index_of(*class).is_none()) {
             return Err(PortError::Class { interface: self.name.clone(), class });
         }
         let Some(program) = &mut self.program else { return Ok(()) };
@@ -499,10 +498,12 @@ impl Port for AfXdp {
             .map_err(|source| PortError::of(&self.name, "change the classes of the XDP program", source))
     }
 
-    fn policed(&self, class: u16) -> u64 {
+    fn lost(&self, class: u16) -> ClassLosses {
         match (&self.program, index_of(class)) {
-            (Some(program), Some(index)) if index < CLASSES => program.policed(index),
-            _ => 0,
+            (Some(program), Some(index)) => {
+                ClassLosses { ring_quota: program.policed(index), ring_full: self.share.lost(index) }
+            }
+            _ => ClassLosses::default(),
         }
     }
 
@@ -510,12 +511,11 @@ impl Port for AfXdp {
         let mut counters = self.counters;
         for queue in &self.queues {
             let (received, sent) = queue.socket.dropped();
-            counters.receive_dropped += received;
-            counters.transmit_dropped += sent;
+            counters.ring_full += received;
+            counters.send_failed += sent;
         }
         if let Some(program) = &self.program {
-            counters.policed = program.policed_in_all();
-            counters.nobody = program.nobody();
+            program.count(&mut counters);
         }
         counters
     }

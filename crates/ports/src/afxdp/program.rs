@@ -16,12 +16,16 @@ use aya::maps::{Array, HashMap as BpfHashMap, LpmTrie, Map, MapData, XskMap};
 use aya::programs::{Xdp, xdp::XdpMode};
 use aya::{Ebpf, EbpfLoader, Pod};
 
-use crate::{CLASS_GROUP, CLASS_MAX, ClassRule};
+use crate::{CLASS_GROUP, CLASS_MAX, CLASS_OTHER, ClassRule, DriverCounters};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/hueplane.o"));
 
-/// Words of a queue in the arrays of classes.
-pub(super) const CLASSES: usize = CLASS_MAX as usize + 1;
+/// Words of a queue in the arrays of classes: group frames, networks, others.
+pub(super) const CLASSES: usize = CLASS_MAX as usize + 2;
+/// Index of group frames.
+const INDEX_GROUP: usize = 0;
+/// Index of frames whose network is known behind the ring only.
+const INDEX_OTHER: usize = CLASSES - 1;
 /// Receive queues of an interface at most.
 pub(super) const QUEUES_MAX: u32 = 64;
 
@@ -33,6 +37,7 @@ const FLAG_PASS_UNKNOWN: u64 = 16;
 
 const STAT_NOBODY: usize = 0;
 const STAT_NO_META: usize = 2;
+const STAT_RUNT: usize = 3;
 const STATS: usize = 8;
 
 /// Limits of frames to group addresses, before the ring.
@@ -159,7 +164,8 @@ pub(super) struct Program {
 /// Index of a class in the arrays; `None` when it is out of range or stands for no class.
 pub(super) fn index_of(class: u16) -> Option<usize> {
     match class {
-        CLASS_GROUP => Some(0),
+        CLASS_GROUP => Some(INDEX_GROUP),
+        CLASS_OTHER => Some(INDEX_OTHER),
         1..=CLASS_MAX => Some(usize::from(class)),
         _ => None,
     }
@@ -273,7 +279,11 @@ impl Program {
             }
         }
         for index in 0..CLASSES {
-            let class = if index == 0 { CLASS_GROUP } else { index as u16 };
+            let class = match index {
+                INDEX_GROUP => CLASS_GROUP,
+                INDEX_OTHER => CLASS_OTHER,
+                network => network as u16, // at most CLASS_MAX
+            };
             self.quotas.set(index, new.quotas.get(&class).map_or(0, |quota| u64::from(*quota)));
         }
         let old = std::mem::take(&mut self.rules);
@@ -319,14 +329,12 @@ impl Program {
         (0..self.queues).map(|queue| self.policed.get(queue * CLASSES + index)).sum()
     }
 
-    /// Packets cut of all classes.
-    pub(super) fn policed_in_all(&self) -> u64 {
-        (0..self.queues * CLASSES).map(|at| self.policed.get(at)).sum()
-    }
-
-    /// Packets dropped because they are for nobody.
-    pub(super) fn nobody(&self) -> u64 {
-        self.stats.get(STAT_NOBODY)
+    /// What it dropped, added to a port's counters.
+    pub(super) fn count(&self, counters: &mut DriverCounters) {
+        counters.shared_quota += self.policed(INDEX_GROUP) + self.policed(INDEX_OTHER);
+        counters.ring_quota += (1..INDEX_OTHER).map(|index| self.policed(index)).sum::<u64>();
+        counters.no_network += self.stats.get(STAT_NOBODY);
+        counters.runt += self.stats.get(STAT_RUNT);
     }
 
     /// Whether classes are set and the driver lets the program describe frames, so that metadata may be read.

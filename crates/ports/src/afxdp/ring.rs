@@ -1,7 +1,8 @@
-//! The four rings that a process shares with the kernel through an AF_XDP socket, and the socket they belong to.
+//! The four rings that a process shares with the kernel through an AF_XDP socket, and the socket itself.
 //!
-//! Invariants: each ring has one producer and one consumer, we or the kernel; our index is kept here and published by
-//! a release store, the other side's is read by an acquire load. Entries between the two belong to the reader.
+//! Invariants: each ring has one producer and one consumer: one is this process, the other the kernel. Our index is kept
+//! here and published by a release store; the other's is read by an acquire load. Entries between the two belong to the
+//! consumer.
 //! Source: Linux `Documentation/networking/af_xdp.rst`, `include/uapi/linux/if_xdp.h`.
 
 #![allow(unsafe_code)]
@@ -17,14 +18,14 @@ use crate::sys;
 
 /// `XDP_MAX_TX_SKB_BUDGET`: how many packets one `sendto` may send in copy mode.
 const XDP_MAX_TX_SKB_BUDGET: i32 = 9;
-/// That limit, as far as the ring allows; the kernel's default of 32 would cost a system call for each 32 packets.
+/// Value of that option, unless the ring is smaller; the kernel's default, 32, would cost a system call per 32 packets.
 const TX_BUDGET: u32 = 1024;
-/// What packets on their way may take of the kernel's memory, bytes; its default holds up some 270 packets.
+/// Kernel memory that packets being sent may use, bytes; the kernel's default suffices for some 270 packets.
 const SEND_BUFFER_BYTES: i32 = 64 << 20;
 
-/// How long a queue may stay taken: the kernel frees it some time after its last socket was closed.
+/// How long to retry on a busy queue: the kernel frees it some time after its last socket was closed.
 const BUSY: Duration = Duration::from_millis(500);
-/// How often to look whether it is free.
+/// Interval between two tries.
 const BUSY_STEP: Duration = Duration::from_millis(5);
 
 /// A ring's memory, mapped from the socket.
@@ -50,7 +51,7 @@ pub(super) struct Ring<T> {
     size: u32,
     /// Our index: where we write or read next.
     ours: u32,
-    /// The other side's index when we last looked.
+    /// The kernel's index when last read.
     theirs: u32,
     entry: std::marker::PhantomData<T>,
 }
@@ -101,13 +102,13 @@ impl<T: Copy> Ring<T> {
         unsafe { self.mapping.base.as_ptr().add(self.offsets.desc as usize).cast::<T>().add(at) }
     }
 
-    /// Whether the kernel wants a system call to go on.
+    /// Whether the kernel needs a system call to continue.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.word(self.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
-    /// As producer: entries that may be written, of `wanted`.
+    /// As producer: how many entries can be written, at most `wanted`.
     #[inline]
     pub(super) fn room(&mut self, wanted: u32) -> u32 {
         let mut free = self.size - self.ours.wrapping_sub(self.theirs);
@@ -118,7 +119,7 @@ impl<T: Copy> Ring<T> {
         free.min(wanted)
     }
 
-    /// As producer: writes the next entry, which [`Ring::room`] has found free.
+    /// As producer: writes the next entry, which [`Ring::room`] found free.
     #[inline]
     pub(super) fn write(&mut self, entry: T) {
         // SAFETY: inside the ring (see `entry`); between `theirs` and our index plus the size the kernel does not read.
@@ -126,7 +127,7 @@ impl<T: Copy> Ring<T> {
         self.ours = self.ours.wrapping_add(1);
     }
 
-    /// As producer: shows the kernel what was written.
+    /// As producer: publishes the written entries to the kernel.
     #[inline]
     pub(super) fn publish(&self) {
         self.producer().store(self.ours, Ordering::Release);
@@ -138,7 +139,7 @@ impl<T: Copy> Ring<T> {
         self.ours.wrapping_sub(self.consumer().load(Ordering::Acquire))
     }
 
-    /// As consumer: entries there are, of `wanted`.
+    /// As consumer: how many entries can be read, at most `wanted`.
     #[inline]
     pub(super) fn ready(&mut self, wanted: u32) -> u32 {
         let mut ready = self.theirs.wrapping_sub(self.ours);
@@ -149,7 +150,7 @@ impl<T: Copy> Ring<T> {
         ready.min(wanted)
     }
 
-    /// As consumer: the entry `ahead` of the next one, which [`Ring::ready`] has found there.
+    /// As consumer: the entry `ahead` places after the next one; [`Ring::ready`] must have counted it.
     #[inline]
     pub(super) fn read(&self, ahead: u32) -> T {
         // SAFETY: inside the ring (see `entry`); the kernel has published it and does not write it before we release it.
@@ -175,7 +176,7 @@ pub(super) struct Socket {
     pub(super) zero_copy: bool,
 }
 
-/// What a step of opening was, and what went wrong.
+/// The result of one step of opening; an error comes with the step's description.
 pub(super) type Step<T> = Result<T, (&'static str, io::Error)>;
 
 fn step<T>(action: &'static str, result: io::Result<T>) -> Step<T> {
@@ -205,7 +206,7 @@ impl Socket {
         step("size the AF_XDP rings", set(libc::XDP_RX_RING, size))?;
         if sends {
             step("size the AF_XDP rings", set(libc::XDP_TX_RING, size))?;
-            // Older kernels do not know the option, and send in smaller portions.
+            // Older kernels do not know the option and send in smaller portions.
             let _ = set(XDP_MAX_TX_SKB_BUDGET, TX_BUDGET.min(size));
             sys::grow_buffer(&fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER_BYTES);
         }
@@ -227,14 +228,14 @@ impl Socket {
         Ok(Self { fd, received, fill, transmit, completed, zero_copy })
     }
 
-    /// Packets that the kernel dropped before the ring and after our program, and those it would not send.
+    /// Packets that the kernel dropped between our program and the ring, and those it refused to send.
     pub(super) fn dropped(&self) -> (u64, u64) {
         let statistics = sys::option::<libc::xdp_statistics>(&self.fd, libc::SOL_XDP, libc::XDP_STATISTICS);
-        // A socket that was unbound tells nothing any more.
+        // A socket that was unbound has no statistics.
         statistics.map_or((0, 0), |s| (s.rx_dropped + s.rx_ring_full, s.tx_invalid_descs))
     }
 
-    /// The error that the kernel left at the socket: the interface went.
+    /// The socket's pending error: the interface is gone.
     pub(super) fn error(&self) -> Option<io::Error> {
         match sys::option::<i32>(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR) {
             Ok(0) => None,
@@ -253,8 +254,8 @@ impl Socket {
     }
 }
 
-/// Binds; the kernel takes zero-copy where the driver has it, else copies. A queue that is taken may be one that we have
-/// just closed, so that is tried again for a moment.
+/// Binds; the kernel uses zero-copy where the driver supports it, else copies. A busy queue may be one that we have just
+/// closed, so binding is retried for a moment.
 fn bind(fd: &OwnedFd, interface: u32, queue: u32) -> io::Result<()> {
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,

@@ -13,12 +13,19 @@ pub(super) struct Share {
     accounted: Vec<u32>,
     /// Frames that arrived and were not consumed yet.
     outstanding: Vec<u32>,
+    /// Frames of each class that were let in and lost, all queues.
+    lost: Vec<u64>,
     queues: usize,
 }
 
 impl Share {
     pub(super) fn new(queues: usize) -> Self {
-        Self { accounted: vec![0; queues * CLASSES], outstanding: vec![0; queues * CLASSES], queues }
+        Self {
+            accounted: vec![0; queues * CLASSES],
+            outstanding: vec![0; queues * CLASSES],
+            lost: vec![0; CLASSES],
+            queues,
+        }
     }
 
     /// Frame number `number` of a class arrived.
@@ -32,9 +39,16 @@ impl Share {
         } else if ahead > 1 {
             self.accounted[at] = number;
             consumed.set(at, consumed.get(at).wrapping_add(ahead as u64 - 1));
+            self.lost[index] += ahead as u64 - 1;
         } else {
             consumed.set(at, consumed.get(at).wrapping_sub(1));
+            self.lost[index] = self.lost[index].saturating_sub(1);
         }
+    }
+
+    /// Frames of a class that were let in and lost, as far as is known: later frames of the class have arrived.
+    pub(super) fn lost(&self, index: usize) -> u64 {
+        self.lost.get(index).copied().unwrap_or_default()
     }
 
     /// The engine is done with `count` frames of a class, whichever queues they came by.

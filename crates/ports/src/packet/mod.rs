@@ -147,7 +147,7 @@ impl PacketSocket {
                 Some(libc::EAGAIN | libc::EINTR) => Ok(0),
                 // The first packet was not taken: longer than the MTU, or the driver's queue is full.
                 Some(libc::EMSGSIZE | libc::ENOBUFS | libc::EINVAL | libc::ENOMEM) => {
-                    self.counters.transmit_dropped += 1;
+                    self.counters.send_failed += 1;
                     Ok(1)
                 }
                 _ => Err(self.failed("send", error)),
@@ -198,7 +198,7 @@ impl Port for PacketSocket {
                     into.push(packet);
                     received += 1;
                 }
-                Next::Unusable => self.counters.receive_dropped += 1,
+                Next::Unusable => self.counters.ring_full += 1,
                 Next::NoSlot | Next::Nothing => break,
             }
         }
@@ -260,7 +260,7 @@ impl Port for PacketSocket {
     fn counters(&self) -> DriverCounters {
         self.lost.set(self.lost.get() + self.receiver.dropped());
         let mut counters = self.counters;
-        counters.receive_dropped += self.lost.get();
+        counters.ring_full += self.lost.get();
         counters
     }
 }

@@ -1,9 +1,9 @@
-//! The receiving half of a packet socket: a ring that the kernel copies frames into, and we into slots.
+//! The receiving half of a packet socket: the kernel copies frames into a ring, from which we copy them into slots.
 //!
-//! Each frame of the ring has a header whose status word says whose it is, ours or the kernel's. What the kernel keeps
-//! beside a frame (VLAN tag, checksum left to the card) stands in that header and in the `virtio_net_hdr` before the
-//! frame. Measured on veth, 60-byte frames received and sent again, processor time a packet: 2.0 to 2.2 us with `recvmmsg`,
-//! 1.5 to 1.7 us so.
+//! Each frame of the ring has a header whose status word says who owns it, we or the kernel. What the kernel stores
+//! outside a frame (VLAN tag, checksum offload) is in that header and in the `virtio_net_hdr` before the frame. Measured
+//! on veth, 60-byte frames received and sent again, processor time per packet: 2.0 to 2.2 us with `recvmmsg`, 1.5 to
+//! 1.7 us with the ring.
 //! Source: Linux `Documentation/networking/packet_mmap.rst`; version 2 of the ring, because version 3 holds frames
 //! back until a block is full or a timer ends.
 
@@ -18,12 +18,12 @@ use crate::{Packet, Pool, sys};
 
 /// `PACKET_IGNORE_OUTGOING`.
 const PACKET_IGNORE_OUTGOING: i32 = 23;
-/// Memory is given to the ring in blocks of this size: a whole number of frames and of pages.
+/// Size of the ring's memory blocks: a whole number of frames and of pages.
 const BLOCK_BYTES: u32 = 1 << 16;
 /// `struct virtio_net_hdr`.
 const OFFLOAD_BYTES: usize = 10;
 const NEEDS_CHECKSUM: u8 = 1;
-/// Offset of UDP's checksum in its header: 0 there means "none", so that a sum of 0 is sent as 0xffff.
+/// Offset of UDP's checksum in its header: 0 there means "none", so a sum of 0 is sent as 0xffff.
 const UDP_CHECKSUM_OFFSET: usize = 6;
 const TP_STATUS_KERNEL: u32 = 0;
 const TP_STATUS_USER: u32 = 1;
@@ -32,24 +32,24 @@ const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const ETHERTYPE_VLAN: u16 = 0x8100;
 const VLAN_BYTES: u32 = 4;
 
-/// A frame as it lies in the ring.
+/// A frame in the ring.
 struct Found<'a> {
     bytes: &'a [u8],
-    /// Its length on the wire; more than `bytes` when it was cut.
+    /// Its length on the wire; more than `bytes` when it was truncated.
     len: usize,
     offload: [u8; OFFLOAD_BYTES],
     vlan: Option<(u16, u16)>,
 }
 
-/// What became of the next frame.
+/// Result of receiving the next frame.
 pub(super) enum Next {
-    /// It is in a slot.
+    /// It was copied into a slot.
     Packet(Packet),
-    /// It cannot be taken whole.
+    /// It was discarded: truncated, of a wrong length or with an impossible checksum offset.
     Unusable,
-    /// No slot is free; it stays.
+    /// No slot was free; the frame stays in the ring.
     NoSlot,
-    /// There is none.
+    /// The ring is empty.
     Nothing,
 }
 
@@ -76,7 +76,7 @@ impl Drop for Receiver {
 impl Receiver {
     /// Opens a socket with a ring of `frames` frames for frames that fit slots of `slot_bytes`.
     pub(super) fn open(interface: u32, frames: u32, slot_bytes: u32) -> io::Result<Self> {
-        // Protocol 0 until everything is set: no frame arrives before.
+        // Protocol 0, so that no frame arrives before everything is set.
         let fd = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
         let set = |name: i32, value: i32| sys::set_option(&fd, libc::SOL_PACKET, name, &value);
         set(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as i32)?;
@@ -123,7 +123,7 @@ impl Receiver {
         unsafe { &*self.frame().cast::<AtomicU32>() }
     }
 
-    /// The next frame, when it is ours; it stays ours until `release`.
+    /// The next frame, if we own it; it stays ours until `next` sets its status back.
     fn peek(&self) -> Option<Found<'_>> {
         let status = self.status().load(Ordering::Acquire);
         if status & TP_STATUS_USER == 0 {
@@ -172,7 +172,7 @@ impl Receiver {
         outcome
     }
 
-    /// The error that the kernel left at the socket: the interface went.
+    /// The socket's pending error: the interface is gone.
     pub(super) fn error(&self) -> Option<io::Error> {
         match sys::option::<i32>(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR) {
             Ok(0) => None,
@@ -181,7 +181,7 @@ impl Receiver {
         }
     }
 
-    /// Frames that found the ring full since this was asked last.
+    /// Frames dropped because the ring was full, since the last call.
     pub(super) fn dropped(&self) -> u64 {
         let statistics =
             sys::option::<libc::tpacket_stats>(&self.fd, libc::SOL_PACKET, libc::PACKET_STATISTICS);
@@ -189,7 +189,7 @@ impl Receiver {
     }
 }
 
-/// Completes the checksum that the sender left to its card; `false` when the positions make no sense.
+/// Completes a checksum that the sender left to its NIC; `false` when the positions are invalid.
 fn complete_checksum(offload: [u8; OFFLOAD_BYTES], frame: &mut [u8]) -> bool {
     if offload[0] & NEEDS_CHECKSUM == 0 {
         return true;
@@ -200,7 +200,7 @@ fn complete_checksum(offload: [u8; OFFLOAD_BYTES], frame: &mut [u8]) -> bool {
     if offset + 2 > summed.len() {
         return false;
     }
-    // The field holds the sum of the pseudo header already.
+    // The field already holds the sum of the pseudo-header.
     let mut sum: u64 = 0;
     let (words, rest) = summed.as_chunks::<2>();
     for word in words {
@@ -220,7 +220,7 @@ fn complete_checksum(offload: [u8; OFFLOAD_BYTES], frame: &mut [u8]) -> bool {
     true
 }
 
-/// Puts a VLAN tag back behind the MACs, which move into the headroom.
+/// Reinserts a VLAN tag after the MACs, which move into the headroom.
 fn insert_vlan(pool: &mut Pool, packet: &mut Packet, (protocol, tag): (u16, u16)) {
     let start = packet.start as usize;
     let bytes = pool.bytes_mut();

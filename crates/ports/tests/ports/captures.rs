@@ -266,7 +266,7 @@ proptest! {
 
     /// No bytes make the reader panic.
     #[test]
-    fn any_bytes_are_read_or_refused(kind in 0..4, noise in proptest::collection::vec(any::<u8>(), 0..300),
+    fn loaders_accept_or_reject_any_bytes(kind in 0..4, noise in proptest::collection::vec(any::<u8>(), 0..300),
         flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6))
     {
         let dir = tempfile::tempdir().unwrap();

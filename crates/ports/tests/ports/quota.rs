@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{Lab, Raw, collect, frame, may_run, number};
-use hue_ports::{AfXdp, AfXdpOptions, CLASS_GROUP, ClassRule, GroupLimits, Packet, Pool, Port, PortError};
+use hue_ports::{
+    AfXdp, AfXdpOptions, CLASS_GROUP, CLASS_OTHER, ClassLosses, ClassRule, GroupLimits, Packet, Pool, Port,
+    PortError,
+};
 
 const FLOOD: [u8; 6] = [2, 0, 0, 0, 1, 1];
 const VICTIM: [u8; 6] = [2, 0, 0, 0, 2, 2];
@@ -109,13 +112,13 @@ fn a_flood_fills_its_own_share_only() {
             assert_eq!(bench.held_of(20), 60, "round {round}: the victim loses nothing");
             let flood = bench.held_of(10);
             assert!((32..=32 + probes).contains(&flood), "round {round}: {flood} of the flood");
-            assert_eq!(bench.port.policed(20), 0);
+            assert_eq!(bench.port.lost(20).ring_quota, 0);
             bench.serve();
         }
         let counters = bench.port.counters();
-        assert_eq!(counters.receive_dropped, 0);
-        assert_eq!(bench.port.policed(10), counters.policed);
-        assert_eq!(counters.policed + counters.received_packets, 5 * 2060, "policed and received add up");
+        assert_eq!(counters.ring_full, 0);
+        assert_eq!(bench.port.lost(10).ring_quota, counters.ring_quota);
+        assert_eq!(counters.ring_quota + counters.received_packets, 5 * 2060, "policed and received add up");
         bench.end();
     }
 }
@@ -151,14 +154,14 @@ fn frames_for_nobody_are_dropped_and_counted_or_passed_on() {
     bench.flood(VICTIM, 10);
     assert_eq!(bench.receive(), 10);
     assert!(bench.held.iter().all(|packet| packet.class == 0), "without a quota there is no class");
-    assert_eq!(bench.port.counters().nobody, 100);
+    assert_eq!(bench.port.counters().no_network, 100);
     bench.port.set_classes(&[ClassRule::Default { class: 30 }], &[(30, 8)]).unwrap();
     bench.flood(NOBODY, 8);
     bench.flood(VICTIM, 100);
     bench.serve();
     bench.receive();
-    assert!(bench.held_of(30) >= 8 && bench.port.policed(30) > 80);
-    assert_eq!(bench.port.counters().nobody, 100);
+    assert!(bench.held_of(30) >= 8 && bench.port.lost(30).ring_quota > 80);
+    assert_eq!(bench.port.counters().no_network, 100);
     bench.end();
 }
 
@@ -279,7 +282,7 @@ fn group_frames_have_a_share_and_each_sender_a_rate() {
     bench.raw.send(&other);
     bench.receive();
     assert!(bench.held_of(CLASS_GROUP) > flood, "another sender is heard");
-    assert!(bench.port.policed(CLASS_GROUP) > 200);
+    assert!(bench.port.lost(CLASS_GROUP).ring_quota > 200);
     bench.end();
 }
 
@@ -291,8 +294,10 @@ fn frames_lost_after_admission_are_given_back_to_their_class() {
     // The share is larger than the ring, so most of a burst is admitted and then finds no free slot.
     let mut bench = Bench::new(false, 64, NO_LIMITS);
     bench.port.set_classes(&RULES, &[(10, 200), (20, 64)]).unwrap();
+    let mut sent = 0;
     for round in 0..4 {
         bench.flood(FLOOD, 200);
+        sent += 200;
         assert!(bench.receive() >= 60, "round {round}");
         bench.serve();
         // At most one frame is needed to see the gap; when all of the share was lost, a probe shows it.
@@ -300,6 +305,7 @@ fn frames_lost_after_admission_are_given_back_to_their_class() {
         while begin.elapsed() < crate::common::PATIENCE {
             std::thread::sleep(PROBE + Duration::from_millis(10));
             bench.flood(FLOOD, 1);
+            sent += 1;
             let got = bench.receive();
             bench.serve();
             if got > 0 {
@@ -307,14 +313,44 @@ fn frames_lost_after_admission_are_given_back_to_their_class() {
             }
         }
         // The whole share is there again: portions that fit the ring all pass.
-        let policed = bench.port.policed(10);
+        let policed = bench.port.lost(10).ring_quota;
         for _ in 0..3 {
             bench.flood(FLOOD, 60);
+            sent += 60;
             assert_eq!(bench.receive(), 60, "round {round}");
         }
-        assert_eq!(bench.port.policed(10), policed, "round {round}");
+        assert_eq!(bench.port.lost(10).ring_quota, policed, "round {round}");
+        bench.serve();
+        // Each loss has its owner, and all of them add up.
+        let (counters, lost) = (bench.port.counters(), bench.port.lost(10));
+        assert!(lost.ring_full > 0 && lost.ring_full == counters.ring_full, "round {round}: {lost:?}");
+        assert_eq!(counters.received_packets + lost.ring_full + lost.ring_quota, sent, "round {round}");
+        assert_eq!(bench.port.lost(20), ClassLosses::default());
+    }
+    bench.end();
+}
+
+#[test]
+fn frames_that_are_no_single_network_s_have_shares_and_a_counter_of_their_own() {
+    if !may_run() {
+        return;
+    }
+    let mut bench = Bench::new(false, 256, NO_LIMITS);
+    let others = ClassRule::Default { class: CLASS_OTHER };
+    let rules = [&RULES[..], &[others]].concat();
+    bench.port.set_classes(&rules, &[(10, 200), (20, 200), (CLASS_OTHER, 16), (CLASS_GROUP, 16)]).unwrap();
+    for (mac, sent) in [(NOBODY, 50), (ALL, 70)] {
+        let before = bench.port.counters();
+        bench.flood(mac, sent);
+        let received = bench.receive() as u64;
+        let lost = bench.port.counters().shared_quota - before.shared_quota;
+        assert!(received >= 16 && lost > 0, "{received} received, {lost} lost");
+        assert_eq!(received + lost, sent as u64);
         bench.serve();
     }
+    let counters = bench.port.counters();
+    assert_eq!((counters.ring_quota, counters.no_network), (0, 0), "none of a network, none of nobody");
+    assert!(bench.held.is_empty());
     bench.end();
 }
 
@@ -365,7 +401,7 @@ fn senseless_classes_are_refused_and_nothing_changes() {
     }
     let mut bench = Bench::new(false, 64, NO_LIMITS);
     bench.port.set_classes(&RULES, &[(10, 8)]).unwrap();
-    for class in [0, 4096, 65534] {
+    for class in [0, 4096, 65533] {
         let error = bench.port.set_classes(&[ClassRule::Default { class }], &[]).unwrap_err();
         assert!(matches!(error, PortError::Class { class: found, .. } if found == class), "{error}");
         assert!(bench.port.set_classes(&RULES, &[(class, 1)]).is_err());
@@ -373,6 +409,6 @@ fn senseless_classes_are_refused_and_nothing_changes() {
     bench.flood(FLOOD, 4);
     bench.flood(NOBODY, 4);
     assert_eq!(collect(&mut bench.port, &mut bench.pool, 4).len(), 4);
-    assert_eq!(bench.port.counters().nobody, 4);
+    assert_eq!(bench.port.counters().no_network, 4);
     bench.end();
 }

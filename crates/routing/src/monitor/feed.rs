@@ -1,4 +1,4 @@
-//! Listening to one namespace: notices, snapshots, neighbours to keep alive.
+//! Monitors one namespace: notifications, snapshots, and stale neighbours.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -14,42 +14,43 @@ use nix::errno::Errno;
 use super::BATCH_EVENTS_MAX;
 use crate::event::{Change, Event, Session};
 
-/// Notices the kernel keeps for us, bytes of its memory: some 60,000.
+/// Receive buffer of a socket, in bytes of kernel memory: about 60,000 notifications.
 pub(super) const RECEIVE_BUFFER_BYTES: usize = 64 << 20;
-/// Reads of one socket before another one has its turn; each gives one notice, or some 500 items of a listing.
+/// Most reads of one socket before the next socket; a read returns one notification, or about 500 items of a
+/// listing.
 const READS_MAX: usize = 1024;
-/// How long changes that make a snapshot necessary are waited for to become more.
+/// Delay of a snapshot after the change that requires it, so that one snapshot covers several changes.
 const SETTLE: Duration = Duration::from_millis(50);
-/// Longest pause between attempts at a snapshot.
+/// Longest pause between two attempts at a snapshot.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Part of the time that snapshots may take, as a divisor.
+/// Limits the time spent on snapshots: the pause after a snapshot is this many times its duration.
 const SNAPSHOT_SHARE: u32 = 4;
-/// How often a snapshot that changes of interfaces disturbed is begun anew before it is taken as it is.
+/// Most restarts of a snapshot that changes of interfaces disturbed; then it is used as it is.
 const DISTURBED_MAX: u32 = 8;
-/// How often stale neighbours are looked at.
-const KEEP_TICK: Duration = Duration::from_secs(1);
-/// When a neighbour that stays stale is told again to be in use.
-const KEEP_AGAIN: Duration = Duration::from_secs(20);
-/// Neighbours told at one look.
-const KEEP_MAX: usize = 256;
+/// Interval of checks for stale neighbours.
+const STALE_CHECK: Duration = Duration::from_secs(1);
+/// Interval at which a neighbour that stays stale is refreshed again.
+const STALE_AGAIN: Duration = Duration::from_secs(20);
+/// Most neighbours refreshed in one check.
+const STALE_MAX: usize = 256;
 
-/// The message is part of an answer (`NLM_F_MULTI`).
+/// Flag: the message is part of a response (`NLM_F_MULTI`).
 const MULTI: u16 = 2;
-/// It was disturbed (`NLM_F_DUMP_INTR`).
+/// Flag: the listing was disturbed by changes (`NLM_F_DUMP_INTR`).
 const INTERRUPTED: u16 = 0x10;
-/// The route replaced one (`NLM_F_REPLACE`).
+/// Flag: the route replaced another (`NLM_F_REPLACE`).
 const REPLACE: u16 = 0x100;
-/// The route was put behind others (`NLM_F_APPEND`).
+/// Flag: the route was appended after others (`NLM_F_APPEND`).
 const APPEND: u16 = 0x800;
-/// Notices of next-hop objects (`RTNLGRP_NEXTHOP`, group 32).
+/// Multicast group for notifications of next-hop objects (`RTNLGRP_NEXTHOP`, group 32).
 const GROUP_NEXT_HOP: Groups = Groups(1 << 31);
 /// `RTM_NEWNEXTHOP`, `RTM_DELNEXTHOP`.
 const NEXT_HOPS: [u16; 2] = [104, 105];
 
-/// What a snapshot lists, in this order: each explains what follows.
+/// The listings of a snapshot. The order matters: each listing refers only to items of earlier ones.
 const LISTINGS: [Dump; 4] = [Dump::Links, Dump::Addresses4, Dump::Neighbours4, Dump::Routes4];
 
-/// Opens the socket that listens to a namespace.
+/// Opens a socket for notifications of a namespace.
 pub(super) fn open(namespace: &Namespace) -> Result<Socket, HostError> {
     let groups =
         Groups::LINK.and(Groups::NEIGHBOUR).and(Groups::ADDRESS4).and(Groups::ROUTE4).and(GROUP_NEXT_HOP);
@@ -59,18 +60,18 @@ pub(super) fn open(namespace: &Namespace) -> Result<Socket, HostError> {
     Ok(socket)
 }
 
-/// A snapshot that is being taken.
+/// A snapshot in progress.
 struct Snapshot {
     begun: Instant,
-    /// Position in [`LISTINGS`].
+    /// Index in [`LISTINGS`].
     listing: usize,
     sequence: u32,
-    /// It cannot be used.
-    void: bool,
+    /// Whether it must be discarded.
+    invalid: bool,
     disturbed: bool,
 }
 
-/// What of a link matters for whether routes may have changed in silence.
+/// State of a link. A change of it can change routes without a notification.
 #[derive(Clone, PartialEq, Eq)]
 struct LinkState {
     name: String,
@@ -78,24 +79,24 @@ struct LinkState {
     carrier: bool,
 }
 
-/// One namespace.
+/// The monitor of one namespace.
 pub(super) struct Feed {
     pub(super) vid: Vid,
     pub(super) session: Session,
     pub(super) socket: Socket,
     events: Vec<Event>,
     snapshot: Option<Snapshot>,
-    /// When the next snapshot is to begin.
+    /// When the next snapshot begins.
     snapshot_due: Option<Instant>,
-    /// Not before.
+    /// No snapshot begins before this time.
     rest_until: Instant,
     pause: Duration,
     disturbed: u32,
     links: HashMap<u32, LinkState>,
-    /// Neighbours to tell to be in use, and when.
+    /// Stale neighbours, and when to refresh them.
     stale: HashMap<(u32, Ipv4Addr), Instant>,
-    keep_due: Option<Instant>,
-    /// Its last event was said.
+    stale_due: Option<Instant>,
+    /// Whether the last event has been sent.
     pub(super) closed: bool,
 }
 
@@ -114,24 +115,24 @@ impl Feed {
             disturbed: 0,
             links: HashMap::new(),
             stale: HashMap::new(),
-            keep_due: None,
+            stale_due: None,
             closed: false,
         }
     }
 
-    /// The events so far.
+    /// Returns the events collected so far.
     pub(super) fn take(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// When it wants [`Feed::tick`].
+    /// When [`Feed::tick`] must be called next.
     pub(super) fn due(&self) -> Option<Instant> {
         let snapshot = self.snapshot_due.filter(|_| self.snapshot.is_none());
         let snapshot = snapshot.map(|due| due.max(self.rest_until));
-        [snapshot, self.keep_due].into_iter().flatten().min()
+        [snapshot, self.stale_due].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     pub(super) fn tick(&mut self, now: Instant) {
         if self.closed {
             return;
@@ -139,18 +140,18 @@ impl Feed {
         let begin = self.snapshot.is_none() && self.snapshot_due.is_some_and(|due| due <= now);
         if begin && self.rest_until <= now {
             self.snapshot_due = None;
-            // What is still there will be listed.
+            // Items that still exist will be listed.
             self.links.clear();
             self.stale.clear();
             self.events.push(Event::Begin);
             self.list(0, now, now, false);
         }
-        if self.keep_due.is_some_and(|due| due <= now) {
-            self.keep(now);
+        if self.stale_due.is_some_and(|due| due <= now) {
+            self.refresh_stale(now);
         }
     }
 
-    /// Asks for another snapshot, after what was under way.
+    /// Requests another snapshot, after the current one.
     pub(super) fn resync(&mut self, now: Instant) {
         let due = now + SETTLE;
         self.snapshot_due = Some(self.snapshot_due.map_or(due, |earlier| earlier.min(due)));
@@ -161,10 +162,10 @@ impl Feed {
         self.events.push(Event::Closed(reason));
     }
 
-    /// Reads what is there, up to a batch. Says whether that was all.
+    /// Reads available messages, at most one batch. Returns whether all have been read.
     pub(super) fn read(&mut self, now: Instant) -> bool {
         for _ in 0..READS_MAX {
-            // A listing gives many items at once: leave room for them.
+            // A listing returns many items at once: leave room for them.
             if self.closed || self.events.len() > BATCH_EVENTS_MAX / 2 {
                 return false;
             }
@@ -174,18 +175,18 @@ impl Feed {
                 links: &mut self.links,
                 stale: &mut self.stale,
                 now,
-                silent: false,
+                maybe_missed: false,
                 disturbed: false,
                 ended: None,
             };
             let received = self.socket.receive(|incoming| inbox.take(incoming));
-            let (silent, disturbed, ended) = (inbox.silent, inbox.disturbed, inbox.ended);
+            let (maybe_missed, disturbed, ended) = (inbox.maybe_missed, inbox.disturbed, inbox.ended);
             match received {
                 Ok(Received::Nothing) => return true,
                 Ok(Received::Some) => {}
                 Ok(Received::Overrun) => {
                     if let Some(snapshot) = &mut self.snapshot {
-                        snapshot.void = true;
+                        snapshot.invalid = true;
                     }
                     self.resync(now);
                 }
@@ -194,14 +195,14 @@ impl Feed {
                     return false;
                 }
             }
-            if silent {
+            if maybe_missed {
                 self.resync(now);
             }
             if let Some(snapshot) = &mut self.snapshot {
                 snapshot.disturbed |= disturbed;
             }
-            if !self.stale.is_empty() && self.keep_due.is_none() {
-                self.keep_due = Some(now + KEEP_TICK);
+            if !self.stale.is_empty() && self.stale_due.is_none() {
+                self.stale_due = Some(now + STALE_CHECK);
             }
             if let Some(ended) = ended {
                 self.listed(ended, Instant::now());
@@ -210,33 +211,33 @@ impl Feed {
         false
     }
 
-    /// Asks for a listing.
+    /// Requests a listing.
     fn list(&mut self, listing: usize, begun: Instant, now: Instant, disturbed: bool) {
         let Some(dump) = LISTINGS.get(listing) else { return };
         match self.socket.send_dump(*dump) {
             Ok(sequence) => {
-                self.snapshot = Some(Snapshot { begun, listing, sequence, void: false, disturbed });
+                self.snapshot = Some(Snapshot { begun, listing, sequence, invalid: false, disturbed });
             }
             Err(error) => match error.errno() {
                 Some(Errno::EBUSY | Errno::ENOBUFS | Errno::EAGAIN | Errno::ENOMEM | Errno::EINTR) => {
-                    self.again(now);
+                    self.retry(now);
                 }
                 _ => self.close(error.to_string()),
             },
         }
     }
 
-    /// A listing has ended.
+    /// Handles the end of a listing.
     fn listed(&mut self, ended: Result<(), Errno>, now: Instant) {
         let Some(snapshot) = self.snapshot.take() else { return };
         match ended {
-            Ok(()) if snapshot.void => self.again(now),
+            Ok(()) if snapshot.invalid => self.retry(now),
             Ok(()) if snapshot.listing + 1 < LISTINGS.len() => {
                 self.list(snapshot.listing + 1, snapshot.begun, now, snapshot.disturbed);
             }
             Ok(()) if snapshot.disturbed && self.disturbed < DISTURBED_MAX => {
                 self.disturbed += 1;
-                self.again(now);
+                self.retry(now);
             }
             Ok(()) => {
                 self.disturbed = 0;
@@ -245,56 +246,57 @@ impl Feed {
                 self.events.push(Event::End);
             }
             Err(Errno::EBUSY | Errno::ENOBUFS | Errno::EAGAIN | Errno::ENOMEM | Errno::EINTR) => {
-                self.again(now);
+                self.retry(now);
             }
-            Err(errno) => self.close(format!("list what is in the namespace: {}", errno.desc())),
+            Err(errno) => self.close(format!("cannot list the contents of the namespace: {}", errno.desc())),
         }
     }
 
-    /// Another attempt at the snapshot, later each time.
-    fn again(&mut self, now: Instant) {
+    /// Schedules another attempt at the snapshot, with an increasing delay.
+    fn retry(&mut self, now: Instant) {
         self.snapshot = None;
         self.rest_until = now + self.pause;
         self.snapshot_due = Some(self.rest_until);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
     }
 
-    /// Lets the kernel ask for a station's MAC address.
+    /// Makes the kernel resolve a host's MAC address.
     pub(super) fn probe(&mut self, interface: &str, address: Ipv4Addr) {
         let link = self.links.iter().find(|(_, link)| link.name == interface).map(|(index, _)| *index);
         if let Some(link) = link {
-            // Refused when the link is down: then there is nobody to ask.
+            // The kernel rejects this if the link is down. Then nothing can be resolved.
             self.socket.send(neighbours::probe(link, address)).ok();
         }
     }
 
-    /// Tells neighbours that are stale to be in use.
-    fn keep(&mut self, now: Instant) {
+    /// Refreshes stale neighbours, so that the kernel checks whether they still answer.
+    fn refresh_stale(&mut self, now: Instant) {
         let due = self.stale.iter_mut().filter(|(_, due)| **due <= now);
         let due: Vec<(u32, Ipv4Addr)> = due
-            .take(KEEP_MAX)
+            .take(STALE_MAX)
             .map(|(key, due)| {
-                *due = now + KEEP_AGAIN;
+                *due = now + STALE_AGAIN;
                 *key
             })
             .collect();
         for (link, address) in due {
-            // One that went this moment is made again, and goes again when it does not answer.
+            // If the kernel has just removed the neighbour, this adds it again; it is removed again if it
+            // does not answer.
             self.socket.send(neighbours::probe(link, address)).ok();
         }
-        self.keep_due = (!self.stale.is_empty()).then_some(now + KEEP_TICK);
+        self.stale_due = (!self.stale.is_empty()).then_some(now + STALE_CHECK);
     }
 }
 
-/// What one read is made into.
+/// Collects the messages of one read.
 struct Inbox<'a> {
     sequence: Option<u32>,
     events: &'a mut Vec<Event>,
     links: &'a mut HashMap<u32, LinkState>,
     stale: &'a mut HashMap<(u32, Ipv4Addr), Instant>,
     now: Instant,
-    /// Routes may have changed without a notice.
-    silent: bool,
+    /// Whether routes may have changed without a notification.
+    maybe_missed: bool,
     disturbed: bool,
     ended: Option<Result<(), Errno>>,
 }
@@ -310,23 +312,24 @@ impl Inbox<'_> {
             Incoming::Failed { sequence, errno, .. } if Some(sequence) == self.sequence => {
                 self.ended = Some(Err(errno));
             }
-            // Answers about neighbours that went, and ends of listings that were given up.
+            // Responses for removed neighbours, and ends of abandoned listings.
             Incoming::Done { .. } | Incoming::Acknowledged { .. } | Incoming::Failed { .. } => {}
         }
     }
 
     fn message(&mut self, message: Message<'_>) {
-        // Notices bear the sequence of whoever caused them, which may be any; only answers are in parts.
+        // A notification has the sequence number of the request that caused it, which can be any. Only
+        // responses have the flag.
         let answer = message.flags & MULTI != 0;
         if answer {
             self.disturbed |= message.flags & INTERRUPTED != 0;
         } else if NEXT_HOPS.contains(&message.kind) {
-            self.silent |= message.kind == NEXT_HOPS[1] || message.flags & REPLACE != 0;
+            self.maybe_missed |= message.kind == NEXT_HOPS[1] || message.flags & REPLACE != 0;
         }
         let Some(Notice { gone, object }) = message.notice() else { return };
         let change = match (answer, gone) {
             (true, _) => Change::Listed,
-            (false, true) => Change::Gone,
+            (false, true) => Change::Removed,
             (false, false) => Change::Added,
         };
         let event = match object {
@@ -337,11 +340,11 @@ impl Inbox<'_> {
                 } else {
                     self.links.insert(link.index, state.clone())
                 };
-                self.silent |= !answer && (gone || before.is_none_or(|before| before != state));
+                self.maybe_missed |= !answer && (gone || before.is_none_or(|before| before != state));
                 Event::Link(change, Box::new(link))
             }
             Object::Address(address) => {
-                self.silent |= change == Change::Gone;
+                self.maybe_missed |= change == Change::Removed;
                 Event::Address(change, address)
             }
             Object::Neighbour(neighbour) => {

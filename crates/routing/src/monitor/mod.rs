@@ -1,17 +1,21 @@
-//! Listening to the kernels of many namespaces, in one thread.
+//! Monitors the kernels of many namespaces, in one thread.
 //!
-//! Flow: netlink socket in each namespace → **[`Monitor`]** → [`Batch`]es of events → whoever has the `Rib`s.
-//! Invariants: the events of a namespace come in the kernel's order. What takes them may be slow: then nothing is read, the
-//! kernel keeps 64 MiB a namespace, and if that overflows everything is listed anew. No namespace
-//! is read for longer than one batch at a time. Adding and removing never waits for the thread.
+//! Flow: netlink socket in each namespace → **[`Monitor`]** → [`Batch`]es of events → the owner of the
+//! `Rib`s. Invariants: the events of a namespace arrive in the kernel's order. If the consumer is slow, the
+//! monitor stops reading. The kernel then buffers 64 MiB for each namespace, and if that overflows, the
+//! monitor takes a new snapshot. It reads at most one batch from a namespace before it reads from the next.
+//! Adding and removing networks never waits for the thread.
 //!
-//! The kernel is silent about routes that go with a link, an address or a next-hop object; so after such a change routes are
-//! listed anew, a moment later and once for many changes.
+//! The kernel sends no notifications for routes that it removes together with a link, an address or a
+//! next-hop object. After such a change, the monitor takes a new snapshot: slightly later, and one for
+//! several changes.
 //!
-//! It also keeps neighbours alive. The plane forwards past the kernel, which therefore takes its neighbours for unused; each
-//! that has become stale is told to be in use (`NTF_USE`), so that the kernel asks it and finds out whether it still answers.
+//! The monitor also keeps neighbours alive. The plane forwards without the kernel, so the kernel considers
+//! its neighbours unused. The monitor reports stale neighbours as used (`NTF_USE`), so that the kernel checks
+//! whether they still answer.
 //!
-//! A listening socket keeps its namespace alive: remove a network before deleting its namespace.
+//! A monitored namespace cannot disappear, because a socket refers to it. Remove a network before deleting
+//! its namespace.
 
 mod feed;
 
@@ -33,33 +37,33 @@ use thiserror::Error;
 use crate::event::{Batch, Session};
 use feed::Feed;
 
-/// Events of a batch at most.
+/// Most events in a batch.
 pub const BATCH_EVENTS_MAX: usize = 4096;
 
-/// Between two reads when there is not more to read at once: notices that come one by one, as a routing daemon's do, would
-/// cost several wake-ups each. The first one of a calm time does not wait.
+/// Pause between two reads if no more messages are available. Without it, single notifications, such as those
+/// of a routing daemon, would cost several wake-ups each. The first one after a quiet period is read at once.
 const PACE: Duration = Duration::from_millis(1);
-/// Ready sockets asked for at once.
+/// Most ready sockets for each `epoll` call.
 const READY_MAX: usize = 64;
-/// What the wake-up is called where sockets are called by the number of their session.
+/// Key of the wake-up event; sockets have the number of their session.
 const WAKE: u64 = u64::MAX;
 
-/// Why namespaces cannot be listened to; the system's doing.
+/// Why namespaces cannot be monitored (caused by the system).
 #[derive(Debug, Error)]
 pub enum MonitorError {
-    /// A call of the thread's own failed.
-    #[error("listen to network namespaces: {0}; are there too many open files or threads?")]
+    /// A system call of the thread failed.
+    #[error("cannot monitor network namespaces: {0}; check the limits on open files and threads")]
     System(#[from] std::io::Error),
-    /// The namespace's socket cannot be opened.
-    #[error("listen to the namespace of network {vid}: {error}")]
+    /// The socket in the namespace cannot be opened.
+    #[error("cannot monitor the namespace of network {vid}: {error}")]
     Socket {
         /// The network.
         vid: Vid,
-        /// What is wrong.
+        /// The cause.
         error: HostError,
     },
-    /// The thread has ended: nobody takes its batches.
-    #[error("the thread that listens to network namespaces has ended")]
+    /// The thread has ended, because nobody receives its batches.
+    #[error("the thread that monitors network namespaces has ended")]
     Ended,
 }
 
@@ -76,7 +80,7 @@ enum Command {
     Probe(Vid, String, Ipv4Addr),
 }
 
-/// Listens to namespaces; ends when dropped.
+/// Monitors namespaces until dropped.
 pub struct Monitor {
     commands: Option<Sender<Command>>,
     wake: Arc<EventFd>,
@@ -84,11 +88,11 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Starts the thread. `sink` is called there with each batch; while it does not return, nothing is read. The thread ends
-    /// when it says false.
+    /// Starts the thread, which calls `sink` with each batch. It reads nothing while `sink` runs, and ends if
+    /// `sink` returns false.
     ///
     /// # Errors
-    /// When the system has no thread or file left.
+    /// If the system has no free thread or file descriptor.
     pub fn start(sink: impl FnMut(Batch) -> bool + Send + 'static) -> Result<Self, MonitorError> {
         let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
@@ -107,29 +111,29 @@ impl Monitor {
         Ok(Self { commands: Some(commands), wake, sessions: 0 })
     }
 
-    /// One that listens to nothing and has no thread: what networks' kernels say is told otherwise.
+    /// Creates a monitor without a thread, which monitors nothing. The caller gets events from elsewhere.
     ///
     /// # Errors
-    /// When the system has no file left.
-    pub fn deaf() -> Result<Self, MonitorError> {
+    /// If the system has no free file descriptor.
+    pub fn without_thread() -> Result<Self, MonitorError> {
         let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
         Ok(Self { commands: None, wake, sessions: 0 })
     }
 
-    /// Starts the thread with a channel that holds this many batches.
+    /// Starts the thread with a channel for this many batches.
     ///
     /// # Errors
-    /// When the system has no thread or file left.
+    /// If the system has no free thread or file descriptor.
     pub fn channel(batches: usize) -> Result<(Self, Receiver<Batch>), MonitorError> {
         let (sender, receiver) = mpsc::sync_channel(batches);
         let monitor = Self::start(move |batch| sender.send(batch).is_ok())?;
         Ok((monitor, receiver))
     }
 
-    /// Listens to the namespace of a network, instead of the one before; begins with a snapshot of all there is.
+    /// Monitors the namespace of a network, instead of its previous one. Begins with a snapshot.
     ///
     /// # Errors
-    /// When the namespace cannot be entered, or the thread has ended.
+    /// If the namespace cannot be entered, or the thread has ended.
     pub fn add(&mut self, vid: Vid, namespace: &Namespace) -> Result<Session, MonitorError> {
         let socket = feed::open(namespace).map_err(|error| MonitorError::Socket { vid, error })?;
         self.sessions += 1;
@@ -138,24 +142,24 @@ impl Monitor {
         Ok(session)
     }
 
-    /// Stops listening to a network. Batches that are under way may still come.
+    /// Stops monitoring a network. Batches already sent can still arrive.
     pub fn remove(&mut self, vid: Vid) {
         self.send(Command::Remove(vid)).ok();
     }
 
-    /// Lists everything of a network anew, soon.
+    /// Takes a new snapshot of a network soon.
     pub fn resync(&self, vid: Vid) {
         self.send(Command::Resync(vid)).ok();
     }
 
-    /// Lets the kernel ask for a station's MAC address, as if it had a packet for it.
+    /// Makes the kernel resolve a host's MAC address, as if it had a packet for it.
     pub fn probe(&self, vid: Vid, interface: &str, address: Ipv4Addr) {
         self.send(Command::Probe(vid, interface.to_owned(), address)).ok();
     }
 
     fn send(&self, command: Command) -> Result<(), MonitorError> {
         let sent = self.commands.as_ref().is_some_and(|commands| commands.send(command).is_ok());
-        // Full is woken already.
+        // If the counter is full, the thread has been woken already.
         self.wake.write(1).ok();
         if sent { Ok(()) } else { Err(MonitorError::Ended) }
     }
@@ -183,11 +187,11 @@ struct Thread<S> {
 impl<S: FnMut(Batch) -> bool> Thread<S> {
     fn run(mut self) {
         let mut ready = [EpollEvent::empty(); READY_MAX];
-        while self.turn(&mut ready) {}
+        while self.run_once(&mut ready) {}
     }
 
-    /// One round; false ends the thread.
-    fn turn(&mut self, ready: &mut [EpollEvent]) -> bool {
+    /// Runs one iteration. Returns false to end the thread.
+    fn run_once(&mut self, ready: &mut [EpollEvent]) -> bool {
         if let Some(pace) = self.pace.take() {
             std::thread::sleep(pace.saturating_duration_since(Instant::now()));
         }
@@ -200,7 +204,7 @@ impl<S: FnMut(Batch) -> bool> Thread<S> {
         for event in ready.iter().take(count) {
             if event.data() == WAKE {
                 self.wake.read().ok();
-                if !self.obey() {
+                if !self.run_commands() {
                     return false;
                 }
             } else if !self.read(event.data()) {
@@ -214,11 +218,11 @@ impl<S: FnMut(Batch) -> bool> Thread<S> {
             if let Some(feed) = self.feeds.get_mut(&session) {
                 feed.tick(now);
             }
-            self.hand_on(session)
+            self.deliver(session)
         })
     }
 
-    fn obey(&mut self) -> bool {
+    fn run_commands(&mut self) -> bool {
         loop {
             match self.inbox.try_recv() {
                 Ok(Command::Add(vid, session, socket)) => {
@@ -226,7 +230,7 @@ impl<S: FnMut(Batch) -> bool> Thread<S> {
                     let event = EpollEvent::new(EpollFlags::EPOLLIN, session.0);
                     let mut feed = Feed::new(vid, session, socket);
                     if let Err(errno) = self.epoll.add(feed.socket.as_fd(), event) {
-                        feed.close(format!("wait for netlink notices: {}", errno.desc()));
+                        feed.close(format!("cannot wait for netlink notifications: {}", errno.desc()));
                     }
                     self.feeds.insert(session.0, feed);
                     self.sessions.insert(vid, session.0);
@@ -250,7 +254,7 @@ impl<S: FnMut(Batch) -> bool> Thread<S> {
 
     fn forget(&mut self, vid: Vid) {
         if let Some(feed) = self.sessions.remove(&vid).and_then(|session| self.feeds.remove(&session)) {
-            // One that was closed is not in there any more.
+            // The socket of a closed feed has already been removed.
             self.epoll.delete(feed.socket.as_fd()).ok();
         }
     }
@@ -262,10 +266,10 @@ impl<S: FnMut(Batch) -> bool> Thread<S> {
         {
             self.pace = Some(now + PACE);
         }
-        self.hand_on(session)
+        self.deliver(session)
     }
 
-    fn hand_on(&mut self, session: u64) -> bool {
+    fn deliver(&mut self, session: u64) -> bool {
         let Some(feed) = self.feeds.get_mut(&session) else { return true };
         let (vid, number) = (feed.vid, feed.session);
         let events = feed.take();
@@ -278,7 +282,7 @@ impl<S: FnMut(Batch) -> bool> Thread<S> {
 
 fn timeout(due: Option<Instant>) -> EpollTimeout {
     let Some(due) = due else { return EpollTimeout::NONE };
-    // Rounded up: waking a moment too early would be a round for nothing.
+    // Round up: waking up slightly too early would cause an iteration without work.
     let left = due.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
     EpollTimeout::try_from(left.as_millis().min(60_000)).unwrap_or(EpollTimeout::ZERO)
 }

@@ -1,7 +1,8 @@
-//! Taking events: the kernel's state as far as the plane needs it, and what of it is to be looked at again.
+//! Applies events: updates the copy of the kernel's state, and marks the routes that may be affected.
 //!
-//! A snapshot runs while changes go on, and newer kernels list routes without a lock. So what a change said during a snapshot
-//! wins over what the snapshot says of the same thing, and where the two contradict each other another snapshot settles it.
+//! During a snapshot, changes continue, and recent kernels list routes without a lock. If an event during a
+//! snapshot and the snapshot contradict each other, the event wins. If the contradiction cannot be resolved,
+//! another snapshot is requested.
 
 use std::net::Ipv4Addr;
 
@@ -10,11 +11,11 @@ use hue_tables::Prefix4;
 
 use super::paths::Path;
 use super::rows::Target;
-use super::{Age, Entry, Interface, Kept, Rib, Routes, Thing, host, vport_of};
+use super::{Age, Entry, Interface, Item, Kept, Rib, Routes, host, vport_of};
 use crate::event::{Change, Event};
 
 impl Rib {
-    /// Takes one event.
+    /// Applies one event.
     pub fn apply(&mut self, event: Event) {
         match event {
             Event::Begin => self.begin(),
@@ -27,25 +28,25 @@ impl Rib {
         }
     }
 
-    /// Takes events in their order.
+    /// Applies events in order.
     pub fn apply_all(&mut self, events: impl IntoIterator<Item = Event>) {
         events.into_iter().for_each(|event| self.apply(event));
     }
 
     fn begin(&mut self) {
         self.age = self.age.wrapping_add(1).max(1);
-        self.running = true;
-        self.unclear = false;
-        self.lost.clear();
+        self.in_snapshot = true;
+        self.resync_needed = false;
+        self.removed_meanwhile.clear();
     }
 
-    /// Forgets what the snapshot did not confirm.
+    /// Removes everything that the snapshot did not confirm.
     fn end(&mut self) {
-        if !std::mem::replace(&mut self.running, false) {
+        if !std::mem::replace(&mut self.in_snapshot, false) {
             return;
         }
         let age = self.age;
-        self.lost.clear();
+        self.removed_meanwhile.clear();
         let gone = self.interfaces.iter().filter(|(_, interface)| interface.age != age);
         let gone: Vec<u32> = gone.map(|(index, _)| *index).collect();
         gone.into_iter().for_each(|index| self.forget_link(index));
@@ -56,7 +57,7 @@ impl Rib {
         let gone: Vec<(Ipv4Addr, u32)> = gone.map(|(key, _)| *key).collect();
         gone.into_iter().for_each(|(address, link)| self.forget_neighbour(address, link));
         self.sweep(age);
-        self.synchronous = true;
+        self.synchronized = true;
     }
 
     fn sweep(&mut self, age: Age) {
@@ -66,7 +67,7 @@ impl Rib {
             if entry.routes.list().iter().all(|kept| kept.age == age) {
                 continue;
             }
-            // Neither confirmed nor gone, but changes went on here: the listing may have missed it.
+            // Not in the snapshot, but this prefix changed meanwhile: the listing may have missed it.
             if entry.touched == age {
                 unclear = true;
                 continue;
@@ -80,21 +81,21 @@ impl Rib {
             });
             changed.push(*prefix);
         }
-        self.unclear |= unclear;
-        changed.into_iter().for_each(|prefix| self.look_at(prefix));
+        self.resync_needed |= unclear;
+        changed.into_iter().for_each(|prefix| self.mark_affected(prefix));
     }
 
-    /// Whether a listing says what a change has made untrue meanwhile. `known`: which snapshot last said that the thing is
-    /// there.
-    fn overtaken(&mut self, change: Change, known: Option<Age>, thing: Thing) -> bool {
+    /// Whether a listed item is outdated because of a later change. `known` is the last snapshot that listed
+    /// the item.
+    fn is_outdated(&mut self, change: Change, known: Option<Age>, thing: Item) -> bool {
         match change {
-            Change::Listed => known == Some(self.age) || self.lost.contains(&thing),
-            Change::Gone if self.running => {
-                self.lost.insert(thing);
+            Change::Listed => known == Some(self.age) || self.removed_meanwhile.contains(&thing),
+            Change::Removed if self.in_snapshot => {
+                self.removed_meanwhile.insert(thing);
                 false
             }
             _ => {
-                self.lost.remove(&thing);
+                self.removed_meanwhile.remove(&thing);
                 false
             }
         }
@@ -103,10 +104,10 @@ impl Rib {
     fn link(&mut self, change: Change, link: Link) {
         let index = link.index;
         let known = self.interfaces.get(&index).map(|interface| interface.age);
-        if self.overtaken(change, known, Thing::Link(index)) {
+        if self.is_outdated(change, known, Item::Link(index)) {
             return;
         }
-        if change == Change::Gone {
+        if change == Change::Removed {
             self.forget_link(index);
             return;
         }
@@ -116,7 +117,7 @@ impl Rib {
         let now = self.interfaces.get(&index);
         let moved = before.as_ref().map(|before| before.vport).unwrap_or_default() != vport;
         if moved {
-            self.ports_moved();
+            self.ports_changed();
         } else if before.map(|before| before.link.mtu) != now.map(|now| now.link.mtu) {
             self.rows.touch_all();
         }
@@ -124,12 +125,12 @@ impl Rib {
 
     fn forget_link(&mut self, index: u32) {
         if self.interfaces.remove(&index).is_some_and(|interface| interface.vport.is_some()) {
-            self.ports_moved();
+            self.ports_changed();
         }
     }
 
-    /// An interface became a virtual port, or ceased to be one.
-    fn ports_moved(&mut self) {
+    /// Handles an interface that became a virtual port, or is no longer one.
+    fn ports_changed(&mut self) {
         self.all_dirty = true;
         self.rows.touch_all();
         self.neighbours_changed = true;
@@ -139,10 +140,10 @@ impl Rib {
     fn address(&mut self, change: Change, address: Address) {
         let key = (address.link, address.address, address.len);
         let known = self.addresses.get(&key).map(|(_, age)| *age);
-        if self.overtaken(change, known, Thing::Address(key)) {
+        if self.is_outdated(change, known, Item::Address(key)) {
             return;
         }
-        if change == Change::Gone {
+        if change == Change::Removed {
             self.addresses_changed |= self.addresses.remove(&key).is_some();
         } else {
             self.addresses_changed |= self.addresses.insert(key, (address, self.age)).is_none();
@@ -151,10 +152,10 @@ impl Rib {
 
     fn neighbour(&mut self, change: Change, neighbour: Neighbour) {
         let key = (neighbour.address, neighbour.link);
-        let mac = neighbour.usable().filter(|mac| change != Change::Gone && mac.is_unicast());
+        let mac = neighbour.usable().filter(|mac| change != Change::Removed && mac.is_unicast());
         let known = self.neighbours.get(&key).map(|(_, age)| *age);
-        let change = if mac.is_none() && change != Change::Listed { Change::Gone } else { change };
-        if self.overtaken(change, known, Thing::Neighbour(key)) {
+        let change = if mac.is_none() && change != Change::Listed { Change::Removed } else { change };
+        if self.is_outdated(change, known, Item::Neighbour(key)) {
             return;
         }
         let Some(mac) = mac else {
@@ -163,43 +164,43 @@ impl Rib {
         };
         let before = self.neighbours.insert(key, (mac, self.age)).map(|(mac, _)| mac);
         if before != Some(mac) {
-            self.neighbour_moved(key.0, key.1, before.is_none());
+            self.neighbour_changed(key.0, key.1, before.is_none());
         }
     }
 
     fn forget_neighbour(&mut self, address: Ipv4Addr, link: u32) {
         if self.neighbours.remove(&(address, link)).is_some() {
-            self.neighbour_moved(address, link, true);
+            self.neighbour_changed(address, link, true);
         }
     }
 
-    /// A neighbour came or went, or (not `is_route`) has another MAC address.
-    fn neighbour_moved(&mut self, address: Ipv4Addr, link: u32, is_route: bool) {
+    /// Handles a neighbour that appeared, disappeared or (if not `is_route`) changed its MAC address.
+    fn neighbour_changed(&mut self, address: Ipv4Addr, link: u32, is_route: bool) {
         let Some(vport) = self.interfaces.get(&link).and_then(|interface| interface.vport) else { return };
         self.neighbours_changed = true;
-        self.rows.touch(Target::Station(vport, address));
+        self.rows.touch(Target::Neighbour(vport, address));
         self.rows.touch_ways();
         if is_route {
-            self.soil(host(address));
+            self.mark_dirty(host(address));
         }
     }
 
     fn kernel_route(&mut self, change: Change, route: Route) {
         let (prefix, metric) = (route.prefix, route.metric);
         let Some(path) = Path::of(route) else { return };
-        if change == Change::Gone {
+        if change == Change::Removed {
             self.remove(prefix, metric, &path);
             return;
         }
         let entry = self.table.entry(prefix).or_insert(Entry::EMPTY);
         let (paths, age) = (&mut self.paths, self.age);
-        let touched = self.running && entry.touched == age;
-        if change != Change::Listed && self.running {
+        let touched = self.in_snapshot && entry.touched == age;
+        if change != Change::Listed && self.in_snapshot {
             entry.touched = age;
         }
         let same = |kept: &Kept| kept.metric == metric && paths.get(kept.path).is_some_and(|at| at.is(&path));
         let found = entry.routes.list().iter().position(same);
-        // The common case: the only route of its prefix, as it was.
+        // The common case: the prefix has a single route, which is unchanged.
         if let (Routes::One(one), Some(_)) = (&mut entry.routes, found)
             && paths.get(one.path) == Some(&path)
         {
@@ -209,7 +210,7 @@ impl Rib {
         let order = (!path.local, u8::MAX - path.tos, metric);
         let new = Kept { path: paths.hold(path), metric, age };
         let old = match (change, found) {
-            // Changes may have moved things since it was read.
+            // Changes may have moved the route after it was listed.
             (Change::Listed, Some(at)) if touched => entry.routes.replace(at, new),
             _ => {
                 let old = found.and_then(|at| entry.routes.remove(at));
@@ -220,15 +221,16 @@ impl Rib {
                 let listed = rest.iter().take(equals).filter(|kept| kept.age == age).count();
                 let replaces = change == Change::Replaced && equals > 0 && found != Some(first);
                 let place = match change {
-                    // A listing is in the kernel's order: behind those listed before, before those not yet listed.
+                    // A listing is in the kernel's order: insert after those listed before, and before those
+                    // not yet listed.
                     Change::Listed if !touched => first + listed,
                     Change::Listed | Change::Appended => first + equals,
                     _ => first,
                 };
-                // Which one was replaced, if not all of them are sure to be there?
+                // If some of the routes may not exist any more, it is unknown which one was replaced.
                 let guess =
-                    self.running && replaces && rest.iter().any(|kept| kept.age != age) && rest.len() > 1;
-                self.unclear |= guess || (change == Change::Listed && touched);
+                    self.in_snapshot && replaces && rest.iter().any(|kept| kept.age != age) && rest.len() > 1;
+                self.resync_needed |= guess || (change == Change::Listed && touched);
                 let replaced = if replaces { entry.routes.remove(first) } else { None };
                 entry.routes.insert(place, new);
                 if let Some(old) = replaced {
@@ -240,12 +242,12 @@ impl Rib {
         if let Some(old) = old {
             paths.release(old.path);
         }
-        self.look_at(prefix);
+        self.mark_affected(prefix);
     }
 
     fn remove(&mut self, prefix: Prefix4, metric: u32, path: &Path) {
         let Some(entry) = self.table.get_mut(&prefix) else { return };
-        if self.running {
+        if self.in_snapshot {
             entry.touched = self.age;
         }
         let paths = &mut self.paths;
@@ -254,19 +256,19 @@ impl Rib {
         if let Some(old) = entry.routes.remove(at) {
             paths.release(old.path);
         }
-        self.look_at(prefix);
+        self.mark_affected(prefix);
     }
 
-    /// The routes of a prefix have changed: it and the neighbours in it are to be looked at.
-    fn look_at(&mut self, prefix: Prefix4) {
-        self.soil(prefix);
+    /// Marks a prefix whose routes changed, and the neighbours in it.
+    fn mark_affected(&mut self, prefix: Prefix4) {
+        self.mark_dirty(prefix);
         if self.neighbours.is_empty() || prefix.len() == 32 {
             return;
         }
         let (first, last) = (Ipv4Addr::from_bits(prefix.addr()), Ipv4Addr::from_bits(prefix.last()));
         let inside: Vec<Ipv4Addr> =
             self.neighbours.range((first, 0)..=(last, u32::MAX)).map(|((address, _), _)| *address).collect();
-        inside.into_iter().for_each(|address| self.soil(host(address)));
+        inside.into_iter().for_each(|address| self.mark_dirty(host(address)));
     }
 }
 

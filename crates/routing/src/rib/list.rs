@@ -1,4 +1,4 @@
-//! Looking at a routing information base: routes with their names, neighbours, addresses, counts.
+//! Queries of a routing information base: routes with names, neighbours, addresses, counts.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -12,51 +12,51 @@ use hue_wire::Mac;
 use super::rows::Target;
 use super::{Entry, Kept, Rib};
 
-/// One way of a route.
+/// One next hop of a kernel route.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteWay {
-    /// Name of the interface in the namespace; empty when there is none.
+    /// Name of the interface in the namespace; empty if there is none.
     pub interface: String,
-    /// The router; none: destinations are on the link.
+    /// The gateway; `None` if destinations are on the link.
     pub via: Option<Ipv4Addr>,
-    /// Cannot be used now.
+    /// Whether it is unusable now.
     pub dead: bool,
 }
 
-/// A route as it stands in the table.
+/// A route in the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteRow {
     /// Destination.
     pub prefix: Prefix4,
-    /// Where it comes from: `kernel`, `static`, `ospf`, `bgp`, `bird`, `hueplane`, …, `neighbour`.
+    /// Origin: `kernel`, `static`, `ospf`, `bgp`, `bird`, `hueplane`, …, or `neighbour`.
     pub protocol: String,
-    /// What the kernel does with it.
+    /// How the kernel treats matching packets.
     pub kind: RouteKind,
-    /// Priority: the lowest of a prefix wins.
+    /// Priority: the lowest metric of a prefix wins.
     pub metric: u32,
-    /// Where it leads.
+    /// Next hops.
     pub ways: Vec<RouteWay>,
-    /// Row of the next-hop table, as handed out.
+    /// Row of the next-hop table, as published.
     pub hop: NextHop,
-    /// What the row does.
+    /// Action of the row.
     pub adjacency: Adjacency,
 }
 
-/// How much a network has.
+/// Sizes of a network's routing information base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Prefixes in the table, as handed out.
+    /// Published prefixes.
     pub routes: usize,
-    /// Different ways that the kernel's routes lead.
+    /// Different paths of the kernel's routes.
     pub paths: usize,
-    /// Next-hop rows, free ones among them.
+    /// Next-hop rows, including free ones.
     pub rows: usize,
     /// Known neighbours.
     pub neighbours: usize,
 }
 
 impl Rib {
-    /// The routes that were handed out, by prefix, from the one after `after` on.
+    /// The published routes, sorted by prefix; only those after `after`, if given.
     pub fn routes(&self, after: Option<Prefix4>) -> impl Iterator<Item = RouteRow> + '_ {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.table
@@ -64,15 +64,15 @@ impl Rib {
             .filter_map(|(prefix, entry)| self.route_row(*prefix, entry))
     }
 
-    /// The route of exactly this prefix that was handed out.
+    /// The published route for exactly this prefix.
     #[must_use]
     pub fn route(&self, prefix: Prefix4) -> Option<RouteRow> {
         self.route_row(prefix, self.table.get(&prefix)?)
     }
 
-    /// The row that was handed out for exactly this prefix.
+    /// The published row for exactly this prefix.
     #[must_use]
-    pub fn handed(&self, prefix: Prefix4) -> Option<NextHop> {
+    pub fn published_hop(&self, prefix: Prefix4) -> Option<NextHop> {
         self.table.get(&prefix).and_then(|entry| NextHop::new(entry.sent))
     }
 
@@ -111,46 +111,46 @@ impl Rib {
         })
     }
 
-    /// Everything that was handed out: all rows, and the routes by prefix. What a plane needs to begin anew.
+    /// Everything published: all rows, and the routes sorted by prefix. A plane can be rebuilt from it.
     #[must_use]
-    pub fn handed_out(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
+    pub fn published(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
         let routes =
             self.table.iter().filter_map(|(prefix, entry)| Some((*prefix, NextHop::new(entry.sent)?)));
-        (self.rows_handed_out(), routes.collect())
+        (self.published_rows(), routes.collect())
     }
 
-    /// The rows of it alone.
+    /// All published rows.
     #[must_use]
-    pub fn rows_handed_out(&self) -> Vec<Adjacency> {
+    pub fn published_rows(&self) -> Vec<Adjacency> {
         self.rows.sent().collect()
     }
 
-    /// Known neighbours on virtual ports: index of the port, address, MAC address.
+    /// Known neighbours on virtual ports: index of the port, IPv4 address, MAC address.
     pub fn neighbours(&self) -> impl Iterator<Item = (u16, Ipv4Addr, Mac)> + '_ {
         self.neighbours.iter().filter_map(|((address, link), (mac, _))| {
             Some((self.interfaces.get(link)?.vport?, *address, *mac))
         })
     }
 
-    /// Addresses of virtual ports: index of the port, address, length of the link's prefix.
+    /// Addresses of virtual ports: index of the port, address, prefix length of the link.
     pub fn addresses(&self) -> impl Iterator<Item = (u16, Ipv4Addr, u8)> + '_ {
         self.addresses
             .keys()
             .filter_map(|(link, address, len)| Some((self.interfaces.get(link)?.vport?, *address, *len)))
     }
 
-    /// Routers that routes lead to and whose MAC address is not known: worth asking for (`Monitor::probe`). Index of the
-    /// port and address.
+    /// Gateways of routes whose MAC address is unknown, so that `Monitor::probe` can resolve them. Index of
+    /// the port, and address.
     #[must_use]
     pub fn unresolved(&self) -> Vec<(u16, Ipv4Addr)> {
         let mut stations = BTreeSet::new();
         for target in self.rows.targets() {
             match target {
-                Target::Station(vport, address) => drop(stations.insert((vport, address))),
+                Target::Neighbour(vport, address) => drop(stations.insert((vport, address))),
                 Target::Ways(path) => {
                     let ways = self.paths.get(path).into_iter().flat_map(|path| &path.hops);
                     stations.extend(ways.filter_map(|way| match self.way_target(way) {
-                        Target::Station(vport, address) => Some((vport, address)),
+                        Target::Neighbour(vport, address) => Some((vport, address)),
                         _ => None,
                     }));
                 }
@@ -161,11 +161,11 @@ impl Rib {
         stations.into_iter().collect()
     }
 
-    /// How much there is.
+    /// The sizes.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
-            routes: self.handed,
+            routes: self.published_count,
             paths: self.paths.len(),
             rows: self.rows.len(),
             neighbours: self.neighbours().count(),

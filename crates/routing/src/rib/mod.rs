@@ -1,28 +1,35 @@
-//! The routing information base of one network: from what its kernel says to what its table holds.
+//! The routing information base (RIB) of one network: turns the state of its kernel into the contents of its
+//! table.
 //!
-//! Flow: [`Event`](crate::Event)s of a namespace → **[`Rib`]** → [`RibUpdate`]s → next-hop rows and routes of the plane. No
-//! clock, no sockets.
+//! Flow: [`Event`](crate::Event)s of a namespace → **[`Rib`]** → [`RibUpdate`]s → next-hop rows and routes of
+//! the plane. No clock, no sockets.
 //!
-//! Rules. The kernel's local and main table count, the local one before the main one, then the least metric, then the
-//! kernel's own order; a route all of whose ways are dead is passed over unless there is no other. A route leads to
+//! Rules. The RIB uses the kernel's local and main table. The local table has priority over the main table,
+//! then the lowest metric wins, then the kernel's order. A route without a usable next hop is ignored if the
+//! prefix has another one. Packets of a route go
 //!
-//! 1. the kernel, if it is not a unicast route (local, broadcast, unreachable, blackhole, prohibit, throw), if its interface
-//!    is no virtual port, or if the prefix has a route for a type of service: what the plane cannot do, the kernel does;
-//! 2. a link, if it has no router: a neighbour there must be known, else it is asked for;
-//! 3. its router: forward when that is a known neighbour, else ask. Of many ways, the first with a known router.
+//! 1. to the kernel, if the route is not unicast (local, broadcast, unreachable, blackhole, prohibit, throw),
+//!    if its interface is not a virtual port, or if the prefix has a route for a type of service: the kernel
+//!    handles everything that the plane cannot;
+//! 2. directly to the destination, if the route has no gateway: a known neighbour, or one to be resolved;
+//! 3. to the gateway: it is used if it is a known neighbour, and resolved otherwise. Of several next hops,
+//!    the first one with a known gateway is used.
 //!
-//! And a known neighbour is a route of its own where the longest route to it is a link of its port: a longer route to
+//! A known neighbour also gets its own host route, if the longest matching route is a link of the neighbour's
+//! port; a longer route to another place takes precedence. Control compiles documents by the same rules.
 //! elsewhere is meant to win. These are the rules by which control compiles a document, found again from the outside.
 //!
-//! Invariants: an update is minimal: nothing in it equals what was handed out before. Its rows come before its routes, and
-//! rows that routes name do not change their meaning. Nothing is handed out before the first snapshot is complete.
+//! Invariants: an update is minimal: it contains nothing that equals the published state. Its rows come
+//! before its routes, and the meaning of rows with routes does not change. Nothing is published before the
+//! first snapshot is complete.
 //!
-//! Whoever has one also asks for what it lacks: another snapshot ([`Rib::take_unclear`]), routers that no packet has asked for
-//! yet ([`Rib::unresolved`]).
+//! The owner must also act on requests: for another snapshot ([`Rib::take_resync_needed`]), and for gateways
+//! to resolve ([`Rib::unresolved`]).
 //!
-//! Not looked at: other tables, rules (`ip rule`), MTUs and other metrics of routes. Different from the kernel: it goes on using
-//! a way whose link has no carrier, unless told otherwise; here such a way is dead. A router that is the network's own address
-//! (to the kernel an old way to say that destinations are on the link) is a neighbour that nobody knows: the kernel forwards.
+//! Ignored: other tables, rules (`ip rule`), MTUs and other metrics of routes. Differences from the kernel:
+//! the kernel normally still uses a next hop whose link has no carrier; here it is dead. If a gateway is the
+//! network's own address (an old way to tell the kernel that destinations are on the link), it is an unknown
+//! neighbour here, and the kernel forwards the packets.
 
 mod apply;
 mod list;
@@ -43,7 +50,7 @@ pub use list::{Counts, RouteRow, RouteWay};
 use paths::{Path, PathId, Paths};
 use rows::{Rows, Target};
 
-/// A virtual port as the namespace sees it.
+/// A virtual port in the namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RibPort {
     /// Name of the interface in the namespace.
@@ -52,20 +59,20 @@ pub struct RibPort {
     pub port: PortId,
     /// The network's own address there.
     pub mac: Mac,
-    /// Longest IP packet the port takes, bytes.
+    /// Largest IP packet of the port, in bytes.
     pub mtu_bytes: u16,
 }
 
-/// What has changed since the last update.
+/// Changes since the last update.
 #[derive(Clone, Default, PartialEq, Debug)]
 pub struct RibUpdate {
-    /// It is everything, not a change: what was handed out before is void.
+    /// Whether this is the complete state instead of a change: everything published before is invalid.
     pub complete: bool,
-    /// Rows to set before the routes, in their order.
+    /// Rows to set before the routes, in order.
     pub hops: Vec<(u16, Adjacency)>,
-    /// Routes to set and to remove.
+    /// Routes to set or remove.
     pub routes: Vec<Change<u32>>,
-    /// All known neighbours (index of the virtual port), if they changed.
+    /// All known neighbours (with the index of their virtual port), if they changed.
     pub neighbours: Option<Vec<(u16, Ipv4Addr, Mac)>>,
     /// All addresses with their prefix lengths, if they changed.
     pub addresses: Option<Vec<(u16, Ipv4Addr, u8)>>,
@@ -81,10 +88,10 @@ impl RibUpdate {
     }
 }
 
-/// Which snapshot last said that a thing is there.
+/// Number of the snapshot that last listed an item.
 type Age = u32;
 
-/// A route of the kernel, less its prefix.
+/// A route of the kernel, without its prefix.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     path: PathId,
@@ -92,12 +99,12 @@ struct Kept {
     age: Age,
 }
 
-/// The kernel's routes of one prefix, best first.
+/// The kernel's routes for one prefix, best first.
 #[derive(Debug)]
 enum Routes {
     None,
     One(Kept),
-    // Boxed for the size: prefixes with many routes are rare.
+    // Boxed to save memory: prefixes with several routes are rare.
     #[allow(clippy::box_collection)]
     Many(Box<Vec<Kept>>),
 }
@@ -112,15 +119,15 @@ impl Routes {
     }
 }
 
-/// One prefix: 24 bytes, as there are many.
+/// The state of one prefix. Kept at 24 bytes, because there are many.
 #[derive(Debug)]
 struct Entry {
     routes: Routes,
-    /// The snapshot during which a change came.
+    /// The last snapshot during which it changed.
     touched: Age,
-    /// Row handed out, or [`NextHop::NONE_WORD`].
+    /// Published row, or [`NextHop::NONE_WORD`].
     sent: u16,
-    /// Is in the list of what to look at.
+    /// Whether it is in the list of prefixes to update.
     dirty: bool,
 }
 
@@ -130,9 +137,9 @@ impl Entry {
     const EMPTY: Self = Self { routes: Routes::None, touched: 0, sent: NextHop::NONE_WORD, dirty: false };
 }
 
-/// Something that is there or not.
+/// An item that events refer to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Thing {
+enum Item {
     Link(u32),
     Address((u32, Ipv4Addr, u8)),
     Neighbour((Ipv4Addr, u32)),
@@ -149,36 +156,36 @@ pub struct Rib {
     ports: Vec<RibPort>,
     interfaces: HashMap<u32, Interface>,
     addresses: BTreeMap<(u32, Ipv4Addr, u8), (Address, Age)>,
-    /// Only those whose MAC address holds.
+    /// Only neighbours with a valid MAC address.
     neighbours: BTreeMap<(Ipv4Addr, u32), (Mac, Age)>,
-    /// What went while a snapshot runs: it may still list it.
-    lost: HashSet<Thing>,
+    /// Items removed during the current snapshot, which may still list them.
+    removed_meanwhile: HashSet<Item>,
     table: BTreeMap<Prefix4, Entry>,
     paths: Paths,
     rows: Rows,
-    /// Of each virtual port.
+    /// The row of each virtual port.
     link_rows: Vec<u16>,
 
     age: Age,
-    running: bool,
-    synchronous: bool,
+    in_snapshot: bool,
+    synchronized: bool,
     closed: bool,
-    unclear: bool,
+    resync_needed: bool,
 
     dirty: Vec<Prefix4>,
     all_dirty: bool,
-    /// Nothing was handed out yet.
-    fresh: bool,
-    /// Routes had to do without a row of their own.
-    crowded: bool,
+    /// Whether nothing has been published yet.
+    first_update: bool,
+    /// Whether some routes have no row of their own, because there were not enough.
+    rows_exhausted: bool,
     neighbours_changed: bool,
     addresses_changed: bool,
-    /// Routes handed out.
-    handed: usize,
+    /// Number of published routes.
+    published_count: usize,
 }
 
 impl Rib {
-    /// An empty one of a network with these virtual ports.
+    /// Creates an empty RIB for a network with these virtual ports.
     #[must_use]
     pub fn new(ports: Vec<RibPort>) -> Self {
         let mut rib = Self {
@@ -186,34 +193,34 @@ impl Rib {
             interfaces: HashMap::new(),
             addresses: BTreeMap::new(),
             neighbours: BTreeMap::new(),
-            lost: HashSet::new(),
+            removed_meanwhile: HashSet::new(),
             table: BTreeMap::new(),
             paths: Paths::default(),
             rows: Rows::default(),
             link_rows: Vec::new(),
             age: 1,
-            running: false,
-            synchronous: false,
+            in_snapshot: false,
+            synchronized: false,
             closed: false,
-            unclear: false,
+            resync_needed: false,
             dirty: Vec::new(),
             all_dirty: false,
-            fresh: true,
-            crowded: false,
+            first_update: true,
+            rows_exhausted: false,
             neighbours_changed: true,
             addresses_changed: true,
-            handed: 0,
+            published_count: 0,
         };
         rib.set_ports(ports);
         rib
     }
 
-    /// Other virtual ports from now on. Everything is handed out anew: the next update is complete.
+    /// Changes the virtual ports. Everything is published again: the next update is complete.
     pub fn set_ports(&mut self, ports: Vec<RibPort>) {
         self.ports = ports;
         self.rows = Rows::default();
-        // The rows held paths; all are held anew with the routes.
-        self.rehold();
+        // The old rows held paths. Count all holders again, from the routes.
+        self.rebuild_paths();
         self.rows.hold(Target::Local, &mut self.paths);
         let links = (0..self.ports.len()).filter_map(|vport| u16::try_from(vport).ok());
         self.link_rows =
@@ -224,15 +231,15 @@ impl Rib {
         for entry in self.table.values_mut() {
             entry.sent = NextHop::NONE_WORD;
         }
-        self.handed = 0;
+        self.published_count = 0;
         self.all_dirty = true;
-        self.fresh = true;
+        self.first_update = true;
         self.neighbours_changed = true;
         self.addresses_changed = true;
     }
 
-    /// Counts the holders of paths from the routes alone.
-    fn rehold(&mut self) {
+    /// Counts the holders of paths, from the routes only.
+    fn rebuild_paths(&mut self) {
         let mut paths = Paths::default();
         let kept = self.table.values_mut().flat_map(|entry| match &mut entry.routes {
             Routes::None => [].iter_mut(),
@@ -253,40 +260,40 @@ impl Rib {
         &self.ports
     }
 
-    /// Whether a snapshot was complete, so that updates are handed out.
+    /// Whether a snapshot has been completed, so that updates are published.
     #[must_use]
-    pub const fn is_synchronous(&self) -> bool {
-        self.synchronous
+    pub const fn is_synchronized(&self) -> bool {
+        self.synchronized
     }
 
-    /// Whether the namespace can no longer be listened to.
+    /// Whether the namespace can no longer be monitored.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Whether what came was contradictory, so that another snapshot is needed (`Monitor::resync`). True once.
-    pub const fn take_unclear(&mut self) -> bool {
-        std::mem::replace(&mut self.unclear, false)
+    /// Whether contradictory events require another snapshot (`Monitor::resync`). Resets the flag.
+    pub const fn take_resync_needed(&mut self) -> bool {
+        std::mem::replace(&mut self.resync_needed, false)
     }
 
-    /// What has changed since the last call; `None` when nothing has.
+    /// The changes since the last call; `None` if there are none.
     pub fn take_update(&mut self) -> Option<RibUpdate> {
-        if !self.synchronous {
+        if !self.synchronized {
             return None;
         }
-        if self.rows.free(&mut self.paths) && self.crowded {
-            self.crowded = false;
+        if self.rows.free(&mut self.paths) && self.rows_exhausted {
+            self.rows_exhausted = false;
             self.all_dirty = true;
         }
         let mut update =
-            RibUpdate { complete: std::mem::replace(&mut self.fresh, false), ..RibUpdate::default() };
+            RibUpdate { complete: std::mem::replace(&mut self.first_update, false), ..RibUpdate::default() };
         if std::mem::replace(&mut self.all_dirty, false) {
-            self.soil_all();
+            self.mark_all_dirty();
         }
         let dirty = std::mem::take(&mut self.dirty);
         for prefix in &dirty {
-            update.routes.extend(self.settle(*prefix));
+            update.routes.extend(self.update_entry(*prefix));
         }
         let mut rows = std::mem::take(&mut self.rows);
         update.hops = rows.take(|target| self.adjacency(target));
@@ -300,9 +307,9 @@ impl Rib {
         (!update.is_empty()).then_some(update)
     }
 
-    fn soil_all(&mut self) {
+    fn mark_all_dirty(&mut self) {
         let hosts: Vec<Prefix4> = self.neighbours.keys().map(|(address, _)| host(*address)).collect();
-        hosts.into_iter().for_each(|prefix| self.soil(prefix));
+        hosts.into_iter().for_each(|prefix| self.mark_dirty(prefix));
         self.dirty.clear();
         for (prefix, entry) in &mut self.table {
             entry.dirty = true;
@@ -310,16 +317,16 @@ impl Rib {
         }
     }
 
-    /// The route of this prefix is to be looked at.
-    fn soil(&mut self, prefix: Prefix4) {
+    /// Marks the route of this prefix for an update.
+    fn mark_dirty(&mut self, prefix: Prefix4) {
         let entry = self.table.entry(prefix).or_insert(Entry::EMPTY);
         if !std::mem::replace(&mut entry.dirty, true) {
             self.dirty.push(prefix);
         }
     }
 
-    /// Brings what is handed out for a prefix up to date.
-    fn settle(&mut self, prefix: Prefix4) -> Option<Change<u32>> {
+    /// Updates the published route of a prefix.
+    fn update_entry(&mut self, prefix: Prefix4) -> Option<Change<u32>> {
         let target = self.target(prefix);
         let row = target.map(|target| self.row(target));
         let entry = self.table.get_mut(&prefix)?;
@@ -331,28 +338,28 @@ impl Rib {
         }
         if before != NextHop::NONE_WORD {
             self.rows.release(before);
-            self.handed -= 1;
+            self.published_count -= 1;
         }
         let now = row.unwrap_or(NextHop::NONE_WORD);
-        self.handed += usize::from(now != NextHop::NONE_WORD);
+        self.published_count += usize::from(now != NextHop::NONE_WORD);
         (before != now).then_some((prefix, row.and_then(NextHop::new)))
     }
 
-    /// Holds a row for a route to `target`.
+    /// Gets a row for a route to `target`.
     fn row(&mut self, target: Target) -> u16 {
         if let Some(row) = self.rows.hold(target, &mut self.paths) {
             return row;
         }
-        // No rows left: the kernel does it, by way of the rows that are always there.
-        self.crowded = true;
+        // No rows are left: the kernel forwards, through the rows that always exist.
+        self.rows_exhausted = true;
         let fallback = match target {
-            Target::Station(vport, _) => Target::Link(vport),
+            Target::Neighbour(vport, _) => Target::Link(vport),
             Target::Local | Target::Link(_) | Target::Ways(_) => Target::Local,
         };
         self.rows.hold(fallback, &mut self.paths).unwrap_or_default()
     }
 
-    /// Where packets to this prefix go; `None` when it is no route.
+    /// The target of packets to this prefix; `None` if it is not a route.
     fn target(&self, prefix: Prefix4) -> Option<Target> {
         let route = self.route_target(prefix);
         if prefix.len() < 32 {
@@ -361,18 +368,18 @@ impl Rib {
         let address = Ipv4Addr::from_bits(prefix.addr());
         match route.or_else(|| self.covering(address)) {
             Some(Target::Link(vport)) if self.station(vport, address).is_some() => {
-                Some(Target::Station(vport, address))
+                Some(Target::Neighbour(vport, address))
             }
             _ => route,
         }
     }
 
-    /// Where the longest route shorter than 32 bits leads.
+    /// The target of the longest route shorter than 32 bits.
     fn covering(&self, address: Ipv4Addr) -> Option<Target> {
         (0..32u8).rev().find_map(|len| self.route_target(Prefix4::containing(address.to_bits(), len)))
     }
 
-    /// Where the kernel's route of exactly this prefix leads.
+    /// The target of the kernel's route for exactly this prefix.
     fn route_target(&self, prefix: Prefix4) -> Option<Target> {
         let routes = self.table.get(&prefix)?.routes.list();
         let path = |kept: &Kept| self.paths.get(kept.path);
@@ -399,13 +406,13 @@ impl Rib {
 
     fn way_target(&self, way: &Way) -> Target {
         match (self.interfaces.get(&way.link).and_then(|interface| interface.vport), way.via) {
-            (Some(vport), Some(via)) => Target::Station(vport, via),
+            (Some(vport), Some(via)) => Target::Neighbour(vport, via),
             (Some(vport), None) => Target::Link(vport),
             (None, _) => Target::Local,
         }
     }
 
-    /// The MAC address of a known neighbour.
+    /// The link and MAC address of a known neighbour.
     fn station(&self, vport: u16, address: Ipv4Addr) -> Option<(u32, Mac)> {
         let mut there = self.neighbours.range((address, 0)..=(address, u32::MAX));
         there.find_map(|((_, link), (mac, _))| {
@@ -413,13 +420,13 @@ impl Rib {
         })
     }
 
-    /// What a row does now.
+    /// The current action of a row.
     fn adjacency(&self, target: Target) -> Adjacency {
         let port = |vport: u16| self.ports.get(usize::from(vport));
         match target {
             Target::Local => Adjacency::local(),
             Target::Link(vport) => port(vport).map_or(Adjacency::local(), |port| Adjacency::glean(port.port)),
-            Target::Station(vport, address) => {
+            Target::Neighbour(vport, address) => {
                 let Some(port) = port(vport) else { return Adjacency::local() };
                 match self.station(vport, address) {
                     Some((link, mac)) => {
@@ -432,7 +439,7 @@ impl Rib {
         }
     }
 
-    /// The longest packet that both the port and its interface take, bytes.
+    /// The largest packet, in bytes, that both the port and its interface accept.
     fn mtu_bytes(&self, port: &RibPort, link: u32) -> u16 {
         let mtu = self.interfaces.get(&link).map_or(0, |interface| interface.link.mtu);
         u16::try_from(mtu)
@@ -441,7 +448,7 @@ impl Rib {
             .map_or(port.mtu_bytes, |mtu| mtu.min(port.mtu_bytes))
     }
 
-    /// Of many ways the first that forwards, else the first.
+    /// The action of the first next hop that forwards, otherwise of the first one.
     fn first_way(&self, path: PathId) -> Adjacency {
         let ways = self.paths.get(path).map_or(&[] as &[Way], |path| &path.hops);
         let all_dead = ways.iter().all(|way| way.dead);

@@ -1,18 +1,18 @@
-//! Where routes lead, each way once: a full table has a few dozen of them.
+//! The different paths of routes, stored once each: a full table has a few dozen.
 //!
-//! Invariant: a path lives as long as routes or next-hop rows hold it; its number is reused only after that.
+//! Invariant: a path exists as long as routes or next-hop rows hold it; its id is reused only after that.
 
 use std::collections::HashMap;
 
 use hue_host::netlink::{NextHop, Route, RouteKind, Scope};
 
-/// Number of a path.
+/// Id of a path.
 pub(super) type PathId = u32;
 
-/// All of a kernel route but its destination and metric.
+/// A kernel route without its destination and metric.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Path {
-    /// From the local table, which goes before the main one.
+    /// Whether it is from the local table, which has priority over the main table.
     pub(super) local: bool,
     pub(super) tos: u8,
     pub(super) protocol: u8,
@@ -21,13 +21,13 @@ pub(super) struct Path {
     pub(super) hops: Vec<NextHop>,
 }
 
-/// Table of the routes that users and routing daemons install.
+/// The table for routes of users and routing daemons.
 const TABLE_MAIN: u32 = 254;
-/// Table of what the host itself is.
+/// The table for the host's own addresses.
 const TABLE_LOCAL: u32 = 255;
 
 impl Path {
-    /// The path of a route; `None` when the route is in no table that the plane follows.
+    /// The path of a route; `None` if the route is in a table that the plane ignores.
     pub(super) fn of(route: Route) -> Option<Self> {
         let local = match route.table {
             TABLE_LOCAL => true,
@@ -38,7 +38,7 @@ impl Path {
         (!cloned).then_some(Self { local, tos, protocol, scope, kind, hops })
     }
 
-    /// Whether the kernel takes both for the same: whether a way is dead now says nothing about that.
+    /// Whether the kernel considers both the same route, whatever the state of their next hops.
     pub(super) fn is(&self, other: &Self) -> bool {
         let same = |(one, other): (&NextHop, &NextHop)| NextHop { dead: other.dead, ..*one } == *other;
         self.local == other.local
@@ -50,7 +50,7 @@ impl Path {
             && self.hops.iter().zip(&other.hops).all(same)
     }
 
-    /// Whether the kernel passes over it: it leads somewhere, but no way is usable now.
+    /// Whether the kernel ignores the route: it has next hops, but none is usable now.
     pub(super) fn dead(&self) -> bool {
         self.kind == RouteKind::Unicast && !self.hops.is_empty() && self.hops.iter().all(|hop| hop.dead)
     }
@@ -67,12 +67,12 @@ pub(super) struct Paths {
     slots: Vec<Slot>,
     index: HashMap<Path, PathId>,
     free: Vec<PathId>,
-    /// The one asked for last: routes often come in runs of one path.
+    /// The previous result: consecutive routes often have the same path.
     last: Option<PathId>,
 }
 
 impl Paths {
-    /// The path's number, held once more.
+    /// Returns the id of a path, and adds a holder.
     pub(super) fn hold(&mut self, path: Path) -> PathId {
         if let Some(last) = self.last
             && self.get(last) == Some(&path)
@@ -103,14 +103,14 @@ impl Paths {
         id
     }
 
-    /// Holds a path that is held already once more.
+    /// Adds a holder to an existing path.
     pub(super) fn hold_again(&mut self, id: PathId) {
         if let Some(slot) = self.slots.get_mut(id as usize) {
             slot.holders += 1;
         }
     }
 
-    /// Lets go of a path.
+    /// Removes a holder from a path.
     pub(super) fn release(&mut self, id: PathId) {
         let Some(slot) = self.slots.get_mut(id as usize) else { return };
         slot.holders -= 1;
@@ -122,17 +122,18 @@ impl Paths {
         }
     }
 
-    /// A path that is held.
+    /// An existing path.
     pub(super) fn get(&self, id: PathId) -> Option<&Path> {
         self.slots.get(id as usize).filter(|slot| slot.holders > 0).map(|slot| &slot.path)
     }
 
-    /// Where the kernel has a route of this path and metric among those of its prefix: the least goes first.
+    /// Sort key of a route with this path and metric among the routes of its prefix: the smallest has
+    /// priority.
     pub(super) fn order(&self, id: PathId, metric: u32) -> Option<(bool, u8, u32)> {
         self.get(id).map(|path| (!path.local, u8::MAX - path.tos, metric))
     }
 
-    /// How many there are.
+    /// Number of paths.
     pub(super) fn len(&self) -> usize {
         self.index.len()
     }

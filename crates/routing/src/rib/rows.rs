@@ -1,8 +1,8 @@
-//! The rows of a network's next-hop table: which row leads where, and which are free.
+//! The rows of a network's next-hop table: their targets, and which are free.
 //!
-//! Invariants: a row keeps its meaning while any route that was handed out names it, and until one more update was taken
-//! after the last such route was withdrawn; what it does with packets may change at any time (a neighbour comes or goes).
-//! The lowest free row is taken first.
+//! Invariants: a row keeps its target while a published route refers to it, and until one more update has
+//! been taken after the last such route was withdrawn. Its action can change at any time (for example when a
+//! neighbour appears or disappears). The lowest free row is used first.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -12,21 +12,21 @@ use hue_planes::{Adjacency, ipv4::NEXT_HOPS_MAX};
 
 use super::paths::{PathId, Paths};
 
-/// What a row means.
+/// The target of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Target {
     /// The kernel of the namespace.
     Local,
-    /// The link of a virtual port: destinations on it.
+    /// The link of a virtual port: destinations are neighbours.
     Link(u16),
-    /// A station on the link of a virtual port.
-    Station(u16, Ipv4Addr),
-    /// The first usable way of a path with many.
+    /// A neighbour on the link of a virtual port.
+    Neighbour(u16, Ipv4Addr),
+    /// The first usable next hop of a path with several.
     Ways(PathId),
 }
 
 struct Row {
-    /// `None`: free.
+    /// `None` means free.
     target: Option<Target>,
     routes: u32,
     sent: Option<Adjacency>,
@@ -39,14 +39,14 @@ pub(super) struct Rows {
     rows: Vec<Row>,
     index: HashMap<Target, u16>,
     free: BinaryHeap<Reverse<u16>>,
-    /// Without routes since the update that is being made, or the one before.
+    /// Rows that lost their last route since the previous update.
     cooling: Vec<u16>,
     dirty: Vec<u16>,
     ways: usize,
 }
 
 impl Rows {
-    /// The row of a target, one route more on it; `None` when there is no row left.
+    /// Returns the row of a target, and adds a route to it. `None` if all rows are in use.
     pub(super) fn hold(&mut self, target: Target, paths: &mut Paths) -> Option<u16> {
         let row = match self.index.get(&target) {
             Some(row) => *row,
@@ -55,7 +55,7 @@ impl Rows {
         if let Some(place) = self.rows.get_mut(usize::from(row)) {
             place.routes += 1;
             if place.routes == 1 {
-                self.soil(row);
+                self.mark_dirty(row);
             }
         }
         Some(row)
@@ -79,7 +79,7 @@ impl Rows {
         Some(row)
     }
 
-    /// One route less on a row.
+    /// Removes a route from a row.
     pub(super) fn release(&mut self, row: u16) {
         if let Some(place) = self.rows.get_mut(usize::from(row)) {
             place.routes -= 1;
@@ -89,7 +89,8 @@ impl Rows {
         }
     }
 
-    /// Frees the rows that lost their last route before the update that was taken last. Says whether there were any.
+    /// Frees the rows that lost their last route before the most recent update. Returns whether there were
+    /// any.
     pub(super) fn free(&mut self, paths: &mut Paths) -> bool {
         let mut any = false;
         for row in std::mem::take(&mut self.cooling) {
@@ -97,7 +98,7 @@ impl Rows {
             if place.routes > 0 {
                 continue;
             }
-            // Twice in the list when it came back and went again.
+            // A row is in the list twice if it was used again and released again.
             let Some(target) = place.target.take() else { continue };
             self.index.remove(&target);
             if let Target::Ways(path) = target {
@@ -110,29 +111,29 @@ impl Rows {
         any
     }
 
-    /// The row of a target may do something else now.
+    /// Marks the row of a target: its action may have changed.
     pub(super) fn touch(&mut self, target: Target) {
         if let Some(row) = self.index.get(&target) {
-            self.soil(*row);
+            self.mark_dirty(*row);
         }
     }
 
-    /// Rows of paths with many ways may do something else now.
+    /// Marks the rows of paths with several next hops: their actions may have changed.
     pub(super) fn touch_ways(&mut self) {
         if self.ways > 0 {
             let ways = self.index.iter().filter(|(target, _)| matches!(target, Target::Ways(_)));
             let rows: Vec<u16> = ways.map(|(_, row)| *row).collect();
-            rows.into_iter().for_each(|row| self.soil(row));
+            rows.into_iter().for_each(|row| self.mark_dirty(row));
         }
     }
 
-    /// All rows may do something else now.
+    /// Marks all rows: their actions may have changed.
     pub(super) fn touch_all(&mut self) {
         let rows: Vec<u16> = self.index.values().copied().collect();
-        rows.into_iter().for_each(|row| self.soil(row));
+        rows.into_iter().for_each(|row| self.mark_dirty(row));
     }
 
-    fn soil(&mut self, row: u16) {
+    fn mark_dirty(&mut self, row: u16) {
         if let Some(place) = self.rows.get_mut(usize::from(row))
             && !place.dirty
         {
@@ -141,7 +142,7 @@ impl Rows {
         }
     }
 
-    /// The rows that routes name and that do something else than was handed out last, in their order.
+    /// The rows with routes whose action differs from the published one, in order.
     pub(super) fn take(&mut self, adjacency: impl Fn(Target) -> Adjacency) -> Vec<(u16, Adjacency)> {
         let mut changed = Vec::new();
         let mut dirty = std::mem::take(&mut self.dirty);
@@ -159,22 +160,22 @@ impl Rows {
         changed
     }
 
-    /// What was handed out last, by row; free ones do nothing.
+    /// The published actions by row; free rows do nothing.
     pub(super) fn sent(&self) -> impl Iterator<Item = Adjacency> + '_ {
         self.rows.iter().map(|row| row.sent.unwrap_or(Adjacency::local()))
     }
 
-    /// What a row does, as handed out last.
+    /// The published action of a row.
     pub(super) fn get(&self, row: u16) -> Option<Adjacency> {
         self.rows.get(usize::from(row))?.sent
     }
 
-    /// Targets that routes lead to.
+    /// Targets of routes.
     pub(super) fn targets(&self) -> impl Iterator<Item = Target> + '_ {
         self.rows.iter().filter(|row| row.routes > 0).filter_map(|row| row.target)
     }
 
-    /// How many rows routes may name.
+    /// Number of rows that routes can refer to.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -189,21 +190,21 @@ mod tests {
     fn update(rows: &mut Rows, paths: &mut Paths) -> Vec<(u16, Adjacency)> {
         rows.free(paths);
         rows.take(|target| match target {
-            Target::Station(port, _) => Adjacency::glean(PortId::new(port as u8)),
+            Target::Neighbour(port, _) => Adjacency::glean(PortId::new(port as u8)),
             _ => Adjacency::local(),
         })
     }
 
     #[test]
-    fn a_row_is_used_again_one_update_after_its_last_route_went() {
+    fn a_row_is_reused_one_update_after_its_last_route() {
         let (mut rows, mut paths) = (Rows::default(), Paths::default());
-        let station = |last: u8| Target::Station(u16::from(last), Ipv4Addr::new(10, 0, 0, last));
+        let station = |last: u8| Target::Neighbour(u16::from(last), Ipv4Addr::new(10, 0, 0, last));
         assert_eq!(rows.hold(station(1), &mut paths), Some(0));
         assert_eq!(rows.hold(station(1), &mut paths), Some(0));
         assert_eq!(update(&mut rows, &mut paths), [(0, Adjacency::glean(PortId::new(1)))]);
         rows.release(0);
         rows.release(0);
-        // The update that withdraws the route is being made: packets still use the row.
+        // Before the update that withdraws the route is taken, packets still use the row.
         assert_eq!(rows.hold(station(2), &mut paths), Some(1));
         assert_eq!(update(&mut rows, &mut paths), [(1, Adjacency::glean(PortId::new(2)))]);
         assert_eq!(rows.hold(station(3), &mut paths), Some(0));
@@ -211,9 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_comes_back_in_time_stays() {
+    fn a_row_reused_in_time_keeps_its_number() {
         let (mut rows, mut paths) = (Rows::default(), Paths::default());
-        let target = Target::Station(1, Ipv4Addr::LOCALHOST);
+        let target = Target::Neighbour(1, Ipv4Addr::LOCALHOST);
         assert_eq!(rows.hold(target, &mut paths), Some(0));
         update(&mut rows, &mut paths);
         for _ in 0..2 {

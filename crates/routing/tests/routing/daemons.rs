@@ -1,4 +1,4 @@
-//! Routing daemons as they come: FRR, which installs its routes by way of next-hop objects. Needs root and FRR.
+//! Unmodified routing daemons: FRR, which installs its routes through next-hop objects. Needs root and FRR.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -32,7 +32,7 @@ fn start(namespace: &hue_host::Namespace, daemon: &str, folder: &Path) -> Proces
 }
 
 #[test]
-fn frr_routes_come_change_and_stay_when_it_dies() {
+fn frr_routes_are_followed_and_survive_its_death() {
     if !root() || !has("zebra") || !has("staticd") {
         return;
     }
@@ -61,7 +61,7 @@ fn frr_routes_come_change_and_stay_when_it_dies() {
     assert_eq!(two.ways.len(), 2, "{two:?}");
     assert_eq!(row(&mut watch.rib, "172.22.0.0/16").unwrap().adjacency, Adjacency::local());
     println!("{}", ip(&router, "nexthop"));
-    // A link goes: FRR moves the route with two ways to the other.
+    // A link goes down: FRR moves the route with two next hops to the other link.
     ip(&router, "link set v0 down");
     let other = Adjacency::glean(ports()[1].port);
     watch.until("the other way", |rib| {
@@ -69,9 +69,9 @@ fn frr_routes_come_change_and_stay_when_it_dies() {
             && row(rib, "172.21.0.0/16").is_some_and(|two| two.adjacency == other)
     });
     ip(&router, "link set v0 up");
-    // (FRR 8.4 leaves the group of the other route as it is.)
+    // (FRR 8.4 does not restore the group of the other route.)
     watch.until("the one way again", |rib| row(rib, "172.20.0.0/16").is_some());
-    // Killed, it leaves its routes to the kernel, and the kernel to us.
+    // When it is killed, its routes stay in the kernel, and in the RIB.
     drop(zebra);
     watch.monitor.resync(watch.vid);
     watch.snapshot();

@@ -82,7 +82,7 @@ fn damaged_compressed_files_are_errors() {
 }
 
 #[test]
-fn bad_lines_are_named_or_skipped() {
+fn invalid_lines_are_reported_or_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let text = b"10.0.0.0/8 a\n10.0.0.1/8 b\nnonsense\n\xff\xfe\n10.0.0.0/40\n11.0.0.0/8 c\n";
     let path = save(dir.path(), "r.txt", text);
@@ -133,7 +133,7 @@ fn updates_and_queries() {
     assert!(error.ends_with("q:4: found network 'c', expected one of: a, b"), "{error}");
 }
 
-/// MRT records by hand (RFC 6396): independent of the library that reads them.
+/// MRT records built by hand (RFC 6396), independent of the library that reads them.
 fn mrt_record(subtype: u16, body: &[u8]) -> Vec<u8> {
     let mut out = vec![0x5f, 0, 0, 0, 0, 13];
     out.extend(subtype.to_be_bytes());
@@ -166,7 +166,7 @@ fn attributes4(hop: [u8; 4]) -> Vec<u8> {
     out
 }
 
-/// RFC 6396 §4.3.4: MP_REACH_NLRI of a dump holds only the next hop's length and the next hop.
+/// RFC 6396 §4.3.4: in a dump, MP_REACH_NLRI contains only the next hop and its length.
 fn attributes6(hop: [u8; 16]) -> Vec<u8> {
     let mut out = vec![0x40, 1, 1, 0, 0x40, 2, 6, 2, 1, 0, 0, 0xfd, 0xe8, 0x80, 14, 17, 16];
     out.extend(hop);
@@ -204,6 +204,58 @@ fn mrt_table_dumps() {
     assert_eq!(load_routes(&path, &SKIP).unwrap().len(), 1);
 }
 
+/// RFC 6396 §4.3.3; with path ids RFC 8050 §4.2.
+fn rib_generic(subtype: u16, family: [u8; 3], nlri: &[u8], entries: &[Vec<u8>]) -> Vec<u8> {
+    let mut body = vec![0, 0, 0, 8];
+    body.extend(family);
+    body.extend(nlri);
+    body.extend((entries.len() as u16).to_be_bytes());
+    for attributes in entries {
+        body.extend([0, 0, 0x5f, 0, 0, 0]);
+        if subtype == 12 {
+            body.extend([0, 0, 0, 1]);
+        }
+        body.extend((attributes.len() as u16).to_be_bytes());
+        body.extend(attributes);
+    }
+    mrt_record(subtype, &body)
+}
+
+#[test]
+fn mrt_records_of_other_families_are_passed_over_and_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let hop = || attributes4([192, 0, 2, 1]);
+    // A VPN route: label, route distinguisher, 10.9.0.0/16.
+    let vpn = [&[104, 0, 1, 0x11][..], &[0, 0, 0xfd, 0xe8, 0, 0, 0, 9], &[10, 9]].concat();
+    // An EVPN route of type 3: its NLRI has another form.
+    let evpn = [&[3, 17][..], &[0; 17]].concat();
+    let others = [
+        rib_generic(6, [0, 1, 128], &vpn, &[hop(), hop()]),
+        rib_generic(12, [0, 1, 128], &vpn, &[hop()]),
+        rib_generic(6, [0, 25, 70], &evpn, &[hop()]),
+        rib(3, 8, &[10], &[hop()]),
+    ];
+    let ends = (peer_table(), rib(2, 8, &[10], &[hop()]));
+    let dump = |others: &[Vec<u8>]| [&ends.0, &others.concat(), &ends.1].map(Vec::as_slice).concat();
+    let routes = load_routes(&save(dir.path(), "sound", &dump(&others)), &STRICT).unwrap();
+    assert_eq!(listed(&routes), pairs(&[("10.0.0.0/8", "192.0.2.1")]));
+    assert_eq!((routes.passed_over, routes.skipped), (4, 0));
+
+    // One that is cut short, or longer than its entries, is damage.
+    let sound = &others[0][12..];
+    let longer = [sound, &[0]].concat();
+    for body in [&sound[..6], &sound[..12], &sound[..sound.len() - 1], &longer] {
+        let path = save(dir.path(), "damaged", &dump(&[mrt_record(6, body)]));
+        let error = load_routes(&path, &STRICT).unwrap_err().to_string();
+        assert!(error.contains("MRT record 2: found damage") && error.contains("RIB_GENERIC"), "{error}");
+        let routes = load_routes(&path, &SKIP).unwrap();
+        assert_eq!((routes.len(), routes.passed_over, routes.skipped), (1, 0, 1));
+    }
+    let short = mrt_record(6, &[0, 0, 0, 8, 0, 25, 70, 0, 0]);
+    let error = load_routes(&save(dir.path(), "short", &dump(&[short])), &STRICT).unwrap_err().to_string();
+    assert!(error.contains("damage"), "{error}");
+}
+
 #[test]
 fn a_full_table_and_a_day_of_updates_load() {
     let Some(path) = hue_testdata::path("rib/ris-as3333-2026-05-11.v4.txt.xz") else { return };
@@ -223,7 +275,7 @@ fn a_full_table_and_a_day_of_updates_load() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The last of equal prefixes wins, against a map.
+    /// The last of several routes with the same prefix wins, compared with a map.
     #[test]
     fn last_line_wins(lines in proptest::collection::vec((0u32..40, 0u8..=32, 0u16..5), 0..200)) {
         let dir = tempfile::tempdir().unwrap();
@@ -239,13 +291,15 @@ proptest! {
         prop_assert_eq!(got, map.into_iter().collect::<Vec<_>>());
     }
 
-    /// No bytes make a loader panic, whatever it takes them for.
+    /// No loader panics, whatever the bytes.
     #[test]
-    fn any_bytes_are_read_or_refused(kind in 0..4, noise in proptest::collection::vec(any::<u8>(), 0..200),
+    fn loaders_accept_or_reject_any_bytes(kind in 0..4, noise in proptest::collection::vec(any::<u8>(), 0..200),
         flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6))
     {
         let dir = tempfile::tempdir().unwrap();
-        let dump = [peer_table(), rib(2, 8, &[10], &[attributes4([192, 0, 2, 1])])].concat();
+        let hop = [attributes4([192, 0, 2, 1])];
+        let generic = rib_generic(6, [0, 1, 128], &[24, 0, 0, 1], &hop);
+        let dump = [peer_table(), generic, rib(2, 8, &[10], &hop)].concat();
         let mut bytes = match kind {
             0 => noise,
             1 => dump,
@@ -268,6 +322,6 @@ proptest! {
 }
 
 #[test]
-fn prefixes_of_both_families_sort_apart() {
+fn address_families_sort_separately() {
     assert!(AnyPrefix::parse("255.0.0.0/8").unwrap() < AnyPrefix::parse("::/0").unwrap());
 }

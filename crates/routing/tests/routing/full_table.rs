@@ -1,6 +1,6 @@
-//! A full table of 318,457 routes in a namespace: installed by `ip -batch` and by BIRD, followed as it comes, listed anew, lost
-//! with its link; and a monitor that nobody listens to. Prints how long things take and asserts none of it. Needs root and the
-//! table (`HUEPLANE_DATA`).
+//! A full table of 318,457 routes in a namespace: installed by `ip -batch` and by BIRD, followed, listed
+//! again, and removed with its link. Also a monitor whose batches nobody receives for a while. Prints
+//! durations but asserts none. Needs root and the table (`HUEPLANE_DATA`).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +16,8 @@ use crate::common::lab::{Lab, PATIENCE, Process, Watch, has, inside, ip, ip_batc
 
 const TABLE: &str = "rib/ris-rrc06-2010-07-01-as2497.v4.pfx-nhas.txt.xz";
 
-/// The prefixes of the table with one of 200 routers on the first port's link each; none when it cannot run.
+/// The prefixes of the table, each with one of 200 routers on the first port's link; `None` if the test
+/// cannot run.
 fn full_table() -> Option<Vec<(Prefix4, Ipv4Addr)>> {
     if !root() {
         return None;
@@ -34,18 +35,18 @@ fn batch(table: &[(Prefix4, Ipv4Addr)]) -> String {
     })
 }
 
-/// How many of the routes that were handed out are of the table.
+/// Number of published routes that are in the table.
 fn of_table(rib: &Rib, table: &BTreeSet<Prefix4>) -> usize {
-    rib.handed_out().1.iter().filter(|(prefix, _)| table.contains(prefix)).count()
+    rib.published().1.iter().filter(|(prefix, _)| table.contains(prefix)).count()
 }
 
-/// Memory of the process, bytes.
+/// Memory of the process in bytes.
 fn memory() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-/// Processor time of the process, seconds.
+/// Processor time of the process in seconds.
 fn processor() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = text.rsplit(") ").next().unwrap().split(' ').collect();
@@ -56,7 +57,7 @@ fn say(what: &str, routes: usize, time: Duration) {
     println!("{what}: {routes} routes in {time:.2?}, {:.0} routes/s", routes as f64 / time.as_secs_f64());
 }
 
-/// Takes what comes until all of the table is handed out, updates and all.
+/// Applies events, and takes updates, until the entire table is published.
 fn follow(watch: &mut Watch, count: usize) -> usize {
     let (end, mut updates) = (Instant::now() + PATIENCE, 0);
     while watch.rib.counts().routes < count {
@@ -68,7 +69,7 @@ fn follow(watch: &mut Watch, count: usize) -> usize {
 }
 
 #[test]
-fn a_full_table_comes_and_goes() {
+fn a_full_table_is_installed_and_removed() {
     let Some(table) = full_table() else { return };
     let prefixes: BTreeSet<Prefix4> = table.iter().map(|(prefix, _)| *prefix).collect();
     let lab = Lab::new();
@@ -78,7 +79,7 @@ fn a_full_table_comes_and_goes() {
     let own = watch.rib.counts().routes;
     let commands = batch(&table);
 
-    // As it comes, with everything that the kernel and `ip` need for it.
+    // Live, including the work of the kernel and `ip`.
     let (before, used) = (memory(), processor());
     let start = Instant::now();
     let installed = std::thread::scope(|scope| {
@@ -95,9 +96,9 @@ fn a_full_table_comes_and_goes() {
     println!("processor time of ours: {:.2} s", processor() - used);
     println!("about {} bytes a route", memory().saturating_sub(before) / table.len());
     assert_eq!(of_table(&watch.rib, &prefixes), table.len());
-    assert!(watch.rib.handed_out().0.len() < 220, "rows are shared");
+    assert!(watch.rib.published().0.len() < 220, "rows are shared");
 
-    // Another one begins with all of it there.
+    // Another monitor starts with the complete table.
     let start = Instant::now();
     let mut second = Watch::new(&router);
     let update = second.snapshot().unwrap();
@@ -106,7 +107,7 @@ fn a_full_table_comes_and_goes() {
     assert_eq!(of_table(&second.rib, &prefixes), table.len());
     drop(second);
 
-    // All of it goes with its link, in silence.
+    // All routes are removed with their link, without notifications.
     let start = Instant::now();
     ip(&router, "link set v0 down");
     println!("link down in the kernel: {:.2?}", start.elapsed());
@@ -119,12 +120,12 @@ fn a_full_table_comes_and_goes() {
 }
 
 #[test]
-fn parsing_and_routing_alone() {
+fn cost_of_parsing_and_of_the_rib() {
     let Some(table) = full_table() else { return };
     let lab = Lab::new();
     let router = lab.router();
     assert_eq!(ip_batch(&router, &batch(&table)).1, "");
-    // The events of a snapshot, kept, and then taken: what the routing information base itself costs.
+    // The events of a snapshot, stored first and then applied: the cost of the RIB itself.
     let watch = Watch::new(&router);
     let mut events = Vec::new();
     while !events.contains(&Event::End) {
@@ -161,13 +162,13 @@ fn parsing_and_routing_alone() {
 }
 
 #[test]
-fn nobody_listens_for_a_while() {
+fn lost_notifications_cause_a_new_snapshot() {
     let Some(table) = full_table() else { return };
     let lab = Lab::new();
     let router = lab.router();
     let mut watch = Watch::new(&router);
     watch.snapshot();
-    // More than the channel and the kernel keep for us: notices are lost, and all is listed anew.
+    // More than the channel and the kernel can buffer: notifications are lost, and a new snapshot is taken.
     assert_eq!(ip_batch(&router, &batch(&table)).1, "");
     let removed = &table[..1000];
     let mut commands = String::new();
@@ -185,7 +186,7 @@ fn nobody_listens_for_a_while() {
 }
 
 #[test]
-fn bird_feeds_a_full_table() {
+fn bird_installs_a_full_table() {
     let Some(table) = full_table() else { return };
     if !has("bird") {
         return;
@@ -216,7 +217,7 @@ fn bird_feeds_a_full_table() {
     let row = watch.rib.routes(None).find(|row| row.prefix == table[1000].0).unwrap();
     assert_eq!((row.protocol.as_str(), row.ways[0].via), ("bird", Some(table[1000].1)));
     assert_eq!(row.adjacency.kind(), AdjacencyKind::Glean);
-    // It ends, and takes its routes along.
+    // When BIRD ends, it removes its routes.
     let pid = i32::try_from(bird.0.id()).unwrap();
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM).unwrap();
     watch.until("its routes are gone", |rib| {

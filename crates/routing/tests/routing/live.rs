@@ -1,4 +1,4 @@
-//! Monitor and routing information base on real kernels. All of it needs root.
+//! Monitor and RIB with real kernels. All tests need root.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use hue_wire::Mac;
 
 use crate::common::lab::{Lab, Watch, inside, ip, ip_batch, mac, ports, root};
 
-/// What the network does with packets to an address: `None` without a route.
+/// How the network treats packets to an address: `None` without a route.
 fn lookup(table: &BTreeMap<Prefix4, Adjacency>, address: Ipv4Addr) -> Option<Adjacency> {
     let prefixes = (0..=32).rev().map(|len| Prefix4::containing(address.to_bits(), len));
     prefixes.into_iter().find_map(|prefix| table.get(&prefix).copied())
@@ -93,7 +93,7 @@ fn addresses_links_routes_and_neighbours_become_a_table() {
     assert!(watch.rib.addresses().any(|address| address == own));
     ip(&router, "addr del 10.9.0.1/30 dev v1");
     expect(&mut watch, "10.9.0.2", None);
-    // What another table has is for others.
+    // Routes in other tables are ignored.
     ip(&router, "route add 192.0.2.0/24 via 10.1.0.2 table 100");
     ip(&router, "route add 192.0.3.0/24 via 10.1.0.9");
     expect(&mut watch, "192.0.3.1", glean(0));
@@ -101,7 +101,7 @@ fn addresses_links_routes_and_neighbours_become_a_table() {
 }
 
 #[test]
-fn routes_that_go_in_silence_are_noticed() {
+fn routes_removed_without_notification_are_detected() {
     if !root() {
         return;
     }
@@ -150,19 +150,19 @@ fn routes_that_go_in_silence_are_noticed() {
     expect(&mut watch, "the port is another interface", glean(1));
 }
 
-/// The MAC address of a host as the network knows it.
+/// The MAC address of a host, if the network knows it.
 fn known(rib: &Rib, address: Ipv4Addr) -> Option<Mac> {
     rib.neighbours().find(|(_, at, _)| *at == address).map(|(_, _, mac)| mac)
 }
 
 #[test]
-fn neighbours_stay_known_while_they_answer_and_no_longer() {
+fn neighbours_stay_known_while_they_answer() {
     if !root() {
         return;
     }
     let lab = Lab::new();
     let router = lab.router();
-    // So that a minute of ageing takes seconds.
+    // Ageing in seconds instead of a minute.
     for key in
         ["base_reachable_time_ms=300", "delay_first_probe_time=1", "retrans_time_ms=100", "gc_stale_time=1"]
     {
@@ -175,7 +175,7 @@ fn neighbours_stay_known_while_they_answer_and_no_longer() {
     watch.monitor.probe(watch.vid, "v0", host);
     watch.until("the host is known", |rib| known(rib, host).is_some());
     let mac = known(&watch.rib, host).unwrap();
-    // Nobody sends anything to it, and it stays: stale, asked, answered, again and again.
+    // Without any traffic, the neighbour stays known: stale, probed, answered, again and again.
     let mut asked = 0;
     let (mut before, end) = (watch.events, std::time::Instant::now() + Duration::from_secs(8));
     while std::time::Instant::now() < end {
@@ -186,12 +186,13 @@ fn neighbours_stay_known_while_they_answer_and_no_longer() {
     }
     assert!(asked >= 3, "{asked} changes of state");
     assert_eq!(at(&mut watch.rib, "10.1.0.2"), forward(0, mac));
-    // Another station in its place: the old one is found missing without traffic, the new one when there is some.
+    // Another host takes its place: the old one times out without traffic, the new one is resolved by
+    // traffic.
     ip(&lab.host(0), "link set e0 address 02:00:00:00:09:77");
     watch.until("the old one is unknown", |rib| known(rib, host).is_none());
     watch.monitor.probe(watch.vid, "v0", host);
     watch.until("the new one", |rib| known(rib, host) == Some(Mac([2, 0, 0, 0, 9, 0x77])));
-    // The host vanishes, and its link stays.
+    // The host disappears, but its link stays up.
     ip(&lab.host(0), "addr flush dev e0");
     watch.until("it is unknown", |rib| known(rib, host).is_none());
     assert_eq!(at(&mut watch.rib, "10.1.0.2"), glean(0));
@@ -246,7 +247,7 @@ fn many_namespaces_one_thread() {
     );
 }
 
-/// A small deterministic generator (xorshift64*), so that a printed seed replays a test.
+/// A small deterministic generator (xorshift64*): a printed seed replays a test.
 struct Random(u64);
 
 impl Random {
@@ -261,7 +262,7 @@ impl Random {
         what[self.below(what.len() as u64) as usize]
     }
 
-    /// A prefix of few: things must meet.
+    /// One of few prefixes, so that collisions occur.
     fn prefix(&mut self) -> Prefix4 {
         let len = [0, 8, 14, 16, 20, 24, 24, 28, 32][self.below(9) as usize];
         Prefix4::containing(self.address().to_bits(), len)
@@ -275,8 +276,9 @@ impl Random {
         }
     }
 
-    /// An address of the router itself. Never one that is a router in routes: to the kernel that is an old way of saying that
-    /// destinations are on the link, depending on what came first, and it is left to the kernel.
+    /// An address of the router itself, but never one that is a gateway of routes. For the kernel, that is an
+    /// old way to say that destinations are on the link, and the result depends on the order; the RIB leaves
+    /// such routes to the kernel.
     fn own(&mut self) -> Ipv4Addr {
         let [a, b, c, d] = self.address().octets();
         Ipv4Addr::new(a, b, c, d % 2)
@@ -315,7 +317,7 @@ impl Random {
     }
 }
 
-/// What the kernel itself would do, by `ip route get`, for addresses with one way.
+/// The action of the kernel according to `ip route get`, for addresses with one next hop.
 fn kernel_does(answer: &str, neighbours: &[(u16, Ipv4Addr, Mac)], address: Ipv4Addr) -> Adjacency {
     let words: Vec<&str> = answer.split_whitespace().collect();
     let after = |word: &str| words.iter().position(|at| *at == word).map(|at| words[at + 1]);
@@ -335,7 +337,7 @@ fn kernel_does(answer: &str, neighbours: &[(u16, Ipv4Addr, Mac)], address: Ipv4A
     }
 }
 
-/// The answers of `ip route get`, `None` where there is no way.
+/// The answers of `ip route get`; `None` without a route.
 fn route_get(router: &hue_host::Namespace, addresses: &[Ipv4Addr]) -> Vec<Option<String>> {
     let commands: String = addresses.iter().map(|address| format!("route get {address}\n")).collect();
     let (output, errors) = ip_batch(router, &commands);
@@ -350,7 +352,7 @@ fn route_get(router: &hue_host::Namespace, addresses: &[Ipv4Addr]) -> Vec<Option
 }
 
 #[test]
-fn random_commands_and_the_kernel_would_do_the_same() {
+fn random_commands_agree_with_the_kernel() {
     if !root() {
         return;
     }
@@ -373,7 +375,7 @@ fn random_commands_and_the_kernel_would_do_the_same() {
             addresses.iter().zip(&answers).find_map(|(address, answer)| {
                 let ours = lookup(&table, *address);
                 let good = match answer {
-                    // Without a way: no route, or one that says so, which is the kernel's to answer.
+                    // No route, or a route that rejects packets: the kernel must answer.
                     None => ours.is_none() || ours == Some(Adjacency::local()),
                     Some(answer) => ours == Some(kernel_does(answer, &neighbours, *address)),
                 };

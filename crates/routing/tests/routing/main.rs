@@ -1,4 +1,4 @@
-//! Route files, and a kernel's routes followed; with routing daemons where they are installed.
+//! Route files, and following a kernel's routes; with routing daemons where installed.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

@@ -1,5 +1,6 @@
-//! The routing information base against a kernel that is simulated and a table computed naively from its state: random
-//! changes, with and without notices, and snapshots that go on while things change, in order and overtaken.
+//! Compares the RIB with a model of a kernel, from whose state the table is computed in the simplest way:
+//! random changes with and without notifications, and snapshots during changes, with events in order or out
+//! of order.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -11,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::common::kernel::{Kernel, Op, op, ports};
 
-/// What a plane holds that was given all updates.
+/// The state of a plane after all updates.
 #[derive(Default)]
 struct Plane {
     rows: Vec<Adjacency>,
@@ -23,7 +24,7 @@ impl Plane {
         self.routes.iter().map(|(prefix, row)| (*prefix, self.rows[usize::from(*row)])).collect()
     }
 
-    /// Takes an update, which must be minimal.
+    /// Applies an update, which must be minimal.
     fn take(&mut self, update: &RibUpdate) {
         if update.complete {
             *self = Self::default();
@@ -55,7 +56,7 @@ struct Run {
     kernel: Kernel,
     rib: Rib,
     plane: Plane,
-    /// The kernel changed in silence since the last snapshot.
+    /// The kernel has changed without a notification since the last snapshot.
     blind: bool,
 }
 
@@ -78,7 +79,7 @@ impl Run {
             }
         }
         assert_eq!(self.rib.take_update(), None, "an update was left behind");
-        let (rows, routes) = self.rib.handed_out();
+        let (rows, routes) = self.rib.published();
         let whole = routes.iter().map(|(prefix, row)| (*prefix, rows[usize::from(row.get())]));
         assert_eq!(whole.collect::<BTreeMap<_, _>>(), self.plane.table());
         assert_eq!(self.rib.counts().routes, routes.len());
@@ -86,15 +87,15 @@ impl Run {
 
     fn compare(&mut self) {
         self.take();
-        if !self.blind && self.rib.is_synchronous() {
+        if !self.blind && self.rib.is_synchronized() {
             assert_eq!(self.plane.table(), self.kernel.table(), "kernel: {:#?}", self.kernel);
             assert_eq!(self.rib.neighbours().collect::<Vec<_>>(), self.kernel.neighbours());
             assert_eq!(self.rib.addresses().collect::<Vec<_>>(), self.kernel.addresses());
         }
     }
 
-    /// A snapshot during which `meanwhile` happens: one change after each item. With `overtaking` the notice of a change
-    /// comes before the item that was read before it.
+    /// A snapshot with changes during it: one of `meanwhile` after each item. With `overtaking`, the
+    /// notification of a change arrives before the item that was read before the change.
     fn snapshot(&mut self, meanwhile: &[Op], overtaking: bool) {
         self.rib.apply(Event::Begin);
         let mut silent = false;
@@ -115,7 +116,7 @@ impl Run {
             }
         }
         self.rib.apply(Event::End);
-        self.blind = self.rib.take_unclear() || silent;
+        self.blind = self.rib.take_resync_needed() || silent;
     }
 }
 
@@ -124,7 +125,7 @@ enum Step {
     Change(Op),
     Take,
     Snapshot(Vec<Op>, bool),
-    /// Begun and never ended.
+    /// Started but never completed.
     Abandoned,
     Ports,
 }
@@ -143,7 +144,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn the_table_is_what_the_kernel_means(steps in prop::collection::vec(step(), 1..60)) {
+    fn the_table_matches_the_kernel(steps in prop::collection::vec(step(), 1..60)) {
         let mut run = Run::new();
         for step in &steps {
             match step {
@@ -154,7 +155,7 @@ proptest! {
                 Step::Ports => run.rib.set_ports(ports()),
             }
         }
-        // What a monitor does when it was told nothing or nonsense.
+        // As a monitor does after missing or contradictory notifications.
         run.snapshot(&[], false);
         assert!(!run.blind, "a quiet snapshot settles everything");
         run.compare();
@@ -162,7 +163,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_handed_out_before_a_snapshot_is_complete() {
+fn nothing_is_published_before_a_snapshot_is_complete() {
     let mut rib = Rib::new(ports());
     rib.apply(Event::Begin);
     assert_eq!(rib.take_update(), None);
@@ -177,7 +178,7 @@ fn nothing_is_handed_out_before_a_snapshot_is_complete() {
 }
 
 #[test]
-fn a_neighbour_moves_one_row_not_its_routes() {
+fn a_neighbour_changes_one_row_and_no_route() {
     let mut rib = Rib::new(ports());
     let kernel = Kernel::new();
     rib.apply(Event::Begin);
@@ -200,14 +201,14 @@ fn a_neighbour_moves_one_row_not_its_routes() {
         rib.apply(Event::Neighbour(Change::Added, crate::common::kernel::neighbour(2, via, Some(last))));
         let update = rib.take_update();
         assert_eq!(update.as_ref().map_or(0, |update| update.hops.len()), rows);
-        // The link to the neighbour is not there, so it is no route of its own.
+        // The neighbour's link does not exist, so it has no route of its own.
         assert!(update.is_none_or(|update| update.routes.is_empty()));
     }
     assert!(rib.unresolved().is_empty());
 }
 
 #[test]
-fn without_rows_the_kernel_forwards_and_rows_come_back() {
+fn without_rows_the_kernel_forwards() {
     let mut rib = Rib::new(ports());
     rib.apply_all([Event::Begin, crate::common::kernel::link(2, "v0"), Event::End]);
     let route =
@@ -221,7 +222,7 @@ fn without_rows_the_kernel_forwards_and_rows_come_back() {
     let shared = |plane: &Plane, row: u16| plane.routes.values().filter(|to| **to == row).count();
     let spare = count as usize - (hue_planes::ipv4::NEXT_HOPS_MAX - 3);
     assert_eq!(shared(&plane, 1), spare, "those without a row of their own go by that of the link");
-    rib.apply_all((0..1000).map(|i| Event::Route(Change::Gone, route(i))));
+    rib.apply_all((0..1000).map(|i| Event::Route(Change::Removed, route(i))));
     for _ in 0..2 {
         if let Some(update) = rib.take_update() {
             plane.take(&update);
@@ -232,7 +233,7 @@ fn without_rows_the_kernel_forwards_and_rows_come_back() {
 }
 
 #[test]
-fn other_ports_are_as_if_they_had_always_been() {
+fn new_ports_equal_a_fresh_rib() {
     let mut kernel = Kernel::new();
     let via = |last| Ipv4Addr::new(10, 0, last, 2);
     let routes = [

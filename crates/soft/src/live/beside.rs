@@ -1,12 +1,12 @@
-//! NICs beside ports of a card: a second wire of the same segment (the papers' multi-receiver arrangement, their section
+//! NICs beside ports of a card: a second wire to the same segment (the papers' multi-receiver arrangement, their section
 //! 3.2). Networks in software have their neighbours send to the NIC, so that their frames do not cross the card.
 //!
-//! A network has two MAC addresses on such a segment: its own on the card's port, and [`Mac::beside`] of it on the NIC.
-//! Each port takes unicast frames to its own address only, so that a switch that floods doubles nothing; both take them
-//! at any time, so that nothing is lost while neighbours change from one to the other. Group frames come by both wires
-//! and are taken from one: the network's. It sends by that one, too. Nothing behind the wires knows of all this: frames
-//! are changed as they come and go, ARP messages inside, and count as of the card's port.
-//! Only networks that are found by their MAC address take part.
+//! A network has two MAC addresses on such a segment: its own on the card's port, and [`Mac::companion`] of it on the NIC.
+//! Each port accepts unicast frames to its own address only, so that a flooding switch duplicates nothing; both accept
+//! them at any time, so that nothing is lost while neighbours change from one to the other. Group frames arrive on both
+//! wires and are accepted on one: the network's. The network also sends on that one. The stages behind see only the
+//! card's port: MAC addresses, also those in ARP messages, are translated as frames arrive and leave, and the frames
+//! count as the card's port's. Only networks that are selected by their MAC address take part.
 
 use std::collections::BTreeSet;
 
@@ -18,28 +18,28 @@ use hue_wire::{Mac, arp, ethernet};
 use super::classes::{self, Classes};
 use crate::network::Network;
 
-/// In the tables by port: none.
+/// No port, in the tables by port.
 const NONE: u8 = u8::MAX;
 
-/// Where ARP messages have MAC addresses in a frame: sender and target.
+/// Offsets of an ARP message's MAC addresses in a frame: sender and target.
 const ARP_SENDER: usize = ethernet::HEADER_BYTES + 8;
 const ARP_TARGET: usize = ARP_SENDER + 10;
 
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Beside {
-    /// NIC by port it stands beside.
+    /// NIC by the port that it is beside.
     nics: Box<[u8]>,
-    /// The other way round.
+    /// The reverse: port by NIC.
     fronts: Box<[u8]>,
     /// Virtual ports by NIC and address there.
     macs: Demux,
-    /// Whose wire is the NIC, by VID.
+    /// Whether a network's wire is the NIC, by VID.
     on: Box<[bool]>,
 }
 
 impl Beside {
-    /// These NICs beside these ports (port, NIC), of these networks, of which `on` have their neighbours send there.
+    /// NICs beside ports, as (port, NIC), for these networks; the neighbours of those in `on` send to the NIC.
     pub fn new(pairs: &[(PortId, PortId)], networks: &[Network], on: &BTreeSet<Vid>) -> Self {
         let none = || vec![NONE; PortId::COUNT].into_boxed_slice();
         let (mut nics, mut fronts) = (none(), none());
@@ -51,7 +51,7 @@ impl Beside {
         let rows = rows.filter_map(|row| match row.select {
             Match::Mac { port, mac } => {
                 let nic = PortId::new(*nics.get(port.index()).filter(|nic| **nic != NONE)?);
-                Some(Row { select: Match::Mac { port: nic, mac: mac.beside() }, ..*row })
+                Some(Row { select: Match::Mac { port: nic, mac: mac.companion() }, ..*row })
             }
             _ => None,
         });
@@ -60,7 +60,7 @@ impl Beside {
         for vid in on.iter().filter(|vid| rows.iter().any(|row| row.vid == **vid)) {
             on_nic[vid.index()] = true;
         }
-        // No two rows are the same, as no two of those that they come from are.
+        // No two rows are the same, because no two of the rows they are made from are.
         let macs = Demux::new(&rows, &[] as &[Attachment]).unwrap_or_default();
         Self { nics, fronts, macs, on: on_nic }
     }
@@ -71,13 +71,13 @@ impl Beside {
         self.nics.get(port.index()).copied().filter(|nic| *nic != NONE).map(PortId::new)
     }
 
-    /// The port that a NIC stands beside.
+    /// The port that a NIC is beside.
     #[inline]
     pub fn front(&self, nic: PortId) -> Option<PortId> {
         self.fronts.get(nic.index()).copied().filter(|front| *front != NONE).map(PortId::new)
     }
 
-    /// Whose a unicast frame on a NIC is.
+    /// The target of a unicast frame on a NIC.
     #[inline]
     pub fn target(&self, nic: PortId, frame: &[u8]) -> Option<Target> {
         self.macs.select_mac(nic, frame)
@@ -89,19 +89,19 @@ impl Beside {
         self.on.get(vid.index()).copied().unwrap_or(false)
     }
 
-    /// Whether a group frame for a network that came to this port, or to the NIC beside it, came by the wrong one.
+    /// Whether a group frame for a network arrived on the wrong one of this port and the NIC beside it.
     #[inline]
     pub fn is_other_wire(&self, vid: Vid, port: PortId, by_nic: bool) -> bool {
         self.nic(port).is_some() && self.is_on(vid) != by_nic
     }
 
-    /// What a NIC shall police ([`classes::of_port`]); `None` for a port that is none.
+    /// What a NIC must police ([`classes::of_port`]); `None` for a port that is not a NIC.
     pub fn classes(&self, nic: PortId, networks: &[Network]) -> Option<Classes> {
         let front = self.front(nic)?;
         let (rules, quotas) = classes::of_port(front, networks);
         let beside = |rule: &ClassRule| match rule {
             ClassRule::Mac { mac, class } => {
-                Some(ClassRule::Mac { mac: Mac(*mac).beside().octets(), class: *class })
+                Some(ClassRule::Mac { mac: Mac(*mac).companion().octets(), class: *class })
             }
             _ => None,
         };
@@ -109,19 +109,19 @@ impl Beside {
     }
 }
 
-/// Makes a frame that came by a NIC the one that it would be by the port beside it.
+/// Translates a frame that arrived on a NIC to what it would be on the port beside it.
 #[inline]
 pub(crate) fn inwards(frame: &mut [u8]) {
     swap(frame, 0, ARP_TARGET);
 }
 
-/// Makes a frame that a network sends by a port the one that it is by the NIC beside it.
+/// Translates a frame that a network sends on a port to what it is on the NIC beside it.
 #[inline]
 pub(crate) fn outwards(frame: &mut [u8]) {
     swap(frame, 6, ARP_SENDER);
 }
 
-/// Changes the MAC address at `at`, and the same address of an ARP message.
+/// Translates the MAC address at `at`, and the ARP message's at `arp_at` if it is the same.
 #[inline]
 fn swap(frame: &mut [u8], at: usize, arp_at: usize) {
     let is_arp = frame.get(12..14) == Some(&ethernet::EtherType::ARP.0.to_be_bytes()[..])
@@ -129,7 +129,7 @@ fn swap(frame: &mut [u8], at: usize, arp_at: usize) {
         && frame.get(at..at + 6) == frame.get(arp_at..arp_at + 6);
     for place in [Some(at), is_arp.then_some(arp_at)].into_iter().flatten() {
         if let Some(first) = frame.get_mut(place) {
-            *first ^= Mac::BESIDE;
+            *first ^= Mac::COMPANION_BIT;
         }
     }
 }
@@ -151,17 +151,17 @@ mod tests {
         let vid = |id| Vid::new(id).unwrap();
         let beside = Beside::new(&[(P0, N0)], &networks, &[vid(1), vid(2)].into());
         let to = |mac: Mac| [&mac.octets()[..], &[2, 9, 9, 9, 9, 9, 8, 0]].concat();
-        assert_eq!(beside.target(N0, &to(MAC.beside())), Some(Target { vid: vid(1), vport: 0 }));
+        assert_eq!(beside.target(N0, &to(MAC.companion())), Some(Target { vid: vid(1), vport: 0 }));
         assert_eq!(beside.target(N0, &to(MAC)), None, "flooded");
-        assert_eq!(beside.target(P0, &to(MAC.beside())), None);
+        assert_eq!(beside.target(P0, &to(MAC.companion())), None);
         assert_eq!((beside.nic(P0), beside.front(N0), beside.nic(N0)), (Some(N0), Some(P0), None));
-        // The second is found by its port: it stays with the card's.
+        // The second network is selected by its port: it stays on the card's wire.
         assert_eq!((beside.is_on(vid(1)), beside.is_on(vid(2))), (true, false));
         assert!(beside.is_other_wire(vid(1), P0, false) && !beside.is_other_wire(vid(1), P0, true));
         assert!(beside.is_other_wire(vid(2), P0, true) && !beside.is_other_wire(vid(2), P0, false));
         assert!(!beside.is_other_wire(vid(1), PortId::new(3), false), "no NIC there");
         let (rules, quotas) = beside.classes(N0, &networks).unwrap();
-        assert_eq!(rules, [ClassRule::Mac { mac: MAC.beside().octets(), class: 1 }]);
+        assert_eq!(rules, [ClassRule::Mac { mac: MAC.companion().octets(), class: 1 }]);
         assert!(quotas.iter().any(|(class, _)| *class == CLASS_GROUP));
         assert!(beside.classes(P0, &networks).is_none());
     }
@@ -173,19 +173,19 @@ mod tests {
         frame.extend(zerocopy::IntoBytes::as_bytes(&announcement));
         let before = frame.clone();
         outwards(&mut frame);
-        assert_eq!(frame[6..12], MAC.beside().octets());
-        assert_eq!(arp::View::parse(&frame[14..]).unwrap().header().sender_mac, MAC.beside());
+        assert_eq!(frame[6..12], MAC.companion().octets());
+        assert_eq!(arp::View::parse(&frame[14..]).unwrap().header().sender_mac, MAC.companion());
         outwards(&mut frame);
         assert_eq!(frame, before, "there and back");
-        // An answer to the NIC's address.
-        let mut frame = [&MAC.beside().octets()[..], &[2, 9, 9, 9, 9, 9, 8, 6]].concat();
-        let asked = arp::Header::request(MAC.beside(), [10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        // A reply to the NIC's address.
+        let mut frame = [&MAC.companion().octets()[..], &[2, 9, 9, 9, 9, 9, 8, 6]].concat();
+        let asked = arp::Header::request(MAC.companion(), [10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         frame.extend(zerocopy::IntoBytes::as_bytes(&asked.reply(Mac([2, 9, 9, 9, 9, 9]))));
         inwards(&mut frame);
         assert_eq!(frame[..6], MAC.octets());
         assert_eq!(arp::View::parse(&frame[14..]).unwrap().header().target_mac, MAC);
-        // Of what is no ARP message, the Ethernet address alone; of what is short, nothing.
-        let mut frame = [&MAC.beside().octets()[..], &[2, 9, 9, 9, 9, 9, 8, 0], &[0x42; 40]].concat();
+        // Not an ARP message: only the Ethernet address changes. A short frame: nothing does.
+        let mut frame = [&MAC.companion().octets()[..], &[2, 9, 9, 9, 9, 9, 8, 0], &[0x42; 40]].concat();
         inwards(&mut frame);
         assert!(frame[..6] == MAC.octets() && frame[14..] == [0x42; 40]);
         let mut short = [2u8];

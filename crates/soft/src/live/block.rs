@@ -1,11 +1,11 @@
-//! Numbers that one thread writes and any thread reads, all of one moment, without a lock.
+//! Numbers that one thread writes and any thread reads as a consistent snapshot, without a mutex.
 //!
-//! A sequence lock over atomic words on cache lines of their own: the writer never waits, a reader that meets a change
+//! A sequence lock over atomic words on cache lines of their own: the writer never waits, a reader that overlaps a change
 //! reads again. Source: Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012).
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// One cache line pair of words: neighbouring lines are fetched together.
+/// Words of one pair of cache lines: adjacent lines are fetched together.
 #[repr(align(128))]
 #[derive(Default, Debug)]
 struct Line([AtomicU64; LINE_WORDS]);
@@ -15,13 +15,13 @@ const LINE_WORDS: usize = 16;
 /// Words of one writer, behind a sequence lock.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// Even while the words are whole.
+    /// Even while the words are consistent.
     sequence: AtomicU64,
     len: usize,
     lines: Box<[Line]>,
 }
 
-/// The words of a block, in a row.
+/// The words of a block, by index.
 pub(crate) struct Words<'a>(&'a [Line]);
 
 impl Words<'_> {
@@ -37,7 +37,7 @@ impl Block {
         Self { sequence: AtomicU64::new(0), len, lines }
     }
 
-    /// Changes words; readers see all changes or none. For the one writer only.
+    /// Changes words; readers see all changes or none. Only the single writer may call it.
     pub fn publish(&self, write: impl FnOnce(&Words<'_>)) {
         let sequence = self.sequence.load(Ordering::Relaxed);
         self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
@@ -57,7 +57,7 @@ impl Block {
         });
     }
 
-    /// The words of one moment.
+    /// A consistent snapshot of the words.
     pub fn read(&self) -> Vec<u64> {
         let words = Words(&self.lines);
         let mut copy = vec![0; self.len];

@@ -1,7 +1,7 @@
-//! A running system without threads: whoever has it says when a worker has its round. For simulations.
+//! A running system without threads: its owner runs each round of a worker. For simulations.
 //!
-//! Flow: hand → [`Live::round`] → a worker's jobs and one round of it, in the caller's thread, at the time of the clock that
-//! the system was begun with. Everything else is the same code; what control asks of a worker is done at once.
+//! Flow: caller → [`Live::round`] → a worker's jobs and one round of it, in the caller's thread, at the time of the clock
+//! given at the start. Everything else is the same code; a worker does control's jobs at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use super::control::{Live, PortEvent};
 use super::worker::{Inside, Worker};
 
 impl Live {
-    /// As [`Live::start`], with workers that do nothing until they get their round. Nothing sleeps and nothing is pinned.
+    /// As [`Live::start`], but workers run only in [`Live::round`]. Nothing sleeps and no thread is pinned.
     ///
     /// # Errors
     /// As [`Live::start`].
@@ -20,7 +20,7 @@ impl Live {
         Self::begin(config, clock, false)
     }
 
-    /// Gives a worker one round; whether it had anything to do. A worker with a thread has its own.
+    /// Runs one round of a worker; returns whether there was work. Does nothing if the worker has a thread.
     pub fn round(&self, worker: usize) -> bool {
         let own = self.workers.get(worker).and_then(|handle| handle.own.as_ref());
         own.is_some_and(|own| {
@@ -29,12 +29,12 @@ impl Live {
         })
     }
 
-    /// A port that failed and was not told of yet, for who did not take [`Live::port_events`].
+    /// The next port failure that was not reported yet, for callers that did not take [`Live::port_events`].
     pub fn take_port_event(&mut self) -> Option<PortEvent> {
         self.events.as_ref()?.try_recv().ok()
     }
 
-    /// What a worker has inside, between two rounds.
+    /// What a worker holds between two rounds.
     ///
     /// # Errors
     /// `Ended`.
@@ -43,7 +43,7 @@ impl Live {
     }
 }
 
-/// The worker, which nobody else has: there are no threads.
+/// Locks the worker; there is no contention, as there are no threads.
 pub(super) fn lock(own: &Mutex<Worker>) -> MutexGuard<'_, Worker> {
     own.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! Watching packets of a running system: copies of frames with what became of them, to whoever asks.
+//! Capturing packets of a running system: copies of frames with their fate.
 //!
-//! Flow: worker → bounded channel → [`CaptureStream`]. A worker never waits for a reader: what does not fit is lost to
-//! the capture and counted. Nothing is copied unless a capture wants the frame. Times are nanoseconds since the Unix
-//! epoch.
+//! Flow: worker → bounded channel → [`CaptureStream`]. A worker never waits for a reader: a frame that does not fit is
+//! lost to the capture and counted. Nothing is copied unless a capture wants the frame. Times are nanoseconds since the
+//! Unix epoch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +13,10 @@ use hue_demux::PortId;
 use hue_planes::{Loss, Unclaimed, Verdict, ipv4::Outcome};
 use hue_tables::Vid;
 
-/// Frames a stream holds at most.
+/// Most frames that a stream holds.
 pub const CAPTURE_FRAMES_MAX: usize = 4096;
 
-/// Which frames to watch; what is `None` does not restrict.
+/// Which frames to capture; a field that is `None` matches every frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CaptureFilter {
     /// Of this network.
@@ -25,7 +25,7 @@ pub struct CaptureFilter {
     pub vport: Option<u16>,
     /// Received from, or sent to, this physical port.
     pub port: Option<PortId>,
-    /// Bytes of each frame to copy at most.
+    /// Most bytes to copy of each frame.
     pub snap: u32,
 }
 
@@ -35,23 +35,23 @@ impl Default for CaptureFilter {
     }
 }
 
-/// Which way a frame goes, seen from the network.
+/// Direction of a frame, seen from the network.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Direction {
     /// It arrived on the wire.
     In,
     /// It leaves on the wire.
     Out,
-    /// The network's control plane sent it (and it then leaves as another frame of the capture, going `Out`).
+    /// The network's control plane sent it (it then appears in the capture again, going `Out`).
     FromControl,
 }
 
-/// What became of a captured frame.
+/// The fate of a captured frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Captured {
     /// The plane decided; a frame that goes `Out` was forwarded.
     Outcome(Outcome),
-    /// Nobody's.
+    /// No network claims it.
     Unclaimed(Unclaimed),
     /// Lost outside the plane.
     Lost(Loss),
@@ -60,7 +60,7 @@ pub enum Captured {
 }
 
 impl Captured {
-    /// Words for people: the verdict and the reason.
+    /// Text for people: the verdict and the reason.
     #[must_use]
     pub fn text(self) -> String {
         match self {
@@ -84,9 +84,9 @@ pub struct CapturedFrame {
     pub vport: Option<u16>,
     /// The physical port it goes through.
     pub port: PortId,
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
-    /// What became of it.
+    /// Its fate.
     pub fate: Captured,
     /// Length of the frame, bytes.
     pub len: u32,
@@ -100,7 +100,7 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-/// Frames as they are captured. Dropping it ends the capture.
+/// A stream of captured frames. Dropping it ends the capture.
 #[derive(Debug)]
 pub struct CaptureStream {
     frames: Receiver<CapturedFrame>,
@@ -108,13 +108,13 @@ pub struct CaptureStream {
 }
 
 impl CaptureStream {
-    /// The next frame; waits for it at most `timeout`.
+    /// The next frame; waits at most `timeout` for it.
     #[must_use]
     pub fn next(&self, timeout: Duration) -> Option<CapturedFrame> {
         self.frames.recv_timeout(timeout).ok()
     }
 
-    /// As [`CaptureStream::next`], and says whether the system that was watched has ended.
+    /// As [`CaptureStream::next`]; the error tells a timeout from the end of the captured system.
     ///
     /// # Errors
     /// `Timeout`, `Disconnected`.
@@ -128,7 +128,7 @@ impl CaptureStream {
         self.frames.try_recv().ok()
     }
 
-    /// Frames that matched and found no room in the stream.
+    /// Frames that matched but did not fit into the stream.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
@@ -162,7 +162,7 @@ impl Tap {
         self.shared.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether the filter takes such a frame.
+    /// Whether the filter matches such a frame.
     pub fn wants(&self, vid: Option<Vid>, vport: Option<u16>, port: PortId) -> bool {
         let filter = &self.filter;
         filter.vid.is_none_or(|wanted| vid == Some(wanted))
@@ -170,7 +170,7 @@ impl Tap {
             && filter.port.is_none_or(|wanted| port == wanted)
     }
 
-    /// Hands a frame to the reader, or counts it as lost.
+    /// Passes a frame to the reader, or counts it as lost.
     pub fn push(&self, frame: CapturedFrame) {
         match self.frames.try_send(frame) {
             Ok(()) => {}

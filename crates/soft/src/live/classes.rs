@@ -5,11 +5,11 @@
 //! take another's part. Many networks get [`SHARE_MIN`] each, which together may be more than the ring has.
 //!
 //! Unicast frames that design select would find by nothing but the ARP rule of [`super::steering`] need a class too. On
-//! a port with inner prefixes and no network that takes everything, they share one that no network has: not the
-//! network's, or whoever sends to its MAC could use up its share.
+//! a port with inner prefixes and no network that takes everything, they share one of their own ([`CLASS_OTHER`]): not
+//! the network's, or whoever sends to its MAC could use up its share.
 
 use hue_demux::{Match, PortId};
-use hue_ports::{CLASS_GROUP, CLASS_MAX, ClassRule};
+use hue_ports::{CLASS_GROUP, CLASS_OTHER, ClassRule};
 
 use crate::network::Network;
 
@@ -51,12 +51,9 @@ pub(crate) fn of_port(port: PortId, networks: &[Network]) -> Classes {
             classes.push(class);
         }
     }
-    if inner
-        && !all
-        && let Some(class) = (1..=CLASS_MAX).find(|class| !networks.iter().any(|one| one.vid.get() == *class))
-    {
-        rules.push(ClassRule::Default { class });
-        classes.push(class);
+    if inner && !all {
+        rules.push(ClassRule::Default { class: CLASS_OTHER });
+        classes.push(CLASS_OTHER);
     }
     let share = ((RING_PACKETS - SHARE_GROUP) / (classes.len() as u32).max(1)).max(SHARE_MIN);
     let networks = classes.into_iter().map(|class| (class, share));
@@ -105,9 +102,9 @@ pub(super) mod tests {
         ];
         let (rules, quotas) = of_port(p0, &networks);
         let inner = ClassRule::Inner { addr: 10 << 24, len: 8, class: 3 };
-        let spare = ClassRule::Default { class: 2 };
+        let spare = ClassRule::Default { class: CLASS_OTHER };
         assert_eq!(rules, [ClassRule::Mac { mac: mac.0, class: 1 }, inner, spare]);
-        assert_eq!(quotas, [(1, 597), (3, 597), (2, 597), (CLASS_GROUP, 256)]);
+        assert_eq!(quotas, [(1, 597), (3, 597), (CLASS_OTHER, 597), (CLASS_GROUP, 256)]);
         let (rules, _) = of_port(p1, &networks);
         assert_eq!(rules, [ClassRule::Mac { mac: mac.0, class: 1 }, inner, ClassRule::Default { class: 4 }]);
         assert_eq!(of_port(p0, &[]), (vec![], vec![(CLASS_GROUP, SHARE_GROUP)]));

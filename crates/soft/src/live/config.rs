@@ -3,6 +3,7 @@
 use hue_demux::PortId;
 use hue_ports::PortError;
 use hue_substrate::SubstrateError;
+use hue_substrate::scheduling::Scheduling;
 use hue_tables::{Limits, TableError, Vid};
 use thiserror::Error;
 
@@ -16,6 +17,8 @@ pub struct LiveConfig {
     pub workers: usize,
     /// Whether each worker stays on a processor of its own.
     pub pin: bool,
+    /// How they compete for processors.
+    pub scheduling: Scheduling,
     /// Packet slots of each worker.
     pub slots: u32,
     /// Bytes of a slot: 2048 or 4096. Frames are up to 256 bytes shorter: MTUs up to 1,774 or 3,822 with a VLAN tag.
@@ -26,7 +29,14 @@ pub struct LiveConfig {
 
 impl Default for LiveConfig {
     fn default() -> Self {
-        Self { workers: 0, pin: false, slots: 32_768, slot_bytes: 2048, limits: Limits::default() }
+        Self {
+            workers: 0,
+            pin: false,
+            scheduling: Scheduling::Fair,
+            slots: 32_768,
+            slot_bytes: 2048,
+            limits: Limits::default(),
+        }
     }
 }
 

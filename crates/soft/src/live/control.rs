@@ -19,12 +19,14 @@ use hue_planes::Adjacency;
 use hue_ports::{Driver, Pool, Port, PortError, Region};
 use hue_substrate::SubstrateError;
 use hue_substrate::clock::Clock;
-use hue_substrate::handover::{Home, Peer};
-use hue_substrate::wake::{Poller, Wake, hurry, pin};
+use hue_substrate::handover::{Home, Peer, RING_RECORDS_MAX};
+use hue_substrate::scheduling::{self, Granted};
+use hue_substrate::wake::{Poller, Wake, pin};
 use hue_tables::layout::Runs;
 use hue_tables::{Account, Change, Delta, Refusals, Vid};
 use hue_wire::Mac;
 
+use super::announce::announcements;
 use super::beside::Beside;
 use super::block::Block;
 use super::by_hand;
@@ -54,6 +56,7 @@ pub struct PortEvent {
 pub struct Live {
     pub(super) model: Soft,
     pub(super) workers: Vec<Handle>,
+    scheduling: Vec<Granted>,
     pub(super) networks: BTreeMap<Vid, NetworkControl>,
     /// Of the network loaded last; see [`Home`].
     pub(super) generation: u16,
@@ -137,6 +140,7 @@ impl Live {
         let mut live = Self {
             model,
             workers: Vec::with_capacity(count),
+            scheduling: Vec::with_capacity(count),
             networks: BTreeMap::new(),
             generation: 0,
             settings: BTreeMap::new(),
@@ -176,14 +180,17 @@ impl Live {
                 live.workers.push(Handle { jobs: Some(jobs), wake, region, thread: None, own });
                 continue;
             }
+            let (granted, grant) = sync_channel(1);
             let thread = std::thread::Builder::new()
                 .name(format!("hue-worker-{index}"))
                 .spawn(move || {
-                    hurry();
-                    Worker::new(parts).run();
+                    let (bound, got) = scheduling::enter(config.scheduling);
+                    let _ = granted.send(got); // it is waited for
+                    Worker::new(parts).run(bound);
                 })
                 .map_err(|error| start_error(index, &error))?;
             live.workers.push(Handle { jobs: Some(jobs), wake, region, thread: Some(thread), own: None });
+            live.scheduling.push(grant.recv().map_err(|error| start_error(index, &error))?);
             if config.pin {
                 live.ask(index, move |_| pin(index))?.map_err(|error| start_error(index, &error))?;
             }
@@ -198,6 +205,12 @@ impl Live {
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers.len()
+    }
+
+    /// How each worker competes for processors; nothing of those without threads.
+    #[must_use]
+    pub fn scheduling(&self) -> &[Granted] {
+        &self.scheduling
     }
 
     /// Has a worker do something between two rounds and waits for what it says.
@@ -399,6 +412,10 @@ impl Live {
         let home = port.home;
         // A worker that has ended has closed it.
         let _ = self.ask(home, move |worker| worker.remove_port(id));
+        // What it received on the port, others take before anything that arrives there later by another way, such as a card.
+        for other in (0..self.workers.len()).filter(|worker| *worker != home) {
+            let _ = self.ask(other, move |worker| worker.receive_from(home, RING_RECORDS_MAX));
+        }
         if let Some(entry) = self.totals.write().ports.get_mut(&id) {
             (entry.state.up, entry.state.error) = (false, None);
         }
@@ -557,15 +574,14 @@ impl Live {
         if changed { self.steer() } else { Ok(()) }
     }
 
-    /// Tells a network's neighbours where its addresses are ([`Live::set_addresses`]): one ARP announcement for each.
-    /// Gives how many there are.
+    /// Tells the neighbours that a network knows ([`Live::neighbours`]), and nobody else, where its addresses are
+    /// ([`Live::set_addresses`]). Gives how many they are.
     pub fn announce(&self, vid: Vid) -> usize {
-        let addresses = self.settings.get(&vid).and_then(|settings| settings.addresses.as_ref());
-        let addresses: Vec<(u16, Ipv4Addr)> =
-            addresses.into_iter().flatten().map(|(vport, address, _)| (*vport, *address)).collect();
-        let count = addresses.len();
-        let _ = self.ask_home(vid, move |worker| worker.announce(vid, &addresses));
-        count
+        let Some(settings) = self.settings.get(&vid) else { return 0 };
+        let addresses = settings.addresses.as_deref().unwrap_or_default();
+        let messages = announcements(addresses, &settings.neighbours);
+        let _ = self.ask_home(vid, move |worker| worker.announce(vid, &messages));
+        settings.neighbours.len()
     }
 
     /// What a network did.
@@ -616,14 +632,14 @@ impl Live {
     }
 
     /// Keeps what changes in the tables from now on, for somebody who follows them, and beginning with what describes them;
-    /// see [`hue_tables::Dag::be_followed`].
-    pub fn be_followed(&mut self, weigh: fn(&Runs) -> u64) {
-        self.model.be_followed(weigh);
+    /// see [`hue_tables::Dag::enable_weighed_deltas`].
+    pub fn enable_weighed_deltas(&mut self, weigh: fn(&Runs) -> u64) {
+        self.model.enable_weighed_deltas(weigh);
     }
 
     /// Nobody follows the tables any more.
-    pub fn be_alone(&mut self) {
-        self.model.be_alone();
+    pub fn disable_deltas(&mut self) {
+        self.model.disable_deltas();
     }
 
     /// What has changed in the tables since the last call, oldest first.
@@ -635,8 +651,8 @@ impl Live {
     ///
     /// # Errors
     /// `Unknown`.
-    pub fn account_there(&self, vid: Vid) -> Result<Account, SubstrateError> {
-        self.model.account_there(vid)
+    pub fn follower_account(&self, vid: Vid) -> Result<Account, SubstrateError> {
+        self.model.follower_account(vid)
     }
 
     /// The worker with the fewest of what lives at these.
@@ -682,7 +698,7 @@ impl Live {
             let mut links: VportLinks = vec![Vec::new(); network.shape.ports.len()].into_boxed_slice();
             for (vport, address, len) in addresses {
                 if let Some(links) = links.get_mut(usize::from(*vport)) {
-                    links.push(Link { address: address.to_bits(), len: *len });
+                    links.push(Link::new(*address, *len));
                 }
             }
             Some((*vid, links))

@@ -1,15 +1,15 @@
-//! The ARP guard: which ARP messages may speak to a network's control plane.
+//! The ARP guard: which ARP messages may reach a network's control plane.
 //!
-//! First come holds: while the control plane knows a neighbour, a message that claims its address under another MAC is
-//! dropped, so that a host cannot take over the traffic of another one on a shared segment. Control takes a neighbour
-//! off the list when it no longer answers; from then on anybody may claim the address. A claim to the router's own
-//! address is dropped always. What the Ethernet header says makes no difference: Linux believes the message alone.
+//! First come, first served: while the control plane knows a neighbour, a message that claims its address for another
+//! MAC is dropped, so that a host cannot take over another's traffic on a shared segment. Control removes a neighbour
+//! from the list when it no longer answers; then any host may claim the address. A claim to the router's own address is
+//! always dropped. The Ethernet header does not matter: Linux trusts the message alone.
 
 use std::net::Ipv4Addr;
 
 use hue_wire::{Mac, arp, ethernet};
 
-/// Addresses of a network as its guard knows them.
+/// The addresses that a network's guard knows.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Guard {
     /// By virtual port and address, sorted.
@@ -32,7 +32,7 @@ impl Guard {
         self.own.sort_unstable();
     }
 
-    /// Whether an ARP frame that arrived on a virtual port claims what is not its sender's.
+    /// Whether an ARP frame that arrived on a virtual port claims an address that is not its sender's.
     pub fn is_forged(&self, vport: u16, frame: &[u8]) -> bool {
         let Some((_, message)) = ethernet::Header::over(frame) else { return false };
         let Ok(message) = arp::View::parse(message) else { return false };

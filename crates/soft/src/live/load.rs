@@ -1,8 +1,8 @@
 //! Loading and unloading networks of a running system, and explaining its frames.
 //!
-//! A network that changes is held at its home: its frames wait in its queue. Then the model takes the new programs (all
-//! or none), the workers take them over, and the network goes on. Frames of other networks never wait. A new network is
-//! installed everywhere before any frame is given to it; one that goes is taken out of design select first.
+//! A network that changes is held at its home worker: its frames wait in its queue. Then the model loads the new programs
+//! (all or none), the workers install them, and the network resumes. Frames of other networks never wait. A new network
+//! is installed on all workers before it gets any frame; one that is unloaded is removed from design select first.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use super::totals::{Ledger, NetworkEntry};
 use super::worker::Installation;
 use crate::explain::{Trace, stage};
 
-/// Why a next hop is not a network's with these virtual ports; `None` when it is, or does nothing.
+/// Why a network with these virtual ports cannot use a next hop; `None` when it can, or when the hop is "no route".
 fn fault(ports: &[VirtualPort], hop: &Adjacency) -> Option<&'static str> {
     if hop.kind() == AdjacencyKind::None { None } else { check_hop(ports, hop).err() }
 }
 
 impl Live {
-    /// Checks next hops of an update; returns the rows that they replace.
+    /// Checks the next hops of an update; returns the rows that they replace.
     pub(super) fn check_hops(
         &self,
         vid: Vid,
@@ -47,7 +47,7 @@ impl Live {
         Ok(before)
     }
 
-    /// Lets networks that change wait, or go on.
+    /// Holds or releases networks that change.
     fn hold(&self, vids: &[Vid], hold: bool) -> Result<(), SubstrateError> {
         for vid in vids.iter().copied() {
             self.ask_home(vid, move |worker| if hold { worker.hold(vid) } else { worker.release(vid) })
@@ -56,7 +56,7 @@ impl Live {
         Ok(())
     }
 
-    /// Next hops that a network kept and that its new virtual ports do not allow are for its control plane.
+    /// Replaces next hops that a network kept but its new virtual ports do not allow: their packets go to its control plane.
     fn mend_hops(&mut self, vid: Vid) {
         let Some(network) = self.model.network_mut(vid) else { return };
         let ports = &network.shape.ports;
@@ -68,7 +68,7 @@ impl Live {
         network.hops.set(&wrong);
     }
 
-    /// Gives all workers what the model has of a network.
+    /// Installs a network on all workers, as the model has it.
     fn install(&mut self, program: &Program) -> Result<(), SubstrateError> {
         let vid = program.vid;
         let (home, generation) = match self.networks.get(&vid) {
@@ -109,7 +109,7 @@ impl Live {
         Ok(())
     }
 
-    /// Gives a network's home what control was told before the network was loaded.
+    /// Passes settings that control received before the network was loaded to its home worker.
     fn apply_settings(&mut self, vid: Vid) {
         let Some(Settings { punt, neighbours, addresses }) = self.settings.get(&vid).cloned() else { return };
         let _ = self.ask_home(vid, move |worker| {
@@ -121,10 +121,10 @@ impl Live {
         });
     }
 
-    /// What would become of a frame that arrives on `port` now. Counts nothing and charges no meter.
+    /// Explains what would happen to a frame that arrives on `port` now. Counts nothing and charges no meter.
     #[must_use]
     pub fn explain(&self, port: PortId, frame: &[u8], now_ns: u64) -> Trace {
-        let group = frame.first().is_some_and(|byte| byte & 1 != 0);
+        let group = hue_wire::ethernet::is_group(frame);
         let beside = self.steering.beside.front(port);
         let mut as_front = Vec::new();
         let (port, frame) = match beside {

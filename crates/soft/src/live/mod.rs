@@ -1,10 +1,11 @@
 //! The running system: workers that carry the traffic of real ports, and the control side that changes them.
 //!
-//! Flow: port → worker (design select, a queue a network, deficit round robin, meter, plane, tables) → port; what a
-//! plane punts goes to the network's control plane through a TAP, what that sends goes out by its virtual port.
-//! [`Live`] is owned by one control thread. Workers are changed by jobs in their mailboxes, done between batches;
-//! control waits for them, packets never wait for control.
+//! Flow: port → worker (design select, one queue per network, deficit round robin, meter, plane, tables) → port; punted
+//! packets go to the network's control plane through a TAP, and its packets leave by its virtual port. One control
+//! thread owns [`Live`]. It changes workers by jobs in their mailboxes, which they run between batches; control waits
+//! for them, packets never wait for control.
 
+mod announce;
 mod beside;
 mod block;
 mod by_hand;
@@ -23,5 +24,7 @@ pub use capture::{CAPTURE_FRAMES_MAX, CaptureFilter, CaptureStream, Captured, Ca
 pub use classes::Classes;
 pub use config::{LiveConfig, LiveError, WORKERS_MAX};
 pub use control::{Live, PortEvent};
-pub use totals::{NetworkTotals, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals};
+pub use totals::{
+    NetworkTotals, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals, add_unclaimed,
+};
 pub use worker::Inside;

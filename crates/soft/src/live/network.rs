@@ -1,6 +1,6 @@
-//! A network as a worker has it beside its plane: queue, share, limits, TAPs, counters.
+//! A worker's state of a network apart from its plane: queue, share, limits, TAPs, counters.
 //!
-//! Every worker has every network, so that each can count what it loses of it; only the home worker queues its frames.
+//! Every worker has every network, so that each can count the frames it loses; only the home worker queues its frames.
 //! Invariants: a network is in the worker's schedule exactly while its queue is not empty and it is not held.
 
 use std::collections::VecDeque;
@@ -17,20 +17,20 @@ use super::block::Block;
 use super::guard::Guard;
 use super::totals::Ledger;
 
-/// Frames a network's queue holds at most; fewer while packet memory is short.
+/// Most frames in a network's queue; fewer while packet memory is short.
 pub(crate) const QUEUE_FRAMES_MAX: usize = 1024;
-/// Places for fences beside them: of a network that moves there is one at a time, and it may be sent again.
+/// Additional places for fences: a network that moves has one at a time, and it may be sent again.
 const QUEUE_FENCES: usize = 8;
-/// What a network of weight 1 may take in one turn, in the units of [`cost`].
+/// Allowance of a network of weight 1 in one turn, in the units of [`cost`].
 const QUANTUM: u32 = 4096;
-/// What a frame costs beyond its bytes: about as much work as copying so many.
+/// Cost of a frame in addition to its bytes: about as much work as copying this many bytes.
 const FRAME_COST: u32 = 192;
 /// Punt limit of a network until control sets one: packets a second, packets at once.
 pub(crate) const PUNT_DEFAULT: (u64, u64) = (1_000, 200);
-/// In [`LiveNetwork::taps`]: none.
+/// No TAP, in [`LiveNetwork::taps`].
 pub(crate) const NO_TAP: u32 = u32::MAX;
 
-/// What a frame costs its network of its share.
+/// Cost of a frame, charged to its network's share.
 #[inline(always)]
 pub(crate) fn cost(len: u32) -> u32 {
     len + FRAME_COST
@@ -41,9 +41,9 @@ pub(crate) fn cost(len: u32) -> u32 {
 pub(crate) enum Waiting {
     /// A frame that arrived.
     Frame,
-    /// One of the network's control plane: it skips the plane.
+    /// A frame from the network's control plane: it bypasses the plane.
     Control,
-    /// A mark of the guest, who gets it back when it has its turn.
+    /// A mark from the guest, which gets it back when its turn comes.
     Fence,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Waiting {
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub packet: Packet,
-    /// Port it arrived on; of a control frame, the one it leaves by.
+    /// Port it arrived on; for a control frame, the port it leaves by.
     pub port: PortId,
     pub what: Waiting,
     pub vport: u16,
@@ -75,21 +75,21 @@ pub(crate) struct LiveNetwork {
     /// Its home is another worker.
     pub remote: bool,
     pub queue: VecDeque<Queued>,
-    /// Places of it that are fences.
+    /// Number of fences in `queue`.
     pub fences: u32,
-    /// What it may still take in this turn.
+    /// What is left of its allowance for this turn.
     pub deficit: u32,
     pub quantum: u32,
     pub scheduled: bool,
     /// Its turn has begun.
     pub served: bool,
     pub held: bool,
-    /// It sends by NICs beside its ports.
+    /// It sends on NICs beside its ports.
     pub on_nic: bool,
     pub punt: PuntLimit,
     pub guard: Guard,
     pub vports: Vec<Vport>,
-    /// Place in the worker's TAPs, by virtual port.
+    /// Index into the worker's TAPs, by virtual port.
     pub taps: Vec<u32>,
     /// Virtual port by physical port; see [`LiveNetwork::egress`].
     egress: Box<[u8]>,
@@ -97,13 +97,13 @@ pub(crate) struct LiveNetwork {
     ambiguous: bool,
     pub ledger: Ledger,
     pub block: Arc<Block>,
-    /// Counted something that is not published.
+    /// It has counts that are not published yet.
     pub dirty: bool,
 }
 
-/// What a network's control plane gets at most: a bucket for everything, and one of half its size before it for what is
-/// not for the router itself (TTL, MTU, unknown neighbours, no route). A flood of such packets uses up the small one;
-/// the other half stays for ARP, routing protocols and pings.
+/// Rate limit of a network's control plane: a token bucket for everything, and before it one of half its size for
+/// packets that are not for the router itself (TTL, MTU, unknown neighbours, no route). A flood of those exhausts only
+/// the small bucket; the other half remains for ARP, routing protocols and pings.
 #[derive(Debug)]
 pub(crate) struct PuntLimit {
     all: Meter,
@@ -111,7 +111,7 @@ pub(crate) struct PuntLimit {
 }
 
 impl PuntLimit {
-    /// Full buckets of packets a second and packets at once; zeros are taken as 1, and of 1 there is no half.
+    /// Full buckets for a rate in packets per second and a burst in packets; a bucket's rate and burst are at least 1.
     pub fn new((per_second, burst): (u64, u64)) -> Self {
         let clamp = |value: u64| value.clamp(1, Rate::MAX);
         let meter = |per_second, burst| {
@@ -121,7 +121,7 @@ impl PuntLimit {
         Self { all: meter(per_second, burst), others: meter(per_second / 2, burst / 2) }
     }
 
-    /// Whether a packet may go to the control plane; it is charged if so. `own`: it is for the router itself.
+    /// Whether a packet may go to the control plane; charges it if so. `own`: it is for the router itself.
     #[inline]
     pub fn conforms(&mut self, own: bool, now_ns: u64, frame_bytes: usize) -> bool {
         (own || self.others.conforms(now_ns, frame_bytes)) && self.all.conforms(now_ns, frame_bytes)
@@ -129,7 +129,7 @@ impl PuntLimit {
 }
 
 impl LiveNetwork {
-    /// A network without frames. Its queue takes memory at its home only.
+    /// A network without frames. Its queue takes memory at its home worker only.
     pub fn new(program: &Program, generation: u16, home: bool, block: Arc<Block>) -> Self {
         let mut network = Self {
             vid: program.vid,
@@ -158,7 +158,7 @@ impl LiveNetwork {
         network
     }
 
-    /// Takes a new program; what runs on is kept. Returns the TAPs whose virtual ports are gone.
+    /// Takes a new program and keeps the state that it does not replace. Returns the TAPs whose virtual ports are gone.
     pub fn replace(&mut self, program: &Program, block: Arc<Block>) -> Vec<u32> {
         let vport = |port: &hue_substrate::VirtualPort| Vport {
             name: port.name.clone(),
@@ -186,7 +186,7 @@ impl LiveNetwork {
         orphans
     }
 
-    /// The virtual port that a frame under this source MAC leaves by on a physical port.
+    /// The virtual port by which a frame leaves on a physical port, by its source MAC if several are there.
     #[inline(always)]
     pub fn egress(&self, port: PortId, frame: &[u8]) -> u16 {
         if self.ambiguous {
@@ -203,7 +203,7 @@ impl LiveNetwork {
         exact.or_else(|| on_port().next()).map_or(0, |(_, at)| at)
     }
 
-    /// Puts something at the end of the queue of the network at place `slot`, and the network in the schedule.
+    /// Appends to the queue of this network, whose slot is `slot`, and schedules the network.
     #[inline(always)]
     pub fn line_up(&mut self, queued: Queued, slot: usize, schedule: &mut VecDeque<u16>) {
         self.queue.push_back(queued);
@@ -213,8 +213,8 @@ impl LiveNetwork {
         }
     }
 
-    /// Whether the queue takes another frame while so many slots are free: half of these at most, so that no network
-    /// takes all packet memory, nor several together.
+    /// Whether the queue takes another frame while `slots_free` packet slots are free: its length stays below half of them,
+    /// so that neither one network nor several together take all packet memory.
     #[inline(always)]
     pub fn has_room(&self, slots_free: usize) -> bool {
         self.queue.len() < QUEUE_FRAMES_MAX.min(slots_free / 2)
@@ -225,7 +225,7 @@ impl LiveNetwork {
         self.queue.len() as u64 - u64::from(self.fences)
     }
 
-    /// Whether the queue takes a fence, without more memory for it.
+    /// Whether the queue takes a fence without growing.
     pub fn has_room_for_fence(&self) -> bool {
         !self.remote && self.queue.len() < QUEUE_FRAMES_MAX + QUEUE_FENCES
     }
@@ -279,7 +279,7 @@ mod tests {
         let mut limit = PuntLimit::new((100, 10));
         let mut take = |own, now_ns, of: usize| (0..of).filter(|_| limit.conforms(own, now_ns, 60)).count();
         assert_eq!((take(false, 0, 1000), take(true, 0, 1000)), (5, 5), "bursts");
-        // A flood of others for ten seconds, and 50 packets a second for the router: all of these come through.
+        // A flood of others for ten seconds, and 50 packets a second for the router: all of the latter get through.
         let (mut others, mut own) = (0, 0);
         for millisecond in 1..=10_000 {
             let now_ns = millisecond * (SECOND_NS / 1000);
@@ -287,7 +287,7 @@ mod tests {
             own += take(true, now_ns, usize::from(millisecond % 20 == 0));
         }
         assert_eq!((others, own), (500, 500));
-        // And all of the limit when there is nothing else.
+        // The whole limit is available when there is nothing else.
         assert_eq!(take(true, 20 * SECOND_NS, 1000), 10);
         let mut least = PuntLimit::new((0, 0));
         assert!(least.conforms(false, 0, 60) && !least.conforms(true, 0, 60));

@@ -1,15 +1,16 @@
-//! Where frames go before their network's worker looks at them: design select, homes, and whom a group frame concerns.
+//! Where frames go before their network's worker processes them: design select, homes, and the targets of group frames.
 //!
-//! Flow: control builds one [`Steering`] from all loaded networks and gives every worker the same; it is replaced as a
-//! whole, between batches. A port and a network each live at one worker, their home.
+//! Flow: control builds one [`Steering`] from all loaded networks and gives the same to every worker; it is replaced as a
+//! whole, between batches. Each port and each network belongs to one worker, its home.
 //!
 //! Two rules beyond design select, for segments that several networks share:
 //! - A unicast ARP message goes to the owner of its destination MAC, however that network's other frames are selected;
-//!   without this a network selected by inner prefix or by port could not be resolved, or would answer for another.
-//! - A group frame reaches only the virtual ports that it concerns (once control told their addresses): an ARP request
+//!   otherwise a network selected by inner prefix or by port could not be resolved, or would answer for another.
+//! - A group frame reaches only the virtual ports that it concerns (once control has set their addresses): an ARP request
 //!   for one of their addresses, an announcement or reply from their links, an IPv4 packet from their links.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use hue_demux::{Demux, PortId, Target};
@@ -19,10 +20,10 @@ use hue_wire::{Mac, arp, ethernet, ipv4};
 
 use super::beside::Beside;
 
-/// The home of what has none.
+/// No home worker.
 pub(crate) const NO_HOME: u8 = u8::MAX;
 
-/// An address of a network on a virtual port, with its link.
+/// An address of a network on a virtual port, with the prefix length of its link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
     pub address: u32,
@@ -30,7 +31,12 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    fn contains(&self, address: u32) -> bool {
+    pub fn new(address: Ipv4Addr, len: u8) -> Self {
+        Self { address: address.to_bits(), len }
+    }
+
+    /// Whether an address is on it.
+    pub fn contains(&self, address: u32) -> bool {
         let shift = 32 - u32::from(self.len.min(32));
         (u64::from(self.address ^ address) >> shift) == 0
     }
@@ -41,10 +47,10 @@ pub(crate) struct Steering {
     pub demux: Arc<Demux>,
     /// Worker of each network, by VID.
     pub network_homes: Box<[u8]>,
-    /// Worker of each port that is open, by id.
+    /// Worker of each open port, by id.
     pub port_homes: Box<[u8]>,
     pub beside: Beside,
-    /// Virtual ports by port and MAC, sorted; those of several networks may be the same.
+    /// Virtual ports by port and MAC, sorted; several networks may have the same port and MAC.
     owners: Vec<(u64, Target)>,
     /// Addresses by VID and virtual port, of networks whose addresses are known.
     links: Box<[Option<VportLinks>]>,
@@ -53,7 +59,7 @@ pub(crate) struct Steering {
 /// The links of each virtual port of a network.
 pub(crate) type VportLinks = Box<[Vec<Link>]>;
 
-/// What a group frame is, as far as whom it concerns goes.
+/// The properties of a group frame that decide whom it concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GroupFrame {
     Arp {
@@ -64,7 +70,7 @@ pub(crate) enum GroupFrame {
     Ipv4 {
         source: u32,
     },
-    /// Nothing that an IPv4 plane or its control plane takes.
+    /// Nothing that an IPv4 plane or its control plane accepts.
     Other,
 }
 
@@ -94,7 +100,7 @@ fn key(port: PortId, mac: Mac) -> u64 {
 }
 
 impl Steering {
-    /// The steering of these virtual ports (port, MAC, whose) and these known addresses.
+    /// Steering for these virtual ports (port, MAC, target) and these known addresses.
     pub fn new(
         demux: Arc<Demux>,
         network_homes: Box<[u8]>,
@@ -115,7 +121,7 @@ impl Steering {
         Self { demux, network_homes, port_homes, beside, owners, links }
     }
 
-    /// Steering of nothing.
+    /// Steering without networks and ports.
     pub fn empty() -> Self {
         let homes = || vec![NO_HOME; usize::from(Vid::MAX) + 1].into_boxed_slice();
         let ports = vec![NO_HOME; PortId::COUNT].into_boxed_slice();
@@ -139,7 +145,7 @@ impl Steering {
         self.owners.get(first + nth).filter(|(other, _)| *other == key).map(|(_, target)| *target)
     }
 
-    /// Whose a unicast ARP message is that no MAC row takes, when it has one owner.
+    /// The owner of a unicast ARP message that no MAC row selects, if there is exactly one.
     pub fn arp_owner(&self, port: PortId, frame: &[u8]) -> Option<Target> {
         let arp = frame.get(12..14) == Some(&ethernet::EtherType::ARP.0.to_be_bytes()[..]);
         let unicast = frame.first().is_some_and(|byte| byte & 1 == 0);

@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use hue_demux::PortId;
 use hue_planes::ipv4::Outcome;
 use hue_planes::{Counters, Loss, Losses, Unclaimed, UnclaimedCounters};
-use hue_ports::Driver;
+use hue_ports::{Driver, DriverCounters};
 use hue_tables::Vid;
 
 use super::block::Block;
@@ -274,54 +274,44 @@ impl Ledger {
 }
 
 /// What a physical port did since the system started, over every time it was opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PortTotals {
-    /// Frames received.
-    pub received_packets: u64,
-    /// Their bytes.
-    pub received_bytes: u64,
-    /// Frames sent.
-    pub sent_packets: u64,
-    /// Their bytes.
-    pub sent_bytes: u64,
-    /// Frames that arrived and found no room.
-    pub receive_dropped: u64,
-    /// Frames that the system did not send.
-    pub transmit_dropped: u64,
-    /// Frames cut before the ring because their network's share of it was used up.
-    pub policed: u64,
-    /// Frames cut before the ring because they are for nobody here.
-    pub nobody: u64,
+pub type PortTotals = DriverCounters;
+
+/// Adds the frames of nobody that a port dropped before its ring.
+pub fn add_unclaimed(sum: &mut UnclaimedCounters, port: &PortTotals) {
+    sum.add(Unclaimed::NoNetwork, port.no_network);
+    sum.add(Unclaimed::Runt, port.runt);
 }
 
-pub(crate) const PORT_WORDS: usize = 8;
+pub(crate) const PORT_WORDS: usize = 10;
 
-impl PortTotals {
-    pub(crate) fn words(&self) -> [u64; PORT_WORDS] {
-        [
-            self.received_packets,
-            self.received_bytes,
-            self.sent_packets,
-            self.sent_bytes,
-            self.receive_dropped,
-            self.transmit_dropped,
-            self.policed,
-            self.nobody,
-        ]
-    }
+pub(crate) fn port_words(totals: &PortTotals) -> [u64; PORT_WORDS] {
+    [
+        totals.received_packets,
+        totals.received_bytes,
+        totals.sent_packets,
+        totals.sent_bytes,
+        totals.ring_full,
+        totals.ring_quota,
+        totals.shared_quota,
+        totals.no_network,
+        totals.runt,
+        totals.send_failed,
+    ]
+}
 
-    pub(crate) fn from_words(words: &[u64]) -> Self {
-        let word = |at: usize| words.get(at).copied().unwrap_or_default();
-        Self {
-            received_packets: word(0),
-            received_bytes: word(1),
-            sent_packets: word(2),
-            sent_bytes: word(3),
-            receive_dropped: word(4),
-            transmit_dropped: word(5),
-            policed: word(6),
-            nobody: word(7),
-        }
+pub(crate) fn port_totals(words: &[u64]) -> PortTotals {
+    let word = |at: usize| words.get(at).copied().unwrap_or_default();
+    PortTotals {
+        received_packets: word(0),
+        received_bytes: word(1),
+        sent_packets: word(2),
+        sent_bytes: word(3),
+        ring_full: word(4),
+        ring_quota: word(5),
+        shared_quota: word(6),
+        no_network: word(7),
+        runt: word(8),
+        send_failed: word(9),
     }
 }
 
@@ -459,7 +449,7 @@ impl TotalsReader {
     #[must_use]
     pub fn port(&self, id: PortId) -> Option<PortTotals> {
         let block = self.read().ports.get(&id)?.block.clone();
-        Some(PortTotals::from_words(&block.read()))
+        Some(port_totals(&block.read()))
     }
 
     /// What each worker did.
@@ -469,12 +459,15 @@ impl TotalsReader {
         blocks.iter().map(|block| WorkerTotals::from_words(&block.read())).collect()
     }
 
-    /// Frames that were nobody's, at all workers.
+    /// Frames that were nobody's: at all workers, and before the rings of their ports.
     #[must_use]
     pub fn unclaimed(&self) -> UnclaimedCounters {
         let mut sum = UnclaimedCounters::default();
         for worker in self.workers() {
             worker.unclaimed.iter().for_each(|(reason, count)| sum.add(reason, count));
+        }
+        for (id, _) in self.ports() {
+            add_unclaimed(&mut sum, &self.port(id).unwrap_or_default());
         }
         sum
     }
@@ -526,7 +519,7 @@ mod tests {
             unclaimed,
         };
         assert_eq!(WorkerTotals::from_words(&worker.words()), worker);
-        let port = PortTotals { received_packets: 1, nobody: 8, ..PortTotals::default() };
-        assert_eq!(PortTotals::from_words(&port.words()), port);
+        let port = port_totals(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(port_words(&port), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     }
 }

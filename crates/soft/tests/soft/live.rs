@@ -9,12 +9,12 @@ use crate::common::{PORTS, hop, mac, packet, prefix, program, vid};
 use crate::world::{PATIENCE, World, until, wire, world};
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Loss, Unclaimed};
+use hue_planes::{Debts, Loss, Rate, RateLimit, Unclaimed};
 use hue_ports::{Driver, MemoryHandle, MemoryPort, Pool};
 use hue_soft::live::{CaptureFilter, Captured, Direction, Live, LiveError};
-use hue_substrate::Substrate;
-use hue_substrate::handover::{Crossing, Record};
+use hue_substrate::handover::{Crossing, Peer, Record};
 use hue_substrate::wake::Wake;
+use hue_substrate::{Program, Substrate};
 use hue_wire::{Mac, arp};
 use proptest::prelude::*;
 use zerocopy::IntoBytes;
@@ -169,6 +169,54 @@ fn a_guest_hands_frames_over_and_has_ports() {
         world.feed(0, &packet(mac(2, 0), [10, 9, 9, 9]));
         until("a frame without a port", || world.totals(2).losses.get(Loss::PortDown) == 1);
     }
+}
+
+/// What the meter of a network lacks, as its home says.
+fn debts(world: &World, peers: &mut [Peer], id: u16, name: u64) -> Debts {
+    let home = world.live.home(vid(id)).unwrap();
+    let question = Record::of_debts(vid(id), home.generation, name);
+    let peer = &mut peers[home.worker];
+    assert!(peer.out.push(&question, &[]));
+    peer.wake.notify();
+    let mut pool = Pool::new(8, 2048).unwrap();
+    let mut answer = None;
+    until("an answer", || {
+        answer = peer.into.pop(&mut pool).err();
+        answer.is_some()
+    });
+    let answer = answer.unwrap();
+    assert_eq!((answer.crossing, answer.vid, answer.time_ns), (Crossing::Debts, vid(id), name));
+    peer.into.take_debts().unwrap()
+}
+
+/// A network that comes from a card, or goes to one, takes along what its meter lacks.
+#[test]
+fn a_guest_says_and_hears_what_a_meter_lacks() {
+    let rate = RateLimit { packets: Some(Rate::new(1, 10).unwrap()), bits: None };
+    let limited = Program { rate_limit: Some(rate), ..program(1) };
+    let mut world = world(2, &[limited, program(2)]);
+    let mut peers = world.live.invite(&Arc::new(Wake::new().unwrap())).unwrap();
+    assert_eq!(debts(&world, &mut peers, 2, 7), Debts::default(), "it has no meter");
+    let frame = packet(mac(1, 0), [10, 9, 9, 9]);
+    (0..4).for_each(|_| world.feed(0, &frame));
+    assert_eq!(world.settled(1, 4).outcomes.forwarded(), 4);
+    let before = debts(&world, &mut peers, 1, 8);
+    assert!((1..=4_000_000_000).contains(&before.packets) && before.bits == 0, "{before:?}");
+
+    // The card passed the rest of the burst, and more than the burst cannot be lacking; an hour on, so that nothing is earned.
+    let there = Debts { packets: Debts::MAX, bits: 5, last_ns: before.last_ns + 3_600_000_000_000 };
+    let home = world.live.home(vid(1)).unwrap();
+    let told = Record::of_debts(vid(1), home.generation, 0);
+    let gone = Record { generation: home.generation.wrapping_sub(1), ..told };
+    let peer = &mut peers[home.worker];
+    assert!(peer.out.push_debts(&told, &there) && peer.out.push_debts(&gone, &Debts::default()));
+    peer.wake.notify();
+    let most = Debts { packets: 10_000_000_000, bits: 0, ..there };
+    assert_eq!(debts(&world, &mut peers, 1, 9), most);
+    (0..4).for_each(|_| world.feed(0, &frame));
+    assert_eq!(world.settled(1, 8).outcomes.get(Outcome::RateLimited), 4);
+    assert_eq!(debts(&world, &mut peers, 1, 10), most);
+    world.live.stop();
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn config(workers: usize) -> LiveConfig {
     let limits = Limits { image_bytes_max: 64 << 20, ..Limits::default() };
-    LiveConfig { workers, pin: false, slots: 8192, slot_bytes: 2048, limits }
+    LiveConfig { workers, slots: 8192, limits, ..LiveConfig::default() }
 }
 
 /// A running system with memory ports 0 to 2.

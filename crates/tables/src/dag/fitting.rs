@@ -1,29 +1,29 @@
-//! Changes of which a part may be refused for room: what fits is taken, and the rest told.
+//! Applies changes of which some may be rejected for lack of room: keeps what fits and reports the rest.
 
 use super::{Change, Dag};
 use crate::limits::TableError;
 use crate::types::{Key, Vid};
 
-/// Parts that refused changes are tried in: each level of parts costs about as much as the changes did together.
+/// Parts into which rejected changes are split: each level of splitting costs about as much as one attempt.
 const PARTS: usize = 16;
 
-/// What was not taken of some changes.
+/// The rejected changes of a batch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Refusals {
-    /// Places of the refused announcements in the list of changes, rising.
+    /// Indices of the rejected announcements in the list of changes, ascending.
     pub at: Vec<usize>,
-    /// Why the last of them was refused: `Full` or `Quota`.
+    /// Why the last of them was rejected: `Full` or `Quota`.
     pub error: Option<TableError>,
 }
 
 impl<K: Key> Dag<K> {
-    /// [`Dag::apply`], but announcements that do not fit are left out. A prefix of such a one has no route afterwards, not
-    /// the one that it had before: whoever replaces a route no longer stands for the old next hop. When all fit, readers see
-    /// all at once; else in parts, in order.
+    /// As [`Dag::apply`], but omits announcements that do not fit. The prefix of an omitted announcement has
+    /// no route afterwards, not even its previous one: after a replacement, the old next hop is no longer
+    /// valid. If everything fits, readers see all changes at once; otherwise they see parts, in order.
     ///
     /// # Errors
-    /// `UnknownNetwork`, or `Full` when not even a withdrawal finds room for the nodes that it makes while readers hold on
-    /// to old ones; changes before that one have been made.
+    /// `UnknownNetwork`. `Full` if there is no room even for the nodes that a withdrawal writes while readers
+    /// still access old ones; the changes before that withdrawal have been applied.
     pub fn apply_fitting(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<Refusals, TableError> {
         let mut refusals = Refusals::default();
         self.fit(vid, changes, 0, &mut refusals)?;

@@ -1,4 +1,4 @@
-//! What other encodings follow the store by: [`Delta`]s, and changes that a follower may refuse.
+//! How other encodings follow the store: [`Delta`]s, and changes that a follower can reject.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use crate::layout::{Ref, Runs};
 use crate::limits::{Account, TableError};
 use crate::types::{Key, Vid};
 
-/// What an encoding other than `dag64` must do to follow the store. Nodes arrive before anything that refers to them;
-/// a root arrives after all its nodes, and `Retire` after the roots that dropped the node.
+/// A change of the store for encodings other than `dag64`. Nodes come before anything that refers to them; a
+/// root comes after all its nodes, and `Retire` after the roots that no longer refer to the node.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Delta {
-    /// A new node; refs in it name nodes that came before.
+    /// A new node; its refs name earlier nodes.
     Node(Ref, Arc<Runs>),
-    /// The network's table now begins at this node; `None`: the network is gone.
+    /// The new top node of the network's table; `None` means that the network was removed.
     Root(Vid, Option<Ref>),
-    /// Nobody refers to this node; its words may be reused once no lookup in flight can hold them.
+    /// The node has no references. Its words can be reused once no lookup in flight can read them.
     Retire(Ref),
 }
 
 impl<K: Key> Dag<K> {
-    /// From now on, keeps the deltas of every change for [`Dag::take_deltas`]; the first of them describe the store
-    /// as it is.
-    pub fn record_deltas(&mut self) {
+    /// Records the deltas of every later change for [`Dag::take_deltas`]. The first deltas describe the
+    /// current content of the store.
+    pub fn enable_deltas(&mut self) {
         let mut deltas = Vec::new();
         let mut seen = HashMap::new();
         let mut roots: Vec<_> = self.networks.iter().map(|(vid, source)| (*vid, source.compiled)).collect();
@@ -35,55 +35,56 @@ impl<K: Key> Dag<K> {
         self.deltas = Some(deltas);
     }
 
-    /// [`Dag::record_deltas`] for an encoding in which nodes take what `weigh` says; [`Dag::account_there`] then tells what
-    /// networks take there.
-    pub fn be_followed(&mut self, weigh: fn(&Runs) -> u64) {
-        self.weigh.there = Some(weigh);
-        self.weigh_there();
-        self.record_deltas();
+    /// As [`Dag::enable_deltas`], for a follower in which `weigh` is the size of a node.
+    /// [`Dag::follower_account`] then reports the size of networks there.
+    pub fn enable_weighed_deltas(&mut self, weigh: fn(&Runs) -> u64) {
+        self.weigh.follower = Some(weigh);
+        self.weigh_for_follower();
+        self.enable_deltas();
     }
 
-    /// Nobody follows any more: no deltas are kept.
-    pub fn be_alone(&mut self) {
+    /// Stops recording deltas: the store has no follower.
+    pub fn disable_deltas(&mut self) {
         self.deltas = None;
-        (self.weigh.there, self.weigh.known) = (None, Vec::new());
-        self.networks.keys().for_each(|vid| self.holdings.set_there(*vid, 0, 0));
+        (self.weigh.follower, self.weigh.follower_weights) = (None, Vec::new());
+        self.networks.keys().for_each(|vid| self.holdings.set_follower(*vid, 0, 0));
     }
 
-    /// [`Dag::account`] in the unit of [`Dag::be_followed`]; quotas are not in it. As if all networks were there.
+    /// As [`Dag::account`], in the unit of [`Dag::enable_weighed_deltas`], without quotas, and as if the
+    /// follower had all networks.
     ///
     /// # Errors
     /// `UnknownNetwork`.
-    pub fn account_there(&self, vid: Vid) -> Result<Account, TableError> {
-        self.account_in(vid, |weight| weight.there)
+    pub fn follower_account(&self, vid: Vid) -> Result<Account, TableError> {
+        self.account_in(vid, |weight| weight.follower)
     }
 
-    /// Weighs all nodes anew in the unit of who follows.
-    fn weigh_there(&mut self) {
+    /// Computes the weights of all nodes in the unit of the follower.
+    fn weigh_for_follower(&mut self) {
         for node in self.nodes().collect::<Vec<_>>() {
             let runs = self.runs(node);
-            self.weigh.learn(node, &runs);
+            self.weigh.add_node(node, &runs);
         }
-        let weight = |node| self.weigh.weight(&self.image, node).there;
+        let weight = |node| self.weigh.weight(&self.image, node).follower;
         let account = |vid| Some((vid, self.account_by(vid, weight).ok()?));
         let accounts: Vec<(Vid, Account)> = self.networks.keys().copied().filter_map(account).collect();
         for (vid, account) in accounts {
-            self.holdings.set_there(vid, account.bytes_own, account.bytes_marginal);
+            self.holdings.set_follower(vid, account.bytes_own, account.bytes_marginal);
         }
     }
 
-    /// The deltas since the last call (or since [`Dag::record_deltas`]), oldest first.
+    /// Returns the deltas since the last call (or since [`Dag::enable_deltas`]), oldest first.
     pub fn take_deltas(&mut self) -> Vec<Delta> {
         self.deltas.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// [`Dag::apply`] with a follower that may refuse it: once all of the change is known and before any of it takes
-    /// effect, `follow` gets the deltas that bring it (those not taken before first, the network's root last;
-    /// `take_deltas` does not give them again). When it refuses, the store goes back to what it was, with the same
-    /// nodes; the nodes that the follower was told of are retired.
+    /// As [`Dag::apply`], with a follower that can reject the change. Before the change takes effect,
+    /// `follow` gets all deltas of it: earlier deltas that were not taken come first, the network's root
+    /// last, and `take_deltas` does not return them again. If `follow` fails, the store is restored with the
+    /// same nodes, and the new nodes that the follower knows are retired.
     ///
     /// # Errors
-    /// As [`Dag::apply`], and what `follow` says; then nothing has changed.
+    /// As [`Dag::apply`], and the error of `follow`. Nothing has changed then.
     pub fn apply_if<E: From<TableError>>(
         &mut self,
         vid: Vid,
@@ -107,7 +108,7 @@ impl<K: Key> Dag<K> {
         )
     }
 
-    /// Appends the nodes below `node` that were not seen yet, children first.
+    /// Appends the nodes below `node` that are not in `seen`, children first.
     fn describe(&self, node: Ref, seen: &mut HashMap<Ref, ()>, deltas: &mut Vec<Delta>) {
         if node.is_leaf() || seen.insert(node, ()).is_some() {
             return;

@@ -1,13 +1,14 @@
-//! Who holds what: how many source nodes of which networks are compiled to each image node, and what each network's nodes
-//! weigh together, kept up with every count that comes or goes.
+//! Counts the references of each network to each image node, and sums up the weight of each network's nodes.
+//! Updated with every reference that is added or removed.
 //!
-//! Flow: `Dag` adds and removes counts → **[`Holdings`]** → accounts and quotas, without a walk.
+//! Flow: `Dag` adds and removes references → **[`Holdings`]** → accounts and quotas, without visiting nodes.
 //!
-//! Most nodes are one network's: then its count is the node's, and nothing else is kept. A node that several networks hold
-//! has a count in each of their maps. The XOR of their ids names the last one when the others have gone.
-//! Invariants: a network's `own` is the weight of the nodes with a count of it; its `marginal` that of the nodes that nobody
-//! else has a count of. A node's weight never changes while anybody holds it. Weights are the store's unit, counts are
-//! source nodes. A weight has two parts: what the node takes here, and what it takes where the store is followed.
+//! Most nodes belong to a single network. Then the network's count equals the node's count, and nothing else
+//! is stored. A node of several networks has a count in the map of each. The XOR of their ids gives the id of
+//! the last remaining network. Invariants: a network's `own` is the weight of all nodes it refers to; its
+//! `marginal` is the weight of the nodes that no other network refers to. The weight of a node does not
+//! change while it has references. Weights are in the unit of the store, counts are numbers of source nodes.
+//! A weight has two parts: one for the store, one for its follower.
 
 use std::collections::HashMap;
 use std::ops::{AddAssign, SubAssign};
@@ -17,62 +18,62 @@ use crate::types::Vid;
 
 type Counts = HashMap<u32, u32, foldhash::fast::FixedState>;
 
-/// Counts of all nodes and weights of all networks.
+/// Reference counts of all nodes and weights of all networks.
 pub(super) struct Holdings {
-    /// By the granule that a node begins at.
+    /// By the first granule of the node.
     nodes: Vec<Node>,
-    /// By id; those of networks that are not in the store hold nothing.
+    /// By network id; networks that are not in the store have no references.
     networks: Vec<Held>,
 }
 
-/// A node of the image.
+/// The references to a node of the image.
 #[derive(Clone, Copy, Default)]
 struct Node {
-    /// Source nodes, of all networks, that are compiled to it.
+    /// Source nodes of all networks that are compiled to it.
     refs: u32,
-    /// Networks that these are of.
+    /// Number of networks that they belong to.
     networks: u16,
-    /// The XOR of their ids.
-    who: u16,
+    /// The XOR of the ids of these networks.
+    vids_xor: u16,
 }
 
-/// What a node takes: in the store's unit, and in that of who follows it.
+/// The weight of a node: in the unit of the store, and in that of its follower.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Weight {
-    pub(super) here: u64,
-    pub(super) there: u64,
+    pub(super) store: u64,
+    pub(super) follower: u64,
 }
 
 impl AddAssign for Weight {
     fn add_assign(&mut self, other: Self) {
-        self.here += other.here;
-        self.there += other.there;
+        self.store += other.store;
+        self.follower += other.follower;
     }
 }
 
 impl SubAssign for Weight {
     fn sub_assign(&mut self, other: Self) {
-        self.here -= other.here;
-        self.there -= other.there;
+        self.store -= other.store;
+        self.follower -= other.follower;
     }
 }
 
-/// What a network holds.
+/// The nodes that a network refers to.
 pub(super) struct Held {
     /// Weight of all its nodes.
     pub(super) own: Weight,
-    /// Weight of those that are its alone.
+    /// Weight of the nodes that only this network refers to.
     pub(super) marginal: Weight,
-    /// Limit on `own.here`.
+    /// Limit on `own.store`.
     pub(super) quota: Option<u64>,
-    /// Its counts of nodes that others hold too, by granule.
+    /// Its reference counts of nodes that other networks also refer to, by granule.
     shared: Counts,
 }
 
 impl Held {
     const fn none() -> Self {
         let shared = HashMap::with_hasher(foldhash::fast::FixedState::with_seed(0));
-        let none = Weight { here: 0, there: 0 };
+        let none = Weight { store: 0, follower: 0 };
         Self { own: none, marginal: none, quota: None, shared }
     }
 }
@@ -82,53 +83,53 @@ impl Holdings {
         Self { nodes: Vec::new(), networks: Vec::new() }
     }
 
-    /// A network comes, and holds nothing.
-    pub(super) fn open(&mut self, vid: Vid) {
+    /// Adds a network without references.
+    pub(super) fn add_network(&mut self, vid: Vid) {
         if self.networks.len() <= vid.index() {
             self.networks.resize_with(vid.index() + 1, Held::none);
         }
     }
 
-    /// A network is gone.
-    pub(super) fn close(&mut self, vid: Vid) {
+    /// Removes a network.
+    pub(super) fn remove_network(&mut self, vid: Vid) {
         let held = std::mem::replace(&mut self.networks[vid.index()], Held::none());
         debug_assert!((held.own, held.marginal, held.shared.len()) == Default::default());
     }
 
-    /// What a network of the store holds.
+    /// The nodes of a network in the store.
     pub(super) fn held(&self, vid: Vid) -> &Held {
         &self.networks[vid.index()]
     }
 
-    /// Whether there is such a network, which then has this quota.
+    /// Sets the quota of a network. Returns whether the network exists.
     pub(super) fn set_quota(&mut self, vid: Vid, quota: Option<u64>) -> bool {
-        // Every network in the store has its top node.
-        let held = self.networks.get_mut(vid.index()).filter(|held| held.own.here > 0);
+        // Every network in the store has a top node.
+        let held = self.networks.get_mut(vid.index()).filter(|held| held.own.store > 0);
         held.map(|held| held.quota = quota).is_some()
     }
 
-    /// The unit of who follows has changed: what a network holds in it.
-    pub(super) fn set_there(&mut self, vid: Vid, own: u64, marginal: u64) {
+    /// Sets the weights of a network in the unit of the follower, after that unit changed.
+    pub(super) fn set_follower(&mut self, vid: Vid, own: u64, marginal: u64) {
         let held = &mut self.networks[vid.index()];
-        (held.own.there, held.marginal.there) = (own, marginal);
+        (held.own.follower, held.marginal.follower) = (own, marginal);
     }
 
-    /// Source nodes compiled to a node.
+    /// Number of source nodes compiled to a node.
     pub(super) fn refs(&self, node: Ref) -> u32 {
         self.nodes[node.index() as usize].refs
     }
 
-    /// Those of one network.
+    /// Number of source nodes of one network compiled to a node.
     pub(super) fn refs_of(&self, vid: Vid, node: Ref) -> u32 {
         let at = self.nodes[node.index() as usize];
         match at.networks {
-            1 if at.who == vid.get() => at.refs,
+            1 if at.vids_xor == vid.get() => at.refs,
             0 | 1 => 0,
             _ => self.held(vid).shared.get(&node.index()).copied().unwrap_or(0),
         }
     }
 
-    /// One source node more of a network is compiled to a node.
+    /// Adds a network's reference to a node.
     pub(super) fn add(&mut self, vid: Vid, node: Ref, weight: impl FnOnce() -> Weight) {
         let index = node.index() as usize;
         if self.nodes.len() <= index {
@@ -138,12 +139,12 @@ impl Holdings {
         at.refs += 1;
         match at.networks {
             0 => {
-                (at.networks, at.who) = (1, vid.get());
+                (at.networks, at.vids_xor) = (1, vid.get());
                 let (held, weight) = (&mut self.networks[vid.index()], weight());
                 held.own += weight;
                 held.marginal += weight;
             }
-            1 if at.who == vid.get() => {}
+            1 if at.vids_xor == vid.get() => {}
             networks => {
                 let counts = &mut self.networks[vid.index()].shared;
                 let count = counts.entry(node.index()).or_default();
@@ -153,18 +154,18 @@ impl Holdings {
                 }
                 let weight = weight();
                 if networks == 1 {
-                    let owner = &mut self.networks[usize::from(at.who)];
+                    let owner = &mut self.networks[usize::from(at.vids_xor)];
                     owner.shared.insert(node.index(), at.refs - 1);
                     owner.marginal -= weight;
                 }
                 at.networks += 1;
-                at.who ^= vid.get();
+                at.vids_xor ^= vid.get();
                 self.networks[vid.index()].own += weight;
             }
         }
     }
 
-    /// One less; whether it was the last of all networks.
+    /// Removes a network's reference to a node. Returns whether it was the last one of all networks.
     pub(super) fn remove(&mut self, vid: Vid, node: Ref, weight: impl FnOnce() -> Weight) -> bool {
         let at = &mut self.nodes[node.index() as usize];
         at.refs -= 1;
@@ -188,16 +189,16 @@ impl Holdings {
         let weight = weight();
         held.own -= weight;
         at.networks -= 1;
-        at.who ^= vid.get();
+        at.vids_xor ^= vid.get();
         if at.networks == 1 {
-            let owner = &mut self.networks[usize::from(at.who)];
+            let owner = &mut self.networks[usize::from(at.vids_xor)];
             owner.shared.remove(&node.index());
             owner.marginal += weight;
         }
         false
     }
 
-    /// Bytes that this takes (estimate of the allocations).
+    /// Memory of this structure in bytes (an estimate of the allocations).
     pub(super) fn bytes(&self) -> u64 {
         let counts: usize = self.networks.iter().map(|held| held.shared.capacity()).sum();
         let counts = counts * (size_of::<(u32, u32)>() + 1);
@@ -223,13 +224,13 @@ mod tests {
         Vid::new(n + 1).unwrap()
     }
 
-    /// Accounts by a walk through all tables, which knows nothing of counts.
+    /// Computes accounts by visiting all tables, without reference counts.
     fn naive(dag: &Dag<u32>) -> Vec<(Vid, u64, u64)> {
         let nodes = |source: &crate::source::Source| -> HashSet<_> {
             source.compiled_refs().filter(|node| !node.is_leaf()).collect()
         };
         let sets: Vec<_> = dag.networks.iter().map(|(vid, source)| (*vid, nodes(source))).collect();
-        let weigh = |node: &_| dag.weigh.weight(&dag.image, *node).here;
+        let weigh = |node: &_| dag.weigh.weight(&dag.image, *node).store;
         let account = |(vid, own): &(Vid, HashSet<_>)| {
             let others = sets.iter().filter(|(other, _)| other != vid);
             let others: HashSet<_> = others.flat_map(|(_, nodes)| nodes).collect();
@@ -243,15 +244,15 @@ mod tests {
         for (vid, own, marginal) in naive(dag) {
             let Account { bytes_own, bytes_marginal, bytes_shared, .. } = dag.account(vid).unwrap();
             prop_assert_eq!((bytes_own, bytes_marginal, bytes_shared), (own, marginal, own - marginal));
-            if let Some(weigh) = dag.weigh.there {
+            if let Some(weigh) = dag.weigh.follower {
                 let walked = dag.account_by(vid, |node| weigh(&dag.runs(node))).unwrap();
-                prop_assert_eq!(dag.account_there(vid).unwrap(), walked);
+                prop_assert_eq!(dag.follower_account(vid).unwrap(), walked);
             }
         }
         Ok(())
     }
 
-    /// Few prefixes and next hops, so that networks share much and part again.
+    /// Few prefixes and next hops, so that networks share many nodes and then diverge.
     fn changes() -> impl Strategy<Value = Vec<Change<u32>>> {
         let byte = || prop_oneof![3 => Just(10_u8), 1 => Just(11), 1 => any::<u8>()];
         let one = ([byte(), byte(), byte(), byte()], 0..=32_u8, proptest::option::weighted(0.7, 0..3_u16));
@@ -297,9 +298,9 @@ mod tests {
                 }
                 Step::Follow(on) => {
                     if *on {
-                        dag.be_followed(words_of)
+                        dag.enable_weighed_deltas(words_of)
                     } else {
-                        dag.be_alone()
+                        dag.disable_deltas()
                     }
                     continue;
                 }
@@ -307,7 +308,7 @@ mod tests {
                     dag.remove_network(vid(*n)).unwrap();
                     match dag.add_network(vid(*n)) {
                         Ok(()) => (*n, Vec::new()),
-                        // Others have all there is.
+                        // Other networks use all the memory.
                         Err(_) => return Ok(()),
                     }
                 }
@@ -353,7 +354,7 @@ mod tests {
             }
             prop_assert_eq!(table(&dag, who), expected);
             let after: Vec<_> = others.iter().map(|n| table(&dag, *n)).collect();
-            prop_assert_eq!(after, neighbours, "nobody else is touched");
+            prop_assert_eq!(after, neighbours, "no other network changes");
             agree(&dag)?;
         }
         (0..NETWORKS).for_each(|n| dag.remove_network(vid(n)).unwrap());
@@ -364,7 +365,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
         #[test]
-        fn accounts_are_what_a_walk_finds(
+        fn accounts_equal_a_full_walk(
             steps in proptest::collection::vec(step(), 1..25),
             limit in prop_oneof![Just(1_u64 << 20), Just(12 << 10)],
         ) {
@@ -373,22 +374,23 @@ mod tests {
         }
 
         #[test]
-        fn accounts_are_kept_in_words_too(steps in proptest::collection::vec(step(), 1..15)) {
+        fn accounts_in_words_equal_a_full_walk(steps in proptest::collection::vec(step(), 1..15)) {
             let mut dag = Dag::new(Limits { image_bytes_max: 1 << 20, ..Limits::default() }).unwrap();
-            dag.weigh_by(words_of);
+            dag.set_weight_fn(words_of);
             run(dag, steps)?;
         }
     }
 
     #[test]
-    fn a_quota_is_met_to_the_byte_and_freed_room_is_taken_again() {
+    fn a_quota_is_exact_and_freed_memory_is_reused() {
         let route = |n: u32| (Prefix::containing(n << 16, 16), NextHop::new(n as u16 + 1));
         let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
         dag.add_network(vid(0)).unwrap();
         let all: Vec<Change<u32>> = (0..600).map(route).collect();
         dag.apply(vid(0), &all).unwrap();
         let full = dag.account(vid(0)).unwrap().bytes_own;
-        // Announcing what is there takes nothing; its own size is enough, one byte less is not.
+        // Announcing an existing route needs no memory. A quota of the current size is sufficient, one byte
+        // less is not.
         dag.set_quota(vid(0), Some(full)).unwrap();
         assert_eq!(dag.apply(vid(0), &all), Ok(()));
         dag.apply(vid(0), &[(all[0].0, None)]).unwrap();
@@ -399,7 +401,7 @@ mod tests {
         assert!(
             matches!(refusals.error, Some(TableError::Quota { bytes_needed, .. }) if bytes_needed > full - 1)
         );
-        // A quota below what is there leaves it, and takes nothing more.
+        // A quota below the current size keeps existing routes and rejects new ones.
         dag.set_quota(vid(0), Some(64)).unwrap();
         let routes = dag.account(vid(0)).unwrap().routes;
         assert_eq!(dag.apply_fitting(vid(0), &[more]).unwrap().at, [0]);

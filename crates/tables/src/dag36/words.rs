@@ -1,7 +1,7 @@
-//! The words of `dag36`: how a node is written in 36 bits, and how a lookup reads it. Pure.
+//! The words of `dag36`: how a node is encoded in 36-bit words, and how a lookup reads them. Pure functions.
 //!
-//! This page is the one place that describes the words; `rtl/tables/hue_dag36_pkg.sv` reads them. Nothing in them is a
-//! pointer: an *item* names a word by its index, 20 bits, which spans the card's two banks of 2^19 words.
+//! This is the only description of the words; `rtl/tables/hue_dag36_pkg.sv` reads them. They contain no
+//! pointers: an *item* names a word by its 20-bit index, which covers the card's two banks of 2^19 words.
 //!
 //! ```text
 //! any word           35 even parity over all 36 bits
@@ -26,22 +26,24 @@
 //!                    words 10..     items                                                    2 reads
 //! ```
 //!
-//! 27 slots, an 8-bit count and the parity fill a word exactly, so a map costs one read and no second bitmap. Lists are
-//! for nodes of up to 9 runs, more than half of a full table's; pivots for up to 20, where ten words of a map would be
-//! most of the node (ADR 0016). Parity is the word's own, so that a bit that flips in a memory is noticed by whoever
-//! reads it; root items, which are no words of the image, have none.
+//! 27 slots, an 8-bit count and the parity bit fill a word exactly, so a map costs one read and needs no
+//! second bitmap. Lists are used for nodes of up to 9 runs, which are more than half of the nodes of a full
+//! table. Pivots are used for up to 20 runs, where the ten words of a map would be most of the node (ADR
+//! 0016). Each word has its own parity bit, so that every reader detects a flipped bit. Root items are not
+//! words of the image and have no parity.
 
 use crate::layout::{Runs, SLOTS};
 
-/// Words a map takes before its items.
+/// Words of a map, before the items.
 pub const MAP_WORDS: usize = 10;
-/// Slots a map word covers.
+/// Slots of a map word.
 pub const MAP_SLOTS: usize = 27;
-/// Runs from which a node with children is written wide: 256 words instead of 10 + runs, one read instead of two.
+/// Number of runs from which a node with children is written wide: 256 words instead of 10 + runs, one read
+/// instead of two.
 pub const WIDE_RUNS_MIN: usize = 192;
-/// Most runs with pivots: four of them divide five groups.
+/// Most runs of a node with pivots: four pivots divide five groups.
 const PIVOT_RUNS_MAX: usize = 20;
-/// Runs of a group.
+/// Runs in a group.
 const GROUP: usize = 4;
 /// The byte for "no route".
 const NONE_BYTE: u64 = 0xff;
@@ -49,10 +51,10 @@ const NONE_BYTE: u64 = 0xff;
 pub(crate) const NODE_FLAG: u64 = 1 << 34;
 const PARITY: u64 = 1 << 35;
 const FORM_SHIFT: u32 = 30;
-/// Bits of an item that are an address.
+/// The address bits of an item.
 pub(crate) const ADDRESS: u64 = (1 << 20) - 1;
 
-/// How the items of a node are written.
+/// Encoding of the items of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Items {
     Byte,
@@ -61,7 +63,7 @@ pub(crate) enum Items {
 }
 
 impl Items {
-    /// Items of a word.
+    /// Number of items in a word.
     fn per_word(self) -> usize {
         match self {
             Self::Byte => 4,
@@ -84,7 +86,7 @@ impl Items {
         }
     }
 
-    /// Adds an item to its word.
+    /// Stores an item in its word.
     fn put(self, words: &mut [u64], rank: usize, item: u64) {
         let (word, place) = (&mut words[rank / self.per_word()], rank % self.per_word());
         match self {
@@ -95,7 +97,7 @@ impl Items {
         }
     }
 
-    /// An item of its word.
+    /// Reads an item from its word.
     fn get(self, word: u64, rank: usize) -> u64 {
         let place = rank % self.per_word();
         match self {
@@ -109,21 +111,21 @@ impl Items {
     }
 }
 
-/// How a node is written.
+/// Encoding of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
-    /// An item a slot.
+    /// One item for each slot.
     Wide,
-    /// Header words.
+    /// Number of header words, and the items.
     List(usize, Items),
-    /// A word for each group of runs, behind one for all.
+    /// One word for all groups, then one word for each group of runs.
     Pivots(Items),
-    /// A bit a slot.
+    /// One bit for each slot.
     Map(Items),
 }
 
 impl Form {
-    /// The form of a node.
+    /// Chooses the form for a node.
     pub(crate) fn of(runs: &Runs, shape: Shape) -> Self {
         let items = Items::of(runs);
         match runs.items().len() {
@@ -159,12 +161,13 @@ impl Form {
         }
     }
 
-    /// Whether its items, one a run, are words of their own.
+    /// Whether each run has an item that fills an entire word.
     pub(crate) fn has_whole_items(self) -> bool {
         matches!(self, Self::List(_, Items::Whole) | Self::Pivots(Items::Whole) | Self::Map(Items::Whole))
     }
 
-    /// The word of a run's item, counted from the node's first; not for wide nodes, whose items are by slot.
+    /// Offset of the word with the item of a run, from the first word of the node. Not for wide nodes, which
+    /// have an item for each slot.
     pub(crate) fn word_of_item(self, rank: usize) -> usize {
         match self {
             Self::Wide => rank,
@@ -188,31 +191,31 @@ impl Form {
     }
 }
 
-/// Words of a whole group: its starts and its items.
+/// Words of a complete group: its starts and its items.
 fn group_words(items: Items) -> usize {
     1 + GROUP / items.per_word()
 }
 
-/// What memory the words are for: which forms it can be read in.
+/// The kind of memory, which decides the forms that can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
-    /// A memory a level, which gives a lookup two headers and one item and no more.
+    /// A memory for each level, with at most two header reads and one item read for each lookup.
     Levels,
-    /// One memory, read as often as need be.
+    /// A single memory, without a limit on reads.
     Flat,
 }
 
-/// Words that a node takes.
+/// Number of words of a node.
 pub(crate) fn words_of(runs: &Runs, shape: Shape) -> usize {
     Form::of(runs, shape).words(runs.items().len())
 }
 
-/// The item that names the node of these runs at an address.
+/// The item that refers to a node with these runs at this address.
 pub(crate) fn node_item(runs: &Runs, shape: Shape, at: u32) -> u64 {
     NODE_FLAG | Form::of(runs, shape).code() << FORM_SHIFT | u64::from(at)
 }
 
-/// Writes a node of these runs, whose items are already encoded, into its words.
+/// Encodes a node with these runs and encoded items into its words.
 pub(crate) fn write(runs: &Runs, shape: Shape, items: &[u64], words: &mut [u64]) {
     words.fill(0);
     fill(Form::of(runs, shape), runs, items, words);
@@ -221,7 +224,7 @@ pub(crate) fn write(runs: &Runs, shape: Shape, items: &[u64], words: &mut [u64])
     }
 }
 
-/// A word of 35 bits with its parity.
+/// Adds the parity bit to a word of 35 bits.
 pub(crate) fn with_parity(word: u64) -> u64 {
     word | u64::from(word.count_ones() % 2) << 35
 }
@@ -275,8 +278,8 @@ fn fill(form: Form, runs: &Runs, items: &[u64], words: &mut [u64]) {
     items.iter().enumerate().for_each(|(rank, item)| size.put(&mut words[headers..], rank, *item));
 }
 
-/// From a node's item to what a slot of the node holds, in the memory that the item's address is of; counts the words
-/// read. What lies beyond the memory is "no route".
+/// Follows a node's item to the content of a slot, in the memory that the item's address belongs to. Counts
+/// the words read. Addresses beyond the memory give "no route".
 pub(crate) fn step(item: u64, slot: u8, words: &[u64], reads: &mut u32) -> u64 {
     let at = (item & ADDRESS) as usize;
     let mut read = |at: usize| {
@@ -304,14 +307,14 @@ pub(crate) fn step(item: u64, slot: u8, words: &[u64], reads: &mut u32) -> u64 {
             let word = read(at + usize::from(slot) / MAP_SLOTS);
             let up_to = word << (63 - usize::from(slot) % MAP_SLOTS);
             let rank = (word >> MAP_SLOTS & 0xff) as usize + up_to.count_ones() as usize;
-            // A map's first slot begins a run; a damaged word may say otherwise.
+            // The first slot of a map begins a run, but a damaged word may say otherwise.
             (rank.saturating_sub(1), at + MAP_WORDS, items)
         }
     };
     items.get(read(first + rank / items.per_word()), rank)
 }
 
-/// How many of the four starts of a header word lie at or before the slot.
+/// How many of the four starts of a header word are at or before the slot.
 fn starts_up_to(word: u64, slot: u8) -> usize {
     (0..4).map(|i| (word >> (8 * i)) as u8).filter(|start| *start != 0 && *start <= slot).count()
 }
@@ -324,9 +327,10 @@ mod tests {
     use crate::layout::{Kind, Ref};
 
     proptest! {
-        /// Every slot of every form is read as it was written, in one read to three, and each word has even parity.
+        /// Every form returns the content of every slot, with one to three reads, and each word has even
+        /// parity.
         #[test]
-        fn every_form_keeps_every_slot(
+        fn every_form_preserves_every_slot(
             starts in proptest::collection::btree_set(1_u8..=255, 0..256),
             palette in 0_usize..3,
             seed: u64,

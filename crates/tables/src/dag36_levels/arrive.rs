@@ -1,8 +1,9 @@
-//! The table of a network comes, step by step: lookups need not wait for the whole of it.
+//! Places the table of a network in steps, so that lookups need not wait for all of it.
 //!
-//! Flow: nodes of the store → **parts of two bytes' depth, one after the other** → the two levels above them → root. What has
-//! its place is named by the arrival until the root names it. The store may change meanwhile: parts that the new top has
-//! too are not placed again, and what the store drops the arrival drops before.
+//! Flow: nodes of the store → **subtrees at a depth of two bytes, one after another** → the two levels above
+//! them → root. The arrival holds a reference to each placed subtree until the root does. The store may
+//! change in the meantime: subtrees that the new top node shares are not placed again, and references to
+//! nodes that the store drops are dropped first.
 
 use super::{Dag36Levels, Write};
 use crate::dag::Delta;
@@ -11,26 +12,26 @@ use crate::layout::Ref;
 use crate::types::Vid;
 
 impl Dag36Levels {
-    /// Gives places to about so many nodes of a network that has no root here, below `top`; appends what the card must write.
-    /// Whether all is there; then the network has its root.
+    /// Places about `nodes` more nodes of a network that has no root here, below `top`. Appends the writes
+    /// for the card. Returns whether the table is complete; the network then has its root.
     ///
     /// # Errors
-    /// As [`Dag36Levels::apply`]; then nothing of it is left here.
-    pub fn bring(
+    /// As [`Dag36Levels::apply`]. Nothing of the table is left here then.
+    pub fn place_step(
         &mut self,
         vid: Vid,
         top: Ref,
         nodes: usize,
         writes: &mut Vec<Write>,
     ) -> Result<bool, Dag36Error> {
-        let result = self.bring_parts(vid, top, nodes, writes);
+        let result = self.place_parts(vid, top, nodes, writes);
         if !matches!(result, Ok(false)) {
             self.end_arrival(vid);
         }
         result
     }
 
-    fn bring_parts(
+    fn place_parts(
         &mut self,
         vid: Vid,
         top: Ref,
@@ -38,23 +39,23 @@ impl Dag36Levels {
         writes: &mut Vec<Write>,
     ) -> Result<bool, Dag36Error> {
         let end = self.placed().saturating_add(nodes);
-        for part in self.below(top)? {
-            if self.has_come(vid, 1, part) {
+        for part in self.children(top)? {
+            if self.is_placed(vid, 1, part) {
                 continue;
             }
-            for part in self.below(part)? {
+            for part in self.children(part)? {
                 if self.placed() >= end {
                     return Ok(false);
                 }
-                self.arrive(vid, 2, part, writes)?;
+                self.place_node(vid, 2, part, writes)?;
             }
-            self.arrive(vid, 1, part, writes)?;
+            self.place_node(vid, 1, part, writes)?;
         }
         self.apply(&Delta::Root(vid, Some(top)), writes)?;
         Ok(true)
     }
 
-    /// Before nodes go from the store: what arrivals name of them.
+    /// Drops the arrivals' references to nodes that the store is about to retire.
     pub fn before_retired(&mut self, deltas: &[Delta]) {
         if self.arrivals.is_empty() {
             return;
@@ -64,42 +65,42 @@ impl Dag36Levels {
             for level in [1, 2] {
                 let held = self.arrivals.values_mut().map(|held| usize::from(held.remove(&(level, *node))));
                 let names: usize = held.sum();
-                (0..names).for_each(|_| self.unname(level, *node, true));
+                (0..names).for_each(|_| self.drop_reference(level, *node, true));
             }
         }
     }
 
-    /// A network whose table was on its way comes no more, or is there.
+    /// Ends the placement of a network's table, because it is complete or was cancelled.
     pub fn end_arrival(&mut self, vid: Vid) {
         for (level, node) in self.arrivals.remove(&vid).unwrap_or_default() {
-            // Others may have named it meanwhile, and lookups have met it there.
-            self.unname(level, node, true);
+            // Other nodes may have referred to it in the meantime, and lookups may have reached it.
+            self.drop_reference(level, node, true);
         }
     }
 
-    fn arrive(
+    fn place_node(
         &mut self,
         vid: Vid,
         level: usize,
         node: Ref,
         writes: &mut Vec<Write>,
     ) -> Result<(), Dag36Error> {
-        if node.is_leaf() || self.has_come(vid, level, node) {
+        if node.is_leaf() || self.is_placed(vid, level, node) {
             return Ok(());
         }
         let before = writes.len();
-        let named = self.name(level, node, writes);
-        if named.is_err() {
+        let added = self.add_reference(level, node, writes);
+        if added.is_err() {
             writes.truncate(before);
-            self.fall_behind();
+            self.defer_again();
         }
-        self.caught_up.clear();
-        named?;
+        self.deferred_written.clear();
+        added?;
         self.arrivals.entry(vid).or_default().insert((level, node));
         Ok(())
     }
 
-    fn has_come(&self, vid: Vid, level: usize, node: Ref) -> bool {
+    fn is_placed(&self, vid: Vid, level: usize, node: Ref) -> bool {
         self.arrivals.get(&vid).is_some_and(|held| held.contains(&(level, node)))
     }
 
@@ -107,8 +108,8 @@ impl Dag36Levels {
         self.levels.iter().map(|level| level.placed.len()).sum()
     }
 
-    /// What a node names.
-    fn below(&self, node: Ref) -> Result<Vec<Ref>, Dag36Error> {
+    /// The nodes that a node refers to.
+    fn children(&self, node: Ref) -> Result<Vec<Ref>, Dag36Error> {
         if node.is_leaf() {
             return Ok(Vec::new());
         }
@@ -134,14 +135,14 @@ mod tests {
         Vid::new(number).unwrap()
     }
 
-    /// Memories that follow a store which has more networks than are here.
+    /// Memories that follow a store which has more networks than the memories.
     struct Follower {
         levels: Dag36Levels,
         tops: HashMap<Vid, Ref>,
     }
 
     impl Follower {
-        /// As the card's driver: a network whose change is refused is here no more.
+        /// Behaves as the card's driver: a network whose change is rejected is removed.
         fn follow(&mut self, deltas: &[Delta]) {
             let mut writes = Vec::new();
             self.levels.before_retired(deltas);
@@ -176,20 +177,21 @@ mod tests {
     }
 
     proptest! {
-        /// Networks come in steps and leave while the store changes; memories are so small that some do not fit.
+        /// Networks arrive in steps and leave while the store changes. The memories are so small that some do
+        /// not fit.
         #[test]
-        fn networks_come_and_leave_while_the_store_changes(
+        fn networks_arrive_and_leave_while_the_store_changes(
             (flat, words) in (any::<bool>(), 40_u32..400),
             changes in proptest::collection::vec(
                 (1_u16..4, 0_u32..4, 0_u32..40, 0_u8..=32, proptest::option::weighted(0.75, 0_u16..300), 0_u8..8), 1..150)
         ) {
             let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
             (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
-            dag.be_followed(words_of);
+            dag.enable_weighed_deltas(words_of);
             let levels = if flat { Dag36Levels::flat(words, 4) } else { Dag36Levels::new(&[words; 4]) };
             let mut here = Follower { levels, tops: HashMap::new() };
             let mut oracles: HashMap<u16, Oracle<u32>> = (1..4).map(|number| (number, Oracle::default())).collect();
-            let mut came = 0;
+            let mut placed = 0;
             for (number, high, low, len, hop, what) in changes {
                 let addr = high << 30 | low << 15 | low << 3 | low;
                 let prefix = Prefix::containing(addr, len);
@@ -197,16 +199,16 @@ mod tests {
                     Some(hop) => { dag.insert(vid(number), prefix, hop).unwrap(); oracles.get_mut(&number).unwrap().insert(prefix, hop); }
                     None => { dag.remove(vid(number), prefix).unwrap(); oracles.get_mut(&number).unwrap().remove(prefix); }
                 }
-                here.levels.patch(if what % 2 == 1 { Patch::Each } else { Patch::Never });
+                here.levels.set_patch(if what % 2 == 1 { Patch::Each } else { Patch::Never });
                 here.follow(&dag.take_deltas());
                 let other = vid(1 + u16::from(what) % 3);
                 match what {
                     0..6 if here.levels.root(other).is_none() => {
                         let top = here.tops[&other];
-                        here.levels.defer(what % 2 == 0);
-                        let done = here.levels.bring(other, top, 3, &mut Vec::new());
-                        here.levels.defer(false);
-                        came += usize::from(done == Ok(true));
+                        here.levels.set_deferring(what % 2 == 0);
+                        let done = here.levels.place_step(other, top, 3, &mut Vec::new());
+                        here.levels.set_deferring(false);
+                        placed += usize::from(done == Ok(true));
                         prop_assert_eq!(here.levels.root(other).is_some(), done == Ok(true));
                     }
                     6 => here.leave(other),
@@ -230,9 +232,9 @@ mod tests {
             (1..4).for_each(|number| here.leave(vid(number)));
             here.reclaim();
             for level in 0..4 {
-                prop_assert_eq!(here.levels.words_used(level), 0, "nothing is left at level {} ({} came)", level, came);
+                prop_assert_eq!(here.levels.words_used(level), 0, "words left at level {} ({} networks placed)", level, placed);
             }
-            prop_assert!(here.levels.nodes.is_empty(), "every node of the store has gone here too");
+            prop_assert!(here.levels.nodes.is_empty(), "every node of the store was removed here too");
         }
     }
 }

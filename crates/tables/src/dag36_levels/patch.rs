@@ -1,83 +1,84 @@
-//! Changes of nodes where they stand.
+//! In-place changes of nodes.
 //!
-//! Flow: old and new top of a network → plan (what new nodes there are gets its place) → words. A node can be changed where
-//! it stands when only its items change and nothing but the network's own path leads to it: then each word goes from an item
-//! that was right to one that is, and a lookup in flight, which reads one item of a node, finds either. What is new is
-//! written before; what went waits for the lookups in flight, as ever.
+//! Flow: old and new top of a network → plan (which places the new nodes) → words. A node can be changed in
+//! place if only its items change and only the network's own path leads to it. Each word then changes from
+//! one correct item to another, and a lookup in flight, which reads one item of a node, finds either. New
+//! nodes are written first; removed nodes wait for lookups in flight as usual.
 //!
-//! Not changed where it stands is what lookups in flight may still reach by a name that it has lost: to them it is another
-//! part of the table. And not what something else comes to name in the same change.
+//! A node is not changed in place if lookups in flight may still reach it through a dropped reference: for
+//! them it is another part of the table. It is also not changed in place if another node gets a reference to
+//! it in the same change.
 
 use super::{Dag36Levels, Patch, Write};
 use crate::dag36::Dag36Error;
 use crate::dag36::words::{Form, with_parity, words_of, write};
 use crate::layout::{Ref, Runs, SLOTS};
 
-/// What a change does, as far as it is known; the names are given already.
+/// A change as far as it is planned. Its new references have already been added.
 #[derive(Default)]
 struct Plan {
     steps: Vec<Step>,
-    /// Nodes to be changed where they stand, those below others first.
+    /// Nodes to change in place, children first.
     nodes: Vec<Node>,
-    /// Names that go.
-    gone: Vec<(usize, Ref)>,
+    /// References to drop.
+    dropped: Vec<(usize, Ref)>,
 }
 
-/// What can be taken back.
+/// A step that can be undone.
 enum Step {
-    /// A name was given at a level.
-    Named(usize, Ref),
-    /// A place of a memory was given from the first to the second.
+    /// A reference was added at a level.
+    Added(usize, Ref),
+    /// A place in a memory was transferred from the first node to the second.
     Moved(usize, Ref, Ref),
 }
 
-/// A node to be changed.
+/// A node to change in place.
 struct Node {
     level: usize,
     of: Ref,
-    /// Slots of a wide node, runs of another, whose items change.
+    /// Items that change: by slot in a wide node, by run in others.
     items: Vec<usize>,
 }
 
-/// What differs between two nodes of the same form.
+/// The difference between two nodes of the same form.
 #[derive(Default)]
 struct Difference {
     /// As in [`Node`].
     items: Vec<usize>,
-    /// Runs of the same slots with another item.
+    /// Items that change from one node to another in the same slots.
     pairs: Vec<(Ref, Ref)>,
-    /// Runs that came, and that went.
-    came: Vec<Ref>,
-    gone: Vec<Ref>,
+    /// Items added, and items removed.
+    added: Vec<Ref>,
+    removed: Vec<Ref>,
 }
 
 impl Dag36Levels {
-    /// A network's root goes from one top to another: its new item. On an error nothing has changed.
+    /// Changes the top node of a network and returns the new root item. On an error, nothing has changed.
     pub(super) fn change(&mut self, old: Ref, new: Ref, writes: &mut Vec<Write>) -> Result<u64, Dag36Error> {
         let before = writes.len();
         let mut plan = Plan::default();
         let mut result = self.plan(0, old, new, &mut plan, writes);
         if result.is_err() {
-            self.take_back(std::mem::take(&mut plan));
+            self.undo(std::mem::take(&mut plan));
         }
         if std::mem::take(&mut self.conflict) {
-            // Rare: with new nodes along the whole path it works.
+            // Rare: write new nodes along the entire path instead.
             writes.truncate(before);
-            self.fall_behind();
-            result = self.name(0, new, writes);
-            plan.gone.push((0, old));
+            self.defer_again();
+            result = self.add_reference(0, new, writes);
+            plan.dropped.push((0, old));
         }
         let item = result?;
         for node in &plan.nodes {
             self.rewrite(node, writes);
         }
-        for (level, of) in plan.gone {
-            self.unname(level, of, true);
+        for (level, of) in plan.dropped {
+            self.drop_reference(level, of, true);
         }
         Ok(item)
     }
 
-    /// What a name of `old` becomes, now that it shall be one of `new`; its item.
+    /// Plans how a reference to `old` becomes one to `new`. Returns its item.
     fn plan(
         &mut self,
         level: usize,
@@ -88,9 +89,9 @@ impl Dag36Levels {
     ) -> Result<u64, Dag36Error> {
         let found = self.memory(level).zip(self.difference(level, old, new));
         let Some((memory, difference)) = found else {
-            let item = self.name(level, new, writes)?;
-            plan.steps.push(Step::Named(level, new));
-            plan.gone.push((level, old));
+            let item = self.add_reference(level, new, writes)?;
+            plan.steps.push(Step::Added(level, new));
+            plan.dropped.push((level, old));
             return Ok(item);
         };
         if let Some(mut place) = self.levels[memory].placed.remove(&old) {
@@ -101,19 +102,19 @@ impl Dag36Levels {
         for (old, new) in difference.pairs {
             self.plan(level + 1, old, new, plan, writes)?;
         }
-        for child in difference.came {
-            self.name(level + 1, child, writes)?;
-            plan.steps.push(Step::Named(level + 1, child));
+        for child in difference.added {
+            self.add_reference(level + 1, child, writes)?;
+            plan.steps.push(Step::Added(level + 1, child));
         }
-        plan.gone.extend(difference.gone.into_iter().map(|child| (level + 1, child)));
+        plan.dropped.extend(difference.removed.into_iter().map(|child| (level + 1, child)));
         plan.nodes.push(Node { level, of: new, items: difference.items });
         Ok(self.item(level, new))
     }
 
-    fn take_back(&mut self, plan: Plan) {
+    fn undo(&mut self, plan: Plan) {
         for step in plan.steps.into_iter().rev() {
             match step {
-                Step::Named(level, of) => self.unname(level, of, false),
+                Step::Added(level, of) => self.drop_reference(level, of, false),
                 Step::Moved(memory, old, new) => {
                     if let Some(mut place) = self.levels[memory].placed.remove(&new) {
                         place.patched = false;
@@ -124,17 +125,18 @@ impl Dag36Levels {
         }
     }
 
-    /// How a node becomes another one where it stands; `None` when it cannot.
+    /// How a node can be changed in place into another; `None` if it cannot.
     fn difference(&self, level: usize, old: Ref, new: Ref) -> Option<Difference> {
         if self.patch == Patch::Never || self.deferring || old.is_leaf() || new.is_leaf() {
             return None;
         }
         let placed = &self.levels[self.memory(level)?].placed;
         let place = placed.get(&old)?;
-        let lent = place.lent == self.serial || self.in_flight.contains(&place.lent);
+        let lingering = place.dropped_in == self.serial || self.in_flight.contains(&place.dropped_in);
         #[cfg(test)]
-        let lent = lent && !self.forgets;
-        if place.named != 1 || !place.written || place.patched || lent || placed.contains_key(&new) {
+        let lingering = lingering && !self.forgets;
+        if place.references != 1 || !place.written || place.patched || lingering || placed.contains_key(&new)
+        {
             return None;
         }
         let (was, is) = (self.nodes.get(&old)?, self.nodes.get(&new)?);
@@ -176,7 +178,7 @@ impl Dag36Levels {
             }
             return;
         }
-        // Leaves only: nothing has to be looked up.
+        // Leaves only: no place needs to be looked up.
         let mut items = [0; SLOTS];
         for (item, child) in items.iter_mut().zip(runs.items()) {
             *item = u64::from(child.hop_word());
@@ -190,7 +192,7 @@ impl Dag36Levels {
     }
 }
 
-/// Two nodes whose items stand by run: `None` unless the runs are of the same slots.
+/// Compares two nodes with an item for each run; `None` unless the runs have the same slots.
 fn by_run(was: &Runs, is: &Runs) -> Option<Difference> {
     if was.starts != is.starts {
         return None;
@@ -205,10 +207,10 @@ fn by_run(was: &Runs, is: &Runs) -> Option<Difference> {
     Some(difference)
 }
 
-/// Two nodes whose items stand by slot.
+/// Compares two nodes with an item for each slot.
 fn by_slot(was: &Runs, is: &Runs) -> Difference {
     let mut difference = Difference::default();
-    // Most changes leave the runs as they are.
+    // Most changes leave the runs unchanged.
     if was.starts == is.starts {
         for (run, (old, new)) in was.items().iter().zip(is.items()).enumerate() {
             if old != new {
@@ -238,23 +240,24 @@ fn by_slot(was: &Runs, is: &Runs) -> Difference {
             (Some(old), Some(new)) if old.0 == new.0 => {
                 was.next();
                 is.next();
-                // Of other slots: a lookup by one of those that it had and has not must not meet what it becomes.
+                // Runs with other slots: a lookup for a slot that the old run had, but the new one lacks,
+                // must not see the new node.
                 if old.1 == new.1 {
                     if old.2 != new.2 {
                         difference.pairs.push((old.2, new.2));
                     }
                 } else {
-                    difference.gone.push(old.2);
-                    difference.came.push(new.2);
+                    difference.removed.push(old.2);
+                    difference.added.push(new.2);
                 }
             }
             (Some(old), new) if new.is_none_or(|new| old.0 < new.0) => {
                 was.next();
-                difference.gone.push(old.2);
+                difference.removed.push(old.2);
             }
             (_, Some(new)) => {
                 is.next();
-                difference.came.push(new.2);
+                difference.added.push(new.2);
             }
             _ => return difference,
         }
@@ -276,7 +279,8 @@ mod tests {
     use crate::oracle::Oracle;
     use crate::types::{Key, NextHop, Prefix, Vid};
 
-    /// A lookup on its way: network, key, item, level, and the first version of the tables that it may answer by.
+    /// A lookup in flight: network, key, item, level, and the first version of the tables that it may answer
+    /// from.
     struct Flight {
         number: u16,
         key: u32,
@@ -285,12 +289,12 @@ mod tests {
         since: usize,
     }
 
-    /// A card of words and roots, as lookups and writes meet on it.
+    /// A model of the card's words and roots, with lookups and writes in any order.
     struct World {
         words: Vec<Vec<u64>>,
         roots: HashMap<u16, u64>,
         flights: Vec<Flight>,
-        /// Tables, version by version.
+        /// The reference tables, version by version.
         versions: Vec<HashMap<u16, Oracle<u32>>>,
         keys: Vec<u32>,
         changing: bool,
@@ -308,14 +312,14 @@ mod tests {
             NextHop::word(oracle.and_then(|oracle| oracle.lookup(key)).map(|(_, hop)| hop))
         }
 
-        /// Some lookups begin, some go on by a level.
+        /// Starts some lookups, and continues some by one level.
         fn some(&mut self) {
             for _ in 0..self.below(4) {
                 let number = 1 + self.below(3) as u16;
                 let at = self.below(self.keys.len());
                 let key = self.keys[at];
                 let Some(item) = self.roots.get(&number).copied() else { continue };
-                // Of a change under way anything may have been written.
+                // During a change, any part of it may have been written.
                 let since = self.versions.len() - if self.changing { 2 } else { 1 };
                 self.flights.push(Flight { number, key, item, level: 0, since });
             }
@@ -361,8 +365,8 @@ mod tests {
             }
         }
 
-        /// What the tables say now, and only that, is what lookups that begin now get.
-        fn all_are_as_the_latest(&mut self) {
+        /// Lookups that start now answer from the latest tables.
+        fn check_all_equal_the_latest(&mut self) {
             let latest = self.versions.len() - 1;
             for (number, root) in self.roots.clone() {
                 for key in self.keys.clone() {
@@ -376,11 +380,11 @@ mod tests {
         }
     }
 
-    /// Networks, addresses, lengths, next hops, and whether the lookups of before leave after it.
+    /// Network, address, prefix length, next hop, and whether earlier lookups finish after the change.
     type Step = (u16, u32, u32, u8, Option<u16>, bool);
 
     fn steps() -> impl Strategy<Value = Vec<Vec<Step>>> {
-        // Few addresses, so that nodes are shared, split and joined; some wide ones at the first byte.
+        // Few addresses, so that nodes are shared, split and merged; some nodes are wide at the first byte.
         let wide = (
             1_u16..4,
             0_u32..256,
@@ -410,11 +414,11 @@ mod tests {
     ) -> usize {
         let vid = |number: u16| Vid::new(number).unwrap();
         let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 22, networks_max: 4 }).unwrap();
-        dag.record_deltas();
+        dag.enable_deltas();
         (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
         let mut levels =
             if flat { Dag36Levels::flat(words, 4) } else { Dag36Levels::new(&[words, words, words, words]) };
-        levels.patch(patch);
+        levels.set_patch(patch);
         levels.forgets = forgets;
         let mut world = World {
             words: vec![Vec::new(); if flat { 1 } else { 4 }],
@@ -472,9 +476,9 @@ mod tests {
             });
             dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut Vec::new()).unwrap());
             if done.is_err() {
-                assert!(writes.is_empty(), "what is refused writes nothing");
+                assert!(writes.is_empty(), "a rejected change writes nothing");
                 assert_eq!((0..4).map(|level| levels.words_used(level)).collect::<Vec<_>>(), used);
-                world.all_are_as_the_latest();
+                world.check_all_equal_the_latest();
                 continue;
             }
             world.versions.push(after);
@@ -491,7 +495,7 @@ mod tests {
             }
             assert!(in_use <= 1);
             world.changing = false;
-            world.all_are_as_the_latest();
+            world.check_all_equal_the_latest();
             waiting.push(levels.take_retired());
             if step[0].5 {
                 while !world.flights.is_empty() {
@@ -507,9 +511,10 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
-        /// Every lookup, whenever it began and however slow, answers as some table between its beginning and its end.
+        /// Every lookup, whenever it started and however slow, answers from one table between its start and
+        /// its end.
         #[test]
-        fn lookups_in_flight_meet_one_table(
+        fn lookups_in_flight_see_one_table(
             steps in steps(), flat: bool, small: bool, each in 0..3, spread: bool, seed: u64,
         ) {
             let patch = [Patch::Never, Patch::One, Patch::Each][each as usize];
@@ -518,9 +523,9 @@ mod tests {
         }
     }
 
-    /// The checker is checked: a lookup may come by a name that its node has lost.
+    /// Checks the checker: a lookup can arrive through a dropped reference.
     #[test]
-    fn names_that_are_forgotten_too_early_are_found() {
+    fn references_forgotten_too_early_are_detected() {
         let config = ProptestConfig {
             cases: 20_000,
             max_shrink_iters: 0,
@@ -536,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn most_changes_leave_the_root() {
+    fn most_changes_keep_the_root() {
         let steps = (0..200_u32).map(|i| vec![(1, i % 250, 0, 12, Some((i % 7) as u16), true)]).collect();
         let patched = change_while_lookups_go_on(steps, (true, 20_000, Patch::One, true), (1, false));
         assert!(patched > 150, "{patched} of 200");

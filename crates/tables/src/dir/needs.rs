@@ -1,22 +1,23 @@
-//! What tables would take in layout `dir` if nothing were limited: for tables that its banks cannot hold.
+//! Computes the memory of tables in layout `dir` without limits, for tables that exceed its banks.
 //!
-//! Flow: routes of a network → [`DirShape`] → [`DirNeeds`], network after network → [`DirUsage`]. The same as a [`super::Dir`] of
-//! endless banks to which the networks are added in this order (a test compares them), without the words: a set of bank 2 takes
-//! 64 KiB here, and a full Internet table has 100,000 of them.
+//! Flow: routes of a network → [`DirShape`] → [`DirNeeds`], network by network → [`DirUsage`]. The result
+//! equals that of a [`super::Dir`] with unlimited banks to which the networks are added in this order (a test
+//! compares them). Words are not stored: a set of bank 2 would take 64 KiB, and a full Internet table has
+//! 100,000 of them.
 
 use super::{DirUsage, EMPTY, SET, SLOT_BITS, SLOTS, conflicts, slot_of};
 use crate::types::{NextHop, Prefix4};
 
-/// What a network's routes come to slot by slot, apart from all others.
+/// The routes of a network slot by slot, independent of other networks.
 pub struct DirShape {
     slots: Vec<u32>,
 }
 
 impl DirShape {
-    /// Of these routes; of equal prefixes the last counts.
+    /// Built from routes; of several with the same prefix, the last one counts.
     pub fn of(routes: impl IntoIterator<Item = (Prefix4, NextHop)>) -> Self {
         let mut routes: Vec<_> = routes.into_iter().collect();
-        // Longer prefixes later, as they win; the sort is stable.
+        // Longer prefixes last, because they win. The sort is stable.
         routes.sort_by_key(|(prefix, _)| prefix.len());
         let mut slots = vec![EMPTY; SLOTS];
         for (prefix, hop) in routes {
@@ -27,23 +28,23 @@ impl DirShape {
         Self { slots }
     }
 
-    /// What the network takes alone.
+    /// The memory of the network on its own.
     #[must_use]
     pub fn alone(&self) -> DirUsage {
         DirNeeds::default().add(self)
     }
 
-    /// Sets of bank 2, which networks never share.
+    /// Number of sets of bank 2. Networks never share sets.
     #[must_use]
     pub fn sets(&self) -> u32 {
         self.slots.iter().filter(|code| **code == SET).count() as u32
     }
 }
 
-/// What networks take together.
+/// The memory of several networks together.
 #[derive(Clone)]
 pub struct DirNeeds {
-    /// Which network each slot is of, counted from 1; 0: nobody's.
+    /// Owner of each slot, counted from 1; 0 means none.
     owners: Vec<u16>,
     networks: u16,
     usage: DirUsage,
@@ -56,7 +57,8 @@ impl Default for DirNeeds {
 }
 
 impl DirNeeds {
-    /// Adds a network, 65,535 at most, and returns what all so far take. Earlier ones keep their slots and rows.
+    /// Adds a network (at most 65,535) and returns the memory of all so far. Earlier networks keep their
+    /// slots and rows.
     pub fn add(&mut self, shape: &DirShape) -> DirUsage {
         self.networks += 1;
         for (owner, _) in
@@ -81,9 +83,10 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
-        /// Prefixes of all lengths in a corner of the address space, where those of different networks meet.
+        /// Prefixes of all lengths in a small part of the address space, so that prefixes of different
+        /// networks conflict.
         #[test]
-        fn needs_are_what_a_large_table_takes(networks in proptest::collection::vec(
+        fn needs_equal_an_unlimited_table(networks in proptest::collection::vec(
             proptest::collection::vec((0_u32..4, 0_u32..64, 4_u8..=28, 0_u16..3), 1..40), 1..4)
         ) {
             let mut needs = DirNeeds::default();

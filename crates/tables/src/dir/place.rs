@@ -1,7 +1,7 @@
-//! The writing part of [`Dir`]: a change that fits becomes words, rows, and the steps in which a card gets them.
+//! Writing of [`Dir`]: turns a change that fits into words, rows, and the steps in which a card gets them.
 //!
-//! Order: new words before what names them, what names them before old words are given up, and old words again when no
-//! lookup reads them any more. Invariant: what goes in a change is used again after its `Drain` only.
+//! Order: first new words, then what refers to them, then the old words are released. Invariant: words, rows
+//! and sets that a change releases are reused only after its `Drain`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,29 +9,30 @@ use super::words::{DirEntry, DirRow, DirWrite};
 use super::{Dir, EMPTY, Row, SET, SET_ENTRIES, SLOT_BITS, SLOTS, Undo, slot_of};
 use crate::types::{Prefix4, Vid};
 
-/// What a change leaves: its rows, entries and sets are free when no lookup can still be reading them.
+/// Rows, entries and sets that a change releases once no lookup can read them.
 #[derive(Default)]
-struct Gone {
+struct Released {
     rows: Vec<u32>,
     indices: Vec<u32>,
     sets: Vec<u32>,
 }
 
 impl Dir {
-    /// Writes what has changed: there is room for it.
+    /// Writes a change, for which there is room.
     pub(super) fn place(&mut self, vid: Vid, undo: &[Undo], rows: &BTreeMap<Vid, Vec<Prefix4>>) {
-        let mut gone = self.leave(vid, undo, rows);
-        if !self.is_room_beside(vid, undo, rows) {
-            // What goes must go before what comes has room: meanwhile there is no route.
+        let mut released = self.remove_rows(vid, undo, rows);
+        if !self.fits_beside_old(vid, undo, rows) {
+            // The old words must be released before the new ones have room. Lookups find no route in the
+            // meantime.
             self.interruptions += 1;
-            self.unlink(vid, undo, &gone);
-            self.release(std::mem::take(&mut gone));
+            self.unlink(vid, undo, &released);
+            self.release(std::mem::take(&mut released));
         }
         self.write_sets(vid, undo);
-        // Slots that nobody owns can hold entries from now on.
+        // Slots without an owner can now hold indirect entries.
         let unowned = undo.iter().map(|change| change.slot).filter(|slot| self.owner(*slot).is_none());
         self.lowest = unowned.min().unwrap_or(self.lowest).min(self.lowest);
-        // Where a slot that gets an owner holds an entry, that one goes elsewhere first.
+        // If a slot that gets an owner holds an indirect entry, that entry moves first.
         let late: Vec<u32> =
             undo.iter().map(|change| change.slot).filter(|slot| self.owner(*slot).is_some()).collect();
         let late: Vec<u32> = late.into_iter().filter(|slot| self.indirect.contains_key(slot)).collect();
@@ -39,16 +40,16 @@ impl Dir {
             let Some((of, prefix)) = self.indirect.get(slot).copied() else { continue };
             let moves = self.cam.get(&(of, prefix)).copied().filter(|row| row.index == *slot);
             if let Some(Row { row, .. }) = moves {
-                self.give_index(of, prefix, row);
-                gone.indices.push(*slot);
+                self.assign_index(of, prefix, row);
+                released.indices.push(*slot);
             }
         }
         for (owner, wanted) in rows {
             for prefix in wanted {
                 match self.cam.get(&(*owner, *prefix)).copied() {
                     None => {
-                        let row = self.take_row();
-                        self.give_index(*owner, *prefix, row);
+                        let row = self.allocate_row();
+                        self.assign_index(*owner, *prefix, row);
                     }
                     Some(Row { index, .. }) => {
                         let entry = DirEntry { by_cam: true, ..self.entry(*owner, slot_of(prefix.addr())) };
@@ -62,37 +63,37 @@ impl Dir {
                 self.write_slot(*slot);
             }
         }
-        for row in &gone.rows {
+        for row in &released.rows {
             self.record(DirWrite::Row { row: *row, to: None });
         }
-        self.release(gone);
+        self.release(released);
         late.iter().for_each(|slot| self.write_slot(*slot));
     }
 
-    /// Takes rows away that are not wanted any more, and keeps sets for slots that go on having one.
-    fn leave(&mut self, vid: Vid, undo: &[Undo], rows: &BTreeMap<Vid, Vec<Prefix4>>) -> Gone {
-        let mut gone = Gone::default();
+    /// Removes rows that are no longer needed, and keeps the sets of slots that still have one.
+    fn remove_rows(&mut self, vid: Vid, undo: &[Undo], rows: &BTreeMap<Vid, Vec<Prefix4>>) -> Released {
+        let mut released = Released::default();
         for (owner, wanted) in rows {
             let wanted: BTreeSet<Prefix4> = wanted.iter().copied().collect();
             let old = self.cam.extract_if(.., |(of, prefix), _| of == owner && !wanted.contains(prefix));
             for (_, Row { row, index }) in old {
-                gone.rows.push(row);
-                gone.indices.push(index);
+                released.rows.push(row);
+                released.indices.push(index);
             }
         }
-        let Some(network) = self.networks.get_mut(&vid) else { return gone };
+        let Some(network) = self.networks.get_mut(&vid) else { return released };
         for change in undo {
             let Some(set) = change.placed.as_ref().and_then(|placed| placed.set) else { continue };
             match network.sets.get_mut(&change.slot) {
                 Some(placed) => placed.set = Some(set),
-                None => gone.sets.push(set),
+                None => released.sets.push(set),
             }
         }
-        gone
+        released
     }
 
-    /// Whether what comes has room beside what goes.
-    fn is_room_beside(&self, vid: Vid, undo: &[Undo], rows: &BTreeMap<Vid, Vec<Prefix4>>) -> bool {
+    /// Whether the new rows, sets and entries fit beside the old ones.
+    fn fits_beside_old(&self, vid: Vid, undo: &[Undo], rows: &BTreeMap<Vid, Vec<Prefix4>>) -> bool {
         let Some(network) = self.networks.get(&vid) else { return true };
         let unset =
             |change: &&Undo| network.sets.get(&change.slot).is_some_and(|placed| placed.set.is_none());
@@ -108,9 +109,9 @@ impl Dir {
         sets <= self.sets_free.len() && rows_new <= rows_there && rows_new + moving <= SLOTS - owned - held
     }
 
-    /// Nothing leads to what goes.
-    fn unlink(&mut self, vid: Vid, undo: &[Undo], gone: &Gone) {
-        for row in &gone.rows {
+    /// Removes everything that refers to the released words.
+    fn unlink(&mut self, vid: Vid, undo: &[Undo], released: &Released) {
+        for row in &released.rows {
             self.record(DirWrite::Row { row: *row, to: None });
         }
         for change in undo.iter().filter(|change| change.placed.is_some()) {
@@ -126,9 +127,9 @@ impl Dir {
         }
     }
 
-    /// What is gone is free, when the lookups in flight have left.
-    fn release(&mut self, gone: Gone) {
-        let Gone { rows, indices, sets } = gone;
+    /// Releases rows, entries and sets after the lookups in flight have finished.
+    fn release(&mut self, released: Released) {
+        let Released { rows, indices, sets } = released;
         if rows.is_empty() && indices.is_empty() && sets.is_empty() {
             return;
         }
@@ -142,7 +143,7 @@ impl Dir {
         self.sets_free.extend(sets);
     }
 
-    /// Words of the network's sets that begin or have changed.
+    /// Writes the network's sets that are new or have changed.
     fn write_sets(&mut self, vid: Vid, undo: &[Undo]) {
         let Some(mut network) = self.networks.remove(&vid) else { return };
         for Undo { slot, .. } in undo {
@@ -160,15 +161,15 @@ impl Dir {
         self.networks.insert(vid, network);
     }
 
-    fn take_row(&mut self) -> u32 {
+    fn allocate_row(&mut self) -> u32 {
         self.rows_free.pop_first().unwrap_or_else(|| {
             self.rows_used += 1;
             self.rows_used - 1
         })
     }
 
-    /// Gives a row of the CAM the first unused slot, and writes both.
-    fn give_index(&mut self, vid: Vid, prefix: Prefix4, row: u32) {
+    /// Assigns a CAM row the first unused slot, and writes both.
+    fn assign_index(&mut self, vid: Vid, prefix: Prefix4, row: u32) {
         let unused =
             |slot: &u32| self.owners.get(*slot as usize) == Some(&0) && !self.indirect.contains_key(slot);
         let Some(index) = (self.lowest..SLOTS as u32).find(unused) else { return };
@@ -183,7 +184,7 @@ impl Dir {
         self.owners.get(slot as usize).copied().and_then(Vid::new)
     }
 
-    /// The entry of a network's slot.
+    /// The entry for a network's slot.
     fn entry(&self, vid: Vid, slot: u32) -> DirEntry {
         let Some(network) = self.networks.get(&vid) else { return DirEntry::default() };
         let own = DirEntry { vid: Some(vid), ..DirEntry::default() };

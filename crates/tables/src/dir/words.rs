@@ -1,8 +1,9 @@
-//! Words of the papers' two banks, rows of the Conflict CAM, and the order in which a card gets changes of them.
+//! Words of the papers' two banks, rows of the Conflict CAM, and the order in which a card gets their
+//! changes.
 //!
-//! Flow: [`Dir`](super::Dir) → **writes** → the card's SRAM ports and CAM (rtl/tables/hue_dir.sv). The drawing of an
-//! entry is at the head of [`crate::dir`]; this is the one place that knows its bits. Bit 35 is the memory controller's
-//! parity, and 0 here. Source: Unnikrishnan §5.1.
+//! Flow: [`Dir`](super::Dir) → **writes** → the card's SRAM ports and CAM (rtl/tables/hue_dir.sv). The module
+//! documentation of [`crate::dir`] shows an entry; only this file knows its bits. Bit 35 is the parity of the
+//! memory controller, and 0 here. Source: Unnikrishnan §5.1.
 
 use crate::types::{Prefix4, Vid};
 
@@ -11,21 +12,21 @@ const BY_CAM: u64 = 1 << 30;
 const VID_SHIFT: u32 = 16;
 const VID_MASK: u64 = 0xfff;
 
-/// An entry of either bank; all 0 is nobody's.
+/// An entry of either bank; all 0 means that it has no owner.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DirEntry {
-    /// `value` is a set of bank 2, not a next hop; in bank 2 never.
+    /// Whether `value` is a set of bank 2 instead of a next hop; never in bank 2.
     pub set: bool,
-    /// It is reached by a row of the CAM, not by its own slot; in bank 2 never.
+    /// Whether it is reached by a row of the CAM instead of its own slot; never in bank 2.
     pub by_cam: bool,
-    /// The network it is of.
+    /// The network that owns it.
     pub vid: Option<Vid>,
-    /// Next-hop word, or set.
+    /// Next-hop word or set.
     pub value: u16,
 }
 
 impl DirEntry {
-    /// Its word, of 35 bits.
+    /// Encodes the entry as a word of 35 bits.
     #[must_use]
     pub const fn encode(self) -> u64 {
         let flag = if self.set { FLAG } else { 0 };
@@ -37,7 +38,7 @@ impl DirEntry {
         flag | by_cam | vid | self.value as u64
     }
 
-    /// What a word says.
+    /// Decodes a word.
     #[must_use]
     pub fn decode(word: u64) -> Self {
         Self {
@@ -52,39 +53,40 @@ impl DirEntry {
 /// A row of the Conflict CAM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DirRow {
-    /// Whose.
+    /// The network.
     pub vid: Vid,
-    /// Of at most 19 bits.
+    /// The prefix, of at most 19 bits.
     pub prefix: Prefix4,
-    /// Where in bank 1 its entry is.
+    /// Index of its entry in bank 1.
     pub index: u32,
 }
 
-/// A step of a change. In this order every lookup gets the old answer for its address or the new one, wherever it is on
-/// its way, and never another network's; see [`Dir::take_writes`](super::Dir::take_writes).
+/// A step of a change. If the steps are executed in this order, every lookup gets either the old or the new
+/// answer for its address, at whatever stage it is, and never another network's; see
+/// [`Dir::take_writes`](super::Dir::take_writes).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DirWrite {
     /// A word of bank 1.
     Bank1 {
-        /// Which.
+        /// Index of the word.
         index: u32,
-        /// What it is now.
+        /// The new value.
         word: u64,
     },
     /// A word of bank 2.
     Bank2 {
-        /// Which.
+        /// Index of the word.
         index: u32,
-        /// What it is now.
+        /// The new value.
         word: u64,
     },
-    /// A row of the CAM, written at once; of several rows that match a lookup, any may answer.
+    /// A row of the CAM, written atomically. If several rows match a lookup, any of them may answer.
     Row {
-        /// Which.
+        /// Index of the row.
         row: u32,
-        /// What it is now; none: it matches nothing.
+        /// The new content; `None` means that the row matches nothing.
         to: Option<DirRow>,
     },
-    /// Go on when the lookups that were accepted before have been answered.
+    /// Wait until all lookups accepted so far have been answered.
     Drain,
 }

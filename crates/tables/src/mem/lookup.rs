@@ -1,40 +1,40 @@
 //! Lookup in a `dag64` image: one key, or a batch over many networks, level by level with prefetch.
 //!
-//! A lookup is a chain of dependent reads, so a lone one costs the memory's latency at each level. A batch walks all
-//! its keys one level at a time and prefetches what the next level reads, so the latencies overlap (measured in
-//! `bench/results`). Keys that reached a leaf leave the batch without a branch.
+//! A lookup is a chain of dependent reads, so a single one takes the memory latency at each level. A batch
+//! advances all its keys by one level at a time and prefetches the reads of the next level, so that latencies
+//! overlap (measured in `bench/results`). Keys that reached a leaf leave the batch without a branch.
 
 use crate::layout::{GRANULE_BYTES, HEADER_BYTES, Kind, MAPS_BYTES, NONE_BYTE, Ref};
 use crate::mem::Image;
 use crate::types::{Key, Vid};
 
-/// Keys that walk the trie together. Enough to cover memory latency with the line-fill buffers of a core, few enough
-/// that their state stays in the first-level cache.
+/// Keys that walk the trie together: enough to hide memory latency with the line-fill buffers of a core, few
+/// enough that their state stays in the first-level cache.
 const LANES: usize = 64;
 
-/// Which instructions the processor has for ranks; found out once.
+/// Instruction set used to compute ranks; detected once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Isa {
-    /// What every processor of this architecture has.
+    /// Available on every processor of this architecture.
     Base,
     /// `popcnt`, BMI1 and BMI2.
     #[cfg(target_arch = "x86_64")]
     Bmi,
-    /// AVX-512 F, BW, VL: 16 lanes an instruction.
+    /// AVX-512 F, BW, VL: 16 lanes in each instruction.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// And VPOPCNTDQ.
+    /// Also VPOPCNTDQ.
     #[cfg(target_arch = "x86_64")]
     Avx512Popcnt,
 }
 
 impl Isa {
-    /// The best one.
+    /// The best instruction set of this processor.
     pub(crate) fn detect() -> Self {
         Self::available().last().copied().unwrap_or(Self::Base)
     }
 
-    /// All that this processor has, the best last.
+    /// All instruction sets of this processor, the best one last.
     fn available() -> Vec<Self> {
         let mut all = vec![Self::Base];
         #[cfg(target_arch = "x86_64")]
@@ -69,15 +69,15 @@ fn prefetch(at: *const u8) {
 }
 
 impl Image {
-    /// The part of a node that answers for `slot`: what a step reads first. Of a leaf, an address that may lie outside
-    /// the arena and serves only to prefetch without a branch.
+    /// Address of the part of a node that has `slot`: the first read of a step. For a leaf, the address may
+    /// be outside the arena; it is only used to prefetch without a branch.
     #[inline(always)]
     fn part_at(&self, node: Ref, slot: u8) -> *const u8 {
         let part = usize::from(slot) >> (8 - node.kind().parts_log2());
         self.base().cast_const().wrapping_add((node.index() as usize + part) * GRANULE_BYTES)
     }
 
-    /// The ref that `slot` leads to in a node.
+    /// The ref of `slot` in a node.
     #[inline(always)]
     fn step(&self, node: Ref, slot: u8) -> Ref {
         let kind = node.kind();
@@ -106,7 +106,7 @@ impl Image {
         }
     }
 
-    /// The next-hop word for one key. The caller is pinned.
+    /// The next-hop word of one key. The caller must be pinned.
     #[inline]
     pub(crate) fn lookup<K: Key>(&self, vid: Vid, key: K) -> u16 {
         let mut at = Ref::node(Kind::Wide, self.root(vid));
@@ -114,15 +114,15 @@ impl Image {
         loop {
             at = self.step(at, key.byte_at(depth));
             depth += 8;
-            // A node below the last bit of the key cannot be built; the bound keeps even a damaged image finite.
+            // No node exists below the last bit of the key. The limit stops lookups even in a damaged image.
             if at.is_leaf() || depth >= K::BITS {
                 return at.hop_word();
             }
         }
     }
 
-    /// The next-hop words for a batch of keys, each in its network. The slices have equal lengths (the shortest
-    /// counts). The caller is pinned.
+    /// The next-hop words of a batch of keys, each in its own network. The slices have equal lengths (the
+    /// shortest counts). The caller must be pinned.
     pub(crate) fn lookup_batch<K: Key>(&self, isa: Isa, vids: &[Vid], keys: &[K], out: &mut [u16]) {
         #[cfg(target_arch = "x86_64")]
         if self.granules < super::wide::GRANULES_MAX {
@@ -197,7 +197,7 @@ mod tests {
     use crate::{Change, Dag, Limits, NextHop, Oracle, Prefix};
     use proptest::prelude::*;
 
-    /// Whatever instructions the processor has, all of them answer as the oracle does, in batches of any length.
+    /// All instruction sets of the processor give the same results as the oracle, for batches of any length.
     fn all_agree<K: Key>(routes: Vec<(u64, u8, u16)>, keys: Vec<(u16, u64)>) -> Result<(), TestCaseError> {
         let wide = |bits: u64| K::from_bits(u128::from(bits) << 64 | u128::from(bits));
         let mut dag = Dag::<K>::new(Limits { image_bytes_max: 16 << 20, ..Limits::default() }).unwrap();
@@ -216,7 +216,7 @@ mod tests {
             };
         }
         let vids: Vec<Vid> = keys.iter().map(|(n, _)| Vid::new(2 + u16::from(n % 8 == 0)).unwrap()).collect();
-        // Half of the keys lie in a route.
+        // Half of the keys match a route.
         let keys: Vec<K> = keys
             .iter()
             .map(|(n, bits)| match routes.get(usize::from(*n)) {

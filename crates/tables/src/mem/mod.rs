@@ -1,12 +1,12 @@
-//! The fence: the only unsafe code of this crate. An arena of granules that one updater writes and many readers
-//! read, and the lookup that runs over it with prefetch.
+//! The only unsafe code of this crate: an arena of granules that one updater writes and many readers read,
+//! and the lookup in it with prefetch.
 //!
 //! Invariants that make the raw reads sound:
 //! - the mapping never moves and is never unmapped while a reader holds the `Image`;
-//! - the updater writes only granules that no root reaches (fresh ones, or retired ones whose epoch has passed), and
+//! - the updater writes only granules that no root reaches (never used, or retired with a past epoch), and
 //!   publishes them with a release store of a root word, which readers load with acquire;
-//! - every ref in a reachable node names a granule of the arena that holds a node of the ref's kind: only
-//!   `Image::write_node` puts nodes there, and it takes refs from the updater alone.
+//! - every ref in a reachable node names a granule of the arena with a node of the ref's kind: only
+//!   `Image::write_node` writes nodes, and only the updater passes refs to it.
 
 #![allow(unsafe_code)]
 
@@ -28,7 +28,8 @@ pub(crate) use lookup::Isa;
 const ROOTS: usize = Vid::MAX as usize + 1;
 const HUGE_BYTES: usize = 2 << 20;
 
-/// The memory of a `dag64` image: granules and a root word a network. Readers share it; the one [`Writer`] changes it.
+/// The memory of a `dag64` image: granules, and one root word for each network. Readers share it; only the
+/// [`Writer`] changes it.
 pub(crate) struct Image {
     pub(crate) epochs: Epochs,
     map: MmapRaw,
@@ -37,7 +38,7 @@ pub(crate) struct Image {
     roots: Box<[AtomicU32; ROOTS]>,
 }
 
-/// The right to change an image; there is one for each.
+/// Exclusive write access to an image; there is one for each.
 pub(crate) struct Writer(Arc<Image>);
 
 impl Deref for Writer {
@@ -49,8 +50,8 @@ impl Deref for Writer {
 }
 
 impl Writer {
-    /// Reserves address space for `granules`; pages are taken from the system when they are first written.
-    /// Granule 0 is a wide node of "no route": what every network without a table looks at.
+    /// Reserves address space for `granules`; the system allocates pages when they are first written. Granule
+    /// 0 is a wide node of "no route", the root of every network without a table.
     pub(crate) fn reserve(granules: u32) -> std::io::Result<Self> {
         let granules = granules.max(2 * NODE_GRANULES_MAX as u32);
         let bytes = granules as usize * GRANULE_BYTES;
@@ -58,7 +59,7 @@ impl Writer {
         let map = MmapRaw::from(map);
         let base = (map.as_mut_ptr() as usize).next_multiple_of(HUGE_BYTES) - map.as_mut_ptr() as usize;
         if bytes >= HUGE_BYTES {
-            // Fewer TLB misses; a kernel without huge pages answers with an error that changes nothing.
+            // Fewer TLB misses. A kernel without huge pages returns an error that can be ignored.
             let _ = map.advise(Advice::HugePage);
         }
         let roots = (0..ROOTS).map(|_| AtomicU32::new(0)).collect::<Vec<_>>().into_boxed_slice();
@@ -77,7 +78,7 @@ impl Writer {
         Arc::clone(&self.0)
     }
 
-    /// Copies a whole number of granules to `index`, which no reader can reach.
+    /// Copies a whole number of granules to `index`. No reader may reach these granules.
     pub(crate) fn write_node(&mut self, index: u32, bytes: &[u8]) {
         let end = index as usize * GRANULE_BYTES + bytes.len();
         assert!(end <= self.granules as usize * GRANULE_BYTES, "node beyond the arena");
@@ -92,7 +93,7 @@ impl Writer {
         }
     }
 
-    /// Publishes a network's top node (a wide node) to all readers in one store.
+    /// Publishes a network's top node (a wide node) to all readers with one store.
     pub(crate) fn set_root(&mut self, vid: Vid, top: Ref) {
         assert!(top.kind() == Kind::Wide, "top nodes are wide");
         self.roots[vid.index()].store(top.index(), Ordering::Release);
@@ -111,7 +112,7 @@ impl Image {
         unsafe { self.map.as_mut_ptr().add(self.base) }
     }
 
-    /// The granules of a node; the caller names a node that it knows to be live.
+    /// The granules of a node. The caller must pass a live node.
     pub(crate) fn node(&self, index: u32, granules: usize) -> &[u8] {
         let start = index as usize * GRANULE_BYTES;
         assert!(start + granules * GRANULE_BYTES <= self.granules as usize * GRANULE_BYTES);

@@ -1,10 +1,12 @@
-//! The batch lookup of `lookup.rs` with AVX-512: 16 lanes an instruction, no branch that depends on a key.
+//! The batch lookup of `lookup.rs` with AVX-512: 16 lanes in each instruction, without branches that depend
+//! on a key.
 //!
-//! Same walk, same reads: gathers read the image as 32-bit words, `vpopcntd` counts runs (byte shuffles where the
-//! processor has none), and lanes that reached a leaf are compressed away. Addresses are 32-bit word indices, so it
-//! serves images up to 8 GiB.
+//! The walk and the reads are the same. Gathers read the image as 32-bit words, `vpopcntd` counts runs (byte
+//! shuffles on processors without it), and lanes that reached a leaf are removed by compression. Addresses
+//! are indices of 32-bit words, which limits images to 8 GiB.
 //!
-//! Everything is generic over `POPCNT`, whether there is `vpopcntd`, and inlined into one of two entries.
+//! Everything is generic over `POPCNT` (whether `vpopcntd` is available) and inlined into one of two entry
+//! points.
 
 use std::arch::x86_64::*;
 
@@ -14,7 +16,7 @@ use crate::types::{Key, Vid};
 
 /// Lanes that walk together: a multiple of 16.
 const LANES: usize = 256;
-/// Images below this many granules have word indices that fit a signed 32-bit gather index.
+/// For images with fewer granules, word indices fit into the signed 32-bit indices of a gather.
 pub(super) const GRANULES_MAX: u32 = (1 << 31) / GRANULE_WORDS;
 const GRANULE_WORDS: u32 = (GRANULE_BYTES / 4) as u32;
 
@@ -35,13 +37,13 @@ impl Lanes {
     }
 }
 
-/// See `Image::lookup_batch`. For processors with AVX-512 VPOPCNTDQ.
+/// See `Image::lookup_batch`. Requires AVX-512 VPOPCNTDQ.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt,bmi1,bmi2")]
 pub(super) fn lookup_batch<K: Key>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
     chunks::<K, true>(image, vids, keys, out);
 }
 
-/// The same without VPOPCNTDQ.
+/// As [`lookup_batch`], without VPOPCNTDQ.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt,bmi1,bmi2")]
 pub(super) fn lookup_batch_shuffled<K: Key>(image: &Image, vids: &[Vid], keys: &[K], out: &mut [u16]) {
     chunks::<K, false>(image, vids, keys, out);
@@ -115,7 +117,8 @@ fn chunk<K: Key, const POPCNT: bool>(image: &Image, vids: &[Vid], keys: &[K], ou
     }
 }
 
-/// [`key_words`] of the 16 lanes from `16 * v` on at depth 0, where keys of one word lie as they are read.
+/// As [`key_words`], for the 16 lanes from `16 * v` at depth 0, where one-word keys can be loaded without a
+/// gather.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 fn first_words<K: Key>(keys: &[K], lane: __m512i, mask: __mmask16, v: usize) -> __m512i {
@@ -126,7 +129,7 @@ fn first_words<K: Key>(keys: &[K], lane: __m512i, mask: __mmask16, v: usize) -> 
     key_words(keys, lane, mask, 0)
 }
 
-/// The 32 bits of each lane's key from `depth`, a multiple of 32, on; zeros beyond the key.
+/// The 32 bits of each lane's key that start at `depth` (a multiple of 32); zeros beyond the key.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 fn key_words<K: Key>(keys: &[K], lane: __m512i, mask: __mmask16, depth: u8) -> __m512i {
@@ -138,7 +141,7 @@ fn key_words<K: Key>(keys: &[K], lane: __m512i, mask: __mmask16, depth: u8) -> _
     unsafe { _mm512_mask_i32gather_epi32::<4>(_mm512_setzero_si512(), mask, at, keys.as_ptr().cast()) }
 }
 
-/// The 8 bits at `depth` of keys whose word is given.
+/// The 8 bits at `depth` of keys, given the word that contains them.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn slot_in(word: __m512i, depth: u8) -> __m512i {
@@ -146,21 +149,21 @@ fn slot_in(word: __m512i, depth: u8) -> __m512i {
     _mm512_and_si512(_mm512_srl_epi32(word, shift), _mm512_set1_epi32(255))
 }
 
-/// The lanes that are at a node, packed to the front.
+/// The lanes that are at a node, packed at the front.
 struct Walk {
     nodes: Lanes,
     lanes: Lanes,
-    /// The 32 bits of their keys that hold the level's 8.
+    /// The 32 bits of their keys that contain the 8 bits of this level.
     words: Lanes,
-    /// How many there are.
+    /// Number of these lanes.
     live: usize,
     /// How many of them have their next read prefetched.
     fetched: usize,
 }
 
 impl Walk {
-    /// Appends those of 16 lanes that are at a node. What 16 of them read at `depth` is prefetched at once, between
-    /// the computations of others, so that memory is busy all the time.
+    /// Appends those of 16 lanes that are at a node. As soon as 16 lanes are complete, prefetches their reads
+    /// at `depth`, so that memory accesses overlap with the computation of other lanes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
     #[inline]
     fn keep<K: Key>(
@@ -188,7 +191,7 @@ impl Walk {
         }
     }
 
-    /// Prefetches what the rest will read, and starts a level anew; returns how many lanes it has.
+    /// Prefetches the remaining reads and begins a new level. Returns its number of lanes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     #[inline]
     fn next_level(&mut self, image: &Image, depth: u8) -> usize {
@@ -222,7 +225,7 @@ impl Walk {
 #[repr(align(64))]
 struct Lines([u32; 16]);
 
-/// By kind (`layout::Kind`): a table of 16 words, looked up for 16 lanes at once.
+/// Looks up a table of 16 words by kind (`layout::Kind`), for 16 lanes at once.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn by_kind(kind: __m512i, table: [i32; 9]) -> __m512i {
@@ -230,7 +233,7 @@ fn by_kind(kind: __m512i, table: [i32; 9]) -> __m512i {
     _mm512_permutexvar_epi32(kind, _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, i, h, g, f, e, d, c, b, a))
 }
 
-/// Word index of the part of a node that answers for a slot.
+/// Word index of the part of a node that contains a slot.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn first_word(node: __m512i, kind: __m512i, slot: __m512i) -> __m512i {
@@ -239,7 +242,7 @@ fn first_word(node: __m512i, kind: __m512i, slot: __m512i) -> __m512i {
     _mm512_slli_epi32::<4>(_mm512_add_epi32(index, part))
 }
 
-/// How many bits are set in each lane.
+/// Number of bits set in each lane.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn ones<const POPCNT: bool>(lanes: __m512i) -> __m512i {
@@ -247,7 +250,7 @@ fn ones<const POPCNT: bool>(lanes: __m512i) -> __m512i {
         // SAFETY: `POPCNT` is only set below the entry that needs VPOPCNTDQ.
         return unsafe { _mm512_popcnt_epi32(lanes) };
     }
-    // Bits of each half byte by a table, then the bytes of each lane added up.
+    // Count the bits of each half byte by table lookup, then add up the bytes of each lane.
     let half = _mm512_set1_epi8(0x0f);
     let table = _mm512_broadcast_i32x4(_mm_set_epi8(4, 3, 3, 2, 3, 2, 2, 1, 3, 2, 2, 1, 2, 1, 1, 0));
     let low = _mm512_shuffle_epi8(table, _mm512_and_si512(lanes, half));
@@ -256,7 +259,7 @@ fn ones<const POPCNT: bool>(lanes: __m512i) -> __m512i {
     _mm512_madd_epi16(pairs, _mm512_set1_epi16(1))
 }
 
-/// One level: the refs that `slot` leads to in `node`, for 16 lanes.
+/// One step: the refs of `slot` in `node`, for 16 lanes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 fn step<const POPCNT: bool>(base: *const i32, node: __m512i, slot: __m512i, mask: __mmask16) -> __m512i {

@@ -1,4 +1,5 @@
-//! The papers' two banks beside the naive oracle: random changes of several networks that conflict, with room and without.
+//! Compares the papers' two banks with the oracle: random changes of several conflicting networks, with and
+//! without enough room.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ fn prefix(text: &str) -> Prefix4 {
     text.parse().unwrap()
 }
 
-/// A table and what it must answer.
+/// A table and its oracles.
 struct Pair {
     dir: Dir,
     oracles: BTreeMap<Vid, Oracle<u32>>,
@@ -47,7 +48,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Every network's answers at these addresses, and the rules that words and rows keep.
+    /// Checks every network's answers at these addresses, and the invariants of words and rows.
     fn check(&self, addresses: &[u32]) {
         for (vid, oracle) in &self.oracles {
             for address in addresses {
@@ -83,24 +84,25 @@ fn edges(prefixes: impl Iterator<Item = Prefix4>) -> Vec<u32> {
         .collect()
 }
 
-/// Prefixes that meet: a few places, lengths on both sides of a slot's.
+/// Prefixes that conflict: few places, with lengths on both sides of a slot's.
 fn any_prefix() -> impl Strategy<Value = Prefix4> {
     (0u32..3, 0u32..6, 0u32..64, 9u8..=32).prop_map(|(net, slot, host, len)| {
         Prefix4::containing((10 + net) << 24 | slot << 13 | host << 7 | host, len)
     })
 }
 
-/// What a card has of a table, and lookups on their way through it while it changes.
+/// A model of the card's memories, with lookups in flight while the table changes.
 struct Card {
     bank1: Vec<u64>,
     bank2: Vec<u64>,
     rows: BTreeMap<u32, DirRow>,
     random: u64,
-    /// What is checked is checked: without it lookups in flight meet words that are used again.
+    /// Whether `Drain` steps wait. Without them, lookups in flight read reused words, which the checker must
+    /// detect.
     drains: bool,
 }
 
-/// Where a lookup is.
+/// The stage of a lookup.
 #[derive(Clone, Copy)]
 enum At {
     Cam,
@@ -132,7 +134,7 @@ impl Card {
         }
     }
 
-    /// One memory further; of several rows that match, a random one.
+    /// Continues a lookup by one memory; if several rows match, picks a random one.
     fn go(&mut self, vid: Vid, address: u32, at: At) -> At {
         match at {
             At::Cam => {
@@ -159,13 +161,13 @@ impl Card {
         }
     }
 
-    /// Does the steps of a change, lookups of all networks at random moments of it; how many answers were not
-    /// among the right ones.
+    /// Executes the steps of a change, with lookups of all networks at random times. Returns the number of
+    /// wrong answers.
     fn change(&mut self, writes: &[DirWrite], asked: &[(Vid, u32, [u16; 3])]) -> usize {
         let mut flights: Vec<(usize, At)> = Vec::new();
         let mut wrong = 0;
         for write in writes {
-            // Many words of a set need few lookups each.
+            // A set has many words, so few lookups for each are enough.
             for _ in 0..if matches!(write, DirWrite::Bank2 { .. }) { 1 } else { 6 } {
                 flights.push((self.below(asked.len()), At::Cam));
             }
@@ -221,7 +223,7 @@ fn run(steps: &[Step], limits: DirLimits) -> usize {
         }
         pair.check(&all);
     }
-    // All gone: nothing is left.
+    // After all routes are removed, nothing is left.
     for id in 1..=NETWORKS {
         pair.dir.remove_network(vid(id)).unwrap();
     }
@@ -234,17 +236,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn answers_are_the_oracle_s(steps in any_steps()) {
+    fn answers_equal_the_oracle(steps in any_steps()) {
         prop_assert_eq!(run(&steps, DirLimits { sets: 1000, cam_rows: 1000 }), 0);
     }
 
     #[test]
-    fn what_does_not_fit_changes_nothing(steps in any_steps(), sets in 0u32..6, cam_rows in 0usize..4) {
+    fn changes_that_do_not_fit_have_no_effect(steps in any_steps(), sets in 0u32..6, cam_rows in 0usize..4) {
         run(&steps, DirLimits { sets, cam_rows });
     }
 }
 
-/// Lookups in flight while each of these changes is written: how many answers were wrong.
+/// Runs lookups in flight while each of these changes is written. Returns the number of wrong answers.
 fn run_in_flight(steps: &[Step], limits: DirLimits, card: &mut Card) -> usize {
     let mut pair = Pair::new(limits);
     pair.dir.record_writes();
@@ -258,9 +260,9 @@ fn run_in_flight(steps: &[Step], limits: DirLimits, card: &mut Card) -> usize {
     for (network, changes) in steps {
         let interruptions = pair.dir.interruptions();
         let changes: Vec<Change<u32>> = changes.iter().map(|(prefix, to)| (*prefix, to.map(hop))).collect();
-        let _ = pair.apply(vid(*network), &changes); // what is refused has no steps
+        let _ = pair.apply(vid(*network), &changes); // rejected changes have no steps
         let after = answers(&pair.dir);
-        // Without room for old and new beside each other, a lookup may find no route.
+        // If old and new do not fit side by side, a lookup may find no route.
         let third = |old| if pair.dir.interruptions() > interruptions { NextHop::NONE_WORD } else { old };
         let asked: Vec<(Vid, u32, [u16; 3])> = all
             .iter()
@@ -288,12 +290,12 @@ proptest! {
     }
 
     #[test]
-    fn without_room_they_see_old_or_new_or_no_route(steps in any_steps(), sets in 0u32..6, cam_rows in 0usize..4) {
+    fn without_room_lookups_may_see_no_route(steps in any_steps(), sets in 0u32..6, cam_rows in 0usize..4) {
         prop_assert_eq!(run_in_flight(&steps, DirLimits { sets, cam_rows }, &mut Card::new(1)), 0);
     }
 
     #[test]
-    fn an_entry_is_its_word(set: bool, by_cam: bool, id in 0u16..4096, value: u16) {
+    fn entries_survive_encoding(set: bool, by_cam: bool, id in 0u16..4096, value: u16) {
         let entry = DirEntry { set, by_cam, vid: Vid::new(id), value };
         prop_assert!(entry.encode() < 1 << 35);
         prop_assert_eq!(DirEntry::decode(entry.encode()), entry);
@@ -301,8 +303,8 @@ proptest! {
 }
 
 #[test]
-fn words_used_again_too_soon_are_found() {
-    // The owner of a slot leaves it: the other one's row goes.
+fn words_reused_too_early_are_detected() {
+    // The owner of a slot withdraws its route: the CAM row of the other network is removed.
     let a = prefix("10.0.0.0/19");
     let step = |id: u16, to: Option<u16>| (id, vec![(a, to)]);
     let turn = [step(1, None), step(1, Some(1)), step(2, None), step(2, Some(2))];
@@ -316,32 +318,32 @@ fn words_used_again_too_soon_are_found() {
 }
 
 #[test]
-fn a_network_without_a_route_does_not_see_another_s() {
+fn a_network_without_a_route_does_not_see_another_networks() {
     let mut pair = Pair::new(DirLimits::default());
     pair.apply(vid(1), &[(prefix("10.0.0.0/8"), Some(hop(7)))]).unwrap();
     pair.apply(vid(2), &[(prefix("11.0.0.0/8"), Some(hop(8)))]).unwrap();
     pair.check(&edges([prefix("10.0.0.0/8"), prefix("11.0.0.0/8")].into_iter()));
     let usage = pair.dir.usage();
     assert_eq!((usage.slots, usage.sets, usage.cam_rows), (2 << 11, 0, 0));
-    // A prefix where another has one takes one row and one entry, however many slots it is.
+    // A prefix that conflicts takes one row and one entry, however many slots it covers.
     pair.apply(vid(2), &[(prefix("10.0.0.0/9"), Some(hop(9)))]).unwrap();
     assert_eq!(pair.dir.usage().cam_rows, 1);
-    // The first unused slot holds it, which is nobody's to read directly.
+    // The entry is at the first unused slot; no network reads it by its own slot.
     let (of, block, index) = pair.dir.cam().next().unwrap();
     assert_eq!((of, block, index), (vid(2), prefix("10.0.0.0/9"), 0));
     pair.check(&[0, 1 << 24]);
-    // The slot gets an owner: what is there moves on.
+    // The slot gets an owner: its indirect entry moves.
     pair.apply(vid(3), &[(prefix("0.0.0.0/16"), Some(hop(3)))]).unwrap();
     assert_eq!(pair.dir.cam().next().unwrap().2, 8);
     pair.check(&[0, 0x0a00_0001, 0x0a80_0000]);
-    // The owner goes: its slots are those of who conflicted, and the row is free.
+    // The owner is removed: the conflicting network takes over its slots, and the row is free.
     pair.apply(vid(1), &[(prefix("10.0.0.0/8"), None)]).unwrap();
     assert_eq!(pair.dir.usage().cam_rows, 0);
     pair.check(&[0x0a00_0001, 0x0a80_0000]);
 }
 
 #[test]
-fn limits_are_named_and_reached_exactly() {
+fn limits_are_exact_and_named() {
     let mut dir = Dir::new(DirLimits { sets: 2, cam_rows: 1 });
     for id in [1, 2] {
         dir.add_network(vid(id)).unwrap();
@@ -361,12 +363,12 @@ fn limits_are_named_and_reached_exactly() {
     dir.apply(vid(2), &set("10.0.0.0/19")).unwrap();
     let full = dir.apply(vid(2), &set("10.1.0.0/19")).unwrap_err();
     assert_eq!(full, DirError::Cam { vid: vid(2), needed: 2, max: 1 });
-    // A set that is free again can be had.
+    // A set that was freed can be used again.
     dir.apply(vid(1), &[(prefix("10.1.0.0/24"), None)]).unwrap();
     dir.apply(vid(2), &set("12.0.0.0/32")).unwrap();
     assert_eq!(dir.lookup(vid(2), 0x0c00_0000).reads, 2);
 
-    // All of bank 1 by one network leaves no entry for another that conflicts.
+    // If one network uses all of bank 1, there is no entry for a conflicting route of another.
     let mut dir = Dir::new(DirLimits { sets: 1, cam_rows: 9 });
     (1..=2).for_each(|id| dir.add_network(vid(id)).unwrap());
     dir.apply(vid(1), &set("0.0.0.0/0")).unwrap();

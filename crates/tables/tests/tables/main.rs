@@ -1,4 +1,4 @@
-//! Lookup structures against their oracles, on made and on real tables.
+//! Tests of the lookup structures against their oracles, with generated and real tables.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

@@ -1,6 +1,6 @@
-//! Real tables: the 2026 Internet table with its day of updates, and 21 routers' tables in one store.
+//! Real tables: the 2026 Internet table with a day of updates, and the tables of 21 routers in one store.
 //!
-//! By default a sample of the day is replayed; with `HUEPLANE_FULL=1` (`make test-full`) all of it.
+//! By default, a sample of the day is replayed; with `HUEPLANE_FULL=1` (`make test-full`) the entire day.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -29,7 +29,7 @@ fn replay<K: Key>(table: &str, mutations: &str) {
         oracle.insert(*p, hop(*p, 1));
     });
     let untouched = oracle.clone();
-    dag.record_deltas();
+    dag.enable_deltas();
     let mut card = Dag36::new(dag36::CARD_WORDS);
     let mut random = Random::seeded("replay");
     let mutations: Vec<(bool, Prefix<K>)> = mutations
@@ -39,7 +39,7 @@ fn replay<K: Key>(table: &str, mutations: &str) {
         .collect();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // A reader of the network that nobody changes runs beside, and sees nothing of the changes.
+        // Meanwhile, a reader looks up a network that does not change, and must see no effect.
         let mut reader = dag.reader().unwrap();
         let (table, untouched, stop) = (&table, &untouched, &stop);
         let beside = scope.spawn(move || {
@@ -82,11 +82,11 @@ fn replay<K: Key>(table: &str, mutations: &str) {
             }
         }
         stop.store(true, Ordering::Relaxed);
-        println!("{} changes, {} lookups beside", mutations.len(), beside.join().unwrap());
+        println!("{} changes, {} concurrent lookups", mutations.len(), beside.join().unwrap());
     });
     assert_eq!(dag.account(vid).unwrap().routes, oracle.len());
     assert_eq!(compare(&dag, vid, &oracle, &table, 20_000, &mut random), Ok(()));
-    // The comparison itself is checked: one wrong next hop must show.
+    // Checks the checker: it must detect one wrong next hop.
     let planted = table[random.below(table.len())];
     oracle.insert(Prefix::containing(planted.addr(), K::BITS), NextHop::new(999).unwrap());
     assert!(compare(&dag, vid, &oracle, &[planted], 500, &mut random).is_err(), "a planted error was missed");
@@ -105,7 +105,7 @@ fn a_day_of_the_ipv6_internet() {
     );
 }
 
-/// Routes of a router's FIB: prefix and second column, which is numbered.
+/// Routes of a router's FIB: the prefix, and the second column as a number.
 fn fib(text: &str) -> Vec<Change<u32>> {
     let mut numbers = HashMap::new();
     let lines = text.lines().map(|line| {
@@ -117,7 +117,7 @@ fn fib(text: &str) -> Vec<Change<u32>> {
     lines.collect()
 }
 
-/// What a later issue must put into the card's two SRAM banks: 22 networks, real tables, 16-bit next hops.
+/// The contents of the card's two SRAM banks: 22 networks, real tables, 16-bit next hops.
 #[test]
 fn the_internet_and_21_routers_fit_the_card() {
     let (Some(table), Some(archive)) = (
@@ -143,7 +143,7 @@ fn the_internet_and_21_routers_fit_the_card() {
         dag.add_network(vid).unwrap();
         dag.apply(vid, routes).unwrap();
     }
-    dag.record_deltas();
+    dag.enable_deltas();
     let mut card = Dag36::new(dag36::CARD_WORDS);
     for delta in dag.take_deltas() {
         card.apply(&delta).expect("it fits");

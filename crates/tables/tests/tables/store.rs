@@ -1,4 +1,5 @@
-//! The store against the oracle: random changes of several networks, both families, limits, accounts.
+//! Compares the store with the oracle: random changes of several networks, both address families, limits,
+//! accounts.
 
 use crate::common::{Random, compare};
 use hue_tables::{Change, Dag, Key, Limits, NextHop, Oracle, Prefix, TableError, Vid};
@@ -8,7 +9,7 @@ fn vid(id: u16) -> Vid {
     Vid::new(id).unwrap()
 }
 
-/// Prefixes that collide, nest and sit at the ends of the space; next hops of every encoding.
+/// Prefixes that collide, nest, or are at the ends of the address space; next hops of every encoding.
 fn change<K: Key>() -> impl Strategy<Value = Change<K>> {
     let few = proptest::collection::vec(prop_oneof![Just(0_u8), Just(255), Just(10), any::<u8>()], 16);
     let addr =
@@ -36,7 +37,7 @@ fn agree<K: Key>(batches: Vec<(u16, Vec<Change<K>>)>) -> Result<(), TestCaseErro
             };
         }
         let near: Vec<_> = changes.iter().map(|change| change.0).collect();
-        // Every network is compared: a change of one must not show in another.
+        // Compare every network: a change of one must not affect another.
         for (n, oracle) in oracles.iter().enumerate() {
             let same = compare(&dag, vid(n as u16 + 1), oracle, &near, 60, &mut random);
             prop_assert!(same.is_ok(), "network {} differs at {:?}", n + 1, same.map_err(|k| k.to_ip()));
@@ -50,7 +51,7 @@ fn agree<K: Key>(batches: Vec<(u16, Vec<Change<K>>)>) -> Result<(), TestCaseErro
         prop_assert_eq!(routes, expected);
         prop_assert_eq!(dag.account(vid(n as u16 + 1)).unwrap().routes, oracle.len());
     }
-    // Everything removed, nothing left: neither leaked nodes nor nodes freed twice.
+    // After all routes are removed, nothing is left: no node was leaked or freed twice.
     for n in 0..3 {
         dag.remove_network(vid(n + 1)).unwrap();
     }
@@ -74,9 +75,9 @@ proptest! {
         agree(batches)?;
     }
 
-    /// A full table refuses a change, names itself, and is as it was.
+    /// A full table rejects a change with an error that names it, and is unchanged.
     #[test]
-    fn a_refused_change_changes_nothing(batches in batches::<u32>()) {
+    fn a_rejected_change_has_no_effect(batches in batches::<u32>()) {
         let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 8 << 10, ..Limits::default() }).unwrap();
         dag.add_network(vid(1)).unwrap();
         let mut oracle = Oracle::default();
@@ -108,7 +109,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_table_serves_again_after_withdrawals() {
+fn a_full_table_accepts_routes_after_withdrawals() {
     let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 16 << 10, ..Limits::default() }).unwrap();
     dag.add_network(vid(1)).unwrap();
     let routes: Vec<_> = (0..400)
@@ -120,7 +121,7 @@ fn a_full_table_serves_again_after_withdrawals() {
     for (prefix, hop) in &routes[..10] {
         assert_eq!(dag.remove(vid(1), *prefix).unwrap(), Some(*hop));
     }
-    // Many more changes than the arena has room for: retired words come back.
+    // Many more changes than the arena can hold: retired words are reused.
     for _ in 0..1000 {
         assert_eq!(dag.remove(vid(1), last).unwrap(), Some(hop));
         assert_eq!(dag.insert(vid(1), last, hop).unwrap(), None);
@@ -144,10 +145,10 @@ fn equal_networks_are_stored_once() {
     }
     let accounts: Vec<_> = (1..=3).map(|n| dag.account(vid(n)).unwrap()).collect();
     for account in &accounts {
-        assert_eq!(account.bytes_own, dag.bytes_live(), "all reach the same nodes");
+        assert_eq!(account.bytes_own, dag.bytes_live(), "all networks reach the same nodes");
         assert_eq!((account.bytes_marginal, account.bytes_shared), (0, account.bytes_own));
     }
-    // One route of its own: what network 2 adds is the path to it, and removing the network frees exactly that.
+    // One different route: network 2 adds the path to it, and its removal frees exactly that path.
     dag.insert(vid(2), "10.0.0.0/8".parse().unwrap(), NextHop::new(500).unwrap()).unwrap();
     let (live, marginal) = (dag.bytes_live(), dag.account(vid(2)).unwrap().bytes_marginal);
     assert!(marginal > 0);
@@ -177,7 +178,7 @@ fn words_wait_for_pinned_readers() {
     for i in 0..50 {
         dag.insert(vid(1), Prefix::containing(i << 24, 24), NextHop::new(i as u16).unwrap()).unwrap();
     }
-    assert!(dag.bytes_used() > dag.bytes_live(), "retired words wait");
+    assert!(dag.bytes_used() > dag.bytes_live(), "retired words are not free yet");
     drop(guard);
     dag.insert(vid(1), "99.0.0.0/8".parse().unwrap(), NextHop::new(1).unwrap()).unwrap();
     dag.remove(vid(1), "98.0.0.0/8".parse().unwrap()).unwrap();

@@ -1,17 +1,18 @@
-//! Readers beside the updater: every lookup sees a whole table, never a mixture, never another network's.
+//! Readers run concurrently with the updater: every lookup sees one complete table of its own network.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 use crate::common::Random;
 use hue_tables::{Change, Dag, Limits, NextHop, Prefix, Vid};
 
-/// The updater replaces a whole table again and again; all its next hops are the generation's number. A reader knows
-/// the last generation finished before its lookup and the one begun when it is done, and must see one between.
+/// The updater replaces an entire table again and again; all its next hops are the number of the generation.
+/// A reader knows the last generation completed before its lookup and the first begun after it, and must see
+/// one of that range.
 #[test]
 fn readers_see_whole_tables_only() {
     const GENERATIONS: u16 = 400;
     let (busy, quiet) = (Vid::new(1).unwrap(), Vid::new(2).unwrap());
-    // A small arena, so that retired words are reused all the time.
+    // A small arena, so that retired words are reused constantly.
     let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, ..Limits::default() }).unwrap();
     let mut random = Random::seeded("readers_see_whole_tables_only");
     let prefixes: Vec<Prefix<u32>> = (0..300)
@@ -56,7 +57,7 @@ fn readers_see_whole_tables_only() {
             .collect();
         for generation in 1..=GENERATIONS {
             begun.store(generation, Ordering::SeqCst);
-            // Readers that stay pinned only delay reuse; a full arena is a matter of waiting for them.
+            // Pinned readers only delay reuse: if the arena is full, wait for them.
             while dag.apply(busy, &table(generation)).is_err() {
                 std::thread::yield_now();
             }
@@ -65,6 +66,6 @@ fn readers_see_whole_tables_only() {
         stop.store(true, Ordering::Relaxed);
         readers.into_iter().map(|reader| reader.join().unwrap()).sum()
     });
-    println!("{lookups} lookups beside {GENERATIONS} generations");
+    println!("{lookups} lookups during {GENERATIONS} generations");
     assert!(lookups > 0);
 }

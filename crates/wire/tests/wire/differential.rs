@@ -1,16 +1,18 @@
-//! Every view against `etherparse`, header by header over the same bytes: packets that its builder made, the
-//! same mutated, and every frame of the captures, whole and mutated.
+//! Compares every view with `etherparse`, header by header over the same bytes: packets from its builder,
+//! mutations of them, and every frame of the captures, unchanged and mutated.
 //!
-//! Where the definitions differ on purpose (each is stated where it is skipped below):
-//! - ARP: theirs takes any address lengths, ours IPv4 over Ethernet only.
-//! - IPv4: theirs opens an authentication header, ours leaves it as payload (protocol 51).
-//! - IPv6: theirs takes a payload length of zero as "all the bytes" (jumbograms), ours as zero. Theirs walks
-//!   on after a fragment header that hides the rest, ours stops; theirs does not walk mobility, HIP and Shim6
-//!   headers, ours does; theirs has no limit, ours [`hue_wire::ipv6::EXTENSIONS_MAX`].
-//! - ICMP: theirs wants a timestamp message of exactly 20 bytes, ours reads the header of any.
-//! - UDP: theirs takes a length of zero as "all the bytes", ours refuses it.
-//! - TCP options: theirs checks the length of each option it knows, ours hands out kind and data.
-//! - Transport: theirs reads none in the first fragment, ours does (a walk shows it).
+//! Known differences (each is repeated below where it is skipped):
+//! - ARP: etherparse accepts any address length, hueplane only IPv4 over Ethernet.
+//! - IPv4: etherparse parses an authentication header, hueplane leaves it as payload (protocol 51).
+//! - IPv6: for etherparse, a payload length of zero means "all bytes" (jumbograms); for hueplane it means
+//!   zero. After a fragment header that hides the rest, etherparse continues and hueplane stops. Hueplane
+//!   walks mobility, HIP and Shim6 headers, etherparse does not. Etherparse has no limit, hueplane has
+//!   [`hue_wire::ipv6::EXTENSIONS_MAX`].
+//! - ICMP: etherparse requires exactly 20 bytes in a timestamp message, hueplane reads the header of any
+//!   length.
+//! - UDP: for etherparse, a length of zero means "all bytes"; hueplane rejects it.
+//! - TCP options: etherparse checks the length of each option it knows, hueplane returns kind and data.
+//! - Transport: etherparse reads no transport header in a first fragment, hueplane does (a walk shows it).
 
 use std::borrow::Cow;
 
@@ -20,7 +22,7 @@ use hue_wire::walk::{Content, walk};
 use hue_wire::{arp, checksum, ethernet, icmp, icmpv6, ip, ip::Addresses, ipv4, ipv6, tcp, udp};
 use proptest::prelude::*;
 
-/// Headers compared, by protocol: a test that compares nothing is no test.
+/// Number of compared headers by protocol. Tests assert that it is not zero.
 #[derive(Debug, Default)]
 struct Compared {
     ethernet: u64,
@@ -33,12 +35,12 @@ struct Compared {
     udp: u64,
     tcp: u64,
     refused: u64,
-    /// A planted bug: they read this byte of each header with a bit flipped.
+    /// A planted bug: etherparse gets each header with one bit of this byte flipped.
     planted: Option<usize>,
 }
 
 impl Compared {
-    /// The bytes as they are given them: the same, but for a planted bug.
+    /// The bytes for etherparse: unchanged, unless a bug is planted.
     fn theirs<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(at) = self.planted else { return bytes.into() };
         let mut bytes = bytes.to_vec();
@@ -46,8 +48,7 @@ impl Compared {
         bytes.into()
     }
 
-    /// Walks a frame and compares the reading of each header that begins where ours saw one, the last bad one
-    /// too.
+    /// Walks a frame and compares each header at which the walk arrived, including a final unreadable one.
     fn frame(&mut self, frame: &[u8]) {
         self.ethernet(frame);
         for step in walk(frame) {
@@ -128,7 +129,7 @@ impl Compared {
                 assert_eq!(ours.target_mac.octets(), theirs.target_hw_addr());
                 assert_eq!(ours.target().octets(), theirs.target_protocol_addr());
             }
-            // We refuse what they read only where it is not IPv4 over Ethernet.
+            // hueplane rejects a message that etherparse accepts only if it is not for IPv4 over Ethernet.
             Err(_) => {
                 let v4 = |packet: ep::ArpPacketSlice<'_>| {
                     packet.hw_addr_type().0 == 1
@@ -168,7 +169,7 @@ impl Compared {
                     assert_eq!(ours.payload(), theirs.payload().payload);
                 }
             }
-            // Their header is read without its total length; whole packets agree.
+            // etherparse reads the header without its total length. Whole packets agree.
             (Err(ours), Ok(header)) if header.protocol() != ep::ip_number::AUTH => {
                 assert!(ep::Ipv4Slice::from_slice(bytes).is_err(), "{ours}: {bytes:02x?}");
             }
@@ -177,12 +178,12 @@ impl Compared {
         }
     }
 
-    /// Their checksum is a full computation over the header's fields, ours a sum over its bytes.
+    /// etherparse computes the checksum from the header's fields, hueplane from its bytes.
     fn ipv4_checksum(&mut self, view: &ipv4::View<'_>) {
         let theirs = ep::Ipv4HeaderSlice::from_slice(view.header_bytes()).expect("they read what we read");
         let expected = theirs.to_header().calc_header_checksum();
         let stored = theirs.header_checksum();
-        // The reserved flag (RFC 791 §3.1) is no field of theirs: it drops out of their sum.
+        // etherparse has no field for the reserved flag (RFC 791 §3.1), so the flag is missing from its sum.
         if view.header().flags_fragment.get() & 0x8000 == 0 {
             assert_eq!(view.checksum_ok(), stored == expected || (stored, expected) == (0xffff, 0));
         }
@@ -231,7 +232,7 @@ impl Compared {
                 assert_eq!((ours.protocol.0, ours.payload), (protocol.0, payload));
                 assert_eq!(ours.offset, theirs.slice().len());
                 let fragmented = ours.fragment.is_some_and(|fragment| !fragment.is_atomic());
-                // A second fragment header counts for them; the first decides for us.
+                // etherparse uses a second fragment header, hueplane only the first.
                 let fragments = seen.iter().filter(|extension| extension.fragment().is_some()).count();
                 assert!(fragments > 1 || fragmented == theirs.is_fragmenting_payload());
             }
@@ -333,7 +334,7 @@ impl Compared {
                     .expect("read above")
                     .fill_checksum(Addresses::V4(a.into(), b.into()));
                 assert_eq!(tcp::View::parse(&copy).expect("read above").header().checksum.get(), expected);
-                // Ours hands out as many options as theirs, as long as theirs likes them.
+                // hueplane returns the same options up to the first one that etherparse rejects.
                 let liked = theirs.options_iterator().take_while(Result::is_ok).count();
                 assert!(ours.options().take_while(Result::is_ok).count() >= liked);
             }
@@ -342,7 +343,7 @@ impl Compared {
     }
 }
 
-/// What the builder is asked for.
+/// The transport of a frame to build.
 #[derive(Clone, Debug)]
 enum Transport {
     Udp(u16, u16),
@@ -367,7 +368,7 @@ fn transport() -> impl Strategy<Value = Transport> {
     ]
 }
 
-/// A frame by their builder.
+/// A frame from etherparse's builder.
 fn built(
     macs: ([u8; 6], [u8; 6]),
     v6: Option<[u8; 16]>,
@@ -409,7 +410,7 @@ fn built(
     frame
 }
 
-/// All checksums of a frame that their builder made, by our reckoning.
+/// Whether hueplane finds all checksums of a frame from etherparse's builder correct.
 fn checksums_ok(frame: &[u8]) -> bool {
     let mut addresses = None;
     walk(frame).all(|step| match step.expect("a whole frame").content {
@@ -445,8 +446,7 @@ proptest! {
         seed in 1u64..,
     ) {
         let mut frame = built(macs, v6, v4, &what, &data);
-        // A datagram to the VXLAN port with random data is a broken tunnel, and that is another test's
-        // matter.
+        // Random data to the VXLAN port is a broken tunnel; another test covers those.
         prop_assume!(!matches!(what, Transport::Udp(_, hue_wire::vxlan::PORT)));
         let mut compared = Compared::default();
         compared.frame(&frame);
@@ -466,7 +466,7 @@ proptest! {
         }
     }
 
-    /// Chains of extension headers, good and bad.
+    /// Valid and invalid chains of extension headers.
     #[test]
     fn extension_chains(
         kinds in prop::collection::vec(prop::sample::select(vec![0u8, 43, 44, 51, 60, 59, 17, 6, 50]), 0..10),
@@ -515,7 +515,7 @@ fn captures_whole_and_mutated() {
     assert!([ethernet, ipv4, ipv6, icmp, icmpv6, udp, tcp, refused].iter().all(|count| *count > 0));
 }
 
-/// The comparison is itself checked: it must see a bit flipped in any byte of any header.
+/// Checks the checker: it must detect a flipped bit in any byte of any header.
 #[test]
 fn planted_bugs_are_seen() {
     type Compare = fn(&mut Compared, &[u8]);
@@ -552,9 +552,9 @@ fn planted_bugs_are_seen() {
     }
 }
 
-/// Whole frames, as their one-call reader sees them: the same transport at the same place.
+/// etherparse's one-call reader finds the same transport at the same place of each frame.
 #[test]
-fn captures_by_their_whole_reader() {
+fn captures_by_etherparses_packet_reader() {
     let mut same = 0u64;
     for capture in captures().iter().filter(|capture| capture.ethernet) {
         for (at, frame) in capture.frames.iter().enumerate() {
@@ -569,7 +569,7 @@ fn captures_by_their_whole_reader() {
                 Content::Tcp(view) => Some(view.payload()),
                 _ => None,
             });
-            // VLAN tags, authentication headers and lengths of zero are theirs alone.
+            // Only etherparse reads VLAN tags, authentication headers and lengths of zero.
             if let Some(ours) = ours {
                 assert_eq!(ours, payload, "{} frame {at}", capture.name);
                 same += 1;

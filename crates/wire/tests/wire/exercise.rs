@@ -1,15 +1,16 @@
-//! The fuzz target's function on stable: random bytes, captures whole, cut at each length and mutated, and
-//! every find of the fuzzer. Nothing may panic; the seed of the mutations is printed when one does.
+//! The fuzz target's function on stable Rust: random bytes, captured frames (whole, cut at each length,
+//! mutated), and all findings of the fuzzer. Nothing may panic; a panic prints the seed of the mutations.
 
 use crate::common::{Random, captures, config};
 use hue_wire::exercise::exercise;
 use proptest::prelude::*;
 
-/// Frames of a capture that are cut at each of their lengths; of the others only the first [`HEAD_BYTES`].
+/// The first frames of a capture, cut at each of their lengths. Other frames are cut only within
+/// [`HEAD_BYTES`].
 const CUT_WHOLE: usize = 5;
 const HEAD_BYTES: usize = 120;
 
-/// Ethertype and first bytes of IPv4, with options, IPv6, with a fragment header, ARP.
+/// EtherType and first bytes of IPv4, IPv4 with options, IPv6, IPv6 with a fragment header, and ARP.
 const STARTS: &[&[u8]] = &[
     &[0x08, 0x00, 0x45, 0, 0, 60],
     &[0x08, 0x00, 0x46, 0, 0, 40],
@@ -26,7 +27,7 @@ proptest! {
         exercise(&mut bytes);
     }
 
-    /// Random bytes that begin as something does, so that the reading goes deeper.
+    /// Random bytes after a valid start, to reach inner headers.
     #[test]
     fn random_bytes_after_a_likely_start(
         start in prop::sample::select(STARTS),
@@ -44,7 +45,7 @@ fn captures_whole_and_cut_at_each_length() {
         for (at, frame) in capture.frames.iter().enumerate() {
             exercise(&mut frame.clone());
             let cuts = if at < CUT_WHOLE { frame.len() } else { frame.len().min(HEAD_BYTES) };
-            // One frame in eight: neighbours in a capture have the same headers.
+            // One frame in eight: adjacent frames of a capture have similar headers.
             if at < CUT_WHOLE || at % 8 == 0 {
                 for cut in 0..cuts {
                     exercise(&mut frame[..cut].to_vec());
@@ -77,9 +78,9 @@ fn captures_mutated() {
     }
 }
 
-/// Finds of the fuzzer: `spec/vectors/wire/*`, raw bytes.
+/// Findings of the fuzzer: `spec/vectors/wire/*`, raw bytes.
 #[test]
-fn finds_stay_fixed() {
+fn fuzzer_findings_stay_fixed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/vectors/wire");
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries {
@@ -88,8 +89,7 @@ fn finds_stay_fixed() {
     }
 }
 
-/// The same bytes give the same digest, and the digest sees every byte of a payload: the reads are not
-/// optimised away.
+/// The same bytes give the same digest, and every byte of a payload changes it: reads are not optimised away.
 #[test]
 fn the_exercise_is_itself_checked() {
     let frame = [&[2; 12][..], &[0x12, 0x34], &[7; 40]].concat();

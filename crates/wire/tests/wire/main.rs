@@ -1,4 +1,4 @@
-//! Header views against other decoders, and over whatever bytes.
+//! Header views against another decoder, and over arbitrary bytes.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

@@ -298,6 +298,7 @@ fn full_queues_drop_and_count() {
             frames.len() as u64,
             "{name}: every frame was taken or dropped by its port"
         );
+        let flooded = sum(&mut (0..4).map(|p| port(p, 6)));
         let (sent, lost) = (sum(&mut (0..8).map(|p| port(p, 3))), sum(&mut (0..8).map(|p| port(p, 5))));
         assert_eq!(sent, left, "{name}");
         assert!(dropped + lost > 0, "{name}: no queue was full");
@@ -315,9 +316,12 @@ fn full_queues_drop_and_count() {
         }
         assert_eq!(to_send, sent + lost, "{name}: what the planes sent left or was dropped by a queue");
         assert_eq!(lost, by_network, "{name}: drops by port and by network add up");
-        // Group frames are received by several networks, so that these are bounds.
+        // Group frames are received by several networks, or found no room, so that these are bounds.
         let unclaimed = card.read_unclaimed().unwrap().total();
-        assert!(received + unclaimed >= taken, "{name}: {received} + {unclaimed} of {taken}");
+        assert!(
+            received + unclaimed >= taken - flooded,
+            "{name}: {received} + {unclaimed} of {taken}, {flooded}"
+        );
     }
 }
 
@@ -399,7 +403,8 @@ fn planted_bugs_of_the_card_are_found() {
             ("default", "tables/hue_dag36_pkg.sv", planted("DAG36_MAP")),
             ("wide", "card/hue_gather.sv", planted("GATHER_SUM")),
             ("wide", "card/hue_cpu_insert.sv", planted("INSERT_TAIL")),
-            ("sram", "card/hue_scatter.sv", planted("SCATTER_REWIND")),
+            ("sram", "card/hue_scatter.sv", planted("SCATTER_SHIFT")),
+            ("tcam3", "card/hue_flood.sv", planted("FLOOD_SLOT")),
         ]);
     }
     for (name, file, (from, to)) in bugs {
@@ -436,7 +441,7 @@ fn planted_bugs_of_the_software_are_found() {
     }
     for (file, from, to) in [
         ("crates/planes/src/ipv4.rs", "header.ttl < 2", "header.ttl < 1"),
-        ("crates/planes/src/meter.rs", "(self.level + earned).min(self.cap)", "self.level.min(self.cap)"),
+        ("crates/planes/src/meter.rs", "self.debt.saturating_sub(earned)", "self.debt"),
     ] {
         assert!(
             fails_with(file, from, to, "differential::random_networks_and_frames_agree"),

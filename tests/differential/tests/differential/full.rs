@@ -3,9 +3,9 @@
 use hue_card::generated::{OutDropsRow, PortRow};
 use hue_card::{Card, Description, Image, Layout, Twin, from_plane, out_drops_row};
 use hue_demux::{Match, PortId, Row};
-use hue_differential::{ALL_IMAGES, IMAGES, full, image};
+use hue_differential::{ALL_IMAGES, IMAGES, Random, full, image};
 use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Kind, Rate, RateLimit};
+use hue_planes::{Debts, Kind, Meter, Rate, RateLimit};
 use hue_substrate::{Program, Substrate, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
@@ -139,6 +139,44 @@ fn every_meter_lets_its_burst_through_and_no_more() {
             assert_eq!(counters.forwarded(), BURST, "{name}: {}", program.name);
             assert_eq!(counters.get(Outcome::RateLimited), 3 * BURST, "{name}: {}", program.name);
         }
+    }
+}
+
+/// What the card's meter lacks is what the software's lacks, bit for bit; and either goes on with the other's.
+#[test]
+fn a_meter_goes_on_with_what_another_lacks() {
+    for name in images() {
+        let rate = |per_second, burst| Some(Rate::new(per_second, burst).unwrap());
+        let limit = RateLimit { packets: rate(1_000, 20), bits: rate(3_000_000, 50_000) };
+        let (mut card, programs) = start(&image(name), |_| Some(limit));
+        let vid = programs[0].vid;
+        let mut meter = Meter::new(limit);
+        let mut random = Random::new(1);
+        let (mut now_ns, mut passed, mut given) = (1_000_000_000, [0; 2], 0);
+        for tag in 0..600 {
+            match random.below(10) {
+                0 => assert_eq!(card.debts(vid).unwrap(), Some(meter.debts()), "{name}, {tag}"),
+                1 => {
+                    let debt = |random: &mut Random, most: u128| u128::from(random.word()) % (most + 1);
+                    let packets = debt(&mut random, 20_000_000_000);
+                    let bits = debt(&mut random, 50_000_000_000_000);
+                    let debts = Debts { packets, bits, last_ns: now_ns - random.below(100_000) as u64 };
+                    meter.set_debts(debts);
+                    card.set_debts(vid, debts).unwrap();
+                    given += 1;
+                }
+                _ => {
+                    now_ns += random.below(2_000_000) as u64;
+                    let mut frame = frame(0, 0, 1);
+                    frame.resize(FRAME_BYTES + random.below(1_400), 0);
+                    assert!(card.twin().push(0, now_ns, tag, 0, &frame));
+                    let passes = finish(&mut card) == 1;
+                    assert_eq!(passes, meter.conforms(now_ns, frame.len()), "{name}, {tag}");
+                    passed[usize::from(passes)] += 1;
+                }
+            }
+        }
+        assert!(passed.iter().all(|count| *count > 100) && given > 30, "{passed:?}, {given}");
     }
 }
 

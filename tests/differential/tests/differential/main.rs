@@ -9,3 +9,4 @@ mod many;
 mod software;
 mod updates;
 mod watchdog;
+mod weights;

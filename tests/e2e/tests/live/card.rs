@@ -22,8 +22,12 @@ pub fn node(lab: &Lab, image: &str) -> String {
 
 /// A daemon with these images.
 pub fn start(lab: &Lab, names: &[&str], documents: &[String]) -> Daemon {
-    let mut cli = Cli::new(lab);
-    cli.images = Some(hue_testdata::images(names));
+    start_as(&Cli::new(lab), lab, names, documents)
+}
+
+/// The same, started by this command line.
+pub fn start_as(cli: &Cli, lab: &Lab, names: &[&str], documents: &[String]) -> Daemon {
+    let cli = Cli { images: Some(hue_testdata::images(names)), ..cli.clone() };
     let daemon = Daemon::start_with(lab, &cli, &[]);
     daemon.cli.apply(&all(documents), &[]);
     daemon

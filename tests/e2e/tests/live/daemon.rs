@@ -49,6 +49,10 @@ fn killed_at_any_moment_it_comes_back_with_everything() {
         |cli: &Cli| cli.exec(pairs[0].name(), &["readlink", "/proc/self/ns/net"]).expect_ok().stdout;
     let inside = namespace(&cli);
     let mut owner = cli.command(&["exec", pairs[0].name(), "--", "sleep", "600"]).spawn().unwrap();
+    // The daemon says into what, and then is needed no more.
+    until("it runs in the namespace", 20, || {
+        std::fs::read_to_string(format!("/proc/{}/comm", owner.id())).is_ok_and(|name| name.trim() == "sleep")
+    });
 
     let green = lab.pair_document("green", 3, 3, [0, 1]);
     for round in 0..5 {

@@ -64,14 +64,14 @@ impl World {
         assert!(self.daemon.ended().is_none(), "{what}: the daemon died");
     }
 
-    /// Floods from the hostile network's left host for two seconds.
+    /// Floods from the hostile network's left host for two seconds, and longer where its sender gets little of the machine.
     fn flood(&mut self, what: &str, frames: Vec<Vec<u8>>) {
         self.while_victims_send(what, |world| {
             let flood = Flood::start(&world.bad.left.space, frames, FLOOD);
             std::thread::sleep(Duration::from_secs(2));
+            until(&format!("{what}: a flood"), 60, || flood.sent() > 10_000);
             let sent = flood.stop();
             eprintln!("{what}: {sent} frames");
-            assert!(sent > 10_000, "{what}: a flood of {sent} frames is none");
         });
         // The hostile network itself recovers.
         self.bad.warm_up();

@@ -4,8 +4,10 @@
 //! what counts is what arrived, and what was counted.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod accounts;
 mod api;
 mod card;
+mod contention;
 mod daemon;
 mod faults;
 mod forwarding;
@@ -15,6 +17,7 @@ mod memory;
 mod migrate;
 mod multi;
 mod observe;
+mod queue;
 mod quota;
 mod reconcile;
 mod remote;

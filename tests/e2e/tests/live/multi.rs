@@ -6,7 +6,7 @@ use std::time::Duration;
 use hue_e2e::document::all;
 use hue_e2e::lab::{Host, Pair, text};
 use hue_e2e::traffic::{Flow, Report};
-use hue_e2e::{Daemon, Lab, can_run, until};
+use hue_e2e::{Daemon, Lab, Sniffer, can_run, until};
 use serde_json::Value;
 
 use crate::card::{network, node, runs_on, start};
@@ -99,7 +99,7 @@ fn a_network_in_software_has_its_own_wire_and_moves_without_loss() {
                 assert_eq!(proof[field], 0, "{proof}");
             }
             let steering = &proof["steering"];
-            assert_eq!(steering["addresses"], 2, "{proof}");
+            assert_eq!(steering["neighbours"], 2, "{proof}");
             late += steering["late"].as_u64().unwrap();
             if to == "soft" {
                 // What overtook others on the way out did so in this time.
@@ -239,4 +239,73 @@ fn an_image_is_loaded_while_neighbours_send_to_nics() {
         matches!(steered[..], [there, back] if there.contains("NICs") && back.contains("card's ports")),
         "{steered:?}"
     );
+}
+
+/// What hosts of other networks on the segments receive of a network's router, while `work` is done.
+fn seen_beside(pair: &Pair, others: &[&Host], work: impl FnOnce()) -> Vec<Vec<u8>> {
+    let routers: Vec<String> = (0..2).flat_map(|side| macs(pair, side)).collect();
+    let sniffers: Vec<Sniffer> = others
+        .iter()
+        .map(|host| {
+            let routers = routers.clone();
+            let is_routers = move |frame: &[u8]| {
+                let source = frame.get(6..12).and_then(|mac| mac.try_into().ok()).map(text);
+                source.is_some_and(|source| routers.contains(&source))
+            };
+            Sniffer::start(&host.space, "eth0", is_routers)
+        })
+        .collect();
+    work();
+    // What is under way arrives.
+    std::thread::sleep(Duration::from_millis(300));
+    sniffers.into_iter().flat_map(|sniffer| sniffer.stop().frames).collect()
+}
+
+#[test]
+fn neighbours_alone_hear_where_to_send() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = two_wires();
+    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
+    let document = blue.document.clone().with("placement", "soft");
+    let documents = [node(&lab, "default"), red.document.yaml(), document.yaml()];
+    let daemon = start(&lab, &["default", "tcam3"], &documents);
+    runs_on(&daemon, red.name(), "card");
+    runs_on(&daemon, blue.name(), "soft");
+    [&red, &blue].into_iter().for_each(Pair::warm_up);
+    neighbours_send_to(&red, false);
+    let others = [&blue.left, &blue.right];
+
+    let seen = seen_beside(&red, &others, || {
+        for to in ["soft", "card"] {
+            let proof = daemon.cli.json(&["migrate", red.name(), "--to", to]);
+            assert_eq!(proof["steering"]["neighbours"], 2, "{proof}");
+            neighbours_send_to(&red, to == "soft");
+        }
+        let loaded = daemon.cli.json(&["image", "load", "tcam3", "--reconfigure-time", "500ms"]);
+        assert_eq!(loaded["image"], "tcam3", "{loaded}");
+        runs_on(&daemon, red.name(), "card");
+        neighbours_send_to(&red, false);
+    });
+    let steered = daemon.cli.events();
+    let steered = steered.iter().filter(|event| event["kind"] == "steered" && event["network"] == red.name());
+    assert_eq!(steered.count(), 4, "there and back, twice");
+    assert!(seen.is_empty(), "another network's hosts saw {} frames: {seen:02x?}", seen.len());
+
+    // A neighbour that its router does not know is not told: it sends by the other wire, and is heard there.
+    let forget = ["exec", red.name(), "--", "ip", "neighbour", "flush", "dev", "right"];
+    let _ = daemon.cli.run(&forget).expect_ok();
+    until("its router has forgotten it", 10, || network(&daemon, red.name())["neighbours"] == 1);
+    let proof = daemon.cli.json(&["migrate", red.name(), "--to", "soft"]);
+    assert_eq!(proof["steering"]["neighbours"], 1, "{proof}");
+    assert_eq!(router_mac(&red.right), macs(&red, 1)[0], "not told");
+    assert_eq!(red.right.ping(red.left.address, 5), 5);
+
+    // The watch sees what a router broadcasts: the address of a host that is not there is asked for.
+    let nobody = red.document.ports[1].addresses[0].replace(".1/24", ".99");
+    let asked = seen_beside(&red, &others, || {
+        let _ = red.left.ping_with(nobody.parse().unwrap(), 1, &["-W", "1"]);
+    });
+    assert!(!asked.is_empty(), "a segment is one broadcast domain: its hosts see each other's broadcasts");
 }

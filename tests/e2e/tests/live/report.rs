@@ -12,7 +12,7 @@ use hue_e2e::traffic::{Flow, Report};
 use hue_e2e::{Daemon, Lab, can_run, until};
 use serde_json::Value;
 
-use crate::migrate::two_on_card;
+use crate::migrate::two_on_card_without_arp;
 
 /// MAC address of the router of a pair's left host.
 const ROUTER: [u8; 6] = [2, 0x72, 1, 0, 1, 1];
@@ -92,7 +92,7 @@ fn pings(host: &Host) -> [u64; 3] {
 fn there_and_back(daemon: &Daemon, name: &str, mishap: Option<&str>) -> [u64; 4] {
     let mut sums = [0; 4];
     for to in ["soft", "card"] {
-        let mut words = vec!["migrate", name, "--to", to, "--look-ms", "200"];
+        let mut words = vec!["migrate", name, "--to", to, "--look-ms", "400"];
         words.extend(mishap.iter().flat_map(|mishap| ["--fail", mishap]));
         let report = daemon.cli.json(&words);
         let number = |field: &str| report[field].as_u64().unwrap_or_else(|| panic!("{field}: {report}"));
@@ -157,7 +157,7 @@ fn reports_of_moves_are_what_hosts_count() {
         return;
     }
     let lab = Lab::new(2);
-    let (red, blue, daemon) = two_on_card(&lab);
+    let (red, blue, daemon) = two_on_card_without_arp(&lab);
     let beside = Flow::start(&blue.left, &blue.right, 200, 200);
     for mishap in [None, Some("packets"), Some("doubled"), Some("reordered")] {
         all_classes_flow(&red, &daemon, mishap);
@@ -173,7 +173,7 @@ fn reports_of_moves_hold_on_a_busy_machine() {
         return;
     }
     let lab = Lab::new(2);
-    let (red, _blue, daemon) = two_on_card(&lab);
+    let (red, _blue, daemon) = two_on_card_without_arp(&lab);
     let burners = Burners::start(2);
     for mishap in [None, Some("packets")] {
         all_classes_flow(&red, &daemon, mishap);

@@ -77,7 +77,7 @@ fn loopback(network: usize, side: usize) -> Ipv4Addr {
 }
 
 #[test]
-fn bird_feeds_a_full_table() {
+fn bird_installs_a_full_table() {
     if !can_run(&["bird", "birdc", "xzcat"]) {
         return;
     }

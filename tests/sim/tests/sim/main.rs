@@ -2,5 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod crowded;
+mod floods;
 mod histories;
 mod planted;

@@ -1,20 +1,28 @@
 //! Bugs that are planted are found: what checks histories is itself checked.
 
-use hue_differential::images;
-use hue_sim::{IMAGES, play};
+use hue_differential::images_alone;
+use hue_sim::{IMAGES, LIMITED_SEEDS, play};
 use hue_substrate::planted::{Bug, plant};
 
 /// Bugs that show within the first histories, and those that only rare histories show.
 const EARLY: [Bug; 5] = [Bug::NoFence, Bug::HoldStays, Bug::NetStays, Bug::WrongNetwork, Bug::NoMirror];
 // Software forwards what a card without the table hands on, so that `RowFirst` shows by order only.
-const LATE: [Bug; 3] = [Bug::SeatForgotten, Bug::BypassEarly, Bug::RowFirst];
+const LATE: [Bug; 4] = [Bug::SeatForgotten, Bug::BypassEarly, Bug::RowFirst, Bug::AnswerEarly];
+/// Bugs that show if networks have rate limits.
+const LIMITED: [Bug; 1] = [Bug::DebtsStay];
+/// Bugs that show on a crowded card only: [`crate::crowded`] finds them.
+const CROWDED: [Bug; 2] = [Bug::ByName, Bug::NotReserved];
 
 fn found_within(bugs: &[Bug], seeds_max: u64) {
-    let images = images(&IMAGES);
+    found_in(bugs, &(1..=seeds_max).collect::<Vec<u64>>());
+}
+
+fn found_in(bugs: &[Bug], seeds: &[u64]) {
+    let images = images_alone(&IMAGES);
     let mut missed = Vec::new();
     for &bug in bugs {
         plant(Some(bug));
-        let found = (1..=seeds_max).find_map(|seed| play(&images, seed).err());
+        let found = seeds.iter().find_map(|seed| play(&images, *seed).err());
         plant(None);
         match found {
             Some(failure) => {
@@ -24,13 +32,19 @@ fn found_within(bugs: &[Bug], seeds_max: u64) {
             None => missed.push(bug),
         }
     }
-    assert!(missed.is_empty(), "not found in {seeds_max} histories: {missed:?}");
+    assert!(missed.is_empty(), "not found in {} histories: {missed:?}", seeds.len());
 }
 
 #[test]
 fn a_planted_bug_is_found() {
-    assert_eq!(EARLY.len() + LATE.len(), Bug::ALL.len(), "every bug is in a list");
+    let listed: Vec<Bug> = [&EARLY[..], &LATE, &LIMITED, &CROWDED].concat();
+    assert!(Bug::ALL.iter().all(|bug| listed.contains(bug)), "not every bug is in a list: {listed:?}");
     found_within(&EARLY, 10);
+}
+
+#[test]
+fn rate_limits_that_begin_anew_are_found() {
+    found_in(&LIMITED, &(1..=10).map(|nth| nth * LIMITED_SEEDS).collect::<Vec<u64>>());
 }
 
 #[test]

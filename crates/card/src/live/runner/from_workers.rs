@@ -3,10 +3,10 @@
 
 use hue_planes::Loss;
 use hue_ports::Packet;
-use hue_substrate::follow::Ending;
+use hue_substrate::follow::{Ending, FrameKey};
 use hue_substrate::handover::{Crossing, Peer, Record};
 
-use super::super::transfer::Mishap;
+use super::super::transfer::{Late, Mishap};
 use super::{CPU_QUEUES, NONE, Runner, WAITING_MAX};
 use crate::cpu::{self, HEADER_BYTES};
 
@@ -28,8 +28,13 @@ impl Runner {
                     Err(record) => (record, None),
                 };
                 any = true;
+                if record.crossing == Crossing::Debts {
+                    let debts = into.take_debts();
+                    self.debts_told(&record, debts);
+                    continue;
+                }
                 match (record.crossing, packet) {
-                    (Crossing::Fence | Crossing::Ended, packet) => {
+                    (Crossing::Fence | Crossing::Ended | Crossing::Debts, packet) => {
                         self.take_mark(&record);
                         if let Some(packet) = packet {
                             self.pool.give(packet.slot);
@@ -40,7 +45,7 @@ impl Runner {
                     }
                     // There was no slot for it.
                     (Crossing::Arrived | Crossing::Leaves | Crossing::FromControl, None) => {
-                        self.totals.crossings.entry(record.vid).or_default().lost += 1;
+                        self.totals.crossings.entry(record.vid).or_default().from_software_lost += 1;
                     }
                 }
             }
@@ -68,7 +73,7 @@ impl Runner {
         let number = self.numbers.get(record.port.index()).copied().unwrap_or(NONE);
         if self.bypass.is_some() {
             if !self.send_past(number, packet) {
-                self.totals.crossings.entry(record.vid).or_default().lost += 1;
+                self.totals.crossings.entry(record.vid).or_default().port_full += 1;
             }
             return;
         }
@@ -82,7 +87,7 @@ impl Runner {
             let own = aside.is_none();
             crossings.from_software_bytes += if own { u64::from(packet.len) } else { 0 };
         } else {
-            crossings.lost += 1;
+            crossings.from_software_lost += 1;
         }
         self.pool.give(packet.slot);
     }
@@ -107,7 +112,10 @@ impl Runner {
         let sent = match self.transfer.as_mut().and_then(|transfer| transfer.mishap()) {
             None => {
                 let sent = self.send(nets, number, tag, packet);
-                self.send_late();
+                let late = self.transfer.as_ref().and_then(|transfer| transfer.late.as_ref());
+                if late.is_some_and(|late| late.flow == FrameKey::of(packet.bytes(&self.pool)).flow) {
+                    self.send_late();
+                }
                 sent
             }
             Some(Mishap::Lost) => return false, // and nobody is told
@@ -121,8 +129,9 @@ impl Runner {
                 self.send_late();
                 let (queue, header) = self.way(nets, number);
                 if let Some(transfer) = &mut self.transfer {
+                    let flow = FrameKey::of(packet.bytes(&self.pool)).flow;
                     let bytes = [&header, packet.bytes(&self.pool)].concat();
-                    transfer.late = Some((queue, tag, bytes));
+                    transfer.late = Some(Late { queue, tag, flow, bytes });
                 }
                 true
             }
@@ -130,6 +139,7 @@ impl Runner {
         if !sent && let Some(witness) = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut())
         {
             witness.lost_between(packet.bytes(&self.pool), Loss::HandoverFull);
+            witness.not_sent(tag);
         }
         sent
     }
@@ -137,7 +147,7 @@ impl Runner {
     /// Sends a frame that was held back.
     fn send_late(&mut self) {
         let late = self.transfer.as_mut().and_then(|transfer| transfer.late.take());
-        if let Some((queue, tag, bytes)) = late {
+        if let Some(Late { queue, tag, bytes, .. }) = late {
             self.card.twin().push(queue, self.now_ns, tag, 0, &bytes);
         }
     }

@@ -23,10 +23,9 @@ impl Runner {
                 if let Some(witness) = witness {
                     witness.left(frame.tag, taken, self.clock.now_ns());
                 }
-                if taken == Err(Loss::PortFull)
-                    && let Some(base) = self.bases.get_mut(number)
-                {
-                    base.transmit_dropped += 1;
+                if let Err(loss) = taken {
+                    let source = frame.bytes.get(6..12).and_then(|mac| mac.try_into().ok());
+                    self.lose_departure(number, source, loss);
                 }
                 continue;
             }
@@ -54,7 +53,7 @@ impl Runner {
                 crossings.to_software += 1;
                 crossings.to_software_bytes += bytes.len() as u64;
             } else {
-                crossings.lost += 1;
+                crossings.to_software_lost += 1;
                 let witness = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut());
                 if let Some(witness) = witness.filter(|witness| witness.vid() == vid) {
                     witness.lost_between(bytes, Loss::HandoverFull);
@@ -70,7 +69,9 @@ impl Runner {
         let net = transfer.net();
         let Some(witness) = &mut transfer.witness else { return };
         while let Some(TwinEnding { tag, net: whose, cause }) = self.card.twin().ended() {
-            if whose == net || matches!(cause, Cause::Unclaimed(_)) {
+            // These are told without a network, or of one that is not its own.
+            let of_any = matches!(cause, Cause::Unclaimed(_) | Cause::FloodFull | Cause::Copied);
+            if whose == net || of_any {
                 witness.ended_in_card(tag, cause);
             }
         }
@@ -81,10 +82,5 @@ impl Runner {
 fn send_by(place: &mut Option<Wire>, pool: &mut Pool, bytes: &[u8], now_ns: u64) -> Result<(), Loss> {
     let wire = place.as_mut().ok_or(Loss::PortDown)?;
     let packet = pool.copy_in(bytes, now_ns).ok_or(Loss::PortFull)?;
-    wire.port.send(pool, packet).map_err(|packet| {
-        pool.give(packet.slot);
-        Loss::PortFull
-    })?;
-    wire.unflushed = true;
-    Ok(())
+    wire.send(pool, packet).then_some(()).ok_or(Loss::PortFull)
 }

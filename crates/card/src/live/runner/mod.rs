@@ -13,16 +13,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
+use hue_planes::{Debts, UnclaimedCounters};
 use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError};
 use hue_substrate::Program;
 use hue_substrate::clock::Clock;
-use hue_substrate::handover::{Crossing, Home, Peer, Record};
+use hue_substrate::handover::{Crossing, Home, Outgoing, Peer, Record};
 use hue_substrate::planted::{Bug, planted};
+use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
 
 use super::bypass::Bypass;
 use super::drain::Drain;
+use super::losses::Seen;
 use super::totals::{CardCounts, CardTotals, LivePortTotals};
 use super::transfer::{Order, Transfer};
 use super::{CardEvent, Job};
@@ -55,25 +58,50 @@ const REPAIRS_MAX: usize = 64;
 const DEFERRED_WORDS: usize = 128;
 
 /// A wire of the card.
-struct Wire {
+pub(super) struct Wire {
     id: PortId,
-    port: Box<dyn Port>,
+    pub(super) port: Box<dyn Port>,
     unflushed: bool,
     /// Frames that were put before the card's port.
     pushed: u64,
+    pub(super) seen: Seen,
+}
+
+impl Wire {
+    /// Sends a frame; `false` when there is no room for it.
+    fn send(&mut self, pool: &mut Pool, packet: Packet) -> bool {
+        let mut refused = self.port.send(pool, packet).err();
+        if let Some(packet) = refused.take() {
+            // Once more, when the kernel has what it holds; its error is seen at the next flush.
+            let _ = self.port.flush(pool);
+            refused = self.port.send(pool, packet).err();
+        }
+        self.unflushed = true;
+        match refused {
+            None => true,
+            Some(packet) => {
+                pool.give(packet.slot);
+                false
+            }
+        }
+    }
 }
 
 /// See the head of this file. Jobs of control get it.
 pub struct Runner {
-    card: Card<Twin>,
+    pub(super) card: Card<Twin>,
     pool: Pool,
     peers: Vec<Peer>,
     wake: Arc<Wake>,
     poller: Poller,
     /// By the card's number.
-    wires: Vec<Option<Wire>>,
+    pub(super) wires: Vec<Option<Wire>>,
     /// What earlier wires counted, and what was lost on the way to one.
-    bases: Vec<DriverCounters>,
+    pub(super) bases: Vec<DriverCounters>,
+    /// Group frames for which earlier cards had no room.
+    flood_bases: Vec<u64>,
+    /// Cycles of the card when they were read last.
+    flood_cycles: u64,
     homes: Homes,
     /// The index whose output queues frames of a network from software take, where it is not the network's own.
     aside: Box<[Option<u8>]>,
@@ -83,6 +111,7 @@ pub struct Runner {
     bypass: Option<Bypass>,
     /// What earlier cards counted.
     carried: BTreeMap<Vid, CardCounts>,
+    carried_unclaimed: UnclaimedCounters,
     pub(super) transfer: Option<Box<Transfer>>,
     pub(super) orders: VecDeque<Order>,
     pub(super) drains: Vec<Drain>,
@@ -90,11 +119,12 @@ pub struct Runner {
     failed: Vec<(usize, String)>,
     /// Why nothing more can be done with the card.
     gave_up: Option<String>,
-    totals: CardTotals,
+    pub(super) totals: CardTotals,
     published: Arc<Mutex<CardTotals>>,
     clock: Clock,
     /// Of the latest frame that went into the card under one.
     tag: u32,
+    bound: Bound,
     now_ns: u64,
     worked_ns: u64,
     published_ns: u64,
@@ -136,6 +166,8 @@ impl Runner {
             poller: Poller::new(&wake)?,
             wires: (0..ports).map(|_| None).collect(),
             bases: vec![DriverCounters::default(); ports],
+            flood_bases: vec![0; ports],
+            flood_cycles: 0,
             homes: Homes {
                 of: vec![NONE; usize::from(Vid::MAX) + 1].into_boxed_slice(),
                 generations: vec![0; usize::from(Vid::MAX) + 1].into_boxed_slice(),
@@ -145,6 +177,7 @@ impl Runner {
             numbers: vec![NONE; PortId::COUNT].into_boxed_slice(),
             bypass: None,
             carried: BTreeMap::new(),
+            carried_unclaimed: UnclaimedCounters::default(),
             transfer: None,
             orders: VecDeque::new(),
             drains: Vec::new(),
@@ -155,6 +188,7 @@ impl Runner {
             now_ns: clock.now_ns(),
             clock,
             tag: 0,
+            bound: Bound::default(),
             worked_ns: 0,
             published_ns: 0,
             asked_ns: 0,
@@ -181,20 +215,22 @@ impl Runner {
             return false;
         };
         let driver = port.driver();
-        *place = Some(Wire { id, port, unflushed: false, pushed: 0 });
+        *place = Some(Wire { id, port, unflushed: false, pushed: 0, seen: Seen::default() });
         if let Some(of_id) = self.numbers.get_mut(id.index()) {
             *of_id = number;
         }
         let counters = self.bases.get(usize::from(number)).copied().unwrap_or_default();
-        self.totals.ports.insert(number, LivePortTotals { id, driver, counters });
+        let flood_full = self.flood_full(number);
+        self.totals.ports.insert(number, LivePortTotals { id, driver, counters, flood_full });
         true
     }
 
     /// Closes a port; nothing happens when it is not open.
     pub fn take_port(&mut self, number: u8) {
+        self.look_at_losses();
         let Some(mut wire) = self.wires.get_mut(usize::from(number)).and_then(Option::take) else { return };
         if let Some(base) = self.bases.get_mut(usize::from(number)) {
-            *base = sum(*base, wire.port.counters());
+            *base = *base + wire.port.counters();
         }
         wire.port.close(&mut self.pool);
         if let Some(of_id) = self.numbers.get_mut(wire.id.index()) {
@@ -228,6 +264,11 @@ impl Runner {
         if let (Some(place), Some(home)) = (self.homes.generations.get_mut(vid.index()), home) {
             *place = home.generation;
         }
+    }
+
+    /// What keeps its thread from taking too much of a processor.
+    pub(super) fn set_bound(&mut self, bound: Bound) {
+        self.bound = bound;
     }
 
     /// Works until control lets go of the mailbox. The error says how the card broke.
@@ -331,6 +372,7 @@ impl Runner {
         if self.now_ns.saturating_sub(self.published_ns) >= PUBLISH_NS {
             self.publish();
         }
+        self.bound.keep(self.now_ns);
         Ok(worked)
     }
 
@@ -434,7 +476,9 @@ impl Runner {
                         wire.pushed += 1;
                     }
                     Some(bypass) => {
+                        let mut claimed = false;
                         bypass.targets(number as u8, bytes, &mut |target| {
+                            claimed = true;
                             let record = Record {
                                 crossing: Crossing::Arrived,
                                 port: wire.id,
@@ -445,9 +489,10 @@ impl Runner {
                                 len: packet.len,
                             };
                             if !self.homes.give(&mut self.peers, &record, bytes) {
-                                self.totals.crossings.entry(target.vid).or_default().lost += 1;
+                                self.totals.crossings.entry(target.vid).or_default().to_software_lost += 1;
                             }
                         });
+                        self.totals.unclaimed += u64::from(!claimed);
                     }
                 }
                 self.pool.give(packet.slot);
@@ -462,20 +507,7 @@ impl Runner {
             self.pool.give(packet.slot);
             return false;
         };
-        let mut refused = wire.port.send(&mut self.pool, packet).err();
-        if let Some(packet) = refused.take() {
-            // Once more, when the kernel has what it holds; its error is seen at the next flush.
-            let _ = wire.port.flush(&mut self.pool);
-            refused = wire.port.send(&mut self.pool, packet).err();
-        }
-        wire.unflushed = true;
-        match refused {
-            None => true,
-            Some(packet) => {
-                self.pool.give(packet.slot);
-                false
-            }
-        }
+        wire.send(&mut self.pool, packet)
     }
 
     /// Lets frames go past the card, once none is inside: all networks on it are in software. `programs` are those
@@ -508,6 +540,8 @@ impl Runner {
                 self.carried.insert(vid, counts);
             }
         }
+        self.carried_unclaimed = self.unclaimed();
+        self.flood_bases = (0..self.wires.len() as u8).map(|number| self.flood_full(number)).collect();
         Some(std::mem::replace(&mut self.card, card))
     }
 
@@ -521,13 +555,49 @@ impl Runner {
         counts.received_bytes += received_bytes;
         counts.sent_bytes += sent_bytes;
         let net = self.card.net(vid)?;
-        counts.out_dropped += self.card.read_out_drops(net).ok()?;
+        let (port_full, handover_full) = self.card.read_out_drops_apart(net).ok()?;
+        counts.port_full += port_full;
+        counts.handover_full += handover_full;
         Some(counts)
     }
 
-    /// Forgets what earlier cards counted of a network.
+    /// Group frames of a port for which this card, and those before it, had no room.
+    fn flood_full(&mut self, number: u8) -> u64 {
+        let before = self.flood_bases.get(usize::from(number)).copied().unwrap_or_default();
+        // A card that cannot be read fails otherwise, too.
+        before + self.card.read_flood_drops(u32::from(number)).unwrap_or_default()
+    }
+
+    /// Reads the counters of floods, if the card has run since they were read: a read takes cycles, and a card that stands still is
+    /// to go on doing so.
+    fn look_at_floods(&mut self) {
+        if self.card.twin().cycles() == self.flood_cycles {
+            return;
+        }
+        for number in 0..self.wires.len() as u8 {
+            let flood_full = self.flood_full(number);
+            if let Some(totals) = self.totals.ports.get_mut(&number) {
+                totals.flood_full = flood_full;
+            }
+        }
+        self.flood_cycles = self.card.twin().cycles();
+    }
+
+    /// Frames of nobody, at the card and those before it, and at its thread. Those before the rings of its wires are in
+    /// the counters of these.
+    pub fn unclaimed(&mut self) -> UnclaimedCounters {
+        let mut unclaimed = self.carried_unclaimed;
+        // A card that cannot be read fails otherwise, too.
+        let here = self.card.read_unclaimed().unwrap_or_default();
+        here.iter().for_each(|(reason, count)| unclaimed.add(reason, count));
+        unclaimed
+    }
+
+    /// Forgets what was counted of a network that goes: another may get its VID.
     pub fn forget(&mut self, vid: Vid) {
+        self.look_at_losses();
         self.carried.remove(&vid);
+        self.totals.crossings.remove(&vid);
     }
 
     /// The CPU queue of a network's index, by its number among ports.
@@ -550,6 +620,11 @@ impl Runner {
     /// Gives a record to the worker of its network; `false` when it has none, or there is no room.
     pub(super) fn give(&mut self, record: &Record) -> bool {
         self.homes.give(&mut self.peers, record, &[])
+    }
+
+    /// Gives debts to the worker of their network; `false` as for [`Self::give`].
+    pub(super) fn give_debts(&mut self, record: &Record, debts: &Debts) -> bool {
+        self.homes.give_by(&mut self.peers, record.vid, |out| out.push_debts(record, debts))
     }
 
     /// Whether workers have handed nothing over that was not taken.
@@ -609,10 +684,12 @@ impl Runner {
         self.published_ns = self.now_ns;
         if self.now_ns.saturating_sub(self.asked_ns) >= ASK_NS {
             self.asked_ns = self.now_ns;
+            self.look_at_losses();
+            self.look_at_floods();
             for (number, wire) in (0u8..).zip(&self.wires) {
                 let base = self.bases.get(usize::from(number)).copied().unwrap_or_default();
                 if let (Some(wire), Some(totals)) = (wire, self.totals.ports.get_mut(&number)) {
-                    totals.counters = sum(base, wire.port.counters());
+                    totals.counters = base + wire.port.counters();
                 }
             }
         }
@@ -643,25 +720,17 @@ impl Homes {
 
     /// Gives a frame, or a fence, to the worker of its network; `false` when it has none, or there is no room.
     fn give(&mut self, peers: &mut [Peer], record: &Record, bytes: &[u8]) -> bool {
-        let home = usize::from(self.of.get(record.vid.index()).copied().unwrap_or(NONE));
+        self.give_by(peers, record.vid, |out| out.push(record, bytes))
+    }
+
+    /// Gives what `push` puts into the ring.
+    fn give_by(&mut self, peers: &mut [Peer], vid: Vid, push: impl FnOnce(&mut Outgoing) -> bool) -> bool {
+        let home = usize::from(self.of.get(vid.index()).copied().unwrap_or(NONE));
         let (Some(peer), Some(notify)) = (peers.get_mut(home), self.notify.get_mut(home)) else {
             return false;
         };
-        let given = peer.out.push(record, bytes);
+        let given = push(&mut peer.out);
         *notify |= given;
         given
-    }
-}
-
-fn sum(one: DriverCounters, other: DriverCounters) -> DriverCounters {
-    DriverCounters {
-        received_packets: one.received_packets + other.received_packets,
-        received_bytes: one.received_bytes + other.received_bytes,
-        sent_packets: one.sent_packets + other.sent_packets,
-        sent_bytes: one.sent_bytes + other.sent_bytes,
-        receive_dropped: one.receive_dropped + other.receive_dropped,
-        transmit_dropped: one.transmit_dropped + other.transmit_dropped,
-        policed: one.policed + other.policed,
-        nobody: one.nobody + other.nobody,
     }
 }

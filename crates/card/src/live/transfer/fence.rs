@@ -13,6 +13,7 @@ use hue_tables::Vid;
 
 use super::super::drain::Drain;
 use super::super::runner::Runner;
+use super::super::witness::Witness;
 use super::Transfer;
 use crate::cpu::{self, HEADER_BYTES};
 use crate::error::CardError;
@@ -22,8 +23,9 @@ const FENCE_BYTES: usize = 60;
 const FENCE_MARK: &[u8; 16] = b"hueplane fence\0\0";
 /// How often a fence that has not come back is sent again: one that found no room is gone.
 pub(in crate::live) const AGAIN_NS: u64 = 50_000_000;
-/// Cycles in which all input queues are emptied, each with its 16 KiB, by the narrowest bus, and the frame that is entering.
-const ENTER_CYCLES: u64 = 32_768;
+/// Cycles in which all input queues are emptied, each with its 16 KiB, by the narrowest bus, and the frame that is entering, with
+/// as much of what goes before them.
+const ENTER_CYCLES: u64 = 65_536;
 /// Cycles in which a frame that has been taken from its queue has left the card, with the longest ones of all ports before it.
 const LEAVE_CYCLES: u64 = 16_384;
 
@@ -160,7 +162,9 @@ impl Runner {
             }
             Emptying::In(since) => {
                 let twin = self.card().twin();
-                if twin.idle() || twin.cycles() >= since + ENTER_CYCLES {
+                // Copies of group frames wait behind frames that came later: a fence passes them until they are made.
+                let copying = transfer.witness.as_ref().is_some_and(Witness::is_copying);
+                if twin.idle() || (twin.cycles() >= since + ENTER_CYCLES && !copying) {
                     self.send_fence(transfer, now_ns);
                     transfer.emptying = Emptying::Card;
                 }

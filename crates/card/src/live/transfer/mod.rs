@@ -15,17 +15,22 @@
 //!    queue, through the worker that is the network's home, and back;
 //! 4. *join*: frames from software take the network's own queues again; when the others are empty the hold ends.
 //!
+//! Immediately before the row changes, the other side gets the debts of the network's meter (`debts`).
+//!
 //! A step that fails takes the network back by the steps that are left: their order is what keeps the frames' order.
 
+mod debts;
 mod fence;
 
 use std::time::Duration;
 
 use hue_demux::Demux;
+use hue_planes::Loss;
 use hue_substrate::SubstrateError;
 use hue_substrate::planted::{Bug, planted};
 use hue_tables::Vid;
 
+use self::debts::Asked;
 use self::fence::Emptying;
 pub(super) use self::fence::{AGAIN_NS, fence_name};
 use super::runner::Runner;
@@ -98,7 +103,7 @@ pub enum Mishap {
     Lost,
     /// Sent twice.
     Doubled,
-    /// Overtaken.
+    /// Overtaken by a later one of its flow.
     Reordered,
 }
 
@@ -160,17 +165,33 @@ pub(super) struct Transfer {
     through_card: bool,
     in_software: bool,
     through_software: bool,
+    /// The debts of the network's meter in software.
+    asked: Asked,
     switched_cycles: u64,
     cycles: u64,
     drops: u64,
     emptying: Emptying,
+    /// What the card's wires had lost of the network when it began to be looked at.
+    rings: [(Loss, u64); 2],
     /// Frames that were put before each port when it was closed.
     before: Vec<u64>,
     pub(super) witness: Option<Witness>,
     /// Frames from software that were followed, for tests.
     followed: u64,
-    /// A frame that is held back, for tests: its queue, its tag, its bytes.
-    pub(super) late: Option<(u8, u32, Vec<u8>)>,
+    /// A frame that is held back, for tests.
+    pub(super) late: Option<Late>,
+}
+
+/// A frame from software that waits until a later frame of its flow was sent.
+pub(super) struct Late {
+    /// Where it goes.
+    pub queue: u8,
+    /// What follows it in the card.
+    pub tag: u32,
+    /// Its flow.
+    pub flow: u64,
+    /// With the header before it.
+    pub bytes: Vec<u8>,
 }
 
 impl Runner {
@@ -238,7 +259,7 @@ impl Runner {
         if witness.is_some() {
             self.follow(Some(vid));
         }
-        let drops = self.card().read_out_drops(net).unwrap_or_default();
+        let (rings, drops) = (self.lost_at_rings(vid), self.card().read_out_drops(net).unwrap_or_default());
         Some(Box::new(Transfer {
             phase: Phase::Before,
             goal: order.to,
@@ -255,10 +276,12 @@ impl Runner {
             through_card: false,
             in_software: false,
             through_software: false,
+            asked: Asked::default(),
             switched_cycles: 0,
             cycles: 0,
             drops,
             emptying: Emptying::Not,
+            rings,
             before: Vec::new(),
             witness,
             followed: 0,
@@ -287,7 +310,15 @@ impl Runner {
         }
         match transfer.phase {
             Phase::Before => {
-                if now_ns.saturating_sub(transfer.began_ns) < transfer.watch_ns {
+                let waited = now_ns.saturating_sub(transfer.began_ns);
+                if waited < transfer.watch_ns {
+                    return Ok(false);
+                }
+                let late = u128::from(waited - transfer.watch_ns) > transfer.order.limit.as_nanos();
+                if transfer.goal == Side::Software
+                    && !late
+                    && !self.bring_debts(transfer, now_ns).map_err(text)?
+                {
                     return Ok(false);
                 }
                 if let Some(witness) = &mut transfer.witness {
@@ -299,6 +330,9 @@ impl Runner {
             Phase::Aside => {
                 self.send_again(transfer, now_ns);
                 if transfer.through_card && !self.card().waits_out(transfer.net).map_err(text)? {
+                    if !self.debts_are_there(transfer, now_ns).map_err(text)? {
+                        return Ok(false);
+                    }
                     self.card().end_out_hold().map_err(text)?;
                     transfer.expect(now_ns);
                     let next = if transfer.goal == Side::Card { Phase::Switch } else { Phase::Join };
@@ -328,8 +362,13 @@ impl Runner {
                 if waited < transfer.watch_ns {
                     return Ok(false);
                 }
-                witness.close(now_ns);
-                if let Some((queue, tag, bytes)) = transfer.late.take() {
+                if witness.close(now_ns) {
+                    let rings = self.lost_at_rings(transfer.order.vid);
+                    for ((loss, now), (_, before)) in rings.into_iter().zip(transfer.rings) {
+                        witness.lost_unseen(loss, now.saturating_sub(before));
+                    }
+                }
+                if let Some(Late { queue, tag, bytes, .. }) = transfer.late.take() {
                     self.card().twin().push(queue, now_ns, tag, 0, &bytes);
                     return Ok(false);
                 }
@@ -370,6 +409,9 @@ impl Runner {
                 transfer.goal = Side::Software;
             }
             if transfer.goal == Side::Software {
+                if !self.debts_are_there(transfer, now_ns).map_err(|error| error.to_string())? {
+                    return Ok(false);
+                }
                 // Frames that go to software from now on are behind the fence.
                 self.steer(transfer)?;
             }
@@ -419,7 +461,7 @@ impl Runner {
                     transfer.goal = transfer.at;
                     return self.enter(transfer, Phase::After, now_ns);
                 }
-                let aside = match self.card().borrow_net() {
+                let aside = match self.card().borrow_net(transfer.order.vid) {
                     Ok(aside) => aside,
                     Err(error) => {
                         transfer.fault(&format!("no index is free for the move: {error}"));
@@ -429,6 +471,7 @@ impl Runner {
                 };
                 self.card().out_hold(aside).map_err(text)?;
                 transfer.aside = Some(aside);
+                transfer.asked = Asked::default();
                 self.set_aside(transfer.order.vid, Some(aside));
                 self.send_fence(transfer, now_ns);
             }
@@ -472,8 +515,17 @@ impl Runner {
     /// Lets the other side decide.
     fn steer(&mut self, transfer: &mut Transfer) -> Result<(), String> {
         let software = transfer.at == Side::Card;
+        let text = |error: CardError| error.to_string();
+        if !software {
+            self.write_debts(transfer).map_err(text)?;
+        }
         match self.card().steer(transfer.order.vid, software) {
-            Ok(()) => transfer.at = if software { Side::Software } else { Side::Card },
+            Ok(()) if software => {
+                // Again, because the card has charged frames since. No frame for software is on its way to the worker yet.
+                self.give_debts_to_software(transfer.order.vid).map_err(text)?;
+                transfer.at = Side::Software;
+            }
+            Ok(()) => transfer.at = Side::Card,
             Err(error @ SubstrateError::Broken { .. }) => return Err(error.to_string()),
             Err(error) => {
                 transfer.fault(&error.to_string());

@@ -1,4 +1,5 @@
-//! A report of tables with columns of their own: as JSON, for the terminal, and as the pages in `bench/results`.
+//! A report of tables with different columns: as JSON, for the terminal, and as Markdown pages in
+//! `bench/results`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::commands::counts::Counts;
 use crate::failure::Failure;
 use crate::print::{Align, BOLD, DIM, columns, grouped, styled};
 
-/// What one command found.
+/// The results of one command.
 #[derive(Serialize)]
 pub struct Findings {
     pub name: &'static str,
@@ -18,7 +19,7 @@ pub struct Findings {
     pub sections: Vec<Section>,
 }
 
-/// One table of it.
+/// One table of the results.
 #[derive(Serialize)]
 pub struct Section {
     title: String,
@@ -29,17 +30,17 @@ pub struct Section {
 }
 
 impl Section {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new(title: impl Into<String>, columns: &'static [&'static str]) -> Self {
         Self { title: title.into(), rows: Vec::new(), notes: Vec::new(), columns }
     }
 
-    /// Adds a row, a value for each column in order.
+    /// Adds a row, with a value for each column in order.
     pub fn row(&mut self, values: impl IntoIterator<Item = Value>) {
         self.rows.push(Counts(self.columns.iter().copied().zip(values).collect()));
     }
 
-    /// Adds a sentence below the table.
+    /// Adds a note below the table.
     pub fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
@@ -50,7 +51,7 @@ impl Section {
 }
 
 impl Findings {
-    /// For the terminal.
+    /// The table for the terminal.
     pub fn text(&self) -> String {
         let section = |section: &Section| {
             let numeric =
@@ -86,7 +87,7 @@ impl Findings {
         out
     }
 
-    /// Writes `NAME.json` and `NAME.md` into a folder, which is made when absent.
+    /// Writes `NAME.json` and `NAME.md` to a directory, which is created if absent.
     pub fn write(&self, folder: &Path) -> Result<(), Failure> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -102,13 +103,13 @@ impl Findings {
     }
 }
 
-/// A number with so many decimals.
+/// A number with this many decimals.
 pub fn round(value: f64, decimals: i32) -> Value {
     let scale = 10_f64.powi(decimals);
     Value::from((value * scale).round() / scale)
 }
 
-/// So much of a whole in percent, one decimal; nothing of nothing is nothing.
+/// A part in percent with one decimal; `null` if the whole is zero.
 pub fn percent(part: usize, whole: usize) -> Value {
     if whole == 0 { Value::Null } else { round(part as f64 / whole as f64 * 100.0, 1) }
 }

@@ -1,11 +1,13 @@
-//! `hueplane lab tables`: how real tables share a forwarding memory, in the papers' layout and in ours (Unnikrishnan §7.5, Table 3).
+//! `hueplane lab tables`: how real tables share a forwarding memory in the papers' layout and in hueplane's
+//! (Unnikrishnan §7.5, Table 3).
 //!
-//! Flow: route files → [`Table`]s, what each comes to in layout `dir` computed once → experiments → [`Findings`]. A set is tables
-//! that one node would hold together. IPv4 only, as layout `dir` is. Nothing is timed: the same files and seed give the same.
+//! Flow: route files → [`Table`]s, each with its memory in layout `dir`, computed once → experiments →
+//! [`Findings`]. A set consists of the tables of one node. IPv4 only, like layout `dir`. Nothing is timed:
+//! the same files and seed give the same result.
 
 use std::path::{Path, PathBuf};
 
-use hue_lab::tables::{deal, overlap};
+use hue_lab::tables::{distribute, overlap};
 use hue_routing::{Options, load_routes};
 use hue_tables::dag36::{CARD_WORDS, words_total};
 use hue_tables::dir::{
@@ -18,24 +20,25 @@ use serde_json::{Value, json};
 use super::sections::{Findings, Section, percent, round};
 use crate::cli::LabTables;
 use crate::commands::counts::Counts;
+use crate::commands::table::left_out;
 use crate::failure::Failure;
 use crate::print::{grouped, result};
 use crate::progress;
 
-/// Pairs of a set that are shown one by one; of more, the least, the median and the most.
+/// Most pairs of a set that are listed individually; of more pairs, minimum, median and maximum are listed.
 const PAIRS_SHOWN: usize = 10;
-/// Routes added to layout `dir` at once, as long as they fit.
+/// Routes added to layout `dir` in one batch, as long as they fit.
 const CHUNK_ROUTES: usize = 64;
-/// Bytes of a word of 36 bits.
+/// Bytes of a 36-bit word.
 const WORD_BYTES: f64 = 4.5;
 
-/// The paper's Table 3: table, prefixes in thousands, percentage of prefixes that overlap.
+/// The paper's Table 3: table, prefixes in thousands, percentage of overlapping prefixes.
 const PAPER: [(&str, u32, f64); 4] =
     [("rrc12", 339, 13.0), ("rrc13", 346, 12.6), ("rrc15", 339, 15.0), ("rrc16", 345, 13.8)];
-/// Bits of a row of the Conflict CAM besides those of the network's number: prefix and index.
+/// Bits of a row of the Conflict CAM without the network's id: prefix and index.
 const ROW_BITS_CAM: usize = 32 + SLOT_BITS as usize;
 
-/// A table, and what layout `dir` makes of it.
+/// A table, and its shape in layout `dir`.
 struct Table {
     name: String,
     routes: Vec<(Prefix4, NextHop)>,
@@ -51,7 +54,7 @@ impl Table {
     }
 }
 
-/// Tables that one node would hold together.
+/// The tables of one node.
 struct Set {
     name: String,
     tables: Vec<Table>,
@@ -83,7 +86,7 @@ pub fn run(args: &LabTables) -> Result<(), Failure> {
             ("sets", json!(sets.iter().map(|set| set.name.as_str()).collect::<Vec<_>>().join(", "))),
             (
                 "next hops",
-                json!(format!("those of the files, else fnv1a(first 20 bits) mod {}", args.derive_hops)),
+                json!(format!("from the files, otherwise fnv1a(first 20 bits) mod {}", args.derive_hops)),
             ),
             ("seed", json!(args.seed)),
         ]),
@@ -95,7 +98,7 @@ pub fn run(args: &LabTables) -> Result<(), Failure> {
     result(args.output.format, &findings, || findings.text())
 }
 
-/// The tables of a file, or of the files of a folder in the order of their names.
+/// Reads the table of a file, or the tables of all files in a directory, sorted by name.
 fn load(path: &Path, args: &LabTables) -> Result<Vec<Table>, Failure> {
     let unreadable = |error| Failure::Input(format!("{}: cannot be read: {error}", path.display()));
     let mut files: Vec<PathBuf> = vec![path.to_owned()];
@@ -110,9 +113,8 @@ fn load(path: &Path, args: &LabTables) -> Result<Vec<Table>, Failure> {
         let spinner = progress::spinner(&format!("reading {}", file.display()));
         let routes = load_routes(&file, &options)?;
         spinner.finish_and_clear();
-        let left_out =
-            [("IPv6 routes left out", routes.v6.len() as u64), ("bad lines skipped", routes.skipped)];
-        for (what, count) in left_out.into_iter().filter(|(_, count)| *count > 0) {
+        let ipv6 = Some(("IPv6 routes omitted", routes.v6.len() as u64)).filter(|(_, count)| *count > 0);
+        for (what, count) in ipv6.into_iter().chain(left_out(&routes)) {
             eprintln!("hueplane: {}: {} {what}", file.display(), grouped(count));
         }
         let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -122,7 +124,7 @@ fn load(path: &Path, args: &LabTables) -> Result<Vec<Table>, Failure> {
     Ok(tables)
 }
 
-/// How prefixes of each table meet those of each other one of its set.
+/// Overlap of each table's prefixes with those of each other table in its set.
 fn pairs(sets: &[Set]) -> Section {
     let mut section = Section::new(
         "Prefixes of two tables",
@@ -179,14 +181,14 @@ fn pairs(sets: &[Set]) -> Section {
         }
     }
     section.note(
-        "% the same: of the second table's prefixes, those that the first has too. % overlap: the same, inside one of the first's or covering one; default \
-         routes left out. % at one entry: index an entry of layout dir's first bank that one of the first's indexes. CAM rows: what the second needs beside \
-         the first, default routes and all: a row for each largest block of entries with one answer. Least, median and most: of each column by itself.",
+        "% the same: prefixes of the second table that the first also has. % overlap: equal to, inside or covering a prefix of the first; default \
+         routes omitted. % at one entry: prefixes that share an entry of layout dir's first bank with the first table. CAM rows: rows for the second table beside \
+         the first, including default routes: one for each largest block of entries with one answer. Least, median and most: of each column separately.",
     );
     section
 }
 
-/// Tables dealt to networks, as the paper's Table 3 has it.
+/// Tables distributed to networks, as in the paper's Table 3.
 fn dealt(sets: &[Set], args: &LabTables) -> Section {
     let mut section = Section::new(
         format!("One table dealt to {} networks", args.parts),
@@ -222,7 +224,7 @@ fn dealt(sets: &[Set], args: &LabTables) -> Section {
     for table in (0..sets.len()).flat_map(|at| new_in(sets, at)) {
         let parts = usize::from(args.parts);
         for sample in [args.sample, args.sample.saturating_mul(parts)] {
-            match deal(&table.routes, sample, parts, args.seed) {
+            match distribute(&table.routes, sample, parts, args.seed) {
                 Some(parts) => section.row(dealt_row(table, sample, parts)),
                 None if sample == args.sample => short += 1,
                 None => {}
@@ -230,15 +232,15 @@ fn dealt(sets: &[Set], args: &LabTables) -> Section {
         }
     }
     section.note(format!(
-        "Random prefixes of a table, without repetition, dealt evenly (seed {}): {} in all, as the paper says, and as many to each network, where the table has \
-         them. Percentages: mean of the networks, each against all others together. The paper does not define overlap; dealt, no two networks have the \
-         same prefix. CAM rows: of all networks, added one after another. CAM kbit: by the paper's formula, rows times log2(networks) + 32 + 19 bits; its \
+        "Random prefixes of a table, without repetition, distributed evenly (seed {}): {} in total, as in the paper, and as many for each network if the table has \
+         enough. Percentages: mean of the networks, each compared with all others together. The paper does not define overlap; here, no two networks have the \
+         same prefix. CAM rows: of all networks, added one after another. CAM kbit: by the paper's formula, rows times (log2(networks) + 32 + 19) bits; its \
          663 kbit are 13,000 times 51.",
         args.seed,
         grouped(args.sample as u64)
     ));
     if short > 0 {
-        section.note(format!("Tables left out, as they have fewer prefixes: {short}."));
+        section.note(format!("Tables omitted because they have fewer prefixes: {short}."));
     }
     section
 }
@@ -267,7 +269,7 @@ fn dealt_row(table: &Table, sample: usize, parts: Vec<Vec<(Prefix4, NextHop)>>) 
     row
 }
 
-/// The Conflict CAM, network after network.
+/// Usage of the Conflict CAM as networks are added.
 fn conflicts(sets: &[Set]) -> Section {
     let mut section = Section::new(
         "Conflict CAM as networks are added",
@@ -300,13 +302,13 @@ fn conflicts(sets: &[Set]) -> Section {
         }
     }
     section.note(format!(
-        "What layout dir needs, were nothing limited: the papers' banks have {} entries and {SETS} sets, their Conflict CAM {CAM_ROWS} rows.",
+        "Memory of layout dir without limits. The papers' banks have {} entries and {SETS} sets, their Conflict CAM {CAM_ROWS} rows.",
         grouped(SLOTS as u64)
     ));
     section
 }
 
-/// Tables of a set that are in none before it.
+/// Tables of a set that are in no earlier set.
 fn new_in(sets: &[Set], at: usize) -> impl Iterator<Item = &Table> {
     let before = sets.iter().take(at).flat_map(|set| &set.tables);
     let tables = sets.iter().skip(at).take(1).flat_map(|set| &set.tables);
@@ -315,8 +317,8 @@ fn new_in(sets: &[Set], at: usize) -> impl Iterator<Item = &Table> {
     })
 }
 
-/// Every table by itself, once, and every set of several.
-fn alone_and_together(sets: &[Set]) -> impl Iterator<Item = (String, &[Table])> {
+/// Every table on its own, and every set with several tables.
+fn single_and_combined(sets: &[Set]) -> impl Iterator<Item = (String, &[Table])> {
     sets.iter().enumerate().flat_map(move |(at, set)| {
         let alone = new_in(sets, at).map(|table| (table.name.clone(), std::slice::from_ref(table)));
         let all = (set.tables.len() > 1).then(|| (format!("{}, all", set.name), set.tables.as_slice()));
@@ -324,7 +326,7 @@ fn alone_and_together(sets: &[Set]) -> impl Iterator<Item = (String, &[Table])> 
     })
 }
 
-/// How far each table and each set come in the papers' banks.
+/// How much of each table and each set fits into the papers' banks.
 fn banks(sets: &[Set]) -> Result<Section, Failure> {
     let mut section = Section::new(
         "The papers' banks: what fits, and what would be needed",
@@ -339,7 +341,7 @@ fn banks(sets: &[Set]) -> Result<Section, Failure> {
             "overflow",
         ],
     );
-    for (name, tables) in alone_and_together(sets) {
+    for (name, tables) in single_and_combined(sets) {
         let usage = together(tables);
         let prefixes = || tables.iter().flat_map(|table| &table.prefixes);
         let (fitted, overflow) = fit(tables)?;
@@ -355,20 +357,20 @@ fn banks(sets: &[Set]) -> Result<Section, Failure> {
         ]);
     }
     section.note(format!(
-        "MB needed: the whole first bank and the sets, in words of 36 bits. Routes that fit: in the order of their addresses, network after network, into {} \
+        "MB needed: the entire first bank and the sets, in 36-bit words. Routes that fit: in the order of their addresses, network by network, into {} \
          entries, {SETS} sets and {CAM_ROWS} rows.",
         grouped(SLOTS as u64)
     ));
     Ok(section)
 }
 
-/// Bytes a route, layout by layout.
+/// Bytes per route in each layout.
 fn bytes(sets: &[Set]) -> Result<Section, Failure> {
     let mut section = Section::new(
         "Bytes a route",
         &["tables", "routes", "dir", "dir, used entries", "tcam", "dag36", "dag64", "dag36 words"],
     );
-    for (name, tables) in alone_and_together(sets) {
+    for (name, tables) in single_and_combined(sets) {
         let dag = store(tables)?;
         let (words, usage) = (words_total(&dag), together(tables));
         let routes: usize = tables.iter().map(|table| table.routes.len()).sum();
@@ -385,25 +387,25 @@ fn bytes(sets: &[Set]) -> Result<Section, Failure> {
         ]);
     }
     section.note(format!(
-        "dir: the whole first bank and the sets needed; used entries: of the first bank only those that are used. tcam: {ROW_BITS} bits a row. dag36 and \
+        "dir: the entire first bank and the sets needed. Used entries: only the used entries of the first bank, and the sets. tcam: {ROW_BITS} bits per row. dag36 and \
          dag64: live nodes. The card has {} words.",
         grouped(CARD_WORDS.into())
     ));
     Ok(section)
 }
 
-/// What layout `dir` needs for all of these.
+/// The memory in layout `dir` of all these tables together.
 fn together(tables: &[Table]) -> DirUsage {
     let mut needs = DirNeeds::default();
     tables.iter().fold(DirUsage::default(), |_, table| needs.add(&table.shape))
 }
 
-/// The first bank as a whole, and sets.
+/// Bytes of the entire first bank and of the sets.
 fn banks_bytes(usage: DirUsage) -> f64 {
     (SLOTS + usage.sets as usize * SET_ENTRIES) as f64 * WORD_BYTES
 }
 
-/// Networks of these tables, numbered from 1.
+/// The tables as networks, numbered from 1.
 fn numbered(tables: &[Table]) -> impl Iterator<Item = (Vid, &Table)> {
     (1..).map_while(Vid::new).zip(tables)
 }
@@ -412,7 +414,7 @@ fn announced(routes: &[(Prefix4, NextHop)]) -> Vec<Change<u32>> {
     routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect()
 }
 
-/// A store of these tables.
+/// A store with these tables.
 fn store(tables: &[Table]) -> Result<Dag<u32>, Failure> {
     let mut dag = Dag::new(Limits::default())?;
     for (vid, table) in numbered(tables) {
@@ -422,7 +424,7 @@ fn store(tables: &[Table]) -> Result<Dag<u32>, Failure> {
     Ok(dag)
 }
 
-/// How many routes the papers' banks take, and what refuses the next.
+/// Number of routes that fit into the papers' banks, and the limit that the next route exceeds.
 fn fit(tables: &[Table]) -> Result<(usize, Option<&'static str>), Failure> {
     let mut dir = Dir::new(DirLimits::default());
     let mut fitted = 0;
@@ -433,7 +435,7 @@ fn fit(tables: &[Table]) -> Result<(usize, Option<&'static str>), Failure> {
                 fitted += chunk.len();
                 continue;
             }
-            // Not all of them together: one by one, until one is refused.
+            // They do not fit together: add them one by one, until one does not fit.
             for route in announced(chunk) {
                 match dir.apply(vid, &[route]) {
                     Ok(()) => fitted += 1,

@@ -1,7 +1,7 @@
-//! `hueplane capture`: the daemon's pcapng stream to a file or a pipe.
+//! `hueplane capture`: writes the daemon's pcapng stream to a file or a pipe.
 //!
-//! Only whole blocks are written, so that the file is complete whenever the command ends: after --count packets, on
-//! Ctrl-C, when the reader of the pipe goes, or with the daemon.
+//! Writes only complete blocks, so that the file is valid whenever the command ends: after --count packets,
+//! on Ctrl-C, when the reader of the pipe ends, or with the daemon.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,11 +17,11 @@ use crate::cli::{Capture, Connection};
 use crate::failure::Failure;
 use crate::print::count;
 
-/// How often Ctrl-C is looked for.
-const LOOK: Duration = Duration::from_millis(200);
-/// Type of a block that holds a packet (pcapng §4.3).
+/// Interval of checks for Ctrl-C.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Type of a block with a packet (pcapng §4.3).
 const PACKET_BLOCK: u32 = 6;
-/// Longest block of ours: a frame, its options, and room.
+/// Largest block that the daemon sends: a frame, its options, and some reserve.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
 
 /// Runs the command.
@@ -49,7 +49,7 @@ pub fn capture(args: &Capture, connection: &Connection) -> Result<(), Failure> {
         if asked.load(Ordering::SeqCst) {
             break Ok(());
         }
-        match stream.piece(Some(LOOK)) {
+        match stream.piece(Some(POLL_INTERVAL)) {
             Ok(None) => {}
             Ok(Some(piece)) if piece.is_empty() => break Ok(()),
             Ok(Some(piece)) => written(blocks.add(&piece, &mut out))?,
@@ -76,7 +76,7 @@ fn output(args: &Capture) -> Result<(Box<dyn Write>, PathBuf), Failure> {
     }
 }
 
-/// Cuts a stream into pcapng blocks.
+/// Splits a stream into pcapng blocks.
 #[derive(Default)]
 struct Blocks {
     rest: Vec<u8>,
@@ -84,13 +84,13 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Writes the blocks that are whole.
+    /// Writes the complete blocks.
     fn add(&mut self, piece: &[u8], out: &mut impl Write) -> io::Result<()> {
         self.rest.extend_from_slice(piece);
         let mut whole = 0;
         while let Some((kind, length)) = self.rest.get(whole..).and_then(head) {
             if !(12..=BLOCK_BYTES_MAX).contains(&length) {
-                return Err(io::Error::other("the daemon sends something that is no capture"));
+                return Err(io::Error::other("the daemon sent invalid pcapng data"));
             }
             if self.rest.len() - whole < length {
                 break;
@@ -104,7 +104,7 @@ impl Blocks {
     }
 }
 
-/// Type and length of the block at the front; both little-endian, as the daemon writes them.
+/// Type and length of the first block, both little-endian, as the daemon writes them.
 fn head(bytes: &[u8]) -> Option<(u32, usize)> {
     let word = |at: usize| bytes.get(at..at + 4).and_then(|word| word.first_chunk::<4>().copied());
     Some((u32::from_le_bytes(word(0)?), usize::try_from(u32::from_le_bytes(word(4)?)).ok()?))
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_blocks_are_written_however_the_bytes_come() {
+    fn only_complete_blocks_are_written() {
         let stream: Vec<u8> = [(0x0a0d_0d0a, 28), (1, 20), (6, 60), (6, 32)]
             .into_iter()
             .flat_map(|(kind, length)| block(kind, length))

@@ -1,4 +1,4 @@
-//! `apply`, `diff`, `delete` and `down`: what changes the daemon's state, or says what would.
+//! `apply`, `diff`, `delete` and `down`: commands that change the daemon's state, or show what would change.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::cli::{Apply, Connection, Delete, DeleteWhat, Diff, Down};
 use crate::failure::Failure;
 use crate::print::{DIM, GREEN, RED, YELLOW, count, result, styled};
 
-/// Longest time that a daemon takes to end.
+/// Longest time that a daemon may take to stop.
 const END_MAX: Duration = Duration::from_secs(120);
-/// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval of checks whether it has stopped.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs `hueplane apply`.
 pub fn apply(args: &Apply, connection: &Connection) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub fn apply(args: &Apply, connection: &Connection) -> Result<(), Failure> {
         prune: args.prune,
         if_generation: None,
     };
-    let applied = client.apply(&request)?;
+    let applied = client.apply(&request, args.turn.query())?;
     let painter = Painter::ask(&client);
     result(args.output.format, &applied, || applied_text(&applied, &painter))?;
     warn(&applied);
@@ -60,55 +60,56 @@ pub fn delete(args: &Delete, connection: &Connection) -> Result<(), Failure> {
     let DeleteWhat::Network(args) = &args.what;
     let client = client(connection)?;
     let painter = Painter::ask(&client);
-    let deleted = client.delete_network(&args.name)?;
+    let deleted = client.delete_network(&args.name, args.turn.query())?;
     result(args.output.format, &deleted, || applied_text(&deleted, &painter))
 }
 
-/// Runs `hueplane down`: returns when the daemon has ended.
+/// Runs `hueplane down`: returns when the daemon has stopped.
 pub fn down(args: &Down, connection: &Connection) -> Result<(), Failure> {
     let client = client(connection)?;
     let going = client.down(&DownOptions { keep: args.keep })?;
     let deadline = Instant::now() + END_MAX;
-    while !matches!(client.status(), Err(ClientError::NotRunning { .. })) || lives(going.pid) {
+    while !matches!(client.status(), Err(ClientError::NotRunning { .. })) || is_running(going.pid) {
         if Instant::now() > deadline {
             let seconds = END_MAX.as_secs();
-            return Err(Failure::Broken(format!("process {}: has not ended after {seconds} s", going.pid)));
+            return Err(Failure::Broken(format!("process {}: still running after {seconds} s", going.pid)));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     result(args.output.format, &going, || {
         let what = if args.keep { "left in place" } else { "removed" };
         let networks = count(going.networks, "network");
-        format!("the daemon has ended, process {}; {networks} {what}\n", going.pid)
+        format!("the daemon has stopped, process {}; {networks} {what}\n", going.pid)
     })
 }
 
-/// Whether a daemon of this machine still cleans up: the API ends before it does.
-fn lives(pid: u32) -> bool {
+/// Whether the daemon's process still exists: its API stops before it has cleaned up.
+fn is_running(pid: u32) -> bool {
     let proc = Path::new("/proc").join(pid.to_string());
-    // `PID (NAME) STATE …`; the name tells it from a process that has its number now, Z is one that has ended.
+    // `PID (NAME) STATE …`. The name distinguishes it from another process with the same id; Z is a process
+    // that has ended.
     let state = fs::read_to_string(proc.join("stat")).unwrap_or_default();
     state.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).is_some_and(|(name, state)| {
         name.starts_with("hueplane") && !state.trim_start().starts_with(['Z', 'X'])
     })
 }
 
-/// What an apply did, for people.
+/// The result of an apply as text.
 pub fn applied_text(applied: &ApplyResult, painter: &Painter) -> String {
     let mut out = actions(&applied.actions, painter);
     let changes = count(applied.actions.len() as u64, "change");
     out.push_str(&match (applied.dry_run, applied.actions.len()) {
         (_, 0) => format!("nothing to change, generation {}\n", applied.generation),
-        (true, _) => format!("{changes}, none made: dry run\n"),
+        (true, _) => format!("{changes} not made: dry run\n"),
         (false, _) => format!("{changes} made, generation {}\n", applied.generation),
     });
     out
 }
 
-/// Says on standard error what is not as desired.
+/// Reports degraded networks on standard error.
 pub fn warn(applied: &ApplyResult) {
     for network in applied.networks.iter().filter(|network| network.state == NetworkState::Degraded) {
-        let reason = network.reason.as_deref().unwrap_or("the daemon does not say why");
+        let reason = network.reason.as_deref().unwrap_or("the daemon gives no reason");
         anstream::eprintln!("{} network {}: {reason}", styled(YELLOW, "hueplane: degraded:"), network.name);
     }
 }

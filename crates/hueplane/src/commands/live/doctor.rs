@@ -1,4 +1,4 @@
-//! `hueplane doctor`: what this machine lacks, and the command that mends it.
+//! `hueplane doctor`: shows what this machine lacks, and the commands to fix it.
 
 use hue_host::doctor::{Check, checks, runs};
 use serde::Serialize;
@@ -21,7 +21,7 @@ struct Row {
     required: bool,
     found: String,
     why: &'static str,
-    /// The command that mends it.
+    /// The command to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `hueplane events`: what happened, and what happens.
+//! `hueplane events`: shows past events, and new ones as they happen.
 
 use hueplaned::api::{Event, EventKind};
 
@@ -24,7 +24,7 @@ pub fn events(args: &Events, connection: &Connection) -> Result<(), Failure> {
                 line(format, &event, |event| row(event, &painter))?;
             }
         }
-        return Err(Failure::NoDaemon(format!("{}: the daemon has ended", client.target())));
+        return Err(Failure::NoDaemon(format!("{}: the daemon has stopped", client.target())));
     }
     let page = client.events(since)?;
     if since > 0 && page.first > since + 1 {
@@ -33,7 +33,7 @@ pub fn events(args: &Events, connection: &Connection) -> Result<(), Failure> {
     list(format, page.events.into_iter().filter(wanted), "", |event| row(event, &painter))
 }
 
-/// An event as a line.
+/// An event as a line of text.
 pub fn row(event: &Event, painter: &Painter) -> String {
     let style = match event.kind {
         EventKind::Refused
@@ -43,7 +43,11 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::MigrationFailed
         | EventKind::ImageFailed
         | EventKind::Trouble => RED,
-        EventKind::PortFallback | EventKind::Gap | EventKind::Stopping | EventKind::NetworkDeleted => YELLOW,
+        EventKind::PortFallback
+        | EventKind::SchedulingFallback
+        | EventKind::Gap
+        | EventKind::Stopping
+        | EventKind::NetworkDeleted => YELLOW,
         EventKind::NetworkRecovered
         | EventKind::PortUp
         | EventKind::CardUp

@@ -1,6 +1,7 @@
-//! `hueplane exec`: a command in a network's namespace, within its limits.
+//! `hueplane exec`: runs a command in a network's namespace, within its limits.
 //!
-//! The daemon says where; entering is ours, so that the command has our terminal, our user and our environment.
+//! The daemon gives the namespace and cgroup. This process enters them itself, so that the command has the
+//! user's terminal, identity and environment.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,15 +14,15 @@ use super::client;
 use crate::cli::{Connection, Exec};
 use crate::failure::Failure;
 
-/// What shells end with when a command cannot be run.
+/// Exit code of shells if a command cannot be run.
 const NOT_RUN: u8 = 126;
-/// What shells end with when there is no such command.
+/// Exit code of shells if a command does not exist.
 const NOT_FOUND: u8 = 127;
 
-/// Becomes the command; comes back only when it cannot be run.
+/// Replaces this process by the command. Returns only if the command cannot be run.
 pub fn exec(args: &Exec, connection: &Connection) -> Result<(), Failure> {
     if connection.server.is_some() {
-        return Err(Failure::Usage("exec: works on the daemon's machine only, not with --server".to_owned()));
+        return Err(Failure::Usage("exec: works only on the daemon's machine, not with --server".to_owned()));
     }
     let client = client(connection)?;
     let place = client.exec_info(&args.network)?;
@@ -32,7 +33,7 @@ pub fn exec(args: &Exec, connection: &Connection) -> Result<(), Failure> {
     };
     for folder in &place.cgroups {
         let file = Path::new(folder).join("cgroup.procs");
-        // `0` is the process that writes.
+        // `0` means the writing process.
         fs::write(&file, "0").map_err(|error| failed(format!("{}: {error}", file.display())))?;
     }
     let namespace = Namespace::open(&place.namespace).map_err(|error| failed(error.to_string()))?;

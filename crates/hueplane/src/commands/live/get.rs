@@ -1,6 +1,7 @@
-//! `hueplane get`: what runs.
+//! `hueplane get`: shows objects of the daemon.
 //!
-//! A list is an array; a name makes it the one thing, except of routes and neighbours, of which it takes a part.
+//! Without a name, the result is an array. With a name, it is a single object; for routes and neighbours, the
+//! name is a filter.
 
 use std::net::Ipv4Addr;
 
@@ -32,7 +33,7 @@ pub fn get(args: &Get, connection: &Connection) -> Result<(), Failure> {
     }
 }
 
-/// Prints all of a list, or the only one of it.
+/// Prints a list, or its only element.
 fn show<T: Serialize>(
     format: Format,
     list: &[T],
@@ -68,6 +69,7 @@ fn nodes(client: &Client, format: Format, name: Option<&str>) -> Result<(), Fail
             ("VERSION", Align::Left),
             ("SUBSTRATE", Align::Left),
             ("WORKERS", Align::Right),
+            ("SCHEDULING", Align::Left),
             ("NETWORKS", Align::Right),
             ("PORTS", Align::Right),
             ("TABLE BYTES", Align::Right),
@@ -84,6 +86,7 @@ fn nodes(client: &Client, format: Format, name: Option<&str>) -> Result<(), Fail
                     |card| format!("{} + card {}", node.substrate, card.image),
                 ),
                 node.workers.to_string(),
+                node.scheduling.clone(),
                 of(status.networks.up, status.networks.total),
                 status.ports.map_or_else(String::new, |ports| of(ports.up, ports.total)),
                 node.capacity.map_or_else(String::new, |capacity| grouped(capacity.table_bytes)),
@@ -209,7 +212,7 @@ fn routes(client: &Client, format: Format, name: Option<&str>, network: Option<&
         "{:<16}{:<20}{:<9}{:<17}{:<12}{:<19}{:<10}{}",
         "NETWORK", "PREFIX", "DOES", "VIA", "PORT", "MAC", "PROTOCOL", "METRIC"
     ));
-    // The heading comes with the first route: an error before it leaves standard output empty.
+    // The heading is printed with the first route, so that an earlier error leaves standard output empty.
     let (mut list, mut failed) = (None, None);
     client.routes_each(&filter, |route| {
         let wanted = address.is_some() || name.is_none_or(|prefix| route.prefix == prefix);
@@ -316,7 +319,7 @@ fn tables(client: &Client, format: Format, name: Option<&str>) -> Result<(), Fai
     })
 }
 
-/// What networks have in software's table.
+/// The networks' shares of the software table.
 fn shares(shares: &[TableShare], painter: &Painter) -> String {
     let head = [
         ("NETWORK", Align::Left),
@@ -345,7 +348,7 @@ fn shares(shares: &[TableShare], painter: &Painter) -> String {
     columns(&head, &shares.iter().map(row).collect::<Vec<_>>())
 }
 
-/// What networks have in the card's tables, and how full these are.
+/// The networks' shares of the card's tables, and their usage.
 fn on_card(card: &CardTables, painter: &Painter) -> String {
     let own = format!("OWN {}", card.unit.to_uppercase());
     let head = [

@@ -1,4 +1,4 @@
-//! `hueplane image`: the catalogue of the card's images, and loading another one.
+//! `hueplane image`: lists the card's images, and loads one.
 
 use hueplaned::api::{ImageInfo, ImageLoaded, LoadImageRequest};
 
@@ -22,9 +22,9 @@ pub fn image(command: &ImageCommand, connection: &Connection) -> Result<(), Fail
 
 fn load(args: &ImageLoad, client: &hueplaned::client::Client) -> Result<(), Failure> {
     let reconfigure_ms = u32::try_from(args.reconfigure_time.as_millis())
-        .map_err(|_| Failure::Usage("--reconfigure-time: expected 10m at most".to_owned()))?;
+        .map_err(|_| Failure::Usage("--reconfigure-time: expected at most 10m".to_owned()))?;
     let painter = Painter::ask(client);
-    let loaded = client.load_image(&args.name, LoadImageRequest { reconfigure_ms })?;
+    let loaded = client.load_image(&args.name, LoadImageRequest { reconfigure_ms }, args.turn.query())?;
     result(args.output.format, &loaded, || text(&loaded, &painter))
 }
 
@@ -51,7 +51,7 @@ fn text(loaded: &ImageLoaded, painter: &Painter) -> String {
     let steps: Vec<String> =
         loaded.phases.iter().map(|phase| format!("{} {}", phase.name, time(phase.us))).collect();
     let mut out = format!(
-        "the card runs image {} instead of {}, after {} ({})\n",
+        "the card now runs image {} instead of {}, after {} ({})\n",
         loaded.image,
         loaded.before,
         time(loaded.duration_us),

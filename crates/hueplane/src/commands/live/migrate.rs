@@ -1,4 +1,4 @@
-//! `hueplane migrate`: moves a network between card and software, and prints the proof.
+//! `hueplane migrate`: moves a network between card and software, and reports what happened to its packets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,20 +41,20 @@ pub fn migrate(args: &Migrate, connection: &Connection) -> Result<(), Failure> {
         watch(&args.name, connection, &over)?;
     }
     let painter = Painter::ask(&client);
-    let migration = client.migrate(&args.name, &request);
+    let migration = client.migrate(&args.name, &request, args.turn.query());
     over.store(true, Ordering::Relaxed);
     let migration = migration?;
     result(args.output.format, &migration, || text(&migration, &painter))
 }
 
-/// Shows events of the network on standard error while it moves.
+/// Shows the network's events on standard error during the move.
 fn watch(name: &str, connection: &Connection, over: &Arc<AtomicBool>) -> Result<(), Failure> {
     let client = client(connection)?;
     let last = client.events(0)?.last;
     let painter = Painter::ask(&client);
     let (name, over) = (name.to_owned(), Arc::clone(over));
     let follow = move || {
-        // What cannot be shown does not stop the move.
+        // Errors while showing events do not stop the move.
         for event in client.follow_events(last).into_iter().flatten().map_while(Result::ok) {
             if event.network.as_deref() == Some(&name) {
                 anstream::eprintln!("{}", row(&event, &painter));
@@ -64,7 +64,7 @@ fn watch(name: &str, connection: &Connection, over: &Arc<AtomicBool>) -> Result<
             }
         }
     };
-    // It ends with the process.
+    // The thread ends with the process.
     drop(std::thread::spawn(follow));
     Ok(())
 }
@@ -105,31 +105,36 @@ fn text(migration: &Migration, painter: &Painter) -> String {
     out.push_str(&seen("during:", &migration.during));
     out.push_str(&seen("after: ", &migration.after));
     if !migration.outcomes.is_empty() {
-        let what = styled(DIM, "dropped or taken by the network:");
+        let what = styled(DIM, "dropped or consumed by the network:");
         out.push_str(&format!("  {what} {}\n", list(&migration.outcomes)));
     }
     if let Some(hold) = &migration.hold {
         let kib = hold.bytes_max / 1024;
         out.push_str(&format!(
-            "  {} up to {kib} KiB a port, {} found no room\n",
-            styled(DIM, "room for packets that wait:"),
+            "  {} up to {kib} KiB per port, {} did not fit\n",
+            styled(DIM, "buffer for waiting packets:"),
             hold.dropped
         ));
     }
     if let Some(steering) = &migration.steering {
-        let late =
-            format!("{} packets still came the old way in {}", steering.late, time(steering.watched_us));
-        let sent =
-            steering.overlap_us.map(|us| format!(", what was sent that way had left after {}", time(us)));
+        let late = format!(
+            "{} packets still arrived on the old path within {}",
+            steering.late,
+            time(steering.watched_us)
+        );
+        let sent = steering.overlap_us.map(|us| format!(", packets sent on it had left after {}", time(us)));
         out.push_str(&format!(
-            "  {} {} addresses announced, {late}{}\n",
+            "  {} {} told, {late}{}\n",
             styled(DIM, "neighbours:"),
-            steering.addresses,
+            steering.neighbours,
             sent.unwrap_or_default(),
         ));
     }
+    if let Some(image) = &migration.image {
+        out.push_str(&format!("  image {image} was loaded for it\n"));
+    }
     if let Some(trouble) = &migration.trouble {
-        out.push_str(&format!("  {} {trouble}\n", styled(YELLOW, "but:")));
+        out.push_str(&format!("  {} {trouble}\n", styled(YELLOW, "problem:")));
     }
     out
 }
@@ -138,7 +143,7 @@ fn list(counts: &BTreeMap<String, u64>) -> String {
     counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Microseconds, for people.
+/// A duration in microseconds as text.
 pub fn time(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} us"),

@@ -1,4 +1,4 @@
-//! Commands on a running daemon: a thin client of its API, and those that start one.
+//! Commands that use a running daemon through its API, and commands that start one.
 
 mod capture;
 mod change;
@@ -37,11 +37,11 @@ use crate::cli::Connection;
 use crate::failure::Failure;
 use crate::print;
 
-/// The daemon that the options name.
+/// A client of the daemon that the options name.
 pub fn client(connection: &Connection) -> Result<Client, Failure> {
     let Some(server) = &connection.server else { return Ok(Client::unix(socket(connection))?) };
     let (Some(certificate), Some(key), Some(ca)) = (&connection.cert, &connection.key, &connection.ca) else {
-        return Err(Failure::Usage("--server: expected --cert, --key and --ca too".to_owned()));
+        return Err(Failure::Usage("--server: requires --cert, --key and --ca".to_owned()));
     };
     let files = TlsFiles { ca: ca.clone(), certificate: certificate.clone(), key: key.clone() };
     Ok(Client::tls(server, &files)?)
@@ -52,7 +52,7 @@ fn socket(connection: &Connection) -> PathBuf {
     connection.socket.clone().unwrap_or_else(|| socket_in(&options::run_dir(None)))
 }
 
-/// The contents of `-f`; `-` is standard input.
+/// The contents of the files given with `-f`; `-` is standard input.
 pub fn sources(files: &[PathBuf]) -> Result<Vec<SourceText>, Failure> {
     files.iter().map(|path| source(path)).collect()
 }
@@ -61,7 +61,7 @@ fn source(path: &Path) -> Result<SourceText, Failure> {
     let stdin = path.as_os_str() == hue_intent::STDIN;
     let name = if stdin { "<stdin>".to_owned() } else { path.display().to_string() };
     let mut bytes = Vec::new();
-    // One byte more than may be read, so that the daemon sees that there is more.
+    // Read one byte more than allowed, so that the daemon detects a file that is too long.
     let most = hue_intent::limits::FILE_BYTES_MAX as u64 + 1;
     let done = if stdin {
         std::io::stdin().lock().take(most).read_to_end(&mut bytes)
@@ -80,16 +80,16 @@ fn source(path: &Path) -> Result<SourceText, Failure> {
     }
 }
 
-/// Networks' names in their colours.
+/// Colours of networks' names.
 struct Painter(HashMap<String, Option<String>>);
 
 impl Painter {
-    /// With the colours of these networks.
+    /// Takes the colours from these networks.
     fn of(networks: &[Network]) -> Self {
         Self(networks.iter().map(|network| (network.name.clone(), network.colour.clone())).collect())
     }
 
-    /// With the colours of the daemon's networks; without them where it does not tell.
+    /// Takes the colours from the daemon's networks; without colours if the request fails.
     fn ask(client: &Client) -> Self {
         Self::of(&client.networks().unwrap_or_default())
     }

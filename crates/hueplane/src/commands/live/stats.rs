@@ -1,4 +1,4 @@
-//! `hueplane stats`: what was counted, once or as a live view.
+//! `hueplane stats`: shows counters, once or continuously.
 
 use std::collections::BTreeMap;
 
@@ -73,24 +73,18 @@ fn ports(counted: &Counted) -> String {
         ("BYTES", Align::Right),
         ("SENT", Align::Right),
         ("BYTES", Align::Right),
-        ("NOT RECEIVED", Align::Right),
-        ("NOT SENT", Align::Right),
+        ("LOST", Align::Right),
+        ("WHY", Align::Left),
     ];
     let rows = counted.ports.iter().map(|port| {
-        let numbers = [
-            port.received,
-            port.received_bytes,
-            port.sent,
-            port.sent_bytes,
-            port.receive_dropped,
-            port.transmit_dropped,
-        ];
-        [port.port.clone()].into_iter().chain(numbers.map(grouped)).collect()
+        let numbers = [port.received, port.received_bytes, port.sent, port.sent_bytes, port.lost()];
+        let cells = [port.port.clone()].into_iter().chain(numbers.map(grouped));
+        cells.chain([reasons(&port.losses)]).collect()
     });
     columns(&head, &rows.collect::<Vec<_>>())
 }
 
-/// One network: its virtual ports, and every reason.
+/// One network: its virtual ports and all reasons.
 fn one(network: &NetworkStats, painter: &Painter) -> String {
     let head = [
         ("PORT", Align::Left),
@@ -137,7 +131,7 @@ fn one(network: &NetworkStats, painter: &Painter) -> String {
     out
 }
 
-/// `no_route 3, checksum 1`: reasons that occurred, the commonest first.
+/// `no_route 3, checksum 1`: reasons that occurred, most frequent first.
 pub fn reasons<'a>(counts: impl IntoIterator<Item = (&'a String, &'a u64)>) -> String {
     let counts: BTreeMap<&String, &u64> = counts.into_iter().filter(|(_, count)| **count > 0).collect();
     let mut list: Vec<_> = counts.into_iter().collect();

@@ -1,8 +1,8 @@
-//! `hueplane up`: the daemon, here or in the background, with a configuration to begin with.
+//! `hueplane up`: starts the daemon, in the foreground or background, with an initial configuration.
 //!
-//! In the foreground the daemon runs in this process, and a thread applies the files through its API, as any client would. In the
-//! background this program starts itself again, waits until the daemon answers, and applies the files; when they are refused
-//! the daemon ends again, so that `up` either did all of it or nothing.
+//! In the foreground, the daemon runs in this process, and a thread applies the files through its API, as any
+//! client would. In the background, this program starts itself again, waits until the daemon answers, and
+//! applies the files. If they are rejected, it stops the daemon, so that `up` is all or nothing.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -12,7 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use hueplaned::api::{ApplyRequest, ApplyResult, DownOptions, Health, SourceText};
+use clap::ValueEnum;
+use hueplaned::api::{ApplyRequest, ApplyResult, DownOptions, Health, SourceText, TurnQuery};
 use hueplaned::client::{Client, ClientError, socket_in};
 use hueplaned::options::{self, Listen, Options};
 use hueplaned::tls::TlsFiles;
@@ -27,15 +28,17 @@ use crate::print;
 
 /// Longest time until a daemon answers: it may have many networks to set up.
 const START_MAX: Duration = Duration::from_secs(120);
-/// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(30);
-/// What a daemon in the background says, in its run directory.
+/// Interval of checks whether it answers.
+const POLL_INTERVAL: Duration = Duration::from_millis(30);
+/// Log file of a daemon in the background, in its run directory.
 const LOG: &str = "hueplaned.log";
 
 /// Runs the command.
 pub fn up(args: &Up, connection: &Connection) -> Result<(), Failure> {
     if connection.socket.is_some() || connection.server.is_some() {
-        return Err(Failure::Usage("up: starts a daemon of its own; --run-dir says where".to_owned()));
+        return Err(Failure::Usage(
+            "up: starts a new daemon; use --run-dir to choose its directory".to_owned(),
+        ));
     }
     let sources = sources(&args.files)?;
     check(&sources)?;
@@ -44,14 +47,18 @@ pub fn up(args: &Up, connection: &Connection) -> Result<(), Failure> {
     if let Ok(status) = client.status() {
         let pid = status.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
         return Err(Failure::NoDaemon(format!(
-            "{}: a daemon is running already{pid}: change it with `hueplane apply`, or end it with `hueplane down`",
+            "{}: a daemon is already running{pid}: change it with `hueplane apply`, or stop it with `hueplane down`",
             client.target()
         )));
     }
-    if args.detach { detached(args, &run_dir, &client, sources) } else { attached(args, client, sources) }
+    if args.detach {
+        run_background(args, &run_dir, &client, sources)
+    } else {
+        run_foreground(args, client, sources)
+    }
 }
 
-/// Finds what is wrong before anything is started.
+/// Detects errors before anything is started.
 fn check(sources: &[SourceText]) -> Result<(), Failure> {
     if sources.is_empty() {
         return Ok(());
@@ -65,11 +72,11 @@ fn check(sources: &[SourceText]) -> Result<(), Failure> {
         .map_err(|errors| Failure::Input(errors.to_string()))
 }
 
-/// The daemon in this process; comes back when it has ended.
-fn attached(args: &Up, client: Client, sources: Vec<SourceText>) -> Result<(), Failure> {
+/// Runs the daemon in this process; returns when it has stopped.
+fn run_foreground(args: &Up, client: Client, sources: Vec<SourceText>) -> Result<(), Failure> {
     if args.until_eof {
         std::thread::spawn(|| {
-            // Whatever comes is not for us; what counts is the end.
+            // The input itself does not matter, only its end.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             let _ = kill(Pid::this(), Signal::SIGTERM);
         });
@@ -92,8 +99,13 @@ fn attached(args: &Up, client: Client, sources: Vec<SourceText>) -> Result<(), F
     refusal.try_recv().map_or(Ok(()), Err)
 }
 
-/// The daemon in a process of its own.
-fn detached(args: &Up, run_dir: &Path, client: &Client, sources: Vec<SourceText>) -> Result<(), Failure> {
+/// Runs the daemon in its own process.
+fn run_background(
+    args: &Up,
+    run_dir: &Path,
+    client: &Client,
+    sources: Vec<SourceText>,
+) -> Result<(), Failure> {
     let log = run_dir.join(LOG);
     let failed = |source| Failure::Output { path: log.clone(), source };
     fs::create_dir_all(run_dir).map_err(failed)?;
@@ -106,11 +118,11 @@ fn detached(args: &Up, run_dir: &Path, client: &Client, sources: Vec<SourceText>
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(errors)
-        // Ctrl-C in this terminal is not for it.
+        // Ctrl-C in this terminal must not reach it.
         .process_group(0)
         .spawn()
         .map_err(broken)?;
-    let started = wait(&mut child, client, || words(&log, said_before));
+    let started = wait(&mut child, client, || log_text(&log, said_before));
     let done =
         started.and_then(|()| if sources.is_empty() { Ok(None) } else { apply(client, sources).map(Some) });
     match done {
@@ -118,19 +130,19 @@ fn detached(args: &Up, run_dir: &Path, client: &Client, sources: Vec<SourceText>
             let text =
                 applied.map_or_else(String::new, |applied| applied_text(&applied, &Painter::ask(client)));
             print::text(&format!(
-                "{text}the daemon runs, process {}; it logs to {}\n",
+                "{text}the daemon is running, process {}; its log is {}\n",
                 child.id(),
                 log.display()
             ))
         }
         Err(failure) => {
-            end(&mut child, client);
+            stop_child(&mut child, client);
             Err(failure)
         }
     }
 }
 
-/// The command line of the daemon's own process.
+/// The arguments of the daemon's process.
 fn arguments(args: &Up) -> Vec<OsString> {
     let mut list: Vec<OsString> = vec!["up".into(), "--workers".into(), args.workers.to_string().into()];
     let mut option = |name: &str, value: Option<OsString>| {
@@ -145,15 +157,17 @@ fn arguments(args: &Up) -> Vec<OsString> {
     option("--tls-key", path(&args.listen.tls_key));
     option("--tls-ca", path(&args.listen.tls_ca));
     list.extend(args.pin.then(|| "--pin".into()));
+    let scheduling = args.scheduling.to_possible_value().map(|value| value.get_name().to_owned().into());
+    list.extend(scheduling.into_iter().flat_map(|name: OsString| ["--scheduling".into(), name]));
     list
 }
 
-/// Waits until the daemon answers and has set up what it had stored.
-fn wait(child: &mut Child, client: &Client, words: impl Fn() -> String) -> Result<(), Failure> {
+/// Waits until the daemon answers and has set up its stored networks.
+fn wait(child: &mut Child, client: &Client, log_text: impl Fn() -> String) -> Result<(), Failure> {
     let deadline = Instant::now() + START_MAX;
     loop {
         if let Ok(Some(status)) = child.try_wait() {
-            let text = format!("the daemon ended ({status}):\n{}", words());
+            let text = format!("the daemon stopped ({status}):\n{}", log_text());
             return Err(match status.code() {
                 Some(3) => Failure::Input(text),
                 Some(5) => Failure::NoDaemon(text),
@@ -163,38 +177,39 @@ fn wait(child: &mut Child, client: &Client, words: impl Fn() -> String) -> Resul
         match client.status() {
             Ok(status) if status.health != Health::Starting => return Ok(()),
             Ok(_) | Err(ClientError::NotRunning { .. }) if Instant::now() < deadline => {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL_INTERVAL);
             }
-            // What takes longer goes on in the background.
+            // If it takes longer, it continues in the background.
             Ok(_) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Ends a daemon that was not to be.
-fn end(child: &mut Child, client: &Client) {
+/// Stops a daemon whose start failed.
+fn stop_child(child: &mut Child, client: &Client) {
     if client.down(&DownOptions::default()).is_err() {
-        // It does not answer, or has ended already.
+        // It does not answer, or has stopped already.
         let _ = child.kill();
     }
     let _ = child.wait();
 }
 
 fn apply(client: &Client, sources: Vec<SourceText>) -> Result<ApplyResult, Failure> {
-    let applied = client.apply(&ApplyRequest { sources, prune: true, ..ApplyRequest::default() })?;
+    let request = ApplyRequest { sources, prune: true, ..ApplyRequest::default() };
+    let applied = client.apply(&request, TurnQuery::default())?;
     warn(&applied);
     Ok(applied)
 }
 
-/// What was said to the log since it had `from` bytes.
-fn words(log: &Path, from: u64) -> String {
+/// The text in the log after the first `from` bytes.
+fn log_text(log: &Path, from: u64) -> String {
     let mut bytes = fs::read(log).unwrap_or_default();
     let from = usize::try_from(from).unwrap_or(usize::MAX).min(bytes.len());
     String::from_utf8_lossy(&bytes.split_off(from)).trim_end().to_owned()
 }
 
-/// Runs the daemon until it is told to end.
+/// Runs the daemon until it is stopped.
 fn daemon(args: &Up) -> Result<(), Failure> {
     let Places { run_dir, state_dir, namespace_prefix } = &args.places;
     let mut options = Options {
@@ -202,6 +217,7 @@ fn daemon(args: &Up) -> Result<(), Failure> {
         state_dir: options::state_dir(state_dir.as_deref()),
         workers: args.workers,
         pin: args.pin,
+        scheduling: args.scheduling.into(),
         least_rights: true,
         log: true,
         ..Options::default()

@@ -1,7 +1,8 @@
-//! `hueplane stats --watch`: rates in the terminal, refreshed until q.
+//! `hueplane stats --watch`: shows rates in the terminal, refreshed until q is pressed.
 //!
-//! Each look asks the daemon once; rates are differences of two looks over the daemon's own clock, so a slow terminal shows
-//! no wrong ones. A daemon that is gone for a while is waited for.
+//! Each update is one request to the daemon. Rates are differences between two updates, divided by the time
+//! on the daemon's clock, so a slow terminal does not distort them. If the daemon is unavailable for a while,
+//! the command waits.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,24 +21,24 @@ use super::stats::reasons;
 use crate::failure::Failure;
 use crate::print::grouped;
 
-/// Looks that the small graph shows.
+/// Number of updates in the small graph.
 const HISTORY: usize = 120;
 
-/// What is shown.
+/// The state of the screen.
 struct View {
     painter: Painter,
     target: String,
     earlier: Option<Stats>,
     now: Option<Stats>,
-    /// Why there is nothing new.
+    /// Why there is no new data.
     trouble: Option<String>,
-    /// Forwarded packets a second of all networks, oldest first.
+    /// Forwarded packets per second of all networks, oldest first.
     history: Vec<u64>,
     table: TableState,
     order: Order,
 }
 
-/// By what networks are sorted.
+/// Sort order of networks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Name,
@@ -45,7 +46,7 @@ enum Order {
     Drops,
 }
 
-/// What a network does in a second.
+/// Rates of a network, per second.
 #[derive(Clone, Copy, Default)]
 struct Rates {
     received: f64,
@@ -56,7 +57,7 @@ struct Rates {
     megabits: f64,
 }
 
-/// Shows rates until the user has seen enough.
+/// Shows rates until the user quits.
 pub fn watch(client: &Client, name: Option<&str>, interval_ms: u64) -> Result<(), Failure> {
     let mut view = View {
         painter: Painter::ask(client),
@@ -69,7 +70,9 @@ pub fn watch(client: &Client, name: Option<&str>, interval_ms: u64) -> Result<()
         order: Order::Name,
     };
     let mut terminal = ratatui::try_init().map_err(|error| {
-        Failure::Usage(format!("--watch: needs a terminal ({error}); without it: hueplane stats -o json"))
+        Failure::Usage(format!(
+            "--watch: needs a terminal ({error}); without one, use hueplane stats -o json"
+        ))
     })?;
     let done = run(&mut terminal, &mut view, client, name, Duration::from_millis(interval_ms));
     ratatui::restore();
@@ -124,10 +127,10 @@ impl View {
         }
     }
 
-    /// Takes a new look.
+    /// Adds new counters.
     fn take(&mut self, stats: Stats) {
         self.trouble = None;
-        // The daemon may answer from the same snapshot twice.
+        // The daemon may return the same snapshot twice.
         if self.now.as_ref().is_some_and(|now| now.time == stats.time) {
             return;
         }
@@ -138,7 +141,7 @@ impl View {
         self.history.drain(..excess);
     }
 
-    /// Rates of each network, in the order that is shown.
+    /// Rates of each network, in display order.
     fn rates(&self) -> Vec<(&NetworkStats, Rates)> {
         let Some(now) = &self.now else { return Vec::new() };
         let earlier: BTreeMap<&str, &NetworkStats> = self
@@ -237,7 +240,7 @@ impl View {
         let head = [Cell::from("NETWORK")]
             .into_iter()
             .chain(head.into_iter().map(|text| right(text.to_owned())))
-            .chain([Cell::from(" WHY, IN TOTAL")]);
+            .chain([Cell::from(" REASONS, TOTAL")]);
         Table::new(rows, widths)
             .header(Row::new(head).style(Style::default().add_modifier(Modifier::BOLD)))
             .row_highlight_style(Style::default().add_modifier(Modifier::REVERSED))
@@ -246,7 +249,7 @@ impl View {
 
 impl Rates {
     fn between(before: &NetworkStats, after: &NetworkStats, seconds: f64) -> Self {
-        // A network that was replaced counts from zero again.
+        // A network that was replaced starts again from zero.
         let rate = |of: fn(&NetworkStats) -> u64| of(after).saturating_sub(of(before)) as f64 / seconds;
         Self {
             received: rate(|network| network.received),
@@ -309,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_differences_over_the_daemons_clock() {
+    fn rates_use_the_daemons_clock() {
         let mut view = view();
         assert!(shown(&mut view).contains("2 networks"));
         view.take(stats(12, 4_000, 20));
         let text = shown(&mut view);
         assert!(text.contains("8,000 packets/s"), "{text}");
         assert!(text.contains("6,030") && text.contains("no_route 60") && text.contains("6.0"), "{text}");
-        // The same snapshot again changes nothing, a daemon that started anew is no negative rate.
+        // The same snapshot again changes nothing, and a restart of the daemon gives no negative rate.
         view.take(stats(12, 4_000, 20));
         assert_eq!(view.history.len(), 1);
         view.take(stats(13, 0, 0));
@@ -336,12 +339,12 @@ mod tests {
         {
             view.key(code);
         }
-        view.trouble = Some("the daemon is gone".to_owned());
-        assert!(shown(&mut view).contains("the daemon is gone"));
+        view.trouble = Some("the daemon has stopped".to_owned());
+        assert!(shown(&mut view).contains("the daemon has stopped"));
     }
 
     #[test]
-    fn no_terminal_is_too_small() {
+    fn every_terminal_size_works() {
         for (width, height) in [(1, 1), (10, 3), (40, 8), (300, 100)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
             terminal.draw(|frame| view().draw(frame)).unwrap();

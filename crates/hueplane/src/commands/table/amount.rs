@@ -1,4 +1,4 @@
-//! Amounts of table memory, exact for words of 36 bits.
+//! Amounts of table memory, exact for 36-bit words.
 
 use std::ops::Add;
 
@@ -6,22 +6,22 @@ use serde::{Serialize, Serializer};
 
 use crate::print::grouped;
 
-/// An amount of memory, kept in half bytes: a word of 36 bits is nine of them. Serialized in bytes.
+/// An amount of memory, stored in half bytes: a 36-bit word has nine. Serialized in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount(u64);
 
 impl Amount {
-    /// So many bytes.
+    /// An amount in bytes.
     pub fn bytes(bytes: u64) -> Self {
         Self(bytes * 2)
     }
 
-    /// So many words of 36 bits.
+    /// An amount in 36-bit words.
     pub fn words(words: u64) -> Self {
         Self(words * 9)
     }
 
-    /// The bytes, for people.
+    /// The amount in bytes, as text.
     pub fn text(self) -> String {
         grouped(self.0 / 2) + if self.0.is_multiple_of(2) { "" } else { ".5" }
     }

@@ -1,4 +1,5 @@
-//! `hueplane table lookup`: questions answered by the table image, and checked against a naive search.
+//! `hueplane table lookup`: looks up addresses in the table image, and checks the answers with a linear
+//! search.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,10 +14,10 @@ use crate::cli::Lookup;
 use crate::failure::Failure;
 use crate::print::{grouped, list};
 
-/// Queries looked up at once.
+/// Queries in a batch.
 const BATCH_QUERIES: usize = 4096;
 
-/// One answer.
+/// The answer to one query.
 #[derive(Serialize)]
 struct Answer<'a> {
     network: &'a str,
@@ -24,7 +25,7 @@ struct Answer<'a> {
     #[serde(serialize_with = "as_text")]
     prefix: Option<AnyPrefix>,
     next_hop: Option<&'a str>,
-    /// Words that were read, with the papers' layouts.
+    /// Number of words read, for the papers' layouts.
     #[serde(skip_serializing_if = "Option::is_none")]
     reads: Option<u32>,
 }
@@ -43,7 +44,7 @@ pub fn run(args: &Lookup) -> Result<(), Failure> {
     let names: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
     let (queries, skipped) = load_queries(&args.queries, &names, &options(tables))?;
     if skipped > 0 {
-        eprintln!("hueplane: {}: {} bad lines skipped", args.queries.display(), grouped(skipped));
+        eprintln!("hueplane: {}: {} invalid lines skipped", args.queries.display(), grouped(skipped));
     }
     let stores = Stores::build(tables, &networks, (None, None))?.complete()?;
     let mut wrong = None;
@@ -88,7 +89,7 @@ pub fn run(args: &Lookup) -> Result<(), Failure> {
     }
 }
 
-/// One answer; a disagreement of the image and the routes is noted in `wrong`.
+/// One answer. If image and routes disagree, this is noted in `wrong`.
 fn answer<'a>(
     network: &'a Network,
     query: &Query,
@@ -110,7 +111,7 @@ fn answer<'a>(
     Answer { network: &network.name, address: query.address, prefix, next_hop: hop.map(name), reads: None }
 }
 
-/// Next-hop words for the queries of one family, in order; empty when no network has a table of it.
+/// Next-hop words for the queries of one address family, in order; empty if no network has a table for it.
 fn answer_batch<K: Key>(
     store: Option<&Store<K>>,
     networks: &[Network],

@@ -1,7 +1,7 @@
-//! `hueplane table`: route files in, forwarding tables measured and questioned.
+//! `hueplane table`: reads route files, measures forwarding tables, and looks up addresses in them.
 //!
-//! Flow: route files → [`Network`]s → `Stores` (one shared trie an address family) → size, lookup, replay.
-//! Networks get the ids 1, 2, … in the order of the command line.
+//! Flow: route files → [`Network`]s → `Stores` (one shared trie for each address family) → size, lookup,
+//! replay. Networks get the ids 1, 2, … in the order of the command line.
 
 mod amount;
 mod lookup;
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::print::grouped;
 use crate::progress;
 
-/// A network of the command line.
+/// A network on the command line.
 pub struct Network {
     pub name: String,
     pub vid: Vid,
@@ -47,7 +47,7 @@ fn load(tables: &Tables) -> Result<Vec<Network>, Failure> {
     if let Some(twice) = tables.routes.iter().find(|named| !names.insert(&named.name)) {
         let name = &twice.name;
         return Err(Failure::Usage(format!(
-            "--routes {name}={}: found a second network named '{name}', expected different names",
+            "--routes {name}={}: found a second network named '{name}', expected unique names",
             twice.file.display()
         )));
     }
@@ -55,14 +55,14 @@ fn load(tables: &Tables) -> Result<Vec<Network>, Failure> {
     let mut networks = Vec::with_capacity(tables.routes.len());
     for (index, named) in tables.routes.iter().enumerate() {
         let vid = u16::try_from(index + 1).ok().and_then(Vid::new).ok_or_else(|| {
-            Failure::Full(format!("--routes: found more than {} networks, the most a node has", Vid::MAX))
+            Failure::Full(format!("--routes: found more than {} networks, the limit of a node", Vid::MAX))
         })?;
         let spinner = progress::spinner(&format!("reading {}", named.file.display()));
         let start = Instant::now();
         let routes = load_routes(&named.file, &options)?;
         spinner.finish_and_clear();
-        if routes.skipped > 0 {
-            eprintln!("hueplane: {}: {} bad lines skipped", named.file.display(), grouped(routes.skipped));
+        for (what, count) in left_out(&routes) {
+            eprintln!("hueplane: {}: {} {what}", named.file.display(), grouped(count));
         }
         if start.elapsed().as_millis() > 200 {
             let seconds = start.elapsed().as_secs_f64();
@@ -77,7 +77,22 @@ fn load(tables: &Tables) -> Result<Vec<Network>, Failure> {
     Ok(networks)
 }
 
-/// Bad lines skipped in all files, `None` unless asked to skip.
+/// What a file contains that is not in its routes, with counts above 0.
+pub fn left_out(routes: &Routes) -> Vec<(&'static str, u64)> {
+    let counts = [
+        ("invalid lines skipped", routes.skipped),
+        ("records of families other than IPv4 and IPv6 unicast skipped", routes.passed_over),
+    ];
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
+/// Number of invalid lines skipped in all files; `None` without --skip-bad.
 fn skipped(tables: &Tables, networks: &[Network]) -> Option<u64> {
     tables.skip_bad.then(|| networks.iter().map(|network| network.routes.skipped).sum())
+}
+
+/// Records of other families in all files, `None` where there are none.
+fn passed_over(networks: &[Network]) -> Option<u64> {
+    let count = networks.iter().map(|network| network.routes.passed_over).sum();
+    (count > 0).then_some(count)
 }

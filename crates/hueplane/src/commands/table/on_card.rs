@@ -1,9 +1,9 @@
-//! Tables on the card: written through its registers, asked by packets.
+//! Tables on the card: written through its registers, and looked up with packets.
 //!
-//! Flow: networks and changes → driver → the twin's memories; an address → a frame through the whole card → the next hop
-//! that it left with. Each network has a MAC address on the first port, each next hop an address that says its number, so
-//! that what comes out says what the card found. One frame is inside at a time: the words that the card counts then are those
-//! of its lookup.
+//! Flow: networks and changes → driver → the twin's memories; an address → a frame through the entire card →
+//! the next hop with which it left. Each network has a MAC address on the first port, and the MAC address of
+//! each next hop contains its number, so outgoing frames show which next hop the card found. Only one frame
+//! is inside at a time, so the words that the card counts are those of its lookup.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -22,25 +22,26 @@ use super::stores::Refused;
 use crate::cli::Tables;
 use crate::failure::Failure;
 
-/// The port that questions come in by and answers leave by.
+/// The port through which frames enter and leave.
 const PORT: PortId = PortId::new(0);
-/// Ethernet header and IPv4 header.
+/// Length of the Ethernet header and the IPv4 header.
 const FRAME_BYTES: usize = 34;
 const MTU_BYTES: u16 = 1500;
-/// First bytes of the addresses of networks, and of next hops; the last two are a number. Locally administered.
+/// First bytes of the MAC addresses of networks and of next hops; the last two are a number. Locally
+/// administered.
 const NETWORK: [u8; 4] = [0x02, 0x68, 0x75, 0x6e];
 const HOP: [u8; 4] = [0x02, 0x68, 0x75, 0x68];
 
 /// A card with tables.
 pub struct OnCard {
     card: Card<Twin>,
-    /// Next hops that each network has there.
+    /// Number of next hops that each network has on the card.
     hops: BTreeMap<Vid, usize>,
     external: bool,
 }
 
 impl OnCard {
-    /// A card of the image asked for, without networks.
+    /// Creates a card with the requested image, without networks.
     pub fn new(tables: &Tables) -> Result<Self, Failure> {
         let mut card = Card::new(hueplaned::options::images().load(&tables.image)?.start()?)?;
         card.set_offline()?;
@@ -48,15 +49,14 @@ impl OnCard {
         Ok(Self { card, hops: BTreeMap::new(), external })
     }
 
-    /// Gives a network a table.
-    pub fn add_network(&mut self, vid: Vid) -> Result<(), Refused> {
+    /// Adds a network with an empty table.
+    pub fn add_network(&mut self, vid: Vid, name: &str) -> Result<(), Refused> {
         let mac = mac(NETWORK, vid.get());
-        let name = format!("network {}", vid.get());
         let program = Program {
             vid,
-            ports: vec![VirtualPort { name: name.clone(), port: PORT, mac, mtu_bytes: MTU_BYTES }],
+            ports: vec![VirtualPort { name: "port".to_owned(), port: PORT, mac, mtu_bytes: MTU_BYTES }],
             rows: vec![Row { vid, vport: 0, select: Match::Mac { port: PORT, mac } }],
-            name,
+            name: name.to_owned(),
             kind: Kind::Ipv4,
             next_hops: Vec::new(),
             routes: Vec::new(),
@@ -69,7 +69,7 @@ impl OnCard {
         Ok(())
     }
 
-    /// Changes routes of a network, all at once.
+    /// Changes routes of a network atomically.
     pub fn apply(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), Refused> {
         let have = self.hops.get(&vid).copied().unwrap_or_default();
         let need = changes.iter().filter_map(|(_, hop)| Some(usize::from((*hop)?.get()) + 1)).max();
@@ -92,16 +92,17 @@ impl OnCard {
         Amount::bytes(self.card.capacity().table_bytes)
     }
 
-    /// Whether packets can ask for an address: a router takes those to groups itself.
+    /// Whether packets can be used to look up an address: routers treat multicast addresses differently.
     pub const fn can_ask(address: u32) -> bool {
         address >> 28 != 0xe && address != u32::MAX
     }
 
-    /// What the card does with a packet to an address, and the words it read, where they are in external memory.
+    /// Looks up an address with a packet. Also returns the number of words read, if they are in external
+    /// memory.
     pub fn lookup(&mut self, vid: Vid, address: u32) -> Result<(u16, Option<u32>), Failure> {
         if !Self::can_ask(address) {
             return Err(Failure::Input(format!(
-                "{}: a router takes packets to groups itself, so a card cannot be asked; leave such addresses out",
+                "{}: multicast addresses cannot be looked up on the card, because the router itself receives such packets; omit them",
                 Ipv4Addr::from(address)
             )));
         }
@@ -122,13 +123,11 @@ impl OnCard {
                 [a, b, c, d, high, low, ..] if [*a, *b, *c, *d] == HOP => {
                     found = u16::from_be_bytes([*high, *low]);
                 }
-                _ => odd = Some("left with an address that is no next hop's".to_owned()),
+                _ => odd = Some("left with a MAC address that belongs to no next hop".to_owned()),
             },
-            // Without a route it goes to the control plane, which answers with ICMP.
+            // A packet without a route goes to the control plane, which answers with ICMP.
             Way::Control { outcome: Some(hue_planes::ipv4::Outcome::NoRoute), .. } => {}
-            Way::Control { outcome, .. } => {
-                odd = Some(format!("was handed to the control plane: {outcome:?}"))
-            }
+            Way::Control { outcome, .. } => odd = Some(format!("went to the control plane: {outcome:?}")),
         })?;
         if let Some(why) = odd {
             let address = Ipv4Addr::from(address);
@@ -144,11 +143,24 @@ fn mac([a, b, c, d]: [u8; 4], number: u16) -> Mac {
     Mac([a, b, c, d, high, low])
 }
 
+/// The limit that was reached. The caller adds the network's name.
 fn refused(error: SubstrateError) -> Refused {
-    match error {
-        SubstrateError::Room { .. } | SubstrateError::ImageNetworks { .. } => {
-            Refused::Full(format!("{error}; give fewer routes or another --image"))
+    let limit = match error {
+        SubstrateError::Room { substrate, what, needed, max, .. } => {
+            format!(
+                "it needs {needed} {what}, and {substrate} has {max}; use fewer routes or another --image"
+            )
         }
-        other => Refused::Other(other.into()),
-    }
+        SubstrateError::Words { substrate, place, needed, free, max, .. } => format!(
+            "it needs {needed} more route words in {place} of {substrate}, and {free} of {max} are free; use fewer routes or \
+             another --image"
+        ),
+        SubstrateError::ImageNetworks { count, image, max } => {
+            format!(
+                "it is number {count}, and image {image} holds {max} networks; use fewer, or another --image"
+            )
+        }
+        other => return Refused::Other(other.into()),
+    };
+    Refused::Full(limit)
 }

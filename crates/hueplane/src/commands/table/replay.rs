@@ -1,4 +1,4 @@
-//! `hueplane table replay`: a day of route changes applied to a table, counted, timed, and checked on request.
+//! `hueplane table replay`: applies route changes to a table, with counts, timing and optional checks.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -9,29 +9,29 @@ use serde::Serialize;
 
 use super::amount::Amount;
 use super::stores::{Refused, Store, Stores, full};
-use super::{Network, load, options, skipped};
+use super::{Network, load, options, passed_over, skipped};
 use crate::cli::Replay;
 use crate::failure::Failure;
 use crate::print::{grouped, result};
 use crate::progress;
 
-/// Changes between two looks at the clock and the progress bar.
+/// Changes between two updates of clock and progress bar.
 const SEGMENT_UPDATES: usize = 65_536;
 
-/// Addresses compared at a moment of `--verify`, half of them near changed prefixes.
+/// Addresses compared at each moment of `--verify`, half of them near changed prefixes.
 const CHECKED_ADDRESSES: u64 = 2000;
 
-/// What the changes did.
+/// The result of the changes.
 #[derive(Serialize, Default)]
 struct Report<'a> {
     layout: &'static str,
     encoding: &'static str,
     network: &'a str,
-    /// Changes applied, all kinds.
+    /// Number of changes applied, of all kinds.
     applied: u64,
     announced: u64,
     withdrawn: u64,
-    /// Withdrawals of routes that were not there.
+    /// Number of withdrawals of routes that did not exist.
     unknown_withdrawals: u64,
     routes_before: u64,
     routes_after: u64,
@@ -40,11 +40,13 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    passed_over: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<Verified>,
     overflow: Option<String>,
 }
 
-/// What `--verify` compared.
+/// Number of comparisons by `--verify`.
 #[derive(Serialize, Clone, Copy, Default)]
 struct Verified {
     seed: u64,
@@ -63,7 +65,7 @@ pub fn run(args: &Replay) -> Result<(), Failure> {
     let updates = load_updates(&path, &mut network.routes.hops, &options(tables))?;
     spinner.finish_and_clear();
     if updates.skipped > 0 {
-        eprintln!("hueplane: {}: {} bad lines skipped", path.display(), grouped(updates.skipped));
+        eprintln!("hueplane: {}: {} invalid lines skipped", path.display(), grouped(updates.skipped));
     }
     let vid = network.vid;
     let has4 = updates.list.iter().any(|update| matches!(update.prefix, AnyPrefix::V4(_)));
@@ -77,6 +79,7 @@ pub fn run(args: &Replay) -> Result<(), Failure> {
         routes_before: stores.account(vid)?.0,
         bytes_before: stores.total(),
         skipped: skipped(tables, &networks).map(|routes| routes + updates.skipped),
+        passed_over: passed_over(&networks),
         overflow: stores.overflow.clone(),
         ..Report::default()
     };
@@ -94,7 +97,7 @@ pub fn run(args: &Replay) -> Result<(), Failure> {
     if seconds > 0.0 {
         let rate = (report.applied as f64 / seconds) as u64;
         eprintln!(
-            "hueplane: {} changes in {seconds:.2} s: {} a second",
+            "hueplane: {} changes in {seconds:.2} s: {} per second",
             grouped(report.applied),
             grouped(rate)
         );
@@ -103,7 +106,7 @@ pub fn run(args: &Replay) -> Result<(), Failure> {
     report.overflow.map_or(Ok(()), |text| Err(Failure::Full(text)))
 }
 
-/// Which network the updates are for, and their file: `NAME=FILE` when NAME is a network, else a file.
+/// The network that the updates apply to, and their file: `NAME=FILE` if NAME is a network, otherwise a file.
 fn target(updates: &str, networks: &[Network]) -> Result<(usize, PathBuf), Failure> {
     if let Some((name, file)) = updates.split_once('=') {
         if let Some(index) = networks.iter().position(|network| network.name == name) {
@@ -112,7 +115,7 @@ fn target(updates: &str, networks: &[Network]) -> Result<(usize, PathBuf), Failu
         if !PathBuf::from(updates).exists() {
             let known: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
             return Err(Failure::Usage(format!(
-                "--updates {updates}: found the network '{name}', expected one of: {}",
+                "--updates {updates}: found network '{name}', expected one of: {}",
                 known.join(", ")
             )));
         }
@@ -120,14 +123,14 @@ fn target(updates: &str, networks: &[Network]) -> Result<(usize, PathBuf), Failu
     Ok((0, updates.into()))
 }
 
-/// Applies changes in segments and checks between them.
+/// Applies changes in segments, and checks between them.
 struct Replayer<'a> {
     network: &'a Network,
     batch: usize,
     known4: Oracle<u32>,
     known6: Oracle<u128>,
     checker: Option<Checker>,
-    /// Time in the table alone.
+    /// Time spent in the table.
     spent: Duration,
 }
 
@@ -183,7 +186,7 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    /// Applies one segment; `Some` when the table is full.
+    /// Applies one segment. Returns `Some` if the table is full.
     fn segment(
         &mut self,
         stores: &mut Stores,
@@ -237,7 +240,7 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// Applies changes of one family, `batch` at a time, to the table and to the oracle.
+/// Applies changes of one address family, `batch` at a time, to the table and to the oracle.
 fn apply<K: Key>(
     store: Option<&mut Store<K>>,
     changes: &[Change<K>],
@@ -282,7 +285,7 @@ fn apply<K: Key>(
     }
 }
 
-/// Random moments and addresses from one seed.
+/// Random moments and addresses from a seed.
 struct Checker {
     state: u64,
     moments: u32,
@@ -299,7 +302,7 @@ impl Checker {
         z ^ (z >> 31)
     }
 
-    /// Moments in ascending order, as counts of changes applied; the end is always one.
+    /// Moments in ascending order, as counts of applied changes; the last one is always the end.
     fn choose(&mut self, updates: usize) -> Vec<usize> {
         let mut moments: Vec<usize> = (1..self.moments.max(1))
             .map(|_| (self.next() % (updates as u64 + 1)) as usize)
@@ -309,7 +312,7 @@ impl Checker {
         moments
     }
 
-    /// A random address, half the time inside a prefix that changed lately.
+    /// A random address; half of them are inside a recently changed prefix.
     fn key<K: Key>(&mut self, recent: &[Prefix<K>]) -> K {
         let random = u128::from(self.next()) << 64 | u128::from(self.next());
         let near = (self.next() % (2 * recent.len().max(1) as u64)) as usize;
@@ -343,7 +346,7 @@ impl Checker {
             if table != naive {
                 let name = |hop: NextHop| network.routes.hops.name(hop).to_owned();
                 return Err(Failure::Broken(format!(
-                    "network '{}', {}: the table answers {:?}, a naive search {:?} (seed {}); please report this bug",
+                    "network '{}', {}: the table answers {:?}, a linear search {:?} (seed {}); please report this bug",
                     network.name,
                     key.to_ip(),
                     table.map(name),

@@ -1,10 +1,10 @@
-//! `hueplane table size`: memory of tables, in total and by network.
+//! `hueplane table size`: the memory of tables, in total and by network.
 
 use serde::Serialize;
 
 use super::amount::Amount;
 use super::stores::{Store, Stores};
-use super::{Network, load, skipped};
+use super::{Network, load, passed_over, skipped};
 use crate::cli::Size;
 use crate::failure::Failure;
 use crate::print::{Align, columns, grouped, result};
@@ -16,23 +16,25 @@ struct Report<'a> {
     encoding: &'static str,
     bytes_total: Amount,
     networks: Vec<NetworkReport<'a>>,
-    /// Of layout dir.
+    /// For layout dir only.
     #[serde(skip_serializing_if = "Option::is_none")]
     banks: Option<Banks>,
     #[serde(skip_serializing_if = "Option::is_none")]
     derived_next_hops: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passed_over: Option<u64>,
     overflow: Option<String>,
 }
 
-/// What the papers' banks hold.
+/// Usage of the papers' banks.
 #[derive(Serialize)]
 struct Banks {
-    /// Entries of the first bank at their own places.
+    /// Entries of the first bank at their own slots.
     slots: u64,
     slots_max: u64,
-    /// Sets of the second.
+    /// Sets of the second bank.
     sets: u32,
     sets_max: u32,
     /// Rows of the Conflict CAM, each with an entry of the first bank.
@@ -72,6 +74,7 @@ pub fn run(args: &Size) -> Result<(), Failure> {
         }),
         derived_next_hops: tables.derive_hops.map(|hops| format!("fnv1a(first 20 bits) mod {hops}")),
         skipped: skipped(tables, &networks),
+        passed_over: passed_over(&networks),
         overflow: stores.overflow,
     };
     result(tables.output.format, &report, || table(&report))?;

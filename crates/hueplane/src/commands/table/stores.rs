@@ -1,7 +1,8 @@
-//! The shared tries of a table command: one for IPv4, one for IPv6, each made only when a network needs it.
+//! The shared tries of a table command: one for IPv4, one for IPv6, each created when a network needs it.
 //!
-//! A store is always a [`Dag`], whose own image is `dag64`. Another image follows it, has the limits, and answers lookups:
-//! `dag36` by deltas, the papers' `dir` and `tcam` and the card by changes. Invariant: what an image refuses is not in the store either.
+//! A store is always a [`Dag`], whose own image is `dag64`. Another image can follow it; that image then has
+//! the limits and answers lookups: `dag36` follows by deltas, the papers' `dir` and `tcam` and the card by
+//! changes. Invariant: changes that the image rejects are not in the store either.
 
 use std::cell::RefCell;
 
@@ -20,24 +21,24 @@ use crate::cli::{Encoding, Layout, Tables};
 use crate::failure::Failure;
 use crate::progress;
 
-/// Routes added to a table at once: small enough to say how many fitted, large enough to share the work.
+/// Routes added to a table in a batch: small enough to report how many fit, large enough to share work.
 const CHUNK_ROUTES: usize = 8192;
 
-/// Half bytes of a word of `dag36`.
+/// Half bytes of a `dag36` word.
 const WORD_HALF_BYTES: u64 = 9;
 
-/// The same where an image's change costs much and its limits are small.
+/// The same for images with expensive changes and small limits.
 const CHUNK_ROUTES_SMALL: usize = 64;
 
-/// A table of one family.
+/// A table for one address family.
 pub struct Store<K: Key> {
     dag: Dag<K>,
     image: Image,
 }
 
-/// What answers lookups.
+/// The image that answers lookups.
 enum Image {
-    /// The store's own.
+    /// The store's own image.
     Dag64,
     Dag36(Dag36),
     Dir(Box<Dir>),
@@ -45,11 +46,11 @@ enum Image {
     Card(RefCell<Box<OnCard>>),
 }
 
-/// Why a change was refused.
+/// Why a change was rejected.
 pub enum Refused {
-    /// An image is full; which limit.
+    /// An image is full, with the limit.
     Full(String),
-    /// Anything else.
+    /// Any other error.
     Other(Failure),
 }
 
@@ -76,15 +77,16 @@ impl<K: Key> Store<K> {
         };
         let mut dag = Dag::new(limits)?;
         if matches!(image, Image::Dag36(_)) {
-            dag.record_deltas();
+            dag.enable_deltas();
         }
         Ok(Self { dag, image })
     }
 
-    fn add_network(&mut self, vid: Vid) -> Result<(), Refused> {
+    fn add_network(&mut self, vid: Vid, name: &str) -> Result<(), Refused> {
         if K::BITS != u32::BITS as u8 && !matches!(self.image, Image::Dag64 | Image::Dag36(_)) {
             return Err(Refused::Other(Failure::Input(
-                "the card, and layouts dir and tcam, are for IPv4, and there are IPv6 routes".to_owned(),
+                "the card and the layouts dir and tcam support only IPv4, but there are IPv6 routes"
+                    .to_owned(),
             )));
         }
         self.dag.add_network(vid).map_err(Self::refused)?;
@@ -94,16 +96,16 @@ impl<K: Key> Store<K> {
                 tcam.add_network(vid);
                 Ok(())
             }
-            Image::Card(card) => card.get_mut().add_network(vid),
+            Image::Card(card) => card.get_mut().add_network(vid, name),
             Image::Dag64 | Image::Dag36(_) => self.follow(&[], vid),
         }
         .inspect_err(|_| {
-            // It was just added, so it is there.
+            // It was just added, so it exists.
             let _ = self.dag.remove_network(vid);
         })
     }
 
-    /// Applies changes all at once, to the images too.
+    /// Applies changes atomically, including the image.
     pub fn apply(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), Refused> {
         let before: Vec<Change<K>> = match self.image {
             Image::Dag64 => Vec::new(),
@@ -111,12 +113,12 @@ impl<K: Key> Store<K> {
         };
         self.dag.apply(vid, changes).map_err(Self::refused)?;
         self.follow(changes, vid).inspect_err(|_| {
-            // Undoing needs no more room than doing did.
+            // Undoing needs no more memory than applying.
             let _ = self.dag.apply(vid, &before);
         })
     }
 
-    /// Brings the second image up to the store.
+    /// Applies the changes of the store to the second image.
     fn follow(&mut self, changes: &[Change<K>], vid: Vid) -> Result<(), Refused> {
         let ipv4 =
             || -> Vec<Change<u32>> { changes.iter().map(|(prefix, hop)| (ipv4(*prefix), *hop)).collect() };
@@ -128,7 +130,7 @@ impl<K: Key> Store<K> {
             Image::Tcam(tcam) => {
                 return tcam.apply(vid, &ipv4()).map_err(|error| match error {
                     TcamError::Rows { max, .. } => Refused::Full(format!(
-                        "a plane of {max} rows holds no more; raise --plane-rows or give fewer routes"
+                        "a plane has only {max} rows; raise --plane-rows or use fewer routes"
                     )),
                     unknown @ TcamError::UnknownNetwork(_) => {
                         Refused::Other(Failure::Broken(unknown.to_string()))
@@ -144,22 +146,22 @@ impl<K: Key> Store<K> {
                 unknown @ Dag36Error::Unknown(_) => Refused::Other(Failure::Broken(unknown.to_string())),
             })?;
         }
-        card.reclaim(); // no lookup is in flight
+        card.reclaim(); // there are no lookups in flight
         Ok(())
     }
 
     fn refused_dir(error: &DirError) -> Refused {
         let text = match error {
             DirError::Sets { needed, max, .. } => format!(
-                "prefixes longer than 19 bits need {needed} sets of the second bank, which has {max}; raise --sets or give \
+                "prefixes longer than 19 bits need {needed} sets of the second bank, which has {max}; raise --sets or use \
                  fewer routes"
             ),
             DirError::Cam { needed, max, .. } => format!(
-                "routes where other networks have some need {needed} rows of the Conflict CAM, which has {max}; raise \
-                 --cam-rows or give fewer routes"
+                "routes that conflict with other networks need {needed} rows of the Conflict CAM, which has {max}; raise \
+                 --cam-rows or use fewer routes"
             ),
             DirError::Bank { needed, .. } => format!(
-                "routes, and those that conflict, need {needed} entries of the first bank, which has {}; give fewer routes",
+                "routes and conflicting routes need {needed} entries of the first bank, which has {}; use fewer routes",
                 hue_tables::dir::SLOTS
             ),
             other => return Refused::Other(Failure::Broken(other.to_string())),
@@ -185,7 +187,7 @@ impl<K: Key> Store<K> {
         }
     }
 
-    /// Routes, own and marginal memory of a network, zeros when it has no table here.
+    /// Number of routes, own and marginal memory of a network; zeros if it has no table.
     pub fn account(&self, vid: Vid) -> Result<(u64, Amount, Amount), Failure> {
         let account = match &self.image {
             Image::Dag36(_) | Image::Card(_) => account_words(&self.dag, vid),
@@ -210,7 +212,7 @@ impl<K: Key> Store<K> {
         Ok((routes, own, marginal))
     }
 
-    /// What the papers' banks hold, with their layout.
+    /// Usage of the papers' banks, for layout dir.
     pub fn banks(&self) -> Option<DirUsage> {
         match &self.image {
             Image::Dir(dir) => Some(dir.usage()),
@@ -218,13 +220,13 @@ impl<K: Key> Store<K> {
         }
     }
 
-    /// Whether the image can be asked for an address.
+    /// Whether the image can look up an address.
     pub fn can_ask(&self, key: K) -> bool {
         !matches!(self.image, Image::Card(_)) || OnCard::can_ask((key.to_bits() >> 96) as u32)
     }
 
-    /// Next-hop words as the image answers them, one a key; with the papers' layouts and in a card's external memory the
-    /// words that were read for each, too.
+    /// Looks up next-hop words in the image. For the papers' layouts and the card's external memory, also
+    /// returns the number of words read for each.
     pub fn lookup(&self, vids: &[Vid], keys: &[K]) -> Result<Vec<(u16, Option<u32>)>, Failure> {
         let pairs = vids.iter().zip(keys);
         let address = |key: &K| (key.to_bits() >> 96) as u32;
@@ -249,36 +251,36 @@ impl<K: Key> Store<K> {
 }
 
 impl Refused {
-    /// A limit of bytes.
+    /// Describes a limit in bytes.
     fn limit(limit: Amount) -> Self {
         Self::Full(format!(
-            "the limit of {} bytes is reached; raise --limit or give fewer routes",
+            "the limit of {} bytes is reached; raise --limit or use fewer routes",
             limit.text()
         ))
     }
 }
 
-/// A prefix of a family that is IPv4.
+/// A prefix of the IPv4 family.
 fn ipv4<K: Key>(prefix: Prefix<K>) -> Prefix4 {
     Prefix4::containing((prefix.addr().to_bits() >> 96) as u32, prefix.len())
 }
 
-/// Memory of so many ternary rows.
+/// Memory of this many ternary rows.
 fn rows(count: u64) -> Amount {
     Amount::bytes(count * ROW_BITS / 8)
 }
 
-/// Tables of both families.
+/// Tables of both address families.
 pub struct Stores {
     pub v4: Option<Store<u32>>,
     pub v6: Option<Store<u128>>,
-    /// What did not fit, when something did not.
+    /// The network and limit at which building stopped, if a table is full.
     pub overflow: Option<String>,
 }
 
 impl Stores {
-    /// Builds the tables of all networks; a full table ends the work and is not a failure yet. With `extra`, a
-    /// network's vid, that network gets a table of either family (updates may bring routes of both).
+    /// Builds the tables of all networks. A full table stops this, but is not an error yet. The network with
+    /// id `extra` gets tables for both address families, because updates may have routes of both.
     pub fn build(
         tables: &Tables,
         networks: &[Network],
@@ -313,14 +315,14 @@ impl Stores {
             + self.v6.as_ref().map_or(Amount::default(), Store::total)
     }
 
-    /// Routes, own and marginal memory of a network.
+    /// Number of routes, own and marginal memory of a network.
     pub fn account(&self, vid: Vid) -> Result<(u64, Amount, Amount), Failure> {
         let v4 = self.v4.as_ref().map(|store| store.account(vid)).transpose()?.unwrap_or_default();
         let v6 = self.v6.as_ref().map(|store| store.account(vid)).transpose()?.unwrap_or_default();
         Ok((v4.0 + v6.0, v4.1 + v6.1, v4.2 + v6.2))
     }
 
-    /// The tables, or a failure that says what did not fit.
+    /// The tables, or an error if not everything fits.
     pub fn complete(self) -> Result<Self, Failure> {
         match self.overflow {
             Some(text) => Err(Failure::Full(text)),
@@ -329,7 +331,7 @@ impl Stores {
     }
 }
 
-/// Adds a network with its routes; `Some` when the table is full.
+/// Adds a network with its routes. Returns `Some` if the table is full.
 fn fill<K: Key>(
     store: &mut Option<Store<K>>,
     tables: &Tables,
@@ -342,7 +344,7 @@ fn fill<K: Key>(
         None => store.insert(Store::new(tables)?),
     };
     let mut fitted = 0;
-    let mut result = store.add_network(network.vid);
+    let mut result = store.add_network(network.vid, &network.name);
     let size =
         if tables.on_card() || tables.layout == Layout::Dag { CHUNK_ROUTES } else { CHUNK_ROUTES_SMALL };
     let mut changes: Vec<Change<K>> = Vec::with_capacity(size.min(routes.len()));
@@ -368,7 +370,7 @@ fn fill<K: Key>(
     }
 }
 
-/// What to say of a full table: which network, how far it came, which limit, what to do.
+/// Message about a full table: the network, how many routes fit, the limit, and what to do.
 pub fn full(name: &str, limit: &str, how_far: &str) -> String {
     format!("network '{name}': table full {how_far}: {limit}")
 }

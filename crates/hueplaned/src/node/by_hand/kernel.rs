@@ -1,7 +1,7 @@
-//! What the kernel of a network's namespace would tell, by what the document says of it.
+//! What the kernel of a network's namespace would report, derived from the network's document.
 //!
-//! Flow: configuration → **events** → routing information base. The routes that a kernel makes for addresses are here; its
-//! own opinions (broadcasts, what goes with a link) are not.
+//! Flow: configuration → **events** → routing information base. Includes the routes that a kernel makes for
+//! addresses, but nothing else it does by itself (broadcasts, what goes with a link).
 
 use std::net::Ipv4Addr;
 
@@ -12,14 +12,14 @@ use hue_tables::Prefix4;
 
 const LOCAL: u32 = 255;
 const MAIN: u32 = 254;
-/// Metric of what a routing daemon has: what documents say wins.
+/// Metric of routes from a routing daemon: routes in documents win.
 const DAEMON_METRIC: u32 = 20;
 
 fn index(port: usize) -> u32 {
     port as u32 + 2 // below PORTS_MAX
 }
 
-/// All of it, from beginning to end.
+/// The whole state, from `Begin` to `End`.
 pub fn snapshot(config: &Config) -> Vec<Event> {
     let mut events = vec![Event::Begin];
     for (port, at) in config.ports.iter().zip(0..) {
@@ -71,9 +71,9 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
     events
 }
 
-/// A routing daemon has a route by a router, or has it no more. Nothing when the router is on no link.
+/// A routing daemon adds or withdraws a route via a router. `None` if the router is on no link.
 pub fn route_change(config: &Config, prefix: Prefix4, via: Ipv4Addr, there: bool) -> Option<Event> {
-    let change = if there { Change::Replaced } else { Change::Gone };
+    let change = if there { Change::Replaced } else { Change::Removed };
     Some(Event::Route(change, route(prefix, link_of(config, via)?, Some(via), DAEMON_METRIC)))
 }
 

@@ -1,4 +1,4 @@
-//! What is inside a node that is driven by hand: what everybody believes, side by side, for checkers.
+//! The inside of a node driven by hand: what each part believes, side by side, for checkers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,19 +11,21 @@ use hue_tables::{NextHop, Prefix4, Vid};
 use super::super::card::{CardSide, Stage};
 use super::super::core::Node;
 use super::super::networks::Entry;
+use super::super::stats;
+use super::super::view::CardView;
 use super::ByHand;
-use crate::api::NetworkState;
+use crate::api::{NetworkState, Stats};
 
-/// Where control believes that a network is, of those that the card knows.
+/// Where control believes a network is, if the card knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seated {
     /// In software.
     Software,
-    /// The same, and on its way to the card.
+    /// In software, moving to the card.
     Coming,
     /// On the card.
     Card,
-    /// The same, and on its way to software.
+    /// On the card, moving to software.
     Leaving,
 }
 
@@ -34,40 +36,40 @@ pub struct NetworkLook {
     pub name: String,
     /// Id, once it is loaded.
     pub vid: Option<Vid>,
-    /// It is what its document says.
+    /// Whether it is as its document says.
     pub as_wanted: bool,
-    /// How it is.
+    /// State.
     pub state: NetworkState,
-    /// What is not as it should be.
+    /// What is not as desired.
     pub reason: Option<String>,
-    /// Where the API says that it is.
+    /// Whether the API says that it is on the card.
     pub on_card: bool,
     /// Why it is not on the card.
     pub why_soft: Option<String>,
-    /// What its document says of its place.
+    /// Placement in its document.
     pub placement: hue_intent::Placement,
-    /// Where the scheduler has it.
+    /// Where the scheduler puts it.
     pub scheduled: Option<hue_control::schedule::Side>,
-    /// All of its ports are the card's.
+    /// Whether all of its ports belong to the card.
     pub fits_ports: bool,
-    /// Where control believes that it is, if the card knows it.
+    /// Where control believes it is, if the card knows it.
     pub seated: Option<Seated>,
-    /// What the card's driver and its row say, if the driver knows it.
+    /// What the card's driver and the network's row say, if the driver knows it.
     pub card: Option<OnCard>,
-    /// What software counted of it.
+    /// Software's counters of it.
     pub totals: Option<NetworkTotals>,
 }
 
-/// A network as the card has it.
+/// A network on the card.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OnCard {
-    /// The driver: software decides.
+    /// Whether software decides, according to the driver.
     pub software: bool,
-    /// The row: it is this network's, and software decides.
+    /// VID and software flag of its row, if valid.
     pub row: Option<(u16, bool)>,
     /// Routes on the card.
     pub routes: usize,
-    /// The card's table is what the namespace says.
+    /// Whether the card's table is what the namespace says.
     pub same_table: bool,
 }
 
@@ -76,43 +78,43 @@ pub struct OnCard {
 pub struct CardLook {
     /// Its image.
     pub image: String,
-    /// What its thread has inside; nothing when it has failed.
+    /// State of its thread; `None` if it has failed.
     pub inside: Option<hue_card::Inside>,
-    /// Networks that its driver knows.
+    /// Networks known to its driver.
     pub networks: Vec<Vid>,
-    /// An index is lent for a move.
+    /// Whether an index is lent for a move.
     pub lent: bool,
-    /// Clocks that a hold of frames is to last.
+    /// Clocks left of a hold of frames.
     pub hold_clocks: u32,
-    /// Networks that have frames in output queues of MAC ports.
+    /// Networks with frames in output queues of MAC ports.
     pub waits: u32,
-    /// Networks with a table that it can have at once.
+    /// Maximum networks with a table at the same time.
     pub planes: u32,
 }
 
-/// All of it.
+/// Everything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Look {
-    /// In the order of names.
+    /// Networks, sorted by name.
     pub networks: Vec<NetworkLook>,
     /// The card, if there is one.
     pub card: Option<CardLook>,
-    /// Why there is none although one is desired.
+    /// Why there is no card although one is desired.
     pub card_problem: Option<String>,
-    /// By worker.
+    /// Workers.
     pub workers: Vec<hue_soft::Inside>,
-    /// Networks that software has.
+    /// Number of networks in software.
     pub in_software: usize,
-    /// An image is being loaded, or the scheduler is being asked.
+    /// Whether an image is being loaded or the scheduler is being asked.
     pub unsettled: bool,
     /// Ports that are not open.
     pub closed: BTreeSet<String>,
-    /// Networks that the documents name.
+    /// Networks in the documents.
     pub desired: BTreeSet<String>,
 }
 
 impl ByHand {
-    /// Looks at everything. The card's clock goes on by what reading its registers takes, nothing else does.
+    /// Reads everything. Only the card's clock advances, by what reading its registers takes.
     #[must_use]
     pub fn look(&self) -> Look {
         let node = &self.node;
@@ -135,7 +137,25 @@ impl ByHand {
         }
     }
 
-    /// What happened, in words; the latest last.
+    /// What was counted, as the API tells it.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let shared = &self.node.shared;
+        let view = shared.view();
+        let counts = self.node.card.as_ref().and_then(|card| {
+            let counts = |runner: &mut Runner| {
+                let counts = card.seats.keys().filter_map(|vid| Some((*vid, runner.counts(*vid)?)));
+                (counts.collect(), runner.unclaimed())
+            };
+            card.live.look(counts)
+        });
+        let (counts, unclaimed) = counts.unwrap_or_default();
+        let totals = view.card.as_ref().map(CardView::totals);
+        let on_card = stats::OnCard { counts, unclaimed, totals: totals.unwrap_or_default() };
+        stats::stats(&view, &shared.totals, &on_card, None).unwrap_or_default()
+    }
+
+    /// Events as text, the latest last.
     #[must_use]
     pub fn events(&self) -> Vec<String> {
         let page = self.node.shared.events.since(0, usize::MAX);
@@ -182,7 +202,7 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
 
 /// The table that the card should have.
 fn table(card: &CardSide, entry: &Entry) -> BTreeMap<Prefix4, Adjacency> {
-    let (hops, routes) = entry.handed_out();
+    let (hops, routes) = entry.published();
     let hop = |hop: NextHop| {
         let hop = hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
         hop.on_port(card.number(hop.port()))
@@ -217,7 +237,7 @@ fn on_card(runner: &mut Runner, vid: Vid, table: &BTreeMap<Prefix4, Adjacency>) 
     })
 }
 
-/// What a table has for an address.
+/// The longest match for an address in a table.
 fn longest(table: &BTreeMap<Prefix4, Adjacency>, key: u32) -> Option<Adjacency> {
     (0..=32).rev().find_map(|len| table.get(&Prefix4::containing(key, len)).copied())
 }

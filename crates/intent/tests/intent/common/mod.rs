@@ -1,4 +1,4 @@
-//! Helpers of the tests of this crate.
+//! Helpers for the tests of this crate.
 #![allow(dead_code)] // each test binary uses some of them
 
 use hue_intent::{Errors, Intent, Source, parse};
@@ -36,7 +36,7 @@ pub fn load(texts: &[&str]) -> Result<Intent, Errors> {
     )
 }
 
-/// The errors of texts, a line each.
+/// The errors of texts, one in each line.
 pub fn errors(texts: &[&str]) -> Vec<String> {
     match load(texts) {
         Ok(_) => Vec::new(),

@@ -1,5 +1,5 @@
-//! A kernel of the smallest kind: links, addresses, neighbours and routes with their order, what it tells of changes, how it
-//! lists them, and the table that a plane should have by them, computed the slow way.
+//! A minimal model of a kernel: links, addresses, neighbours and ordered routes, with its notifications and
+//! listings. Also computes the table that a plane should have, in the simplest way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -43,23 +43,23 @@ fn route(prefix: Prefix4, table: u32, kind: RouteKind, metric: u32, tos: u8, hop
     Route { prefix, table, tos, metric, protocol: 4, scope, kind, hops, cloned: false }
 }
 
-/// `last`: of the MAC address; none: it does not answer.
+/// `last` is the last byte of the MAC address; `None` means that the neighbour does not answer.
 pub fn neighbour(link: u32, address: Ipv4Addr, last: Option<u8>) -> Neighbour {
     let state = if last.is_some() { neighbour_state::STALE } else { neighbour_state::FAILED };
     let mac = last.map(|last| Mac([2, 0, 0, 0, 9, last]));
     Neighbour { link, address, mac, state, flags: 0, protocol: 0 }
 }
 
-/// A change somebody makes.
+/// A change in the kernel.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// Add, append or replace.
+    /// Add, append or replace a route.
     Route(Change, Route),
-    /// Delete the one at this position, if any.
+    /// Delete the route at this position, if any.
     Delete(usize),
-    /// Delete it in silence, as when a link goes down.
+    /// Delete it without a notification, as when a link goes down.
     Vanish(usize),
-    /// Its first way dies or comes to life again, in silence.
+    /// Make its first next hop dead, or usable again, without a notification.
     Die(usize),
     Neighbour(u32, Ipv4Addr, Option<u8>),
     NeighbourGone(u32, Ipv4Addr),
@@ -69,7 +69,7 @@ pub enum Op {
     LinkGone(u32),
 }
 
-/// Few addresses, so that things meet: 10.0.0.0 to 10.0.3.3, each last part 0 to 3.
+/// Few addresses, so that collisions occur: 10.0.0.0 to 10.0.3.3, with a last byte of 0 to 3.
 fn address() -> impl Strategy<Value = Ipv4Addr> {
     (0..4u8, 0..4u8).prop_map(|(c, d)| Ipv4Addr::new(10, 0, c, d))
 }
@@ -131,7 +131,7 @@ pub fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Where a listing goes on.
+/// The position of a listing.
 pub struct Cursor {
     fixed: std::vec::IntoIter<Event>,
     prefix: Option<Prefix4>,
@@ -143,7 +143,7 @@ pub struct Kernel {
     links: BTreeMap<u32, Link>,
     addresses: BTreeSet<(u32, Ipv4Addr, u8)>,
     neighbours: BTreeMap<(Ipv4Addr, u32), Neighbour>,
-    /// By prefix in the kernel's order.
+    /// By prefix, in the kernel's order.
     routes: BTreeMap<Prefix4, Vec<Route>>,
 }
 
@@ -154,13 +154,13 @@ impl Kernel {
         Self { links: links.into(), ..Self::default() }
     }
 
-    /// Makes a change; what notices it makes, and whether something changed without.
+    /// Makes a change. Returns its notifications, and whether anything changed without a notification.
     pub fn change(&mut self, op: &Op) -> (Vec<Event>, bool) {
         match op {
             Op::Route(change, route) => (self.set(*change, route), false),
             Op::Delete(at) => {
                 let gone = self.pick(*at, |routes, at| routes.remove(at));
-                (gone.map(|route| Event::Route(Change::Gone, route)).into_iter().collect(), false)
+                (gone.map(|route| Event::Route(Change::Removed, route)).into_iter().collect(), false)
             }
             Op::Vanish(at) => (Vec::new(), self.pick(*at, |routes, at| routes.remove(at)).is_some()),
             Op::Die(at) => (Vec::new(), self.pick(*at, |routes, at| die(&mut routes[at])).unwrap_or(false)),
@@ -171,7 +171,7 @@ impl Kernel {
             }
             Op::NeighbourGone(link, address) => {
                 let gone = self.neighbours.remove(&(*address, *link));
-                (gone.map(|gone| Event::Neighbour(Change::Gone, gone)).into_iter().collect(), false)
+                (gone.map(|gone| Event::Neighbour(Change::Removed, gone)).into_iter().collect(), false)
             }
             Op::Address(link, address, len) => {
                 self.addresses.insert((*link, *address, *len));
@@ -179,7 +179,7 @@ impl Kernel {
             }
             Op::AddressGone(link, address, len) => {
                 let there = self.addresses.remove(&(*link, *address, *len));
-                let gone = there.then(|| Event::Address(Change::Gone, an_address(*link, *address, *len)));
+                let gone = there.then(|| Event::Address(Change::Removed, an_address(*link, *address, *len)));
                 (gone.into_iter().collect(), false)
             }
             Op::Link(index, name, mtu) => {
@@ -193,12 +193,12 @@ impl Kernel {
             }
             Op::LinkGone(index) => {
                 let gone = self.links.remove(index);
-                (gone.map(|gone| Event::Link(Change::Gone, Box::new(gone))).into_iter().collect(), false)
+                (gone.map(|gone| Event::Link(Change::Removed, Box::new(gone))).into_iter().collect(), false)
             }
         }
     }
 
-    /// `fib_table_insert` of Linux.
+    /// As `fib_table_insert` of Linux.
     fn set(&mut self, change: Change, route: &Route) -> Vec<Event> {
         let list = self.routes.entry(route.prefix).or_default();
         let key =
@@ -233,7 +233,7 @@ impl Kernel {
         None
     }
 
-    /// Where a listing begins. Links, addresses and neighbours are listed at once.
+    /// The start of a listing. Links, addresses and neighbours are copied at once.
     pub fn cursor(&self) -> Cursor {
         let links = self.links.values().map(|link| Event::Link(Change::Listed, Box::new(link.clone())));
         let addresses = self
@@ -245,10 +245,10 @@ impl Kernel {
         Cursor { fixed: fixed.into_iter(), prefix: None, at: 0 }
     }
 
-    /// The next item: as Linux does, by prefix, and by position among the routes of one.
+    /// The next item. As Linux does: by prefix, then by position among the routes of the prefix.
     pub fn list(&self, cursor: &mut Cursor) -> Option<Event> {
         if let Some(event) = cursor.fixed.next() {
-            // Read under the lock that changes take: what changed since is not told as it was.
+            // Linux reads these under the same lock as changes: an outdated item is not listed.
             return self.still(event).or_else(|| self.list(cursor));
         }
         loop {
@@ -304,7 +304,7 @@ impl Kernel {
         own.collect()
     }
 
-    /// The table by the rules, the slow way.
+    /// The table by the rules, computed in the simplest way.
     pub fn table(&self) -> BTreeMap<Prefix4, Adjacency> {
         let mut table: BTreeMap<Prefix4, Means> =
             self.routes.iter().filter_map(|(prefix, routes)| Some((*prefix, self.means(routes)?))).collect();
@@ -373,7 +373,7 @@ impl Kernel {
     }
 }
 
-/// What a route means.
+/// The meaning of a route.
 enum Means {
     /// The link of a virtual port.
     Link(u16),

@@ -1,6 +1,6 @@
-//! A router of a namespace with two virtual ports and a host behind each, and the routing information base that follows it.
+//! A router namespace with two virtual ports, a host behind each, and the RIB that follows the router.
 //!
-//! The ports are veth pairs: to the kernel they are what TAPs are, and there can be a host at the other end.
+//! The ports are veth pairs: for the kernel they behave like TAPs, and the other end can have a host.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,10 +15,10 @@ use hue_routing::{Batch, Event, Monitor, Rib, RibPort, RibUpdate, Session};
 use hue_tables::Vid;
 use hue_wire::Mac;
 
-/// How long something that must happen is waited for: long, for machines that are busy.
+/// Timeout for expected events: long, for busy machines.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether the test can run; says so when not.
+/// Whether the test can run; prints why if it cannot.
 pub fn root() -> bool {
     let root = fs::metadata("/proc/self").is_ok_and(|data| std::os::unix::fs::MetadataExt::uid(&data) == 0);
     if !root {
@@ -27,7 +27,7 @@ pub fn root() -> bool {
     root
 }
 
-/// Whether a program is there; says so when not.
+/// Whether a program is installed; prints that if it is not.
 pub fn has(program: &str) -> bool {
     let folders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/lib/frr"];
     let there = folders.iter().any(|folder| fs::exists(format!("{folder}/{program}")).unwrap_or(false));
@@ -37,7 +37,7 @@ pub fn has(program: &str) -> bool {
     there
 }
 
-/// Namespaces of one test; gone with it.
+/// The namespaces of one test, removed at its end.
 pub struct Lab {
     start: String,
 }
@@ -90,7 +90,7 @@ impl Drop for Lab {
     }
 }
 
-/// A process that ends with the test.
+/// A process that is stopped at the end of the test.
 pub struct Process(pub Child);
 
 impl Drop for Process {
@@ -114,14 +114,14 @@ pub fn ports() -> Vec<RibPort> {
     vec![port(0), port(1)]
 }
 
-/// Runs `ip` in a namespace; the output.
+/// Runs `ip` in a namespace and returns its output.
 pub fn ip(namespace: &Namespace, arguments: &str) -> String {
     let output = command(namespace, arguments).output().unwrap();
     assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs many `ip` commands of which some may fail; output, and what failed.
+/// Runs many `ip` commands, some of which may fail. Returns the output and the failures.
 pub fn ip_batch(namespace: &Namespace, commands: &str) -> (String, String) {
     let mut child = command(namespace, "-force -batch -")
         .stdin(Stdio::piped())
@@ -149,23 +149,23 @@ fn command(namespace: &Namespace, arguments: &str) -> Command {
     command
 }
 
-/// A command to be run in a namespace.
+/// A command that runs in a namespace.
 pub fn inside(namespace: &Namespace, program: &str) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace.name(), program]);
     command
 }
 
-/// A network that is followed.
+/// A monitored network and its RIB.
 pub struct Watch {
     pub monitor: Monitor,
     pub batches: Receiver<Batch>,
     pub rib: Rib,
     pub vid: Vid,
     pub session: Session,
-    /// Snapshots that were complete.
+    /// Number of complete snapshots.
     pub snapshots: usize,
-    /// Events taken.
+    /// Number of events applied.
     pub events: usize,
 }
 
@@ -177,7 +177,7 @@ impl Watch {
         Self { monitor, batches, rib: Rib::new(ports()), vid, session, snapshots: 0, events: 0 }
     }
 
-    /// Takes what comes within some time.
+    /// Applies events for some time.
     pub fn pump(&mut self, time: Duration) -> bool {
         let Ok(batch) = self.batches.recv_timeout(time) else { return false };
         assert_eq!(batch.vid, self.vid);
@@ -193,18 +193,18 @@ impl Watch {
             }
             self.rib.apply(event);
         }
-        if self.rib.take_unclear() {
+        if self.rib.take_resync_needed() {
             self.monitor.resync(self.vid);
         }
         true
     }
 
-    /// Takes what comes until something is so.
+    /// Applies events until a condition is true.
     pub fn until(&mut self, what: &str, mut so: impl FnMut(&mut Rib) -> bool) {
         self.until_none(|rib| (!so(rib)).then(|| what.to_owned()));
     }
 
-    /// Takes what comes until nothing is wrong any more.
+    /// Applies events until `wrong` returns `None`.
     pub fn until_none(&mut self, mut wrong: impl FnMut(&mut Rib) -> Option<String>) {
         let end = Instant::now() + PATIENCE;
         while let Some(wrong) = wrong(&mut self.rib) {
@@ -213,7 +213,7 @@ impl Watch {
         }
     }
 
-    /// Takes what comes until there was one more snapshot.
+    /// Applies events until another snapshot is complete.
     pub fn snapshot(&mut self) -> Option<RibUpdate> {
         let (before, end) = (self.snapshots, Instant::now() + PATIENCE);
         while self.snapshots == before {

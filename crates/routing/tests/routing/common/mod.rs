@@ -1,6 +1,6 @@
-//! What the tests of the live half share.
+//! Shared by the live tests.
 #![allow(dead_code)] // each test binary uses its part
-#![allow(clippy::unwrap_used)] // helpers of tests, which clippy takes for code
+#![allow(clippy::unwrap_used)] // helpers of tests, which clippy treats as code
 
 pub mod kernel;
 pub mod lab;

@@ -2,7 +2,7 @@
 
 use hue_demux::{By, PortId, Selection, Target};
 use hue_planes::ipv4::Outcome;
-use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Unclaimed};
+use hue_planes::{Debts, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Unclaimed};
 use hue_ports::{Packet, Pool};
 use hue_substrate::follow::Ending;
 use hue_substrate::handover::{Crossing, Record};
@@ -85,7 +85,7 @@ impl Worker {
         if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len()) {
             return self.arrive_rare(at, nic, packet);
         }
-        if bytes[0] & 1 != 0 {
+        if ethernet::is_group(bytes) {
             return self.arrive_group(at, front, true, packet, |worker, _, nth| {
                 worker.engine.demux.attached(front).get(nth).copied()
             });
@@ -114,7 +114,7 @@ impl Worker {
         if bytes.len() > FRAME_BYTES_MAX {
             return self.unclaimed(at, port, Unclaimed::TooLong, packet);
         }
-        if bytes[0] & 1 == 0
+        if !ethernet::is_group(bytes)
             && bytes[12..14] == ethernet::EtherType::ARP.0.to_be_bytes()
             && let Some(first) = self.steering.owner(port, bytes, 0)
         {
@@ -339,24 +339,33 @@ impl Worker {
     fn receive_crossing(&mut self) -> bool {
         let mut any = false;
         for peer in 0..self.peers.len() {
-            let guest = peer == self.guest();
-            for _ in 0..RECEIVE_MAX {
-                let Some(Some(other)) = self.peers.get_mut(peer) else { break };
-                let popped = other.into.pop(&mut self.pool);
-                match popped {
-                    Ok(None) => break,
-                    Ok(Some((record, packet))) => {
-                        if guest {
-                            self.ask_followed();
-                        }
-                        self.arrive_crossing(guest, &record, packet);
-                    }
-                    Err(record) => self.lose_crossing(&record),
-                }
-                any = true;
-            }
+            any |= self.receive_from(peer, RECEIVE_MAX);
         }
         any
+    }
+
+    /// Takes at most `most` of what a peer handed over; whether there was anything.
+    pub fn receive_from(&mut self, peer: usize, most: usize) -> bool {
+        let guest = peer == self.guest();
+        for taken in 0..most {
+            let Some(Some(other)) = self.peers.get_mut(peer) else { return taken > 0 };
+            let popped = other.into.pop(&mut self.pool);
+            match popped {
+                Ok(None) => return taken > 0,
+                Ok(Some((record, packet))) => {
+                    if guest {
+                        self.ask_followed();
+                    }
+                    self.arrive_crossing(guest, &record, packet);
+                }
+                Err(record) if record.crossing == Crossing::Debts => {
+                    let debts = other.into.take_debts();
+                    self.take_debts(&record, debts);
+                }
+                Err(record) => self.lose_crossing(&record),
+            }
+        }
+        most > 0
     }
 
     /// The place of a network, if it is the one that a record was made for.
@@ -369,13 +378,14 @@ impl Worker {
         let Record { crossing, port, vid, vport, .. } = *record;
         // One of a network that is gone is nobody's, also if another has its VID now.
         let Some(slot) = self.slot_of_generation(vid, record.generation) else {
+            self.count_gone(crossing);
             return self.pool.give(packet.slot);
         };
         match crossing {
             Crossing::Arrived => {
                 // A guest copies group frames for all networks on the port.
                 let bytes = packet.bytes(&self.pool);
-                if guest && bytes.first().is_some_and(|byte| byte & 1 != 0) {
+                if guest && ethernet::is_group(bytes) {
                     let kind = GroupFrame::of(bytes);
                     if !self.concerns(slot, port, false, Target { vid, vport }, kind, &packet) {
                         return self.pool.give(packet.slot);
@@ -389,7 +399,14 @@ impl Worker {
                 self.send_here(slot, vport, port, packet);
             }
             Crossing::Fence => self.line_up_fence(slot, port, vport, packet),
-            Crossing::Ended => self.pool.give(packet.slot), // for guests alone
+            Crossing::Ended | Crossing::Debts => self.pool.give(packet.slot), // no frames
+        }
+    }
+
+    /// A record's network is gone: a frame that arrived is nobody's.
+    fn count_gone(&mut self, crossing: Crossing) {
+        if crossing == Crossing::Arrived {
+            self.engine.unclaimed.count(Unclaimed::NoNetwork);
         }
     }
 
@@ -402,9 +419,32 @@ impl Worker {
         network.fences += 1;
     }
 
+    /// The guest sets the debts of a network's meter, or asks for them. An answer that finds no room is lost; the guest asks
+    /// again.
+    #[cold]
+    fn take_debts(&mut self, record: &Record, debts: Option<Debts>) {
+        let guest = self.guest();
+        let Some(slot) = self.slot_of_generation(record.vid, record.generation) else { return };
+        let meter = self.engine.networks.get_mut(slot).and_then(|network| network.meter.as_mut());
+        match (meter, debts) {
+            (Some(meter), Some(debts)) => meter.set_debts(debts.within(meter.limit())),
+            (None, Some(_)) => {}
+            (meter, None) => {
+                let debts = meter.map(|meter| meter.debts()).unwrap_or_default();
+                if let Some(Some(other)) = self.peers.get_mut(guest)
+                    && other.out.push_debts(record, &debts)
+                {
+                    self.notify[guest] = true;
+                }
+            }
+        }
+    }
+
     /// There was no slot for it.
     fn lose_crossing(&mut self, record: &Record) {
-        let Some(slot) = self.slot_of_generation(record.vid, record.generation) else { return };
+        let Some(slot) = self.slot_of_generation(record.vid, record.generation) else {
+            return self.count_gone(record.crossing);
+        };
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let ledger = &mut self.networks[slot].ledger;
         match record.crossing {
@@ -419,7 +459,7 @@ impl Worker {
                 ledger.taken_packets += 1;
                 ledger.losses.add(Loss::PortFull, 1);
             }
-            Crossing::Fence | Crossing::Ended => {} // the sender of a fence sends another
+            Crossing::Fence | Crossing::Ended | Crossing::Debts => {} // the sender of a fence sends another
         }
     }
 

@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use hue_demux::PortId;
 use hue_planes::{Adjacency, Loss, Meter};
-use hue_ports::{CLASS_MAX, ClassRule, Driver, Pool, Port, PortError};
+use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
 use hue_tables::Vid;
 use hue_wire::{Mac, arp, ethernet};
 use zerocopy::IntoBytes;
 
+use super::super::announce::Announcement;
 use super::super::block::Block;
 use super::super::capture::Tap;
 use super::super::control::PortEvent;
 use super::super::network::{LiveNetwork, NO_TAP, PuntLimit, Queued, Waiting};
 use super::super::steering::Steering;
-use super::super::totals::{PortEntry, PortState, PortTotals};
+use super::super::totals::{PortEntry, PortState, port_totals, port_words};
 use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
 use crate::network::{Hops, Network};
 
@@ -57,10 +58,10 @@ impl Worker {
             return Err(PortError::System { interface, action: "wait for it", source, hint: "" });
         }
         let polices = matches!(driver, Driver::AfXdp { .. });
-        let policed = if polices { vec![0; usize::from(CLASS_MAX) + 1] } else { Vec::new() };
+        let classes = if polices { usize::from(CLASS_MAX) + 1 } else { 0 };
         let limit = if driver == Driver::Packet { RECEIVE_OPEN_MAX } else { RECEIVE_MAX };
         self.port_at[id.index()] = self.ports.len() as u16; // at most PortId::COUNT
-        let base = PortTotals::from_words(&block.read());
+        let base = port_totals(&block.read());
         let state = PortState { driver, up: true, error: None };
         self.registry.write().ports.insert(id, PortEntry { block: block.clone(), state });
         self.ports.push(LivePort {
@@ -73,7 +74,7 @@ impl Worker {
             full: false,
             base,
             block,
-            policed,
+            lost: vec![ClassLosses::default(); classes],
         });
         Ok(driver)
     }
@@ -173,32 +174,22 @@ impl Worker {
 
     fn ask_port(&mut self, at: usize) {
         let Some(live) = self.ports.get_mut(at) else { return };
-        let (now, base) = (live.port.counters(), live.base);
-        let totals = PortTotals {
-            received_packets: base.received_packets + now.received_packets,
-            received_bytes: base.received_bytes + now.received_bytes,
-            sent_packets: base.sent_packets + now.sent_packets,
-            sent_bytes: base.sent_bytes + now.sent_bytes,
-            receive_dropped: base.receive_dropped + now.receive_dropped,
-            transmit_dropped: base.transmit_dropped + now.transmit_dropped,
-            policed: base.policed + now.policed,
-            nobody: base.nobody + now.nobody,
-        };
-        live.block.publish_all(&totals.words());
-        if live.policed.is_empty() {
+        live.block.publish_all(&port_words(&(live.base + live.port.counters())));
+        if live.lost.is_empty() {
             return;
         }
         for (slot, network) in self.networks.iter_mut().enumerate() {
             let class = network.vid.get();
-            let Some(seen) = live.policed.get_mut(usize::from(class)) else { continue };
-            let now = live.port.policed(class);
-            let more = now.saturating_sub(*seen);
-            if more > 0 {
-                *seen = now;
-                network.ledger.losses.add(Loss::RingQuota, more);
-                if !std::mem::replace(&mut network.dirty, true) {
-                    self.dirty.push(slot as u16);
-                }
+            let Some(seen) = live.lost.get_mut(usize::from(class)) else { continue };
+            let more = live.port.lost(class).since(seen);
+            if more == ClassLosses::default() {
+                continue;
+            }
+            let losses = &mut network.ledger.losses;
+            losses.add(Loss::RingQuota, more.ring_quota);
+            losses.add(Loss::RingFull, more.ring_full);
+            if !std::mem::replace(&mut network.dirty, true) {
+                self.dirty.push(slot as u16);
             }
         }
     }
@@ -259,6 +250,8 @@ impl Worker {
     pub fn remove(&mut self, vid: Vid) {
         let Some(slot) = self.slot(vid) else { return };
         self.remove_taps(vid);
+        // What was lost until now is not the next one's of this VID.
+        self.ask_ports();
         self.publish();
         let gone = self.networks.swap_remove(slot);
         self.engine.networks.swap_remove(slot);
@@ -321,11 +314,11 @@ impl Worker {
         }
     }
 
-    /// Tells a network's neighbours where its addresses are: an ARP announcement for each (RFC 5227 §2.3), behind the
-    /// frames that wait. Those that find no room are left out, as is all that nobody has asked for.
-    pub fn announce(&mut self, vid: Vid, addresses: &[(u16, Ipv4Addr)]) {
+    /// Tells a network's neighbours where its addresses are: each an ARP announcement (RFC 5227 §2.3) that is sent to it
+    /// alone, behind the frames that wait. Those that find no room are left out, as is all that nobody has asked for.
+    pub fn announce(&mut self, vid: Vid, messages: &[Announcement]) {
         let Some(slot) = self.slot(vid) else { return };
-        for (vport, address) in addresses {
+        for Announcement { vport, to, address } in messages {
             Self::touch(&mut self.networks, &mut self.dirty, slot);
             let free = self.pool.free();
             let Some(network) = self.networks.get_mut(slot).filter(|network| network.has_room(free)) else {
@@ -333,7 +326,7 @@ impl Worker {
             };
             let Some(own) = network.vports.get(usize::from(*vport)) else { continue };
             let (port, vport) = (own.port, *vport);
-            let header = ethernet::Header::new(Mac::BROADCAST, own.mac, ethernet::EtherType::ARP);
+            let header = ethernet::Header::new(*to, own.mac, ethernet::EtherType::ARP);
             let message = arp::Header::announcement(own.mac, *address);
             let mut frame = [0; FRAME_BYTES_LEAST];
             let bytes = header.as_bytes().iter().chain(message.as_bytes());

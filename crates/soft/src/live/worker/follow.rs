@@ -1,7 +1,7 @@
-//! Frames of a network that moves: the card's thread follows them, and a worker tells it how those end that end here.
+//! Frames of a network that moves: the card's thread follows them, and a worker reports the fate of those that end here.
 //!
-//! Flow: a frame leaves by a port of the worker's, goes to a namespace, is dropped or lost → **here** → a record to the
-//! guest. While nobody's frames are followed, which is nearly always, this costs one comparison a frame.
+//! Flow: a frame leaves by a port of the worker's, goes to a namespace, is dropped or lost → **follow** → a record to the
+//! guest. While no network is followed, which is nearly always, this costs one comparison per frame.
 
 use hue_ports::Packet;
 use hue_substrate::follow::{Ending, FrameKey};
@@ -11,13 +11,13 @@ use hue_tables::Vid;
 use super::Worker;
 
 impl Worker {
-    /// Asks the guest whose frames are followed.
+    /// Reads from the guest which network is followed.
     pub(super) fn ask_followed(&mut self) {
         let guest = self.peers.last().and_then(Option::as_ref);
         self.followed = guest.and_then(|guest| guest.followed.get());
     }
 
-    /// What a frame of the network at `slot` is named by, if its frames are followed.
+    /// The key of a frame of the network in `slot`, if that network is followed.
     #[inline(always)]
     pub(super) fn followed_key(&self, slot: usize, packet: &Packet) -> Option<FrameKey> {
         self.followed.and_then(|followed| self.key_of(followed, slot, packet))
@@ -29,7 +29,7 @@ impl Worker {
         network.map(|_| FrameKey::of(packet.bytes(&self.pool)))
     }
 
-    /// A frame that was followed has ended.
+    /// Reports the end of a frame, if it was followed.
     #[inline(always)]
     pub(super) fn ended(&mut self, slot: usize, key: Option<FrameKey>, ending: Ending) {
         if let Some(key) = key {

@@ -1,4 +1,4 @@
-//! What a worker has inside between two rounds: what must be nothing when all is quiet.
+//! What a worker holds between two rounds; when the system is idle, all but `slots` and `networks` must be 0.
 
 use super::Worker;
 
@@ -7,20 +7,20 @@ use super::Worker;
 pub struct Inside {
     /// Frames in queues of networks.
     pub frames: u64,
-    /// Fences among them.
+    /// Fences in these queues.
     pub fences: u64,
     /// Networks that are held.
     pub held: usize,
-    /// Records that other threads handed over and that were not taken, by thread.
+    /// Other threads with records handed over that were not taken yet.
     pub handed: usize,
-    /// Packet slots, and how many are free. Those that ports hold are not.
+    /// Packet slots, and how many are free. Slots that ports hold are not free.
     pub slots: (usize, usize),
-    /// Networks it has.
+    /// Networks of the worker.
     pub networks: usize,
 }
 
 impl Worker {
-    /// Looks.
+    /// Counts what the worker holds.
     pub fn inside(&mut self) -> Inside {
         Inside {
             frames: self.networks.iter().map(super::LiveNetwork::frames_waiting).sum(),

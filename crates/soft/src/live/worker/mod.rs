@@ -24,9 +24,10 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
 use hue_demux::PortId;
-use hue_ports::{Packet, Pool, Port, PortError};
+use hue_ports::{ClassLosses, Packet, Pool, Port, PortError};
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
+use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::{Reader, Vid};
 
@@ -101,8 +102,8 @@ struct LivePort {
     /// What earlier ports of this id counted.
     base: PortTotals,
     block: Arc<Block>,
-    /// Packets of each network that it policed, as counted so far, by VID; empty when it polices nothing.
-    policed: Vec<u64>,
+    /// What it lost of each network, as counted so far, by VID; empty when it polices nothing.
+    lost: Vec<ClassLosses>,
 }
 
 /// A TAP at the home of its network.
@@ -212,7 +213,7 @@ impl Worker {
     }
 
     /// Works until control lets go of the mailbox, then closes everything.
-    pub fn run(mut self) {
+    pub fn run(mut self, mut bound: Bound) {
         while self.work_off_jobs() {
             if self.round() {
                 (self.worked_ns, self.naps) = (self.now_ns, 0);
@@ -221,6 +222,7 @@ impl Worker {
             } else if !self.sleep() {
                 break;
             }
+            bound.keep(self.now_ns);
         }
         self.close();
     }

@@ -1,16 +1,16 @@
-//! The middle of a round: which networks' frames come next, and their way through the plane.
+//! The middle of a round: chooses the networks whose frames come next, and takes the frames through the plane.
 //!
-//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): networks with frames take turns; a turn allows so many
-//! bytes, in proportion to the weight, and what a frame needs beyond its bytes counts too, because a core's time is
-//! what is shared. A network that has nothing gives up what it saved. A batch may end in the middle of a turn, which
-//! the next batch goes on with.
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): networks with frames take turns; a turn allows a number
+//! of bytes in proportion to the weight. A frame's fixed cost counts too, because a core's time is what is shared. A
+//! network whose queue is empty gives up its deficit. A batch may end in the middle of a turn; the next batch continues
+//! it.
 
 use super::super::network::{Queued, Waiting, cost};
 use super::Worker;
 use crate::engine::{BATCH_MAX, Claimed};
 use crate::frame::Frame;
 
-/// Packets of one port and class that left the queues, not told to the port yet.
+/// Packets of one port and class that left the queues and were not reported to the port yet.
 #[derive(Default)]
 struct Consumed {
     at: u16,
@@ -19,7 +19,7 @@ struct Consumed {
 }
 
 impl Worker {
-    /// Takes a batch from the queues through the plane and on its way; whether there was one.
+    /// Takes a batch from the queues through the plane and sends it on; returns whether there was anything to do.
     pub(super) fn dispatch(&mut self) -> bool {
         let controls = self.collect();
         if self.batch.packets.is_empty() {
@@ -44,7 +44,7 @@ impl Worker {
         true
     }
 
-    /// Fills the batch. Frames of control planes are sent at once, fences given back; returns how many.
+    /// Fills the batch. Control planes' frames are sent at once, fences are returned; counts both.
     fn collect(&mut self) -> usize {
         let mut consumed = Consumed::default();
         let (mut taken, mut controls) = (0, 0);
@@ -62,14 +62,14 @@ impl Worker {
             while taken < BATCH_MAX {
                 let Some(network) = self.networks.get_mut(usize::from(slot)) else { break };
                 let Some(next) = network.queue.front() else {
-                    network.queue.clear(); // begins again at its start, which is in the cache
+                    network.queue.clear(); // restarts at the beginning of its memory, which is in the cache
                     (network.deficit, network.served, network.scheduled) = (0, false, false);
                     self.schedule.pop_front();
                     break;
                 };
                 if next.what == Waiting::Fence {
                     controls += 1;
-                    // What is in the batch has not left yet.
+                    // The frames in the batch have not left yet.
                     if !self.batch.packets.is_empty() || !self.return_fence(usize::from(slot)) {
                         break 'batch;
                     }

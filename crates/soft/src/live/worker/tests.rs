@@ -1,4 +1,4 @@
-//! A worker driven by hand, round by round, in the test's own thread: shares, limits, allocations.
+//! Tests of a worker, run round by round in the test's own thread: shares, limits, allocations.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -31,7 +31,7 @@ fn mac(id: u16, port: u8) -> Mac {
     Mac([2, 0, 0, high, low, port])
 }
 
-/// A network on two ports: everything goes to port 1, but for 10.0.0.1, its own, and what it has no route to.
+/// A network on two ports: 10.0.0.0/8 goes to port 1 except its own address, 10.0.0.1; there is no other route.
 fn program(id: u16, weight: u16) -> Program {
     let port = |port: u8| VirtualPort {
         name: format!("v{port}"),
@@ -78,7 +78,7 @@ struct Solo {
     totals: TotalsReader,
     wires: Vec<MemoryHandle>,
     taps: Vec<MemoryHandle>,
-    /// Kept: without it the worker would end.
+    /// Kept open: without it the worker would end.
     _jobs: Sender<Job>,
 }
 
@@ -142,11 +142,11 @@ impl Solo {
             none.0,
             none.1,
         )));
-        // The tables live in the model; its images live as long as a reader does.
+        // The model owns the tables; their images live as long as a reader does.
         Self { worker, totals: registry, wires, taps, _jobs: jobs }
     }
 
-    /// Frames a port has into the queues, without taking any out.
+    /// Receives frames of a port into the queues, without dispatching any.
     fn queue(&mut self, port: usize, frame: &[u8], count: usize) {
         for _ in 0..count {
             assert!(self.wires[port].feed(frame));
@@ -186,7 +186,7 @@ fn shares_follow_weights() {
     let (one, two, three) = (bytes(1) as f64, bytes(2) as f64, bytes(3) as f64);
     assert!((one / two - 3.0).abs() < 0.15, "{one} {two}");
     assert!((two / three - 1.0).abs() < 0.15, "{two} {three}");
-    // When one has nothing the others have it all.
+    // When one has no frames, the others share all the time.
     while solo.worker.dispatch() {
         solo.worker.flush(true);
     }
@@ -253,7 +253,7 @@ fn networks_come_and_go_while_others_have_frames() {
 fn control_planes_are_served_within_limits() {
     let mut solo = Solo::new(&[program(1, 1)], 1024, 64);
     solo.worker.set_punt_limit(vid(1), (1, 5));
-    // For the router, then for nowhere, then for a port without a TAP.
+    // Packets for the router, then without a route, then for a port without a TAP.
     solo.queue(0, &packet(mac(1, 0), [10, 0, 0, 1], 64), 4);
     solo.run();
     solo.queue(0, &packet(mac(1, 0), [99, 0, 0, 1], 64), 8);

@@ -1,4 +1,4 @@
-//! Captures at a worker: which frames somebody wants to see. Costs one comparison a frame while nobody does.
+//! Captures at a worker: which frames are wanted. Costs one comparison per frame while no capture runs.
 
 use hue_demux::PortId;
 use hue_tables::Vid;
@@ -7,7 +7,7 @@ use super::super::capture::{Captured, CapturedFrame, Direction, Tap};
 use super::Worker;
 use crate::frame::Fate;
 
-/// The captures that run, and the frames of the current batch that they want, as they arrived.
+/// The running captures, and the frames of the current batch that they want, as they arrived.
 #[derive(Default)]
 pub(super) struct Watch {
     taps: Vec<Tap>,
@@ -15,7 +15,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Whether anybody watches.
+    /// Whether any capture runs.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         !self.taps.is_empty()
@@ -25,14 +25,14 @@ impl Watch {
         self.taps.push(tap);
     }
 
-    /// Forgets captures that nobody reads.
+    /// Removes captures that nobody reads any more.
     pub fn tidy(&mut self) {
         if self.is_on() {
             self.taps.retain(|tap| !tap.stopped());
         }
     }
 
-    /// Shows a frame of a network's virtual port, or of nobody, to those that want it.
+    /// Passes a frame to the captures that want it; `whose` is its virtual port, if a network claims it.
     #[inline(always)]
     pub fn see(
         &self,
@@ -69,7 +69,7 @@ impl Watch {
 }
 
 impl Worker {
-    /// Copies what is wanted of the batch before the plane rewrites it.
+    /// Copies the wanted frames of the batch before the plane rewrites them.
     #[cold]
     pub(super) fn watch_before(&mut self) {
         let Self { watch, batch, pool, networks, .. } = self;
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// Shows those copies, now that it is known what becomes of the frames.
+    /// Passes those copies on, now that the frames' fates are known.
     #[cold]
     pub(super) fn watch_after(&mut self) {
         let Self { watch, batch, .. } = self;

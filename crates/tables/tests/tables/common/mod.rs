@@ -1,4 +1,4 @@
-//! Shared by the table tests: real tables and the comparison with the oracle.
+//! Shared by the table tests: real tables, and the comparison with the oracle.
 #![allow(dead_code)] // each test file uses its part
 
 use std::io::Read;
@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use hue_tables::{Dag, Key, NextHop, Oracle, Prefix, Vid};
 
-/// A small deterministic generator (xorshift64*), so that a printed seed replays a test.
+/// A small deterministic generator (xorshift64*): a printed seed replays a test.
 pub struct Random(pub u64);
 
 impl Random {
-    /// A seed from `HUEPLANE_SEED` or a fixed one, printed.
+    /// Creates a generator with the seed from `HUEPLANE_SEED` or a fixed one, and prints the seed.
     pub fn seeded(test: &str) -> Self {
         let seed = std::env::var("HUEPLANE_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0x5eed_0001);
         println!("{test}: HUEPLANE_SEED={seed}");
@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// Content of an .xz file of the data folder, `None` when it is missing.
+/// Content of an .xz file of the data folder; `None` if it is missing.
 pub fn bytes(name: &str) -> Option<Vec<u8>> {
     let file = std::fs::File::open(hue_testdata::path(name)?).unwrap();
     let mut bytes = Vec::new();
@@ -41,12 +41,12 @@ pub fn bytes(name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The same as text.
+/// As [`bytes`], as text.
 pub fn data(name: &str) -> Option<String> {
     bytes(name).map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
-/// Prefixes of a table file, first column.
+/// Prefixes of a table file (the first column).
 pub fn prefixes<K: Key>(text: &str) -> Vec<Prefix<K>> {
     text.lines().map(|line| Prefix::from_str(line.split_whitespace().next().unwrap()).unwrap()).collect()
 }
@@ -63,7 +63,7 @@ pub fn hop<K: Key>(prefix: Prefix<K>, n: u32) -> NextHop {
     NextHop::new((fnv1a(&bytes) % 8) as u16).unwrap()
 }
 
-/// Compares `samples` keys (drawn near `near`, and uniform) of the image, lone and in a batch, with the oracle.
+/// Compares lookups of `samples` keys (uniform, and close to `near`), single and batched, with the oracle.
 /// Returns the first key that differs.
 pub fn compare<K: Key>(
     dag: &Dag<K>,

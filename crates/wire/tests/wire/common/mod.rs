@@ -1,6 +1,6 @@
-//! The frames of the captures under `shared/data/pcap`, and a small random generator for edits of them.
+//! Frames of the captures under `shared/data/pcap`, and a small random generator that mutates them.
 
-// Each test binary uses its part of this.
+// Each test binary uses only part of this module.
 #![allow(dead_code)]
 
 use std::fs::{self, File};
@@ -11,23 +11,24 @@ use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use proptest::test_runner::{Config, FileFailurePersistence};
 
-/// So many cases; a failing one's seed is kept beside the test's source, and replayed first from then on.
+/// A configuration with `cases` cases. The seed of a failing case is saved beside the test's source and
+/// replayed first.
 pub fn config(cases: u32) -> Config {
     let failure_persistence = Some(Box::new(FileFailurePersistence::WithSource("regressions")) as _);
     Config { cases, failure_persistence, ..Config::default() }
 }
 
-/// One capture file.
+/// A capture file.
 pub struct Capture {
-    /// Its file name.
+    /// File name.
     pub name: String,
-    /// Its frames are Ethernet's; else they are bytes to survive.
+    /// Whether the frames are Ethernet frames. Other frames only test that nothing panics.
     pub ethernet: bool,
     /// The captured bytes of each frame.
     pub frames: Vec<Vec<u8>>,
 }
 
-/// Every capture, in order of name; none when the data is missing.
+/// All captures, sorted by name; empty if the data is missing.
 pub fn captures() -> Vec<Capture> {
     let Some(root) = hue_testdata::path("pcap") else { return Vec::new() };
     let mut files = Vec::new();
@@ -52,12 +53,12 @@ fn read(path: &Path) -> Capture {
     let name = path.file_name().expect("a file's path").to_string_lossy().into_owned();
     let file = File::open(path).expect("a readable file");
     let mut frames = Vec::new();
-    // The file's kind is in its first bytes, not in its name: one of them is a pcapng called .pcap.
+    // Detects the format by the first bytes, not by the name: one file named .pcap is a pcapng.
     let magic = fs::read(path).expect("a readable file").first_chunk::<4>().copied();
     let ethernet = if magic == Some([0x0a, 0x0d, 0x0d, 0x0a]) {
         let mut reader = PcapNgReader::new(file).expect("a pcapng header");
         while let Some(block) = reader.next_block() {
-            // A broken end of a file is the ports crate's matter.
+            // Damaged files are tested in the ports crate.
             let Ok((block, _)) = block else { break };
             match block {
                 Block::EnhancedPacket(block) => frames.push(block.data.into_owned()),
@@ -77,11 +78,11 @@ fn read(path: &Path) -> Capture {
     Capture { name, ethernet, frames }
 }
 
-/// A small generator (xorshift64*): the same seed gives the same edits. Not for anything else.
+/// A small generator (xorshift64*) for mutations: the same seed gives the same mutations.
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
+    /// Returns the next number.
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -89,12 +90,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Below `bound`, which is not zero.
+    /// Returns a number below `bound`, which must not be zero.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 
-    /// Changes one to four bytes where headers are likely, mostly to values at a field's edges.
+    /// Changes one to four bytes near the headers, mostly to boundary values.
     pub fn mutate(&mut self, bytes: &mut [u8]) {
         for _ in 0..=self.below(4) {
             let reach = if self.below(4) == 0 { bytes.len() } else { bytes.len().min(80) };

@@ -1,14 +1,14 @@
-//! The exact rate: what a schedule hands over, against what a wire can have carried.
+//! The exact rate: compares a schedule with the amount that a wire can have carried.
 
 use hue_lab::{Bus, Rate, Schedule, Slot, wire_bytes};
 use proptest::prelude::*;
 
-/// Byte times that a wire carries in so many cycles, scaled by `scale` so that nothing is rounded.
+/// Byte times that a wire carries in this many cycles, multiplied by `scale` to avoid rounding.
 fn carried(rate: Rate, cycles: u64) -> u128 {
     u128::from(rate.bits()) * u128::from(cycles)
 }
 
-/// What one byte time is in that scale.
+/// One byte time in that scale.
 fn scale(bus: Bus) -> u128 {
     8 * u128::from(bus.clock_khz) * 1000
 }
@@ -18,7 +18,7 @@ fn slots(rate: Rate, bus: Bus, frames: &[usize]) -> Vec<Slot> {
     frames.iter().map_while(|bytes| schedule.next(*bytes).ok()).collect()
 }
 
-/// The first window, from cycle to cycle, in which more or less was handed over than the rate allows.
+/// The first window of cycles in which more or less was passed on than the rate allows.
 fn breach(rate: Rate, bus: Bus, frames: &[usize], due: &[u64]) -> Option<(u64, u64)> {
     let scale = scale(bus);
     let longest = frames.iter().map(|bytes| u128::from(wire_bytes(*bytes))).max()? * scale;
@@ -28,7 +28,7 @@ fn breach(rate: Rate, bus: Bus, frames: &[usize], due: &[u64]) -> Option<(u64, u
             Some(*sum * scale)
         }))
         .collect();
-    // From the start: never more than the wire carried, never a frame less.
+    // From the start: never more than the wire carried, and never less by a full frame.
     for (at, cycle) in due.iter().enumerate() {
         if *sums.get(at + 1)? > carried(rate, *cycle) {
             return Some((0, *cycle));
@@ -37,7 +37,7 @@ fn breach(rate: Rate, bus: Bus, frames: &[usize], due: &[u64]) -> Option<(u64, u
             return Some((0, *cycle - 1));
         }
     }
-    // Any window of frames `from..=to`, both ends in it: at most a frame more than the rate.
+    // In any window of frames `from..=to`, inclusive: at most one frame more than the rate.
     for (from, begin) in due.iter().enumerate() {
         for (to, end) in due.iter().enumerate().skip(from) {
             let handed = sums.get(to + 1)? - sums.get(from)?;
@@ -57,7 +57,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn over_any_window_the_rate_is_held(
+    fn the_rate_is_exact_over_any_window(
         bus in buses(),
         share in 1u64..=1000,
         odd in 0u64..997,
@@ -69,7 +69,7 @@ proptest! {
         prop_assert_eq!(slots.len(), frames.len(), "a rate that the bus carries");
         let due: Vec<u64> = slots.iter().map(|slot| slot.due).collect();
         prop_assert_eq!(breach(rate, bus, &frames, &due), None);
-        // The checker finds frames that come a cycle early or late.
+        // The checker detects frames that are a cycle early or late.
         for (planted, at) in [(1i64, 0), (-1, frames.len() - 1)] {
             let mut wrong = due.clone();
             wrong[at] = wrong[at].saturating_add_signed(planted);

@@ -1,4 +1,4 @@
-//! A connection that is given up when its peer does not take what it is sent.
+//! A connection that fails when its peer stops reading.
 
 use std::future::Future;
 use std::io;
@@ -9,20 +9,20 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream whose writes fail when nothing could be written for so long.
-pub(super) struct Patient<S> {
+/// A stream whose writes fail when nothing could be written for `at_most`.
+pub(super) struct TimedStream<S> {
     stream: S,
     at_most: Duration,
     /// Runs while a write waits.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> TimedStream<S> {
     pub(super) fn new(stream: S, at_most: Duration) -> Self {
         Self { stream, at_most, patience: None }
     }
 
-    /// What a write came to, or that it waited too long.
+    /// The result of a write, or an error if it waited too long.
     fn judge<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if done.is_ready() {
             self.patience = None;
@@ -35,7 +35,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,7 +45,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let done = Pin::new(&mut this.stream).poll_write(context, bytes);

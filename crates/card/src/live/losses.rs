@@ -1,0 +1,177 @@
+//! What wires of the card lose of whose frames: the same reasons and the same owners as at ports of workers.
+//!
+//! Flow: a wire's port cuts frames before its ring by class, a class is a network → [`Seen`] → [`Crossings`] of the
+//! network. A frame that the card sends and a wire does not take is the network's whose router address it bears.
+//! Invariants: each loss is counted once; what was lost before a network came is not the network's.
+
+use hue_planes::Loss;
+use hue_ports::{ClassLosses, Port};
+use hue_substrate::Program;
+use hue_tables::Vid;
+
+use super::runner::Runner;
+use super::totals::Crossings;
+
+/// What a wire has lost of each network, as counted so far, by VID.
+pub(super) struct Seen(Box<[ClassLosses]>);
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self(vec![ClassLosses::default(); usize::from(Vid::MAX) + 1].into_boxed_slice())
+    }
+}
+
+impl Seen {
+    /// Counts what a port has lost of a network since the last look.
+    pub fn look(&mut self, port: &dyn Port, vid: Vid, crossings: &mut Crossings) {
+        let Some(seen) = self.0.get_mut(vid.index()) else { return };
+        let more = port.lost(vid.get()).since(seen);
+        crossings.ring_quota += more.ring_quota;
+        crossings.ring_full += more.ring_full;
+    }
+}
+
+/// The network that a frame is from which leaves by a port of the card, by its source: whose router address it is there.
+pub(super) fn sender<'p>(
+    mut programs: impl Iterator<Item = &'p Program>,
+    number: usize,
+    source: [u8; 6],
+) -> Option<Vid> {
+    let is = |program: &&Program| {
+        program.ports.iter().any(|port| port.port.index() == number && port.mac.octets() == source)
+    };
+    programs.find(is).map(|program| program.vid)
+}
+
+impl Runner {
+    /// Counts what wires have lost of networks since the last look.
+    pub(super) fn look_at_losses(&mut self) {
+        let Self { card, wires, totals, .. } = self;
+        for wire in wires.iter_mut().flatten() {
+            for program in card.programs() {
+                let before = totals.crossings.get(&program.vid).copied().unwrap_or_default();
+                let mut crossings = before;
+                wire.seen.look(&*wire.port, program.vid, &mut crossings);
+                if crossings != before {
+                    totals.crossings.insert(program.vid, crossings);
+                }
+            }
+        }
+    }
+
+    /// What wires have lost of a network before and in their rings, so far: by reason.
+    pub(super) fn lost_at_rings(&mut self, vid: Vid) -> [(Loss, u64); 2] {
+        self.look_at_losses();
+        let crossings = self.totals.crossings.get(&vid).copied().unwrap_or_default();
+        [(Loss::RingQuota, crossings.ring_quota), (Loss::RingFull, crossings.ring_full)]
+    }
+
+    /// A frame that the card sent is lost: there is no wire (`PortDown`), or it does not take the frame.
+    pub(super) fn lose_departure(&mut self, number: usize, source: Option<[u8; 6]>, loss: Loss) {
+        match source.and_then(|source| sender(self.card.programs(), number, source)) {
+            Some(vid) => {
+                let crossings = self.totals.crossings.entry(vid).or_default();
+                match loss {
+                    Loss::PortDown => crossings.port_down += 1,
+                    _ => crossings.port_full += 1,
+                }
+            }
+            // Of a network that has left meanwhile.
+            None => {
+                if let Some(base) = self.bases.get_mut(number) {
+                    base.send_failed += 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hue_demux::PortId;
+    use hue_planes::Kind;
+    use hue_ports::{Driver, DriverCounters, Packet, Pool, PortError};
+    use hue_substrate::VirtualPort;
+    use hue_wire::Mac;
+
+    use super::*;
+
+    /// A port that has lost so many frames of every class.
+    struct Lossy(u64);
+
+    impl Port for Lossy {
+        fn driver(&self) -> Driver {
+            Driver::Memory
+        }
+
+        fn receive(
+            &mut self,
+            _: &mut Pool,
+            _: u64,
+            _: &mut Vec<Packet>,
+            _: usize,
+        ) -> Result<usize, PortError> {
+            Ok(0)
+        }
+
+        fn send(&mut self, _: &mut Pool, packet: Packet) -> Result<(), Packet> {
+            Err(packet)
+        }
+
+        fn flush(&mut self, _: &mut Pool) -> Result<(), PortError> {
+            Ok(())
+        }
+
+        fn close(&mut self, _: &mut Pool) {}
+
+        fn readiness(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+            None
+        }
+
+        fn lost(&self, _: u16) -> ClassLosses {
+            ClassLosses { ring_quota: self.0, ring_full: self.0 * 2 }
+        }
+
+        fn counters(&self) -> DriverCounters {
+            DriverCounters::default()
+        }
+    }
+
+    #[test]
+    fn each_loss_is_counted_once() {
+        let (mut seen, vid) = (Seen::default(), Vid::new(7).unwrap());
+        let mut crossings = Crossings::default();
+        for lost in [0, 5, 5, 12] {
+            seen.look(&Lossy(lost), vid, &mut crossings);
+        }
+        assert_eq!((crossings.ring_quota, crossings.ring_full), (12, 24));
+        let mut other = Crossings::default();
+        seen.look(&Lossy(12), Vid::new(8).unwrap(), &mut other);
+        assert_eq!(other.ring_quota, 12, "another network's are its own");
+    }
+
+    #[test]
+    fn a_frame_is_the_network_s_whose_router_sent_it() {
+        let program = |id: u16, port: u8| Program {
+            vid: Vid::new(id).unwrap(),
+            name: format!("n{id}"),
+            kind: Kind::Ipv4,
+            ports: vec![VirtualPort {
+                name: "left".into(),
+                port: PortId::new(port),
+                mac: Mac([2, 0, 0, 0, 0, id as u8]),
+                mtu_bytes: 1500,
+            }],
+            rows: Vec::new(),
+            next_hops: Vec::new(),
+            routes: Vec::new(),
+            rate_limit: None,
+            weight: 1,
+            forward_martians: false,
+        };
+        let programs = [program(1, 0), program(2, 0), program(3, 1)];
+        let whose = |number, last| sender(programs.iter(), number, [2, 0, 0, 0, 0, last]).map(Vid::get);
+        assert_eq!((whose(0, 2), whose(1, 3)), (Some(2), Some(3)));
+        assert_eq!((whose(1, 2), whose(0, 9)), (None, None), "the port counts, too");
+    }
+}

@@ -1,0 +1,107 @@
+//! A network's debts move with the network: its rate limit continues on the other side, and a move admits no second burst.
+//!
+//! Flow: a step before the row changes → **debts** → the meter of the other side. To software, the card's debts take the same
+//! ring as frames, so they arrive before the first frame that software decides. To the card, the network's worker is asked, and
+//! its answer is written before the row changes. Both sides use the same clock, so times need no conversion. Networks without
+//! a rate limit skip all of this.
+
+use hue_planes::Debts;
+use hue_substrate::handover::Record;
+use hue_substrate::planted::{Bug, planted};
+use hue_substrate::{Program, SubstrateError};
+use hue_tables::Vid;
+
+use super::super::runner::Runner;
+use super::fence::{AGAIN_NS, fence_name};
+use super::{Side, Transfer};
+use crate::card::broken;
+use crate::error::CardError;
+
+/// The question to a worker, and its answer.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Asked {
+    /// Name of the question, and when it was last sent.
+    question: Option<(u64, u64)>,
+    /// The worker's answer.
+    debts: Option<Debts>,
+}
+
+impl Runner {
+    /// Brings the debts to the side that will decide. Returns whether they have arrived; if not, call it again.
+    pub(super) fn bring_debts(&mut self, transfer: &mut Transfer, now_ns: u64) -> Result<bool, CardError> {
+        let vid = transfer.order.vid;
+        if transfer.at == Side::Card {
+            return self.give_debts_to_software(vid);
+        }
+        if planted(Bug::DebtsStay) || !self.card().tells_debts(vid) || transfer.asked.debts.is_some() {
+            return Ok(true);
+        }
+        let (name, asked_ns) = transfer.asked.question.unzip();
+        if asked_ns.is_none_or(|asked_ns| now_ns.saturating_sub(asked_ns) >= AGAIN_NS) {
+            let name = name.unwrap_or_else(fence_name);
+            if self.give(&Record::of_debts(vid, self.generation(vid), name)) {
+                transfer.asked.question = Some((name, now_ns));
+            }
+        }
+        Ok(false)
+    }
+
+    /// As [`Self::bring_debts`], but a move that is late goes on without them.
+    pub(super) fn debts_are_there(
+        &mut self,
+        transfer: &mut Transfer,
+        now_ns: u64,
+    ) -> Result<bool, CardError> {
+        Ok(transfer.is_late(now_ns) || self.bring_debts(transfer, now_ns)?)
+    }
+
+    /// Sends the card's debts of a network to its worker; `false` when there is no room in the ring.
+    pub(super) fn give_debts_to_software(&mut self, vid: Vid) -> Result<bool, CardError> {
+        if planted(Bug::DebtsStay) {
+            return Ok(true);
+        }
+        let Some(debts) = self.card().debts(vid)? else { return Ok(true) };
+        let record = Record::of_debts(vid, self.generation(vid), 0);
+        Ok(self.give_debts(&record, &debts))
+    }
+
+    /// Writes the worker's debts to the card, if the worker has answered.
+    pub(super) fn write_debts(&mut self, transfer: &mut Transfer) -> Result<(), CardError> {
+        match transfer.asked.debts.take() {
+            Some(debts) => self.card().set_debts(transfer.order.vid, debts),
+            None => Ok(()),
+        }
+    }
+
+    /// Steers a network to software immediately, because the card cannot continue with it.
+    ///
+    /// # Errors
+    /// As [`crate::Card::steer`].
+    pub fn fall(&mut self, vid: Vid) -> Result<(), SubstrateError> {
+        self.give_debts_to_software(vid).map_err(broken)?;
+        self.card().steer(vid, true)?;
+        self.give_debts_to_software(vid).map_err(broken)?;
+        Ok(())
+    }
+
+    /// As [`crate::Card::load_in_software`]; networks that run on the card take their debts along.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn load_in_software(&mut self, programs: &[Program]) -> Result<(), SubstrateError> {
+        for program in programs {
+            if self.card().is_in_software(program.vid) == Some(false) {
+                self.give_debts_to_software(program.vid).map_err(broken)?;
+            }
+        }
+        self.card().load_in_software(programs)
+    }
+
+    /// Takes a worker's answer.
+    pub(in crate::live) fn debts_told(&mut self, record: &Record, debts: Option<Debts>) {
+        let Some(transfer) = &mut self.transfer else { return };
+        if transfer.asked.question.is_some_and(|(name, _)| name == record.time_ns) {
+            transfer.asked.debts = debts;
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What the card's meters lack, as the driver reads and writes it.
+
+use hue_planes::{Debts, Rate, RateLimit};
+
+use super::*;
+
+const UNIT: u128 = 1_000_000_000;
+
+fn limited(number: u16, limit: Option<RateLimit>) -> Program {
+    Program { rate_limit: limit, ..program(number, 0, Vec::new()) }
+}
+
+fn limit() -> Option<RateLimit> {
+    let rate = |rate, burst| Some(Rate::new(rate, burst).unwrap());
+    Some(RateLimit { packets: rate(1, 5), bits: rate(7, Rate::MAX) })
+}
+
+#[test]
+fn debts_are_those_of_the_network_and_of_its_limit() {
+    let mut card = Card::new(Memory::new(regs::LAYOUT_DAG36, 1, [4096; 4], 64)).unwrap();
+    card.load(&[limited(1, limit()), limited(2, None), limited(3, limit())]).unwrap();
+    assert_eq!(card.debts(vid(1)).unwrap(), Some(Debts::default()));
+    assert_eq!((card.debts(vid(2)).unwrap(), card.debts(vid(9)).unwrap()), (None, None));
+    assert!(card.tells_debts(vid(1)) && !card.tells_debts(vid(2)) && !card.tells_debts(vid(9)));
+    // More than 64 bits of each.
+    let debts = Debts { packets: 4 * UNIT, bits: u128::from(Rate::MAX) * UNIT - 1, last_ns: u64::MAX };
+    card.set_debts(vid(3), debts).unwrap();
+    card.set_debts(vid(2), debts).unwrap();
+    card.set_debts(vid(9), debts).unwrap();
+    assert_eq!(card.debts(vid(3)).unwrap(), Some(debts));
+    assert_eq!(card.debts(vid(1)).unwrap(), Some(Debts::default()));
+    // No bucket lacks more than it holds.
+    card.set_debts(vid(1), Debts { packets: Debts::MAX, bits: 0, last_ns: 3 }).unwrap();
+    assert_eq!(card.debts(vid(1)).unwrap(), Some(Debts { packets: 5 * UNIT, bits: 0, last_ns: 3 }));
+}

@@ -1,0 +1,188 @@
+// Proof harness of hue_ipv4: the verdict on a packet follows from the packet, the route that it has and that route's next hop, and
+// from nothing else, whatever packets are before and behind it.
+//
+// Place: scripts/formal; inputs are free. Routes are any (any/hue_tcam_plane.sv, any/hue_dag36.sv); rows of next hops are as
+// the host writes them, and the harness keeps them too. The packet that is looked at comes in at clock `Start`: before it there may
+// be others, or none.
+module hue_ipv4_formal
+  import hue_pkg::*;
+  import hue_kinds_pkg::*;
+  import hue_regs_pkg::*;
+  import hue_stages_pkg::*;
+#(
+  parameter int unsigned Layout = 32'(LAYOUT_DAG36),
+  parameter int unsigned Start = 5
+) (
+  input logic             clk_i,
+  input logic             rst_ni,
+  input tbl_req_t         tbl_req_i,
+  input logic [31:0]      gates_i,
+  input logic             en_i,
+  input logic             valid_i,
+  input packet_t          packet_i,
+  input logic [1:0][35:0] sram_rdata_i,
+  input logic             sram_fault_clear_i
+);
+  localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
+  localparam int unsigned Planes = Tcam ? 2 : 1;
+  localparam int unsigned HopRows = 2;
+  localparam int unsigned LevelWords = 2;
+  tbl_rsp_t     tbl_rsp_o;
+  logic         error_o, wait_o, stall_o, valid_o;
+  hue_verdict_t verdict_o;
+  sram_req_t    sram_req_o;
+  sram_state_t  sram_state_o;
+  hue_ipv4 #(
+    .Layout(Layout), .Planes(Planes), .HopRows(HopRows), .Level0Words(LevelWords), .Level1Words(LevelWords),
+    .Level2Words(LevelWords), .Level3Words(LevelWords)
+  ) u_dut (.*);
+
+  // Packets inside by the clocks in which they moved, and the marked one.
+  localparam int unsigned Latency = Tcam ? 6 : 7;
+  logic             begun_q, mark;
+  logic [3:0]       clock_q;
+  logic [Latency:1] inside_q, mark_q;
+  packet_t          packet_q;
+  assign mark = en_i && valid_i && clock_q == 4'(Start);
+  initial begun_q = 1'b0;
+  always_ff @(posedge clk_i) begin
+    begun_q <= 1'b1;
+    if (mark) packet_q <= packet_i;
+    if (!rst_ni) begin
+      {inside_q, mark_q, clock_q} <= '0;
+    end else begin
+      clock_q <= clock_q + 4'd1;
+      if (en_i) {inside_q, mark_q} <= {inside_q[Latency-1:1], valid_i, mark_q[Latency-1:1], mark};
+    end
+  end
+
+  // Its next hop, by its route; zero without.
+  row_hop_t hop;
+  logic     has_hop;        // that row was written
+  logic     mine;           // an access that is this module's
+  tbl_rsp_t planes_rsp;
+  if (Tcam) begin : g_tcam
+    row_hop_t [Planes-1:0] hops;
+    tbl_rsp_t [Planes-1:0] rsps;
+    for (genvar p = 0; p < Planes; p++) begin : g_plane
+      assign hops[p] = packet_q.plane == 4'(p) && ((packet_q.ipv4.dst ^ u_dut.gen_tcam.gen_plane[p].u_plane.route_q.value) &
+                       u_dut.gen_tcam.gen_plane[p].u_plane.route_q.mask) == '0 ? u_dut.gen_tcam.gen_plane[p].u_plane.route_q.hop : '0;
+      assign rsps[p] = u_dut.gen_tcam.gen_plane[p].u_plane.rsp;
+      always_comb begin
+        if (begun_q) assert (u_dut.gen_tcam.gen_plane[p].u_plane.tbl_req_i == tbl_req_i);
+        if (begun_q) assert (u_dut.gen_tcam.gen_plane[p].u_plane.gate_i == gates_i[p]);
+        if (!mine) assume (rsps[p] == '0);
+      end
+    end
+    assign hop = hops[0] | hops[1];
+    assign planes_rsp = rsps[0] | rsps[1];
+    assign mine = tbl_req_i.valid && tbl_req_i.id inside {TABLE_ROUTE, TABLE_LOCAL, TABLE_HOP};
+    assign has_hop = 1'b1;
+  end else begin : g_dag36
+    row_hop_t [HopRows-1:0] rows_q;
+    logic     [HopRows-1:0] known_q;  // written
+    logic [15:0] word;
+    logic [16:0] at;
+    logic        of_hops, of_level, found, can, own;
+    logic        started;  // an access that the trie gets
+    logic [2:0]  asked_q;
+    logic [35:0] word_q;
+    assign found = u_dut.gen_shared.gen_dag36.u_dag36.route_q.item == packet_q.root &&
+                   u_dut.gen_shared.gen_dag36.u_dag36.route_q.key == packet_q.ipv4.dst;
+    assign word = found ? u_dut.gen_shared.gen_dag36.u_dag36.route_q.hop : '1;
+    assign at = 17'(packet_q.hop_base) + 17'(word);
+    assign own = word < packet_q.hop_count && 32'(at) < HopRows;
+    assign hop = own ? rows_q[at[0]] : '0;
+    assign has_hop = !own || known_q[at[0]];
+    assign of_hops = tbl_req_i.valid && tbl_req_i.id == TABLE_HOP;
+    assign of_level = tbl_req_i.valid && tbl_req_i.id inside {TABLE_LEVEL0, TABLE_LEVEL1, TABLE_LEVEL2, TABLE_LEVEL3};
+    assign mine = of_hops || of_level;
+    assign can = 32'(tbl_req_i.index) < (of_hops ? HopRows : LevelWords) && !tbl_req_i.clear;
+    assign started = u_dut.gen_shared.gen_dag36.host_en;
+    assign planes_rsp = '0;
+    // What the host is to be told: an error in the clock after it asked, a word when the trie has given it.
+    always_ff @(posedge clk_i) begin
+      asked_q <= rst_ni && mine && !tbl_rsp_o.done ? asked_q + 3'(asked_q != '1) : '0;
+      if (!rst_ni) known_q <= '0;
+      else if (of_hops && can && tbl_req_i.write) known_q[tbl_req_i.index[0]] <= 1'b1;
+      if (rst_ni && of_hops && can && tbl_req_i.write) rows_q[tbl_req_i.index[0]] <= tbl_req_i.wdata[$bits(row_hop_t)-1:0];
+      if (u_dut.gen_shared.gen_dag36.u_dag36.host_done_o) word_q <= u_dut.gen_shared.gen_dag36.u_dag36.host_data_o;
+    end
+    always_comb begin
+      // Rows are not written while the packet is inside.
+      if (of_hops && tbl_req_i.write) assume (inside_q == '0 && !valid_i);
+      if (begun_q && started) begin
+        assert (of_level && can && asked_q == '0);
+        assert (u_dut.gen_shared.gen_dag36.u_dag36.host_write_i == tbl_req_i.write);
+        assert (u_dut.gen_shared.gen_dag36.u_dag36.host_level_i == 2'(tbl_req_i.id - TABLE_LEVEL0));
+        assert (u_dut.gen_shared.gen_dag36.u_dag36.host_index_i == tbl_req_i.index);
+        assert (u_dut.gen_shared.gen_dag36.u_dag36.host_data_i == tbl_req_i.wdata[35:0]);
+      end
+      if (begun_q && of_level && can && asked_q == '0) assert (started);
+      if (begun_q && (of_hops || (mine && !can))) assert (asked_q < 3'd6);
+      if (begun_q && tbl_rsp_o.done) begin
+        assert (mine);
+        assert (tbl_rsp_o.error == (32'(tbl_req_i.index) >= LevelWords ? TABLE_ERROR_RANGE :
+                                    tbl_req_i.clear ? TABLE_ERROR_REFUSED : TABLE_ERROR_NONE));
+        if (tbl_req_i.write || !can) assert (tbl_rsp_o.rdata == '0);
+        else if (of_hops && known_q[tbl_req_i.index[0]]) assert (tbl_rsp_o.rdata == 256'(rows_q[tbl_req_i.index[0]]));
+        else if (of_level) assert (tbl_rsp_o.rdata == 256'(word_q));
+      end
+    end
+  end
+  hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
+
+  // What becomes of it, as crates/planes/src/ipv4.rs says.
+  hue_verdict_t expected;
+  int unsigned  sum;
+  always_comb begin
+    sum = 32'(packet_q.ipv4.checksum) + 32'h100;
+    if (sum >= 32'hffff) sum = sum - 32'hffff;
+    expected = '{
+      net: packet_q.net, vid: packet_q.vid, vport: packet_q.vport, port_in: packet_q.port_in, len: packet_q.len,
+      dst_mac: hop.dst, src_mac: hop.src, ttl: packet_q.ipv4.ttl - 8'd1, checksum: 16'(sum), port_out: packet_q.port_in, default: '0
+    };
+    if (packet_q.decided) expected.outcome = packet_q.outcome;
+    else if (packet_q.ipv4.outcome != OutcomeNone) expected.outcome = packet_q.ipv4.outcome;
+    else if (packet_q.ipv4.group || hop.kind == HopLocal) expected.outcome = IPV4_LOCAL;
+    else if (packet_q.ipv4.l2_group) expected.outcome = IPV4_L2_GROUP;
+    else if (packet_q.ipv4.martian_source) expected.outcome = IPV4_MARTIAN_SOURCE;
+    else if (packet_q.ipv4.martian_destination) expected.outcome = IPV4_MARTIAN_DESTINATION;
+    else if (packet_q.ipv4.expires) expected.outcome = IPV4_TTL;
+    else if (packet_q.ipv4.options) expected.outcome = IPV4_OPTIONS;
+    else if (hop.kind == HopNone) expected.outcome = IPV4_NO_ROUTE;
+    else if (hop.kind == HopGlean) expected.outcome = IPV4_NO_NEIGHBOUR;
+    else if (packet_q.ipv4.total > hop.mtu) expected.outcome = IPV4_MTU;
+    else expected.outcome = IPV4_FORWARD;
+    expected.verdict = packet_q.decided ? packet_q.verdict : ipv4_verdict(expected.outcome);
+    if (expected.verdict == VerdictPunt) expected.port_out = {1'b1, packet_q.net[1:0]};
+    if (expected.verdict == VerdictForward) begin
+      expected.rewrite = !packet_q.decided;
+      expected.port_out = packet_q.decided ? packet_q.port_out : hop.port;
+    end
+  end
+
+  // Without a rewrite, what it would write means nothing.
+  function automatic hue_verdict_t counts(hue_verdict_t v);
+    counts = v;
+    if (!v.rewrite) {counts.dst_mac, counts.src_mac, counts.ttl, counts.checksum} = '0;
+  endfunction
+
+  logic wait_q;
+  always_ff @(posedge clk_i) wait_q <= rst_ni && wait_o;
+  always_comb begin
+    assume (rst_ni == begun_q);
+    if (wait_q) assume (!en_i);
+    // As hue_ipv4_check says it.
+    if (valid_i) assume (packet_i.ipv4.outcome == OutcomeNone || (packet_i.ipv4.outcome >= IPV4_ARP && packet_i.ipv4.outcome <= IPV4_CHECKSUM));
+    if (begun_q) begin
+      assert (valid_o == inside_q[Latency]);
+      if (mark_q[Latency] && has_hop) assert (counts(verdict_o) == counts(expected));
+      if (Tcam && planes_rsp.done) assert (tbl_rsp_o == planes_rsp);
+      if (Tcam && !planes_rsp.done && planes_rsp == '0) assert (tbl_rsp_o == '0);
+      assert (sram_req_o == '0 && sram_state_o == '0);
+    end
+  end
+  logic unused;
+  assign unused = ^{error_o, stall_o};
+endmodule

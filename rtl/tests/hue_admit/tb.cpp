@@ -1,0 +1,324 @@
+// Bench of hue_admit: verdicts against the rules of the module's head, clock by clock; what leaves the output queues is made
+// up here.
+#include <array>
+#include <deque>
+#include <memory>
+
+#include "Vtop.h"
+#include "stream.h"
+
+namespace {
+constexpr unsigned Nets = HUE_NETS;
+constexpr unsigned Cells = HUE_CELLS;
+constexpr unsigned CellBytes = 64;
+constexpr unsigned Window = HUE_WINDOW;
+constexpr unsigned Ports = 8, MacPorts = 4;
+constexpr unsigned HeaderBytes = 16, FrameBytesMin = 14, FrameBytesMax = 9216;
+constexpr unsigned Latency = 6;
+// From a verdict until it is decided; what is known of its queue then is older, and so is whether it waits.
+constexpr unsigned Deciding = 5, GoneBefore = 3, StampBefore = 2, WaitsBefore = 1;
+constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 1 + 48 + 48 + 8 + 16;
+constexpr unsigned Drop = 0, Forward = 1, Punt = 2, Unclaimed = 3;
+constexpr unsigned NetBits = Nets <= 2 ? 1 : Nets <= 8 ? 3 : 8;
+
+std::unique_ptr<Vtop> top;
+
+struct Verdict {
+  unsigned verdict = 0, net = 0, port = 0, len = 0;
+  uint64_t rest = 0;  // in the place of a MAC address: which one it is
+  unsigned out() const { return verdict == Punt ? MacPorts + net % 4 : port; }
+  bool sends() const { return verdict == Forward || verdict == Punt; }
+  bool grows() const { return sends() && out() >= MacPorts; }
+  unsigned cells() const { return (len + (out() >= MacPorts ? HeaderBytes : 0) + CellBytes - 1) / CellBytes; }
+};
+
+struct Modes {
+  bool offline;
+  unsigned idle, stall, leave, counts, backlog;  // percent
+};
+
+class Bench {
+ public:
+  Bench(bench::Tests& tests, bench::Random& random, const Modes& modes) : tests_(tests), random_(random), modes_(modes) {
+    top->rst_ni = 0;
+    top->s_valid_i = top->m_ready_i = top->gone_i = top->freed_i = top->freed_cpu_i = 0;
+    top->offline_i = modes.offline;
+    top->backlog_i = top->late_i = 0;
+    top->counts_i = 1;
+    for (int i = 0; i < 3; ++i) top->eval(), edge();
+    top->rst_ni = 1;
+    for (unsigned i = 0; i < 4 * Ports * Nets + 16; ++i, ++clocks_) {
+      top->eval();
+      if (top->s_ready_o) break;
+      edge();
+    }
+    if (!top->s_ready_o) tests.wrong("not ready");
+  }
+
+  void send(const Verdict& verdict) { in_.push_back(verdict); }
+  uint64_t admitted = 0, dropped = 0, cycle = 1, first_in = 0, first_out = 0, out = 0;
+  bool leaves = true;
+  std::array<std::array<uint64_t, Nets>, Ports> drops{};
+  unsigned used(unsigned port, unsigned net) const { return put_[port][net] - gone_[port][net]; }
+
+  void run() {
+    for (unsigned quiet = 0; (!in_.empty() || !order_.empty()) && quiet < 400000; ++quiet) {
+      if (clock()) quiet = 0;
+    }
+    if (!in_.empty() || !order_.empty()) tests_.wrong("%zu verdicts do not leave", in_.size() + order_.size());
+    // All that was let in leaves the queues.
+    leaves = true;
+    modes_.leave = 100;
+    for (unsigned i = 0; i < 20 * Cells && held_ != 0; ++i) clock();
+    for (int i = 0; i < 12; ++i) clock();
+    if (!top->idle_o || !top->empty_o) tests_.wrong("not idle and empty at the end: %u cells held", held_);
+  }
+
+  bool clock() {
+    if (!offered_) offered_ = !in_.empty() && !random_.percent(modes_.idle);
+    top->s_valid_i = offered_;
+    if (offered_) drive(in_.front());
+    top->m_ready_i = !random_.percent(modes_.stall);
+    top->counts_i = !random_.percent(modes_.counts);
+    top->backlog_i = random_.percent(modes_.backlog);
+    top->late_i = random_.percent(modes_.backlog / 3);
+    leave();
+    top->eval();
+    if (top->empty_o && free_before_ != Cells) tests_.wrong("empty with %u cells free", free_before_);
+    if (top->idle_o != (order_.empty())) tests_.wrong("idle %u with %zu verdicts", top->idle_o, order_.size());
+    bool moved = false;
+    if (top->m_valid_o && top->m_ready_i) take(), moved = true;
+    check_drop();
+    if (exact()) decide();
+    remember();
+    if (offered_ && top->s_ready_o) {
+      if (first_in == 0) first_in = cycle;
+      deciding_.push_back({in_.front(), cycle});
+      order_.push_back(in_.front());
+      in_.pop_front();
+      offered_ = false;
+      moved = true;
+    }
+    edge();
+    ++cycle;
+    ++clocks_;
+    return moved;
+  }
+
+ private:
+  struct Deciding_ {
+    Verdict verdict;
+    uint64_t cycle;
+  };
+  // What was so a clock ago, and before.
+  struct Past {
+    std::array<std::array<unsigned, Nets>, Ports> gone;
+    std::array<unsigned, Nets> stamps;
+    bool backlog, late;
+    unsigned window;
+  };
+
+  // In these modes every verdict is decided when it is first looked at.
+  bool exact() const { return !modes_.offline && modes_.counts == 0; }
+
+  void edge() {
+    top->clk_i = 1;
+    top->eval();
+    top->clk_i = 0;
+  }
+
+  void drive(const Verdict& v) {
+    const unsigned widths[] = {16, 8, 48, 48, 1, 14, 3, 3, 8, 12, 8, 5, 2};
+    const uint64_t values[] = {0x1234, 7, v.rest, ~v.rest, 1, v.len, v.port, 5, 9, 0x111, v.net, 3, v.verdict};
+    unsigned at = 0;
+    for (unsigned i = 0; i < 13; ++i) {
+      bench::set_bits(top->s_verdict_i, at, widths[i], values[i] & (widths[i] == 64 ? ~0ull : (1ull << widths[i]) - 1));
+      at += widths[i];
+    }
+  }
+
+  // A frame is taken out of a queue, and cells come back.
+  void leave() {
+    top->gone_i = top->freed_i = top->freed_cpu_i = 0;
+    if (leaves && random_.percent(modes_.leave)) {
+      unsigned port = random_.below(Ports), net = random_.below(Nets);
+      // The next one that has frames.
+      for (unsigned i = 0; i < Ports * Nets && queues_[port][net].empty(); ++i) {
+        if (++net == Nets) net = 0, port = (port + 1) % Ports;
+      }
+      auto& queue = queues_[port][net];
+      if (!queue.empty()) {
+        gone_[port][net] += queue.front();
+        for (unsigned i = 0; i < queue.front(); ++i) back_.push_back(port >= MacPorts);
+        queue.pop_front();
+        top->gone_i = 1;
+        top->gone_queue_i = port << NetBits | net;
+        top->gone_cells_i = gone_[port][net] % (2 * Cells);
+      }
+    }
+    free_before_ = free_last_;
+    free_last_ = free_;
+    if (!back_.empty() && leaves && random_.percent(80)) {
+      top->freed_i = 1;
+      top->freed_cpu_i = back_.front();
+      freed_ = true;
+      freed_cpu_ = back_.front();
+      back_.pop_front();
+    }
+  }
+
+  // The verdict that is decided in this clock, by the rules.
+  void decide() {
+    if (deciding_.empty() || deciding_.front().cycle + Deciding != cycle) return;
+    const Verdict v = deciding_.front().verdict;
+    deciding_.pop_front();
+    bool lets = true;
+    if (v.sends()) {
+      const unsigned used = put_[v.out()][v.net] - past_[GoneBefore - 1].gone[v.out()][v.net] + v.cells();
+      const bool recent = past_[StampBefore].stamps[v.net] == past_[WaitsBefore - 1].window;
+      const Past& past = past_[WaitsBefore - 1];
+      lets = used <= free_ && (!v.grows() || used <= cpu_free_) && !(v.grows() && (past.late || (past.backlog && recent)));
+      if (lets) {
+        admit(v);
+        if (v.grows()) stamps_[v.net] = window();
+      }
+    }
+    decided_.push_back(lets);
+    if (!lets) drop_ = {true, v};
+  }
+
+  void admit(const Verdict& v) {
+    put_[v.out()][v.net] += v.cells();
+    taken_ += v.cells();
+    if (v.grows()) taken_cpu_ += v.cells();
+    queues_[v.out()][v.net].push_back(v.cells());
+    held_ += v.cells();
+    ++admitted;
+  }
+
+  unsigned window() const { return (1 + clocks_ / Window) % 16; }
+
+  void check_drop() {
+    const bool drop = top->dropped_o;
+    if (exact() && drop != was_drop_.first) tests_.wrong("clock %llu: dropped %u, expected %u", (unsigned long long)cycle, drop, was_drop_.first);
+    if (modes_.offline && drop) tests_.wrong("dropped although held back");
+    if (!drop) return;
+    ++dropped;
+    if (!counts_before_) tests_.wrong("dropped when it cannot be counted");
+    if (top->dropped_port_o < Ports && top->dropped_net_o < Nets) ++drops[top->dropped_port_o][top->dropped_net_o];
+    if (exact() && was_drop_.first && (top->dropped_port_o != was_drop_.second.out() || top->dropped_net_o != was_drop_.second.net))
+      tests_.wrong("a drop of another frame");
+  }
+
+  void take() {
+    if (order_.empty()) return tests_.wrong("a verdict of no frame");
+    const Verdict v = order_.front();
+    order_.pop_front();
+    if (first_out == 0) first_out = cycle;
+    ++out;
+    bench::Fields<decltype(top->m_verdict_o)> f(top->m_verdict_o, VerdictBits);
+    const unsigned verdict = f.take(2);
+    f.take(5);
+    const unsigned net = f.take(8);
+    f.take(12 + 8 + 3);
+    const unsigned port = f.take(3), len = f.take(14);
+    f.take(1 + 48);
+    const uint64_t rest = f.take(48);
+    if (net != v.net || port != v.port || len != v.len || rest != v.rest) tests_.wrong("verdict %llx comes as %llx", (unsigned long long)v.rest, (unsigned long long)rest);
+    if (!exact()) {
+      // Held back, or dropped when it could be counted: what is let in is what there is room for.
+      if (verdict == v.verdict && v.sends()) {
+        admit(v);
+        if (held_ > Cells) tests_.wrong("%u cells held", held_);
+      } else if (verdict != v.verdict && modes_.offline) {
+        tests_.wrong("verdict %u becomes %u", v.verdict, verdict);
+      }
+      return;
+    }
+    const bool lets = decided_.front();
+    decided_.pop_front();
+    if (verdict != (lets ? v.verdict : Drop)) tests_.wrong("verdict %u becomes %u", v.verdict, verdict);
+  }
+
+  void remember() {
+    past_.push_front({gone_, stamps_, bool(top->backlog_i), bool(top->late_i), window()});
+    if (past_.size() > 8) past_.pop_back();
+    while (past_.size() < 8) past_.push_back(past_.back());
+    free_ += freed_ - taken_;
+    cpu_free_ += (freed_ && freed_cpu_) - taken_cpu_;
+    held_ -= freed_;
+    freed_ = freed_cpu_ = false;
+    taken_ = taken_cpu_ = 0;
+    was_drop_ = drop_;
+    drop_ = {};
+    counts_before_ = top->counts_i;
+  }
+
+  bench::Tests& tests_;
+  bench::Random& random_;
+  Modes modes_;
+  std::deque<Verdict> in_, order_;
+  std::deque<Deciding_> deciding_;
+  std::deque<bool> decided_, back_;
+  std::deque<Past> past_;
+  std::array<std::array<std::deque<unsigned>, Nets>, Ports> queues_;
+  std::array<std::array<unsigned, Nets>, Ports> put_{}, gone_{};
+  std::array<unsigned, Nets> stamps_{};
+  std::pair<bool, Verdict> drop_{}, was_drop_{};
+  unsigned free_ = Cells, cpu_free_ = Cells / 2, free_last_ = Cells, free_before_ = Cells, held_ = 0, taken_ = 0, taken_cpu_ = 0;
+  uint64_t clocks_ = 0;
+  bool offered_ = false, freed_ = false, freed_cpu_ = false, counts_before_ = true;
+};
+
+Verdict verdict_of(bench::Random& random, uint64_t number, unsigned nets) {
+  const unsigned verdicts[] = {Forward, Forward, Forward, Punt, Punt, Drop, Unclaimed, Forward};
+  Verdict v;
+  v.verdict = verdicts[random.below(8)];
+  v.net = random.below(nets);
+  v.port = random.percent(90) ? random.below(MacPorts) : random.below(Ports);
+  const unsigned sort = random.below(100);
+  v.len = sort < 60 ? random.between(FrameBytesMin, 200) : sort < 96 ? random.between(FrameBytesMin, 1600) : random.between(FrameBytesMin, FrameBytesMax);
+  v.rest = number;
+  return v;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t seed = bench::seed_of(argc, argv);
+  bench::Tests tests(seed);
+  bench::Random random(seed);
+  top = std::make_unique<Vtop>();
+  top->clk_i = 0;
+
+  constexpr Modes All[] = {{false, 0, 0, 100, 0, 0},  {false, 0, 0, 20, 0, 0},   {false, 50, 0, 60, 0, 0}, {false, 0, 60, 60, 0, 0},
+                           {false, 0, 0, 80, 0, 40},  {false, 0, 0, 80, 0, 90},  {false, 0, 0, 20, 50, 0}, {true, 0, 0, 60, 0, 0},
+                           {true, 40, 40, 100, 0, 0}, {false, 95, 0, 20, 0, 20}};
+  for (const Modes& modes : All) {
+    tests.begin("admit, idle " + std::to_string(modes.idle) + " %, back-pressure " + std::to_string(modes.stall) + " %, leaving " +
+                std::to_string(modes.leave) + " %" + (modes.offline ? ", held back" : "") + (modes.counts ? ", a busy counter" : "") +
+                (modes.backlog ? ", bodies wait " + std::to_string(modes.backlog) + " %" : ""));
+    Bench bench(tests, random, modes);
+    for (uint64_t i = 0; i < 6000; ++i) bench.send(verdict_of(random, i, i < 3000 ? 2 : Nets));
+    bench.run();
+    if (bench.admitted == 0 || (!modes.offline && modes.leave < 60 && bench.dropped == 0)) tests.wrong("%llu let in, %llu dropped", (unsigned long long)bench.admitted, (unsigned long long)bench.dropped);
+    tests.end();
+  }
+
+  tests.begin("admit, latency " + std::to_string(Latency) + " clocks, a verdict a clock, also for those that are dropped");
+  {
+    Bench bench(tests, random, {false, 0, 0, 0, 0, 0});
+    bench.leaves = false;
+    for (uint64_t i = 0; i < 4 * Cells; ++i) bench.send({Forward, 1, 2, 60, i});
+    const uint64_t before = bench.cycle;
+    while (bench.out < 4 * Cells && bench.cycle < before + 5 * Cells) bench.clock();
+    if (bench.first_out - bench.first_in != Latency) tests.wrong("after %llu clocks", (unsigned long long)(bench.first_out - bench.first_in));
+    if (bench.cycle - before > 4 * Cells + 2 * Latency) tests.wrong("%llu clocks for %u verdicts", (unsigned long long)(bench.cycle - before), 4 * Cells);
+    if (bench.used(2, 1) != Cells / 2) tests.wrong("%u of %u cells", bench.used(2, 1), Cells);
+    bench.run();
+  }
+  tests.end();
+  top->final();
+  top.reset();
+  return tests.result();
+}

@@ -1,0 +1,76 @@
+//! Ordinary busy processes of others: each takes all of a processor that it can get.
+//!
+//! Each is in a session of its own, as a build in somebody's terminal is, and in the control groups that the test was
+//! started in: nothing of the product's knows of them. The kernel ends them with the thread that started them, however
+//! that ends.
+
+use std::process::{Child, Stdio};
+
+use crate::shell;
+
+/// Programs that they need.
+pub const PROGRAMS: [&str; 2] = ["setsid", "setpriv"];
+
+/// Busy processes, ended when dropped, and with the thread that started them.
+#[derive(Debug)]
+pub struct Burners(Vec<Child>);
+
+impl Burners {
+    /// Starts so many.
+    ///
+    /// # Panics
+    /// When one cannot be started.
+    #[must_use]
+    pub fn start(count: usize) -> Self {
+        let start = |_| {
+            let mut command = shell::command("setsid");
+            command.args(["setpriv", "--pdeathsig", "KILL", "sh", "-c", "while :; do :; done"]);
+            command.stdin(Stdio::null());
+            command.spawn().unwrap_or_else(|error| panic!("a busy process: {error}"))
+        };
+        Self((0..count).map(start).collect())
+    }
+
+    /// Processor time that they had together, seconds.
+    #[must_use]
+    pub fn cpu_seconds(&self) -> f64 {
+        self.0.iter().map(|child| crate::daemon::cpu_seconds_of(child.id())).sum()
+    }
+}
+
+impl Drop for Burners {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // It may have ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_end_with_the_thread_that_started_them() {
+        if PROGRAMS.iter().any(|program| shell::find(program).is_none()) {
+            return hue_testdata::skipped("setsid or setpriv");
+        }
+        let start = || {
+            let burners = Burners::start(1);
+            // What ends at once says nothing: it burns.
+            crate::until("it burns", 20, || burners.cpu_seconds() > 0.0);
+            let ids: Vec<u32> = burners.0.iter().map(Child::id).collect();
+            std::mem::forget(burners);
+            ids
+        };
+        let ids = std::thread::spawn(start).join().unwrap();
+        // Its parent, this process, has not waited for it: it stays as a zombie.
+        let ended = |id: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with('Z') || rest.is_empty())
+        };
+        crate::until("they end", 20, || ids.iter().all(ended));
+    }
+}

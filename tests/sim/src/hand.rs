@@ -1,0 +1,44 @@
+//! A node that is stepped by hand: how it starts, and passes over everything in it.
+
+use hue_card::Images;
+use hue_soft::LiveConfig;
+use hueplaned::DaemonError;
+use hueplaned::node::by_hand::ByHand;
+
+use crate::world::PORTS;
+
+/// Workers of a node.
+pub const WORKERS: usize = 2;
+/// Nanoseconds of a microsecond.
+pub const US: u64 = 1_000;
+
+/// A node without documents.
+///
+/// # Errors
+/// As [`ByHand::start`].
+pub fn start(images: &Images) -> Result<ByHand, DaemonError> {
+    let config = LiveConfig { workers: WORKERS, slots: 8192, ..LiveConfig::default() };
+    ByHand::start(config, images.clone(), &PORTS)
+}
+
+/// Everybody gets a turn; whether anybody had work.
+pub fn pass(node: &mut ByHand) -> bool {
+    let mut busy = node.step_job();
+    busy |= node.step_kernel();
+    busy |= node.step_node();
+    for worker in 0..WORKERS {
+        busy |= node.step_worker(worker);
+    }
+    // A move waits for its time, and frames inside for the card's cycles: both go on.
+    let slow = busy || node.has_frames_on_card();
+    node.time().pass(if slow { 20 * US } else { 1000 * US });
+    busy | node.step_card()
+}
+
+/// Passes until so many, one behind the other, had no work.
+pub fn settle(node: &mut ByHand, idle_passes: usize) {
+    let mut idle = 0;
+    while idle < idle_passes {
+        idle = if pass(node) { 0 } else { idle + 1 };
+    }
+}
