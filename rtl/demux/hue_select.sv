@@ -91,8 +91,7 @@ module hue_select
   whose_t select_result, mac_result;
   logic select_hit, select_hit_q, mac_hit, mac_hit_q, asks;
   tbl_rsp_t select_rsp, mac_rsp;
-  logic select_error, mac_error, select_wait, mac_wait;
-  assign wait_o = select_wait || mac_wait;
+  logic select_error, mac_error;
 
   assign key = '{
     arp: head_i.ethertype == EthertypeArp,
@@ -116,7 +115,7 @@ module hue_select
     .Id(TABLE_SELECT), .Rows(SelectRows), .Width($bits(row_select_t)), .KeyBits($bits(key_t)),
     .ResultBits($bits(whose_t))
   ) u_select (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp), .wait_o(select_wait),
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp),
     .row_o(row), .value_i(row_value), .mask_i(row_mask),
     .en_i, .valid_i(asks), .key_i(key),
     .hit_o(select_hit), .result_o(select_result), .error_o(select_error)
@@ -129,13 +128,13 @@ module hue_select
       .Id(TABLE_MAC), .Banks(MacBanks), .BankRows(MacRows / MacBanks), .KeyBits($bits({head_i.dst_mac, head_i.port})),
       .ResultBits($bits(whose_t))
     ) u_mac (
-      .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(mac_rsp), .wait_o(mac_wait),
+      .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(mac_rsp), .wait_o,
       .en_i, .valid_i(asks), .key_i({head_i.dst_mac, head_i.port}),
       .hit_o(mac_hit), .result_o(mac_result), .error_o(mac_error)
     );
   end else begin : gen_no_mac
     assign mac_rsp    = '0;
-    assign mac_wait   = 1'b0;
+    assign wait_o     = 1'b0;
     assign mac_hit    = 1'b0;
     assign mac_result = '0;
     assign mac_error  = 1'b0;

@@ -3,7 +3,7 @@
 //
 // Place: scripts/formal; inputs are free but for the rules of accesses. The harness keeps the rows as the host
 // wrote them and looks each key up in them: rows that do not match have no say, which isolation in design select
-// rests on.
+// rests on. A row counts from the clock of the answer to its write on; keys come while it is written, before and after.
 module hue_ternary_table_formal
   import hue_pkg::*;
 #(
@@ -33,28 +33,30 @@ module hue_ternary_table_formal
   } found_t;
 
   tbl_rsp_t tbl_rsp_o;
-  logic     wait_o, hit_o, result_o, error_o;
+  logic     hit_o, result_o, error_o;
   row_t     row;
   hue_ternary_table #(
     .Id(Id), .First(First), .Rows(Rows), .Total(2 * First), .Width($bits(row_t)), .KeyBits(KeyBits), .ResultBits(1)
   ) u_dut (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o, .wait_o, .row_o(row), .value_i(row.value), .mask_i(row.mask),
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o, .row_o(row), .value_i(row.value), .mask_i(row.mask),
     .en_i, .valid_i, .key_i, .hit_o, .result_o, .error_o
   );
 
   logic mine, written, begun_q;
   assign written = tbl_rsp_o.done && tbl_req_i.write && tbl_rsp_o.error == hue_regs_pkg::TABLE_ERROR_NONE;
-  row_t [Rows-1:0] rows_q;
+  row_t [Rows-1:0] rows_q, rows;
   found_t found, found1_q, found2_q, found3_q;
   assign mine = tbl_req_i.valid && tbl_req_i.id == Id && 32'(tbl_req_i.index) >= First
                 && 32'(tbl_req_i.index) < First + Rows;
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
 
   always_comb begin
+    rows = rows_q;
+    if (written) rows[tbl_req_i.index[AddrBits-1:0]] = tbl_req_i.wdata[$bits(row_t)-1:0];
     found = '0;
     for (int unsigned r = 0; r < Rows; r++) begin
-      if (valid_i && !found.hit && rows_q[r].valid && ((key_i ^ rows_q[r].value) & rows_q[r].mask) == '0) begin
-        found = '{hit: 1'b1, result: rows_q[r].result, addr: AddrBits'(r)};
+      if (valid_i && !found.hit && rows[r].valid && ((key_i ^ rows[r].value) & rows[r].mask) == '0) begin
+        found = '{hit: 1'b1, result: rows[r].result, addr: AddrBits'(r)};
       end
     end
   end
@@ -68,7 +70,7 @@ module hue_ternary_table_formal
       found2_q <= '0;
       found3_q <= '0;
     end else begin
-      if (written) rows_q[tbl_req_i.index[AddrBits-1:0]] <= tbl_req_i.wdata[$bits(row_t)-1:0];
+      rows_q <= rows;
       if (en_i) begin
         found1_q <= found;
         found2_q <= found1_q;
@@ -77,18 +79,8 @@ module hue_ternary_table_formal
     end
   end
 
-  logic wait_q;
-  always_ff @(posedge clk_i) wait_q <= rst_ni && wait_o;
-
   always_comb begin
     assume (rst_ni == begun_q);
-    if (wait_q) assume (!en_i);
-    // A row is not written between a packet's match and its result: the driver's to see to.
-    if (begun_q && mine && tbl_req_i.write) begin
-      assume (!(found.hit && found.addr == tbl_req_i.index[AddrBits-1:0]));
-      assume (!(found1_q.hit && found1_q.addr == tbl_req_i.index[AddrBits-1:0]));
-      assume (!(found2_q.hit && found2_q.addr == tbl_req_i.index[AddrBits-1:0]));
-    end
     if (begun_q) begin
       assert (hit_o == found2_q.hit);
       if (found3_q.hit) assert (result_o == found3_q.result && !error_o);

@@ -4,8 +4,8 @@
 // hue_meter (rate limit) → hue_ipv4 (kind) → counters. The order of frames is kept, and each gives one verdict.
 //
 // All stages move together (`en`): they stand still while more than two verdicts wait to be taken, for one clock when the host
-// reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, for 67 when it writes
-// a ternary row (hue_tcam), and after reset until the counters are zero (Nets * 32 clocks).
+// reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, and after reset until
+// the counters are zero (Nets * 32 clocks). Accesses to ternary rows stop nobody.
 //
 // Latency: 25 clocks with layout tcam, 68 with dag36, 24 and the walk with sram, when nothing stalls. Throughput: one verdict a
 // clock, or what the walk gives.

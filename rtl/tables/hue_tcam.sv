@@ -4,10 +4,11 @@
 // memory of 16 words says which rows agree with each value of it (the transposed rows), and a row matches when all
 // digits do. So a row takes only one flip-flop, and four rows of one digit are one 16 x 4 memory of an FPGA's LUTs.
 // Such a memory is written in words of four rows: after a write the four rows are read again, one a clock, for each
-// value of a digit. Meanwhile it is busy and no key may be looked up, so that a lookup sees either the whole old row or
-// the whole new one. `wait_o` announces this one clock before.
+// value of a digit. Lookups go on meanwhile: what the row was is kept in registers (`take_i`), with which keys are compared
+// directly until the memories have the new one, and then, from one clock to the next, the memories say what the row is. `old_o`
+// tells of a key that was compared with what row `row_o` was. It is busy until no such key is inside.
 //
-// Latency: 2 clocks in which `en_i` is 1. Throughput: one key a clock. A write: busy for `WriteClocks` clocks.
+// Latency: 2 clocks in which `en_i` is 1. Throughput: one key a clock. A write: `WriteClocks` clocks from `write_i` to `done_o`.
 // Source: Jiang, Prasanna, "Scalable ternary content addressable memories implemented on FPGA", 2013 (the
 // transposition).
 module hue_tcam #(
@@ -17,20 +18,23 @@ module hue_tcam #(
 ) (
     input  logic                clk_i,
     input  logic                rst_ni,
-    input  logic                write_i,       // row `write_addr_i` is new and can be read from the next clock on
-    input  logic [AddrBits-1:0] write_addr_i,
+    input  logic                take_i,        // row `write_addr_i` will change; the inputs below are what it is now
+    input  logic                write_i,       // a clock later: the row is new and can be read from the next clock on
+    input  logic [AddrBits-1:0] write_addr_i,  // until `done_o`, as the next
     input  logic                write_used_i,
     output logic                busy_o,
-    output logic                wait_o,        // busy in the next clock
+    output logic                done_o,        // keys that come from the next clock on meet the new row
     output logic                look_o,        // row `look_addr_o` is read; the inputs below are for the read a clock before
     output logic [AddrBits-1:0] look_addr_o,
     input  logic [KeyBits-1:0]  value_i,
     input  logic [KeyBits-1:0]  mask_i,        // 1: the bit is compared
-    input  logic                en_i,          // only while `busy_o` is 0
+    input  logic                en_i,
     input  logic                valid_i,
     input  logic [KeyBits-1:0]  key_i,
     output logic                hit_o,         // 0 without `valid_i`
-    output logic [AddrBits-1:0] addr_o         // of the hit
+    output logic [AddrBits-1:0] addr_o,        // of the hit
+    output logic                old_o,         // what row `row_o` was took part, if it is this row
+    output logic [AddrBits-1:0] row_o
 );
   localparam int unsigned DigitBits = 4;
   localparam int unsigned Digits = (KeyBits + DigitBits - 1) / DigitBits;
@@ -47,7 +51,7 @@ module hue_tcam #(
   typedef logic [Digits-1:0][DigitBits-1:0] digits_t;
 
   // ---- writing: `at_q` counts the values of a digit in its high bits, the rows of the word in its low ones
-  logic busy_q, looked_q, late_q, store_q, busy, store;
+  logic busy_q, looked_q, late_q, store_q, busy, store, ready;
   logic [DigitBits+1:0] at_q, looked_at_q, late_at_q;
   logic [AddrBits-3:0] word_q;
   logic [DigitBits-1:0] digit, store_digit_q;
@@ -55,10 +59,10 @@ module hue_tcam #(
   assign value = (Digits * DigitBits)'(value_i);
   assign mask  = (Digits * DigitBits)'(mask_i);
   assign key   = (Digits * DigitBits)'(key_i);
-  assign busy_o      = busy_q || looked_q || late_q || store_q;
   assign busy        = write_i || (busy_q && at_q != '1);
   assign store       = late_q && late_at_q[1:0] == 2'(Together - 1);
-  assign wait_o      = busy || busy_q || looked_q || store;
+  // The last word is stored, and no other on its way.
+  assign done_o      = store_q && !late_q && !looked_q && !busy_q;
   assign look_o      = busy_q;
   assign look_addr_o = {word_q, at_q[1:0]};
   assign digit       = looked_at_q[DigitBits+1:2];
@@ -101,11 +105,19 @@ module hue_tcam #(
     assign agree[d] = words_q[key[d]];
   end
 
-  rows_t used_q, match, match_q;
-  logic valid_q;
+  // `was_q` names the row that is being written while it is compared with what it was; it is not used then.
+  rows_t used_q, was_q, match, match_q;
+  logic [KeyBits-1:0] was_value_q, was_mask_q;
+  logic valid_q, was_used_q, was_match, was1_q, was2_q;
+  assign was_match = was_used_q && ((key_i ^ was_value_q) & was_mask_q) == '0;
   always_comb begin
     match = used_q;
     for (int unsigned d = 0; d < Digits; d++) match = match & agree[d];
+`ifdef HUE_PLANT_TCAM_WAS
+    match = match | (was_q & {Rows{1'b0}});  // a row that is written matches nothing; for scripts/rtl-test: the bench must find this
+`else
+    match = match | (was_q & {Rows{was_match}});
+`endif
   end
 
   // ---- 2: the lowest of them, by a tree: the first of each four rows, then of each four groups, and so on, in parallel
@@ -169,10 +181,39 @@ module hue_tcam #(
       valid_q <= 1'b0;
       hit_o   <= 1'b0;
     end else begin
-      if (write_i) used_q[write_addr_i[AddrBits-1:2]][write_addr_i[1:0]] <= write_used_i;
+      if (take_i) used_q[write_addr_i[AddrBits-1:2]][write_addr_i[1:0]] <= 1'b0;
+      if (done_o) used_q[write_addr_i[AddrBits-1:2]][write_addr_i[1:0]] <= write_used_i;
       if (en_i) begin
         valid_q <= valid_i;
         hit_o   <= valid_q && match_q != '0;
+      end
+    end
+  end
+
+  // ---- what the row was, and which keys inside it may have met: those that are inside as it is taken, and all until it is new
+  assign ready = was_q == '0;
+  assign busy_o  = take_i || !ready || (was1_q && valid_q) || (was2_q && hit_o);
+  assign old_o   = was2_q;
+  always_ff @(posedge clk_i) begin
+    if (take_i) begin
+      was_value_q <= value_i;
+      was_mask_q  <= mask_i;
+      was_used_q  <= used_q[write_addr_i[AddrBits-1:2]][write_addr_i[1:0]];
+      row_o       <= write_addr_i;
+    end
+    if (!rst_ni) begin
+      was_q  <= '0;
+      was1_q <= 1'b0;
+      was2_q <= 1'b0;
+    end else begin
+      if (take_i) was_q[write_addr_i[AddrBits-1:2]][write_addr_i[1:0]] <= 1'b1;
+      else if (done_o) was_q <= '0;
+      if (take_i) begin
+        was1_q <= 1'b1;
+        was2_q <= 1'b1;
+      end else if (en_i) begin
+        was1_q <= !ready;
+        was2_q <= was1_q;
       end
     end
   end
@@ -189,13 +230,13 @@ module hue_tcam #(
   hue_latency #(.Clocks(2)) u_latency (.clk_i, .rst_ni, .en_i, .in_i(valid_i && match != '0), .out_i(hit_o));
   logic [6:0] waited_q;
   always_ff @(posedge clk_i) begin
-    waited_q <= busy_o ? waited_q + 7'd1 : '0;
+    waited_q <= ready ? '0 : waited_q + 7'd1;
     if (rst_ni) begin
 `ifdef VERILATOR
       if (valid_q) assert (lowest_twin(match_q) == lowest(match_q)) else $error("hue_tcam: gates say another row");
 `endif
-      assert (!(busy_o && (en_i || write_i))) else $error("hue_tcam: asked or written while it is written");
-      if (busy_o) assert (32'(waited_q) < WriteClocks) else $error("hue_tcam: clocks of a write");
+      assert (!(take_i && !ready)) else $error("hue_tcam: written while it is written");
+      if (!ready) assert (32'(waited_q) <= WriteClocks) else $error("hue_tcam: clocks of a write");
     end
   end
 `endif

@@ -34,7 +34,6 @@ module hue_tcam_plane
   row_hop_t unused_hop_data, hop;
   logic [15:0] route;  // the matching route's next hop
   logic unused_hop_write, unused_parity, route_error, hop_error, unused_local_error, unused_local_result;
-  logic route_wait, local_wait, hop_wait;
   logic [HopBits-1:0] unused_hop_addr;
   logic route_hit, local_hit, move, unused_rows;
   logic [4:1] valid_q;
@@ -44,12 +43,11 @@ module hue_tcam_plane
 
   // ---- 1 to 3: which rows match, and the route's next hop
   assign unused_rows = &{1'b0, route_row, local_row};
-  assign wait_o      = route_wait || local_wait || hop_wait;
   hue_ternary_table #(
     .Id(TABLE_ROUTE), .First(Plane * RouteRows), .Rows(RouteRows), .Total(Planes * RouteRows),
     .Width($bits(row_route_t)), .KeyBits(32), .ResultBits(16)
   ) u_route (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(route_rsp), .wait_o(route_wait),
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(route_rsp),
     .row_o(route_row), .value_i(route_row.value), .mask_i(route_row.mask),
     .en_i(move), .valid_i, .key_i, .hit_o(route_hit), .result_o(route), .error_o(route_error)
   );
@@ -57,7 +55,7 @@ module hue_tcam_plane
     .Id(TABLE_LOCAL), .First(Plane * LocalRows), .Rows(LocalRows), .Total(Planes * LocalRows),
     .Width($bits(row_local_t)), .KeyBits(32), .ResultBits(1)
   ) u_local (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(local_rsp), .wait_o(local_wait),
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(local_rsp),
     .row_o(local_row), .value_i(local_row.addr), .mask_i('1),
     .en_i(move), .valid_i, .key_i, .hit_o(local_hit), .result_o(unused_local_result), .error_o(unused_local_error)
   );
@@ -69,7 +67,7 @@ module hue_tcam_plane
   ) u_hop (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
     .write_o(unused_hop_write), .write_addr_o(unused_hop_addr), .write_data_o(unused_hop_data),
-    .wait_o(hop_wait), .en_i(move), .addr_i(route[HopBits-1:0]), .data_o(hop), .parity_o(unused_parity),
+    .wait_o, .en_i(move), .addr_i(route[HopBits-1:0]), .data_o(hop), .parity_o(unused_parity),
     .check_i(move && valid_q[4] && hit_q[4]), .error_o(hop_error)
   );
 

@@ -1,7 +1,12 @@
 //! A plane's own tables (`tcam`) and a copy of their contents, so that only rows that differ are written.
+//!
+//! Routes change while packets pass, a row at a time. At each step a packet gets the route of before or that of afterwards:
+//! what is new comes before what is old goes; of what is new the longest prefix comes first, of what is old it goes last; a row
+//! that makes room for another is written a second time before it is overwritten.
 
 use crate::device::Device;
 use crate::error::CardError;
+use crate::generated::{LocalRow, RouteRow};
 use crate::plan::PlaneRows;
 use crate::registers::Registers;
 use crate::rows::Row;
@@ -22,6 +27,44 @@ impl Plane {
     /// Whether `rows` differ from the plane's contents in next hops at most.
     pub fn differs_in_hops_only(&self, rows: &PlaneRows) -> bool {
         self.rows.as_ref().is_some_and(|held| held.routes == rows.routes && held.locals == rows.locals)
+    }
+
+    /// Changes routes of the plane to `rows` a row at a time, while packets pass. Returns `false`, and does nothing, when this
+    /// cannot be done: next hops change too, there is no room for old and new routes together, there is more than one change
+    /// and `all_at_once`, or packets do not leave the stages.
+    ///
+    /// Between two rows all packets that met the first one's old state leave: a table waits for these before it takes the next
+    /// row, and an access waits for 100 clocks only.
+    pub fn write_in_steps<R: Registers>(
+        &mut self,
+        device: &mut Device<R>,
+        rows: &PlaneRows,
+        all_at_once: bool,
+    ) -> Result<bool, CardError> {
+        let description = device.description();
+        let (local_rows, route_rows) = (description.local_rows, description.route_rows);
+        let Some(held) = self.rows.as_ref().filter(|held| held.hops == rows.hops) else { return Ok(false) };
+        let steps = Steps::between(held, rows);
+        let fits = steps.locals_most <= local_rows as usize && steps.routes_most <= route_rows as usize;
+        if !fits || (all_at_once && steps.changes > 1) {
+            return Ok(false);
+        }
+        let leave = |device: &mut Device<R>| device.mark().and_then(|mark| device.wait_for(mark));
+        match leave(device) {
+            Err(CardError::Busy) => return Ok(false),
+            other => other?,
+        }
+        // If a write fails, the contents stay unknown.
+        self.rows = None;
+        for step in &steps.writes {
+            match step {
+                Step::Local(at, row) => device.write_row(self.index * local_rows + at, row)?,
+                Step::Route(at, row) => device.write_row(self.index * route_rows + at, row)?,
+            }
+            leave(device)?;
+        }
+        self.rows = Some(rows.clone());
+        Ok(true)
     }
 
     /// Makes the plane hold `rows`.
@@ -54,5 +97,181 @@ impl Plane {
             }
         }
         Ok(())
+    }
+}
+
+/// A row to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Local(u32, LocalRow),
+    Route(u32, RouteRow),
+}
+
+/// How routes change a row at a time.
+#[derive(Default)]
+struct Steps {
+    writes: Vec<Step>,
+    /// Routes that come, change or go.
+    changes: usize,
+    /// Most rows in use meanwhile.
+    locals_most: usize,
+    routes_most: usize,
+}
+
+impl Steps {
+    /// Local addresses take precedence over routes, so they come first and go last.
+    fn between(from: &PlaneRows, to: &PlaneRows) -> Self {
+        let mut steps = Self::default();
+        let (mut locals, mut routes) = (from.locals.clone(), from.routes.clone());
+        let local = |row: &LocalRow| row.addr;
+        let come = missing(&to.locals, &from.locals, local);
+        let go = missing(&from.locals, &to.locals, local);
+        steps.changes += come.len() + go.len();
+        for row in come {
+            insert(&mut locals, row, local, |at, row| steps.writes.push(Step::Local(at, row)));
+        }
+        steps.locals_most = locals.len();
+        steps.routes(&mut routes, to);
+        for row in go {
+            remove(&mut locals, row, local, |at, row| steps.writes.push(Step::Local(at, row)));
+        }
+        debug_assert!(locals == to.locals && routes == to.routes, "steps lead to other rows");
+        steps
+    }
+
+    fn routes(&mut self, routes: &mut Vec<RouteRow>, to: &PlaneRows) {
+        let come = missing(&to.routes, routes, order);
+        let go = missing(routes, &to.routes, order);
+        self.changes += come.len() + go.len();
+        // The longest first, as they stand in the table.
+        for row in come {
+            insert(routes, row, order, |at, row| self.writes.push(Step::Route(at, row)));
+        }
+        self.routes_most = routes.len();
+        for (at, row) in (0..).zip(routes.iter_mut()) {
+            let other = to.routes.binary_search_by_key(&order(row), order).ok();
+            if let Some(other) = other.and_then(|other| to.routes.get(other)).filter(|other| *other != row) {
+                *row = *other;
+                self.changes += 1;
+                self.writes.push(Step::Route(at, *row));
+            }
+        }
+        for row in go.into_iter().rev() {
+            remove(routes, row, order, |at, row| self.writes.push(Step::Route(at, row)));
+        }
+    }
+}
+
+/// Where a route stands: the longest prefix first.
+fn order(row: &RouteRow) -> (u32, u32) {
+    (row.mask.count_zeros(), row.value)
+}
+
+/// Rows of a sorted list whose key another does not have.
+fn missing<T: Copy, K: Ord>(of: &[T], there: &[T], key: impl Fn(&T) -> K + Copy) -> Vec<T> {
+    of.iter().copied().filter(|row| there.binary_search_by_key(&key(row), key).is_err()).collect()
+}
+
+/// Puts a row in its place; those behind it move, the last one first.
+fn insert<T: Copy, K: Ord>(rows: &mut Vec<T>, row: T, key: impl Fn(&T) -> K, mut write: impl FnMut(u32, T)) {
+    let at = rows.partition_point(|other| key(other) < key(&row));
+    for (behind, other) in rows.iter().enumerate().skip(at).rev() {
+        write(behind as u32 + 1, *other); // a table has far fewer rows than 2^32
+    }
+    write(at as u32, row);
+    rows.insert(at, row);
+}
+
+/// Takes a row out; those behind it move, the first one first.
+fn remove<T: Copy + Default, K: Ord>(
+    rows: &mut Vec<T>,
+    row: T,
+    key: impl Fn(&T) -> K,
+    mut write: impl FnMut(u32, T),
+) {
+    let at = rows.partition_point(|other| key(other) < key(&row));
+    if at >= rows.len() {
+        return;
+    }
+    rows.remove(at);
+    for (place, other) in (0..).zip(rows.iter()).skip(at) {
+        write(place, *other);
+    }
+    write(rows.len() as u32, T::default());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Routes of nested prefixes of a byte, and local addresses: the next hop of each.
+    type Want = (BTreeMap<(u8, u32), u16>, Vec<u32>);
+
+    fn rows((routes, locals): &Want) -> PlaneRows {
+        let row = |(&(len, value), &hop): (&(u8, u32), &u16)| {
+            let mask = u32::MAX << (32 - u32::from(len));
+            RouteRow { valid: true, value: value & mask, mask, hop }
+        };
+        let mut routes: Vec<RouteRow> = routes.iter().map(row).collect();
+        routes.sort_by_key(order);
+        routes.dedup_by_key(|row| order(row));
+        let mut locals = locals.clone();
+        locals.sort_unstable();
+        locals.dedup();
+        let locals = locals.into_iter().map(|addr| LocalRow { valid: true, addr }).collect();
+        PlaneRows { hops: Vec::new(), routes, locals }
+    }
+
+    fn want() -> impl Strategy<Value = Want> {
+        let key = || (0u32..4).prop_map(|key| key << 30);
+        let routes =
+            prop::collection::btree_map((1u8..=3, (0u32..8).prop_map(|key| key << 29)), 0u16..3, 0..12);
+        (routes, prop::collection::vec(key(), 0..3))
+    }
+
+    /// What a packet gets: `None` no route, `Some(None)` the router itself.
+    fn find(locals: &[LocalRow], routes: &[RouteRow], key: u32) -> Option<Option<u16>> {
+        if locals.iter().any(|row| row.valid && row.addr == key) {
+            return Some(None);
+        }
+        let first = routes.iter().find(|row| row.valid && (key ^ row.value) & row.mask == 0)?;
+        Some(Some(first.hop))
+    }
+
+    proptest! {
+        #[test]
+        fn each_step_leaves_every_packet_the_old_or_the_new_route(from in want(), to in want()) {
+            let (from, to) = (rows(&from), rows(&to));
+            let steps = Steps::between(&from, &to);
+            let (mut locals, mut routes) = (from.locals.clone(), from.routes.clone());
+            locals.resize(steps.locals_most, LocalRow::default());
+            routes.resize(steps.routes_most, RouteRow::default());
+            let keys: Vec<u32> = (0..8).map(|key| key << 29).collect();
+            let all = |locals: &[LocalRow], routes: &[RouteRow]| -> Vec<_> {
+                keys.iter().map(|key| find(locals, routes, *key)).collect()
+            };
+            let (before, after) = (all(&from.locals, &from.routes), all(&to.locals, &to.routes));
+            let mut seen = before.clone();
+            for step in &steps.writes {
+                match *step {
+                    Step::Local(at, row) => locals[at as usize] = row,
+                    Step::Route(at, row) => routes[at as usize] = row,
+                }
+                for (key, now) in all(&locals, &routes).into_iter().enumerate() {
+                    prop_assert!(now == before[key] || now == after[key], "{step:?}: {key}: {now:?}");
+                    // Nobody goes back.
+                    prop_assert!(now == seen[key] || now == after[key], "{step:?}: {key}: {now:?}");
+                    seen[key] = now;
+                }
+            }
+            prop_assert_eq!(seen, after);
+            prop_assert_eq!((&locals[..to.locals.len()], &routes[..to.routes.len()]), (&to.locals[..], &to.routes[..]));
+            let beyond = routes[to.routes.len()..].iter().all(|row| !row.valid);
+            prop_assert!(beyond && locals[to.locals.len()..].iter().all(|row| !row.valid));
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Changes of one network's routes and next hops while it runs; the cost of each depends on its own size.
 //!
 //! Flow: live control → **update** → rows → device. Shared tables (`dag36`): new words, then the one word that leads to
-//! them, or the network's row with the new root (ADR-0017). A plane's own tables (`tcam`): the rows that differ, in a
-//! hold of the card, because rows are sorted and one new route moves others. A next hop is one row.
+//! them, or the network's row with the new root (ADR-0017). A plane's own tables (`tcam`): a row at a time while packets pass
+//! (ADR-0029), or, where all changes must come at once, the rows that differ in a hold of the card. A next hop is one row.
 
 use hue_planes::Adjacency;
 use hue_substrate::SubstrateError;
@@ -55,7 +55,7 @@ impl<R: Registers> Card<R> {
             None => {
                 let mut next = loaded.clone();
                 next.set_routes(changes);
-                self.update_plane(next)
+                self.update_plane(next, patch != Patch::Each)
             }
         }
     }
@@ -74,19 +74,23 @@ impl<R: Registers> Card<R> {
             None => {
                 let mut next = loaded.clone();
                 next.set_hops(changes, count);
-                self.update_plane(next)
+                self.update_plane(next, true)
             }
         }
     }
 
-    /// Changes a network with tables of its own to `next`.
-    fn update_plane(&mut self, next: Loaded) -> Result<(), SubstrateError> {
+    /// Changes a network with tables of its own to `next`, all at once or one change after the other.
+    fn update_plane(&mut self, next: Loaded, all_at_once: bool) -> Result<(), SubstrateError> {
         let rows = plan::plane(next.program());
         let device = self.device.get_mut();
         check_plane(&rows, &next.program().name, device.description())?;
         let Some(plane) = self.planes.get_mut(usize::from(next.place.plane)) else {
             return Err(SubstrateError::Unknown(next.program().vid));
         };
+        if plane.write_in_steps(device, &rows, all_at_once).map_err(broken)? {
+            self.networks.insert(next.program().vid, next);
+            return Ok(());
+        }
         let row = (u32::from(next.place.net), next.row(0));
         let hops_only = plane.differs_in_hops_only(&rows);
         let write = |device: &mut Device<R>| {

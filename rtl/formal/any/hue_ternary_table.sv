@@ -17,7 +17,6 @@ module hue_ternary_table #(
     input  logic                  rst_ni,
     input  hue_pkg::tbl_req_t     tbl_req_i,
     output hue_pkg::tbl_rsp_t     tbl_rsp_o,
-    output logic                  wait_o,
     output logic [Width-1:0]      row_o,
     input  logic [KeyBits-1:0]    value_i,
     input  logic [KeyBits-1:0]    mask_i,
@@ -34,7 +33,6 @@ module hue_ternary_table #(
   (* anyseq *) logic [ResultBits-1:0] nothing;
   logic first_q;
   assign tbl_rsp_o = rsp;
-  assign wait_o    = 1'b0;
   assign row_o     = row_q;
   assign error_o   = 1'b0;
   always_ff @(posedge clk_i) if (!rst_ni) row_q <= any;

@@ -113,6 +113,9 @@ class Bench {
   std::map<std::pair<unsigned, unsigned>, uint64_t> owed_;  // counters, because packets met the old tables
   std::deque<Words> heads_;
   unsigned idle_percent_ = 0, stall_percent_ = 0, read_percent_ = 0;
+  // Ternary rows as they are, by table and row; heads that came while one was written.
+  std::map<std::pair<unsigned, unsigned>, Access> ternary_;
+  uint64_t beside_ternary_ = 0;
   bool meanwhile_ = false;  // the host reads while frames run
   Access access_;
   enum { None, Asking, Settling } access_state_ = None;
@@ -135,6 +138,7 @@ class Bench {
     top_->gated_to_cpu_i = 0;
     head_stands_ = false;
     used_nets_.clear();
+    ternary_.clear();
     owed_.clear();
     frames_in_ = frames_out_ = epoch_ = 0;
     access_state_ = None;
@@ -150,8 +154,9 @@ class Bench {
     if (top_->memory_error_o) tests_.wrong("a memory error");
     static_cast<void>(scenario);
     if (std::cin.eof() || tests_.failed()) {
-      std::printf("%llu verdicts, %llu accesses, %llu clocks\n", (unsigned long long)verdicts_, (unsigned long long)accesses_,
-                  (unsigned long long)cycle_);
+      std::printf("%llu verdicts, %llu accesses, %llu clocks, %llu heads while ternary rows were written\n",
+                  (unsigned long long)verdicts_, (unsigned long long)accesses_, (unsigned long long)cycle_,
+                  (unsigned long long)beside_ternary_);
       tests_.end();
     }
   }
@@ -301,6 +306,7 @@ class Bench {
   void run_access(Access access) {
     // What the frames so far become must not depend on it.
     if (access.write || access.clear) drain();
+    if (access.write && access.error == 0 && is_ternary(access)) ternary_[{access.table, access.row}] = access;
     start(access);
     while (access_state_ != None && !tests_.failed()) tick(true);
   }
@@ -321,6 +327,15 @@ class Bench {
     bench::set_bits(top_->tbl_req_i, at + 32, 1, access.clear);
     bench::set_bits(top_->tbl_req_i, at + 33, 1, access.write);
     bench::set_bits(top_->tbl_req_i, at + 34, 1, valid);
+  }
+
+  static bool is_ternary(const Access& access) { return access.table == 1 || access.table == 6 || access.table == 18; }
+
+  // A ternary row is written as it is: no frame may notice, nor wait.
+  void rewrite_something() {
+    auto one = ternary_.begin();
+    std::advance(one, random_.below(ternary_.size()));
+    start(one->second);
   }
 
   // Reads of tables that change nothing.
@@ -399,6 +414,7 @@ class Bench {
       beside_.pop_front();
     }
     if (live && access_state_ == None && !heads_.empty() && random_.percent(read_percent_)) read_something();
+    if (live && access_state_ == None && !heads_.empty() && !ternary_.empty() && random_.percent(20)) rewrite_something();
     set_request(access_, access_state_ == Asking);
     top_->eval();
     if (top_->rst_ni) {
@@ -409,6 +425,8 @@ class Bench {
         head_stands_ = false;
       }
       if (top_->verdict_valid_o && top_->verdict_ready_i) check_verdict();
+      if (is_ternary(access_) && access_.write && access_state_ != None && live && top_->head_valid_i && top_->head_ready_o)
+        ++beside_ternary_;
       if (top_->memory_error_o) tests_.wrong("a memory error");
       const bool done = bench::bits(top_->tbl_rsp_o, 258, 1);
       if (access_state_ == Settling) {
