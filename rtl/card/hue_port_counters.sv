@@ -1,7 +1,8 @@
 // Tables PORT and OUT_DROPS: what ports took, sent and lost, and whose packets found no room in an output queue.
 //
 // Place: beside the data path; read through the access unit, where they cannot be written, only cleared.
-// Latency: an answer at most 21 clocks after the request, from registers: it is ORed with those of all other tables. Throughput: an event a port and kind a clock.
+// Latency: an answer at most 21 clocks after the request, from registers: it is ORed with those of all other tables.
+// Throughput: an event a port and kind a clock.
 
 module hue_port_counters
   import hue_pkg::*;
