@@ -31,11 +31,12 @@ images: ## the card's images as simulated twins, target/images/*.so; NAMES="tcam
 	@scripts/setup build
 	@scripts/images $(NAMES)
 
-synth: ## what images of the card take in FPGAs, into bench/results; NAMES="tcam1 default" prints these only
+synth: ## what images of the card take, and which FPGAs they fit, into bench/results; NAMES="tcam1 default" prints these only
 	@scripts/setup build
 	@scripts/synth $(ARGS) $(NAMES)
+	@scripts/synth --fit $(ARGS) $(NAMES)
 
-synth-timing: ## the clock that blocks of the card reach in an ECP5, into bench/results (long)
+synth-timing: ## the clock that a whole card and blocks of others reach in an ECP5, into bench/results (long)
 	@scripts/setup build
 	@scripts/synth --timing $(ARGS) $(NAMES)
 

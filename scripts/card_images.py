@@ -1,5 +1,7 @@
 """Images of the card as its tools see them: the parameters in rtl/images/NAME.toml and the files of rtl/.
 
+An image is `NAME`, or `NAME.TARGET`: with what its table `target.TARGET` says otherwise for an FPGA of rtl/targets.
+
 Used by scripts/images (Verilator) and scripts/synth (Yosys).
 """
 
@@ -29,15 +31,16 @@ def kind_ids():
 def parameters(name, image):
     """Parameters of hue_card, as Verilog texts."""
     values = {key: 0 for key in ZERO} | image
+    file = file_of(name)
     try:
         values["layout"] = LAYOUTS[values["layout"]]
         ids = kind_ids()
         values["kinds"] = sum(1 << ids[kind] for kind in values["kinds"])
     except KeyError as error:
-        raise Fault(f"rtl/images/{name}.toml: {error} is missing or unknown") from error
+        raise Fault(f"{file}: {error} is missing or unknown") from error
     for key, value in values.items():
         if not isinstance(value, int):
-            raise Fault(f"rtl/images/{name}.toml: {key} = {value!r}: expected a number")
+            raise Fault(f"{file}: {key} = {value!r}: expected a number")
     texts = {"".join(part.capitalize() for part in key.split("_")): str(value) for key, value in values.items()}
     if len(name.encode()) > NAME_BYTES_MAX:
         raise Fault(f"image '{name}': a name has at most {NAME_BYTES_MAX} bytes")
@@ -52,17 +55,46 @@ def sources(rtl):
     return packages, [path for path in files if path not in packages]
 
 
+def file_of(name):
+    """The file of an image, from the project's folder on."""
+    return f"rtl/images/{name.partition('.')[0]}.toml"
+
+
 def names(wanted):
-    """The images wanted, or all of them."""
+    """The images wanted, or all of them without a target."""
     known = sorted(path.stem for path in (ROOT / "rtl/images").glob("*.toml"))
     for name in wanted:
-        if name not in known:
-            raise Fault(f"no image '{name}': there are {', '.join(known)}")
+        image, _, target = name.partition(".")
+        if image not in known:
+            raise Fault(f"no image '{image}': there are {', '.join(known)}")
+        if target and target not in overrides(image):
+            made = ", ".join(overrides(image)) or "none"
+            raise Fault(f"{file_of(image)}: no table 'target.{target}': the image is made for these targets: {made}")
     return list(wanted) or known
 
 
-def describe(name, twin=False):
-    """What rtl/images/NAME.toml says: of the card, or of its twin, where its table `twin` says otherwise."""
-    image = tomllib.loads((ROOT / "rtl/images" / f"{name}.toml").read_text())
-    other = image.pop("twin", {})
-    return image | other if twin else image
+def targets():
+    """The FPGAs of rtl/targets: what each has, by name."""
+    return {path.stem: tomllib.loads(path.read_text()) for path in sorted((ROOT / "rtl/targets").glob("*.toml"))}
+
+
+def overrides(image):
+    """What an image says otherwise for targets, by target."""
+    made = tomllib.loads((ROOT / file_of(image)).read_text()).get("target", {})
+    for target in made:
+        if target not in targets():
+            raise Fault(f"{file_of(image)}: target.{target}: no such target: there are {', '.join(targets())}")
+    return made
+
+
+def describe(name):
+    """The parameters of an image, for its target if it names one."""
+    _, _, target = name.partition(".")
+    image = tomllib.loads((ROOT / file_of(name)).read_text())
+    made = image.pop("target", {})
+    return image | made[target] if target else image
+
+
+def for_target(image, target):
+    """The name of an image for a target: its own if it says nothing otherwise for that one."""
+    return f"{image}.{target}" if target in overrides(image) else image

@@ -36,8 +36,10 @@ module hue_card
   parameter int unsigned SramWords = 0,
   parameter int unsigned SramLatency = 4,
   parameter logic [127:0] ImageName = '0,
-  // A port's input queue, group frames that wait to be copied, the packet buffer, all output queues together.
+  // A port's input queue and the frames that it holds at most, group frames that wait to be copied, the packet buffer, all output
+  // queues together.
   parameter int unsigned InputBytes = 16384,
+  parameter int unsigned InputFrames = InputBytes / 64,
   parameter int unsigned FloodBytes = 16384,
   parameter int unsigned BufferBytes = 32768,
   parameter int unsigned OutputBytes = 131072,
@@ -106,8 +108,6 @@ module hue_card
 
   localparam int unsigned ByteBits = $clog2(BusBytes + 1);
   localparam int unsigned DataBits = 8 * BusBytes;
-  // The shortest frame that fills its queue with descriptors first has 64 bytes.
-  localparam int unsigned InputFrames = InputBytes / 64;
   localparam int unsigned BufferWords = BufferBytes / BusBytes;
   localparam int unsigned FilledBits = $clog2(BufferWords) + 1;
   localparam int unsigned TagDepth = 256;

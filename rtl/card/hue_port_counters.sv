@@ -1,7 +1,8 @@
 // Tables PORT and OUT_DROPS: what ports took, sent and lost, and whose packets found no room in an output queue.
 //
 // Place: beside the data path; read through the access unit, where they cannot be written, only cleared.
-// Latency: an answer at most 20 clocks after the request. Throughput: an event a port and kind a clock.
+// Latency: an answer at most 21 clocks after the request, from registers: it is ORed with those of all other tables.
+// Throughput: an event a port and kind a clock.
 
 module hue_port_counters
   import hue_pkg::*;
@@ -47,11 +48,13 @@ module hue_port_counters
     end
   end
 
-  logic        port_asked, drops_asked, port_fits, drops_fits, port_done, drops_done, refused, beyond;
+  logic        asked, port_asked, drops_asked, port_fits, drops_fits, port_done, drops_done, refused, beyond;
   logic [63:0] port_value, drops_value;
 
-  assign port_asked = tbl_req_i.valid && tbl_req_i.id == hue_regs_pkg::TABLE_PORT;
-  assign drops_asked = tbl_req_i.valid && tbl_req_i.id == hue_regs_pkg::TABLE_OUT_DROPS;
+  // While the answer stands, the request is over.
+  assign asked = tbl_req_i.valid && !tbl_rsp_o.done;
+  assign port_asked = asked && tbl_req_i.id == hue_regs_pkg::TABLE_PORT;
+  assign drops_asked = asked && tbl_req_i.id == hue_regs_pkg::TABLE_OUT_DROPS;
   assign port_fits = tbl_req_i.index < 24'(PortRows);
   assign drops_fits = 32'(tbl_req_i.index) < Ports * NetsMax && 32'(tbl_req_i.index[PortLow-1:0]) < Nets;
   assign refused = (port_asked || drops_asked) && tbl_req_i.write;
@@ -70,19 +73,21 @@ module hue_port_counters
     .host_index_i({tbl_req_i.index[PortLow+:3], tbl_req_i.index[NetBits-1:0]}), .host_done_o(drops_done), .host_value_o(drops_value)
   );
 
+  tbl_rsp_t answer;
   always_comb begin
-    tbl_rsp_o = '0;
+    answer = '0;
     if (beyond) begin
-      tbl_rsp_o.done = 1'b1;
-      tbl_rsp_o.error = hue_regs_pkg::TABLE_ERROR_RANGE;
+      answer.done = 1'b1;
+      answer.error = hue_regs_pkg::TABLE_ERROR_RANGE;
     end else if (refused) begin
-      tbl_rsp_o.done = 1'b1;
-      tbl_rsp_o.error = hue_regs_pkg::TABLE_ERROR_REFUSED;
+      answer.done = 1'b1;
+      answer.error = hue_regs_pkg::TABLE_ERROR_REFUSED;
     end else begin
-      tbl_rsp_o.done = port_done || drops_done;
-      tbl_rsp_o.rdata = 256'(port_value) | (drops_done ? 256'(drops_value) : '0);
+      answer.done = port_done || drops_done;
+      answer.rdata = port_done ? 256'(port_value) : drops_done ? 256'(drops_value) : '0;
     end
   end
+  always_ff @(posedge clk_i) tbl_rsp_o <= rst_ni ? answer : '0;
 
   logic unused;
   assign unused = ^{tbl_req_i.wdata, out_dropped_net_i};
@@ -92,7 +97,7 @@ module hue_port_counters
   always_ff @(posedge clk_i) begin
     if (!rst_ni || !ready_o || !(port_asked || drops_asked) || tbl_rsp_o.done) waited_q <= '0;
     else waited_q <= waited_q + 5'd1;
-    assert (!rst_ni || waited_q < 5'd20) else $error("hue_port_counters: latency");
+    assert (!rst_ni || waited_q < 5'd21) else $error("hue_port_counters: latency");
   end
 `endif
 
