@@ -51,7 +51,10 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     }
     let tls = options.listen.as_ref().map(listen).transpose()?;
     let place = Place::take(&options.run_dir)?;
-    let opened = Store::open(&options.state_dir)?;
+    let opened = match options.empty {
+        false => Store::open(&options.state_dir)?,
+        true => Store::open_empty(&options.state_dir)?,
+    };
     // More neighbours than the kernel's few by default: one machine has many networks.
     if let Err(error) = hue_host::sysctl::raise_neighbour_limits() {
         tracing::warn!(%error, "the kernel's limits of neighbours stay as they are");

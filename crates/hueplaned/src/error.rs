@@ -52,6 +52,17 @@ pub enum DaemonError {
     /// The stored desired state was written by another version, or by hand.
     #[error("the stored desired state cannot be brought about: {0}")]
     Stored(String),
+    /// Nothing is stored, and networks run.
+    #[error(
+        "networks run that the store does not know: {}: restore the state directory {} from a backup, or begin with nothing, which \
+         removes them: `hueplane up --empty`", networks.join(", "), directory.display()
+    )]
+    Unknown {
+        /// The networks.
+        networks: Vec<String>,
+        /// The state directory.
+        directory: PathBuf,
+    },
     /// Certificates are invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),

@@ -34,6 +34,9 @@ struct Arguments {
     /// How threads that forward packets compete for processors
     #[arg(long, value_enum, default_value_t)]
     scheduling: SchedulingName,
+    /// Begin with nothing: stored state is put aside, and networks that run are removed
+    #[arg(long)]
+    empty: bool,
     /// Offer the API over TCP too, with mutual TLS
     #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key", "tls_ca"])]
     listen: Option<SocketAddr>,
@@ -62,6 +65,7 @@ impl Arguments {
             scheduling: self.scheduling.into(),
             least_rights: true,
             log: true,
+            empty: self.empty,
         }
     }
 }

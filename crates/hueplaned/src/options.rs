@@ -74,6 +74,8 @@ pub struct Options {
     pub least_rights: bool,
     /// Write what happens to standard error.
     pub log: bool,
+    /// Begin with nothing: what is stored is put aside, and networks that run are removed.
+    pub empty: bool,
 }
 
 impl Default for Options {
@@ -88,6 +90,7 @@ impl Default for Options {
             scheduling: Scheduling::Fair,
             least_rights: false,
             log: false,
+            empty: false,
         }
     }
 }

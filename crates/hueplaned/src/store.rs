@@ -2,8 +2,8 @@
 //!
 //! Flow: `node::change` → **[`Store::save`]** → file; at start, file → [`Store::open`] → node. A save is one
 //! transaction that is on the disk when it returns; only changed documents are written. Then a copy of everything is
-//! written beside the database, in one file that appears as a whole. A damaged database is renamed and the copy is
-//! used instead: the last state known to be good.
+//! written beside the database, in one file that appears as a whole. A database that is damaged, empty, new, or older than
+//! the copy is renamed, and the copy is used instead: the last state known to be good.
 //! Invariants: what [`Store::open`] returns was in force once, as a whole, and has been validated again; a failed
 //! save changes nothing. Documents are JSON, which is YAML: they go through the same reader as users' files.
 
@@ -70,7 +70,7 @@ pub enum StoreError {
     /// The database is damaged, and its copy is damaged or missing.
     #[error(
         "{}: the store is damaged ({reason}) and there is no good copy ({copy}): restore the state directory from a backup, or \
-         move these files away to begin with nothing", path.display()
+         begin with nothing: `hueplane up --empty`", path.display()
     )]
     Damaged {
         /// The database.
@@ -211,6 +211,8 @@ pub struct Opened {
     pub desired: Desired,
     /// What was wrong, when the copy had to be used.
     pub trouble: Option<String>,
+    /// Somebody asked to begin with nothing: networks that run are removed.
+    pub emptied: bool,
 }
 
 impl Store {
@@ -223,12 +225,38 @@ impl Store {
         let path = directory.join(FILE);
         match read(&path) {
             Ok((database, rows, desired)) => {
+                if let Some(reason) = behind(directory, rows.generation) {
+                    drop(database);
+                    return Self::recover(directory, &reason);
+                }
                 let store = Self { directory: directory.to_owned(), database: Some(database), rows };
-                Ok(Opened { store, desired, trouble: None })
+                Ok(Opened { store, desired, trouble: None, emptied: false })
             }
             Err(Fault::Store(error)) => Err(error),
             Err(Fault::Damaged(reason)) => Self::recover(directory, &reason),
         }
+    }
+
+    /// Begins with nothing. What was stored is kept under other names.
+    ///
+    /// # Errors
+    /// When the directory cannot be used.
+    pub fn open_empty(directory: &Path) -> Result<Opened, StoreError> {
+        let now = Timestamp::now().us();
+        for name in [FILE, COPY] {
+            let path = directory.join(name);
+            if path.exists() {
+                fs::rename(&path, directory.join(format!("{name}.before-{now}")))
+                    .map_err(failed(&path, "put aside"))?;
+            }
+        }
+        Ok(Opened { emptied: true, ..Self::open(directory)? })
+    }
+
+    /// The state directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// An empty store without a file, for a node that keeps nothing over restarts; it must not be saved.
@@ -254,7 +282,7 @@ impl Store {
             aside.display(),
             desired.generation
         );
-        Ok(Opened { store, desired, trouble: Some(trouble) })
+        Ok(Opened { store, desired, trouble: Some(trouble), emptied: false })
     }
 
     /// Stores desired state. Returns when it is on the disk, with what is wrong with the copy, if anything.
@@ -430,6 +458,19 @@ fn transact(database: &Database, old: &Rows, new: &Rows) -> Result<(), redb::Err
 
 fn gone<'a, V>(old: &'a BTreeMap<String, V>, new: &BTreeMap<String, V>) -> BTreeSet<&'a String> {
     old.keys().filter(|key| !new.contains_key(*key)).collect()
+}
+
+/// Why a database of this generation is not what was saved last. A save writes the database first, so the copy is never ahead,
+/// and there is none beside a database that was never written.
+fn behind(directory: &Path, generation: u64) -> Option<String> {
+    match copy(directory) {
+        Ok((rows, _)) if rows.generation > generation => Some(match generation {
+            0 => format!("it is empty, and {COPY} has desired state {}", rows.generation),
+            _ => format!("it has desired state {generation}, and {COPY} has {}", rows.generation),
+        }),
+        Err(_) if generation == 0 && directory.join(COPY).exists() => Some("it is empty".to_owned()),
+        _ => None,
+    }
 }
 
 /// Reads the copy; the error says what is wrong with it.

@@ -59,6 +59,9 @@ pub struct Up {
     /// How threads that forward packets compete for processors
     #[arg(long, value_enum, default_value_t)]
     pub scheduling: SchedulingName,
+    /// Start with nothing: the stored state is kept under another name, and running networks are removed
+    #[arg(long)]
+    pub empty: bool,
     #[command(flatten)]
     pub places: Places,
     #[command(flatten)]

@@ -169,7 +169,12 @@ pub fn start(
     owner: Owner,
     opened: Opened,
 ) -> Result<(NodeHandle, Running), DaemonError> {
-    let Opened { store, desired, trouble } = opened;
+    let Opened { store, desired, trouble, emptied } = opened;
+    let left = owner.networks()?;
+    // A store without a state says nothing of what runs, least of all that it may go.
+    if desired.generation == 0 && !left.is_empty() && !emptied {
+        return Err(DaemonError::Unknown { networks: left, directory: store.directory().to_owned() });
+    }
     let mut live = Live::start(config)?;
     let (sender, messages) = mpsc::channel();
     let (batch_sender, batches) = mpsc::sync_channel(BATCHES_MAX);
@@ -188,7 +193,6 @@ pub fn start(
         .map_err(DaemonError::Thread)?;
     forward_failures(&mut live, sender.clone())?;
     watch_links(sender.clone())?;
-    let left = owner.networks()?;
     let prepared =
         change::prepare_start(desired, &owner).map_err(|problem| DaemonError::Stored(problem.to_string()))?;
     let shared = Arc::new(Shared {

@@ -104,6 +104,44 @@ fn a_damaged_store_without_a_copy_says_what_to_do() {
     assert_eq!(fs::read(folder.path().join(FILE)).unwrap(), b"not a database", "nothing was touched");
 }
 
+#[test]
+fn an_empty_missing_or_older_store_is_no_order_to_forget() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, old) = (folder.path().join(FILE), folder.path().join("old"));
+    let (mut store, _) = open(folder.path());
+    store.save(&desired(3, &[(1, 1)])).unwrap();
+    drop(store);
+    fs::copy(&path, &old).unwrap();
+    let now = desired(4, &[(1, 1), (2, 5)]);
+    let (mut store, _) = open(folder.path());
+    store.save(&now).unwrap();
+    drop(store);
+    let damages: [(&str, &dyn Fn()); 3] = [
+        ("empty", &|| fs::File::create(&path).unwrap().set_len(0).unwrap()),
+        ("empty", &|| fs::remove_file(&path).unwrap()),
+        ("desired state 3", &|| _ = fs::copy(&old, &path).unwrap()),
+    ];
+    for (what, damage) in damages {
+        damage();
+        let opened = Store::open(folder.path()).unwrap();
+        assert_eq!(opened.desired, now, "{what}");
+        let trouble = opened.trouble.unwrap();
+        assert!(trouble.contains(what) && trouble.contains("desired state 4"), "{trouble}");
+        drop(opened.store);
+        assert_eq!(open(folder.path()).1, now, "{what}: the new database is good");
+    }
+    // Without a good copy it is an error, unless nothing is what is wanted.
+    fs::remove_file(&path).unwrap();
+    fs::write(folder.path().join(COPY), b"{").unwrap();
+    let error = Store::open(folder.path()).err().unwrap().to_string();
+    assert!(error.contains("it is empty") && error.contains("up --empty"), "{error}");
+    let opened = Store::open_empty(folder.path()).unwrap();
+    assert_eq!((opened.desired, opened.emptied), (Desired::default(), true));
+    assert!(opened.trouble.is_none());
+    let kept = |entry: fs::DirEntry| entry.file_name().to_string_lossy().contains(".before-");
+    assert!(fs::read_dir(folder.path()).unwrap().flatten().any(kept));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

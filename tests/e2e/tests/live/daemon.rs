@@ -94,6 +94,48 @@ fn killed_at_any_moment_it_comes_back_with_everything() {
     assert_eq!(daemon::cgroups(&lab), Vec::<std::path::PathBuf>::new());
 }
 
+/// A store that is gone is no order to delete networks: what the daemon knows of them is used, or it does not start.
+#[test]
+fn a_store_that_is_gone_deletes_no_network() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, pairs, documents) = lab();
+    let mut daemon = Daemon::start(&lab, &documents);
+    let cli = daemon.cli.clone();
+    pairs.iter().for_each(Pair::warm_up);
+    let mut owner = cli.command(&["exec", pairs[0].name(), "--", "sleep", "600"]).spawn().unwrap();
+    until("it runs in the namespace", 20, || {
+        std::fs::read_to_string(format!("/proc/{}/comm", owner.id())).is_ok_and(|name| name.trim() == "sleep")
+    });
+    let store = store_file(&cli.state_dir);
+    for what in ["empty", "missing"] {
+        daemon.kill();
+        match what {
+            "empty" => std::fs::File::create(&store).unwrap().set_len(0).unwrap(),
+            _ => std::fs::remove_file(&store).unwrap(),
+        }
+        daemon.replace(&lab);
+        pairs.iter().for_each(Pair::warm_up);
+        assert_eq!(cli.json(&["get", "networks"]).as_array().map(Vec::len), Some(2), "{what}");
+        assert!(cli.happened("trouble"), "{what}: {:?}", cli.events());
+        assert!(owner.try_wait().unwrap().is_none(), "{what}: what ran goes on");
+    }
+    // Without the copy nobody knows what they are for: they stay, until somebody says that they may go.
+    daemon.kill();
+    std::fs::remove_file(&store).unwrap();
+    std::fs::remove_file(cli.state_dir.join("last-good.json")).unwrap();
+    let refused = lab.node().run_command(&mut cli.command(&["up", "--detach"]));
+    assert_ne!(refused.code, 0, "{refused}");
+    assert!(refused.stderr.contains(pairs[0].name()) && refused.stderr.contains("up --empty"), "{refused}");
+    assert_eq!(daemon::namespaces(&lab).len(), 2);
+    assert!(owner.try_wait().unwrap().is_none(), "what ran goes on");
+    let _ = lab.node().run_command(&mut cli.command(&["up", "--detach", "--empty"])).expect_ok();
+    until("nothing is left", 20, || daemon::namespaces(&lab).is_empty());
+    let _ = cli.run(&["down"]).expect_ok();
+    let _ = owner.wait();
+}
+
 #[test]
 fn going_down_removes_everything_or_keeps_it() {
     if !can_run(&[]) {

@@ -157,6 +157,7 @@ fn arguments(args: &Up) -> Vec<OsString> {
     option("--tls-key", path(&args.listen.tls_key));
     option("--tls-ca", path(&args.listen.tls_ca));
     list.extend(args.pin.then(|| "--pin".into()));
+    list.extend(args.empty.then(|| "--empty".into()));
     let scheduling = args.scheduling.to_possible_value().map(|value| value.get_name().to_owned().into());
     list.extend(scheduling.into_iter().flat_map(|name: OsString| ["--scheduling".into(), name]));
     list
@@ -220,6 +221,7 @@ fn daemon(args: &Up) -> Result<(), Failure> {
         scheduling: args.scheduling.into(),
         least_rights: true,
         log: true,
+        empty: args.empty,
         ..Options::default()
     };
     if let Some(prefix) = namespace_prefix {
