@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapReadError, PcapReader, PcapTsResolution, PcapValidationError};
-use pcap_file::pcapng::blocks::{ENHANCED_PACKET_BLOCK, PACKET_BLOCK, SIMPLE_PACKET_BLOCK};
+use pcap_file::pcapng::blocks::{
+    ENHANCED_PACKET_BLOCK, INTERFACE_DESCRIPTION_BLOCK, PACKET_BLOCK, SIMPLE_PACKET_BLOCK,
+};
 use pcap_file::pcapng::{Block, PcapNgFormatError, PcapNgReadError, PcapNgReader, PcapNgState};
 
 use crate::{Batch, Frame, PortError};
@@ -246,6 +248,8 @@ impl CaptureReader {
 }
 
 const PCAP_HEADER_BYTES: u64 = 24;
+/// Most interfaces of a section in a pcapng file: each is kept while the section is read.
+const INTERFACES_MAX: usize = 65_536;
 const PCAP_RECORD_HEADER_BYTES: u64 = 16;
 
 enum After {
@@ -315,10 +319,16 @@ fn next_pcapng<'a>(
                     .try_into_block(state)
                     .map(|block| block.into_owned())
                     .map_err(|error| fault(FaultKind::Damaged(chain(&error))))?,
-                _ => {
+                INTERFACE_DESCRIPTION_BLOCK => {
+                    if state.interfaces().len() > INTERFACES_MAX {
+                        let found = format!("a section has more than {INTERFACES_MAX} interfaces");
+                        return Err(fault(FaultKind::Damaged(found)));
+                    }
+                    // Only the new one: a section may have many.
                     *resolution = (*resolution).max(finest(state));
                     continue;
                 }
+                _ => continue,
             },
         };
         break (raw, at);
@@ -349,9 +359,9 @@ fn next_pcapng<'a>(
     Ok(Some(Found { bytes, time_ns, wire_len, after: After::At(reader.bytes_parsed()) }))
 }
 
-/// The finest resolution of the section's interfaces; anything finer than a microsecond counts as nanoseconds.
+/// The resolution of the section's newest interface; anything finer than a microsecond counts as nanoseconds.
 fn finest(state: &PcapNgState) -> Resolution {
-    let is_fine = state.interfaces().iter().any(|interface| {
+    let is_fine = state.interfaces().last().is_some_and(|interface| {
         let resolution = interface.ts_resolution();
         // 2^-20 s is the first binary resolution finer than a microsecond.
         resolution.resolution() > if resolution.is_bin() { 19 } else { 6 }

@@ -175,6 +175,22 @@ fn a_file_cut_anywhere_is_an_error_or_a_shorter_capture() {
     (header..=file.len()).for_each(|cut| starts(&file, cut, &all, &sizes, header));
 }
 
+/// Reading takes as long as the file is, whatever it consists of: with a look at all interfaces for each, this takes minutes.
+#[test]
+fn many_interfaces_are_read_once_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut file = section(false);
+    (0..65_535).for_each(|_| file.extend(interface(1, None, false)));
+    file.extend(interface(1, Some(9), false));
+    file.extend(enhanced(&sample()[0], 5, 65_535, false));
+    let path = save(dir.path(), "many.pcapng", &file);
+    assert_eq!(read_all(&path).unwrap().len(), 1);
+    // A section with more of them is refused before they fill the memory.
+    file.extend(interface(1, None, false));
+    let error = read_all(&save(dir.path(), "more.pcapng", &file)).unwrap_err().to_string();
+    assert!(error.contains("more than 65536 interfaces"), "{error}");
+}
+
 #[test]
 fn wrong_files_are_named_for_what_they_are() {
     let dir = tempfile::tempdir().unwrap();
