@@ -2,7 +2,7 @@
 //!
 //! Packs networks into software, those of the lowest throughput first. A network that no core can serve goes
 //! to the card if there is room. The result is compared with the current placement plus the new networks,
-//! because moves must be worth their cost.
+//! because moves must be worth their cost: all together, and each of them.
 //! Source: Unnikrishnan §4.1: "The scheduler attempts to greedily pack low-throughput virtual networks into OpenVZ
 //! containers. If a network cannot be executed in a software plane due to bandwidth limitations, it is assigned to a
 //! hardware plane."
@@ -17,7 +17,29 @@ pub fn greedy(site: &Site, demands: &[&Demand]) -> Choice {
     let anew = serve(site, demands, &fill(site, demands, sides.clone(), room.clone()));
     let kept = serve(site, demands, &keep_places(site, demands, sides, room));
     // If both are equally good, nothing moves.
-    if anew.value(site, demands) > kept.value(site, demands) { anew } else { kept }
+    if anew.value(site, demands) > kept.value(site, demands) { stay(site, demands, anew) } else { kept }
+}
+
+/// Takes moves back that gain nothing: a network whose move makes no room for another stays where it is.
+fn stay(site: &Site, demands: &[&Demand], mut best: Choice) -> Choice {
+    let (given, room) = fixed(site, demands);
+    for at in by_need(demands) {
+        let Some(now) = demands[at].now.filter(|now| given[at].is_none() && *now != best.sides[at]) else {
+            continue;
+        };
+        let mut sides = best.sides.clone();
+        sides[at] = now;
+        let mut room = room.clone();
+        let free = (0..demands.len()).filter(|one| given[*one].is_none() && sides[*one] == Side::Card);
+        if !free.into_iter().all(|one| room.take_if(demands[one])) {
+            continue;
+        }
+        let choice = serve(site, demands, &sides);
+        if choice.value(site, demands) >= best.value(site, demands) {
+            best = choice;
+        }
+    }
+    best
 }
 
 /// Leaves networks in place as far as possible, and puts new networks into the remaining capacity.

@@ -159,6 +159,31 @@ fn a_move_must_be_worth_its_cost() {
     }
 }
 
+/// What is asked again while the moves of an answer are made must get the same answer.
+#[test]
+fn who_need_not_move_stays_when_another_must() {
+    let site = site(1, 100, 4);
+    let at = |name: &str, mbps, now| Demand { now: Some(now), ..demand(name, mbps) };
+    let mut demands =
+        [at("grows", 600, Side::Soft), at("small", 30, Side::Soft), at("shrinks", 10, Side::Card)];
+    for kind in SchedulerKind::ALL {
+        let made = schedule(&site, &demands, kind);
+        let moves: Vec<_> = made.moves.iter().map(|one| (one.name.as_str(), one.from, one.to)).collect();
+        assert_eq!(moves, [("grows", Side::Soft, Side::Card)], "{kind:?}");
+        println!("{:?}", made.network("shrinks"));
+    }
+    demands[0].now = Some(Side::Card);
+    for kind in SchedulerKind::ALL {
+        assert!(schedule(&site, &demands, kind).moves.is_empty(), "{kind:?}");
+    }
+    // It makes room when there is none.
+    let full = Site { card: site.card.clone().map(|card| CardSite { networks_max: 1, ..card }), ..site };
+    demands[0].now = Some(Side::Soft);
+    for kind in SchedulerKind::ALL {
+        assert_eq!(schedule(&full, &demands, kind).moves.len(), 2, "{kind:?}");
+    }
+}
+
 #[test]
 fn exact_beats_greedy() {
     // Greedy packs the smallest networks first, and then the largest ones do not all fit on the card. Exact
