@@ -7,7 +7,7 @@ mod oracle;
 use hue_planes::ipv4::{self, Adjacency, Outcome};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// A plane: what becomes of a frame, which it rewrites.
 type Plane = fn(&mut [u8], &Adjacency) -> Outcome;
@@ -148,8 +148,9 @@ fn planted_bugs_are_found() {
         }),
     ];
     for (bug, plane) in bugs {
-        let mut runner =
-            TestRunner::new(Config { cases: 20_000, failure_persistence: None, ..Config::default() });
+        let config = Config { cases: 20_000, failure_persistence: None, ..Config::default() };
+        // Always the same frames: a rare one is among them, or never.
+        let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
         let result =
             runner.run(&(oracle::frame(), oracle::hop()), |(frame, hop)| compare(plane, &frame, &hop));
         assert!(result.is_err(), "not found: {bug}");

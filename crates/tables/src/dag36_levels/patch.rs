@@ -269,6 +269,7 @@ mod tests {
     use std::collections::HashMap;
 
     use proptest::prelude::*;
+    use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
     use super::*;
     use crate::dag::Dag;
@@ -532,7 +533,8 @@ mod tests {
             failure_persistence: None,
             ..ProptestConfig::default()
         };
-        let mut runner = proptest::test_runner::TestRunner::new(config);
+        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let mut runner = TestRunner::new_with_rng(config, rng);
         let found = runner.run(&(steps(), any::<u64>()), |(steps, seed)| {
             change_while_lookups_go_on(steps, (true, 20_000, Patch::Each, false), (seed, true));
             Ok(())
