@@ -115,8 +115,11 @@ async fn serving(
     let api = tokio::spawn(serve(Arc::new(handle.clone()), listeners, closing));
     let measured = handle.clone();
     let measuring = tokio::spawn(async move { measured.measure().await });
+    let stored = handle.clone();
+    let tending = tokio::spawn(async move { stored.tend_store().await });
     let ended = wait(handle, running).await;
     measuring.abort();
+    tending.abort();
     close.send_replace(true);
     // It has a limit of its own for what has begun.
     if let Err(error) = api.await {

@@ -5,7 +5,9 @@
 //! written beside the database, in one file that appears as a whole. A database that is damaged, empty, new, or older than
 //! the copy is renamed, and the copy is used instead: the last state known to be good.
 //! Invariants: what [`Store::open`] returns was in force once, as a whole, and has been validated again; a failed
-//! save changes nothing. Documents are JSON, which is YAML: they go through the same reader as users' files.
+//! save changes nothing and gives back the disk space that it took. A change that makes the state smaller is stored even
+//! on a full disk, in space that a file holds in reserve. Documents are JSON, which is YAML: they go through the same
+//! reader as users' files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -17,6 +19,7 @@ use hue_control::Ids;
 use hue_demux::PortId;
 use hue_intent::{Intent, Network, NetworkTag, Node, NodeSpec, NodeTag, Source};
 use hue_tables::Vid;
+use nix::fcntl::posix_fallocate;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -29,6 +32,14 @@ pub const FILE: &str = "hueplane.redb";
 pub const COPY: &str = "last-good.json";
 /// Name of the copy until it is complete.
 const COPY_NEW: &str = "last-good.json.new";
+/// A new database until it is complete.
+const FILE_NEW: &str = "hueplane.redb.new";
+/// A file that only takes disk space, for changes that free some.
+const RESERVE: &str = "reserve";
+/// Bytes of it.
+const RESERVE_BYTES: u64 = 512 << 10;
+/// The smallest reserve worth having, bytes: a deletion writes a few pages of 4 KiB.
+const RESERVE_BYTES_MIN: u64 = 32 << 10;
 /// Version of the stored format.
 const FORMAT: u64 = 1;
 /// Name of the node when no document gives one.
@@ -146,6 +157,11 @@ struct Rows {
 const NODE_KEY: &str = "node";
 
 impl Rows {
+    /// Bytes of its documents.
+    fn bytes(&self) -> usize {
+        self.documents.iter().map(|(key, text)| key.len() + text.len()).sum()
+    }
+
     fn of(desired: &Desired) -> Self {
         let intent = &desired.intent;
         let mut documents: BTreeMap<String, String> = intent.networks.iter().map(network_document).collect();
@@ -201,6 +217,8 @@ pub struct Store {
     database: Option<Database>,
     /// Its content.
     rows: Rows,
+    /// What is wrong with the copy, if anything.
+    copy_problem: Option<String>,
 }
 
 /// Result of [`Store::open`].
@@ -223,18 +241,32 @@ impl Store {
     pub fn open(directory: &Path) -> Result<Opened, StoreError> {
         fs::create_dir_all(directory).map_err(failed(directory, "made"))?;
         let path = directory.join(FILE);
-        match read(&path) {
-            Ok((database, rows, desired)) => {
-                if let Some(reason) = behind(directory, rows.generation) {
+        let mut found = read(&path);
+        if matches!(&found, Err(Fault::Store(error)) if error.is_full()) {
+            release_reserve(directory);
+            found = read(&path);
+        }
+        let opened = match found {
+            Ok((database, rows, desired)) => match behind(directory, rows.generation) {
+                Some(reason) => {
                     drop(database);
-                    return Self::recover(directory, &reason);
+                    Self::recover(directory, &reason)
                 }
-                let store = Self { directory: directory.to_owned(), database: Some(database), rows };
-                Ok(Opened { store, desired, trouble: None, emptied: false })
-            }
+                None => {
+                    let store = Self { database: Some(database), rows, ..Self::closed(directory) };
+                    Ok(Opened { store, desired, trouble: None, emptied: false })
+                }
+            },
             Err(Fault::Store(error)) => Err(error),
             Err(Fault::Damaged(reason)) => Self::recover(directory, &reason),
-        }
+        };
+        hold_reserve(directory);
+        opened
+    }
+
+    /// A store in a directory, not opened yet.
+    fn closed(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), database: None, rows: Rows::default(), copy_problem: None }
     }
 
     /// Begins with nothing. What was stored is kept under other names.
@@ -261,7 +293,30 @@ impl Store {
 
     /// An empty store without a file, for a node that keeps nothing over restarts; it must not be saved.
     pub(crate) fn nowhere() -> Self {
-        Self { directory: PathBuf::new(), database: None, rows: Rows::default() }
+        Self::closed(Path::new(""))
+    }
+
+    /// What is wrong with the store or its disk, for people; `None` when nothing is.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let reserve = fs::metadata(self.directory.join(RESERVE)).map_or(0, |file| file.len());
+        if !self.directory.as_os_str().is_empty() && reserve < RESERVE_BYTES {
+            return Some(format!(
+                "{}: the disk is full, or nearly: only changes that make the desired state smaller are stored; free at \
+                 least {} KiB",
+                self.directory.display(),
+                RESERVE_BYTES >> 10
+            ));
+        }
+        self.copy_problem.clone()
+    }
+
+    /// Holds disk space in reserve again, and completes the copy, if there is room now.
+    pub fn mend(&mut self) {
+        if self.copy_problem.is_some() {
+            self.copy_problem = self.write_copy().err().map(|error| error.to_string());
+        }
+        hold_reserve(&self.directory);
     }
 
     /// Recovers from the copy.
@@ -274,7 +329,7 @@ impl Store {
         })?;
         let aside = directory.join(format!("{FILE}.damaged-{}", Timestamp::now().us()));
         fs::rename(&path, &aside).map_err(failed(&path, "put aside"))?;
-        let mut store = Self { directory: directory.to_owned(), database: None, rows: Rows::default() };
+        let mut store = Self::closed(directory);
         store.write(&rows)?;
         let trouble = format!(
             "{}: the store was damaged ({reason}); it is kept as {}, and desired state {} of {COPY} is used",
@@ -290,12 +345,45 @@ impl Store {
     /// # Errors
     /// When it cannot be written; the previous one is then still stored.
     pub fn save(&mut self, desired: &Desired) -> Result<Option<String>, StoreError> {
-        let rows = Rows::of(desired);
-        self.write(&rows)?;
-        Ok(self.write_copy().err().map(|error| error.to_string()))
+        let written = self.write(&Rows::of(desired));
+        if written.is_ok() {
+            self.copy_problem = self.write_copy().err().map(|error| error.to_string());
+        }
+        hold_reserve(&self.directory);
+        written.map(|()| self.copy_problem.clone())
     }
 
     fn write(&mut self, rows: &Rows) -> Result<(), StoreError> {
+        match self.write_once(rows) {
+            Err(error) if error.is_full() => {
+                release_reserve(&self.directory);
+                self.give_back();
+                if rows.bytes() <= self.rows.bytes() { self.write_once(rows) } else { Err(error) }
+            }
+            written => written,
+        }
+    }
+
+    /// Gives back the disk space that a failed write took: the database keeps what it has grown to.
+    fn give_back(&mut self) {
+        self.database = None;
+        let path = self.directory.join(FILE);
+        if let Ok((mut database, rows, _)) = read(&path)
+            && rows == self.rows
+            && database.compact().is_ok()
+        {
+            self.database = Some(database);
+            return;
+        }
+        let new = self.directory.join(FILE_NEW);
+        let written = Database::create(&new).map_err(redb::Error::from);
+        let written = written.and_then(|database| transact(&database, &Rows::default(), &self.rows));
+        if written.is_err() || fs::rename(&new, &path).is_err() {
+            let _ = fs::remove_file(&new);
+        }
+    }
+
+    fn write_once(&mut self, rows: &Rows) -> Result<(), StoreError> {
         let path = self.directory.join(FILE);
         let done = match &self.database {
             Some(database) => transact(database, &self.rows, rows),
@@ -325,12 +413,60 @@ impl Store {
     fn write_copy(&self) -> Result<(), StoreError> {
         let (new, path) = (self.directory.join(COPY_NEW), self.directory.join(COPY));
         let text = serde_json::to_vec_pretty(&self.rows).unwrap_or_default();
-        let written = File::create(&new).and_then(|mut file| {
+        let write = || {
+            let mut file = File::create(&new)?;
             file.write_all(&text)?;
-            file.sync_all()
-        });
-        written.and_then(|()| fs::rename(&new, &path)).map_err(failed(&path, "written"))
+            file.sync_all()?;
+            fs::rename(&new, &path)
+        };
+        let mut written = write();
+        if written.as_ref().is_err_and(no_room) {
+            release_reserve(&self.directory);
+            written = write();
+        }
+        if written.is_err() {
+            // An incomplete copy only takes room.
+            let _ = fs::remove_file(&new);
+        }
+        written.map_err(failed(&path, "written"))
     }
+}
+
+impl StoreError {
+    /// Whether the reason is a full disk.
+    fn is_full(&self) -> bool {
+        match self {
+            Self::Write { full, .. } => *full,
+            Self::File { source, .. } => no_room(source),
+            Self::Open { .. } | Self::Damaged { .. } | Self::Format { .. } => false,
+        }
+    }
+}
+
+/// Takes as much of the reserve's disk space as there is, so that changes that make the state smaller always find some.
+fn hold_reserve(directory: &Path) {
+    if directory.as_os_str().is_empty() {
+        return;
+    }
+    let Ok(file) = File::options().create(true).append(true).open(directory.join(RESERVE)) else { return };
+    let held = file.metadata().map_or(0, |file| file.len());
+    let mut bytes = RESERVE_BYTES;
+    while bytes > held && bytes >= RESERVE_BYTES_MIN {
+        if posix_fallocate(&file, 0, i64::try_from(bytes).unwrap_or(i64::MAX)).is_ok() {
+            return;
+        }
+        bytes -= RESERVE_BYTES_MIN;
+    }
+}
+
+/// Frees the reserve's disk space.
+fn release_reserve(directory: &Path) {
+    let _ = fs::remove_file(directory.join(RESERVE));
+}
+
+/// Whether an operation failed because the disk, or its quota, is full.
+fn no_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Error while reading.
@@ -355,8 +491,7 @@ fn refused(path: &Path, reason: &str, full: bool) -> StoreError {
 }
 
 fn is_full(error: &redb::Error) -> bool {
-    matches!(error, redb::Error::Io(error)
-        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    matches!(error, redb::Error::Io(error) if no_room(error))
 }
 
 /// Opens and reads the database, which is created when missing.

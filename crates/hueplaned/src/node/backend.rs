@@ -11,7 +11,7 @@ use futures_util::stream::{self, BoxStream};
 use tokio::sync::{oneshot, watch};
 
 use super::change::{self, Prepared};
-use super::core::Node;
+use super::core::{Message, Node};
 use super::idle::{Caller, Deferred};
 use super::lists::RoutesAt;
 use super::queue::InTurn;
@@ -26,7 +26,10 @@ use crate::api::{
     Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces};
-use crate::store::{Desired, StoreError};
+use crate::store::{Desired, Store, StoreError};
+
+/// How often a disk that is full is tried again.
+const TEND_STORE: Duration = Duration::from_secs(10);
 
 #[async_trait]
 impl Backend for NodeHandle {
@@ -471,16 +474,40 @@ impl NodeHandle {
         self.ask(move |node| node.desired = desired).await
     }
 
+    /// Looks every few seconds whether a disk that was full has room again, for as long as the daemon runs.
+    pub async fn tend_store(&self) {
+        loop {
+            tokio::time::sleep(TEND_STORE).await;
+            let troubled = self.with_store(|store| store.problem().is_some()).await;
+            if matches!(troubled, Ok(true)) {
+                let _ = self.with_store(Store::mend).await;
+            }
+        }
+    }
+
+    /// Works with the store, on a thread that may wait for the disk, and tells the node how the store is.
+    async fn with_store<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Store) -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let shared = Arc::clone(&self.shared);
+        let (result, problem) = aside(move || {
+            let mut store = shared.store.lock().unwrap_or_else(PoisonError::into_inner);
+            let result = work(&mut store);
+            (result, store.problem())
+        })
+        .await?;
+        // A node that goes down need not know.
+        let told = Message::Ask(Box::new(move |node: &mut Node| node.set_store_problem(problem)));
+        let _ = self.shared.sender.send(told);
+        Ok(result)
+    }
+
     /// Puts desired state on the disk.
     async fn store(&self, desired: Arc<Desired>) -> Result<(), Problem> {
-        let shared = Arc::clone(&self.shared);
-        let saved = aside(move || shared.store.lock().unwrap_or_else(PoisonError::into_inner).save(&desired));
-        match saved.await? {
-            Ok(None) => Ok(()),
-            Ok(Some(copy)) => {
-                self.shared.events.add(EventKind::Trouble, About::Node, copy);
-                Ok(())
-            }
+        match self.with_store(move |store| store.save(&desired)).await? {
+            // A problem of the copy is one of the store, which is told there.
+            Ok(_) => Ok(()),
             Err(error) => {
                 self.shared.events.add(EventKind::Refused, About::Node, error.to_string());
                 let kind = match &error {

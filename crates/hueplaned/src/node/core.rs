@@ -25,7 +25,6 @@ use hue_substrate::Substrate;
 use hue_tables::Vid;
 use tokio::sync::oneshot;
 
-use super::Shared;
 use super::card::{CardNews, CardSide};
 use super::drive::Drive;
 use super::idle::Deferred;
@@ -36,7 +35,8 @@ use super::networks::Entry;
 use super::ports::PhysicalPort;
 use super::view::View;
 use super::wires::Turn;
-use crate::api::{self, Capacity, Health, NetworkResult};
+use super::{About, Shared};
+use crate::api::{Capacity, EventKind, Health, NetworkResult};
 use crate::store::Desired;
 
 /// Messages taken in a row before routing gets its turn.
@@ -117,6 +117,8 @@ pub struct Node {
     pub(super) changed: bool,
     pub(super) health: Health,
     pub(super) troubles: Vec<String>,
+    /// What is wrong with the store of the desired state, if anything.
+    pub(super) store_problem: Option<String>,
 }
 
 /// What the thread listens to.
@@ -223,11 +225,24 @@ impl Node {
         self.tend_turns(now);
     }
 
+    /// Takes what is wrong with the store of the desired state.
+    pub(super) fn set_store_problem(&mut self, problem: Option<String>) {
+        if self.store_problem == problem {
+            return;
+        }
+        let text =
+            problem.clone().unwrap_or_else(|| "the store of the desired state has room again".to_owned());
+        self.shared.events.add(EventKind::Trouble, About::Node, text);
+        self.store_problem = problem;
+        self.changed = true;
+    }
+
     /// Tells everybody how it is; neighbours first, whose networks may be elsewhere now.
     pub(super) fn publish(&mut self) {
         self.rewire_all();
         self.changed = false;
         let mut problems = self.troubles.clone();
+        problems.extend(self.store_problem.clone());
         problems.extend(self.card_problem.clone());
         for (name, port) in &self.ports {
             problems.extend(port.problem().map(|problem| format!("port {name}: {problem}")));
@@ -309,11 +324,7 @@ impl Node {
             self.changed = true;
             let ports = self.ports.len();
             let text = format!("{} networks on {ports} ports", self.networks.len());
-            self.shared.events.add(
-                api::EventKind::Started,
-                super::About::Node,
-                format!("the daemon runs: {text}"),
-            );
+            self.shared.events.add(EventKind::Started, About::Node, format!("the daemon runs: {text}"));
             service::ready(&text);
         }
     }

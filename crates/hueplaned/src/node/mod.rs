@@ -195,6 +195,7 @@ pub fn start(
     watch_links(sender.clone())?;
     let prepared =
         change::prepare_start(desired, &owner).map_err(|problem| DaemonError::Stored(problem.to_string()))?;
+    let store_problem = store.problem();
     let shared = Arc::new(Shared {
         sender: sender.clone(),
         view: RwLock::default(),
@@ -223,6 +224,7 @@ pub fn start(
         Drive::Threads(config.scheduling),
     );
     node.troubles.extend(trouble);
+    node.set_store_problem(store_problem);
     let inbox = Inbox { messages, batches, woken };
     let thread = std::thread::Builder::new().name("hue-node".to_owned()).spawn(move || {
         node.bring_up(prepared, left);
@@ -341,6 +343,7 @@ impl Node {
             changed: true,
             health: Health::Starting,
             troubles: Vec::new(),
+            store_problem: None,
         }
     }
 

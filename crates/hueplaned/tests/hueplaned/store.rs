@@ -1,7 +1,8 @@
 //! The store over restarts, damage and full disks.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use hue_control::Ids;
 use hue_demux::PortId;
@@ -117,7 +118,7 @@ fn an_empty_missing_or_older_store_is_no_order_to_forget() {
     store.save(&now).unwrap();
     drop(store);
     let damages: [(&str, &dyn Fn()); 3] = [
-        ("empty", &|| fs::File::create(&path).unwrap().set_len(0).unwrap()),
+        ("empty", &|| File::create(&path).unwrap().set_len(0).unwrap()),
         ("empty", &|| fs::remove_file(&path).unwrap()),
         ("desired state 3", &|| _ = fs::copy(&old, &path).unwrap()),
     ];
@@ -179,45 +180,145 @@ proptest! {
     }
 }
 
+/// A small disk of its own at a folder, until dropped.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// `None` for callers without the right to mount.
+    fn new(size: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"])
+            .arg(folder.path())
+            .status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(Self(folder));
+        }
+        hue_testdata::skipped("root");
+        None
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Takes all the room that is left.
+    fn fill(&self) -> PathBuf {
+        let filler = self.path().join("filler");
+        let mut file = File::options().create(true).append(true).open(&filler).unwrap();
+        while file.write_all(&[1; 4096]).is_ok() {}
+        filler
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+/// Desired state of two networks, the first with so many routes.
+fn with_routes(generation: u64, routes: usize) -> Desired {
+    let mut large = desired(generation, &[(1, 1), (2, 1)]);
+    let route = large.intent.networks[0].spec.routes[0].clone();
+    let to = |number: usize| format!("11.{}.{}.{}/32", number >> 16, number >> 8 & 255, number & 255);
+    large.intent.networks[0].spec.routes = (0..routes)
+        .map(|number| hue_intent::Route { to: to(number).parse().unwrap(), ..route.clone() })
+        .collect();
+    large
+}
+
 /// A disk with room for a small state and not for a large one.
 #[test]
 fn a_full_disk_refuses_the_change_and_keeps_what_was() {
-    let folder = tempfile::tempdir().unwrap();
-    let mount = |arguments: &[&str]| std::process::Command::new(arguments[0]).args(&arguments[1..]).status();
-    let path = folder.path().to_str().unwrap();
-    let mounted = mount(&["mount", "-t", "tmpfs", "-o", "size=8m", "none", path]);
-    if !mounted.is_ok_and(|status| status.success()) {
-        hue_testdata::skipped("root");
-        return;
-    }
-    struct Mounted<'a>(&'a str);
-    impl Drop for Mounted<'_> {
-        fn drop(&mut self) {
-            let _ = std::process::Command::new("umount").args(["-l", self.0]).status();
-        }
-    }
-    let _mounted = Mounted(path);
-    let (mut store, _) = open(folder.path());
+    let Some(disk) = SmallDisk::new("8m") else { return };
+    let (mut store, _) = open(disk.path());
     let small = desired(1, &[(1, 1)]);
     store.save(&small).unwrap();
-    let filler = folder.path().join("filler");
-    let mut room = 8 << 20;
-    while room > 0 && fs::write(&filler, vec![1; room]).is_err() {
-        room -= 4096;
-    }
-    let mut large = desired(2, &[(1, 1), (2, 1)]);
-    let route = large.intent.networks[0].spec.routes[0].clone();
-    large.intent.networks[0].spec.routes = vec![route; 100_000];
+    let filler = disk.fill();
+    let large = with_routes(2, 100_000);
     let error = store.save(&large).unwrap_err();
-    assert!(matches!(error, StoreError::Write { .. }), "{error}");
+    assert!(matches!(error, StoreError::Write { full: true, .. }), "{error}");
     drop(store);
-    assert_eq!(open(folder.path()).1, small);
+    assert_eq!(open(disk.path()).1, small);
     // With room again, the same store goes on.
-    let (mut store, _) = open(folder.path());
+    let (mut store, _) = open(disk.path());
     assert!(store.save(&large).is_err());
     fs::remove_file(&filler).unwrap();
     let next = desired(3, &[(1, 1), (2, 1)]);
     store.save(&next).unwrap();
     drop(store);
-    assert_eq!(open(folder.path()).1, next);
+    assert_eq!(open(disk.path()).1, next);
+}
+
+/// Failed changes give back the room that they took: as many as one likes, and what fitted before still fits.
+#[test]
+fn a_change_that_does_not_fit_takes_no_room() {
+    let Some(disk) = SmallDisk::new("4m") else { return };
+    let (mut store, _) = open(disk.path());
+    let used =
+        || fs::read_dir(disk.path()).unwrap().map(|file| allocated(&file.unwrap().path())).sum::<u64>();
+    store.save(&with_routes(1, 1000)).unwrap();
+    let before = used();
+    for round in 0..4 {
+        let error = store.save(&with_routes(2 + 2 * round, 100_000)).unwrap_err();
+        assert!(matches!(error, StoreError::Write { full: true, .. }), "{error}");
+        assert!(used() <= before + (1 << 20), "{} bytes after a failed change, {before} before", used());
+        let next = with_routes(3 + 2 * round, 1000 + usize::try_from(round).unwrap());
+        assert_eq!(store.save(&next).unwrap(), None);
+        drop(store);
+        let (again, found) = open(disk.path());
+        assert!(found == next);
+        store = again;
+    }
+}
+
+/// Whoever filled the disk: a change that makes the state smaller is stored, also by a daemon that starts on the full disk.
+#[test]
+fn a_delete_always_works() {
+    for restarts in [false, true] {
+        let Some(disk) = SmallDisk::new("4m") else { return };
+        let (mut store, _) = open(disk.path());
+        let numbers: Vec<(u8, u16)> = (1..=40).map(|number| (number, 1)).collect();
+        store.save(&desired(1, &numbers)).unwrap();
+        disk.fill();
+        for left in (0..numbers.len()).rev() {
+            let generation = 2 + (numbers.len() - left) as u64;
+            let next = desired(generation, &numbers[..left]);
+            store.save(&next).unwrap();
+            assert!(store.problem().is_some_and(|problem| problem.contains("full")), "{:?}", store.problem());
+            if restarts {
+                drop(store);
+                let (again, found) = open(disk.path());
+                assert!(found == next);
+                assert!(
+                    again.problem().is_some_and(|problem| problem.contains("full")),
+                    "{:?}",
+                    again.problem()
+                );
+                store = again;
+            }
+            disk.fill();
+        }
+    }
+}
+
+/// With room again, the reserve is there again, and nothing is said any more.
+#[test]
+fn a_disk_with_room_again_is_no_problem_any_more() {
+    let Some(disk) = SmallDisk::new("4m") else { return };
+    let (mut store, _) = open(disk.path());
+    assert_eq!(store.problem(), None);
+    store.save(&desired(1, &[(1, 1), (2, 1)])).unwrap();
+    let filler = disk.fill();
+    store.save(&desired(2, &[(1, 1)])).unwrap();
+    assert!(store.problem().is_some());
+    fs::remove_file(filler).unwrap();
+    store.mend();
+    assert_eq!(store.problem(), None);
+}
+
+fn allocated(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).unwrap().blocks() * 512
 }

@@ -248,6 +248,15 @@ impl<'l> SmallDisk<'l> {
         let _ = shell::run(shell::command("mount").args(mount).arg(at)).expect_ok();
         Self(at)
     }
+
+    /// Takes all that is free, to the last byte. Returns the file that does.
+    fn fill(&self) -> std::path::PathBuf {
+        let filler = self.0.join("filler");
+        let _ = shell::run(
+            shell::command("dd").args(["if=/dev/zero", "bs=4k"]).arg(format!("of={}", filler.display())),
+        );
+        filler
+    }
 }
 
 impl Drop for SmallDisk<'_> {
@@ -263,15 +272,11 @@ fn a_full_disk_refuses_changes_and_stops_nothing() {
     }
     let (lab, pairs, documents) = lab();
     let cli = Cli::new(&lab);
-    let _disk = SmallDisk::mount(&cli.state_dir, 16 * 1024);
+    let disk = SmallDisk::mount(&cli.state_dir, 16 * 1024);
     let mut daemon = Daemon::start(&lab, &documents);
     pairs.iter().for_each(Pair::warm_up);
     let flow = Flow::start(&pairs[0].left, &pairs[0].right, 500, 100);
-    // Everything that is free, to the last byte.
-    let filler = cli.state_dir.join("filler");
-    let _ = shell::run(
-        shell::command("dd").args(["if=/dev/zero", "bs=4k"]).arg(format!("of={}", filler.display())),
-    );
+    let filler = disk.fill();
 
     // A document that does not fit into what the store may have kept for itself.
     let mut refused = None;
@@ -311,6 +316,65 @@ fn a_full_disk_refuses_changes_and_stops_nothing() {
     // With room again, changes are taken.
     std::fs::remove_file(&filler).unwrap();
     cli.apply(&pairs[0].document.clone().with("weight", "7").yaml(), &[]);
+}
+
+#[test]
+fn a_change_larger_than_the_disk_takes_no_room_and_a_delete_always_works() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, pairs, documents) = lab();
+    let cli = Cli::new(&lab);
+    let disk = SmallDisk::mount(&cli.state_dir, 4096);
+    let mut daemon = Daemon::start(&lab, &documents);
+    pairs.iter().for_each(Pair::warm_up);
+    let status = || cli.json(&["get", "nodes"])[0]["status"].clone();
+    assert_eq!(status()["health"], "running");
+
+    // A change that is larger than the disk is refused, again and again, and takes no room.
+    let routes: String = (0..100_000)
+        .map(|number| {
+            format!("\n  - {{to: 11.{}.{}.{}/32, port: v}}", number >> 16, number >> 8 & 255, number & 255)
+        })
+        .collect();
+    let large = format!(
+        "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: large}}\nspec:\n  plane: {{kind: ipv4}}\n  resources: \
+         {{cpu: 0.1, memory: 64Mi}}\n  ports: [{{name: v, port: p0, mac: '02:00:00:00:77:01', addresses: [10.77.0.1/24]}}]\n  \
+         routes:{routes}\n"
+    );
+    for _ in 0..2 {
+        let refused = cli.run_with(&["apply", "-f", "-"], &large).expect_code(4);
+        assert!(refused.stderr.contains("what was in force stays in force"), "{refused}");
+    }
+    until("it is as before", 20, || status()["health"] == "running");
+    let weighted = pairs[1].document.clone().with("weight", "3").yaml();
+    let _ = cli.apply(&weighted, &[]);
+
+    // On a disk that others have filled, a delete works, and the health says why other changes do not.
+    let filler = disk.fill();
+    let refused = cli.run_with(&["apply", "-f", "-"], &large).expect_code(4);
+    assert!(refused.stderr.contains("what was in force stays in force"), "{refused}");
+    let _ = cli.run(&["delete", "network", pairs[1].name()]).expect_ok();
+    until("it says that the disk is full", 20, || {
+        let status = status();
+        status["health"] == "degraded" && status["problems"].to_string().contains("the disk is full")
+    });
+    pairs[0].warm_up();
+    daemon.kill();
+    daemon.replace(&lab);
+    pairs[0].warm_up();
+    assert_eq!(
+        cli.json(&["get", "networks"]).as_array().map(Vec::len),
+        Some(1),
+        "the deleted one stays deleted"
+    );
+
+    // With room again all is well, by itself.
+    std::fs::remove_file(filler).unwrap();
+    until("it is well again", 40, || status()["health"] == "running");
+    let _ = cli.apply(&pairs[1].document.yaml(), &[]);
+    pairs.iter().for_each(Pair::warm_up);
+    daemon.down(&[]);
 }
 
 #[test]
