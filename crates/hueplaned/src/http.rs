@@ -9,6 +9,7 @@
 
 mod access;
 mod change;
+mod door;
 mod events;
 mod input;
 mod openapi;
@@ -58,11 +59,12 @@ pub const CHANGES_MAX: usize = 4;
 /// Limits on connections and on time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServeLimits {
-    /// Concurrent connections over the Unix socket, and as many over TCP.
+    /// Concurrent connections over the Unix socket, and as many of known callers over TCP; the last eighth of these is
+    /// for administrators, and the eighth before it not for tenants.
     pub connections: usize,
     /// Concurrent connections of one tenant.
     pub tenant_connections: usize,
-    /// Concurrent TLS handshakes.
+    /// Connections whose peer is not known yet; when there are more, silent ones are disconnected.
     pub handshakes: usize,
     /// Time for a TLS handshake.
     pub handshake: Duration,

@@ -1,10 +1,12 @@
 //! Accepts connections: who may connect, how many at once, and how long they may be silent.
 //!
 //! Invariants: each listener has its own budget of connections, so that nobody on TCP can lock out the Unix socket;
-//! no connection waits for another; a peer that does not read, write or finish its handshake in time is disconnected.
+//! on TCP, the door (`door`) decides who has a place, and no connection waits for another there; a peer that does not
+//! read, write or finish its handshake in time is disconnected.
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,14 +18,16 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
+use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::LazyConfigAcceptor;
 use tower::ServiceExt;
 
 use super::access::{Caller, RoleError, Stranger};
+use super::door::{Inside, Seat, Ticket, Waiting};
 use super::places::{Quota, Share, busy};
 use super::timed_stream::TimedStream;
 use super::{HEAD_BYTES_MAX, HEADERS_MAX, ServeLimits, router};
@@ -58,19 +62,25 @@ pub async fn serve(backend: Arc<dyn Backend>, listeners: Listeners, closing: wat
     let unix = async {
         if let Some(listener) = listeners.unix {
             let serve = |stream| site.clone().connection(stream, Ok(Caller::local()));
-            accept(listener, &site, serve).await;
+            accept(listener, &site, limits.connections, serve).await;
         }
     };
     let tls = async {
         if let Some(TlsListener { listener, config }) = listeners.tls {
             let door = Arc::new(Door {
-                acceptor: TlsAcceptor::from(config),
-                handshakes: Semaphore::new(limits.handshakes),
+                config,
+                waiting: Arc::new(Waiting::new(limits.handshakes)),
+                inside: Arc::new(Inside::new(limits.connections)),
                 tenants: Arc::new(Quota::new(limits.tenant_connections)),
                 tenant_connections: limits.tenant_connections,
             });
-            let serve = |stream| site.clone().tls_connection(stream, Arc::clone(&door));
-            accept(listener, &site, serve).await;
+            let serve = |(stream, from): (TcpStream, SocketAddr)| {
+                // Before the task runs, so that they leave in the order in which they came.
+                let ticket = door.waiting.enter(from.ip());
+                site.clone().tls_connection(stream, Arc::clone(&door), ticket)
+            };
+            // The door bounds them, and never waits; those that were told to leave are about to.
+            accept(listener, &site, limits.connections + 2 * limits.handshakes, serve).await;
         }
     };
     tokio::join!(unix, tls);
@@ -100,12 +110,12 @@ impl Listener for UnixListener {
 }
 
 impl Listener for TcpListener {
-    type Stream = TcpStream;
+    type Stream = (TcpStream, SocketAddr);
 
-    async fn take(&self) -> io::Result<TcpStream> {
-        let (stream, _) = self.accept().await?;
+    async fn take(&self) -> io::Result<Self::Stream> {
+        let (stream, from) = self.accept().await?;
         stream.set_nodelay(true)?;
-        Ok(stream)
+        Ok((stream, from))
     }
 }
 
@@ -113,9 +123,10 @@ impl Listener for TcpListener {
 async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
     listener: L,
     site: &Site,
+    connections: usize,
     serve: impl Fn(L::Stream) -> F,
 ) {
-    let places = Arc::new(Semaphore::new(site.limits.connections));
+    let places = Arc::new(Semaphore::new(connections));
     let mut closing = site.closing.clone();
     let mut tasks = JoinSet::new();
     loop {
@@ -150,38 +161,65 @@ async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
 
 /// Checks that a TCP connection has to pass.
 struct Door {
-    acceptor: TlsAcceptor,
-    /// Limits concurrent handshakes.
-    handshakes: Semaphore,
+    config: Arc<ServerConfig>,
+    waiting: Arc<Waiting>,
+    inside: Arc<Inside>,
     /// Connections of each tenant.
     tenants: Arc<Quota>,
     tenant_connections: usize,
 }
 
+/// What a caller holds while it is connected.
+type Held = (Seat, Option<Share>);
+
 impl Door {
-    /// Takes a connection from a tenant's share; other callers need none.
-    fn place(&self, caller: Result<Caller, Stranger>) -> (Result<Caller, Stranger>, Option<Share>) {
-        let Some(tenant) = caller.as_ref().ok().and_then(Caller::only) else { return (caller, None) };
-        match self.tenants.take(tenant) {
-            Some(share) => (caller, Some(share)),
-            None => (Err(Stranger(busy("connections of a tenant", self.tenant_connections))), None),
+    /// Gives a caller a place, and a tenant one of its own share.
+    fn enter(&self, caller: Result<Caller, Stranger>) -> Result<(Caller, Held), Stranger> {
+        let caller = caller?;
+        let share = match caller.only() {
+            Some(tenant) => {
+                let share = self.tenants.take(tenant);
+                Some(
+                    share
+                        .ok_or_else(|| Stranger(busy("connections of a tenant", self.tenant_connections)))?,
+                )
+            }
+            None => None,
+        };
+        match self.inside.enter(&caller) {
+            Some(seat) => Ok((caller, (seat, share))),
+            None => Err(Stranger(busy("connections of such callers", self.inside.max_of(&caller)))),
         }
     }
 }
 
 impl Site {
     /// Does the TLS handshake, identifies the caller, and answers.
-    async fn tls_connection(self, stream: TcpStream, door: Arc<Door>) {
+    async fn tls_connection(self, stream: TcpStream, door: Arc<Door>, ticket: Ticket) {
         let shake = async {
-            let _turn = door.handshakes.acquire().await.ok()?;
-            door.acceptor.accept(stream).await.ok()
+            let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await.ok()?;
+            ticket.has_spoken();
+            begun.into_stream(Arc::clone(&door.config)).await.ok()
         };
-        let Ok(Some(stream)) = tokio::time::timeout(self.limits.handshake, shake).await else { return };
+        let shaken = tokio::select! {
+            shaken = tokio::time::timeout(self.limits.handshake, shake) => shaken,
+            () = ticket.must_leave() => return,
+        };
+        let Ok(Some(stream)) = shaken else { return };
         let certificates = stream.get_ref().1.peer_certificates();
         let certificate = certificates.and_then(<[_]>::first).ok_or(RoleError::Unreadable);
         let caller = certificate.and_then(|certificate| Caller::of_certificate(certificate));
-        let (caller, _share) = door.place(caller.map_err(Stranger::from));
-        self.connection(stream, caller).await;
+        match door.enter(caller.map_err(Stranger::from)) {
+            Ok((caller, _held)) => {
+                drop(ticket);
+                self.connection(stream, Ok(caller)).await;
+            }
+            // It gets an answer, and still waits outside.
+            Err(stranger) => tokio::select! {
+                () = self.connection(stream, Err(stranger)) => {}
+                () = ticket.must_leave() => {}
+            },
+        }
     }
 
     /// Answers the requests of one connection.
@@ -191,10 +229,13 @@ impl Site {
         caller: Result<Caller, Stranger>,
     ) {
         let Self { router, limits, mut closing } = self;
+        // A stranger is told why it is one, once.
+        let keep_alive = caller.is_ok();
         let service = service_fn(move |request| answer(router.clone(), caller.clone(), request));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.head)
+            .keep_alive(keep_alive)
             .max_buf_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
             .serve_connection(TokioIo::new(TimedStream::new(stream, limits.write)), service);

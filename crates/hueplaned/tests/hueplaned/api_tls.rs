@@ -195,14 +195,49 @@ fn nobody_else_gets_in() {
 
 #[test]
 fn many_that_never_shake_hands_shut_out_nobody() {
-    let limits = ServeLimits { handshakes: 4, handshake: Duration::from_secs(1), ..ServeLimits::default() };
+    let limits =
+        ServeLimits { handshakes: 16, handshake: Duration::from_secs(600), ..ServeLimits::default() };
     let setting = Setting::new(limits);
-    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(setting.address).unwrap()).collect();
-    // The Unix socket has its own places; TCP has them when the silent ones are cut off.
+    let admin = setting.role("admin", "x");
+    // More than there are places, and nobody of them ever leaves by itself.
+    let mut silent: Vec<_> = (0..400).map(|_| TcpStream::connect(setting.address).unwrap()).collect();
+    for _ in 0..20 {
+        assert_eq!(admin.status().unwrap().node, "box");
+        silent.extend((0..16).map(|_| TcpStream::connect(setting.address).unwrap()));
+    }
     assert_eq!(setting.served.client().status().unwrap().node, "box");
-    let viewer = setting.role("viewer", "x");
-    crate::world::eventually("a place is free", || viewer.status().is_ok());
-    drop(silent);
+    // Those that begin a handshake and do not end it are no better.
+    let begun = |_| {
+        let mut stream = TcpStream::connect(setting.address).unwrap();
+        // A record of a handshake of 512 bytes, of which the first are there.
+        stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]).unwrap();
+        stream
+    };
+    let begun: Vec<_> = (0..400).map(begun).collect();
+    assert_eq!(admin.status().unwrap().node, "box");
+    // The oldest silent ones have been disconnected.
+    silent[0].set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    assert!(!matches!(silent[0].read(&mut [0]), Ok(1..)));
+    drop((silent, begun));
+}
+
+#[test]
+fn known_callers_that_take_all_connections_leave_some_to_administrators() {
+    let limits = ServeLimits { connections: 8, tenant_connections: 8, ..ServeLimits::default() };
+    let setting = Setting::new(limits);
+    let (tenant, viewer) = (setting.role("tenant", "red"), setting.role("viewer", "x"));
+    let mut open = Vec::new();
+    while let Ok(stream) = tenant.follow_events(0) {
+        open.push(stream);
+    }
+    assert_eq!(open.len(), 6);
+    assert_eq!(kind(tenant.networks()), Some(ProblemKind::Busy));
+    while let Ok(stream) = viewer.follow_events(0) {
+        open.push(stream);
+    }
+    assert_eq!(open.len(), 7);
+    assert_eq!(kind(viewer.networks()), Some(ProblemKind::Busy));
+    assert_eq!(setting.role("admin", "a").networks().unwrap().len(), 2);
 }
 
 #[test]

@@ -1,0 +1,187 @@
+//! The TCP socket's door: who waits outside, and who has a place inside.
+//!
+//! Flow: accepted → [`Waiting::enter`] → TLS handshake → [`Inside::enter`] by role → answers. Nobody who has not shown a
+//! certificate can keep out somebody who has: the door never waits, and when too many wait outside, the one that is most
+//! likely idle is disconnected. Nobody who has shown one can keep out administrators: the last places are theirs.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::access::{Caller, Role};
+
+/// Connections whose peer has not shown a certificate that gives it a place.
+pub(super) struct Waiting {
+    max: usize,
+    list: Mutex<List>,
+}
+
+#[derive(Default)]
+struct List {
+    next: u64,
+    /// By number; a lower one came earlier.
+    waiters: HashMap<u64, Waiter>,
+}
+
+struct Waiter {
+    address: IpAddr,
+    /// It has sent the beginning of a handshake.
+    has_spoken: bool,
+    leave: Arc<Notify>,
+}
+
+/// A connection that waits; dropping it ends that.
+pub(super) struct Ticket {
+    waiting: Arc<Waiting>,
+    number: u64,
+    leave: Arc<Notify>,
+}
+
+impl Waiting {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, list: Mutex::default() }
+    }
+
+    /// Lets a connection wait. If too many do, another is told to leave: silent ones first, of these one from the
+    /// address that has most of them, of these the one that came first.
+    pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Ticket {
+        let mut list = self.list();
+        if list.waiters.len() >= self.max
+            && let Some(number) = list.idlest()
+            && let Some(waiter) = list.waiters.remove(&number)
+        {
+            waiter.leave.notify_one();
+        }
+        let (number, leave) = (list.next, Arc::new(Notify::new()));
+        list.next += 1;
+        list.waiters.insert(number, Waiter { address, has_spoken: false, leave: Arc::clone(&leave) });
+        Ticket { waiting: Arc::clone(self), number, leave }
+    }
+
+    /// Each change of the list is whole, so one that was left by a panic is too.
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl List {
+    fn idlest(&self) -> Option<u64> {
+        let mut from: HashMap<IpAddr, usize> = HashMap::new();
+        for waiter in self.waiters.values() {
+            *from.entry(waiter.address).or_default() += 1;
+        }
+        let rank =
+            |waiter: &Waiter| (!waiter.has_spoken, from.get(&waiter.address).copied().unwrap_or_default());
+        let (number, _) =
+            self.waiters.iter().max_by_key(|(number, waiter)| (rank(waiter), u64::MAX - *number))?;
+        Some(*number)
+    }
+}
+
+impl Ticket {
+    /// The peer has begun a handshake.
+    pub(super) fn has_spoken(&self) {
+        if let Some(waiter) = self.waiting.list().waiters.get_mut(&self.number) {
+            waiter.has_spoken = true;
+        }
+    }
+
+    /// Ready when the connection has to leave, for another that came.
+    pub(super) async fn must_leave(&self) {
+        self.leave.notified().await;
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.waiting.list().waiters.remove(&self.number);
+    }
+}
+
+/// Places of callers that are known.
+pub(super) struct Inside {
+    max: usize,
+    used: AtomicUsize,
+}
+
+/// A place inside; dropping it gives it back.
+pub(super) struct Seat(Arc<Inside>);
+
+impl Inside {
+    pub(super) const fn new(max: usize) -> Self {
+        Self { max, used: AtomicUsize::new(0) }
+    }
+
+    /// Connections that callers of a role may make of all: an eighth is only for administrators, and another eighth not
+    /// for tenants.
+    pub(super) fn max_of(&self, caller: &Caller) -> usize {
+        match caller.role {
+            Role::Admin => self.max,
+            Role::Viewer | Role::Operator => self.max - self.max / 8,
+            Role::Tenant(_) => self.max - self.max / 4,
+        }
+    }
+
+    /// A place, if there is one for that role.
+    pub(super) fn enter(self: &Arc<Self>, caller: &Caller) -> Option<Seat> {
+        let max = self.max_of(caller);
+        let more = |used: usize| (used < max).then_some(used + 1);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Seat(Arc::clone(self)))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.used.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(ticket: &Ticket) -> bool {
+        !ticket.waiting.list().waiters.contains_key(&ticket.number)
+    }
+
+    #[test]
+    fn the_silent_leave_first_then_those_that_are_many_then_the_oldest() {
+        let waiting = Arc::new(Waiting::new(5));
+        let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+        let spoke: Vec<_> = [1, 1, 1].map(|last| waiting.enter(address(last))).into();
+        spoke.iter().for_each(Ticket::has_spoken);
+        let alone = waiting.enter(address(3));
+        let silent = waiting.enter(address(2));
+        // All places are taken. One silent one has to leave, the older of two that are alone.
+        let next = waiting.enter(address(2));
+        assert!(left(&alone) && !left(&silent) && !left(&next));
+        let last = waiting.enter(address(2));
+        assert!(left(&silent) && !left(&next) && spoke.iter().all(|one| !left(one)));
+        next.has_spoken();
+        last.has_spoken();
+        // All have spoken: it is one of the address that has most.
+        let late = waiting.enter(address(4));
+        assert!(left(&spoke[0]) && !left(&next) && !left(&last) && !left(&late));
+        drop((spoke, alone, silent, next, last, late));
+        assert!(waiting.list().waiters.is_empty());
+    }
+
+    #[test]
+    fn the_last_places_are_for_administrators() {
+        let inside = Arc::new(Inside::new(8));
+        let caller = |role| Caller { role };
+        let tenant = caller(Role::Tenant("red".into()));
+        let mut seats: Vec<_> = (0..10).filter_map(|_| inside.enter(&tenant)).collect();
+        assert_eq!(seats.len(), 6);
+        seats.extend((0..10).filter_map(|_| inside.enter(&caller(Role::Viewer))));
+        assert_eq!(seats.len(), 7);
+        seats.extend((0..10).filter_map(|_| inside.enter(&caller(Role::Admin))));
+        assert_eq!(seats.len(), 8);
+        seats.truncate(3);
+        assert!(inside.enter(&tenant).is_some());
+    }
+}
