@@ -309,6 +309,7 @@ fn program(net: u16, table: &Table<u32>) -> Program {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     }
 }
 

@@ -321,6 +321,7 @@ package hue_regs_pkg;
     logic [15:0] start;
   } row_attach_head_t;
   typedef struct packed {
+    logic        gated;
     logic        forward_martians;
     logic        software;
     logic [15:0] hop_count;

@@ -19,25 +19,26 @@ package hue_kinds_pkg;
 
   // Kind `ipv4`: what becomes of a packet, in the order they are tried: the first that holds.
   localparam int unsigned KIND_IPV4 = 1;
-  localparam logic [4:0] IPV4_RATE_LIMITED = 5'd1;  // The packet exceeds the network's rate limit.
-  localparam logic [4:0] IPV4_ARP = 5'd2;  // ARP, which the network's control plane handles.
-  localparam logic [4:0] IPV4_ETHERTYPE = 5'd3;  // Neither IPv4 nor ARP. A frame with a VLAN tag or an 802.3 length is neither.
-  localparam logic [4:0] IPV4_TRUNCATED = 5'd4;  // The frame ends within the fixed part of the IPv4 header.
-  localparam logic [4:0] IPV4_VERSION = 5'd5;  // The version field is not 4.
-  localparam logic [4:0] IPV4_HEADER_LENGTH = 5'd6;  // The header length is below 20 bytes or extends beyond the frame.
-  localparam logic [4:0] IPV4_TOTAL_LENGTH = 5'd7;  // The total length is below the header length or extends beyond the frame.
-  localparam logic [4:0] IPV4_CHECKSUM = 5'd8;  // The header checksum is wrong.
-  localparam logic [4:0] IPV4_LOCAL = 5'd9;  // For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
-  localparam logic [4:0] IPV4_L2_GROUP = 5'd10;  // A packet to a unicast address in a broadcast or multicast frame.
-  localparam logic [4:0] IPV4_MARTIAN_SOURCE = 5'd11;  // The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.
-  localparam logic [4:0] IPV4_MARTIAN_DESTINATION = 5'd12;  // The destination cannot be the address of a host: this network, loopback or reserved.
-  localparam logic [4:0] IPV4_TTL = 5'd13;  // The TTL has expired; the control plane answers time exceeded.
-  localparam logic [4:0] IPV4_OPTIONS = 5'd14;  // The packet has IPv4 options, which the control plane handles.
-  localparam logic [4:0] IPV4_NO_ROUTE = 5'd15;  // No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
-  localparam logic [4:0] IPV4_NO_NEIGHBOUR = 5'd16;  // The next hop's MAC address is not known yet; the control plane sends an ARP request.
-  localparam logic [4:0] IPV4_MTU = 5'd17;  // The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.
-  localparam logic [4:0] IPV4_FORWARD = 5'd18;  // Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.
-  localparam int unsigned IPV4_COUNT = 18;
+  localparam logic [4:0] IPV4_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
+  localparam logic [4:0] IPV4_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
+  localparam logic [4:0] IPV4_ARP = 5'd3;  // ARP, which the network's control plane handles.
+  localparam logic [4:0] IPV4_ETHERTYPE = 5'd4;  // Neither IPv4 nor ARP. A frame with a VLAN tag or an 802.3 length is neither.
+  localparam logic [4:0] IPV4_TRUNCATED = 5'd5;  // The frame ends within the fixed part of the IPv4 header.
+  localparam logic [4:0] IPV4_VERSION = 5'd6;  // The version field is not 4.
+  localparam logic [4:0] IPV4_HEADER_LENGTH = 5'd7;  // The header length is below 20 bytes or extends beyond the frame.
+  localparam logic [4:0] IPV4_TOTAL_LENGTH = 5'd8;  // The total length is below the header length or extends beyond the frame.
+  localparam logic [4:0] IPV4_CHECKSUM = 5'd9;  // The header checksum is wrong.
+  localparam logic [4:0] IPV4_LOCAL = 5'd10;  // For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
+  localparam logic [4:0] IPV4_L2_GROUP = 5'd11;  // A packet to a unicast address in a broadcast or multicast frame.
+  localparam logic [4:0] IPV4_MARTIAN_SOURCE = 5'd12;  // The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.
+  localparam logic [4:0] IPV4_MARTIAN_DESTINATION = 5'd13;  // The destination cannot be the address of a host: this network, loopback or reserved.
+  localparam logic [4:0] IPV4_TTL = 5'd14;  // The TTL has expired; the control plane answers time exceeded.
+  localparam logic [4:0] IPV4_OPTIONS = 5'd15;  // The packet has IPv4 options, which the control plane handles.
+  localparam logic [4:0] IPV4_NO_ROUTE = 5'd16;  // No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+  localparam logic [4:0] IPV4_NO_NEIGHBOUR = 5'd17;  // The next hop's MAC address is not known yet; the control plane sends an ARP request.
+  localparam logic [4:0] IPV4_MTU = 5'd18;  // The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.
+  localparam logic [4:0] IPV4_FORWARD = 5'd19;  // Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.
+  localparam int unsigned IPV4_COUNT = 19;
 
   // The verdict of an outcome; that of no outcome is a drop.
   function automatic logic [1:0] ipv4_verdict(logic [4:0] outcome);

@@ -1,8 +1,8 @@
 // Network lookup: a network's VID, its plane, and where its routes and next hops are.
 //
 // Place: hue_select → **here** → hue_meter. A packet of a network that does not exist is unclaimed. One of a network
-// whose plane runs in software goes to the CPU. A packet of a gated plane is decided here, dropped or sent to the CPU, so
-// that nothing in the plane moves.
+// whose plane runs in software goes to the CPU. A packet of a gated network is dropped here, and one of a gated plane is dropped or
+// sent to the CPU, so that nothing in the plane moves for it.
 //
 // Latency: 3 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_network
@@ -85,10 +85,14 @@ module hue_network
       named.decided = 1'b1;
       named.verdict = VerdictPunt;
       named.outcome = OutcomeNone;
+    end else if (!packet_q.decided && row_q.gated) begin
+      named.decided = 1'b1;
+      named.verdict = VerdictDrop;
+      named.outcome = hue_kinds_pkg::IPV4_GATED;
     end else if (!packet_q.decided && gates_i[{1'b0, row_q.plane}]) begin
       named.decided = 1'b1;
       named.verdict = gated_to_cpu_i ? VerdictPunt : VerdictDrop;
-      named.outcome = OutcomeNone;
+      named.outcome = gated_to_cpu_i ? OutcomeNone : hue_kinds_pkg::IPV4_GATED;
     end
     if (!claimed) begin
       named.net   = '0;

@@ -109,10 +109,10 @@ module hue_network_formal
       becomes.verdict = VerdictUnclaimed;
       becomes.outcome = hue_kinds_pkg::UNCLAIMED_NO_NETWORK;
     end
-    if (whose && !p.decided && (r.software || gate)) begin
+    if (whose && !p.decided && (r.software || r.gated || gate)) begin
       becomes.decided = 1'b1;
-      becomes.verdict = r.software || to_cpu ? VerdictPunt : VerdictDrop;
-      becomes.outcome = OutcomeNone;
+      becomes.verdict = r.software || (to_cpu && !r.gated) ? VerdictPunt : VerdictDrop;
+      becomes.outcome = becomes.verdict == VerdictPunt ? OutcomeNone : hue_kinds_pkg::IPV4_GATED;
     end
   endfunction
 

@@ -232,7 +232,7 @@ module hue_ipv4
         .TagBits($bits(tag_t))
       ) u_dag36 (
         .clk_i, .rst_ni, .en_i,
-        .valid_i, .item_i(packet_i.root), .key_i(packet_i.ipv4.dst),
+        .valid_i, .ask_i(!in.decided), .item_i(packet_i.root), .key_i(packet_i.ipv4.dst),
         .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
         .valid_o(tag_valid), .hop_o(word), .tag_o(tag), .error_o(trie_error),
         .wait_o(trie_wait), .host_done_o(host_done),
@@ -262,12 +262,15 @@ module hue_ipv4
       else if (en_i) {h3_valid_q, h2_valid_q, h1_valid_q} <= {h2_valid_q, h1_valid_q, tag_valid};
     end
     logic [16:0] hop_index;
+    logic h1_known;
+    assign h1_known  = word < tag.hop_count && 32'(hop_index) < HopRows;
     assign hop_index = {1'b0, tag.hop_base} + {1'b0, word};
     always_ff @(posedge clk_i) begin
       if (en_i) begin
         h1_q       <= tag.packet;
-        h1_addr_q  <= hop_index[HopBits-1:0];
-        h1_known_q <= word < tag.hop_count && 32'(hop_index) < HopRows;
+        // The memory stands still for packets that have no next hop.
+        if (h1_known) h1_addr_q <= hop_index[HopBits-1:0];
+        h1_known_q <= h1_known;
         h2_q       <= h1_q;
         h2_known_q <= h1_known_q;
         h3_q       <= h2_q;

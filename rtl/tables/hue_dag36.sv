@@ -6,6 +6,8 @@
 // and old words are reused only after the lookups that entered before have left. So no lookup sees half of a change.
 // A word changed in place (ADR-0017) is one item, and a lookup reads one item per node.
 //
+// A packet that is decided already only passes: `ask_i` is 0, and no register or memory of the levels moves for it.
+//
 // Latency: `Latency` clocks in which `en_i` is 1. Throughput: one lookup a clock. Nothing moves while `en_i` is 0.
 module hue_dag36 #(
     parameter int unsigned Level0Words = 2048,
@@ -18,6 +20,7 @@ module hue_dag36 #(
     input  logic               rst_ni,
     input  logic               en_i,
     input  logic               valid_i,
+    input  logic               ask_i,   // with `valid_i`: a lookup; otherwise the answer is 65535
     input  logic [35:0]        item_i,  // root item of the network
     input  logic [31:0]        key_i,   // destination address
     input  logic [TagBits-1:0] tag_i,   // returned with the answer
@@ -55,7 +58,7 @@ module hue_dag36 #(
   logic [Levels-1:0] bad;
   logic asked_q, back_q, read_q, back;
 
-  assign valid[0] = valid_i;
+  assign valid[0] = valid_i && ask_i;
   assign item[0]  = item_i;
 
   for (genvar level = 0; level < Levels; level++) begin : gen_level
@@ -82,9 +85,14 @@ module hue_dag36 #(
   end
 
   assign error_o = (bad & valid[Levels:1]) != '0;
-  assign valid_o = valid[Levels];
   // A node below the last level means a wrong table: no route.
-  assign hop_o   = item[Levels][34] ? 16'hffff : item[Levels][15:0];
+  assign hop_o   = !valid[Levels] || item[Levels][34] ? 16'hffff : item[Levels][15:0];
+  logic [Latency-1:0] passing_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) passing_q <= '0;
+    else if (en_i) passing_q <= {passing_q[Latency-2:0], valid_i};
+  end
+  assign valid_o = passing_q[Latency-1];
   hue_delay #(.Clocks(Latency), .Bits(TagBits)) u_tag (
     .clk_i, .rst_ni, .en_i, .data_i(tag_i), .data_o(tag_o)
   );

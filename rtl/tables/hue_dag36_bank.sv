@@ -1,7 +1,7 @@
 // One memory of 36-bit words with two ports: headers and the host share one, items have the other.
 //
 // Place: two in each hue_dag36_level, for even and odd words. Maps to true dual-port block RAM, a deep one in columns
-// (hue_pkg). A host access takes the clock of `host_en_i`, in which `en_i` must be 0; a read also takes the next one
+// (hue_pkg). A host access takes the clock of `host_en_i`, in which neither port may be read; a read also takes the next one
 // (`back_i`), in which the word that lookups had read there is read again, so that they are not affected.
 //
 // Latency: 1 clock on either port. Throughput: one access a clock per port.
@@ -18,8 +18,9 @@ module hue_dag36_bank #(
     input  logic [AddrBits-1:0] host_addr_i,
     input  logic [35:0]         host_data_i,
     input  logic                back_i,
-    // lookups; outputs hold while `en_i` is 0, except that `header_o` is the host's word in the clock of `back_i`
-    input  logic                en_i,
+    // lookups; an output holds while its enable is 0, except that `header_o` is the host's word in the clock of `back_i`
+    input  logic                header_en_i,
+    input  logic                item_en_i,
     input  logic [AddrBits-1:0] header_addr_i,
     output logic [35:0]         header_o,
     input  logic [AddrBits-1:0] item_addr_i,
@@ -33,11 +34,11 @@ module hue_dag36_bank #(
   logic write, read;
 
   assign write = host_en_i && host_write_i;
-  assign read  = (en_i || host_en_i || back_i) && !write;
+  assign read  = (header_en_i || host_en_i || back_i) && !write;
   assign addr  = host_en_i ? host_addr_i : back_i ? last_addr_q : header_addr_i;
 
   always_ff @(posedge clk_i) begin
-    if (en_i) last_addr_q <= header_addr_i;
+    if (header_en_i) last_addr_q <= header_addr_i;
   end
 
   localparam int unsigned ColumnBits = hue_pkg::column_bits(Words, 36);
@@ -50,7 +51,7 @@ module hue_dag36_bank #(
     end
     // No read happens in the clock of a write; the 'x says so, so that the block RAM needs no logic around it.
     always_ff @(posedge clk_i) begin
-      if (en_i) item_q <= write && addr == item_addr_i ? 'x : words_q[item_addr_i];
+      if (item_en_i) item_q <= write && addr == item_addr_i ? 'x : words_q[item_addr_i];
     end
     assign header_o[low+:ColumnBits] = header_q;
     assign item_o[low+:ColumnBits]   = item_q;
@@ -58,7 +59,7 @@ module hue_dag36_bank #(
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin
-    assert (!((host_en_i || back_i) && en_i)) else $error("hue_dag36_bank: moved while the host is at a word");
+    assert (!((host_en_i || back_i) && (header_en_i || item_en_i))) else $error("hue_dag36_bank: moved while the host is at a word");
   end
 `endif
 endmodule

@@ -5,6 +5,8 @@
 // Even and odd words are in separate banks, so that both header words of a list are read in one access; each bank has a port
 // for headers and one for items, so that a lookup can enter every clock. The host takes the header port for a clock or two.
 //
+// Each stage moves only when a lookup comes to it: without lookups, no register or memory switches.
+//
 // Latency: 11 clocks in which `en_i` is 1. Throughput: one lookup a clock. Nothing moves while `en_i` is 0.
 // A leaf item passes unchanged. An address beyond the memory wraps: a wrong table gives a wrong next-hop index, which the
 // next-hop table bounds to its own network, but never a hang.
@@ -49,6 +51,8 @@ module hue_dag36_level
 
   localparam int unsigned Latency = 11;
   logic [Latency-2:0] valid_q;
+  logic [Latency-1:0] moves;  // by stage: a lookup enters it in this clock
+  assign moves = en_i ? {valid_q, valid_i} : '0;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) {valid_o, valid_q} <= '0;
     else if (en_i) {valid_o, valid_q} <= {valid_q, valid_i};
@@ -68,21 +72,29 @@ module hue_dag36_level
   logic [7:0] s3_slot_q;
   logic [BankBits-1:0] even_addr_q, odd_addr_q;
   always_ff @(posedge clk_i) begin
-    if (en_i) begin
+    if (moves[0]) begin
       item_q      <= item_t'(item_i);
       slot_q      <= slot_i;
       offset_q    <= first_offset(item_t'(item_i), slot_i);
       map_word_q  <= map_word(slot_i);
+    end
+    if (moves[1]) begin
       s0_q        <= '{item: item_q, slot: slot_q, odd: header_addr_d[0]};
       s0_place_q  <= map_place(slot_q, map_word_q);
       even_addr_q <= BankBits'((header_addr_d + 1'b1) >> 1);
       odd_addr_q  <= header_addr_d[AddrBits-1:1];
+    end
+    if (moves[2]) begin
       s1_q        <= s0_q;
+      s1_up_to_q  <= map_up_to(s0_place_q);
+    end
+    if (moves[3]) begin
       s2_q        <= s1_q;
+      s2_up_to_q  <= s1_up_to_q;
+    end
+    if (moves[4]) begin
       s3_item_q   <= s2_q.item;
       s3_slot_q   <= s2_q.slot;
-      s1_up_to_q  <= map_up_to(s0_place_q);
-      s2_up_to_q  <= s1_up_to_q;
       s3_up_to_q  <= s2_up_to_q;
     end
   end
@@ -94,17 +106,19 @@ module hue_dag36_level
   hue_dag36_bank #(.Words(BankWords)) u_even (
     .clk_i, .host_en_i(host_en_i && !host_index_i[0]), .host_write_i,
     .host_addr_i(host_index_i[BankBits:1]), .host_data_i, .back_i(host_back_i && !host_index_i[0]),
-    .en_i, .header_addr_i(even_addr_q), .header_o(even_header), .item_addr_i(item_bank_addr_q), .item_o(even_item)
+    .header_en_i(moves[2]), .item_en_i(moves[8]), .header_addr_i(even_addr_q), .header_o(even_header), .item_addr_i(item_bank_addr_q), .item_o(even_item)
   );
   hue_dag36_bank #(.Words(BankWords)) u_odd (
     .clk_i, .host_en_i(host_en_i && host_index_i[0]), .host_write_i,
     .host_addr_i(host_index_i[BankBits:1]), .host_data_i, .back_i(host_back_i && host_index_i[0]),
-    .en_i, .header_addr_i(odd_addr_q), .header_o(odd_header), .item_addr_i(item_bank_addr_q), .item_o(odd_item)
+    .header_en_i(moves[2]), .item_en_i(moves[8]), .header_addr_i(odd_addr_q), .header_o(odd_header), .item_addr_i(item_bank_addr_q), .item_o(odd_item)
   );
   always_ff @(posedge clk_i) begin
-    if (en_i) begin
+    if (moves[3]) begin
       even_header_q <= even_header;
       odd_header_q  <= odd_header;
+    end
+    if (moves[9]) begin
       even_item_q   <= even_item;
       odd_item_q    <= odd_item;
     end
@@ -122,10 +136,11 @@ module hue_dag36_level
   logic [35:0] s4_first_q, s5_first_q;
   logic s4_bad_q, s5_bad_q, s6_bad_q, s7_bad_q, s8_bad_q, bad;
   always_ff @(posedge clk_i) begin
-    if (en_i) begin
+    if (moves[4]) begin
       first_q  <= s2_q.odd ? odd_header_q : even_header_q;
       second_q <= s2_q.odd ? even_header_q : odd_header_q;
-
+    end
+    if (moves[5]) begin
       s4_item_q     <= s3_item_q;
       s4_first_q    <= first_q;
       s4_bad_q      <= s3_item_q.node && (^first_q || (s3_item_q.header == HeaderList2 && ^second_q));
@@ -139,7 +154,7 @@ module hue_dag36_level
   // ---- 6: the slot's run
   logic [7:0] s5_rank_q;
   always_ff @(posedge clk_i) begin
-    if (en_i) begin
+    if (moves[6]) begin
       s5_item_q  <= s4_item_q;
       s5_first_q <= s4_first_q;
       s5_bad_q   <= s4_bad_q;
@@ -162,15 +177,18 @@ module hue_dag36_level
   logic s6_known_q, s7_known_q, s8_known_q, s6_odd_q, s7_odd_q, s8_odd_q;
   logic [1:0] s6_place_q, s7_place_q, s8_place_q;
   always_ff @(posedge clk_i) begin
-    if (en_i) begin
+    if (moves[7]) begin
       s6_item_q        <= s5_item_q.node && s5_item_q.items == ItemsWide ? item_t'(s5_first_q) : s5_item_q;
       s6_known_q       <= !s5_item_q.node || s5_item_q.items == ItemsWide;
       s6_place_q       <= s5_rank_q[1:0];
       s6_odd_q         <= item_addr_d[0];
       s6_bad_q         <= s5_bad_q;
       item_bank_addr_q <= item_addr_d[AddrBits-1:1];
-
+    end
+    if (moves[8]) begin
       {s7_item_q, s7_known_q, s7_place_q, s7_odd_q, s7_bad_q} <= {s6_item_q, s6_known_q, s6_place_q, s6_odd_q, s6_bad_q};
+    end
+    if (moves[9]) begin
       {s8_item_q, s8_known_q, s8_place_q, s8_odd_q, s8_bad_q} <= {s7_item_q, s7_known_q, s7_place_q, s7_odd_q, s7_bad_q};
     end
   end
@@ -180,7 +198,7 @@ module hue_dag36_level
   assign word = s8_odd_q ? odd_item_q : even_item_q;
   assign bad  = s8_bad_q || (!s8_known_q && ^word);
   always_ff @(posedge clk_i) begin
-    if (en_i) begin
+    if (moves[10]) begin
       item_o  <= bad ? 36'hffff : s8_known_q ? s8_item_q : item_of(word, s8_item_q.items, s8_place_q);
       error_o <= bad;
     end

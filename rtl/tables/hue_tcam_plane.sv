@@ -41,6 +41,10 @@ module hue_tcam_plane
   // Gated only when empty: packets inside would be lost.
   assign move = en_i && !(gate_i && valid_q == '0);
 
+  // Rows are compared with keys of this plane's packets alone: for those of others no comparator switches.
+  logic [31:0] key;
+  assign key = valid_i ? key_i : '0;
+
   // ---- 1 to 3: which rows match, and the route's next hop
   assign unused_rows = &{1'b0, route_row, local_row};
   hue_ternary_table #(
@@ -49,7 +53,7 @@ module hue_tcam_plane
   ) u_route (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(route_rsp),
     .row_o(route_row), .value_i(route_row.value), .mask_i(route_row.mask),
-    .en_i(move), .valid_i, .key_i, .hit_o(route_hit), .result_o(route), .error_o(route_error)
+    .en_i(move), .valid_i, .key_i(key), .hit_o(route_hit), .result_o(route), .error_o(route_error)
   );
   hue_ternary_table #(
     .Id(TABLE_LOCAL), .First(Plane * LocalRows), .Rows(LocalRows), .Total(Planes * LocalRows),
@@ -57,7 +61,7 @@ module hue_tcam_plane
   ) u_local (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(local_rsp),
     .row_o(local_row), .value_i(local_row.addr), .mask_i('1),
-    .en_i(move), .valid_i, .key_i, .hit_o(local_hit), .result_o(unused_local_result), .error_o(unused_local_error)
+    .en_i(move), .valid_i, .key_i(key), .hit_o(local_hit), .result_o(unused_local_result), .error_o(unused_local_error)
   );
 
   // ---- 4: the next hop's row

@@ -62,6 +62,7 @@ pub fn program(net: u16, on: &[u8]) -> Option<Program> {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     })
 }
 

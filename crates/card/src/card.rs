@@ -64,6 +64,8 @@ pub struct Card<R> {
     pub(crate) lent: Option<(u8, Vid)>,
     /// What each row of QUANTUM holds; `None` before it is written.
     pub(crate) quanta: Vec<Option<u16>>,
+    /// Planes that stand still whatever their networks' programs say.
+    pub(crate) forced_gates: u32,
 }
 
 impl<R: Registers> Card<R> {
@@ -113,6 +115,7 @@ impl<R: Registers> Card<R> {
             planes: (0..description.planes).map(Plane::new).collect(),
             arp: false,
             lent: None,
+            forced_gates: 0,
             quanta: vec![None; description.rows(QuantumRow::TABLE) as usize],
         };
         card.write_quanta()?;
@@ -139,9 +142,25 @@ impl<R: Registers> Card<R> {
     /// # Errors
     /// `Access`.
     pub fn set_gates(&mut self, planes: u32, to_control: bool) -> Result<(), CardError> {
+        self.forced_gates = planes;
+        self.device.get_mut().write(regs::GATED, u32::from(to_control))?;
+        self.write_gates()
+    }
+
+    /// Stops the clocks of planes whose network is gated. A plane that networks share is not stopped for one of them: there,
+    /// the network's row alone keeps its packets out.
+    pub(crate) fn write_gates(&mut self) -> Result<(), CardError> {
         let device = self.device.get_mut();
-        device.write(regs::GATED, u32::from(to_control))?;
-        device.write(regs::GATES, planes)
+        let mut gates = self.forced_gates;
+        if device.description().layout == Layout::Tcam {
+            let gated = self.networks.values().filter(|loaded| loaded.program().gated);
+            gates |= gated
+                .fold(0, |gates, loaded| gates | 1u32.checked_shl(loaded.place.plane.into()).unwrap_or(0));
+        }
+        if device.read(regs::GATES)? != gates {
+            device.write(regs::GATES, gates)?;
+        }
+        Ok(())
     }
 
     /// What happened since the last call.
@@ -195,11 +214,12 @@ impl<R: Registers> Card<R> {
         Ok((device.read(regs::SRAM_READS)?, device.read(regs::SRAM_LOOKUPS)?))
     }
 
-    /// Packets that a network's plane did not see because it stood still; `None` when the network is not loaded.
+    /// Packets that went to the control plane without passing the network's plane: it runs in software, or stands still by
+    /// [`Self::set_gates`]; `None` when the network is not loaded.
     ///
     /// # Errors
     /// `Access`, `Table`.
-    pub fn read_gated(&self, vid: Vid) -> Result<Option<u64>, CardError> {
+    pub fn read_passed_by(&self, vid: Vid) -> Result<Option<u64>, CardError> {
         let Some(loaded) = self.networks.get(&vid) else { return Ok(None) };
         let row = u32::from(loaded.place.net) * COUNT_ROWS;
         Ok(Some(self.device.borrow_mut().read_row::<CountRow>(row)?.value))

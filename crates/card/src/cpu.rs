@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn headers_are_read_or_refused() {
-        let mut bytes = vec![0, 7, 1, 2, 2, 3, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0xa, 0xb, 0xc];
+        let mut bytes = vec![0, 7, 1, 2, Outcome::Arp.code(), 3, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0xa, 0xb, 0xc];
         let header = ToCpu { vid: Vid::new(7).unwrap(), vport: 2, outcome: Some(Outcome::Arp), port_in: 3 };
         assert_eq!(ToCpu::split(&bytes), Ok((header, &[0xa, 0xb, 0xc][..])));
         for (at, value) in [(9, 4), (1, 0), (0, 0xff), (4, 31)] {

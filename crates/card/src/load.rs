@@ -116,7 +116,7 @@ impl<R: Registers> Card<R> {
             rows.write(device, plan::plane(loaded.program())).map_err(broken)?;
         }
         loaded.place.plane = plane;
-        Ok(())
+        self.write_gates().map_err(broken)
     }
 
     /// Says whether software decides a network's packets, or the card; one row, so that each packet meets one of them.
@@ -180,6 +180,7 @@ impl<R: Registers> Card<R> {
             return Err(broken(error));
         }
         self.write(changes, software, claimed).map_err(broken)?;
+        self.write_gates().map_err(broken)?;
         self.write_quanta().map_err(broken)
     }
 

@@ -143,6 +143,7 @@ pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> Network
         hop_count: program.next_hops.len() as u16,
         software: false,
         forward_martians: program.forward_martians,
+        gated: program.gated,
     }
 }
 
@@ -172,6 +173,7 @@ mod tests {
                 rate_limit: None,
                 weight: 1,
                 forward_martians: false,
+                gated: false,
             };
             let mut loaded = Loaded::new(Place { net: 0, plane: 0 }, false, program, None);
             let mut want = BTreeMap::new();

@@ -284,6 +284,7 @@ mod tests {
             rate_limit: None,
             weight: 1,
             forward_martians: false,
+            gated: false,
         }
     }
 

@@ -101,6 +101,7 @@ fn one(
         rate_limit: rate_limit.map_err(|error| CompileError::RateLimit { network: name.clone(), error })?,
         weight: spec.weight,
         forward_martians: spec.plane.martians == Martians::Forward,
+        gated: spec.gated,
         name,
     };
     program.check().map_err(|error| CompileError::Program { network: program.name.clone(), error })?;

@@ -34,8 +34,8 @@ pub use change::{
 pub use events::{Event, EventKind, EventPage};
 pub use image::{ImageInfo, ImageLoaded, LoadImageRequest, NetworkPlaced};
 pub use migration::{
-    MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationSteering, MigrationStep, PacketsSeen,
-    SubstrateName,
+    GateRequest, MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationSteering, MigrationStep,
+    PacketsSeen, SubstrateName,
 };
 pub use network::{Bucket, ExecInfo, Limits, Network, NetworkState, Resources, Usage, VirtualPort};
 pub use node::{Capacity, CardInfo, Config, Health, Node, Port, PortState, Status, Summary};

@@ -10,9 +10,9 @@ use tokio::sync::watch;
 
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
-    EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour,
-    NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, Route, RouteFilter, Stats,
-    Status, Tables, Trace, TurnQuery,
+    EventPage, ExecInfo, GateRequest, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration,
+    Neighbour, NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, Route, RouteFilter,
+    Stats, Status, Tables, Trace, TurnQuery,
 };
 
 /// Pieces of a long list, in order; the list ends with the stream, or with the first problem.
@@ -69,6 +69,13 @@ pub trait Backend: Send + Sync + 'static {
     async fn diff(&self, request: ApplyRequest) -> Result<DiffResult, Problem>;
     /// Deletes a network, from desired state and from what runs.
     async fn delete_network(&self, name: &str, turn: TurnQuery) -> Result<ApplyResult, Problem>;
+    /// Closes or opens a network's clock gate, in desired state and in what runs.
+    async fn gate_network(
+        &self,
+        name: &str,
+        request: GateRequest,
+        turn: TurnQuery,
+    ) -> Result<ApplyResult, Problem>;
     /// Moves a network between card and software. A move that fails leaves it where it is, and is an error.
     async fn migrate(
         &self,

@@ -21,8 +21,8 @@ use thiserror::Error;
 
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, Config, DiffRequest, DiffResult, DownOptions, DownResult,
-    EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour,
-    NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, ProblemKind, Route,
+    EventPage, ExecInfo, GateRequest, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration,
+    Neighbour, NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, ProblemKind, Route,
     RouteFilter, Stats, Status, Tables, Trace, TraceRequest, TurnQuery,
 };
 use crate::tls::{TlsError, TlsFiles};
@@ -310,6 +310,19 @@ impl Client {
     /// See [`Self::status`].
     pub fn delete_network(&self, name: &str, turn: TurnQuery) -> Result<ApplyResult, ClientError> {
         self.change(Method::DELETE, &path(&of_network(name, "")?, &turn)?, None::<&()>)
+    }
+
+    /// Closes or opens a network's clock gate.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn gate_network(
+        &self,
+        name: &str,
+        request: GateRequest,
+        turn: TurnQuery,
+    ) -> Result<ApplyResult, ClientError> {
+        self.change(Method::POST, &path(&of_network(name, "/gate")?, &turn)?, Some(&request))
     }
 
     /// Moves a network between card and software.

@@ -127,6 +127,7 @@ pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Re
         .route("/v1/networks/{name}", delete(change::delete_network))
         .route("/v1/networks/{name}/exec", get(read::exec_info))
         .route("/v1/networks/{name}/migrate", post(change::migrate))
+        .route("/v1/networks/{name}/gate", post(change::gate_network))
         .route("/v1/images", get(read::images))
         .route("/v1/images/{name}/load", post(change::load_image))
         .route("/v1/ports", get(read::ports))

@@ -89,6 +89,7 @@ pub(crate) struct NetworkDraft<'t> {
     pub(crate) routes: Items<'t, Route>,
     pub(crate) neighbours: Items<'t, Neighbour>,
     pub(crate) weight: Option<u16>,
+    pub(crate) gated: Option<bool>,
     pub(crate) rate_limit: Option<RateLimit>,
     pub(crate) punt_limit: Option<PuntLimit>,
     pub(crate) table: Option<TableLimit>,
@@ -109,6 +110,7 @@ impl NetworkDraft<'_> {
             routes: self.routes.take()?,
             neighbours: self.neighbours.take()?,
             weight: self.weight?,
+            gated: self.gated?,
             rate_limit: self.rate_limit,
             punt_limit: self.punt_limit?,
             table: self.table,
@@ -278,7 +280,7 @@ fn optional<'t, T>(
     }
 }
 
-const NETWORK_FIELDS: [&str; 14] = [
+const NETWORK_FIELDS: [&str; 15] = [
     "colour",
     "vid",
     "plane",
@@ -289,6 +291,7 @@ const NETWORK_FIELDS: [&str; 14] = [
     "routes",
     "neighbours",
     "weight",
+    "gated",
     "rate_limit",
     "punt_limit",
     "table",
@@ -314,6 +317,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
             routes: Items::EMPTY,
             neighbours: Items::EMPTY,
             weight: None,
+            gated: None,
             rate_limit: None,
             punt_limit: None,
             table: None,
@@ -340,6 +344,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         neighbours: neighbours.unwrap_or(Items::EMPTY),
         weight: optional(&spec, "weight", |at| at.number(1, limits::WEIGHT_MAX, ""))
             .map(|weight| weight.unwrap_or(1)),
+        gated: optional(&spec, "gated", |at| at.flag()).map(Option::unwrap_or_default),
         rate_limit: optional(&spec, "rate_limit", rate_limit).flatten(),
         punt_limit: optional(&spec, "punt_limit", punt_limit).map(Option::unwrap_or_default),
         table: optional(&spec, "table", table).flatten(),

@@ -200,6 +200,11 @@ pub struct NetworkSpec {
     /// Share of a core or an output port relative to other networks.
     #[schemars(default = "one", schema_with = "schema::weight")]
     pub weight: u16,
+    /// Stop the network's plane: its packets are dropped, and on the card its logic stands still. The network keeps its
+    /// place, routes and processes.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(default)]
+    pub gated: bool,
     /// Limit on the packets that the network receives; by default no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<RateLimit>")]
@@ -217,6 +222,10 @@ pub struct NetworkSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Resources>")]
     pub resources: Option<Resources>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn one() -> u16 {

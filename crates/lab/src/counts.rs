@@ -34,8 +34,6 @@ pub struct NetworkCounts {
     pub vid: Vid,
     /// Packets by outcome.
     pub counters: Counters,
-    /// Packets that did not reach the network's plane because its clock was gated.
-    pub gated: u64,
     /// Forwarded packets that were lost in a full output queue of a port.
     pub port_full: u64,
     /// Punted packets that were lost in a full output queue of the CPU.
@@ -67,9 +65,8 @@ pub fn networks(card: &mut Card<Twin>) -> Result<Vec<NetworkCounts>, CardError> 
     let mut all = Vec::with_capacity(vids.len());
     for vid in vids {
         let (Some(counters), Some(net)) = (card.read_counters(vid)?, card.net(vid)) else { continue };
-        let gated = card.read_gated(vid)?.unwrap_or_default();
         let (port_full, handover_full) = card.read_out_drops_apart(net)?;
-        all.push(NetworkCounts { vid, counters, gated, port_full, handover_full });
+        all.push(NetworkCounts { vid, counters, port_full, handover_full });
     }
     Ok(all)
 }

@@ -38,6 +38,12 @@ pub enum LabError {
     /// There are too many frames to record (the caller's fault).
     #[error("more than {FRAMES_MAX} frames: use a shorter duration")]
     Frames,
+    /// The networks do not load into the software engine (the caller's fault).
+    #[error("{0}")]
+    Engine(String),
+    /// A wave of the card's signals cannot be read back.
+    #[error("wave of the card's signals: {0}")]
+    Wave(String),
     /// The card's counters differ from the offered and captured frames (a bug of the card or the lab).
     #[error("the card's counters do not add up: {0}")]
     Unbalanced(String),

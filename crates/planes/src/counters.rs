@@ -20,7 +20,6 @@ impl Loss {
             | Self::OtherWire => true,
             Self::RingFull
             | Self::RingQuota
-            | Self::Gated
             | Self::HandoverFull
             | Self::QueueFull
             | Self::ControlFull

@@ -80,6 +80,7 @@ fn program(id: u16) -> Result<Program, Error> {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     })
 }
 

@@ -149,7 +149,8 @@ struct Scenario<'a> {
     exact: HashMap<u32, Bits>,
     homes: BTreeMap<u64, u32>,
     bytes: HashMap<(u32, bool), u64>,
-    gated: HashMap<u32, u64>,
+    /// Packets that a gated plane did not see, by network and outcome.
+    gated: HashMap<(u32, u32), u64>,
     unclaimed: [u64; 4],
     gates: u32,
     to_cpu: bool,
@@ -379,6 +380,7 @@ impl Scenario<'_> {
             rate_limit,
             weight: 1,
             forward_martians: self.random.percent(25),
+            gated: self.random.percent(8),
         }
     }
 
@@ -613,6 +615,7 @@ impl Scenario<'_> {
         bits.push(u64::from(place.hop_base), 16).push(hops as u64, 16);
         // Never in software.
         bits.push(0, 1).push(u64::from(forward_martians), 1);
+        bits.push(u64::from(program.is_some_and(|one| one.gated)), 1);
         self.row(NETWORK, place.net, &bits);
     }
 
@@ -1003,12 +1006,14 @@ impl Scenario<'_> {
         let mut verdicts = Vec::new();
         for (target, _) in targets {
             let place = self.places[&target.vid];
-            *self.gated.entry(place.net).or_default() += 1;
+            // A gated network's packets are dropped, whatever becomes of those of its plane.
+            let to_cpu = self.to_cpu && !self.programs.iter().any(|one| one.vid == target.vid && one.gated);
+            let outcome = if to_cpu { 0 } else { ipv4::Outcome::Gated.code() };
+            *self.gated.entry((place.net, u32::from(outcome))).or_default() += 1;
             self.count_bytes(place.net, false, bytes.len());
-            let (verdict, out) =
-                if self.to_cpu { (2, 4 + place.net % 4) } else { (0, u32::from(port.get())) };
+            let (verdict, out) = if to_cpu { (2, 4 + place.net % 4) } else { (0, u32::from(port.get())) };
             let text = format!(
-                "v {verdict:x} 0 {:x} {:x} {:x} {:x} {out:x} {:x} 0 0 0 0 0",
+                "v {verdict:x} {outcome:x} {:x} {:x} {:x} {:x} {out:x} {:x} 0 0 0 0 0",
                 place.net,
                 target.vid.get(),
                 target.vport,
@@ -1025,9 +1030,13 @@ impl Scenario<'_> {
         for program in self.programs.clone() {
             let place = self.places[&program.vid];
             let counters = self.soft.counters(program.vid).unwrap_or_default();
-            let mut lines: Vec<(u32, u64)> =
-                counters.iter().map(|(outcome, count)| (u32::from(outcome.code()), count)).collect();
-            lines.push((0, self.gated.get(&place.net).copied().unwrap_or_default()));
+            let passed_by = |code: u32| self.gated.get(&(place.net, code)).copied().unwrap_or_default();
+            let mut lines: Vec<(u32, u64)> = counters
+                .iter()
+                .map(|(outcome, count)| (u32::from(outcome.code()), count))
+                .map(|(code, count)| (code, count + passed_by(code)))
+                .collect();
+            lines.push((0, passed_by(0)));
             lines.push((31, 0));
             for (code, count) in lines {
                 self.line(&format!("c {COUNT:x} {:x} {count:x}", place.net * 32 + code));

@@ -88,6 +88,7 @@ fn program(vid: u16, prefixes: &[Prefix4]) -> Result<Program, Error> {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     })
 }
 

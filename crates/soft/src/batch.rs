@@ -1,5 +1,7 @@
 //! A batch of frames with its own buffer, for callers that have frames one by one: captures, tests, tools.
 
+use std::time::{Duration, Instant};
+
 use hue_demux::PortId;
 
 use crate::engine::Soft;
@@ -67,10 +69,17 @@ impl Batch {
 
 impl Soft {
     /// Processes a batch and passes every frame, or every network's copy of a flooded one, to `each`, in order.
-    pub fn run(&mut self, batch: &mut Batch, mut each: impl FnMut(Output<'_>)) {
-        let mut done = 0;
+    pub fn run(&mut self, batch: &mut Batch, each: impl FnMut(Output<'_>)) {
+        self.run_timed(batch, each);
+    }
+
+    /// The same; returns the time that processing took, without that of `each`.
+    pub fn run_timed(&mut self, batch: &mut Batch, mut each: impl FnMut(Output<'_>)) -> Duration {
+        let (mut done, mut took) = (0, Duration::ZERO);
         while done < batch.frames.len() {
+            let begun = Instant::now();
             let processed = self.process(&mut batch.buffer, &mut batch.frames[done..]).max(1);
+            took += begun.elapsed();
             let mut copies = self.copies().peekable();
             for (index, frame) in batch.frames[done..].iter().take(processed).enumerate() {
                 let own = frame.bytes(&batch.buffer).unwrap_or_default();
@@ -90,5 +99,6 @@ impl Soft {
             }
             done += processed;
         }
+        took
     }
 }

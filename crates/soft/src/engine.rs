@@ -25,13 +25,13 @@ use crate::network::Network;
 pub const BATCH_MAX: usize = 256;
 /// Networks of one engine: all that 12-bit ids can name.
 pub const NETWORKS_MAX: usize = Vid::MAX as usize;
-/// Flag in the slot index: the network has a meter, so [`select_plain`] leaves its frames to [`select_rest`].
-pub(crate) const METERED: u16 = 0x8000;
-/// In the slot index: no such network. Includes the bit of [`METERED`], for the same reason.
+/// Flag in the slot index: the network has a meter or a closed gate, so [`select_plain`] leaves its frames to [`select_rest`].
+pub(crate) const NOT_PLAIN: u16 = 0x8000;
+/// In the slot index: no such network. Includes the bit of [`NOT_PLAIN`], for the same reason.
 pub(crate) const NO_SLOT: u16 = u16::MAX;
 
 const SLOTS: usize = Vid::MAX as usize + 1;
-/// Index into the networks by VID, with [`METERED`].
+/// Index into the networks by VID, with [`NOT_PLAIN`].
 pub(crate) type Slots = [u16; SLOTS];
 
 /// The software substrate: an engine and the tables it reads.
@@ -168,7 +168,7 @@ impl Engine {
         self.slots.fill(NO_SLOT);
         for (network, slot) in self.networks.iter().zip(0u16..) {
             if let Some(word) = self.slots.get_mut(network.vid.index()) {
-                *word = if network.meter.is_some() { slot | METERED } else { slot };
+                *word = if network.is_plain() { slot } else { slot | NOT_PLAIN };
             }
         }
     }
@@ -334,10 +334,8 @@ fn check_claimed(
         let Some(network) = networks.get_mut(usize::from(claim.slot)) else { continue };
         let bytes = frame.bytes(buffer).unwrap_or_default();
         let target = Target { vid: network.vid, vport: claim.vport };
-        let checked = match network.conforms(frame.time_ns, bytes.len()) {
-            true => network.check(bytes),
-            false => Err(ipv4::Outcome::RateLimited),
-        };
+        let admitted = network.admit(frame.time_ns, bytes.len());
+        let checked = admitted.and_then(|()| network.check(bytes));
         match checked {
             Ok(checked) => {
                 line.set(lined, Origin { frame: index, slot: claim.slot, target }, checked);
@@ -376,7 +374,7 @@ pub(crate) fn slot_of(slots: &Slots, vid: Vid) -> u16 {
 /// Index into the networks from a word of the slot index; [`NO_SLOT`] gives one beyond the end.
 #[inline(always)]
 pub(crate) fn place(slot: u16) -> usize {
-    usize::from(slot & !METERED)
+    usize::from(slot & !NOT_PLAIN)
 }
 
 /// What stage 1 does next.
@@ -389,7 +387,7 @@ enum Step {
     Full,
 }
 
-/// The common case of stage 1: a plain packet to a MAC address of a network without a meter. `None`: use [`select_rest`].
+/// The common case of stage 1: a plain packet to a MAC address of a network without a meter or a closed gate. `None`: use [`select_rest`].
 #[inline(always)]
 fn select_plain(
     demux: &Demux,
@@ -402,7 +400,7 @@ fn select_plain(
     let target = demux.select_mac(frame.port, bytes)?;
     let slot = slot_of(slots, target.vid);
     let checked = ipv4::check_plain(bytes)?;
-    (slot & METERED == 0).then_some((slot, target, checked))
+    (slot & NOT_PLAIN == 0).then_some((slot, target, checked))
 }
 
 /// Stage 1 of one frame, all cases; charges the network's meter.
@@ -463,12 +461,11 @@ fn claim<'a>(
         Selection::Several(targets) => return Claim::Flood(targets),
         Selection::Nobody => return nobody(Unclaimed::NoNetwork),
     };
-    let slot = slot_of(slots, target.vid) & !METERED;
+    let slot = slot_of(slots, target.vid) & !NOT_PLAIN;
     let Some(network) = networks.get_mut(usize::from(slot)) else { return nobody(Unclaimed::NoNetwork) };
-    if network.conforms(frame.time_ns, bytes.len()) {
-        Claim::One { slot, target }
-    } else {
-        Claim::Done(decided(networks, slot, target, ipv4::Outcome::RateLimited, frame.port))
+    match network.admit(frame.time_ns, bytes.len()) {
+        Ok(()) => Claim::One { slot, target },
+        Err(outcome) => Claim::Done(decided(networks, slot, target, outcome, frame.port)),
     }
 }
 

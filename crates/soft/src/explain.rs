@@ -98,6 +98,12 @@ impl Soft {
         let network = self.network(target.vid)?;
         let (vid, name) = (network.vid, network.shape.name.clone());
         let mut stages = Vec::new();
+        if network.gated {
+            let outcome = Outcome::Gated;
+            stages.push(stage("gate", outcome.row().when.to_owned(), Some(outcome.name())));
+            let (vport, bytes) = (target.vport, frame.to_vec());
+            return Some(NetworkTrace { vid, name, vport, stages, outcome, egress: None, bytes });
+        }
         if let Some(mut meter) = meter(vid) {
             let conforms = meter.conforms(time_ns, frame.len());
             let outcome = (!conforms).then_some(Outcome::RateLimited);

@@ -76,10 +76,8 @@ impl Copies {
         table: &Guard<'_, u32>,
     ) -> (ipv4::Outcome, PortId) {
         let mut egress = frame.port;
-        let checked = match network.conforms(frame.time_ns, bytes.len()) {
-            true => network.check(bytes),
-            false => Err(ipv4::Outcome::RateLimited),
-        };
+        let admitted = network.admit(frame.time_ns, bytes.len());
+        let checked = admitted.and_then(|()| network.check(bytes));
         let outcome = checked.map_or_else(
             |outcome| outcome,
             |checked| {

@@ -54,6 +54,7 @@ pub struct Network {
     pub vid: Vid,
     pub hops: Hops,
     pub forward_martians: bool,
+    pub gated: bool,
     pub meter: Option<Box<Meter>>,
     pub shape: Box<Shape>,
 }
@@ -80,6 +81,7 @@ impl Network {
             vid: program.vid,
             hops: Hops::new(&program.next_hops),
             forward_martians: program.forward_martians,
+            gated: program.gated,
             meter,
             shape: Box::new(Shape {
                 name: program.name.clone(),
@@ -96,12 +98,18 @@ impl Network {
         ipv4::check(bytes).map(|checked| checked.with_martians(self.forward_martians))
     }
 
-    /// Charges the meter, if there is one.
+    /// Whether a packet reaches the plane: gate and meter, which is charged. The error is the packet's outcome.
     #[inline(always)]
-    pub fn conforms(&mut self, now_ns: u64, frame_bytes: usize) -> bool {
-        match &mut self.meter {
-            None => true,
-            Some(meter) => meter.conforms(now_ns, frame_bytes),
+    pub fn admit(&mut self, now_ns: u64, frame_bytes: usize) -> Result<(), ipv4::Outcome> {
+        if self.gated {
+            return Err(ipv4::Outcome::Gated);
         }
+        let conforms = self.meter.as_mut().is_none_or(|meter| meter.conforms(now_ns, frame_bytes));
+        if conforms { Ok(()) } else { Err(ipv4::Outcome::RateLimited) }
+    }
+
+    /// Whether plain packets pass it like those of any network: it has no meter and no gate.
+    pub fn is_plain(&self) -> bool {
+        self.meter.is_none() && !self.gated
     }
 }

@@ -50,6 +50,8 @@ pub struct Program {
     pub weight: u16,
     /// It forwards packets from and to addresses that no host can have (RFC 1812 §5.3.7); other networks drop them.
     pub forward_martians: bool,
+    /// Its plane is stopped: its packets are dropped, whatever they are.
+    pub gated: bool,
 }
 
 /// What is wrong with a program (the fault of whoever made it).
@@ -282,6 +284,7 @@ mod tests {
             rate_limit: None,
             weight: 1,
             forward_martians: false,
+            gated: false,
         }
     }
 

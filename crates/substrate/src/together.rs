@@ -102,6 +102,7 @@ mod tests {
             rate_limit: None,
             weight: 1,
             forward_martians: false,
+            gated: false,
         }
     }
 

@@ -14,6 +14,7 @@ module hue_dag36 #(
     input  logic               rst_ni,
     input  logic               en_i,
     input  logic               valid_i,
+    input  logic               ask_i,
     input  logic [35:0]        item_i,
     input  logic [31:0]        key_i,
     input  logic [TagBits-1:0] tag_i,
@@ -59,7 +60,7 @@ module hue_dag36 #(
       asked_q <= host_en_i || (asked_q && !answers);
     end
     if (en_i) begin
-      hit_q <= {hit_q[Latency-1:1], item_i == route_q.item && key_i == route_q.key};
+      hit_q <= {hit_q[Latency-1:1], ask_i && item_i == route_q.item && key_i == route_q.key};
       tag_q <= {tag_q[Latency-1:1], tag_i};
     end
   end

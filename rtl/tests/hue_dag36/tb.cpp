@@ -29,6 +29,7 @@ uint32_t random_below(uint32_t end) {
 
 std::unique_ptr<Vtop> top;
 std::deque<Expected> inside;
+uint8_t next_tag;
 uint64_t cycles, lookups, wrong, errors;
 unsigned stall_percent;
 
@@ -59,6 +60,19 @@ void tick() {
   top->clk_i = 0;
   top->eval();
   ++cycles;
+}
+
+// A packet: a lookup of a key from an item on, or one that asks nothing.
+void send(uint64_t item, uint32_t key, uint16_t hop, bool ask) {
+  inside.push_back({key, hop, next_tag});
+  top->valid_i = 1;
+  top->ask_i = ask;
+  top->item_i = item;
+  top->key_i = key;
+  top->tag_i = next_tag++;
+  do tick();
+  while (!top->en_i);
+  top->valid_i = 0;
 }
 
 void idle() {
@@ -99,7 +113,6 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 4; ++i) idle();
   top->rst_ni = 1;
   char line[128];
-  uint8_t tag = 0;
   bool bad = false;
   std::map<uint32_t, uint64_t> first_level;
   uint64_t node = 0;  // the latest root that is one
@@ -118,15 +131,10 @@ int main(int argc, char** argv) {
       }
     } else if (std::sscanf(line, "l %llx %llx %llx", &a, &b, &c) == 3) {
       while (random_below(4) == 0) idle();
-      inside.push_back({static_cast<uint32_t>(b), static_cast<uint16_t>(c), tag});
-      top->valid_i = 1;
       if (a >> 34 & 1) node = a;
-      top->item_i = a;
-      top->key_i = b;
-      top->tag_i = tag++;
-      do tick();
-      while (!top->en_i);
-      top->valid_i = 0;
+      // Packets that ask nothing pass between lookups, and get no route whatever they bring.
+      while (random_below(8) == 0) send(a, b, 0xffff, false);
+      send(a, b, c, true);
       ++lookups;
     } else if (line[0] == 'f') {
       while (!inside.empty() && wrong < 10) idle();
@@ -150,13 +158,7 @@ int main(int argc, char** argv) {
   for (const auto& [index, word] : first_level) {
     host(true, 0, index, word ^ (1ULL << random_below(36)));
   }
-  inside.push_back({0, 0xffff, tag});
-  top->valid_i = 1;
-  top->item_i = node;
-  top->key_i = 0;
-  top->tag_i = tag;
-  do tick();
-  while (!top->en_i);
+  send(node, 0, 0xffff, true);
   for (int i = 0; i < 4096 && !inside.empty(); ++i) idle();
   if (errors == 0) {
     std::printf("a damaged word goes unnoticed\n");

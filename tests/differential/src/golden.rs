@@ -39,6 +39,8 @@ struct Network {
     next_hops: Vec<Hop>,
     routes: Vec<(String, u16)>,
     rate_limit: Option<Limit>,
+    #[serde(default)]
+    gated: bool,
 }
 
 #[derive(Deserialize)]
@@ -161,6 +163,7 @@ fn program(network: &Network) -> Program {
         rate_limit: network.rate_limit.as_ref().map(limit),
         weight: 1,
         forward_martians: false,
+        gated: network.gated,
     }
 }
 

@@ -96,6 +96,7 @@ fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
         rate_limit,
         weight: 1,
         forward_martians: random.chance(25),
+        gated: random.chance(10),
     }
 }
 

@@ -97,6 +97,7 @@ pub fn program(net: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     }
 }
 

@@ -288,7 +288,7 @@ pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 17 };
 pub const ATTACH_HEAD: Table = Table { name: "attach_head", id: 3, bits: 32 };
 
 /// Networks. Index: network.
-pub const NETWORK: Table = Table { name: "network", id: 4, bits: 87 };
+pub const NETWORK: Table = Table { name: "network", id: 4, bits: 88 };
 
 /// Meters. Index: network.
 pub const METER: Table = Table { name: "meter", id: 5, bits: 162 };
@@ -476,6 +476,8 @@ pub struct NetworkRow {
     pub software: bool,
     /// It forwards packets from and to addresses that no host can have (martians).
     pub forward_martians: bool,
+    /// Its plane is stopped. Its packets are dropped, and counted under outcome 1.
+    pub gated: bool,
 }
 
 impl Row for NetworkRow {
@@ -491,6 +493,7 @@ impl Row for NetworkRow {
         put(&mut words, "network.hop_count", 69, 16, u64::from(self.hop_count))?;
         put(&mut words, "network.software", 85, 1, u64::from(self.software))?;
         put(&mut words, "network.forward_martians", 86, 1, u64::from(self.forward_martians))?;
+        put(&mut words, "network.gated", 87, 1, u64::from(self.gated))?;
         Ok(words)
     }
 
@@ -504,6 +507,7 @@ impl Row for NetworkRow {
             hop_count: get(words, 69, 16) as u16,
             software: get(words, 85, 1) != 0,
             forward_martians: get(words, 86, 1) != 0,
+            gated: get(words, 87, 1) != 0,
         }
     }
 }

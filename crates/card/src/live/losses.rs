@@ -168,6 +168,7 @@ mod tests {
             rate_limit: None,
             weight: 1,
             forward_martians: false,
+            gated: false,
         };
         let programs = [program(1, 0), program(2, 0), program(3, 1)];
         let whose = |number, last| sender(programs.iter(), number, [2, 0, 0, 0, 0, last]).map(Vid::get);

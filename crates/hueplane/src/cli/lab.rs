@@ -8,7 +8,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 use hue_lab::{Rate, Traffic};
 
-use super::{Files, Output, cycles};
+use super::{Files, On, Output, cycles};
 use crate::named::NamedFile;
 
 /// Experiments on the simulated card and on tables
@@ -23,6 +23,7 @@ pub struct Lab {
 #[derive(Subcommand, Debug)]
 pub enum LabCommand {
     Run(LabRun),
+    Power(LabPower),
     Tables(LabTables),
 }
 
@@ -46,6 +47,9 @@ pub enum LabCommand {
 /// of preamble precede it, and a gap of 12 bytes follows. The shortest frame takes 84 byte times, so 1 Gbit/s is 1,488,095
 /// frames per second. In captures, and on the card's own buses, frames have no check sequence: a 64-byte frame has 60 bytes.
 ///
+/// With `--on soft`, the same frames pass the software engine, with the times at which wires would have brought them. The
+/// report then has the engine's speed on one core of this machine, and no clock cycles, latencies or queues.
+///
 /// A frame enters the card when the port has received its last byte and the gap. Latency is the difference of two time
 /// stamps: from a frame's first beat in to its first beat out (first word), and from its last beat in to its last beat out.
 #[derive(Args, Debug)]
@@ -54,6 +58,7 @@ pub enum LabCommand {
     after_help = "\
 Examples:
   hueplane lab run -f labs/basic/hueplane.yaml --traffic p0=rate:1G,size:64 --traffic p2=rate:500M,size:imix --duration-us 1000
+  hueplane lab run -f red.yaml --on soft --traffic p0=rate:10G,size:imix --duration-us 10000
   hueplane lab run -f red.yaml --image tcam1 --traffic p0=rate:max --duration-us 200 -o json
   hueplane lab run -f red.yaml --traffic p0=left.pcap@10G --line 10G --out out"
 )]
@@ -63,10 +68,13 @@ pub struct LabRun {
     /// Traffic of a port (repeatable; several for one port share its wire)
     #[arg(long, value_name = "PORT=TRAFFIC", required = true, num_args = 1..)]
     pub traffic: Vec<NamedTraffic>,
+    /// Substrate to run the networks on
+    #[arg(long, value_name = "SUBSTRATE", value_enum, default_value_t = On::Card)]
+    pub on: On,
     /// Image of the card
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub image: String,
-    /// Duration of the traffic in microseconds of the card's time; by default, captures are sent once
+    /// Duration of the traffic in microseconds of the card's time, or of the wires' time in software; by default, captures are sent once
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
     pub duration_us: Option<u64>,
     /// Speed of the lines that the ports send to; by default one beat in each clock cycle
@@ -82,6 +90,34 @@ pub struct LabRun {
     /// Clock cycles in the waveform, counted from the start of the traffic
     #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave")]
     pub wave_cycles: Option<(u64, u64)>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Compare the switching activity of the card's blocks: idle, at work, and with each network gated
+///
+/// Runs the traffic through the simulated card several times: without packets, with all networks at work, and with
+/// the clock gate of each network closed. Counts how often signals change, by block. All figures are percent of
+/// the changes of the whole card with all networks at work. Dynamic power follows this activity, but the table is
+/// not a power estimate: what a change costs depends on the part, and neither the clock tree nor the inside of
+/// memories is counted.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane lab power -f labs/basic/hueplane.yaml --image tcam3 --traffic p0=rate:1G p1=rate:1G p2=rate:1G
+  hueplane lab power -f red.yaml --traffic p0=rate:500M,size:imix --cycles 20000 -o json")]
+pub struct LabPower {
+    #[command(flatten)]
+    pub files: Files,
+    /// Traffic of a port, as for `lab run` (repeatable)
+    #[arg(long, value_name = "PORT=TRAFFIC", required = true, num_args = 1..)]
+    pub traffic: Vec<NamedTraffic>,
+    /// Image of the card
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub image: String,
+    /// Clock cycles to count
+    #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    pub cycles: u64,
     #[command(flatten)]
     pub output: Output,
 }

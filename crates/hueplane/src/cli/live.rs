@@ -378,6 +378,55 @@ pub struct ImageLoad {
     pub output: Output,
 }
 
+/// Show the card, and open or close clock gates of networks
+#[derive(Args, Debug)]
+pub struct Card {
+    /// What to do
+    #[command(subcommand)]
+    pub command: CardCommand,
+}
+
+/// Commands of `hueplane card`.
+#[derive(Subcommand, Debug)]
+pub enum CardCommand {
+    Show(CardShow),
+    Gate(CardGate),
+    Ungate(CardGate),
+}
+
+/// Show the networks on the card and their clock gates
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane card show
+  hueplane card show -o json")]
+pub struct CardShow {
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Close or open the clock gates of networks
+///
+/// `gate` stops the planes of networks: their packets are dropped and counted (`gated`), and on the card their
+/// logic stands still, which saves power. `ungate` starts them again. The networks keep their place, routes,
+/// neighbours and processes. Other networks are not affected. The networks' documents say so from then on (`gated:
+/// true`), so the gates stay closed over moves, image loads and restarts.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane card gate red
+  hueplane card gate red blue -o json
+  hueplane card ungate red")]
+pub struct CardGate {
+    /// Names of the networks
+    #[arg(value_name = "NETWORK", required = true)]
+    pub networks: Vec<String>,
+    #[command(flatten)]
+    pub turn: Turn,
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// Show packet counters
 ///
 /// For each network: packets received, forwarded, punted and dropped, and packets lost before the plane.

@@ -68,6 +68,7 @@ pub enum Command {
     Delete(Delete),
     Migrate(Migrate),
     Image(Image),
+    Card(Card),
     Plan(Plan),
     Stats(Stats),
     Events(Events),

@@ -4,13 +4,14 @@
 //! Flow: documents → networks on the twin; traffic → `hue_lab` → measurements → a report. Output files get
 //! their names after the last frame.
 
+mod power;
 mod sections;
 mod tables;
 
 use hue_card::{Card, Way};
 use hue_lab::{
-    Bus, Captured, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream,
-    StreamMeasured, Wave,
+    Bus, Captured, Engine, Experiment, LabError, Latency, Measured, NetworkCounts, PortMeasured, Stream,
+    StreamMeasured, WIRES, Wave,
 };
 use hue_planes::Loss;
 use hue_ports::{Frame, OutputDir, Resolution};
@@ -19,21 +20,20 @@ use serde::Serialize;
 
 use super::counts::Counts;
 use super::engine::Networks;
-use crate::cli::{LabCommand, LabRun};
+use crate::cli::{LabCommand, LabRun, On};
 use crate::failure::Failure;
 use crate::print::{Align, DIM, columns, grouped, result, styled};
 
 /// The result of `lab run`.
 #[derive(Serialize)]
 struct Report<'a> {
-    image: &'a str,
-    clock_khz: u32,
-    /// Duration of the traffic in clock cycles.
-    offered_cycles: u64,
+    /// `card` or `soft`.
+    on: &'static str,
     offered_ns: u64,
-    /// Clock cycles from the first frame until the card was empty.
-    cycles: u64,
-    simulated_ns: u64,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    card: Option<CardReport<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    engine: Option<EngineReport>,
     total: Total,
     ports: Counts<'a, PortReport<'a>>,
     /// As given.
@@ -41,6 +41,25 @@ struct Report<'a> {
     networks: Counts<'a, NetworkReport<'a>>,
     unclaimed: Counts<'a, u64>,
     latency: Option<LatencyReport>,
+}
+
+/// The clock of the card.
+#[derive(Serialize)]
+struct CardReport<'a> {
+    image: &'a str,
+    clock_khz: u32,
+    /// Duration of the traffic in clock cycles.
+    offered_cycles: u64,
+    /// Clock cycles from the first frame until the card was empty.
+    cycles: u64,
+    simulated_ns: u64,
+}
+
+/// The speed of the software engine on one core of this machine, without receiving and sending.
+#[derive(Serialize)]
+struct EngineReport {
+    mpps: f64,
+    ns_per_packet: f64,
 }
 
 /// Totals of all ports. Rates are averages over the duration of the traffic. Gbit/s are rates on the wire,
@@ -114,6 +133,7 @@ struct Quantiles<T> {
 pub fn run(command: &LabCommand) -> Result<(), Failure> {
     match command {
         LabCommand::Run(args) => run_card(args),
+        LabCommand::Power(args) => power::run(args),
         LabCommand::Tables(args) => tables::run(args),
     }
 }
@@ -127,17 +147,33 @@ fn run_card(args: &LabRun) -> Result<(), Failure> {
     }
     let wave = args.wave.clone().map(|file| Wave { file, cycles: args.wave_cycles.unwrap_or((0, u64::MAX)) });
     let experiment = Experiment { streams, duration_us: args.duration_us, line: args.line, wave };
-    let mut card = Card::new(hueplaned::options::images().load(&args.image)?.start()?)?;
-    card.load(&networks.programs)?;
     let names: Vec<String> = networks.names.ports.iter().map(|port| port.name.clone()).collect();
+    let mut card = match args.on {
+        On::Soft => None,
+        On::Card => {
+            let mut card = Card::new(hueplaned::options::images().load(&args.image)?.start()?)?;
+            card.load(&networks.programs)?;
+            Some(card)
+        }
+    };
+    let bus = card.as_mut().map_or(WIRES, |card| {
+        let description = card.description();
+        Bus { clock_khz: description.clock_khz, bytes: description.bus_bytes }
+    });
     let mut out = Out::open(args, &names)?;
-    let bus = Bus { clock_khz: card.description().clock_khz, bytes: card.description().bus_bytes };
     let mut written = Ok(());
-    let measured = hue_lab::run(card, &names, &experiment, |captured| {
+    let each = |captured: Captured<'_>| {
         if let (Some(out), Ok(())) = (&mut out, &written) {
             written = out.write(captured, bus);
         }
-    })?;
+    };
+    let (measured, engine) = match card {
+        Some(card) => (hue_lab::run(card, &names, &experiment, each)?, None),
+        None => {
+            let (measured, engine) = hue_lab::run_soft(&networks.programs, &names, &experiment, bus, each)?;
+            (measured, Some(engine))
+        }
+    };
     written?;
     for (name, port) in names.iter().zip(&measured.ports).filter(|(_, port)| port.cut > 0) {
         let cut = grouped(port.cut);
@@ -145,7 +181,15 @@ fn run_card(args: &LabRun) -> Result<(), Failure> {
     }
     let files = out.map(Out::commit).transpose()?.unwrap_or_default();
     let given: Vec<&str> = args.traffic.iter().map(|one| one.port.as_str()).collect();
-    let report = report(&args.image, &networks, &names, &given, &measured);
+    let mut report = report(&args.image, &networks, &names, &given, &measured);
+    if let Some(Engine { frames, took }) = engine {
+        let seconds = took.as_secs_f64().max(1e-9);
+        let (mpps, ns_per_packet) = (frames as f64 / seconds / 1e6, seconds * 1e9 / (frames as f64).max(1.0));
+        report.on = "soft";
+        report.total.cycles_per_packet = None;
+        report.card = None;
+        report.engine = Some(EngineReport { mpps: round(mpps), ns_per_packet: round(ns_per_packet) });
+    }
     result(args.output.format, &report, || text(&networks, &report) + &files)
 }
 
@@ -228,12 +272,16 @@ fn report<'a>(
     let lost_inside: u64 =
         by_network.0.iter().map(|(_, network)| network.drop.total() + network.lost.total()).sum();
     Report {
-        image,
-        clock_khz: bus.clock_khz,
-        offered_cycles: measured.offered_cycles,
+        on: "card",
         offered_ns: bus.nanoseconds(measured.offered_cycles),
-        cycles: measured.cycles,
-        simulated_ns: bus.nanoseconds(measured.cycles),
+        card: Some(CardReport {
+            image,
+            clock_khz: bus.clock_khz,
+            offered_cycles: measured.offered_cycles,
+            cycles: measured.cycles,
+            simulated_ns: bus.nanoseconds(measured.cycles),
+        }),
+        engine: None,
         total: total(measured, &rates, lost_inside + unclaimed.total()),
         ports,
         traffic: given.iter().zip(&measured.streams).map(|(port, one)| stream(port, one, bus)).collect(),
@@ -263,11 +311,7 @@ fn port_report(port: &PortMeasured, rates: &Rates) -> PortReport<'static> {
 fn network_report(network: &NetworkCounts) -> NetworkReport<'static> {
     let counters = &network.counters;
     let outcomes = counters.drops().map(|(outcome, count)| (outcome.name(), count));
-    let lost = [
-        (Loss::Gated, network.gated),
-        (Loss::PortFull, network.port_full),
-        (Loss::HandoverFull, network.handover_full),
-    ];
+    let lost = [(Loss::PortFull, network.port_full), (Loss::HandoverFull, network.handover_full)];
     NetworkReport {
         received: counters.received(),
         forward: counters.forwarded(),
@@ -455,13 +499,22 @@ fn summary(report: &Report<'_>) -> String {
         grouped(total.dropped),
         grouped(total.offered),
     );
-    let card = format!(
-        "image {}: {} cycles, {} us on the card",
-        report.image,
-        grouped(report.cycles),
-        grouped(report.simulated_ns / 1000)
-    );
-    format!("{line}\n{}\n", styled(DIM, card))
+    let card = report.card.as_ref().map(|card| {
+        format!(
+            "image {}: {} cycles, {} us on the card",
+            card.image,
+            grouped(card.cycles),
+            grouped(card.simulated_ns / 1000)
+        )
+    });
+    let engine = report.engine.as_ref().map(|engine| {
+        format!(
+            "software: {} Mpps, {} ns per packet on one core, without ports",
+            engine.mpps, engine.ns_per_packet
+        )
+    });
+    let last = card.or(engine).unwrap_or_default();
+    format!("{line}\n{}\n", styled(DIM, last))
 }
 
 impl From<LabError> for Failure {
@@ -471,8 +524,9 @@ impl From<LabError> for Failure {
             LabError::Card(error) => error.into(),
             LabError::Capture(error) => error.into(),
             LabError::Traffic { .. } | LabError::TooFast { .. } | LabError::Plan(_) => Self::Usage(text),
+            LabError::Engine(_) => Self::Input(text),
             LabError::Frames => Self::Full(text),
-            LabError::Unbalanced(_) => Self::Broken(text),
+            LabError::Unbalanced(_) | LabError::Wave(_) => Self::Broken(text),
         }
     }
 }

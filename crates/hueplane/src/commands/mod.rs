@@ -30,6 +30,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Get(args) => live::get(args, connection),
         Command::Delete(args) => live::delete(args, connection),
         Command::Image(args) => live::image(&args.command, connection),
+        Command::Card(args) => live::card(&args.command, connection),
         Command::Migrate(args) => live::migrate(args, connection),
         Command::Plan(args) => plan::plan(args, connection),
         Command::Stats(args) => live::stats(args, connection),

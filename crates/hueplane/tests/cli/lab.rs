@@ -215,3 +215,42 @@ fn invalid_experiments_are_reported() {
     fails(&format!("--traffic p0=rate:1G --image tcam9 {us}"), 3, "no image 'tcam9'");
     fails(&format!("--traffic p0=rate:1G --out red.yaml {us}"), 1, "red.yaml");
 }
+
+/// A closed clock gate stops its plane and nobody else's; without packets next to nothing switches.
+#[test]
+fn gated_planes_stand_still() {
+    let dir = Scratch::new();
+    let labs = format!("{}/../../labs/power", env!("CARGO_MANIFEST_DIR"));
+    let files: String =
+        ["node", "red", "green", "blue"].map(|name| format!("-f {labs}/{name}.yaml ")).concat();
+    let traffic = "--traffic p0=rate:1G,networks:red p1=rate:1G,networks:green p2=rate:1G,networks:blue";
+    let line = format!("lab power {files} --image tcam3 {traffic} --cycles 3000");
+    let images = [("HUEPLANE_IMAGES", images())];
+    let report = dir.hueplane_env(&format!("{line} -o json"), &images).ok().json();
+    let states = report["states"].as_array().unwrap();
+    let [idle, at_work, gated @ ..] = states.as_slice() else { panic!("{report}") };
+    assert_eq!((&idle["state"], &at_work["state"], gated.len()), (&json!("idle"), &json!("at work"), 3));
+    assert_eq!(at_work["total"], 100.0);
+    assert!(number(&idle["total"]) < 10.0, "{idle}");
+    // The instances that blocks are made of are all there.
+    let blocks = at_work["blocks"].as_object().unwrap();
+    assert!(blocks.len() >= 14 && number(&blocks["between blocks"]) < 30.0, "{at_work}");
+    let mut stopped = Vec::new();
+    for state in gated {
+        assert!(number(&state["total"]) < 95.0, "{state}");
+        for plane in ["plane 0", "plane 1", "plane 2"] {
+            let (then, now) = (number(&blocks[plane]), number(&state["blocks"][plane]));
+            assert!(then > 0.5, "{at_work}");
+            if now < then / 5.0 {
+                stopped.push((state["network"].clone(), plane));
+            } else {
+                assert!((now - then).abs() < then / 10.0, "{plane}: {state}");
+            }
+        }
+    }
+    // Each gate stops one plane, and each plane one gate.
+    assert_eq!(stopped.len(), 3, "{stopped:?}");
+    assert_eq!(stopped.iter().map(|(_, plane)| plane).collect::<std::collections::BTreeSet<_>>().len(), 3);
+    let text = dir.hueplane_env(&line, &images).ok().stdout;
+    assert!(text.contains("red gated") && text.contains("plane 2"), "{text}");
+}

@@ -89,6 +89,14 @@ impl MigrateRequest {
     }
 }
 
+/// What a network's clock gate is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateRequest {
+    /// Whether it is closed: the network's plane stands still, and its packets are dropped.
+    pub gated: bool,
+}
+
 /// How long a step took.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MigrationPhase {

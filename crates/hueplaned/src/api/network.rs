@@ -50,6 +50,9 @@ pub struct Network {
     /// Why it does not run on the card, if there is a card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_soft: Option<String>,
+    /// Whether its clock gate is closed: its plane stands still, and its packets are dropped.
+    #[serde(default)]
+    pub gated: bool,
     /// Whether its neighbours send to NICs beside the card's ports.
     #[serde(default)]
     pub on_nic: bool,

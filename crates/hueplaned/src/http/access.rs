@@ -85,7 +85,7 @@ pub enum Right {
     Enter,
     /// Change networks; for a tenant, parts of its own.
     Change,
-    /// Delete networks, and move them between card and software.
+    /// Delete networks, stop their planes, and move them between card and software.
     Delete,
     /// Change the node, and stop the daemon.
     Rule,
@@ -203,7 +203,7 @@ const fn operation(method: Method, path: &'static str, right: Right) -> Operatio
 }
 
 /// All operations of the API, and the rights they need. Anything else is refused.
-pub static OPERATIONS: [Operation; 26] = [
+pub static OPERATIONS: [Operation; 27] = [
     operation(Method::GET, "/healthz", Right::Known),
     operation(Method::GET, "/openapi.json", Right::Known),
     operation(Method::GET, "/metrics", Right::See),
@@ -215,6 +215,7 @@ pub static OPERATIONS: [Operation; 26] = [
     operation(Method::DELETE, "/v1/networks/{name}", Right::Delete),
     operation(Method::GET, "/v1/networks/{name}/exec", Right::Enter),
     operation(Method::POST, "/v1/networks/{name}/migrate", Right::Delete),
+    operation(Method::POST, "/v1/networks/{name}/gate", Right::Delete),
     operation(Method::GET, "/v1/images", Right::Oversee),
     operation(Method::POST, "/v1/images/{name}/load", Right::Rule),
     operation(Method::GET, "/v1/ports", Right::See),

@@ -17,7 +17,7 @@ use super::access::{Caller, Role};
 use super::input::{Ask, Named, answer, bad, json};
 use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, scope};
 use crate::api::{
-    ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, ImageLoaded,
+    ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, GateRequest, ImageLoaded,
     LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind, SourceText, Trace,
     TraceRequest, TurnQuery,
 };
@@ -105,6 +105,33 @@ pub(super) async fn delete_network(
     let work = async || {
         scope::named(&caller, &name)?;
         app.backend.delete_network(&name, turn).await
+    };
+    answer::<ApplyResult>(work().await)
+}
+
+/// Closes or opens a network's clock gate; its document says so from then on. While it is closed, the network's plane stands
+/// still, on the card and in software, and its packets are dropped (`gated`). Routes, neighbours and processes stay.
+#[utoipa::path(post, path = "/v1/networks/{name}/gate", tag = "desired state", request_body = GateRequest,
+    params(("name" = String, Path, description = "Its name."), TurnQuery),
+    responses(
+        (status = 200, description = "What was done.", body = ApplyResult),
+        (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "With `no_wait`: another change is under way.", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn gate_network(
+    State(app): State<App>,
+    caller: Caller,
+    Named(name): Named,
+    Ask(turn): Ask<TurnQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let work = async || {
+        scope::named(&caller, &name)?;
+        let request: GateRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
+        app.backend.gate_network(&name, request, turn).await
     };
     answer::<ApplyResult>(work().await)
 }

@@ -36,6 +36,7 @@ const ROLES: &str = "x-hueplane-roles";
         read::network,
         change::delete_network,
         read::exec_info,
+        change::gate_network,
         change::migrate,
         read::images,
         change::load_image,

@@ -20,10 +20,10 @@ use super::view::{CardView, NetworkView, View};
 use super::{About, NodeHandle, capture, image, moves, stats};
 use crate::api::{
     self, ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
-    DownResult, EventKind, EventPage, ExecInfo, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest,
-    Migration, Neighbour, NeighbourFilter, Network, NetworkState, Placement, Plan, PlanQuery, Port,
-    PortState, Problem, ProblemKind, Route, RouteFilter, Stats, Status, Summary, Tables, Trace, TurnQuery,
-    Usage,
+    DownResult, EventKind, EventPage, ExecInfo, GateRequest, ImageInfo, ImageLoaded, LoadImageRequest,
+    MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, NetworkState, Placement, Plan, PlanQuery,
+    Port, PortState, Problem, ProblemKind, Route, RouteFilter, Stats, Status, Summary, Tables, Trace,
+    TurnQuery, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces};
 use crate::store::{Desired, Store, StoreError};
@@ -157,6 +157,20 @@ impl Backend for NodeHandle {
         let name = name.to_owned();
         let what = Some((turn, format!("network '{name}' is deleted")));
         self.change(what, move |node, now| change::prepare_delete(now, &name, &node.shared.owner)).await
+    }
+
+    async fn gate_network(
+        &self,
+        name: &str,
+        request: GateRequest,
+        turn: TurnQuery,
+    ) -> Result<ApplyResult, Problem> {
+        let (name, gated) = (name.to_owned(), request.gated);
+        let what =
+            format!("the clock gate of network '{name}' is {}", if gated { "closed" } else { "opened" });
+        let prepare =
+            move |node: &Self, now: &Desired| change::prepare_gate(now, &name, gated, &node.shared.owner);
+        self.change(Some((turn, what)), prepare).await
     }
 
     async fn migrate(

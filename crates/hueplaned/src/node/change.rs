@@ -69,6 +69,17 @@ pub fn prepare_delete(now: &Desired, name: &str, owner: &Owner) -> Result<Prepar
     changed(now, intent, owner)
 }
 
+/// The change that closes or opens a network's clock gate.
+///
+/// # Errors
+/// `not_found` when there is none.
+pub fn prepare_gate(now: &Desired, name: &str, gated: bool, owner: &Owner) -> Result<Prepared, Problem> {
+    let mut intent = now.intent.clone();
+    let network = intent.networks.iter_mut().find(|network| network.name() == name);
+    network.ok_or_else(|| Problem::no_network(name))?.spec.gated = gated;
+    changed(now, intent, owner)
+}
+
 /// Desired state with a network placed elsewhere; `None` when it is placed there already, or does not exist.
 pub fn placed(now: &Desired, name: &str, placement: Placement) -> Option<Desired> {
     let mut desired =

@@ -131,6 +131,7 @@ fn described(
         reason: None,
         substrate: hue_soft::NAME.to_owned(),
         why_soft: None,
+        gated: spec.gated,
         on_nic: false,
         select: select.to_owned(),
         namespace: owner.namespace(network.name()),

@@ -359,6 +359,7 @@ fn changes_wait_for_their_turn_unless_they_say_no_and_who_hangs_up_leaves_the_qu
         client.apply(&apply, at_once).unwrap_err(),
         client.delete_network("red", at_once).unwrap_err(),
         client.migrate("red", &MigrateRequest::new(SubstrateName::Card), at_once).unwrap_err(),
+        client.gate_network("red", GateRequest { gated: true }, at_once).unwrap_err(),
         client.load_image("wide", image, at_once).unwrap_err(),
     ];
     for problem in problems {
@@ -375,6 +376,7 @@ fn changes_wait_for_their_turn_unless_they_say_no_and_who_hangs_up_leaves_the_qu
         ("POST", "/v1/apply", body.as_str()),
         ("DELETE", "/v1/networks/red", ""),
         ("POST", "/v1/networks/red/migrate", r#"{"to": "card"}"#),
+        ("POST", "/v1/networks/red/gate", r#"{"gated": true}"#),
         ("POST", "/v1/images/wide/load", "{}"),
     ];
     for ((method, path, body), before) in calls.into_iter().zip(0..) {

@@ -179,6 +179,7 @@ fn network(name: &str) -> Network {
         reason: is_blue.then(|| "blue is unwell".to_owned()),
         substrate: "soft".to_owned(),
         why_soft: None,
+        gated: false,
         on_nic: false,
         select: "mac".to_owned(),
         namespace: format!("hue-{name}"),
@@ -510,6 +511,17 @@ impl Backend for World {
     }
 
     async fn delete_network(&self, name: &str, turn: TurnQuery) -> Result<ApplyResult, Problem> {
+        self.called();
+        self.in_turn(turn).await?;
+        exists(name).map(|()| ApplyResult::default())
+    }
+
+    async fn gate_network(
+        &self,
+        name: &str,
+        _: GateRequest,
+        turn: TurnQuery,
+    ) -> Result<ApplyResult, Problem> {
         self.called();
         self.in_turn(turn).await?;
         exists(name).map(|()| ApplyResult::default())

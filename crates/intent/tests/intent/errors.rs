@@ -103,7 +103,7 @@ fn shape_of_a_document() {
 fn unknown_fields_with_a_suggestion() {
     assert_eq!(
         one("  colour:", "  color:"),
-        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, placement, needs, select, ports, routes, neighbours, weight, rate_limit, punt_limit, table or resources (did you mean \"colour\"?)"
+        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, placement, needs, select, ports, routes, neighbours, weight, gated, rate_limit, punt_limit, table or resources (did you mean \"colour\"?)"
     );
     assert_eq!(
         one("{name: left,  port:", "{nmae: x, name: left,  port:"),

@@ -33,6 +33,7 @@ fn program() -> Program {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     }
 }
 

@@ -221,16 +221,14 @@ pub enum Loss {
     OtherWire = 14,
     /// The port's receive ring had no room for the packet, or no packet memory was free.
     RingFull = 15,
-    /// The clock of the network's plane is gated, so the plane processes no packets.
-    Gated = 16,
 }
 
 impl Loss {
     /// How many there are.
-    pub const COUNT: usize = 16;
+    pub const COUNT: usize = 15;
 
     /// Every one, in order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 15] = [
         Self::RingQuota,
         Self::HandoverFull,
         Self::QueueFull,
@@ -246,10 +244,9 @@ impl Loss {
         Self::HandoverSendFull,
         Self::OtherWire,
         Self::RingFull,
-        Self::Gated,
     ];
 
-    const ROWS: [OutcomeRow; 16] = [
+    const ROWS: [OutcomeRow; 15] = [
         OutcomeRow {
             name: "ring_quota",
             verdict: Verdict::Drop,
@@ -370,14 +367,6 @@ impl Loss {
             when: "the packet was within the network's share of the ring, but the ring was full",
             source: "hueplane",
         },
-        OutcomeRow {
-            name: "gated",
-            verdict: Verdict::Drop,
-            stage: "arrival",
-            doc: "The clock of the network's plane is gated, so the plane processes no packets.",
-            when: "the card runs the network, and its clock gate is closed",
-            source: "hueplane",
-        },
     ];
 
     /// Number in counters and in hardware: its place in the order, from 1.
@@ -391,7 +380,7 @@ impl Loss {
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
-            1..=16 => Some(Self::ALL[code as usize - 1]),
+            1..=15 => Some(Self::ALL[code as usize - 1]),
             _ => None,
         }
     }
@@ -563,50 +552,53 @@ pub mod ipv4 {
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     #[repr(u8)]
     pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
         /// The packet exceeds the network's rate limit.
-        RateLimited = 1,
+        RateLimited = 2,
         /// ARP, which the network's control plane handles.
-        Arp = 2,
+        Arp = 3,
         /// Neither IPv4 nor ARP. A frame with a VLAN tag or an 802.3 length is neither.
-        Ethertype = 3,
+        Ethertype = 4,
         /// The frame ends within the fixed part of the IPv4 header.
-        Truncated = 4,
+        Truncated = 5,
         /// The version field is not 4.
-        Version = 5,
+        Version = 6,
         /// The header length is below 20 bytes or extends beyond the frame.
-        HeaderLength = 6,
+        HeaderLength = 7,
         /// The total length is below the header length or extends beyond the frame.
-        TotalLength = 7,
+        TotalLength = 8,
         /// The header checksum is wrong.
-        Checksum = 8,
+        Checksum = 9,
         /// For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
-        Local = 9,
+        Local = 10,
         /// A packet to a unicast address in a broadcast or multicast frame.
-        L2Group = 10,
+        L2Group = 11,
         /// The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.
-        MartianSource = 11,
+        MartianSource = 12,
         /// The destination cannot be the address of a host: this network, loopback or reserved.
-        MartianDestination = 12,
+        MartianDestination = 13,
         /// The TTL has expired; the control plane answers time exceeded.
-        Ttl = 13,
+        Ttl = 14,
         /// The packet has IPv4 options, which the control plane handles.
-        Options = 14,
+        Options = 15,
         /// No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
-        NoRoute = 15,
+        NoRoute = 16,
         /// The next hop's MAC address is not known yet; the control plane sends an ARP request.
-        NoNeighbour = 16,
+        NoNeighbour = 17,
         /// The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.
-        Mtu = 17,
+        Mtu = 18,
         /// Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.
-        Forward = 18,
+        Forward = 19,
     }
 
     impl Outcome {
         /// How many there are.
-        pub const COUNT: usize = 18;
+        pub const COUNT: usize = 19;
 
         /// Every one, in order.
-        pub const ALL: [Self; 18] = [
+        pub const ALL: [Self; 19] = [
+            Self::Gated,
             Self::RateLimited,
             Self::Arp,
             Self::Ethertype,
@@ -627,7 +619,15 @@ pub mod ipv4 {
             Self::Forward,
         ];
 
-        const ROWS: [OutcomeRow; 18] = [
+        const ROWS: [OutcomeRow; 19] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
             OutcomeRow {
                 name: "rate_limited",
                 verdict: Verdict::Drop,
@@ -785,7 +785,7 @@ pub mod ipv4 {
         #[must_use]
         pub const fn from_code(code: u8) -> Option<Self> {
             match code {
-                1..=18 => Some(Self::ALL[code as usize - 1]),
+                1..=19 => Some(Self::ALL[code as usize - 1]),
                 _ => None,
             }
         }

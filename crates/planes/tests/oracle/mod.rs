@@ -21,7 +21,8 @@ fn holds(outcome: Outcome, f: &[u8], hop: &Adjacency) -> bool {
     let total = || be16(f, 16);
     let dst = || [f[30], f[31], f[32], f[33]];
     match outcome.name() {
-        "rate_limited" => false,
+        // Decided before the plane.
+        "gated" | "rate_limited" => false,
         "arp" => be16(f, 12) == 0x0806,
         "ethertype" => be16(f, 12) != 0x0800,
         "truncated" => present < 20,

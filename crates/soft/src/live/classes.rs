@@ -86,6 +86,7 @@ pub(super) mod tests {
             rate_limit: None,
             weight: 1,
             forward_martians: false,
+            gated: false,
         };
         Network::new(&program, None)
     }

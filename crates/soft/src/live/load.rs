@@ -95,6 +95,7 @@ impl Live {
             rate_limit: program.rate_limit,
             weight: program.weight,
             forward_martians: program.forward_martians,
+            gated: program.gated,
         });
         let blocks = control.blocks.clone();
         self.networks.insert(vid, control);

@@ -258,6 +258,7 @@ mod tests {
             rate_limit: None,
             weight: 3,
             forward_martians: false,
+            gated: false,
         }
     }
 

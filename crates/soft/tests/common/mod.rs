@@ -77,6 +77,7 @@ pub fn program(id: u16) -> Program {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     }
 }
 

@@ -37,6 +37,8 @@ struct Network {
     next_hops: Vec<Hop>,
     routes: Vec<(String, u16)>,
     rate_limit: Option<Limit>,
+    #[serde(default)]
+    gated: bool,
 }
 
 #[derive(Deserialize)]
@@ -178,6 +180,7 @@ fn program(network: &Network) -> Result<Program, Error> {
         rate_limit,
         weight: 1,
         forward_martians: false,
+        gated: network.gated,
     })
 }
 

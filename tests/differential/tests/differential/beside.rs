@@ -45,6 +45,7 @@ fn network(net: u8) -> Program {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     }
 }
 

@@ -70,6 +70,7 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
             rate_limit: limit(k),
             weight: 1,
             forward_martians: false,
+            gated: false,
         };
         if k >= on_card(of) {
             program.next_hops.clear();

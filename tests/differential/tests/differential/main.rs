@@ -6,6 +6,7 @@ mod beside;
 mod burst;
 mod differential;
 mod full;
+mod generator;
 mod many;
 mod software;
 mod updates;

@@ -48,6 +48,7 @@ fn program(k: usize, macs: &[Mac]) -> Program {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     }
 }
 

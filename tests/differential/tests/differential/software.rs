@@ -47,6 +47,7 @@ fn program(id: u16, inner: bool) -> Program {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     }
 }
 

@@ -46,6 +46,7 @@ fn network(net: usize, from: &[PortId], to: PortId, weight: u16) -> Program {
         rate_limit: None,
         weight,
         forward_martians: false,
+        gated: false,
     }
 }
 

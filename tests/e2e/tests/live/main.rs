@@ -12,6 +12,7 @@ mod contention;
 mod daemon;
 mod faults;
 mod forwarding;
+mod gates;
 mod harness;
 mod hostile;
 mod memory;

@@ -58,6 +58,7 @@ fn program(number: u16, hops: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         rate_limit: None,
         weight: 1,
         forward_martians: false,
+        gated: false,
     }
 }
 
@@ -634,7 +635,7 @@ proptest! {
             let _ = card.update_routes(vid(number), &[("10.2.0.0/16".parse().unwrap(), Some(hop(1)))]);
             let _ = card.update_hops(vid(number), &[(hop(0), neighbour(number, 5))]);
             let _ = card.read_counters(vid(number));
-            let _ = (card.read_bytes(vid(number)), card.read_gated(vid(number)));
+            let _ = (card.read_bytes(vid(number)), card.read_passed_by(vid(number)));
             let _ = (card.read_unclaimed(), card.take_events(), card.repair(), card.reads());
             let _ = card.set_gates(number.into(), true);
             let _ = card.device().read_row::<HopRow>(0);

@@ -133,7 +133,7 @@ fn networks(client: &Client, format: Format, name: Option<&str>) -> Result<(), F
                 painter.paint(&network.name),
                 network.vid.to_string(),
                 network.kind.clone(),
-                styled(state, network.state.name()),
+                styled(state, network.state.name()) + if network.gated { " (gated)" } else { "" },
                 network.substrate.clone(),
                 ports.collect::<Vec<_>>().join(" "),
                 grouped(network.routes),

@@ -1,6 +1,7 @@
 //! Commands that use a running daemon through its API, and commands that start one.
 
 mod capture;
+mod card;
 mod change;
 mod doctor;
 mod events;
@@ -23,6 +24,7 @@ use hueplaned::options;
 use hueplaned::tls::TlsFiles;
 
 pub use capture::capture;
+pub use card::card;
 pub use change::{apply, delete, diff, down};
 pub use doctor::doctor;
 pub use events::events;

@@ -63,6 +63,7 @@ impl OnCard {
             rate_limit: None,
             weight: 1,
             forward_martians: true,
+            gated: false,
         };
         self.card.load(&[program]).map_err(refused)?;
         self.hops.insert(vid, 0);

@@ -59,6 +59,7 @@ fn program(id: u16, weight: u16) -> Program {
         rate_limit: None,
         weight,
         forward_martians: false,
+        gated: false,
     }
 }
 
