@@ -28,6 +28,8 @@ use crate::print;
 
 /// Longest time until a daemon answers: it may have many networks to set up.
 const START_MAX: Duration = Duration::from_secs(120);
+/// Longest time from a lost connection until a daemon that gives up has ended.
+const END_MAX: Duration = Duration::from_secs(5);
 /// Interval of checks whether it answers.
 const POLL_INTERVAL: Duration = Duration::from_millis(30);
 /// Log file of a daemon in the background, in its run directory.
@@ -166,6 +168,7 @@ fn arguments(args: &Up) -> Vec<OsString> {
 /// Waits until the daemon answers and has set up its stored networks.
 fn wait(child: &mut Child, client: &Client, log_text: impl Fn() -> String) -> Result<(), Failure> {
     let deadline = Instant::now() + START_MAX;
+    let mut ending = None;
     loop {
         if let Ok(Some(status)) = child.try_wait() {
             let text = format!("the daemon stopped ({status}):\n{}", log_text());
@@ -182,6 +185,12 @@ fn wait(child: &mut Child, client: &Client, log_text: impl Fn() -> String) -> Re
             }
             // If it takes longer, it continues in the background.
             Ok(_) => return Ok(()),
+            // A daemon that refuses to start closes its socket just before it ends: its own words say more.
+            Err(ClientError::Connection { .. })
+                if Instant::now() < *ending.get_or_insert(Instant::now() + END_MAX) =>
+            {
+                std::thread::sleep(POLL_INTERVAL);
+            }
             Err(error) => return Err(error.into()),
         }
     }
