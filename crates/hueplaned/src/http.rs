@@ -47,14 +47,18 @@ pub const HEAD_BYTES_MAX: usize = 64 << 10;
 pub const HEADERS_MAX: usize = 64;
 /// Maximum bytes of a body with documents.
 pub const DOCUMENTS_BYTES_MAX: usize = 32 << 20;
+/// Maximum bytes of a tenant's body with documents. Documents take many times their bytes in memory while they are checked.
+pub const TENANT_DOCUMENTS_BYTES_MAX: usize = 2 << 20;
 /// Maximum bytes of any other body.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
 /// Concurrent event and capture streams; all tenants together have as many again.
 pub const STREAMS_MAX: usize = 64;
 /// Concurrent event and capture streams of one tenant.
 pub const TENANT_STREAMS_MAX: usize = 8;
-/// Concurrent bodies with documents; all tenants together have as many again. Others wait.
+/// Concurrent bodies with documents, without those of tenants. Others wait.
 pub const CHANGES_MAX: usize = 4;
+/// Concurrent bodies with documents of all tenants together. Others wait.
+pub const TENANT_CHANGES_MAX: usize = 2;
 
 /// Limits on connections and on time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

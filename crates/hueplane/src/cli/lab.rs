@@ -24,6 +24,7 @@ pub struct Lab {
 pub enum LabCommand {
     Run(LabRun),
     Power(LabPower),
+    Sweep(LabSweep),
     Tables(LabTables),
 }
 
@@ -118,6 +119,38 @@ pub struct LabPower {
     /// Clock cycles to count
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub cycles: u64,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Measure throughput as networks are added: the papers' experiment with 1 to 15 networks
+///
+/// Up to four networks run on the card, each with ternary tables and a line of 1 Gbit/s of its own (images tcam1
+/// to tcam4), and the others in software; beside that, all of them run in software. For each number of networks and each
+/// size of frames, the report has the throughput and latency of the card's networks, in the card's time, and the speed of
+/// the software engine on one core of this machine, without ports. The two are never added up.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane lab sweep
+  hueplane lab sweep --networks 1 4 15 --sizes 64 1518 -o json")]
+pub struct LabSweep {
+    /// Numbers of networks
+    #[arg(long, value_name = "N", num_args = 1.., default_values_t = 1..=15, value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub networks: Vec<u8>,
+    /// Sizes of frames in bytes, with check sequence
+    #[arg(long, value_name = "BYTES", num_args = 1.., default_values_t = [64, 256, 512, 1024, 1518],
+          value_parser = clap::value_parser!(u16).range(64..=1518))]
+    pub sizes: Vec<u16>,
+    /// Networks on the card at most
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=4))]
+    pub on_card: u8,
+    /// Duration of the traffic on the card in microseconds of its time
+    #[arg(long, value_name = "US", default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..=100_000))]
+    pub duration_us: u64,
+    /// Frames for each measurement in software
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=4_000_000))]
+    pub frames: u32,
     #[command(flatten)]
     pub output: Output,
 }

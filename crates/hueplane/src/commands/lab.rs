@@ -6,6 +6,7 @@
 
 mod power;
 mod sections;
+mod sweep;
 mod tables;
 
 use hue_card::{Card, Way};
@@ -134,6 +135,7 @@ pub fn run(command: &LabCommand) -> Result<(), Failure> {
     match command {
         LabCommand::Run(args) => run_card(args),
         LabCommand::Power(args) => power::run(args),
+        LabCommand::Sweep(args) => sweep::run(args),
         LabCommand::Tables(args) => tables::run(args),
     }
 }

@@ -254,3 +254,31 @@ fn gated_planes_stand_still() {
     let text = dir.hueplane_env(&line, &images).ok().stdout;
     assert!(text.contains("red gated") && text.contains("plane 2"), "{text}");
 }
+
+/// The card's lines are full at each size, and software forwards all of its frames, whatever the number of networks.
+#[test]
+fn a_sweep_fills_the_cards_lines() {
+    let dir = Scratch::new();
+    let line = "lab sweep --networks 3 5 --on-card 3 --sizes 64 1518 --duration-us 300 --frames 3000";
+    let images = [("HUEPLANE_IMAGES", images())];
+    let report = dir.hueplane_env(&format!("{line} -o json"), &images).ok().json();
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let (card, rest, all) = (&row["card"], &row["rest"], &row["software_only"]);
+        assert_eq!(
+            (&card["image"], &card["networks"], &card["dropped"]),
+            (&json!("tcam3"), &json!(3), &json!(0))
+        );
+        // A frame more or less of those in 300 microseconds.
+        assert!((number(&card["gbps_per_network"]) - 1.0).abs() < 0.05, "{row}");
+        assert!(number(&card["first_word_ns_median"]) > 0.0, "{row}");
+        let more = row["networks"].as_u64().unwrap() - 3;
+        assert_eq!(rest.get("networks").and_then(Value::as_u64), (more > 0).then_some(more), "{row}");
+        assert_eq!(all["networks"], row["networks"]);
+        assert!(number(&all["mpps"]) > 0.0, "{row}");
+    }
+    let text = dir.hueplane_env(line, &images).ok().stdout;
+    assert!(text.contains("the card's time") && text.contains("one core of this machine"), "{text}");
+    assert_eq!(dir.hueplane_env("lab sweep --networks 16", &images).code, 2);
+}

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::access::{Caller, Role};
 use super::input::{Ask, Named, answer, bad, json};
-use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, scope};
+use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, TENANT_DOCUMENTS_BYTES_MAX, scope};
 use crate::api::{
     ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, GateRequest, ImageLoaded,
     LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind, SourceText, Trace,
@@ -53,7 +53,7 @@ pub(super) async fn apply(
 ) -> Response {
     let work = async || {
         let _place = app.places.change(&caller, turn).await?;
-        let request: ApplyRequest = json(&app, &headers, body, DOCUMENTS_BYTES_MAX).await?;
+        let request: ApplyRequest = json(&app, &headers, body, documents_max(&caller)).await?;
         let mut result = applied(&app, &caller, request, turn).await?;
         result.actions.retain(|action| action.object != ObjectKind::Network || caller.sees(&action.name));
         result.networks.retain(|network| caller.sees(&network.name));
@@ -72,7 +72,7 @@ pub(super) async fn apply(
 pub(super) async fn diff(State(app): State<App>, caller: Caller, headers: HeaderMap, body: Body) -> Response {
     let work = async || {
         let _place = app.places.change(&caller, TurnQuery::default()).await?;
-        let request: DiffRequest = json(&app, &headers, body, DOCUMENTS_BYTES_MAX).await?;
+        let request: DiffRequest = json(&app, &headers, body, documents_max(&caller)).await?;
         let request = ApplyRequest::from(request);
         if let Some(only) = caller.only() {
             tenant_may(&app, &caller, only, &request).await?;
@@ -285,6 +285,11 @@ async fn operator_may(app: &App, caller: &Caller, request: &ApplyRequest) -> Res
         }
         None => Ok(diff.generation),
     }
+}
+
+/// Maximum bytes of a caller's body with documents: a tenant has one network, and the least of our trust.
+fn documents_max(caller: &Caller) -> usize {
+    if caller.only().is_some() { TENANT_DOCUMENTS_BYTES_MAX } else { DOCUMENTS_BYTES_MAX }
 }
 
 /// Whether a tenant may apply this. The generation for which that is so.

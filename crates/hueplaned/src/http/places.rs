@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::access::Caller;
-use super::{CHANGES_MAX, STREAMS_MAX, TENANT_STREAMS_MAX};
+use super::{CHANGES_MAX, STREAMS_MAX, TENANT_CHANGES_MAX, TENANT_STREAMS_MAX};
 use crate::api::{Problem, ProblemKind, TurnQuery};
 
 /// Seconds that documents wait for a place, as long as a change waits for its turn.
@@ -35,7 +35,7 @@ impl Default for Places {
         Self {
             streams: pair(STREAMS_MAX),
             tenant_streams: Arc::new(Quota::new(TENANT_STREAMS_MAX)),
-            changes: pair(CHANGES_MAX),
+            changes: [CHANGES_MAX, TENANT_CHANGES_MAX].map(|count| Arc::new(Semaphore::new(count))),
         }
     }
 }
@@ -68,12 +68,13 @@ impl Places {
         turn: TurnQuery,
     ) -> Result<OwnedSemaphorePermit, Problem> {
         let pool = Arc::clone(pool(&self.changes, caller));
+        let max = if caller.only().is_some() { TENANT_CHANGES_MAX } else { CHANGES_MAX };
         if turn.no_wait {
-            return pool.try_acquire_owned().map_err(|_| busy("changes", CHANGES_MAX));
+            return pool.try_acquire_owned().map_err(|_| busy("changes", max));
         }
         match tokio::time::timeout(Duration::from_secs(PLACE_SECONDS_MAX), pool.acquire_owned()).await {
             Ok(Ok(place)) => Ok(place),
-            Ok(Err(_)) | Err(_) => Err(busy("changes", CHANGES_MAX)),
+            Ok(Err(_)) | Err(_) => Err(busy("changes", max)),
         }
     }
 }

@@ -86,7 +86,7 @@ async fn every_series_of_a_network_carries_it_and_every_reason_is_there() {
         }
     }
     let reasons = |name: &str| all[name].iter().filter(|(labels, _)| labels["network"] == "red").count();
-    assert_eq!(reasons("hueplane_network_drops_total"), 11);
+    assert_eq!(reasons("hueplane_network_drops_total"), 12);
     assert_eq!(reasons("hueplane_network_punts_total"), 7);
     assert_eq!(reasons("hueplane_network_losses_total"), hue_planes::Loss::COUNT);
     assert_eq!(all["hueplane_unclaimed_frames_total"].len(), 3);

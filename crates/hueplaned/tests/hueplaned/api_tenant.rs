@@ -10,7 +10,9 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use hueplaned::api::*;
 use hueplaned::backend::Backend;
-use hueplaned::http::{Caller, OPERATIONS, Right, Role, ServeLimits, TENANT_STREAMS_MAX, router};
+use hueplaned::http::{
+    Caller, OPERATIONS, Right, Role, ServeLimits, TENANT_DOCUMENTS_BYTES_MAX, TENANT_STREAMS_MAX, router,
+};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt;
@@ -266,4 +268,20 @@ async fn a_tenant_takes_no_stream_from_others() {
     assert_eq!(status(Role::Admin).await, StatusCode::OK);
     open.pop();
     assert_eq!(status(red()).await, StatusCode::OK, "its place is free again");
+}
+
+/// Documents take many times their bytes in memory, so a tenant's have a limit of their own.
+#[tokio::test]
+async fn a_tenants_documents_are_few() {
+    let api = Api::new();
+    let body = |bytes: usize| {
+        let shell = json!({"sources": [{"name": "a", "text": ""}]}).to_string().len();
+        json!({"sources": [{"name": "a", "text": "#".repeat(bytes - shell)}]})
+    };
+    for path in ["/v1/apply", "/v1/diff"] {
+        let fits = api.text(red(), "POST", path, Some(&body(TENANT_DOCUMENTS_BYTES_MAX))).await;
+        assert_eq!(fits.0.as_u16(), 422, "all of it is a comment: {}", fits.1);
+        let (status, text) = api.text(red(), "POST", path, Some(&body(TENANT_DOCUMENTS_BYTES_MAX + 1))).await;
+        assert!(status.as_u16() == 413 && text.contains(&TENANT_DOCUMENTS_BYTES_MAX.to_string()), "{text}");
+    }
 }
