@@ -64,11 +64,11 @@ pub struct MigrateRequest {
     /// How long the steps may take together, milliseconds, 10,000 at most.
     #[serde(default = "limit_ms")]
     pub limit_ms: u32,
-    /// A step that is to fail. For tests: the network must stay where it is and lose nothing.
+    /// A step that is to fail. For tests, and only for administrators: the network must stay where it is and lose nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail: Option<MigrationStep>,
     /// How long software is made to take at least to give back what it has, while the card holds the network's packets,
-    /// milliseconds, 10,000 at most. For tests of that.
+    /// milliseconds, 10,000 at most. For tests of that, and only for administrators.
     #[serde(default)]
     pub drain_ms: u32,
 }

@@ -13,7 +13,7 @@ use axum::response::Response;
 use hue_intent::{Intent, Network, Source};
 use serde_json::Value;
 
-use super::access::{Caller, Role};
+use super::access::{Caller, Right, Role};
 use super::input::{Ask, Named, answer, bad, json};
 use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, TENANT_DOCUMENTS_BYTES_MAX, scope};
 use crate::api::{
@@ -163,6 +163,12 @@ pub(super) async fn migrate(
         scope::named(&caller, &name)?;
         let request: MigrateRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
         let MigrateRequest { watch_ms, limit_ms, drain_ms, .. } = request;
+        if request.fail.is_some() || drain_ms > 0 {
+            // They are for tests: a card that is made to fail takes all its networks to software.
+            caller
+                .may(Right::Rule)
+                .map_err(|_| caller.forbidden("a move that is made to fail or to wait"))?;
+        }
         for (field, found) in [("watch_ms", watch_ms), ("limit_ms", limit_ms), ("drain_ms", drain_ms)] {
             if found > MIGRATE_MS_MAX {
                 return Err(bad(format!("{field}: found {found}, expected {MIGRATE_MS_MAX} at most")));

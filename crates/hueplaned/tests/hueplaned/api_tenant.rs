@@ -285,3 +285,21 @@ async fn a_tenants_documents_are_few() {
         assert!(status.as_u16() == 413 && text.contains(&TENANT_DOCUMENTS_BYTES_MAX.to_string()), "{text}");
     }
 }
+
+/// What makes moves fail is for tests of an administrator: an operator moves networks, and breaks no card.
+#[tokio::test]
+async fn only_administrators_make_moves_fail() {
+    let api = Api::new();
+    for (role, allowed) in [(Role::Operator, 403), (Role::Admin, 200)] {
+        for more in [json!({"fail": "card"}), json!({"fail": "packets"}), json!({"drain_ms": 1})] {
+            let mut body = json!({"to": "card"});
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let path = "/v1/networks/red/migrate";
+            let (status, text) = api.text(role.clone(), "POST", path, Some(&body)).await;
+            assert_eq!(status.as_u16(), allowed, "{role:?} {body}: {text}");
+        }
+        let body = json!({"to": "card"});
+        let (status, _) = api.text(role, "POST", "/v1/networks/red/migrate", Some(&body)).await;
+        assert_eq!(status.as_u16(), 200);
+    }
+}
