@@ -365,6 +365,8 @@ impl<R: Registers> Card<R> {
                 shared.remove(held);
             }
         }
+        // The next network on a plane must not find its gate closed.
+        self.write_gates().map_err(broken)?;
         self.write_quanta().map_err(broken)
     }
 }
@@ -449,6 +451,10 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     }
     match program.kind {
         Kind::Ipv4 => {}
+    }
+    if program.gated {
+        // An image of an earlier version knows no gates: the network's packets would pass.
+        room(description, name, "clock gates of networks", 1, u32::from(description.version.1 >= 2))?;
     }
     if let Some(port) = program.ports.iter().find(|port| u32::from(port.port.get()) >= description.mac_ports)
     {

@@ -9,8 +9,8 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00030001;
-/// Grows when something is added: 1: the table QUANTUM. Mask.
+pub const VERSION_RESET: u32 = 0x00030002;
+/// Grows when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Grows when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Mask.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod debts;
+mod gates;
 mod mapped;
 mod memory;
 mod weights;
