@@ -34,11 +34,11 @@ pub const COPY: &str = "last-good.json";
 const COPY_NEW: &str = "last-good.json.new";
 /// A new database until it is complete.
 const FILE_NEW: &str = "hueplane.redb.new";
-/// A file that only takes disk space, for changes that free some.
+/// A file that reserves disk space for deletions.
 const RESERVE: &str = "reserve";
 /// Bytes of it.
 const RESERVE_BYTES: u64 = 512 << 10;
-/// The smallest reserve worth having, bytes: a deletion writes a few pages of 4 KiB.
+/// Smallest useful reserve in bytes: a deletion writes a few pages of 4 KiB.
 const RESERVE_BYTES_MIN: u64 = 32 << 10;
 /// Version of the stored format.
 const FORMAT: u64 = 1;

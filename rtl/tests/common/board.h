@@ -31,7 +31,8 @@ enum Register : unsigned {
   TableStatus = 0x10c, TableData = 0x120
 };
 enum Table : unsigned { Select = 1, Network = 4, Meter = 5, Hop = 7, Level0 = 8, Port = 14, Unclaimed = 15 };
-enum Outcome : unsigned { Arp = 2, Local = 9, Ttl = 13 };
+// Codes of spec/kinds.toml.
+enum Outcome : unsigned { Arp = 3, Local = 10, Ttl = 14 };
 enum Command : unsigned { Read = 1, Write = 2 };
 
 struct Beat {

@@ -16,7 +16,7 @@ constexpr unsigned PacketBits = 3 + 14 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 1
 constexpr unsigned RspBits = 1 + 2 + 256;
 constexpr unsigned TableMeter = 5, TableDebt = 21;
 constexpr unsigned WriteClocksMax = 40;
-constexpr unsigned VerdictDrop = 0, RateLimited = 1;  // of spec/kinds.toml
+constexpr unsigned VerdictDrop = 0, RateLimited = 2;  // of spec/kinds.toml
 constexpr uint64_t MaxRate = 1'000'000'000'000;
 constexpr uint64_t Unit = 1'000'000'000;
 

@@ -1,8 +1,9 @@
-//! The TCP socket's door: who waits outside, and who has a place inside.
+//! Admission of TCP connections: how many unauthenticated ones there may be, and how many of each role.
 //!
-//! Flow: accepted → [`Waiting::enter`] → TLS handshake → [`Inside::enter`] by role → answers. Nobody who has not shown a
-//! certificate can keep out somebody who has: the door never waits, and when too many wait outside, the one that is most
-//! likely idle is disconnected. Nobody who has shown one can keep out administrators: the last places are theirs.
+//! Flow: accepted → [`Unauthenticated::enter`] → TLS handshake → [`Authenticated::enter`] by role → answers.
+//! Invariants: a peer without a certificate cannot keep out one that has one. Accepting never waits: when there are too
+//! many unauthenticated connections, the one that is most likely idle is closed. An authenticated peer cannot keep out
+//! administrators: the last places are reserved for them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,8 +14,8 @@ use tokio::sync::Notify;
 
 use super::access::{Caller, Role};
 
-/// Connections whose peer has not shown a certificate that gives it a place.
-pub(super) struct Waiting {
+/// Connections without an authenticated caller, or whose caller has no place.
+pub(super) struct Unauthenticated {
     max: usize,
     list: Mutex<List>,
 }
@@ -33,20 +34,20 @@ struct Waiter {
     leave: Arc<Notify>,
 }
 
-/// A connection that waits; dropping it ends that.
+/// An unauthenticated connection; dropping it removes it from the list.
 pub(super) struct Ticket {
-    waiting: Arc<Waiting>,
+    waiting: Arc<Unauthenticated>,
     number: u64,
     leave: Arc<Notify>,
 }
 
-impl Waiting {
+impl Unauthenticated {
     pub(super) fn new(max: usize) -> Self {
         Self { max, list: Mutex::default() }
     }
 
-    /// Lets a connection wait. If too many do, another is told to leave: silent ones first, of these one from the
-    /// address that has most of them, of these the one that came first.
+    /// Adds a connection. If there are too many, another one is told to close: first those that have sent nothing, of these
+    /// one from the address that has most connections, of these the oldest.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Ticket {
         let mut list = self.list();
         if list.waiters.len() >= self.max
@@ -61,7 +62,7 @@ impl Waiting {
         Ticket { waiting: Arc::clone(self), number, leave }
     }
 
-    /// Each change of the list is whole, so one that was left by a panic is too.
+    /// Each change leaves the list consistent, so a panic of another thread does no harm.
     fn list(&self) -> MutexGuard<'_, List> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,7 +90,7 @@ impl Ticket {
         }
     }
 
-    /// Ready when the connection has to leave, for another that came.
+    /// Completes when the connection has to close, to make room for another.
     pub(super) async fn must_leave(&self) {
         self.leave.notified().await;
     }
@@ -101,22 +102,22 @@ impl Drop for Ticket {
     }
 }
 
-/// Places of callers that are known.
-pub(super) struct Inside {
+/// Connections of authenticated callers.
+pub(super) struct Authenticated {
     max: usize,
     used: AtomicUsize,
 }
 
-/// A place inside; dropping it gives it back.
-pub(super) struct Seat(Arc<Inside>);
+/// A connection of an authenticated caller; dropping it gives its place back.
+pub(super) struct Seat(Arc<Authenticated>);
 
-impl Inside {
+impl Authenticated {
     pub(super) const fn new(max: usize) -> Self {
         Self { max, used: AtomicUsize::new(0) }
     }
 
-    /// Connections that callers of a role may make of all: an eighth is only for administrators, and another eighth not
-    /// for tenants.
+    /// Most connections at which a caller of this role still gets another one. The last eighth is reserved for
+    /// administrators; tenants cannot use the eighth before it either.
     pub(super) fn max_of(&self, caller: &Caller) -> usize {
         match caller.role {
             Role::Admin => self.max,
@@ -125,7 +126,7 @@ impl Inside {
         }
     }
 
-    /// A place, if there is one for that role.
+    /// A place, if one is left for the caller's role.
     pub(super) fn enter(self: &Arc<Self>, caller: &Caller) -> Option<Seat> {
         let max = self.max_of(caller);
         let more = |used: usize| (used < max).then_some(used + 1);
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_silent_leave_first_then_those_that_are_many_then_the_oldest() {
-        let waiting = Arc::new(Waiting::new(5));
+        let waiting = Arc::new(Unauthenticated::new(5));
         let address = |last: u8| IpAddr::from([10, 0, 0, last]);
         let spoke: Vec<_> = [1, 1, 1].map(|last| waiting.enter(address(last))).into();
         spoke.iter().for_each(Ticket::has_spoken);
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_last_places_are_for_administrators() {
-        let inside = Arc::new(Inside::new(8));
+        let inside = Arc::new(Authenticated::new(8));
         let caller = |role| Caller { role };
         let tenant = caller(Role::Tenant("red".into()));
         let mut seats: Vec<_> = (0..10).filter_map(|_| inside.enter(&tenant)).collect();

@@ -1,8 +1,8 @@
 //! Accepts connections: who may connect, how many at once, and how long they may be silent.
 //!
 //! Invariants: each listener has its own budget of connections, so that nobody on TCP can lock out the Unix socket;
-//! on TCP, the door (`door`) decides who has a place, and no connection waits for another there; a peer that does not
-//! read, write or finish its handshake in time is disconnected.
+//! on TCP, `door` admits connections, and none waits for another; a peer that does not read, write or finish its handshake
+//! in time is disconnected.
 
 use std::future::Future;
 use std::io;
@@ -27,7 +27,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tower::ServiceExt;
 
 use super::access::{Caller, RoleError, Stranger};
-use super::door::{Inside, Seat, Ticket, Waiting};
+use super::door::{Authenticated, Seat, Ticket, Unauthenticated};
 use super::places::{Quota, Share, busy};
 use super::timed_stream::TimedStream;
 use super::{HEAD_BYTES_MAX, HEADERS_MAX, ServeLimits, router};
@@ -69,17 +69,17 @@ pub async fn serve(backend: Arc<dyn Backend>, listeners: Listeners, closing: wat
         if let Some(TlsListener { listener, config }) = listeners.tls {
             let door = Arc::new(Door {
                 config,
-                waiting: Arc::new(Waiting::new(limits.handshakes)),
-                inside: Arc::new(Inside::new(limits.connections)),
+                waiting: Arc::new(Unauthenticated::new(limits.handshakes)),
+                inside: Arc::new(Authenticated::new(limits.connections)),
                 tenants: Arc::new(Quota::new(limits.tenant_connections)),
                 tenant_connections: limits.tenant_connections,
             });
             let serve = |(stream, from): (TcpStream, SocketAddr)| {
-                // Before the task runs, so that they leave in the order in which they came.
+                // Before the task runs, so that the oldest is known.
                 let ticket = door.waiting.enter(from.ip());
                 site.clone().tls_connection(stream, Arc::clone(&door), ticket)
             };
-            // The door bounds them, and never waits; those that were told to leave are about to.
+            // Admission bounds them. Connections that were told to close are about to.
             accept(listener, &site, limits.connections + 2 * limits.handshakes, serve).await;
         }
     };
@@ -162,8 +162,8 @@ async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
 /// Checks that a TCP connection has to pass.
 struct Door {
     config: Arc<ServerConfig>,
-    waiting: Arc<Waiting>,
-    inside: Arc<Inside>,
+    waiting: Arc<Unauthenticated>,
+    inside: Arc<Authenticated>,
     /// Connections of each tenant.
     tenants: Arc<Quota>,
     tenant_connections: usize,
@@ -214,7 +214,7 @@ impl Site {
                 drop(ticket);
                 self.connection(stream, Ok(caller)).await;
             }
-            // It gets an answer, and still waits outside.
+            // It gets one answer, and still counts as unauthenticated.
             Err(stranger) => tokio::select! {
                 () = self.connection(stream, Err(stranger)) => {}
                 () = ticket.must_leave() => {}
@@ -229,7 +229,7 @@ impl Site {
         caller: Result<Caller, Stranger>,
     ) {
         let Self { router, limits, mut closing } = self;
-        // A stranger is told why it is one, once.
+        // A refused caller gets one answer.
         let keep_alive = caller.is_ok();
         let service = service_fn(move |request| answer(router.clone(), caller.clone(), request));
         let connection = http1::Builder::new()
