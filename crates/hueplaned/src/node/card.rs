@@ -105,7 +105,7 @@ pub enum CardNews {
     /// A card with another image and all networks in software; or why there is none.
     Image(Result<Box<Card<Twin>>, String>),
     /// What the card had of a network has left; how long that took, and how many frames it had received.
-    Drained(Vid, Arc<OnceLock<String>>, Option<u64>, Option<u64>),
+    Drained(Vid, Arc<OnceLock<String>>, Option<Duration>, Option<u64>),
     /// A network's table could not follow: it runs in software.
     Fell(Vid, Arc<OnceLock<String>>),
     /// The table of a network in software has no room on the card.
@@ -502,7 +502,7 @@ impl Node {
             CardNews::Scheduled(schedule) => self.scheduled(&schedule),
             CardNews::Bypassed(result) => self.bypassed(result),
             CardNews::Image(result) => self.image_made(result),
-            CardNews::Drained(vid, broken, ns, received) => self.drained(vid, &broken, ns, received),
+            CardNews::Drained(vid, broken, took, received) => self.drained(vid, &broken, took, received),
             CardNews::Fell(vid, broken) => self.fell(vid, &broken),
             CardNews::NotKept(vid, broken) => {
                 if self.seat_of(vid, &broken).is_some_and(|seat| seat.stage == Stage::Software) {

@@ -122,12 +122,8 @@ impl Node {
             tracing::error!(network = name, %error, "the network keeps its wire");
             return None;
         }
-        let neighbours = self.live.announce(vid);
-        let wire = if to_nic { "the NICs" } else { "the card's ports" };
-        let text = format!("{neighbours} neighbours are told to send to {wire}");
-        self.shared.events.add(EventKind::Steered, About::Network(name), text);
-        self.changed = true;
-        self.tell_wires(name);
+        // Counted from before the neighbours are told: what comes between is late, not forgotten.
+        let (began, by_nic) = (Instant::now(), self.by_nic(vid));
         let broken =
             self.card.as_ref().and_then(|card| card.seats.get(&vid)).map(|seat| Arc::clone(&seat.broken));
         if to_nic && let (Some(card), Some(broken)) = (&self.card, &broken) {
@@ -135,13 +131,19 @@ impl Node {
             card.live.tell(move |runner| {
                 let received = runner.counts(vid).map(|counts| counts.outcomes.received());
                 let done = move |ns: Option<u64>| {
-                    let _ = sender.send(Message::Card(CardNews::Drained(vid, broken, ns, received)));
+                    let took = ns.map(|_| began.elapsed());
+                    let _ = sender.send(Message::Card(CardNews::Drained(vid, broken, took, received)));
                 };
                 runner.drained(vid, Box::new(done));
             });
         }
-        let by_nic = self.by_nic(vid);
-        let (began, overlap, by_card, then) = (Instant::now(), None, None, Then::Nothing);
+        let neighbours = self.live.announce(vid);
+        let wire = if to_nic { "the NICs" } else { "the card's ports" };
+        let text = format!("{neighbours} neighbours are told to send to {wire}");
+        self.shared.events.add(EventKind::Steered, About::Network(name), text);
+        self.changed = true;
+        self.tell_wires(name);
+        let (overlap, by_card, then) = (None, None, Then::Nothing);
         Some(Turn { vid, broken, began, neighbours, by_nic, to_nic, overlap, by_card, then })
     }
 
@@ -155,14 +157,14 @@ impl Node {
         &mut self,
         vid: Vid,
         broken: &Arc<OnceLock<String>>,
-        ns: Option<u64>,
+        took: Option<Duration>,
         received: Option<u64>,
     ) {
         let is_meant = |turn: &&mut Turn| {
             turn.vid == vid && turn.broken.as_ref().is_some_and(|other| Arc::ptr_eq(other, broken))
         };
         if let Some(turn) = self.turns.iter_mut().find(is_meant) {
-            turn.overlap = ns.map(Duration::from_nanos);
+            turn.overlap = took;
             turn.by_card = received;
         }
     }

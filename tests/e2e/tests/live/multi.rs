@@ -113,7 +113,7 @@ fn a_network_in_software_has_its_own_wire_and_moves_without_loss() {
         }
     }
     let sum = flows.into_iter().map(Flow::stop).map(|report| {
-        eprintln!("{report}");
+        eprintln!("{report}; at most {late} reordered");
         is_complete(&report, late);
         report.reordered
     });
