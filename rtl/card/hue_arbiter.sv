@@ -17,8 +17,7 @@ module hue_arbiter
   import hue_pkg::*;
 #(
   parameter int unsigned BusBytes = 8,
-  parameter int unsigned Share = 1024,
-  parameter int unsigned LongBytes = 2048   // a power of two
+  parameter int unsigned Share = 1024
 ) (
   input  logic                             clk_i,
   input  logic                             rst_ni,
@@ -32,6 +31,7 @@ module hue_arbiter
   input  logic         [Ports-1:0][8*BusBytes-1:0] s_data_i,
   input  logic         [Ports-1:0]                 s_last_i,
   input  hue_arrival_t [Ports-1:0]                 s_arrival_i,
+  input  hue_class_t   [Ports-1:0]                 s_class_i,   // stable over a frame
 
   // Copies. Until its first beat is taken a copy may change, or go.
   input  logic                  c_valid_i,
@@ -76,8 +76,8 @@ module hue_arbiter
   logic [2:0]           winner;
   always_comb begin
     for (int unsigned p = 0; p < MacPorts; p++) begin
-      group[p] = is_group(s_data_i[p][0], s_arrival_i[p].len);
-      long[p] = 32'(s_arrival_i[p].len) >= LongBytes && s_arrival_i[p].len != LenTooLong;
+      group[p] = s_class_i[p].group;
+      long[p] = s_class_i[p].is_long;
       mac_waits[p] = s_valid_i[p] && !(group[p] && full_i);
       mac_short[p] = mac_waits[p] && !(long[p] && yields_q[p]);
     end
@@ -217,6 +217,10 @@ module hue_arbiter
       end
     end
   end
+
+  // CPU queues are not told apart by it.
+  logic unused;
+  assign unused = ^s_class_i[Ports-1:MacPorts];
 
 `ifndef SYNTHESIS
   a_one_port: assert property (@(posedge clk_i) disable iff (!rst_ni) $onehot0({c_ready_o, s_ready_o}));

@@ -172,6 +172,7 @@ module hue_card
   logic         [Ports-1:0]               q_valid, q_ready, q_last, rx_valid, rx_dropped, queue_idle, strip_idle;
   logic         [Ports-1:0][DataBits-1:0] q_data;
   hue_arrival_t [Ports-1:0]               q_arrival;
+  hue_class_t   [Ports-1:0]               q_class;
   logic         [Ports-1:0][15:0]         rx_bytes;
 
   for (genvar p = 0; p < Ports; p++) begin : g_in
@@ -214,7 +215,7 @@ module hue_card
       .clk_i, .rst_ni, .offline_i(pause),
       .s_valid_i(valid), .s_ready_o(ready), .s_data_i(data), .s_bytes_i(bytes), .s_last_i(last), .s_arrival_i(arrival),
       .m_valid_o(q_valid[p]), .m_ready_i(q_ready[p]), .m_data_o(q_data[p]), .m_last_o(q_last[p]),
-      .m_arrival_o(q_arrival[p]),
+      .m_arrival_o(q_arrival[p]), .m_class_o(q_class[p]),
       .taken_o(rx_valid[p]), .taken_bytes_o(rx_bytes[p]), .dropped_o(rx_dropped[p]), .idle_o(queue_idle[p])
     );
   end
@@ -235,7 +236,7 @@ module hue_card
   hue_arbiter #(.BusBytes(BusBytes)) u_arbiter (
     .clk_i, .rst_ni, .hold_i(hold), .pause_i(pause), .backlog_i(backlog_q), .full_i(flood_full),
     .s_valid_i(q_valid), .s_ready_o(q_ready), .s_data_i(q_data), .s_last_i(q_last), .s_arrival_i(q_arrival),
-    .c_valid_i(c_valid), .c_ready_o(c_ready), .c_data_i(c_data), .c_last_i(c_last), .c_port_i(c_port),
+    .s_class_i(q_class), .c_valid_i(c_valid), .c_ready_o(c_ready), .c_data_i(c_data), .c_last_i(c_last), .c_port_i(c_port),
     .c_arrival_i(c_arrival),
     .m_valid_o(a_valid), .m_ready_i(a_ready), .m_data_o(a_data), .m_first_o(a_first), .m_last_o(a_last),
     .m_group_o(a_group), .m_port_o(a_port), .m_arrival_o(a_arrival), .begun_o(accepted), .idle_o(arbiter_idle)

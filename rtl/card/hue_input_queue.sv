@@ -28,6 +28,7 @@ module hue_input_queue
   output logic [8*BusBytes-1:0] m_data_o,
   output logic                  m_last_o,
   output hue_arrival_t          m_arrival_o,  // stable over the frame
+  output hue_class_t            m_class_o,    // likewise; found when the frame came, as the arbiter has no time for it
 
   // Pulses: a frame was taken, with its length in bytes (saturating), or dropped because there was no room.
   output logic                  taken_o,
@@ -42,6 +43,7 @@ module hue_input_queue
 
   // Writing
   logic         inside_q, lost_q, cut_q, lose, cut, store, fire, room, fifo_full, frames_ready;
+  logic         first_bit_q;
   logic [15:0]  bytes_q, bytes;       // of the frame, before this beat and with it
   logic [16:0]  bytes_wide;
   logic [13:0]  left_q, left;         // bytes the frame may still have, before this beat and after it
@@ -89,6 +91,7 @@ module hue_input_queue
 
   always_ff @(posedge clk_i) begin
     if (fire && !inside_q) arrival_q <= s_arrival_i;
+    if (fire && !inside_q) first_bit_q <= s_data_i[0];
     if (!rst_ni) begin
       inside_q <= 1'b0;
       lost_q <= 1'b0;
@@ -119,9 +122,11 @@ module hue_input_queue
   );
 
   // Same latency as the words, so the descriptor arrives with them.
-  hue_deep_fifo #(.Depth(Frames), .Bits($bits(hue_arrival_t))) u_frames (
-    .clk_i, .rst_ni, .valid_i(taken_o), .ready_o(frames_ready), .data_i(arrival),
-    .valid_o(frame_valid), .ready_i(leave), .data_o(m_arrival_o)
+  hue_class_t frame_class;
+  assign frame_class = class_of(inside_q ? first_bit_q : s_data_i[0], arrival.len);
+  hue_deep_fifo #(.Depth(Frames), .Bits($bits(hue_class_t) + $bits(hue_arrival_t))) u_frames (
+    .clk_i, .rst_ni, .valid_i(taken_o), .ready_o(frames_ready), .data_i({frame_class, arrival}),
+    .valid_o(frame_valid), .ready_i(leave), .data_o({m_class_o, m_arrival_o})
   );
 
   assign m_valid_o = words_valid;
@@ -132,7 +137,7 @@ module hue_input_queue
 
 `ifndef SYNTHESIS
   a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    (m_valid_o && !m_ready_i) |=> (m_valid_o && $stable(m_data_o) && $stable(m_last_o) && $stable(m_arrival_o)));
+    (m_valid_o && !m_ready_i) |=> (m_valid_o && $stable(m_data_o) && $stable(m_last_o) && $stable({m_class_o, m_arrival_o})));
   a_words_have_a_frame: assert property (@(posedge clk_i) disable iff (!rst_ni) words_valid |-> frame_valid);
   a_descriptor_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) taken_o |-> frames_ready);
   a_no_gap: assert property (@(posedge clk_i) disable iff (!rst_ni)

@@ -35,6 +35,13 @@ package hue_pkg;
     logic [2:0]  cpu_out;
   } hue_arrival_t;
 
+  // What decides whose frame of those that wait goes first.
+  typedef struct packed {
+    logic group;     // is_group
+    logic is_long;   // LongBytes or more; not of a frame that is too long
+  } hue_class_t;
+  localparam int unsigned LongBytes = 2048;   // a power of two
+
   // What gather hands to the stages: one a frame, in the order in which frames were taken.
   // Fields of a header that the frame does not hold whole (14 bytes, or 34) are zero, as all are of a frame that is too long:
   // nothing here is another frame's.
@@ -165,6 +172,10 @@ package hue_pkg;
   // A frame for a group (IEEE 802 §8.2): the lowest bit of its first byte. Runts and frames that are too long are none.
   function automatic logic is_group(logic first_bit, logic [13:0] len);
     return first_bit && 32'(len) >= FrameBytesMin && len != LenTooLong;
+  endfunction
+
+  function automatic hue_class_t class_of(logic first_bit, logic [13:0] len);
+    return '{group: is_group(first_bit, len), is_long: 32'(len) >= LongBytes && len != LenTooLong};
   endfunction
 
   // The port that a frame with this verdict leaves by, if it leaves: `queue` is the CPU queue of its network, net[1:0].

@@ -40,11 +40,27 @@ module hue_arbiter_formal
   } beat_t;
 
   logic [Ports-1:0] s_ready_o;
+  // What the input queue says of each frame.
+  hue_class_t [Ports-1:0] s_class_i, class_q;
+  logic       [Ports-1:0] inside_port_q;
+  always_comb begin
+    for (int unsigned p = 0; p < Ports; p++) begin
+      s_class_i[p] = inside_port_q[p] ? class_q[p] : class_of(s_data_i[p][0], s_arrival_i[p].len);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    class_q <= s_class_i;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      if (!rst_ni) inside_port_q[p] <= 1'b0;
+      else if (s_valid_i[p] && s_ready_o[p]) inside_port_q[p] <= !s_last_i[p];
+    end
+  end
+
   logic             c_ready_o, m_valid_o, begun_o, idle_o;
   beat_t            out;
   hue_arbiter #(.BusBytes(BusBytes), .Share(Share)) u_dut (
     .clk_i, .rst_ni, .hold_i, .pause_i, .backlog_i, .full_i, .s_valid_i, .s_ready_o, .s_data_i, .s_last_i, .s_arrival_i,
-    .c_valid_i, .c_ready_o, .c_data_i, .c_last_i, .c_port_i, .c_arrival_i,
+    .s_class_i, .c_valid_i, .c_ready_o, .c_data_i, .c_last_i, .c_port_i, .c_arrival_i,
     .m_valid_o, .m_ready_i, .m_data_o(out.data), .m_first_o(out.first), .m_last_o(out.last), .m_group_o(out.group),
     .m_port_o(out.port), .m_arrival_o(out.arrival), .begun_o, .idle_o
   );

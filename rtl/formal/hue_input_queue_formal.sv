@@ -25,6 +25,7 @@ module hue_input_queue_formal
   logic                  s_ready_o, m_valid_o, m_last_o, taken_o, dropped_o, idle_o;
   logic [8*BusBytes-1:0] m_data_o;
   hue_arrival_t          m_arrival_o;
+  hue_class_t            m_class_o;
   logic [15:0]           taken_bytes_o;
   hue_input_queue #(.BusBytes(BusBytes), .Beats(Beats), .Frames(Frames)) u_dut (.*);
 
@@ -120,6 +121,7 @@ module hue_input_queue_formal
       if (dropped_o) assert (!alone && !(offline_i && (!in_q || offline_q)));
       if (m_valid_o) assert (frames_q != '0);
       assert (idle_o == (frames_q == '0 && !in_q) || (!idle_o && frames_q != '0));
+      if (now) assert (m_class_o == class_of(beats_q[0][0], arrival.len));
       if (now) assert (m_data_o == beats_q[out_at_q] && m_last_o == (out_at_q == last_at) && m_arrival_o == arrival);
     end
   end

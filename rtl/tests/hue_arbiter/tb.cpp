@@ -173,6 +173,7 @@ class Bench {
       return;
     }
     bench::set_bits(top->s_last_i, p, 1, last);
+    bench::set_bits(top->s_class_i, 2 * p, 2, (frame.bytes.size() > 0 && is_group(p, frame) ? 2 : 0) | (is_long(frame) ? 1 : 0));
     for (unsigned i = 0; i < stream::ArrivalBits; ++i)
       bench::set_bits(top->s_arrival_i, p * stream::ArrivalBits + i, 1, bench::bits(arrival, i, 1));
   }

@@ -13,6 +13,7 @@ constexpr unsigned Width = HUE_BUS_BYTES;
 constexpr unsigned Beats = HUE_BEATS;
 constexpr unsigned Frames = HUE_FRAMES;
 constexpr unsigned LengthMax = 9216;
+constexpr unsigned LongBytes = 2048;
 constexpr unsigned Latency = 3;
 // What the queue holds beyond its memory: the words read ahead.
 constexpr unsigned Ahead = 4;
@@ -121,6 +122,9 @@ class Bench {
     Arrival wanted = frame.arrival;
     wanted.len = std::min<size_t>(frame.bytes.size(), LengthMax + 1);
     if (!(stream::arrival_of(top->m_arrival_o) == wanted)) tests_.wrong("frame %u: what stands beside it", frame.arrival.tag);
+    const bool fits = frame.bytes.size() <= LengthMax;
+    const bool group = frame.bytes.size() >= 14 && fits && (frame.bytes[0] & 1) != 0;
+    if (top->m_class_o != (group ? 2u : 0u) + (frame.bytes.size() >= LongBytes && fits)) tests_.wrong("frame %u: class %u", frame.arrival.tag, top->m_class_o);
     for (unsigned b = 0; b < stream::bytes_of(frame.bytes.size(), Width, out_); ++b) {
       if (bench::bits(top->m_data_o, 8 * b, 8) != frame.bytes[out_ * Width + b]) {
         tests_.wrong("frame %u of %zu bytes: byte %u", frame.arrival.tag, frame.bytes.size(), out_ * Width + b);
