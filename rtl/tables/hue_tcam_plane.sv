@@ -1,6 +1,8 @@
-// The tables of one plane as in the papers: routes in a TCAM, a filter of the router's own addresses, next hops with MACs.
+// The tables of one plane as in the papers: routes in a TCAM, single addresses (the router's own and its neighbours') in another,
+// next hops with MACs.
 //
-// Place: hue_ipv4, one instance per plane. A connected prefix costs one route row, a local address none.
+// Place: hue_ipv4, one instance per plane. A connected prefix costs one route row; an address of the router or of a neighbour costs
+// none. An address takes precedence over every route.
 // `gate_i` stops the plane once the packets in it have left; its rows can still be written.
 //
 // Latency: 4 clocks in which `en_i` is 1. Throughput: one lookup a clock. `hop_o` is zero (no route) without a match.
@@ -32,10 +34,15 @@ module hue_tcam_plane
   row_route_t route_row;
   row_local_t local_row;
   row_hop_t unused_hop_data, hop;
-  logic [15:0] route;  // the matching route's next hop
-  logic unused_hop_write, unused_parity, route_error, hop_error, unused_local_error, unused_local_result;
+  typedef struct packed {
+    logic [15:0] hop;
+    logic        neighbour;
+  } address_t;
+  address_t address;           // the matching address's result
+  logic [15:0] route, index;   // the matching route's next hop; the one that is read
+  logic unused_hop_write, unused_parity, route_error, hop_error, address_error;
   logic [HopBits-1:0] unused_hop_addr;
-  logic route_hit, local_hit, move, unused_rows;
+  logic route_hit, address_hit, to_neighbour, move, unused_rows;
   logic [4:1] valid_q;
 
   // Gated only when empty: packets inside would be lost.
@@ -45,7 +52,7 @@ module hue_tcam_plane
   logic [31:0] key;
   assign key = valid_i ? key_i : '0;
 
-  // ---- 1 to 3: which rows match, and the route's next hop
+  // ---- 1 to 3: which rows match, and their next hops
   assign unused_rows = &{1'b0, route_row, local_row};
   hue_ternary_table #(
     .Id(TABLE_ROUTE), .First(Plane * RouteRows), .Rows(RouteRows), .Total(Planes * RouteRows),
@@ -57,21 +64,28 @@ module hue_tcam_plane
   );
   hue_ternary_table #(
     .Id(TABLE_LOCAL), .First(Plane * LocalRows), .Rows(LocalRows), .Total(Planes * LocalRows),
-    .Width($bits(row_local_t)), .KeyBits(32), .ResultBits(1)
+    .Width($bits(row_local_t)), .KeyBits(32), .ResultBits($bits(address_t))
   ) u_local (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(local_rsp),
     .row_o(local_row), .value_i(local_row.addr), .mask_i('1),
-    .en_i(move), .valid_i, .key_i(key), .hit_o(local_hit), .result_o(unused_local_result), .error_o(unused_local_error)
+    .en_i(move), .valid_i, .key_i(key), .hit_o(address_hit), .result_o(address), .error_o(address_error)
   );
 
   // ---- 4: the next hop's row
-  logic [4:3] hit_q, local_q;
+  logic [4:3] hit_q;
+  logic address_q, local_q;  // clocks 3 and 4
+`ifdef HUE_PLANT_PLANE_NEIGHBOUR
+  assign to_neighbour = address_q && address.neighbour && !hit_q[3];  // for scripts/rtl-test: the bench must find this
+`else
+  assign to_neighbour = address_q && address.neighbour;
+`endif
+  assign index = to_neighbour ? address.hop : route;
   hue_table #(
     .Id(TABLE_HOP), .First(Plane * HopRows), .Rows(HopRows), .Total(Planes * HopRows), .Width($bits(row_hop_t))
   ) u_hop (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
     .write_o(unused_hop_write), .write_addr_o(unused_hop_addr), .write_data_o(unused_hop_data),
-    .wait_o, .en_i(move), .addr_i(route[HopBits-1:0]), .data_o(hop), .parity_o(unused_parity),
+    .wait_o, .en_i(move), .addr_i(index[HopBits-1:0]), .data_o(hop), .parity_o(unused_parity),
     .check_i(move && valid_q[4] && hit_q[4]), .error_o(hop_error)
   );
 
@@ -81,19 +95,21 @@ module hue_tcam_plane
   end
   always_ff @(posedge clk_i) begin
     if (move) begin
-      hit_q   <= {hit_q[3] && 32'(route) < HopRows, route_hit};
-      local_q <= {local_q[3], local_hit};
+      hit_q     <= {(hit_q[3] || to_neighbour) && 32'(index) < HopRows, route_hit};
+      address_q <= address_hit;
+      local_q   <= address_q && !address.neighbour;
     end
   end
   always_comb begin
     hop_o = '0;
     if (valid_q[4]) begin
       if (hit_q[4]) hop_o = hop;
-      if (local_q[4]) hop_o.kind = hue_stages_pkg::HopLocal;
+      if (local_q) hop_o.kind = hue_stages_pkg::HopLocal;
     end
   end
   assign tbl_rsp_o = route_rsp | local_rsp | hop_rsp;
-  assign error_o   = hop_error || (move && valid_q[3] && hit_q[3] && route_error);
+  assign error_o   = hop_error || (move && valid_q[3]
+    && ((address_q && address_error) || (hit_q[3] && !address_q && route_error)));
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin

@@ -111,6 +111,13 @@ pub struct Description {
 }
 
 impl Description {
+    /// Rows of single addresses that neighbours may use too, of each network. An image of an earlier version keeps its rows
+    /// for the router's own addresses.
+    #[must_use]
+    pub const fn neighbour_rows(&self) -> u32 {
+        if self.version.1 >= 3 { self.local_rows } else { 0 }
+    }
+
     /// Rows of a table of this image; 0 for one that it does not have.
     #[must_use]
     pub fn rows(&self, table: Table) -> u32 {

@@ -113,7 +113,8 @@ impl<R: Registers> Card<R> {
         let (image, max) = (description.name.clone(), description.planes as usize);
         let plane = free(&mut taken).ok_or(SubstrateError::ImageNetworks { count, image, max })?;
         if let Some(rows) = planes.get_mut(usize::from(plane)) {
-            rows.write(device, plan::plane(loaded.program())).map_err(broken)?;
+            let addresses = device.description().neighbour_rows();
+            rows.write(device, plan::plane(loaded.program(), addresses)).map_err(broken)?;
         }
         loaded.place.plane = plane;
         self.write_gates().map_err(broken)
@@ -331,7 +332,8 @@ impl<R: Registers> Card<R> {
                     }
                     _ => {
                         if let Some(plane) = planes.get_mut(usize::from(place.plane)) {
-                            plane.write(device, plan::plane(&program))?;
+                            let addresses = device.description().neighbour_rows();
+                            plane.write(device, plan::plane(&program, addresses))?;
                         }
                         let row = row(place, &program, 0, 0);
                         device.write_row(net, &NetworkRow { software, ..row })?;
@@ -466,7 +468,7 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
         });
     }
     match description.layout {
-        Layout::Tcam => check_plane(&plan::plane(program), name, description),
+        Layout::Tcam => check_plane(&plan::plane(program, description.neighbour_rows()), name, description),
         Layout::Dag36 | Layout::Sram => {
             room(description, name, "next hops", program.next_hops.len(), description.hop_rows)
         }
@@ -477,7 +479,7 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
 pub fn check_plane(rows: &PlaneRows, name: &str, description: &Description) -> Result<(), SubstrateError> {
     room(description, name, "next hops", rows.hops.len(), description.hop_rows)?;
     room(description, name, "route rows", rows.routes.len(), description.route_rows)?;
-    room(description, name, "local address rows", rows.locals.len(), description.local_rows)
+    room(description, name, "address rows", rows.locals.len(), description.local_rows)
 }
 
 fn room(

@@ -61,7 +61,7 @@ impl<R: Registers> Card<R> {
         let there = self.networks.iter().filter(|(_, loaded)| !loaded.program().routes.is_empty());
         let Some(shared) = &self.shared else {
             let planes = u64::from(description.planes);
-            let sum = |of: fn(&Loaded) -> usize| {
+            let sum = |of: &dyn Fn(&Loaded) -> usize| {
                 let own = self.networks.values().filter(|loaded| loaded.place.plane != NO_PLANE);
                 own.map(|loaded| of(loaded) as u64).sum()
             };
@@ -69,8 +69,9 @@ impl<R: Registers> Card<R> {
                 let each = u64::from(each);
                 CardBank { name, used, max: planes * each, network_max: Some(each) }
             };
-            let locals = |loaded: &Loaded| crate::plan::plane(loaded.program()).locals.len();
-            let routes = |loaded: &Loaded| crate::plan::plane(loaded.program()).routes.len();
+            let addresses = description.neighbour_rows();
+            let locals = |loaded: &Loaded| crate::plan::plane(loaded.program(), addresses).locals.len();
+            let routes = |loaded: &Loaded| crate::plan::plane(loaded.program(), addresses).routes.len();
             let hops = |loaded: &Loaded| loaded.program().next_hops.len();
             let share = |(vid, loaded): (&Vid, &Loaded)| {
                 let rows = (routes(loaded) + locals(loaded)) as u64;
@@ -81,9 +82,9 @@ impl<R: Registers> Card<R> {
                 layout: Layout::Tcam,
                 unit: "rows",
                 banks: vec![
-                    bank("routes", sum(routes), description.route_rows),
-                    bank("local addresses", sum(locals), description.local_rows),
-                    bank("next hops", sum(hops), description.hop_rows),
+                    bank("routes", sum(&routes), description.route_rows),
+                    bank("addresses", sum(&locals), description.local_rows),
+                    bank("next hops", sum(&hops), description.hop_rows),
                 ],
                 networks: there.map(share).collect(),
             };

@@ -239,21 +239,33 @@ pub struct PlaneRows {
     pub hops: Vec<HopRow>,
     /// Ternary rows, the longest prefix first.
     pub routes: Vec<RouteRow>,
-    /// Local addresses, which need no route.
+    /// Addresses of the router and of neighbours, which need no route rows. They take precedence over routes.
     pub locals: Vec<LocalRow>,
 }
 
-/// A network's rows in a plane of its own.
-pub fn plane(program: &Program) -> PlaneRows {
-    let (mut routes, mut locals) = (Vec::new(), Vec::new());
+/// A network's rows in a plane of its own. At most `addresses` of its single addresses take rows of their own, those of the
+/// router first; the others are routes. Addresses of the router never are.
+pub fn plane(program: &Program, addresses: u32) -> PlaneRows {
+    let (mut routes, mut locals, mut neighbours) = (Vec::new(), Vec::new(), Vec::new());
     for (prefix, next) in &program.routes {
         let kind = program.next_hops.get(usize::from(next.get())).map(Adjacency::kind);
         if prefix.len() == 32 && kind == Some(AdjacencyKind::Local) {
-            locals.push(LocalRow { valid: true, addr: prefix.addr() });
+            locals.push(LocalRow { valid: true, addr: prefix.addr(), ..LocalRow::default() });
+        } else if prefix.len() == 32 {
+            neighbours.push((prefix.addr(), next.get()));
         } else {
             let row =
                 RouteRow { valid: true, value: prefix.addr(), mask: mask(prefix.len()), hop: next.get() };
             routes.push((prefix.len(), row));
+        }
+    }
+    neighbours.sort_unstable();
+    let room = (addresses as usize).saturating_sub(locals.len());
+    for (index, (addr, hop)) in neighbours.into_iter().enumerate() {
+        if index < room {
+            locals.push(LocalRow { valid: true, addr, neighbour: true, hop });
+        } else {
+            routes.push((32, RouteRow { valid: true, value: addr, mask: u32::MAX, hop }));
         }
     }
     routes.sort_by_key(|(len, row)| (u8::MAX - len, row.value));

@@ -119,7 +119,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// Local addresses take precedence over routes, so they come first and go last.
+    /// Single addresses take precedence over routes, so they come first and go last.
     fn between(from: &PlaneRows, to: &PlaneRows) -> Self {
         let mut steps = Self::default();
         let (mut locals, mut routes) = (from.locals.clone(), from.routes.clone());
@@ -131,6 +131,9 @@ impl Steps {
             insert(&mut locals, row, local, |at, row| steps.writes.push(Step::Local(at, row)));
         }
         steps.locals_most = locals.len();
+        steps.changes += change(&mut locals, &to.locals, local, |at, row| {
+            steps.writes.push(Step::Local(at, row));
+        });
         steps.routes(&mut routes, to);
         for row in go {
             remove(&mut locals, row, local, |at, row| steps.writes.push(Step::Local(at, row)));
@@ -148,14 +151,7 @@ impl Steps {
             insert(routes, row, order, |at, row| self.writes.push(Step::Route(at, row)));
         }
         self.routes_most = routes.len();
-        for (at, row) in (0..).zip(routes.iter_mut()) {
-            let other = to.routes.binary_search_by_key(&order(row), order).ok();
-            if let Some(other) = other.and_then(|other| to.routes.get(other)).filter(|other| *other != row) {
-                *row = *other;
-                self.changes += 1;
-                self.writes.push(Step::Route(at, *row));
-            }
-        }
+        self.changes += change(routes, &to.routes, order, |at, row| self.writes.push(Step::Route(at, row)));
         for row in go.into_iter().rev() {
             remove(routes, row, order, |at, row| self.writes.push(Step::Route(at, row)));
         }
@@ -170,6 +166,25 @@ fn order(row: &RouteRow) -> (u32, u32) {
 /// Rows of a sorted list whose key another does not have.
 fn missing<T: Copy, K: Ord>(of: &[T], there: &[T], key: impl Fn(&T) -> K + Copy) -> Vec<T> {
     of.iter().copied().filter(|row| there.binary_search_by_key(&key(row), key).is_err()).collect()
+}
+
+/// Makes rows what they are in another list, by their keys; returns how many changed.
+fn change<T: Copy + PartialEq, K: Ord>(
+    rows: &mut [T],
+    to: &[T],
+    key: impl Fn(&T) -> K + Copy,
+    mut write: impl FnMut(u32, T),
+) -> usize {
+    let mut changes = 0;
+    for (at, row) in (0..).zip(rows.iter_mut()) {
+        let other = to.binary_search_by_key(&key(row), key).ok();
+        if let Some(other) = other.and_then(|other| to.get(other)).filter(|other| *other != row) {
+            *row = *other;
+            changes += 1;
+            write(at, *row);
+        }
+    }
+    changes
 }
 
 /// Puts a row in its place; those behind it move, the last one first.
@@ -208,8 +223,8 @@ mod tests {
 
     use super::*;
 
-    /// Routes of nested prefixes of a byte, and local addresses: the next hop of each.
-    type Want = (BTreeMap<(u8, u32), u16>, Vec<u32>);
+    /// Routes of nested prefixes of a byte, and single addresses: the next hop of each, or that it is the router's.
+    type Want = (BTreeMap<(u8, u32), u16>, BTreeMap<u32, Option<u16>>);
 
     fn rows((routes, locals): &Want) -> PlaneRows {
         let row = |(&(len, value), &hop): (&(u8, u32), &u16)| {
@@ -219,10 +234,13 @@ mod tests {
         let mut routes: Vec<RouteRow> = routes.iter().map(row).collect();
         routes.sort_by_key(order);
         routes.dedup_by_key(|row| order(row));
-        let mut locals = locals.clone();
-        locals.sort_unstable();
-        locals.dedup();
-        let locals = locals.into_iter().map(|addr| LocalRow { valid: true, addr }).collect();
+        let address = |(&addr, &hop): (&u32, &Option<u16>)| LocalRow {
+            valid: true,
+            addr,
+            neighbour: hop.is_some(),
+            hop: hop.unwrap_or_default(),
+        };
+        let locals = locals.iter().map(address).collect();
         PlaneRows { hops: Vec::new(), routes, locals }
     }
 
@@ -230,13 +248,13 @@ mod tests {
         let key = || (0u32..4).prop_map(|key| key << 30);
         let routes =
             prop::collection::btree_map((1u8..=3, (0u32..8).prop_map(|key| key << 29)), 0u16..3, 0..12);
-        (routes, prop::collection::vec(key(), 0..3))
+        (routes, prop::collection::btree_map(key(), prop::option::of(0u16..3), 0..4))
     }
 
     /// What a packet gets: `None` no route, `Some(None)` the router itself.
     fn find(locals: &[LocalRow], routes: &[RouteRow], key: u32) -> Option<Option<u16>> {
-        if locals.iter().any(|row| row.valid && row.addr == key) {
-            return Some(None);
+        if let Some(row) = locals.iter().find(|row| row.valid && row.addr == key) {
+            return Some(row.neighbour.then_some(row.hop));
         }
         let first = routes.iter().find(|row| row.valid && (key ^ row.value) & row.mask == 0)?;
         Some(Some(first.hop))

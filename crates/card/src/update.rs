@@ -81,8 +81,8 @@ impl<R: Registers> Card<R> {
 
     /// Changes a network with tables of its own to `next`, all at once or one change after the other.
     fn update_plane(&mut self, next: Loaded, all_at_once: bool) -> Result<(), SubstrateError> {
-        let rows = plan::plane(next.program());
         let device = self.device.get_mut();
+        let rows = plan::plane(next.program(), device.description().neighbour_rows());
         check_plane(&rows, &next.program().name, device.description())?;
         let Some(plane) = self.planes.get_mut(usize::from(next.place.plane)) else {
             return Err(SubstrateError::Unknown(next.program().vid));

@@ -15,6 +15,7 @@ pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
         Layout::Tcam => TableSite::Each {
             routes: description.route_rows,
             locals: description.local_rows,
+            neighbours: description.neighbour_rows() > 0,
             hops: description.hop_rows,
         },
         Layout::Dag36 | Layout::Sram => TableSite::Shared {

@@ -422,11 +422,14 @@ impl Scenario<'_> {
         let mut seen = HashSet::new();
         let mut routes = Vec::new();
         for _ in 0..count {
+            // On a plane of its own, single addresses take other rows.
+            let single = self.image.layout == TCAM && self.random.percent(25);
+            let len = if single { 32 } else { self.random.below(33) as u8 };
             let prefix = match self.addresses.is_empty() || self.random.percent(60) {
-                true => Prefix4::containing(self.address(), self.random.below(33) as u8),
+                true => Prefix4::containing(self.address(), len),
                 false => {
                     let near = self.random.below(self.addresses.len() as u32) as usize;
-                    Prefix4::containing(self.addresses[near], self.random.below(33) as u8)
+                    Prefix4::containing(self.addresses[near], len)
                 }
             };
             let Some(hop) = NextHop::new(self.random.below(hops as u32) as u16) else { continue };
@@ -656,19 +659,27 @@ impl Scenario<'_> {
     fn tcam_rows(&mut self, vid: Vid) {
         let place = self.places[&vid];
         let Some(program) = self.programs.iter().find(|one| one.vid == vid) else { return };
-        let local = |hop: &NextHop| program.next_hops[usize::from(hop.get())].kind() == AdjacencyKind::Local;
         let mut routes: Vec<_> = self.dag.routes(vid).collect();
         routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        let is_local = |(prefix, hop): &(Prefix4, NextHop)| prefix.len() == 32 && local(hop);
-        let mut locals: Vec<_> = routes.iter().copied().filter(is_local).collect();
+        let is_local =
+            |hop: NextHop| program.next_hops[usize::from(hop.get())].kind() == AdjacencyKind::Local;
+        // With whether they are neighbours'.
+        let singles = routes.iter().filter(|(prefix, _)| prefix.len() == 32);
+        let mut addresses: Vec<_> = singles.map(|route| (*route, !is_local(route.1))).collect();
+        addresses.sort_by_key(|(_, neighbour)| *neighbour);
         // What does not fit is a route as any other.
-        locals.truncate(self.image.locals as usize);
-        let others: Vec<_> = routes.into_iter().filter(|route| !locals.contains(route)).collect();
+        addresses.truncate(self.image.locals as usize);
+        let has_row = |route: &(Prefix4, NextHop)| addresses.iter().any(|(other, _)| other == route);
+        let others: Vec<_> = routes.iter().copied().filter(|route| !has_row(route)).collect();
         for row in 0..self.image.locals {
-            let found = locals.get(row as usize);
             let mut bits = Bits::default();
-            bits.push(u64::from(found.is_some()), 1)
-                .push(found.map_or(0, |(prefix, _)| u64::from(prefix.addr())), 32);
+            match addresses.get(row as usize) {
+                Some(((prefix, hop), neighbour)) => {
+                    bits.push(1, 1).push(u64::from(prefix.addr()), 32);
+                    bits.push(u64::from(*neighbour), 1).push(u64::from(hop.get()), 16);
+                }
+                None => _ = bits.push(0, 1),
+            }
             self.row(LOCAL, place.plane * self.image.locals + row, &bits);
         }
         for row in 0..self.image.routes {

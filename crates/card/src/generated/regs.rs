@@ -9,8 +9,9 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00030002;
-/// Grows when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK. Mask.
+pub const VERSION_RESET: u32 = 0x00030003;
+/// Grows when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
+/// hops of neighbours, in LOCAL. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Grows when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Mask.
@@ -327,8 +328,8 @@ pub const UNCLAIMED: Table = Table { name: "unclaimed", id: 15, bits: 64 };
 /// Drops of output queues. Index: port * 256 + network.
 pub const OUT_DROPS: Table = Table { name: "out_drops", id: 16, bits: 64 };
 
-/// Local addresses (tcam). Index: plane * local rows + row.
-pub const LOCAL: Table = Table { name: "local", id: 18, bits: 33 };
+/// Addresses (tcam). Index: plane * local rows + row.
+pub const LOCAL: Table = Table { name: "local", id: 18, bits: 50 };
 
 /// Route words, external memory (sram). Index: word.
 pub const SRAM: Table = Table { name: "sram", id: 19, bits: 36 };
@@ -819,13 +820,18 @@ impl Row for OutDropsRow {
     }
 }
 
-/// Local addresses (tcam): Addresses of the router itself. They use no route rows.
+/// Addresses (tcam): Addresses of the router itself and of neighbours. They use no route rows and take
+/// precedence over these.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct LocalRow {
     /// The row is in use.
     pub valid: bool,
     /// Address.
     pub addr: u32,
+    /// It is a neighbour's; else the router's own.
+    pub neighbour: bool,
+    /// Next hop of a neighbour.
+    pub hop: u16,
 }
 
 impl Row for LocalRow {
@@ -835,11 +841,18 @@ impl Row for LocalRow {
         let mut words = [0; ROW_WORDS];
         put(&mut words, "local.valid", 0, 1, u64::from(self.valid))?;
         put(&mut words, "local.addr", 1, 32, u64::from(self.addr))?;
+        put(&mut words, "local.neighbour", 33, 1, u64::from(self.neighbour))?;
+        put(&mut words, "local.hop", 34, 16, u64::from(self.hop))?;
         Ok(words)
     }
 
     fn unpack(words: &Words) -> Self {
-        Self { valid: get(words, 0, 1) != 0, addr: get(words, 1, 32) as u32 }
+        Self {
+            valid: get(words, 0, 1) != 0,
+            addr: get(words, 1, 32) as u32,
+            neighbour: get(words, 33, 1) != 0,
+            hop: get(words, 34, 16) as u16,
+        }
     }
 }
 

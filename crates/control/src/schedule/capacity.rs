@@ -78,14 +78,16 @@ type Needs = [(&'static str, u64); 3];
 /// The resources that a network needs, and the limits for one network or for all together.
 fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 3]) {
     match card.table {
-        TableSite::Each { routes, locals, hops } => {
-            let own = demand.routes.saturating_sub(demand.locals);
-            let needs = [("routes", own), ("local addresses", demand.locals), ("next hops", demand.hops)];
+        TableSite::Each { routes, locals, neighbours, hops } => {
+            let room = if neighbours { locals.saturating_sub(demand.locals) } else { 0 };
+            let addresses = demand.locals + demand.neighbours.min(room);
+            let own = demand.routes.saturating_sub(addresses);
+            let needs = [("routes", own), ("addresses", addresses), ("next hops", demand.hops)];
             (needs.map(|(what, count)| (what, count.into())), [routes, locals, hops].map(u64::from))
         }
         TableSite::Shared { words, hops } => {
             let takes = WORDS_PER_NETWORK + WORDS_PER_ROUTE * u64::from(demand.routes);
-            let needs = [("words", takes), ("next hops", demand.hops.into()), ("local addresses", 0)];
+            let needs = [("words", takes), ("next hops", demand.hops.into()), ("addresses", 0)];
             (needs, [words, hops.into(), 0])
         }
     }

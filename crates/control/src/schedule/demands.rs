@@ -50,7 +50,9 @@ impl Demand {
             let row = program.next_hops.get(usize::from(hop.get()));
             row.is_some_and(|row| row.kind() == AdjacencyKind::Local)
         };
-        let locals = program.routes.iter().filter(|(prefix, hop)| prefix.len() == 32 && is_local(hop));
+        let addresses = program.routes.iter().filter(|(prefix, _)| prefix.len() == 32);
+        let locals = addresses.clone().filter(|(_, hop)| is_local(hop)).count();
+        let neighbours = addresses.count() - locals;
         Self {
             name: network.name().to_owned(),
             kind: spec.plane.kind,
@@ -59,7 +61,8 @@ impl Demand {
             latency: needs.latency.unwrap_or_default(),
             placement: spec.placement,
             routes: needs.routes.unwrap_or(0).max(count(program.routes.len())),
-            locals: count(locals.count()),
+            locals: count(locals),
+            neighbours: count(neighbours),
             hops: count(program.next_hops.len()),
             now: None,
         }
@@ -67,10 +70,11 @@ impl Demand {
 
     /// The same network at its current place, with a table of at least this size.
     #[must_use]
-    pub fn at(self, now: Side, routes: usize, hops: usize) -> Self {
+    pub fn at(self, now: Side, routes: usize, neighbours: usize, hops: usize) -> Self {
         Self {
             now: Some(now),
             routes: self.routes.max(count(routes)),
+            neighbours: self.neighbours.max(count(neighbours)),
             hops: self.hops.max(count(hops)),
             ..self
         }

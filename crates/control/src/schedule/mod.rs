@@ -100,8 +100,10 @@ pub enum TableSite {
     Each {
         /// Routes of one network.
         routes: u32,
-        /// Local addresses of one network.
+        /// Single addresses of one network, its own or of its neighbours.
         locals: u32,
+        /// Whether neighbours may take such rows; else they take routes.
+        neighbours: bool,
         /// Next hops of one network.
         hops: u32,
     },
@@ -133,6 +135,8 @@ pub struct Demand {
     pub routes: u32,
     /// Local addresses.
     pub locals: u32,
+    /// Routes to single addresses that are not local: neighbours.
+    pub neighbours: u32,
     /// Next hops.
     pub hops: u32,
     /// Where it runs now; `None` if it is new.

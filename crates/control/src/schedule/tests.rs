@@ -17,6 +17,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         placement: Placement::Auto,
         routes: 10,
         locals: 2,
+        neighbours: 0,
         hops: 4,
         now: None,
     }
@@ -274,6 +275,7 @@ prop_compose! {
         (low, placement) in (prop::bool::weighted(0.15), prop_oneof![
             6 => Just(Placement::Auto), 1 => Just(Placement::Card), 1 => Just(Placement::Soft)]),
         routes in prop_oneof![8 => 2..200u32, 1 => 2..4_000u32],
+        neighbours in 0..40u32,
         hops in 1..60u32,
         now in any_side(),
     ) -> Demand {
@@ -281,7 +283,7 @@ prop_compose! {
             ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
             latency: if low { Latency::Low } else { Latency::Normal },
             bandwidth_bps: mbps * M,
-            placement, routes, locals: 2, hops, now,
+            placement, routes, locals: 2, neighbours, hops, now,
             ..demand("", 0)
         }
     }
@@ -292,7 +294,8 @@ prop_compose! {
         cores in 1..5u16,
         core_mbps in 1..2_000u64,
         card in prop::option::weighted(0.9, (1..8u32, prop_oneof![
-            (50..4_000u32, 1..40u32, 1..80u32).prop_map(|(routes, locals, hops)| TableSite::Each { routes, locals, hops }),
+            (50..4_000u32, 1..40u32, any::<bool>(), 1..80u32)
+                .prop_map(|(routes, locals, neighbours, hops)| TableSite::Each { routes, locals, neighbours, hops }),
             (100..20_000u64, 1..200u32).prop_map(|(words, hops)| TableSite::Shared { words, hops }),
         ], 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5))),
         ports in prop::collection::btree_map((0..5usize).prop_map(|port| format!("p{port}")), (1..3_000u64).prop_map(|mbps| mbps * M), 0..3),
@@ -341,12 +344,10 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
                 (on_card, card_bps) = (on_card + 1, card_bps + network.served_bps);
                 words += 32 + 4 * u64::from(demand.routes);
                 hops += demand.hops;
-                if let TableSite::Each { routes, locals, hops } = card.table {
-                    assert!(
-                        demand.routes - demand.locals <= routes
-                            && demand.locals <= locals
-                            && demand.hops <= hops
-                    );
+                if let TableSite::Each { routes, locals, neighbours, hops } = card.table {
+                    let room = if neighbours { locals.saturating_sub(demand.locals) } else { 0 };
+                    let others = demand.routes.saturating_sub(demand.locals + demand.neighbours.min(room));
+                    assert!(others <= routes && demand.locals <= locals && demand.hops <= hops);
                 }
             }
             other => panic!("{other:?}"),

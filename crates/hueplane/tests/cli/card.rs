@@ -191,3 +191,38 @@ fn waves_show_what_was_asked_for() {
         "{from} to {to} of {begin} to {end}"
     );
 }
+
+/// A network with this many neighbours and routes beside its two links.
+fn crowded(neighbours: usize, routes: usize) -> String {
+    let near: Vec<String> = (0..neighbours)
+        .map(|n| format!("{{port: right, address: 10.2.0.{}, mac: \"02:00:00:00:0a:{:02x}\"}}", n + 2, n + 2))
+        .collect();
+    let far: Vec<String> = (0..routes)
+        .map(|n| format!("{{to: 10.{}.0.0/16, via: 10.2.0.{}}}", n + 20, n % neighbours + 2))
+        .collect();
+    let ports = RED.split("  routes:").next().unwrap();
+    format!("{ports}  neighbours: [{}]\n  routes: [{}]\n", near.join(", "), far.join(", "))
+}
+
+/// A plane of the papers has 32 rows for routes and 32 for addresses. Its own four and 28 neighbours take the latter.
+#[test]
+fn neighbours_take_no_route_rows() {
+    let dir = Scratch::new();
+    dir.write("full.yaml", crowded(28, 30));
+    let targets = (0..32).map(|n| [10, 2, 0, n]).chain((18..54).map(|n| [10, n, 7, 7]));
+    let frame = |target| ipv4("02:00:00:00:01:01", 64, [10, 1, 0, 9], target);
+    let frames: Vec<_> = (0..).map(|n| 100_000 * n).zip(targets.map(frame)).collect();
+    dir.write("in.pcap", pcap(&frames));
+    let simulated = both(&dir, "-f full.yaml --in p0=in.pcap", "tcam3");
+    assert!(simulated["cycles"].as_u64().unwrap() > 0, "{simulated}");
+    assert_eq!(dir.packets("card/p1.pcap").len(), 28 + 30);
+
+    let fails = |neighbours, routes, text: &str| {
+        dir.write("more.yaml", crowded(neighbours, routes));
+        let line = "run --on card --image tcam3 -f more.yaml --in p0=in.pcap --out out";
+        let done = dir.hueplane_env(line, &[("HUEPLANE_IMAGES", images())]);
+        assert!(done.code != 0 && done.stderr.contains(text), "{done:?}");
+    };
+    fails(29, 30, "needs 33 route rows: image tcam3 has 32");
+    fails(28, 31, "needs 33 route rows: image tcam3 has 32");
+}

@@ -171,7 +171,7 @@ pub struct CardTables {
 /// A memory of the card.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CardMemory {
-    /// Its content: `level0` to `level3` or `sram`, and `next hops`; or `routes`, `local addresses` and `next hops`.
+    /// Its content: `level0` to `level3` or `sram`, and `next hops`; or `routes`, `addresses` and `next hops`.
     pub name: String,
     /// Words or rows used.
     pub used: u64,

@@ -205,8 +205,11 @@ pub const PLANE_ROWS: u32 = 12;
 pub fn match_rows(rows: &Rows, network: &NetworkRow, key: u32) -> Found {
     let plane = u32::from(network.plane) * PLANE_ROWS;
     let mut locals = (plane..plane + PLANE_ROWS).map(|index| get::<LocalRow>(rows, index));
-    if locals.any(|row| row.valid && row.addr == key) {
-        return Some((u16::MAX, HopRow { kind: 1, ..HopRow::default() }));
+    if let Some(row) = locals.find(|row| row.valid && row.addr == key) {
+        return Some(match row.neighbour {
+            false => (u16::MAX, HopRow { kind: 1, ..HopRow::default() }),
+            true => (row.hop, get(rows, plane + u32::from(row.hop))),
+        });
     }
     let route = (plane..plane + PLANE_ROWS)
         .map(|index| get::<RouteRow>(rows, index))
