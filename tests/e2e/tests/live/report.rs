@@ -138,7 +138,10 @@ fn all_classes_flow(red: &Pair, daemon: &Daemon, mishap: Option<&str>) {
     assert_eq!(undecided, 0, "{all}");
     let expected: Vec<u64> =
         counted(&reports).iter().zip(pings).map(|(flows, pings)| flows + pings).collect();
-    assert_eq!([lost, doubled], expected[..2], "{all}");
+    // `ping` ends with its last answer, and does not see that one's copy.
+    let unseen = u64::from(mishap == Some("doubled"));
+    assert_eq!(lost, expected[0], "{all}");
+    assert!((expected[1]..=expected[1] + unseen).contains(&doubled), "{doubled} doubled: {all}");
     // `ping` does not say that an answer is late.
     let pings_late = if mishap == Some("reordered") { PINGS / 10 } else { 0 };
     assert!(late >= expected[2] && late <= expected[2] + pings_late, "{late} late: {all}");
