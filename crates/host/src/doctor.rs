@@ -41,6 +41,8 @@ pub struct Check {
 const KERNEL_MIN: (u32, u32) = (5, 18);
 /// Real-time budget of a control group in each second that equals the kernel's default, in microseconds.
 const RT_RUNTIME_US: u32 = 950_000;
+/// Open files that suffice for more than a thousand networks.
+const OPEN_FILES_MIN: u64 = 8192;
 /// Locked memory required for rings, in bytes.
 const MEMLOCK_BYTES_MIN: u64 = 64 << 20;
 
@@ -48,7 +50,7 @@ const MEMLOCK_BYTES_MIN: u64 = 64 << 20;
 #[must_use]
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![kernel(), rights(), namespaces(), links(), tun(), bpf(), xdp_sockets(), memlock()];
-    checks.extend([real_time(), cgroups(), neighbours(), hugepages(), group()]);
+    checks.extend([open_files(), real_time(), cgroups(), neighbours(), hugepages(), group()]);
     checks.extend(COMMANDS.map(|(name, package, why)| command(name, package, why)));
     checks
 }
@@ -219,6 +221,21 @@ fn memlock() -> Check {
         Err((format!("{soft} bytes"), "ulimit -l unlimited".to_owned()))
     };
     check("locked memory", false, "the rings of ports are locked in memory", result)
+}
+
+fn open_files() -> Check {
+    let limits = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
+    let raises = service::missing(&[Capability::CAP_SYS_RESOURCE]).is_ok_and(|missing| missing.is_empty());
+    let result = match limits {
+        Ok(_) if raises => Ok("no limit with CAP_SYS_RESOURCE".to_owned()),
+        Ok((_, hard)) if hard >= OPEN_FILES_MIN => Ok(hard.to_string()),
+        Ok((_, hard)) => Err((
+            format!("at most {hard}"),
+            format!("ulimit -n {OPEN_FILES_MIN}, or LimitNOFILE= of the service"),
+        )),
+        Err(errno) => Err((errno.to_string(), "try again".to_owned())),
+    };
+    check("open files", false, "a network with two ports takes six", result)
 }
 
 fn real_time() -> Check {

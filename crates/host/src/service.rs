@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use caps::{CapSet, Capability};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 
 use crate::error::HostError;
@@ -22,18 +23,37 @@ pub const NEEDED: [Capability; 8] = [
     Capability::CAP_DAC_OVERRIDE, // files of an earlier run that belong to others
 ];
 
-/// Raises the limit on open files to its maximum: each network needs several. Returns the new limit.
+/// Open files that a process wants to be allowed: enough for the most networks that a node can have.
+const OPEN_FILES_WANTED: u64 = 1 << 20;
+
+/// Raises the limit on open files, because each network needs several: to [`OPEN_FILES_WANTED`] with CAP_SYS_RESOURCE, else to
+/// the hard limit. Returns the new limit.
 ///
 /// # Errors
 /// If the system call fails.
 pub fn raise_open_files() -> Result<u64, HostError> {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let failed = |errno| HostError::system("raise the limit of open files", errno);
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
+    let system_max = std::fs::read_to_string("/proc/sys/fs/nr_open").ok();
+    let system_max = system_max.and_then(|text| text.trim().parse().ok()).unwrap_or(hard);
+    let wanted = OPEN_FILES_WANTED.min(system_max);
+    if hard < wanted && setrlimit(Resource::RLIMIT_NOFILE, wanted, wanted).is_ok() {
+        return Ok(wanted);
+    }
     if soft < hard {
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(failed)?;
     }
     Ok(hard)
+}
+
+/// Files that this process may have open.
+///
+/// # Errors
+/// If the system call fails.
+pub fn open_files_max() -> Result<u64, HostError> {
+    let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE)
+        .map_err(|errno| HostError::system("read the limit of open files", errno))?;
+    Ok(soft)
 }
 
 /// Capabilities in `wanted` that this thread lacks.

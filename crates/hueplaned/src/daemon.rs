@@ -46,6 +46,10 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     if !missing.is_empty() {
         return Err(DaemonError::Rights(service::names(&missing)));
     }
+    // Before rights are dropped: it may need one.
+    if let Err(error) = service::raise_open_files() {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
     if options.least_rights {
         service::drop_capabilities(&service::NEEDED)?;
     }

@@ -17,7 +17,7 @@ use super::lists::RoutesAt;
 use super::queue::InTurn;
 use super::stats::OnCard;
 use super::view::{CardView, NetworkView, View};
-use super::{About, NodeHandle, capture, image, moves, stats};
+use super::{About, NodeHandle, capture, files, image, moves, stats};
 use crate::api::{
     self, ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
     DownResult, EventKind, EventPage, ExecInfo, GateRequest, ImageInfo, ImageLoaded, LoadImageRequest,
@@ -352,7 +352,12 @@ impl NodeHandle {
         let now = self.shared.desired();
         let generation = now.generation;
         let node = self.clone();
-        let prepared = aside(move || prepare(&node, &now)).await?;
+        let prepared = aside(move || {
+            let prepared = prepare(&node, &now)?;
+            let files_max = hue_host::service::open_files_max().unwrap_or(u64::MAX);
+            files::check(&now.intent, &prepared.desired.intent, files_max).map(|()| prepared)
+        })
+        .await?;
         let prepared = prepared.inspect_err(|problem| {
             if !dry_run {
                 self.shared.events.add(EventKind::Refused, About::Node, problem.to_string());

@@ -12,6 +12,7 @@ mod change;
 mod core;
 mod drive;
 mod events;
+mod files;
 mod idle;
 mod image;
 mod jobs;

@@ -237,6 +237,58 @@ fn without_root_it_says_so() {
     assert!(output.code == 5 && output.stderr.contains("root"), "{output}");
 }
 
+/// Documents of networks on two ports, numbered from 1.
+fn many(lab: &Lab, count: u8) -> String {
+    let document = |n| lab.pair_document(&format!("n{n}"), n, n, [0, 1]).yaml();
+    all(&std::iter::once(lab.node_document("")).chain((1..=count).map(document)).collect::<Vec<_>>())
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_or_told() {
+    if !can_run(&["prlimit", "setpriv"]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let limited = |words: &[&str]| {
+        let through = words.iter().map(|&word| word.to_owned()).collect();
+        Cli { through, ..Cli::new(&lab) }
+    };
+    let states = |cli: &Cli| {
+        let networks = cli.json(&["get", "networks"]);
+        let state = |network: &serde_json::Value| network["state"].as_str().unwrap_or("").to_owned();
+        networks.as_array().into_iter().flatten().map(state).collect::<Vec<_>>()
+    };
+    // 24 networks take more files than the shell allows.
+    let mut daemon = Daemon::start_with(&lab, &limited(&["prlimit", "--nofile=128:"]), &[]);
+    daemon.cli.apply(&many(&lab, 24), &[]);
+    assert_eq!(states(&daemon.cli), ["running"; 24]);
+    daemon.down(&[]);
+
+    // Without the right to, a change that needs too many is refused as a whole; what runs goes on and can be deleted.
+    let words = [
+        "prlimit",
+        "--nofile=300:300",
+        "setpriv",
+        "--bounding-set=-sys_resource",
+        "--inh-caps=-sys_resource",
+    ];
+    let cli = Cli { state_dir: lab.folder().join("other"), ..limited(&words) };
+    let daemon = Daemon::start_with(&lab, &cli, &[]);
+    daemon.cli.apply(&many(&lab, 2), &[]);
+    let file = lab.folder().join("many.yaml");
+    daemon::write(&file, &many(&lab, 24));
+    for more in [&["--dry-run"][..], &[]] {
+        let output = daemon.cli.run(&[&["apply", "-f", &file.to_string_lossy()], more].concat());
+        assert!(output.code == 4 && output.stderr.contains("open files"), "{output}");
+        assert!(output.stderr.contains("24 networks") && output.stderr.contains("300"), "{output}");
+    }
+    assert_eq!(states(&daemon.cli), ["running"; 2]);
+    let first = states(&daemon.cli).len();
+    let name = daemon.cli.json(&["get", "networks"])[0]["name"].as_str().unwrap().to_owned();
+    let _ = daemon.cli.run(&["delete", "network", &name]).expect_ok();
+    assert_eq!(states(&daemon.cli).len(), first - 1);
+}
+
 /// A file system of so many KiB in memory, unmounted when dropped.
 struct SmallDisk<'l>(&'l Path);
 

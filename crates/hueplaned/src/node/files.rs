@@ -1,0 +1,75 @@
+//! Descriptors that a desired state takes, so that a change for which there are too few is refused as a whole.
+//!
+//! Flow: change → **here** → refused, or stored and applied. Only changes that need more than what is in force are refused: a
+//! daemon that was started again with a lower limit can still delete networks.
+
+use hue_intent::Intent;
+
+use crate::api::{Problem, ProblemKind};
+
+/// Those of the daemon itself: the store, the log, control sockets, connections of the API, and some to spare.
+const OWN: u64 = 192;
+/// Those of a port of the node: sockets, rings, programs and their maps.
+const PER_PORT: u64 = 24;
+/// Those of a network: its namespace, and the socket that watches it.
+const PER_NETWORK: u64 = 2;
+/// Those of a virtual port: its TAP device, twice.
+const PER_VIRTUAL_PORT: u64 = 2;
+
+/// Descriptors that a daemon with this desired state needs, rounded up.
+fn needed(intent: &Intent) -> u64 {
+    let of = |network: &hue_intent::Network| PER_NETWORK + PER_VIRTUAL_PORT * network.spec.ports.len() as u64;
+    let networks: u64 = intent.networks.iter().map(of).sum();
+    OWN + PER_PORT * intent.node.spec.ports.len() as u64 + networks
+}
+
+/// Checks a change.
+///
+/// # Errors
+/// `full` when it needs more descriptors than what is in force, and more than this process may open.
+pub fn check(now: &Intent, next: &Intent, files_max: u64) -> Result<(), Problem> {
+    let (before, after) = (needed(now), needed(next));
+    if after <= files_max || after <= before {
+        return Ok(());
+    }
+    let count = next.networks.len();
+    let detail = format!(
+        "{count} networks need about {after} open files, and the daemon may have {files_max}: \
+         start it with a higher limit (`ulimit -n`, or `LimitNOFILE=` of the service)"
+    );
+    Err(Problem::new(ProblemKind::Full, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use hue_intent::Source;
+
+    use super::*;
+
+    fn networks(count: usize) -> Intent {
+        let network = |n: usize| {
+            format!(
+                "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: n{n}}}\nspec: {{plane: {{kind: ipv4}}, \
+                 ports: [{{name: a, port: p0, mac: \"02:00:00:00:{:02x}:{:02x}\", addresses: [10.{}.{}.1/24]}}]}}\n",
+                n / 256,
+                n % 256,
+                n / 256,
+                n % 256
+            )
+        };
+        let text: String = (0..count).map(network).collect();
+        hue_intent::parse(vec![Source { name: "all".to_owned(), bytes: text.into_bytes() }]).unwrap()
+    }
+
+    #[test]
+    fn a_change_that_needs_too_many_files_is_refused() {
+        let (none, few, many) = (networks(1), networks(10), networks(300));
+        let limit = needed(&many);
+        assert!(check(&none, &many, limit).is_ok());
+        let problem = check(&few, &many, limit - 1).unwrap_err().to_string();
+        assert!(problem.contains("300 networks") && problem.contains(&(limit - 1).to_string()), "{problem}");
+        // What is in force can always become less.
+        assert!(check(&many, &few, 1).is_ok() && check(&many, &many, 1).is_ok());
+        assert!(check(&few, &networks(11), 1).is_err());
+    }
+}
