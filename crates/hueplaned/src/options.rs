@@ -37,10 +37,10 @@ pub struct Listen {
 /// How threads that forward packets compete for processors, as the command line says it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, clap::ValueEnum)]
 pub enum SchedulingName {
-    /// Before all ordinary programs, which keep at least a sixteenth of each processor
+    /// With priority over ordinary programs, which keep at least a sixteenth of each processor
     #[default]
     Realtime,
-    /// As ordinary programs do
+    /// Like ordinary programs
     Fair,
 }
 
