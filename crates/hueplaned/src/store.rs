@@ -1,4 +1,4 @@
-//! The store: keeps the desired state in force, and the assigned ids, over restarts.
+//! The store: keeps the desired state and the assigned ids over restarts.
 //!
 //! Flow: `node::change` → **[`Store::save`]** → file; at start, file → [`Store::open`] → node. A save is one
 //! transaction that is on the disk when it returns; only changed documents are written. Then a copy of everything is
