@@ -127,7 +127,7 @@ impl Node {
         Some(answer)
     }
 
-    /// Where a network's commands run.
+    /// Namespace and control groups for commands in a network.
     pub(super) fn exec_info_of(&self, name: &str) -> Result<ExecInfo, Problem> {
         self.names_of(Some(name))?;
         let control = self.networks.get(name).and_then(|entry| entry.control.as_ref());
