@@ -1,4 +1,4 @@
-//! What can go wrong at a port, and whose fault it is.
+//! Errors of ports, and whose fault they are.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub enum PortError {
     Read {
         /// The capture.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file does not start like a capture; the caller's fault.
@@ -40,7 +40,7 @@ pub enum PortError {
         /// Packets read before it.
         whole_packets: u64,
     },
-    /// A record makes no sense; the caller's fault.
+    /// A record is invalid; the caller's fault.
     #[error("{}: damaged capture: packet {packet} at byte offset {offset}: {found}", path.display())]
     Damaged {
         /// The capture.
@@ -70,7 +70,7 @@ pub enum PortError {
     Write {
         /// The output.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A frame has a time that the pcap format cannot hold; the caller's fault.
@@ -86,17 +86,17 @@ pub enum PortError {
     Gone {
         /// The interface.
         interface: String,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The operating system refused something; what to do is in `hint`.
+    /// The operating system refused an operation; `hint` says what to do.
     #[error("{interface}: cannot {action}: {source}{}{hint}", if hint.is_empty() { "" } else { "; " })]
     System {
         /// The interface.
         interface: String,
-        /// What was tried, a verb phrase.
+        /// The operation that failed, a verb phrase.
         action: &'static str,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
         /// What to do about it; may be empty.
         hint: &'static str,
@@ -129,13 +129,13 @@ pub enum PortError {
         slots: u32,
         /// Bytes of each.
         slot_bytes: u32,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 impl PortError {
-    /// Whether the destination is at fault and not what was read.
+    /// Whether the destination is at fault and not the input.
     #[must_use]
     pub fn is_output(&self) -> bool {
         matches!(self, Self::Write { .. })
@@ -147,7 +147,7 @@ impl PortError {
         matches!(self, Self::Gone { .. })
     }
 
-    /// What an operating system's error on an open port means: `Gone`, or `System`.
+    /// Converts an operating system's error on an open port to `Gone` or `System`.
     pub(crate) fn of(interface: &str, action: &'static str, source: io::Error) -> Self {
         let interface = interface.to_owned();
         match source.raw_os_error() {

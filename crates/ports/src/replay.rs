@@ -1,4 +1,4 @@
-//! A port over capture files: what one file holds is received, what is sent goes into another.
+//! A port over capture files: it receives the packets of one file, and writes sent packets to another.
 //!
 //! Invariants: packets are received in the file's order, as fast as they are asked for or at the pace they were
 //! captured; the output appears under its name when the port is closed, complete. Reading a pcapng file allocates.

@@ -24,7 +24,7 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/hu
 pub(super) const CLASSES: usize = CLASS_MAX as usize + 2;
 /// Index of group frames.
 const INDEX_GROUP: usize = 0;
-/// Index of frames whose network is known behind the ring only.
+/// Index of frames whose network is known only behind the ring.
 const INDEX_OTHER: usize = CLASSES - 1;
 /// Receive queues of an interface at most.
 pub(super) const QUEUES_MAX: u32 = 64;
@@ -324,7 +324,7 @@ impl Program {
         Ok(())
     }
 
-    /// Packets cut of one class, on all queues.
+    /// Packets of one class that the program dropped, on all queues.
     pub(super) fn policed(&self, index: usize) -> u64 {
         (0..self.queues).map(|queue| self.policed.get(queue * CLASSES + index)).sum()
     }
