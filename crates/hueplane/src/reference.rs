@@ -102,7 +102,7 @@ fn cell(text: Option<&StyledStr>) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
-/// Indented lines, which keep their breaks in help, become a block.
+/// Writes a text. Indented lines, which keep their line breaks in help, become a code block.
 fn paragraphs(out: &mut String, text: Option<&StyledStr>) {
     let Some(text) = text.map(ToString::to_string) else { return };
     let mut block = false;

@@ -5,7 +5,7 @@
 //! another home, it crosses again. Homes are the workers of the software substrate, and the thread of a card. Each
 //! crossing copies the frame, so that no thread uses the packet memory of another.
 //! An entry is a [`Record`] and the frame's bytes. No network may fill a ring: a network's bytes in it are at most
-//! half of the free space (so a single network leaves a third of the ring free, and two share it). Units: bytes.
+//! half of the free space (so a single network takes at most a third of the ring). Units: bytes.
 //! A network may be removed while its frames are in a ring, and another may get its VID: see [`Home::generation`].
 
 use std::sync::Arc;
