@@ -163,7 +163,7 @@ impl<R: Registers> Device<R> {
         Ok(Self { registers, description, told: None })
     }
 
-    /// What the image is.
+    /// Description of the image.
     pub fn description(&self) -> &Description {
         &self.description
     }

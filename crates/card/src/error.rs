@@ -1,4 +1,4 @@
-//! What can go wrong with a card.
+//! Errors of a card.
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub enum CardError {
     /// The device is not a card, or its version is not supported.
     #[error("no card that this driver knows: {what} is {found}, expected {expected}")]
     Unknown {
-        /// What was read.
+        /// The register or field.
         what: &'static str,
         /// The value found.
         found: String,

@@ -21,7 +21,7 @@ pub enum PortError {
     NotACapture {
         /// The file.
         path: PathBuf,
-        /// How it starts.
+        /// Its first bytes.
         found: String,
     },
     /// The file ends inside a record; the caller's fault. Re-capture, or cut it at the last whole packet.
@@ -81,7 +81,7 @@ pub enum PortError {
         /// The time, nanoseconds since the Unix epoch.
         time_ns: u64,
     },
-    /// The interface was deleted, is down, or its device was taken away; nobody's fault. Open it again when it is back.
+    /// The interface was deleted, is down, or its device was removed; nobody's fault. Open it again when it is back.
     #[error("{interface}: the interface is gone or down: {source}")]
     Gone {
         /// The interface.

@@ -20,7 +20,7 @@ pub enum Driver {
     },
     /// Packet socket.
     Packet,
-    /// TAP device: a kernel, ours or somebody else's, is at the other end.
+    /// TAP device: a kernel is at the other end.
     Tap,
     /// Queues in memory.
     Memory,

@@ -44,8 +44,8 @@ struct Next {
 const QUEUE: usize = 1024;
 
 impl CapturePort {
-    /// Receives what `input` holds and writes what is sent to `output` (pcap, nanoseconds). Without an input nothing
-    /// is received; without an output what is sent is counted and forgotten.
+    /// Receives the packets of `input` and writes sent packets to `output` (pcap, nanoseconds). Without an input
+    /// nothing is received; without an output sent packets are counted and discarded.
     ///
     /// # Errors
     /// As [`CaptureReader::open`]; `Write` when the output cannot be made.

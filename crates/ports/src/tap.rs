@@ -24,7 +24,7 @@ pub struct Tap {
     name: String,
     fd: OwnedFd,
     counters: DriverCounters,
-    /// Why the last `send` failed for good; told by the next `flush`.
+    /// Why the last `send` failed permanently; the next `flush` reports it.
     failure: Option<io::Error>,
 }
 

@@ -47,7 +47,7 @@ pub enum EventKind {
     Migrated,
     /// The move failed: the network is where it was.
     MigrationFailed,
-    /// The network's neighbours are told to send to NICs, or to the card's ports.
+    /// The network's neighbours are told to send to NICs or to the card's ports.
     Steered,
     /// A change of the card's image begins.
     ImageLoading,

@@ -69,7 +69,7 @@ impl Node {
         rows.map(|row| route(entry, name, row)).collect()
     }
 
-    /// What is needed to list a network's neighbours; `None` while it has no namespace.
+    /// The inputs to list a network's neighbours; `None` while it has no namespace.
     pub(super) fn neighbours_of(&self, name: &str) -> Option<NeighbourList> {
         let entry = self.networks.get(name)?;
         let interfaces = entry.rib.ports().iter().map(|port| port.interface.clone());

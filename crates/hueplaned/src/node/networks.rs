@@ -37,7 +37,7 @@ const SNAPSHOT_MAX: Duration = Duration::from_secs(10);
 pub struct Entry {
     /// Target state; `None` means remove it.
     pub(super) want: Option<Arc<Wanted>>,
-    /// What is loaded.
+    /// The loaded program.
     pub(super) have: Option<Arc<Wanted>>,
     /// Job in progress, with its target state.
     job: Option<Option<Arc<Wanted>>>,
@@ -134,7 +134,7 @@ impl Entry {
         self.want.iter().flat_map(|want| &want.program.ports).map(|port| port.port).collect()
     }
 
-    /// What everyone may see; `None` when it is only being removed.
+    /// Its public view; `None` if it is only being removed.
     pub(super) fn view(&mut self) -> Option<Arc<NetworkView>> {
         let want = self.want.as_ref()?;
         let mut api = want.api.clone();

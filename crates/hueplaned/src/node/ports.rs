@@ -95,7 +95,7 @@ impl PhysicalPort {
         self.pause = (self.pause * 2).min(RETRY_MAX);
     }
 
-    /// What everyone may see of it.
+    /// Its public view.
     pub(super) fn view(&self, name: &str, link: Option<&Link>, networks: Vec<String>) -> PortView {
         let state = match (self.open, link) {
             (Some(_), _) => PortState::Up,

@@ -45,11 +45,11 @@ const STATS: usize = 8;
 pub struct GroupLimits {
     /// Packets a second that one sender (by its MAC) may send; 0: any number.
     pub source_packets_per_second: u64,
-    /// What it may send at once.
+    /// Packets that it may send at once.
     pub source_burst_packets: u64,
     /// Packets a second that all senders may send together; 0: any number.
     pub packets_per_second: u64,
-    /// What they may send at once.
+    /// Packets that they may send at once.
     pub burst_packets: u64,
 }
 
@@ -329,7 +329,7 @@ impl Program {
         (0..self.queues).map(|queue| self.policed.get(queue * CLASSES + index)).sum()
     }
 
-    /// What it dropped, added to a port's counters.
+    /// Adds its drops to a port's counters.
     pub(super) fn count(&self, counters: &mut DriverCounters) {
         counters.shared_quota += self.policed(INDEX_GROUP) + self.policed(INDEX_OTHER);
         counters.ring_quota += (1..INDEX_OTHER).map(|index| self.policed(index)).sum::<u64>();

@@ -23,14 +23,14 @@ use crate::{Driver, DriverCounters, Packet, Pool, Port, PortError, sys};
 
 /// Packets that one system call sends at most.
 const BATCH: usize = 64;
-/// What the kernel may queue from us, bytes.
+/// Bytes that the kernel may queue for sending.
 const SEND_BUFFER_BYTES: i32 = 16 << 20;
 /// How often an idle port checks that its interface still exists.
 const CHECK_NS: u64 = 100_000_000;
 /// Ethernet header, bytes.
 const LINK_BYTES: u32 = 14;
 
-/// What `sendmmsg` takes, one entry a packet.
+/// Arguments of `sendmmsg`, one entry per packet.
 struct Messages {
     heads: Vec<libc::mmsghdr>,
     parts: Vec<libc::iovec>,

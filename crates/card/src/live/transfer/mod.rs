@@ -96,7 +96,7 @@ pub enum Fail {
     Frames(Mishap),
 }
 
-/// What happens to frames, for tests.
+/// A fault of frames, for tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mishap {
     /// Lost.
