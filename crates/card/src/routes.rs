@@ -107,7 +107,7 @@ pub enum Refusal {
     #[error(transparent)]
     Card(#[from] CardError),
     /// The caller does not own the tables.
-    #[error("tables follow a store elsewhere: routes change there")]
+    #[error("tables follow an external store: change routes there")]
     Followed,
 }
 

@@ -25,7 +25,7 @@ const NICE: i32 = -10;
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum RealTimeRefused {
     /// The process lacks a right.
-    #[error("the right to it is missing (CAP_SYS_NICE)")]
+    #[error("the right CAP_SYS_NICE is missing")]
     Right,
     /// Its control group (version 1) has no real-time budget.
     #[error("the control group {} gives no real-time budget", .0.display())]

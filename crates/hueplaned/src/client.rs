@@ -51,7 +51,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// Access to the socket is denied.
-    #[error("{target}: may not be used: be root or in the socket's group")]
+    #[error("{target}: access denied: become root, or join the socket's group")]
     Permission {
         /// The address.
         target: String,

@@ -78,7 +78,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         // It may be a passing fault: the next daemon goes on with what is there.
         Err(_) => true,
     };
-    let text = if keep { "the daemon goes down; namespaces stay" } else { "the daemon goes down" };
+    let text = if keep { "the daemon is stopping; namespaces stay" } else { "the daemon is stopping" };
     handle.events().add(EventKind::Stopping, About::Node, text);
     let stopped = running.end(keep);
     runtime.shutdown_timeout(LOOK);

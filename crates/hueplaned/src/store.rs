@@ -63,7 +63,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Nothing was written: there is no room, or the disk fails.
-    #[error("{}: the desired state cannot be written: {reason}; what was in force stays in force", path.display())]
+    #[error("{}: the desired state cannot be written: {reason}; the previous state stays in force", path.display())]
     Write {
         /// The database.
         path: PathBuf,

@@ -42,7 +42,7 @@ pub enum LabError {
     #[error("{0}")]
     Engine(String),
     /// A waveform of the card's signals cannot be read back.
-    #[error("wave of the card's signals: {0}")]
+    #[error("waveform of the card's signals: {0}")]
     Wave(String),
     /// The card's counters differ from the offered and captured frames (a bug of the card or the lab).
     #[error("the card's counters do not add up: {0}")]

@@ -487,7 +487,7 @@ fn check(experiment: &Experiment, mac_ports: u32, ports: &[String]) -> Result<bo
         }
         let is_other = |other: &Stream| other.port == stream.port && stream.traffic.offer == Offer::Max;
         if streams.iter().take(at).any(is_other) {
-            let what = "it has two, and rate:max is the whole of a port".to_owned();
+            let what = "it has two streams, but rate:max uses the whole port".to_owned();
             return Err(LabError::Traffic { port: name(ports, stream.port), what });
         }
         if experiment.duration_us.is_none() && matches!(stream.traffic.source, Source::Synthetic(_)) {

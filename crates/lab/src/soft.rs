@@ -205,11 +205,11 @@ fn check(experiment: &Experiment, bus: Bus) -> Result<u64, LabError> {
         return Err(LabError::Plan("no port has traffic"));
     }
     if experiment.line.is_some() || experiment.wave.is_some() {
-        return Err(LabError::Plan("lines and waves are the card's: software has neither"));
+        return Err(LabError::Plan("lines and waveforms are only for the card"));
     }
     for Stream { traffic, .. } in &experiment.streams {
         if traffic.offer == Offer::Max {
-            return Err(LabError::Plan("rate:max is as fast as the card takes frames: give software a rate"));
+            return Err(LabError::Plan("rate:max is only for the card: give a rate for software"));
         }
         if experiment.duration_us.is_none() && matches!(traffic.source, Source::Synthetic(_)) {
             return Err(LabError::Plan("generated traffic has no end: set a duration"));

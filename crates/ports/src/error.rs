@@ -74,7 +74,7 @@ pub enum PortError {
         source: io::Error,
     },
     /// A frame has a time that the pcap format cannot hold; the caller's fault.
-    #[error("{}: time {time_ns} ns is beyond what a pcap file holds (2106-02-07)", path.display())]
+    #[error("{}: time {time_ns} ns is beyond the range of a pcap file (2106-02-07)", path.display())]
     Time {
         /// The output.
         path: PathBuf,
@@ -123,7 +123,7 @@ pub enum PortError {
         class: u16,
     },
     /// A pool cannot be made; the caller's fault (sizes) or the machine's (memory).
-    #[error("{slots} packet slots of {slot_bytes} bytes (2048 or 4096) cannot be had: {source}")]
+    #[error("{slots} packet slots of {slot_bytes} bytes (2048 or 4096) cannot be allocated: {source}")]
     Pool {
         /// How many.
         slots: u32,

@@ -182,7 +182,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
         }
         Err(match parts.extensions.get::<Stranger>() {
             Some(Stranger(problem)) => problem.clone(),
-            None => Problem::new(ProblemKind::Unauthenticated, "nothing says who asks"),
+            None => Problem::new(ProblemKind::Unauthenticated, "the caller is unknown"),
         })
     }
 }

@@ -143,7 +143,7 @@ impl Backend for NodeHandle {
     }
 
     async fn apply(&self, request: ApplyRequest, turn: TurnQuery) -> Result<ApplyResult, Problem> {
-        let what = (!request.dry_run).then(|| (turn, "documents are brought into force".to_owned()));
+        let what = (!request.dry_run).then(|| (turn, "documents are being applied".to_owned()));
         self.change(what, move |node, now| change::prepare(now, &request, &node.shared.owner)).await
     }
 

@@ -269,7 +269,7 @@ impl Node {
         for (id, (rules, quotas)) in self.live.lent_classes() {
             card.live.tell(move |runner| {
                 if let Err(error) = runner.set_classes(id, &rules, &quotas) {
-                    tracing::warn!(%id, %error, "floods are cut after the ring only");
+                    tracing::warn!(%id, %error, "floods are limited only after the ring");
                 }
             });
         }
@@ -728,7 +728,7 @@ impl CardSide {
 fn plugged_in(address: PciAddress) -> Result<String, String> {
     let path = format!("/sys/bus/pci/devices/{address}/resource0");
     if !Path::new(&path).exists() {
-        return Err(format!("there is no PCI device {address} (lspci -D lists those there are)"));
+        return Err(format!("there is no PCI device {address} (lspci -D lists the existing ones)"));
     }
     let text = |error: &dyn std::fmt::Display| format!("PCI device {address}: {error}");
     let bar = Bar::open(Path::new(&path)).map_err(|error| text(&error))?;

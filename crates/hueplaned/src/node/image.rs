@@ -217,10 +217,7 @@ impl Node {
         self.shared.events.add(
             EventKind::ImageLoading,
             About::Node,
-            format!(
-                "image '{name}' is to take the place of '{before}': {} networks go to software",
-                networks.len()
-            ),
+            format!("image '{name}' will replace '{before}': {} networks move to software", networks.len()),
         );
         self.loading = Some(Loading {
             name: name.to_owned(),
@@ -332,7 +329,7 @@ impl Node {
                     }
                     (Some(*new), None)
                 } else {
-                    (None, Some(format!("it has not {ports} ports as the one that runs")))
+                    (None, Some(format!("it does not have {ports} ports, as the running card has")))
                 }
             }
             Err(why) => (None, Some(why)),
@@ -422,7 +419,7 @@ impl Node {
         loading.next(Step::Return);
         if let Some(why) = loading.failed {
             let text =
-                format!("image '{}' was not loaded, '{}' runs on: {why}", loading.name, loading.before);
+                format!("image '{}' was not loaded, '{}' continues: {why}", loading.name, loading.before);
             self.shared.events.add(EventKind::ImageFailed, About::Node, text.clone());
             let _ = loading.reply.send(Err(Problem::new(ProblemKind::Full, text)));
             return;

@@ -91,7 +91,7 @@ impl Shared {
         if let Some(why) = &granted.why_not {
             let name = granted.scheduling;
             let text = format!(
-                "scheduling of {whose} is {name}, so that packets wait for other programs of a busy machine: {why}"
+                "scheduling of {whose} is {name}, so packets wait for other programs of a busy machine: {why}"
             );
             self.events.add(EventKind::SchedulingFallback, About::Node, text);
         }

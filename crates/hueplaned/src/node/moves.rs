@@ -212,7 +212,7 @@ impl Node {
         let seat = card.seats.get(&have.program.vid);
         match seat.map(|seat| seat.stage) {
             Some(Stage::Coming | Stage::Leaving) => {
-                return no("the network moves already: try again when it has".to_owned());
+                return no("the network is already moving: try again when the move has ended".to_owned());
             }
             Some(Stage::Card) if request.to == SubstrateName::Card => {
                 return no(format!("the network is on {to} already"));
@@ -333,7 +333,7 @@ impl Node {
             };
             let fail = asked.as_ref().and_then(|asked| asked.request.fail);
             if fail == Some(MigrationStep::Prepare) {
-                let _ = broken.set("step 'prepare' failed, as was asked for".to_owned());
+                let _ = broken.set("step 'prepare' failed, as requested".to_owned());
             }
             let prepare_ns = match ready(runner, &broken) {
                 Ok(ns) => ns,
@@ -445,7 +445,7 @@ impl Node {
             (Side::Software, None) => "the network runs in software".to_owned(),
             (Side::Card, Some(why)) => format!("the network runs on the card: {why}"),
             (Side::Software, Some(why)) => {
-                format!("the network runs in software: the card cannot have it: {why}")
+                format!("the network runs in software: the card cannot run it: {why}")
             }
         };
         if asked.is_none() && (failed.is_none() || before != entry.why_soft) {
@@ -497,7 +497,7 @@ impl Node {
         };
         let report = match outcome {
             Err(why) => {
-                let problem = refuse(ProblemKind::Full, format!("the card cannot have it: {why}"));
+                let problem = refuse(ProblemKind::Full, format!("the card cannot run it: {why}"));
                 let _ = asked.reply.send(Err(problem));
                 return;
             }

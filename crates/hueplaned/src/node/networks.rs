@@ -475,7 +475,7 @@ impl Node {
             let first = !std::mem::replace(&mut entry.announced, true);
             let (kind, text) = match (first, entry.found, recovered) {
                 (true, true, _) => {
-                    (EventKind::Adopted, "the network runs on from what an earlier daemon left")
+                    (EventKind::Adopted, "the network continues in the namespace of an earlier daemon")
                 }
                 (true, false, _) => (EventKind::NetworkCreated, "the network is set up"),
                 (false, _, true) => (EventKind::NetworkRecovered, "the network is as desired again"),
@@ -548,7 +548,7 @@ impl Node {
             }
             self.degrade(
                 name,
-                format!("interface {interface} of its namespace was removed; it is made anew"),
+                format!("interface {interface} of its namespace was removed; it is created again"),
             );
         }
     }

@@ -103,7 +103,7 @@ impl Question {
         let mut plan = plan(&self.schedule(kind), self.measured.is_some());
         let unknown = self.measured.map_or(0, |measured| self.demands.len() - measured);
         if unknown > 0 {
-            let text = format!("not measured yet, so that documents say: {unknown} of the networks");
+            let text = format!("not measured yet, so documents count: {unknown} of the networks");
             plan.note = Some(plan.note.map_or_else(|| text.clone(), |note| format!("{note}; {text}")));
         }
         plan
@@ -170,7 +170,7 @@ impl Node {
             let _ = sender.send(Message::Card(CardNews::Scheduled(Box::new(schedule))));
         };
         if let Err(error) = self.drive.aside("hue-plan", answer) {
-            tracing::warn!(%error, "the scheduler cannot be asked: networks stay where they are");
+            tracing::warn!(%error, "the scheduler cannot run: networks stay where they are");
             self.asking = None;
         }
     }

@@ -299,7 +299,7 @@ impl Live {
         let home = self.port_home(id)?;
         let here = &self.workers.get(home).ok_or(LiveError::Ended { worker: home })?.region;
         if !here.is(region) {
-            let reason = "the port was opened over memory that it has no more; open it again".to_owned();
+            let reason = "the port was opened with memory that has been replaced; open it again".to_owned();
             let (slots, slot_bytes) = (region.slots(), region.slot_bytes());
             return Err(LiveError::Memory { worker: home, slots, slot_bytes, reason });
         }
@@ -737,7 +737,7 @@ impl Live {
             if let Err(error) = set
                 && let Some(entry) = self.totals.write().ports.get_mut(&id)
             {
-                entry.state.error = Some(format!("floods are cut after the ring only: {error}"));
+                entry.state.error = Some(format!("floods are limited only after the ring: {error}"));
             }
         }
         Ok(())

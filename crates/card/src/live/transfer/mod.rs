@@ -560,7 +560,7 @@ impl Transfer {
             return false;
         }
         self.order.fail = None;
-        self.fault(&format!("step '{}' failed, as was asked for", phase.name()));
+        self.fault(&format!("step '{}' failed, as requested", phase.name()));
         true
     }
 

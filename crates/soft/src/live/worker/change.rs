@@ -123,10 +123,10 @@ impl Worker {
     /// Replaces the packet memory, none of which may be in use.
     pub fn set_pool(&mut self, pool: Pool) -> Result<(), &'static str> {
         if !self.ports.is_empty() {
-            return Err("a port is open over the memory there is");
+            return Err("a port is open with the present memory");
         }
         if self.pool.free() < self.pool.slots() as usize {
-            return Err("packets are under way in the memory there is");
+            return Err("packets are stored in the present memory");
         }
         self.pool = pool;
         Ok(())
