@@ -116,6 +116,6 @@ mod tests {
         drop(listener);
         fs::remove_file(&path).unwrap();
         fs::write(&path, "a file").unwrap();
-        assert!(place.listen().unwrap_err().to_string().contains("no socket"));
+        assert!(place.listen().unwrap_err().to_string().contains("not a socket"));
     }
 }

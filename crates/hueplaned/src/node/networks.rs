@@ -299,7 +299,7 @@ impl Node {
     fn delete_done(&mut self, name: &str, result: Result<bool, String>) {
         let is_leftover = self.leftovers.remove(name);
         if is_leftover && result.as_ref().is_ok_and(|was| *was) {
-            let text = format!("what an earlier daemon left of network {name} was removed");
+            let text = format!("remains of network {name} from an earlier daemon were removed");
             self.shared.events.add(EventKind::Cleaned, About::Node, text);
         }
         let Some(entry) = self.networks.get_mut(name) else { return };
