@@ -1,5 +1,5 @@
-//! A card with networks on it: what it is, what it has counted, its clock gates. Loading: `load`; changes of one
-//! network that runs: `update`.
+//! A card with networks on it: its description, counters and clock gates. Loading is in `load`, changes of one
+//! running network in `update`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,17 +30,17 @@ pub(crate) const COUNT_ROWS: u32 = 32;
 pub(crate) const BYTES_ROWS: u32 = 2;
 /// PORT rows of a port.
 const PORT_ROWS: u32 = 8;
-/// Which of them counts group frames for which there was no room.
+/// The row that counts group frames for which there was no room.
 const FLOOD_DROPS: u32 = 6;
 
-/// What a card says that happened.
+/// An event that a card reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Events {
     /// A table access was refused or not answered.
     pub table_error: bool,
-    /// A register access met no register.
+    /// A register access found no register.
     pub access_error: bool,
-    /// Packets met a row of a table with a wrong bit: its network should be loaded again.
+    /// Packets used a table row with a wrong bit: its network should be loaded again.
     pub memory_error: bool,
     /// A queue dropped a packet.
     pub queue_drop: bool,
@@ -50,29 +50,29 @@ pub struct Events {
 pub struct Card<R> {
     pub(crate) device: RefCell<Device<R>>,
     pub(crate) networks: BTreeMap<Vid, Loaded>,
-    /// What design select holds, and each port's run with its head.
+    /// Contents of design select, and each port's run with its head.
     pub(crate) macs: Macs,
     pub(crate) select: Vec<Option<SelectRow>>,
     pub(crate) attach: Vec<(AttachHeadRow, Vec<AttachRow>)>,
-    /// Routes and next hops of all networks, where the image shares them.
+    /// Routes and next hops of all networks, if the image shares them.
     pub(crate) shared: Option<Shared>,
-    /// Tables of each plane, where it has its own.
+    /// Tables of each plane, if planes have their own.
     pub(crate) planes: Vec<Plane>,
-    /// ARP finds the owner of its destination, as the live software has it.
+    /// Whether ARP goes to the owner of its destination, as in live software.
     pub(crate) arp: bool,
-    /// An index that is lent, and to which network; see `moving`.
+    /// The lent index and its network; see `moving`.
     pub(crate) lent: Option<(u8, Vid)>,
-    /// What each row of QUANTUM holds; `None` before it is written.
+    /// Contents of each row of QUANTUM; `None` before it is written.
     pub(crate) quanta: Vec<Option<u16>>,
-    /// Planes that stand still whatever their networks' programs say.
+    /// Planes that are stopped whatever their networks' programs say.
     pub(crate) forced_gates: u32,
 }
 
 impl<R: Registers> Card<R> {
-    /// Takes over a card: whatever it held of networks is taken off, its counters start at 0.
+    /// Takes over a card: removes all networks from it, and resets its counters.
     ///
     /// # Errors
-    /// Any of discovery; `Access`, `Table`.
+    /// Any error of discovery; `Access`, `Table`.
     pub fn new(registers: R) -> Result<Self, CardError> {
         let mut device = Device::discover(registers)?;
         let description = device.description().clone();
@@ -122,12 +122,12 @@ impl<R: Registers> Card<R> {
         Ok(card)
     }
 
-    /// What the image is.
+    /// Description of the image.
     pub fn description(&mut self) -> &Description {
         self.device.get_mut().description()
     }
 
-    /// The card itself, below networks.
+    /// The device, without networks.
     pub fn device(&mut self) -> &mut Device<R> {
         self.device.get_mut()
     }
@@ -137,7 +137,7 @@ impl<R: Registers> Card<R> {
         self.networks.values().map(Loaded::program)
     }
 
-    /// Which planes stand still, as bits, and whether their packets go to the control plane or are dropped.
+    /// Stops planes, given as bits, and sets whether their packets go to the control plane or are dropped.
     ///
     /// # Errors
     /// `Access`.
@@ -147,8 +147,8 @@ impl<R: Registers> Card<R> {
         self.write_gates()
     }
 
-    /// Stops the clocks of planes whose network is gated. A plane that networks share is not stopped for one of them: there,
-    /// the network's row alone keeps its packets out.
+    /// Stops the clocks of planes whose network is gated. A plane that networks share is not stopped for one of them;
+    /// only the network's row keeps its packets out.
     pub(crate) fn write_gates(&mut self) -> Result<(), CardError> {
         let device = self.device.get_mut();
         let mut gates = self.forced_gates;
@@ -163,7 +163,7 @@ impl<R: Registers> Card<R> {
         Ok(())
     }
 
-    /// What happened since the last call.
+    /// Events since the last call.
     ///
     /// # Errors
     /// `Access`.
@@ -184,8 +184,8 @@ impl<R: Registers> Card<R> {
         })
     }
 
-    /// Writes a damaged word of external memory again, if lookups or the driver met one since the last call; its index.
-    /// Several are found one after the other, as they are read.
+    /// Writes a damaged word of external memory again, if lookups or the driver have read one since the last call.
+    /// Returns its index. If there are several, they are found one after another, as they are read.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -214,8 +214,8 @@ impl<R: Registers> Card<R> {
         Ok((device.read(regs::SRAM_READS)?, device.read(regs::SRAM_LOOKUPS)?))
     }
 
-    /// Packets that went to the control plane without passing the network's plane: it runs in software, or stands still by
-    /// [`Self::set_gates`]; `None` when the network is not loaded.
+    /// Packets that went to the control plane without passing the network's plane: it runs in software, or is stopped
+    /// by [`Self::set_gates`]; `None` if the network is not loaded.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -230,12 +230,12 @@ impl<R: Registers> Card<R> {
         self.networks.get(&vid).map(|loaded| loaded.place.plane)
     }
 
-    /// The card's index of a network, which rows of counters begin with.
+    /// The card's index of a network, with which rows of counters begin.
     pub fn net(&self, vid: Vid) -> Option<u8> {
         self.networks.get(&vid).map(|loaded| loaded.place.net)
     }
 
-    /// Counters of a network, `None` when it is not loaded.
+    /// Counters of a network; `None` if it is not loaded.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -250,7 +250,7 @@ impl<R: Registers> Card<R> {
         Ok(Some(counters))
     }
 
-    /// Counters of frames that were nobody's.
+    /// Counters of frames that belong to no network.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -271,7 +271,7 @@ impl<R: Registers> Card<R> {
         Ok(self.device.get_mut().read_row::<PortRow>(port * PORT_ROWS + FLOOD_DROPS)?.value)
     }
 
-    /// Bytes of a network's frames: received, sent; `None` when it is not loaded.
+    /// Bytes of a network's frames: received, sent; `None` if it is not loaded.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -284,7 +284,7 @@ impl<R: Registers> Card<R> {
     }
 }
 
-/// What the card said, as a substrate's error: it does not work any more.
+/// The card's error as a substrate's error: the card no longer works.
 pub fn broken(error: CardError) -> SubstrateError {
     SubstrateError::Broken { substrate: NAME, reason: error.to_string() }
 }

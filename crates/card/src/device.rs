@@ -1,8 +1,9 @@
-//! A card as its registers show it: what the image is, rows of its tables, its counters.
+//! A card as seen through its registers: its image, rows of its tables, its counters.
 //!
-//! Flow: card → rows → **device** → registers. Nothing is believed: what the card says of itself must make sense, a table
-//! access must end, and a row is checked against the image before a register is touched. Route words go in bursts, a
-//! register write each, whose result is read once at the end (ADR-0017); rows of other tables one by one.
+//! Flow: card → rows → **device** → registers. Nothing is trusted: the card's description of itself must be
+//! consistent, a table access must end, and a row is checked against the image before a register is accessed. Route
+//! words are written in bursts, with one register write each, and the result is read once at the end (ADR-0017); rows
+//! of other tables are written one by one.
 
 use hue_planes::Kind;
 use hue_tables::cuckoo;
@@ -15,9 +16,9 @@ use crate::rows::{FieldError, ROW_WORDS, Row, Table, Words};
 
 /// Reads of the result of a table access before the card counts as broken; the card itself gives up after 100 clocks.
 const POLLS_MAX: usize = 1000;
-/// Register writes of a burst that are made up at a time.
+/// Register writes of a burst that are prepared at a time.
 const BURST_WRITES: usize = 4096;
-/// Tables that bursts can be of.
+/// Tables that support bursts.
 const ROUTE_WORDS: [Table; 5] = [
     regs::Level0Row::TABLE,
     regs::Level1Row::TABLE,
@@ -31,25 +32,25 @@ const BURST_BITS: u32 = 36;
 const PLANES_MAX: u32 = 16;
 /// Most networks an image can have.
 const NETS_MAX: u32 = 256;
-/// Codes of unclaimed frames, and one that none has.
+/// Codes of unclaimed frames, and one unused code.
 const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
 /// Most rows a table can have.
 const ROWS_MAX: u32 = 1 << 24;
 /// Most bytes that output queues can have.
 const OUT_BYTES_MAX: u32 = 1 << 30;
 
-/// Where a network's row is in table OUT_DROPS for frames that were to leave by a port.
+/// A network's row in table OUT_DROPS for frames to a port.
 #[must_use]
 pub fn out_drops_row(port: u32, net: u8) -> u32 {
     port * NETS_MAX + u32::from(net)
 }
 
-/// How an image keeps routes.
+/// Layout of an image's routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
-    /// Ternary rows, each plane its own.
+    /// Ternary rows, separate for each plane.
     Tcam,
-    /// One trie in 36-bit words for all networks, a memory a level.
+    /// One trie in 36-bit words for all networks, with one memory per level.
     Dag36,
     /// The same trie in one external memory.
     Sram,
@@ -67,7 +68,7 @@ impl Layout {
     }
 }
 
-/// What an image is.
+/// Description of an image.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Description {
     /// Its name.
@@ -76,7 +77,7 @@ pub struct Description {
     pub version: (u16, u16),
     /// Clock of the data path, kHz.
     pub clock_khz: u32,
-    /// Bytes a beat.
+    /// Bytes per beat.
     pub bus_bytes: u32,
     /// MAC ports; the first are numbered 0 and up.
     pub mac_ports: u32,
@@ -84,11 +85,11 @@ pub struct Description {
     pub cpu_queues: u32,
     /// Kinds of plane.
     pub kinds: Vec<Kind>,
-    /// How routes are kept.
+    /// Layout of routes.
     pub layout: Layout,
     /// Planes, each with a clock gate.
     pub planes: u32,
-    /// Networks at most.
+    /// Largest number of networks.
     pub nets: u32,
     /// Ternary rows of design select.
     pub select_rows: u32,
@@ -106,7 +107,7 @@ pub struct Description {
     pub level_words: [u32; 4],
     /// Words of the external memory (sram).
     pub sram_words: u32,
-    /// Memory of the output queues, bytes; one queue takes at most half of what others leave.
+    /// Memory of the output queues, bytes; one queue takes at most half of the space that the others leave.
     pub out_bytes: u32,
 }
 
@@ -151,25 +152,25 @@ impl Description {
     }
 }
 
-/// A card that was recognised.
+/// A recognized card.
 pub struct Device<R> {
     registers: R,
     description: Description,
-    /// Table and row that the access unit was last told.
+    /// Table and row that were last written to the access unit.
     told: Option<(u32, u32)>,
 }
 
 impl<R: Registers> Device<R> {
-    /// Looks at what answers.
+    /// Identifies the device.
     ///
     /// # Errors
-    /// `Unknown` when it is no card, one of another major version, or contradicts itself; `Access`.
+    /// `Unknown` if it is not a card, has another major version, or contradicts itself; `Access`.
     pub fn discover(mut registers: R) -> Result<Self, CardError> {
         let description = describe(&mut registers)?;
         Ok(Self { registers, description, told: None })
     }
 
-    /// What the image is.
+    /// Description of the image.
     pub fn description(&self) -> &Description {
         &self.description
     }
@@ -179,7 +180,7 @@ impl<R: Registers> Device<R> {
         &mut self.registers
     }
 
-    /// The registers themselves, to look at.
+    /// The registers themselves, read only.
     pub fn registers_ref(&self) -> &R {
         &self.registers
     }
@@ -195,7 +196,7 @@ impl<R: Registers> Device<R> {
     /// Writes a register.
     ///
     /// # Errors
-    /// `Write` for what is no such register, or not to be written to it; then nothing was. `Access`.
+    /// `Write` if there is no such register, or it does not accept the value; then nothing was written. `Access`.
     pub fn write(&mut self, address: u32, value: u32) -> Result<(), CardError> {
         let at = regs::WRITABLE.binary_search_by_key(&address, |(known, _)| *known);
         let bits = at.ok().and_then(|at| regs::WRITABLE.get(at)).map_or(0, |(_, bits)| *bits);
@@ -205,7 +206,7 @@ impl<R: Registers> Device<R> {
         Ok(self.registers.write(address, value)?)
     }
 
-    /// Writes a row; packets meet the old one or the new one.
+    /// Writes a row; each packet sees either the old one or the new one.
     ///
     /// # Errors
     /// `Field`, `Table` for a row that the image does not have; then nothing was written. `Access`, `Table`.
@@ -218,11 +219,11 @@ impl<R: Registers> Device<R> {
         self.command(T::TABLE, row, regs::TABLE_COMMAND_WRITE)
     }
 
-    /// Writes route words, in this order: table, row, word. Accesses that follow come after all of them; packets meet each
-    /// word before or after.
+    /// Writes route words, given as table, row, word, in this order. Later accesses come after all of them. A packet
+    /// may see any of these words before or after its change.
     ///
     /// # Errors
-    /// `Field`, `Table` for a word or a row that cannot be; then nothing was written. `Access`, `Table` for the first word
+    /// `Field`, `Table` for an impossible word or row; then nothing was written. `Access`, `Table` for the first word
     /// that the card refused.
     pub fn write_burst(&mut self, words: &[(Table, u32, u64)]) -> Result<(), CardError> {
         for (table, row, word) in words {
@@ -256,7 +257,7 @@ impl<R: Registers> Device<R> {
         if words.is_empty() { Ok(()) } else { self.burst_result(words) }
     }
 
-    /// What came of a burst.
+    /// Result of a burst.
     fn burst_result(&mut self, words: &[(Table, u32, u64)]) -> Result<(), CardError> {
         let named = |row: Option<u32>| words.iter().find(|word| row.is_none_or(|row| word.1 == row));
         let fault = |row: Option<u32>, reason| {

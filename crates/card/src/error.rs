@@ -1,4 +1,4 @@
-//! What can go wrong with a card.
+//! Errors of a card.
 
 use std::path::PathBuf;
 
@@ -46,9 +46,9 @@ pub enum CardError {
     #[error(transparent)]
     Bar(#[from] BarError),
     /// The device is not a card, or its version is not supported.
-    #[error("no card that this driver knows: {what} is {found}, expected {expected}")]
+    #[error("not a card that this driver supports: {what} is {found}, expected {expected}")]
     Unknown {
-        /// What was read.
+        /// The register or field.
         what: &'static str,
         /// The value found.
         found: String,
@@ -80,7 +80,7 @@ pub enum CardError {
         ports: u32,
     },
     /// Frames are in the card and nothing moves.
-    #[error("the card stands still: nothing moved for {cycles} cycles while {waiting} frames were under way")]
+    #[error("the card is stuck: nothing moved for {cycles} cycles while {waiting} frames were under way")]
     Stuck {
         /// For how many cycles.
         cycles: u64,
@@ -88,13 +88,17 @@ pub enum CardError {
         waiting: usize,
     },
     /// Records do not leave the stages, so data they may refer to cannot be changed; nothing was changed.
-    #[error("packets do not leave the card's stages: a port takes none, and full queues hold back")]
+    #[error(
+        "packets do not leave the card's stages: a port accepts none, and full queues apply back-pressure"
+    )]
     Busy,
     /// A change took longer than the longest possible hold.
-    #[error("the card's hold ended while its tables were changed: packets may have met a part of the change")]
+    #[error(
+        "the card's hold ended while its tables were changed: packets may have seen a part of the change"
+    )]
     Late,
     /// The card sent a malformed frame.
-    #[error("the card sent nonsense: {0}")]
+    #[error("the card sent a malformed frame: {0}")]
     Nonsense(String),
     /// An assertion of the RTL failed.
     #[error("an assertion of the card failed: {0}")]
@@ -109,7 +113,7 @@ pub enum CardError {
     #[error(transparent)]
     Memory(TableError),
     /// A waveform file cannot be written.
-    #[error("{0}: cannot write a wave there, or the image was built without waves")]
+    #[error("{0}: the waveform cannot be written, or the image was built without waveforms")]
     Wave(PathBuf),
 }
 

@@ -22,7 +22,7 @@ impl<R: Registers> Card<R> {
     /// routes in their programs are then ignored. The store's first deltas describe its current state.
     ///
     /// # Errors
-    /// `Networks` when networks are loaded.
+    /// `Networks` if networks are loaded.
     pub fn follow_store(&mut self) -> Result<(), SubstrateError> {
         let count = self.networks.len();
         if count > 0 {

@@ -1,8 +1,9 @@
 //! Loading and unloading networks: programs in, rows of the card's tables out.
 //!
-//! Flow: control → program → **load** → plan → device. Everything is checked first, against the image and together
-//! with what is loaded, and room is found; then what no frame can meet yet is written (next hops, route words), and
-//! in a hold of the card all that makes frames meet it: frames find the networks of before or those of after.
+//! Flow: control → program → **load** → plan → device. Everything is checked first, against the image and the loaded
+//! networks, and room is reserved. Then data that no frame can use yet is written (next hops, route words), and
+//! finally, in a hold of the card, the rows that refer to it: each frame sees either the old networks or the new
+//! ones.
 
 use std::collections::HashMap;
 
@@ -23,7 +24,7 @@ use crate::registers::Registers;
 use crate::routes::{Shared, Switch, write_words};
 use crate::rows::Row;
 
-/// What is to be written for one program, once everything is known to be sound.
+/// The writes for one program, once all checks have passed.
 struct Change {
     place: Place,
     before: Option<Place>,
@@ -31,7 +32,7 @@ struct Change {
     switch: Option<Switch>,
 }
 
-/// Who gets frames, as rows.
+/// Assignment of frames to networks, as rows.
 struct Claimed {
     macs: Macs,
     mac_writes: MacWrites,
@@ -94,11 +95,11 @@ impl<R: Registers> Card<R> {
         self.load_as(programs, true)
     }
 
-    /// Gives a network in software what it needs for its table to be written: a plane, where planes have tables of their
-    /// own.
+    /// Prepares a network in software so that its table can be written: assigns a plane, if planes have tables of
+    /// their own.
     ///
     /// # Errors
-    /// `Unknown`; `ImageNetworks` when no plane is free; `Broken`.
+    /// `Unknown`; `ImageNetworks` if no plane is free; `Broken`.
     pub fn take_plane(&mut self, vid: Vid) -> Result<(), SubstrateError> {
         let Self { device, networks, planes, .. } = self;
         let device = device.get_mut();
@@ -120,10 +121,11 @@ impl<R: Registers> Card<R> {
         self.write_gates().map_err(broken)
     }
 
-    /// Says whether software decides a network's packets, or the card; one row, so that each packet meets one of them.
+    /// Sets whether software or the card decides a network's packets; one row, so each packet is decided by one of
+    /// them.
     ///
     /// # Errors
-    /// `Unknown`; `ImageNetworks` when the network has no plane; `Broken`.
+    /// `Unknown`; `ImageNetworks` if the network has no plane; `Broken`.
     pub fn steer(&mut self, vid: Vid, software: bool) -> Result<(), SubstrateError> {
         if !software {
             self.take_plane(vid)?;
@@ -148,8 +150,8 @@ impl<R: Registers> Card<R> {
         written.map_err(broken)
     }
 
-    /// Writes about so many words that tables of networks in software still lack here; whether any may be left. What is
-    /// not written by the time a network comes is written then.
+    /// Writes about this many deferred words of tables of networks in software. Returns whether any may be left. The
+    /// remaining words are written when the network moves to the card.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -162,12 +164,12 @@ impl<R: Registers> Card<R> {
         Ok(shared.has_deferred())
     }
 
-    /// Whether tables of networks in software may lack words.
+    /// Whether tables of networks in software may have deferred words.
     pub fn has_deferred(&self) -> bool {
         self.shared.as_ref().is_some_and(Shared::has_deferred)
     }
 
-    /// Whether software decides a network's packets; `None` when it is not loaded.
+    /// Whether software decides a network's packets; `None` if it is not loaded.
     pub fn is_in_software(&self, vid: Vid) -> Option<bool> {
         self.networks.get(&vid).map(|loaded| loaded.software)
     }
@@ -227,7 +229,7 @@ impl<R: Registers> Card<R> {
         Ok(changes)
     }
 
-    /// Who gets frames after a change.
+    /// Assignment of frames after a change.
     fn claimed(&mut self, changes: &[Change]) -> Result<Claimed, SubstrateError> {
         let description = self.device.get_mut().description().clone();
         let all = self.with_changes(changes);
@@ -256,7 +258,7 @@ impl<R: Registers> Card<R> {
         Ok(Claimed { macs, mac_writes, select, heads, runs })
     }
 
-    /// What still can be refused: room for routes and next hops of all networks together.
+    /// Checks the rest: room for routes and next hops of all networks together.
     fn reserve(&mut self, changes: &mut [Change]) -> Result<(), SubstrateError> {
         let device = self.device.get_mut();
         let Some(shared) = &mut self.shared else { return Ok(()) };
@@ -279,7 +281,7 @@ impl<R: Registers> Card<R> {
         result
     }
 
-    /// Gives back what was reserved.
+    /// Returns the reservations.
     fn undo(&mut self, changes: &mut [Change]) {
         let Some(shared) = &mut self.shared else { return };
         for switch in changes.iter_mut().rev().filter_map(|change| change.switch.take()) {
@@ -296,7 +298,7 @@ impl<R: Registers> Card<R> {
         kept.chain(changes.iter().map(|change| (&change.program, change.place))).collect()
     }
 
-    /// Writes what no frame can meet yet.
+    /// Writes data that no frame can use yet.
     fn write_apart(&mut self, changes: &[Change]) -> Result<(), CardError> {
         let device = self.device.get_mut();
         for change in changes {
@@ -314,7 +316,7 @@ impl<R: Registers> Card<R> {
         Ok(())
     }
 
-    /// Writes what makes frames meet the changes, all at once.
+    /// Writes the rows that make the changes visible, all at once.
     fn write(&mut self, changes: Vec<Change>, software: bool, claimed: Claimed) -> Result<(), CardError> {
         let Self { device, networks, macs, select, attach, shared, planes, .. } = self;
         device.get_mut().in_hold(|device| {
@@ -373,8 +375,8 @@ impl<R: Registers> Card<R> {
     }
 }
 
-/// Writes the rows that differ from what design select and the runs of ATTACH hold. What comes is written before what goes,
-/// of which it may have been a part.
+/// Writes the rows that differ from the contents of design select and of the runs of ATTACH. Added rows are written
+/// before others are removed, because a row may have moved.
 fn write_claimed<R: Registers>(
     device: &mut Device<R>,
     macs: &mut Macs,
@@ -411,7 +413,7 @@ fn write_claimed<R: Registers>(
     Ok(())
 }
 
-/// A network's index was another's before: its counters begin at 0.
+/// Resets the counters of a network's index, which another network may have had.
 fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), CardError> {
     for row in 0..COUNT_ROWS {
         device.take_row::<CountRow>(u32::from(net) * COUNT_ROWS + row)?;

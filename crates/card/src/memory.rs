@@ -30,7 +30,7 @@ pub struct CardMemory {
 /// A memory of the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CardBank {
-    /// What it holds.
+    /// Its contents.
     pub name: &'static str,
     /// Words or rows in use.
     pub used: u64,

@@ -1,9 +1,9 @@
-//! What the card does for a network that moves here from software: its frames wait at MAC ports for those that are still on
-//! their way through software.
+//! Support for a network that moves from software to the card: its frames wait at MAC ports until the frames that are
+//! still in software have arrived.
 //!
-//! Flow: transfer → **moving** → registers. A second index, which no network has, names the queues that the frames from
-//! software take meanwhile. Holds end by themselves, so that a driver that dies does not stop a network. The debts of a
-//! network's meter move with the network.
+//! Flow: transfer → **moving** → registers. A second index, which no network has, names the queues for frames from
+//! software meanwhile. A hold ends by itself, so a driver that dies does not stop a network. The debts of a network's
+//! meter move with the network.
 
 use std::ops::Range;
 
@@ -17,14 +17,14 @@ use crate::error::CardError;
 use crate::generated as regs;
 use crate::registers::Registers;
 
-/// Clocks that a hold of a network lasts at most: 67 ms at 250 MHz.
+/// Longest hold of a network, in clocks: 67 ms at 250 MHz.
 const HOLD_CLOCKS: u32 = regs::OUT_HOLD_CLOCKS;
 
 impl<R: Registers> Card<R> {
-    /// An index that no network has, for frames of this network; no other will get it before it is given back.
+    /// Lends an index that no network has, for frames of this network. It is not reused until it is returned.
     ///
     /// # Errors
-    /// `ImageNetworks` when all are taken, one is lent already, or the image has no more. `Broken`.
+    /// `ImageNetworks` if all are in use, one is lent already, or the image has no more. `Broken`.
     pub fn borrow_net(&mut self, vid: Vid) -> Result<u8, SubstrateError> {
         let description = self.device.get_mut().description();
         let nets = description.nets;
@@ -39,12 +39,12 @@ impl<R: Registers> Card<R> {
         Ok(net)
     }
 
-    /// Whether one is lent.
+    /// Whether an index is lent.
     pub fn is_lending(&self) -> bool {
         self.lent.is_some()
     }
 
-    /// Gives that back.
+    /// Returns the index.
     pub fn return_net(&mut self) {
         self.lent = None;
     }
@@ -58,7 +58,7 @@ impl<R: Registers> Card<R> {
         self.device.get_mut().write(regs::OUT_HOLD, value)
     }
 
-    /// Ends the hold; says whether it had lasted until now.
+    /// Ends the hold. Returns whether it had lasted until now.
     ///
     /// # Errors
     /// `Access`.
@@ -78,7 +78,7 @@ impl<R: Registers> Card<R> {
         Ok(self.device.get_mut().read(address)? >> (net % 32) & 1 != 0)
     }
 
-    /// Frames of the network of this index that found no room in the output queues, of all ports.
+    /// Frames of the network with this index that found no room in the output queues of all ports.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -87,7 +87,7 @@ impl<R: Registers> Card<R> {
         Ok(macs + queues)
     }
 
-    /// The same of MAC ports, and of CPU queues.
+    /// The same, separately for MAC ports and CPU queues.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -97,12 +97,12 @@ impl<R: Registers> Card<R> {
         Ok((out_drops(device, net, 0..macs)?, out_drops(device, net, macs..macs + queues)?))
     }
 
-    /// Whether a network has a rate limit, and debts therefore.
+    /// Whether a network has a rate limit, and therefore debts.
     pub fn tells_debts(&self, vid: Vid) -> bool {
         self.metered(vid).is_some()
     }
 
-    /// The debts of the card's meter of a network. `None` when the network has no rate limit or is not loaded.
+    /// The debts of the card's meter of a network. `None` if the network has no rate limit or is not loaded.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -115,7 +115,7 @@ impl<R: Registers> Card<R> {
         Ok(Some(Debts { packets, bits, last_ns: row.time_ns }.within(limit)))
     }
 
-    /// Sets the debts of the card's meter of a network; does nothing where [`Self::debts`] is `None`.
+    /// Sets the debts of the card's meter of a network; does nothing if [`Self::debts`] is `None`.
     ///
     /// # Errors
     /// `Access`, `Table`.

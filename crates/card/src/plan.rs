@@ -1,7 +1,7 @@
 //! Programs as rows of the card's tables. Pure: the same programs give the same rows.
 //!
-//! Flow: program → **plan** → rows → device. Priorities that design select has by nature in software are an order of
-//! rows here: destination MAC, then inner prefixes from the longest to the shortest, then whole ports.
+//! Flow: program → **plan** → rows → device. The priorities of design select become an order of rows: destination
+//! MAC, then inner prefixes from the longest to the shortest, then whole ports.
 
 use std::collections::HashSet;
 
@@ -18,13 +18,13 @@ const PORTS: u8 = 8;
 /// A network's place on the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Its index there.
+    /// Its index on the card.
     pub net: u8,
     /// Its plane, or [`NO_PLANE`].
     pub plane: u8,
 }
 
-/// In place of a plane: the network runs in software, and takes none where each network has its own.
+/// In place of a plane: the network runs in software, and needs none if each network has its own.
 pub const NO_PLANE: u8 = u8::MAX;
 
 /// A virtual port on a physical one.
@@ -36,17 +36,18 @@ struct Attached {
     net: u8,
 }
 
-/// What networks claim, as rows of design select.
+/// The networks' claims on frames, as rows of design select.
 #[derive(Clone, Debug)]
 pub struct Claims {
-    /// With their ranks, the first to match first. Rows of one rank never match the same frame, but for rows of ARP of
-    /// several networks.
+    /// Rows with their ranks, in the order of precedence. Rows of one rank never match the same frame, except ARP
+    /// rows of several networks.
     pub rows: Vec<(u8, SelectRow)>,
-    /// Rows for ARP that are left out: their frames are another network's by its MAC address. They come back when it goes.
+    /// Omitted rows for ARP: their frames belong to another network by MAC address. They return when that network is
+    /// removed.
     pub hidden: usize,
 }
 
-/// What networks claim; `arp`: a rule of live networks, see below.
+/// The claims of networks. `arp` is a rule of live networks, see below.
 pub fn claims<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, arp: bool) -> Claims {
     let mut rows: Vec<_> = networks
         .flat_map(|(program, place)| {
@@ -66,8 +67,8 @@ pub fn claims<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, arp: boo
     Claims { rows, hidden }
 }
 
-/// Ternary rows of design select, at most `rows`, the first to match first. Those on a MAC address stay where they were
-/// `before` and fill its gaps, so that little has to be written. The others stand at the end.
+/// Ternary rows of design select, at most `rows`, in the order of precedence. Rows on a MAC address stay where they
+/// were `before`, and new ones fill gaps, so that few rows have to be written. The other rows are at the end.
 pub fn select(before: &[Option<SelectRow>], claims: &Claims, rows: usize) -> Vec<Option<SelectRow>> {
     let all = &claims.rows;
     let macs = all.partition_point(|(rank, _)| *rank == 0);
@@ -87,8 +88,8 @@ pub fn select(before: &[Option<SelectRow>], claims: &Claims, rows: usize) -> Vec
     out
 }
 
-/// ARP to a router's own MAC address is its network's also where the network's other frames are found otherwise; that is a
-/// rule of live networks (`arp`).
+/// ARP to a router's own MAC address belongs to its network even if the network selects its other frames differently;
+/// this is a rule of live networks (`arp`).
 fn arp_rows(program: &Program, place: Place, arp: bool) -> impl Iterator<Item = SelectRow> + '_ {
     let by_mac = program.rows.iter().any(|row| matches!(row.select, Match::Mac { .. }));
     let ports =
@@ -132,7 +133,7 @@ const fn mask(len: u8) -> u32 {
     if len == 0 { 0 } else { u32::MAX << (32 - len as u32) }
 }
 
-/// Who gets group frames: all on each of `ports` ports.
+/// The receivers of group frames: all networks on each of `ports` ports.
 pub fn attach<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, ports: usize) -> Vec<Vec<AttachRow>> {
     let mut all: Vec<Attached> = networks
         .flat_map(|(program, place)| {
@@ -154,8 +155,8 @@ pub fn attach<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, ports: u
     runs
 }
 
-/// Those on a port as a run. Who was there keeps its place, and who went leaves it empty: the card may be copying a frame, and
-/// goes on behind the place that it looked at last.
+/// The networks on a port as a run. A network keeps its place, and a removed one leaves it empty: the card may be
+/// copying a frame, and continues behind the place that it read last.
 pub fn run(before: &[AttachRow], all: &[AttachRow]) -> Vec<AttachRow> {
     let mut new: HashSet<AttachRow> = all.iter().copied().collect();
     let mut run: Vec<AttachRow> =
@@ -170,8 +171,8 @@ pub fn run(before: &[AttachRow], all: &[AttachRow]) -> Vec<AttachRow> {
     run
 }
 
-/// Where runs are to lie: one that did not change stays where it was, unless there is no room between such; so does one that
-/// changed, if there is room.
+/// The places of runs: an unchanged run stays where it was, unless the others find no room between such runs; a
+/// changed run stays too, if there is room.
 pub fn lay_out(
     before: &[(AttachHeadRow, Vec<AttachRow>)],
     runs: &[Vec<AttachRow>],
@@ -232,7 +233,7 @@ pub fn meter(limit: Option<RateLimit>) -> MeterRow {
     row
 }
 
-/// What a plane's own tables hold.
+/// Contents of a plane's own tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlaneRows {
     /// Next hops, as routes name them.
@@ -313,7 +314,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was there before: every row once, in the order of ranks, and MAC rows that stay have not moved.
+        /// Whatever the former contents: every row is present once, in the order of ranks, and remaining MAC rows
+        /// have not moved.
         #[test]
         fn rows_of_select_are_in_order_and_stay(
             before in prop::collection::btree_set((0u8..6, 0u8..60), 0..30),

@@ -1,8 +1,8 @@
 //! A plane's own tables (`tcam`) and a copy of their contents, so that only rows that differ are written.
 //!
-//! Routes change while packets pass, a row at a time. At each step a packet gets the route of before or that of afterwards:
-//! what is new comes before what is old goes; of what is new the longest prefix comes first, of what is old it goes last; a row
-//! that makes room for another is written a second time before it is overwritten.
+//! Routes change one row at a time while packets pass. At each step a packet gets either its old or its new route:
+//! new routes are written before old ones are removed; the longest new prefixes are written first, and the longest
+//! old ones removed last; a row that makes room for another is written at its new place before it is overwritten.
 
 use crate::device::Device;
 use crate::error::CardError;
@@ -14,7 +14,7 @@ use crate::rows::Row;
 /// A plane.
 pub struct Plane {
     index: u32,
-    /// Contents; `None`: unknown, as on a card that was just taken over.
+    /// Contents; `None`: unknown, as on a card that has just been taken over.
     rows: Option<PlaneRows>,
 }
 
@@ -24,17 +24,17 @@ impl Plane {
         Self { index, rows: None }
     }
 
-    /// Whether `rows` differ from the plane's contents in next hops at most.
+    /// Whether `rows` differ from the plane's contents only in next hops.
     pub fn differs_in_hops_only(&self, rows: &PlaneRows) -> bool {
         self.rows.as_ref().is_some_and(|held| held.routes == rows.routes && held.locals == rows.locals)
     }
 
-    /// Changes routes of the plane to `rows` a row at a time, while packets pass. Returns `false`, and does nothing, when this
-    /// cannot be done: next hops change too, there is no room for old and new routes together, there is more than one change
-    /// and `all_at_once`, or packets do not leave the stages.
+    /// Changes routes of the plane to `rows` one row at a time, while packets pass. Returns `false`, and does
+    /// nothing, if this is not possible: next hops change too, there is no room for old and new routes together,
+    /// there is more than one change and `all_at_once` is set, or packets do not leave the stages.
     ///
-    /// Between two rows all packets that met the first one's old state leave: a table waits for these before it takes the next
-    /// row, and an access waits for 100 clocks only.
+    /// Between two rows, all packets that saw the first row's old state leave: a table waits for them before it
+    /// accepts the next row, and an access waits for 100 clocks only.
     pub fn write_in_steps<R: Registers>(
         &mut self,
         device: &mut Device<R>,
@@ -107,11 +107,11 @@ enum Step {
     Route(u32, RouteRow),
 }
 
-/// How routes change a row at a time.
+/// Changes of routes, one row at a time.
 #[derive(Default)]
 struct Steps {
     writes: Vec<Step>,
-    /// Routes that come, change or go.
+    /// Routes that are added, changed or removed.
     changes: usize,
     /// Most rows in use meanwhile.
     locals_most: usize,
@@ -158,12 +158,12 @@ impl Steps {
     }
 }
 
-/// Where a route stands: the longest prefix first.
+/// Order of routes: the longest prefix first.
 fn order(row: &RouteRow) -> (u32, u32) {
     (row.mask.count_zeros(), row.value)
 }
 
-/// Rows of a sorted list whose key another does not have.
+/// Rows of a sorted list whose key is not in another list.
 fn missing<T: Copy, K: Ord>(of: &[T], there: &[T], key: impl Fn(&T) -> K + Copy) -> Vec<T> {
     of.iter().copied().filter(|row| there.binary_search_by_key(&key(row), key).is_err()).collect()
 }
@@ -187,7 +187,7 @@ fn change<T: Copy + PartialEq, K: Ord>(
     changes
 }
 
-/// Puts a row in its place; those behind it move, the last one first.
+/// Inserts a row in its place; the rows behind it move, the last one first.
 fn insert<T: Copy, K: Ord>(rows: &mut Vec<T>, row: T, key: impl Fn(&T) -> K, mut write: impl FnMut(u32, T)) {
     let at = rows.partition_point(|other| key(other) < key(&row));
     for (behind, other) in rows.iter().enumerate().skip(at).rev() {
@@ -197,7 +197,7 @@ fn insert<T: Copy, K: Ord>(rows: &mut Vec<T>, row: T, key: impl Fn(&T) -> K, mut
     rows.insert(at, row);
 }
 
-/// Takes a row out; those behind it move, the first one first.
+/// Removes a row; the rows behind it move, the first one first.
 fn remove<T: Copy + Default, K: Ord>(
     rows: &mut Vec<T>,
     row: T,
@@ -251,7 +251,7 @@ mod tests {
         (routes, prop::collection::btree_map(key(), prop::option::of(0u16..3), 0..4))
     }
 
-    /// What a packet gets: `None` no route, `Some(None)` the router itself.
+    /// A packet's result: `None` no route, `Some(None)` the router itself.
     fn find(locals: &[LocalRow], routes: &[RouteRow], key: u32) -> Option<Option<u16>> {
         if let Some(row) = locals.iter().find(|row| row.valid && row.addr == key) {
             return Some(row.neighbour.then_some(row.hop));

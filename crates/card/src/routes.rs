@@ -1,15 +1,15 @@
-//! Routes and next hops where an image shares them: the trie in words of its levels (`dag36`), and one table of next
+//! Routes and next hops of images that share them: the trie in words of its levels (`dag36`), and one table of next
 //! hops.
 //!
-//! Flow: program, or changes of it → **routes** → writes → device. A change is computed whole, against models of the
-//! card's memories, before a word is written. A network's new program becomes a table of its own beside the old one
-//! (equal parts are stored once, so that only what differs is written), and its row then names the new root, in one
-//! write. Changes of routes become words that change where they stand, or new nodes as far up as that takes (ADR-0017).
-//! Words and rows that nothing names any more are kept until the card has retired every record that it had accepted by
-//! then.
+//! Flow: program, or changes of it → **routes** → writes → device. A change is computed completely, against models of
+//! the card's memories, before a word is written. A network's new program becomes a separate table beside the old one
+//! (equal parts are stored once, so only differences are written), and one write then points the network's row to the
+//! new root. Changes of routes become words that are patched in place, or new nodes up to the level where a patch is
+//! enough (ADR-0017). Words and rows without references are kept until the card has retired every record that it had
+//! accepted by then.
 //!
-//! The trie is the driver's own, or follows the store that software reads ([`crate::follow`]): a network's table then has its
-//! id, and programs say nothing of routes.
+//! The trie is the driver's own, or follows the store that software reads ([`crate::follow`]): a network's table then
+//! has the network's id, and programs contain no routes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -38,11 +38,11 @@ pub const LEVELS: [&str; 4] =
 const KEY_BYTES: usize = 4;
 /// The item of "no route".
 const NO_ROUTE: u64 = 0xffff;
-/// Bytes of the store that the levels follow, beyond what any card's levels hold.
+/// Size limit of the store that the levels follow, in bytes: more than any card's levels hold.
 const STORE_BYTES_MAX: u64 = 256 << 20;
 
 impl Description {
-    /// What a node of a trie takes in this image's tables, in words; `None` where planes have tables of their own.
+    /// Words that a node of a trie takes in this image's tables; `None` if planes have tables of their own.
     pub fn words_of_node(&self) -> Option<fn(&Runs) -> u64> {
         match self.layout {
             Layout::Tcam => None,
@@ -52,11 +52,11 @@ impl Description {
     }
 }
 
-/// Where the trie is.
+/// The store of the trie.
 enum Store {
-    /// Here.
+    /// The driver's own.
     Own(Box<Dag<u32>>),
-    /// Elsewhere; the tops of its networks.
+    /// An external one, with the tops of its networks.
     Followed(HashMap<Vid, Ref>),
 }
 
@@ -67,11 +67,11 @@ pub struct Shared {
     hops: Rows,
     /// Words of each memory.
     words_max: Vec<u32>,
-    /// What waits, with the moment from which on nothing new could meet it.
+    /// Retired items, with the moment after which no new record could refer to them.
     waiting: Vec<(Mark, Retired, Range<u32>)>,
 }
 
-/// What a network has of the shared tables.
+/// A network's part of the shared tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Held {
     /// Its table in the store, under an id of the store alone.
@@ -85,16 +85,16 @@ pub struct Held {
 pub struct Switch {
     /// Route words, to be written first.
     pub writes: Vec<Write>,
-    /// What the network then has.
+    /// The network's part after the change.
     pub held: Held,
     before: Option<Held>,
-    /// What the network's row is to name.
+    /// The contents for the network's row.
     pub root: u64,
-    /// Whether the rows of next hops were given out for this change.
+    /// Whether the rows of next hops were allocated for this change.
     pub hops_new: bool,
 }
 
-/// Why a change of routes was not taken; nothing has changed.
+/// Why a change of routes was refused; nothing has changed.
 #[derive(Debug, Error)]
 pub enum Refusal {
     /// The driver's own store.
@@ -106,8 +106,8 @@ pub enum Refusal {
     /// The card does not answer.
     #[error(transparent)]
     Card(#[from] CardError),
-    /// Whoever asked does not know whose the tables are.
-    #[error("tables follow a store elsewhere: routes change there")]
+    /// The caller does not own the tables.
+    #[error("tables follow an external store: change routes there")]
     Followed,
 }
 
@@ -117,7 +117,7 @@ impl Refusal {
         matches!(self, Self::Level(Dag36Error::LevelFull { .. } | Dag36Error::Full { .. }))
     }
 
-    /// As a substrate's error about a network of an image.
+    /// Converts to a substrate's error about a network of an image.
     pub fn of(self, name: &str, image: &str) -> SubstrateError {
         let name = name.to_owned();
         match self {
@@ -146,7 +146,7 @@ impl Refusal {
     }
 }
 
-/// Rows given out in runs, first fit.
+/// Allocates runs of rows, first fit.
 struct Rows {
     free: Vec<Range<u32>>,
     max: u32,
@@ -166,7 +166,7 @@ impl Rows {
         Some(given)
     }
 
-    /// Makes a run longer where it lies; `None` when what follows it is not free.
+    /// Extends a run in place; `None` if the rows behind it are not free.
     fn extend(&mut self, rows: &Range<u32>, count: u32) -> Option<Range<u32>> {
         let end = rows.start.checked_add(count)?;
         let next = self.free.iter_mut().find(|run| run.start == rows.end && run.end >= end)?;
@@ -175,7 +175,7 @@ impl Rows {
         Some(rows.start..end)
     }
 
-    /// A longer run than this one: itself made longer, or another one, with some to spare.
+    /// A longer run than this one: the same run extended, or another one, with rows to spare.
     fn grow(&mut self, run: &Range<u32>, needed: usize) -> Option<Range<u32>> {
         let count = u32::try_from(needed).ok()?;
         let spare = count.saturating_add(count / 2).saturating_add(4);
@@ -217,18 +217,18 @@ impl Shared {
         Ok(Self { store, levels, hops: Rows::new(of.hop_rows), words_max, waiting: Vec::new() })
     }
 
-    /// From now on the tables are those of a store elsewhere. There are no networks yet.
+    /// From now on the tables follow an external store. There are no networks yet.
     pub fn follow_store(&mut self) {
         self.store = Store::Followed(HashMap::new());
     }
 
-    /// Whether they are.
+    /// Whether they follow an external store.
     pub fn follows(&self) -> bool {
         matches!(self.store, Store::Followed(_))
     }
 
-    /// What a network has of the levels, in words: each node once, in whichever levels it stands. `None` when there is no
-    /// table of it, or another store knows.
+    /// A network's words in the levels: each node counts once, even if it is in several levels. `None` if the network
+    /// has no table, or an external store keeps the accounts.
     pub fn account(&self, held: &Held) -> Option<Account> {
         match &self.store {
             Store::Own(dag) => dag.account(held.table).ok(),
@@ -241,12 +241,12 @@ impl Shared {
         self.levels.root(table).is_some()
     }
 
-    /// What it answers: a next-hop word.
+    /// The result of a lookup: a next-hop word.
     pub fn answer(&self, table: Vid, key: u32) -> u16 {
         self.levels.lookup(table, key)
     }
 
-    /// What the store tells next: changes of nodes, and of tables that are not here.
+    /// Handles the store's next delta: changes of nodes, and of tables that are not on the card.
     pub fn apply_delta(&mut self, delta: &Delta) -> Result<(), Refusal> {
         if let (Delta::Root(vid, top), Store::Followed(tops)) = (delta, &mut self.store) {
             match top {
@@ -258,13 +258,13 @@ impl Shared {
         Ok(self.levels.apply(delta, &mut Vec::new())?)
     }
 
-    /// Before the store's nodes go. Whether words wait for the next mark.
+    /// Call it before the store removes nodes. Returns whether words wait for the next mark.
     pub fn before_retired(&mut self, deltas: &[Delta]) -> bool {
         self.levels.before_retired(deltas);
         self.levels.has_retired()
     }
 
-    /// Has a table that is here follow the store; what the card must write, but for the network's row.
+    /// Makes a table on the card follow the store. Returns the writes for the card, except the network's row.
     pub fn turn<R: Registers>(
         &mut self,
         table: Vid,
@@ -276,7 +276,8 @@ impl Shared {
         self.in_levels(how, device, |shared, writes| Ok(shared.levels.apply(&change, writes)?))
     }
 
-    /// Gives places to about so many nodes of a table that comes; whether all is there, and what the card must write.
+    /// Places about this many nodes of an arriving table. Returns whether the table is complete, and the writes for
+    /// the card.
     pub fn bring<R: Registers>(
         &mut self,
         table: Vid,
@@ -299,28 +300,28 @@ impl Shared {
         }
     }
 
-    /// A followed table goes; its words wait with the next mark. Nothing new meets it.
+    /// Removes a followed table; its words wait for the next mark. No new record refers to it.
     pub fn lose(&mut self, table: Vid) {
         self.levels.end_arrival(table);
         let gone = self.levels.apply(&Delta::Root(table, None), &mut Vec::new());
         assert!(gone.is_ok(), "what goes needs no room: {gone:?}");
     }
 
-    /// Words in use in each level, those that wait for records among them; and rows of next hops given out.
+    /// Words in use in each level, including words that wait for records; and allocated rows of next hops.
     pub fn used(&self, levels: usize) -> (Vec<u64>, u64) {
         let free: usize = self.hops.free.iter().map(ExactSizeIterator::len).sum();
         let words = (0..levels).map(|level| self.levels.words_used(level)).collect();
         (words, u64::from(self.hops.max) - free as u64)
     }
 
-    /// Bytes of route words in use, and at most.
+    /// Bytes of route words: in use, and the maximum.
     pub fn bytes(&self) -> (u64, u64) {
         let used: u64 = (0..self.words_max.len()).map(|memory| self.levels.words_used(memory)).sum();
         let max: u64 = self.words_max.iter().copied().map(u64::from).sum();
         (used * 36 / 8, max * 36 / 8)
     }
 
-    /// Computes what a program changes. On an error nothing has changed.
+    /// Computes the changes for a program. On an error nothing has changed.
     pub fn change(
         &mut self,
         program: &Program,
@@ -368,7 +369,7 @@ impl Shared {
         }
     }
 
-    /// Rows for more next hops than a run has: the run made longer, or another one, with some to spare.
+    /// Rows for more next hops than a run has: the run extended, or another one, with rows to spare.
     pub fn grow_hops<R: Registers>(
         &mut self,
         run: &Range<u32>,
@@ -385,7 +386,7 @@ impl Shared {
         longer.ok_or_else(|| self.no_hops(name, &device.description().name, needed))
     }
 
-    /// A table of the program's routes under an unused id; what the card must write for it is appended.
+    /// Creates a table of the program's routes under an unused id, and appends the writes for the card.
     fn build(&mut self, program: &Program, writes: &mut Vec<Write>) -> Result<Vid, Refusal> {
         let dag = self.own()?;
         let used: Vec<Vid> = dag.networks().collect();
@@ -407,7 +408,7 @@ impl Shared {
         }
     }
 
-    /// Changes a table in the store and the models; what the card must write for it is appended.
+    /// Changes a table in the store and the models, and appends the writes for the card.
     fn follow(
         &mut self,
         table: Vid,
@@ -440,8 +441,8 @@ impl Shared {
         }
     }
 
-    /// Changes routes of a table that is in use; what the card must write is returned, the network's row excepted. Of a
-    /// network in `software` the words are deferred; of another one those of `patch` are among them.
+    /// Changes routes of a table in use. Returns the writes for the card, except the network's row. For a network in
+    /// `software` the words are deferred; for others the result includes those of `patch`.
     pub fn update<R: Registers>(
         &mut self,
         table: Vid,
@@ -452,7 +453,7 @@ impl Shared {
         self.in_levels((software, patch), device, |shared, writes| shared.follow(table, changes, writes))
     }
 
-    /// Changes the levels, once more when all has left that waits for records and there was no room before.
+    /// Changes the levels. If there is no room, waits until retired words are free, and tries once more.
     fn in_levels<R: Registers>(
         &mut self,
         (software, patch): (bool, Patch),
@@ -477,14 +478,14 @@ impl Shared {
         result.map(|()| writes)
     }
 
-    /// What a table still lacks on the card.
+    /// Words of a table that are not on the card yet.
     pub fn settle(&mut self, table: Vid) -> Vec<Write> {
         let mut writes = Vec::new();
         self.levels.flush_deferred(table, &mut writes);
         writes
     }
 
-    /// About so many words of those that were deferred.
+    /// About this many of the deferred words.
     pub fn deferred(&mut self, words: usize) -> Vec<Write> {
         let mut writes = Vec::new();
         self.levels.take_deferred(words, &mut writes);
@@ -496,7 +497,7 @@ impl Shared {
         self.levels.has_deferred()
     }
 
-    /// What a word of external memory is to hold: 0 where nothing was ever written.
+    /// The expected contents of a word of external memory; 0 if it was never written.
     pub fn word(&self, index: u32) -> u64 {
         self.levels.words(0).get(index as usize).copied().unwrap_or(0)
     }
@@ -529,7 +530,7 @@ impl Shared {
         self.levels.reclaim(retired);
     }
 
-    /// Takes a change back that the card has not met: its row was not written.
+    /// Undoes a change that the card has not seen: its row was not written.
     pub fn undo(&mut self, switch: Switch) {
         let hops = if switch.hops_new { switch.held.hops } else { 0..0 };
         if self.follows() {
@@ -538,7 +539,7 @@ impl Shared {
         self.forget(switch.held.table, hops);
     }
 
-    /// A change was written, its network's row in a hold: what it replaced goes.
+    /// A change was written, its network's row in a hold: frees what it replaced.
     pub fn switched(&mut self, switch: Switch) -> Held {
         if let Some(before) = switch.before {
             self.forget(before.table, if switch.hops_new { before.hops } else { 0..0 });
@@ -546,12 +547,12 @@ impl Shared {
         switch.held
     }
 
-    /// A network's row was emptied, in a hold: its tables go.
+    /// A network's row was cleared in a hold: frees its tables.
     pub fn remove(&mut self, held: Held) {
         self.forget(held.table, held.hops);
     }
 
-    /// From `mark` on, nothing new meets words that the levels retired, nor these rows of next hops.
+    /// After `mark`, no new record refers to words that the levels retired, nor to these rows of next hops.
     pub fn wait(&mut self, mark: Mark, hops: Range<u32>) {
         let retired = self.levels.take_retired();
         if !retired.is_empty() || !hops.is_empty() {
@@ -559,14 +560,14 @@ impl Shared {
         }
     }
 
-    /// What the latest change retired waits for the records inside: those before the mark that is given.
+    /// Words that the latest change retired wait for the records before the given mark.
     pub fn wait_from_now<R: Registers>(&mut self, device: &mut Device<R>) -> Result<Mark, CardError> {
         let mark = device.mark()?;
         self.wait(mark, 0..0);
         Ok(mark)
     }
 
-    /// Gives back what no record can hold any more.
+    /// Frees items that no record can refer to any more.
     pub fn reclaim<R: Registers>(&mut self, device: &mut Device<R>) -> Result<(), CardError> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -582,7 +583,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The same for all that waits; records leave meanwhile.
+    /// The same for all waiting items; records leave meanwhile.
     pub fn reclaim_all<R: Registers>(&mut self, device: &mut Device<R>) -> Result<(), CardError> {
         if let Some((latest, ..)) = self.waiting.last() {
             device.wait_for(*latest)?;
@@ -591,7 +592,7 @@ impl Shared {
     }
 }
 
-/// Writes route words, in order; roots are the caller's.
+/// Writes route words in order; the caller writes roots.
 pub fn write_words<R: Registers>(device: &mut Device<R>, writes: &[Write]) -> Result<(), CardError> {
     let external = device.description().layout == Layout::Sram;
     let table =

@@ -44,8 +44,8 @@ fn quanta(shares: &[Share]) -> impl Iterator<Item = (u8, u16)> {
 }
 
 impl<R: Registers> Card<R> {
-    /// Writes the rows of QUANTUM that are not as the weights of all loaded networks want them. An index without a network gets
-    /// the usual quantum. An image of an earlier version has no such rows: it serves all networks alike.
+    /// Writes the rows of QUANTUM that differ from the quanta of all loaded networks. An index without a network gets
+    /// the default quantum. An image of an earlier version has no such rows: all its networks get equal shares.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -79,7 +79,7 @@ impl<R: Registers> Card<R> {
         Ok(())
     }
 
-    /// The quantum of a network on the card, in bytes; `None` when it is not loaded or the image knows no weights.
+    /// The quantum of a network on the card, in bytes; `None` if it is not loaded or the image has no weights.
     ///
     /// # Errors
     /// `Access`, `Table`.

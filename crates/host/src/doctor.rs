@@ -250,7 +250,7 @@ fn real_time() -> Check {
                     format!("echo {RT_RUNTIME_US} > {}/cpu.rt_runtime_us", folder.display())
                 }
                 RealTimeRefused::Other(_) => {
-                    "systemctl edit hueplane, and say RestrictRealtime=no".to_owned()
+                    "systemctl edit hueplane, and set RestrictRealtime=no".to_owned()
                 }
             };
             Err((refused.to_string(), fix))

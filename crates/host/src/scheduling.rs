@@ -1,8 +1,8 @@
-//! How a thread competes for processors with the rest of the machine.
+//! Scheduling of a thread relative to the rest of the machine.
 //!
-//! Flow: a thread that forwards packets → [`real_time`] → the kernel; where that is refused, [`RealTimeRefused`] says why,
-//! and `hueplane doctor` what to do about it.
-//! Invariants: threads and processes that such a thread starts are ordinary ones.
+//! Flow: a thread that forwards packets → [`real_time`] → the kernel. If the kernel refuses, [`RealTimeRefused`] says
+//! why, and `hueplane doctor` shows the remedy.
+//! Invariants: threads and processes that a real-time thread starts are ordinary ones.
 //! Source: sched(7); Linux `Documentation/scheduler/sched-rt-group.rst`.
 #![allow(unsafe_code)] // system calls that no safe wrapper has
 
@@ -18,28 +18,28 @@ use crate::service;
 
 /// The lowest real-time priority: before every ordinary thread, behind every other real-time one.
 const PRIORITY: i32 = 1;
-/// How an ordinary thread of ours competes, -20 to 19.
+/// Nice value of our ordinary threads, -20 to 19.
 const NICE: i32 = -10;
 
-/// Why a thread cannot be a real-time one.
+/// Why a thread cannot be a real-time thread.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum RealTimeRefused {
     /// The process lacks a right.
-    #[error("the right to it is missing (CAP_SYS_NICE)")]
+    #[error("the right CAP_SYS_NICE is missing")]
     Right,
     /// Its control group (version 1) has no real-time budget.
     #[error("the control group {} gives no real-time budget", .0.display())]
     Group(PathBuf),
-    /// Something else: systemd's `RestrictRealtime=` and filters of containers answer like that.
+    /// Another reason: systemd's `RestrictRealtime=` and filters of containers return this error.
     #[error("the system refuses ({0}), as systemd's RestrictRealtime= or a container's filter does")]
     Other(String),
 }
 
-/// Makes the calling thread a real-time one: ordinary threads run on its processor only while it does not. Who calls it
-/// has to see to it that they do.
+/// Makes the calling thread a real-time thread: ordinary threads run on its processor only while it does not. The
+/// caller must leave them time.
 ///
 /// # Errors
-/// Why not; the thread is as it was.
+/// The reason; the thread is unchanged.
 pub fn real_time() -> Result<(), RealTimeRefused> {
     let parameters = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: the kernel reads the live structure; 0 is the calling thread.
@@ -51,10 +51,10 @@ pub fn real_time() -> Result<(), RealTimeRefused> {
     }
 }
 
-/// Lets the calling thread, an ordinary one, come before others of its session or control group.
+/// Gives the calling thread, an ordinary one, priority over others of its session or control group.
 ///
 /// # Errors
-/// Without the right to it, `CAP_SYS_NICE`; the thread is as it was.
+/// If the right `CAP_SYS_NICE` is missing; the thread is unchanged.
 pub fn hurry() -> io::Result<()> {
     // SAFETY: no pointers; 0 is the calling thread.
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) } {
@@ -85,7 +85,7 @@ fn why_refused(error: io::Error) -> RealTimeRefused {
     }
 }
 
-/// The folder of this process's control group, when that is one that has no real-time budget.
+/// The folder of this process's control group, if that group has no real-time budget.
 fn group_without_budget() -> Option<PathBuf> {
     let root = Trees::detect().ok()?.processor_root()?;
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -93,7 +93,7 @@ fn group_without_budget() -> Option<PathBuf> {
     is_without_budget(&folder).then_some(folder)
 }
 
-/// The group of the controller `cpu`, version 1, in a list of groups as `/proc/self/cgroup` has it.
+/// The group of the controller `cpu`, version 1, in a list of groups in the format of `/proc/self/cgroup`.
 fn group_of(groups: &str) -> Option<&str> {
     groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);

@@ -102,10 +102,18 @@ fn cell(text: Option<&StyledStr>) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
+/// Writes a text. Indented lines, which keep their line breaks in help, become a code block.
 fn paragraphs(out: &mut String, text: Option<&StyledStr>) {
-    if let Some(text) = text {
-        let _ = writeln!(out, "{}\n", text.to_string().trim());
+    let Some(text) = text.map(ToString::to_string) else { return };
+    let mut block = false;
+    for line in text.trim().lines() {
+        if line.starts_with("  ") != block {
+            out.push_str(if block { "```\n" } else { "\n```\n" });
+            block = !block;
+        }
+        let _ = writeln!(out, "{}", line.strip_prefix("  ").unwrap_or(line));
     }
+    out.push_str(if block { "```\n\n" } else { "\n" });
 }
 
 fn unindent(text: &str) -> String {

@@ -1,10 +1,11 @@
-//! What the API says: every request and response, for the daemon that answers and the clients that ask.
+//! Types of the API: every request and response, for the daemon and its clients.
 //!
-//! Flow: client → JSON → `http` → [`crate::backend::Backend`] → the same way back. `docs/reference/openapi.json` is
+//! Flow: client → JSON → `http` → [`crate::backend::Backend`], and back the same way. `docs/reference/openapi.json`
+//! is
 //! derived from these types, so their doc comments are the reference documentation.
-//! Rules: fields may be added, those here stay; a list is a JSON array in the order of names, or of prefixes; names of
-//! verdicts, reasons and metrics are those of `spec/kinds.toml`. A field that holds what a tenant may not see is
-//! optional and left out for a tenant.
+//! Rules: fields may be added, but not removed; a list is a JSON array in the order of names, or of prefixes; names
+//! of verdicts, reasons and metrics are those of `spec/kinds.toml`. A field that a tenant may not see is optional,
+//! and left out for a tenant.
 //! Units: bytes, seconds and packets unless the name says otherwise; times are UTC, RFC 3339.
 
 mod change;
@@ -59,7 +60,7 @@ pub struct Timestamp(
 );
 
 impl Timestamp {
-    /// The last moment that RFC 3339 can write: the end of the year 9999.
+    /// The last moment that RFC 3339 can express: the end of the year 9999.
     const US_MAX: u64 = 253_402_300_799_999_999;
 
     /// Now, by the system's clock.
@@ -68,7 +69,7 @@ impl Timestamp {
         SystemTime::now().into()
     }
 
-    /// A moment so many microseconds after the start of 1970.
+    /// The moment that is this many microseconds after the start of 1970.
     #[must_use]
     pub const fn from_us(us: u64) -> Self {
         Self(if us < Self::US_MAX { us } else { Self::US_MAX })
@@ -80,7 +81,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Seconds from `earlier` to here, 0 when it is later.
+    /// Seconds since `earlier`; 0 if `earlier` is later.
     #[must_use]
     pub fn seconds_since(self, earlier: Self) -> f64 {
         Duration::from_micros(self.0.saturating_sub(earlier.0)).as_secs_f64()

@@ -1,9 +1,9 @@
-//! The API from the other side: a client that blocks, over the Unix socket or over TCP with mutual TLS.
+//! A blocking client of the API, over the Unix socket or over TCP with mutual TLS.
 //!
-//! Flow: command line → **client** → socket → `http`. A call opens a connection of its own, so a client can be used
-//! from several threads and survives a restart of the daemon. It runs a small runtime inside, so it must not be
+//! Flow: command line → **client** → socket → `http`. Each call opens its own connection, so a client can be used
+//! from several threads and survives a restart of the daemon. A client contains a small runtime, so it must not be
 //! used on a thread that runs asynchronous code.
-//! Limits: [`CALL_SECONDS_MAX`] for a call, [`CHANGE_SECONDS_MAX`] for one that changes what runs,
+//! Limits: [`CALL_SECONDS_MAX`] for a call, [`CHANGE_SECONDS_MAX`] for a change,
 //! [`IDLE_SECONDS_MAX`] between two pieces of an event stream.
 
 mod connection;
@@ -32,73 +32,73 @@ use connection::{Connector, Reply};
 pub use connection::ByteStream;
 pub use sse::EventStream;
 
-/// Seconds that a call may take.
+/// Longest time of a call, in seconds.
 pub const CALL_SECONDS_MAX: u64 = 60;
-/// Seconds that a call may take that changes what runs.
+/// Longest time of a call that changes the node or its networks, in seconds.
 pub const CHANGE_SECONDS_MAX: u64 = 660;
-/// Seconds that an event stream may be silent; the daemon sends a sign of life more often.
+/// Longest silence of an event stream, in seconds; the daemon sends keep-alives more often.
 pub const IDLE_SECONDS_MAX: u64 = 60;
 
 /// Why a call failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Nobody listens there; the daemon does not run, or elsewhere.
+    /// Nothing listens at the address: the daemon does not run, or runs elsewhere.
     #[error("{target}: no daemon answers ({source}): start one with `hueplane up`, or name its socket")]
     NotRunning {
-        /// Where.
+        /// The address.
         target: String,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The socket is not for us.
-    #[error("{target}: may not be used: be root or in the socket's group")]
+    /// Access to the socket is denied.
+    #[error("{target}: access denied: become root, or join the socket's group")]
     Permission {
-        /// Where.
+        /// The address.
         target: String,
     },
-    /// The address is none.
+    /// The address is invalid.
     #[error("{address:?}: expected https://HOST:PORT")]
     Address {
-        /// What was given.
+        /// The address as given.
         address: String,
     },
     /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The runtime inside cannot be made; the operating system's fault.
+    /// The client's runtime cannot be started; the operating system's fault.
     #[error("cannot start: {0}")]
     Start(io::Error),
     /// The connection failed, or ended too early.
     #[error("{target}: the connection failed: {reason}")]
     Connection {
-        /// Where.
+        /// The address.
         target: String,
-        /// What happened.
+        /// The error.
         reason: String,
     },
-    /// No answer in time.
+    /// There was no answer in time.
     #[error("{target}: no answer in {seconds} seconds")]
     Timeout {
-        /// Where.
+        /// The address.
         target: String,
-        /// How long was waited.
+        /// How long the client waited.
         seconds: u64,
     },
-    /// The daemon says no, and why.
+    /// The daemon answered with an error.
     #[error("{0}")]
     Problem(Box<Problem>),
-    /// The answer is not what the API says; another version, or not our daemon.
+    /// The answer does not conform to the API: it is from another version, or not from our daemon.
     #[error("{target}: the answer is not as expected: {reason}")]
     Answer {
-        /// Where.
+        /// The address.
         target: String,
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         reason: String,
     },
 }
 
 impl ClientError {
-    /// What the daemon said, if it did.
+    /// The daemon's error, if it answered.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         match self {
@@ -108,7 +108,7 @@ impl ClientError {
     }
 }
 
-/// A daemon to talk to.
+/// A client of one daemon.
 pub struct Client {
     connector: Connector,
 }
@@ -130,7 +130,7 @@ impl Client {
         Ok(Self { connector: Connector::tls(url, files)? })
     }
 
-    /// Where the daemon is: the socket, or the address.
+    /// The daemon's socket or address.
     #[must_use]
     pub fn target(&self) -> &str {
         self.connector.target()
@@ -139,7 +139,7 @@ impl Client {
     /// How the daemon is.
     ///
     /// # Errors
-    /// Any [`ClientError`] but those of making a client; so for all calls.
+    /// Any [`ClientError`] except those of creating a client. The same holds for all calls.
     pub fn status(&self) -> Result<Status, ClientError> {
         self.get("/v1/status", &())
     }
@@ -184,10 +184,10 @@ impl Client {
         self.get("/v1/ports", &())
     }
 
-    /// Routes, one after the other as they come; there may be many.
+    /// Routes, one at a time as they arrive; there may be many.
     ///
     /// # Errors
-    /// See [`Self::status`]. Routes may have come before.
+    /// See [`Self::status`]. Routes may have arrived before the error.
     pub fn routes_each(&self, filter: &RouteFilter, each: impl FnMut(Route)) -> Result<(), ClientError> {
         self.each("/v1/routes", filter, each)
     }
@@ -228,7 +228,7 @@ impl Client {
         self.get("/v1/placements", &())
     }
 
-    /// Where a scheduler would have networks run.
+    /// Where a scheduler would place networks.
     ///
     /// # Errors
     /// See [`Self::status`].
@@ -236,7 +236,7 @@ impl Client {
         self.get("/v1/plan", query)
     }
 
-    /// What was counted, of everything or of one network.
+    /// Counters of everything or of one network.
     ///
     /// # Errors
     /// See [`Self::status`].
@@ -252,7 +252,7 @@ impl Client {
         self.text("/metrics")
     }
 
-    /// The OpenAPI description that the daemon gives.
+    /// The daemon's OpenAPI description.
     ///
     /// # Errors
     /// See [`Self::status`].
@@ -260,7 +260,7 @@ impl Client {
         self.text("/openapi.json")
     }
 
-    /// Events that are kept, after number `since`.
+    /// The events after number `since` that the daemon keeps.
     ///
     /// # Errors
     /// See [`Self::status`].
@@ -268,7 +268,7 @@ impl Client {
         self.get("/v1/events", &[("since", since)])
     }
 
-    /// Events after number `since`, and then those that happen, as they happen.
+    /// Events after number `since`, and then new events as they happen.
     ///
     /// # Errors
     /// See [`Self::status`].
@@ -288,15 +288,15 @@ impl Client {
         Ok(reply.into_bytes(0))
     }
 
-    /// Brings documents into force.
+    /// Applies documents.
     ///
     /// # Errors
-    /// See [`Self::status`]; a problem has findings if documents are wrong.
+    /// See [`Self::status`]; a problem has findings if documents have errors.
     pub fn apply(&self, request: &ApplyRequest, turn: TurnQuery) -> Result<ApplyResult, ClientError> {
         self.change(Method::POST, &path("/v1/apply", &turn)?, Some(request))
     }
 
-    /// Compares documents with what is in force.
+    /// Compares documents with the desired state.
     ///
     /// # Errors
     /// As [`Self::apply`].
@@ -328,7 +328,7 @@ impl Client {
     /// Moves a network between card and software.
     ///
     /// # Errors
-    /// See [`Self::status`]; then the network is where it was.
+    /// See [`Self::status`]; the network is then where it was.
     pub fn migrate(
         &self,
         name: &str,
@@ -349,7 +349,7 @@ impl Client {
     /// Loads an image into the card.
     ///
     /// # Errors
-    /// See [`Self::status`]; then the one before runs on.
+    /// See [`Self::status`]; the card then continues with the previous image.
     pub fn load_image(
         &self,
         name: &str,
@@ -375,7 +375,7 @@ impl Client {
         self.change(Method::POST, "/v1/trace", Some(request))
     }
 
-    /// Where to run a command so that it is in a network.
+    /// Namespace and control groups of a network, to run a command in it.
     ///
     /// # Errors
     /// See [`Self::status`].
@@ -383,7 +383,7 @@ impl Client {
         self.get(&of_network(name, "/exec")?, &())
     }
 
-    /// Asks the daemon to go down; it answers before it does.
+    /// Asks the daemon to stop; it answers before it stops.
     ///
     /// # Errors
     /// See [`Self::status`].
@@ -391,10 +391,10 @@ impl Client {
         self.change(Method::POST, "/v1/down", Some(options))
     }
 
-    /// Waits until the daemon answers and has set up what should run, so long at most.
+    /// Waits until the daemon answers and is ready, at most for this time.
     ///
     /// # Errors
-    /// The last one, when the time is over.
+    /// The last error, if the time is over.
     pub fn wait_ready(&self, at_most: Duration) -> Result<Status, ClientError> {
         self.connector.wait_ready(at_most, || self.status())
     }
@@ -438,7 +438,7 @@ impl Client {
     }
 }
 
-/// The path of a network, or of something of it; names need no quoting.
+/// The path of a network, or of a part of it; names need no quoting.
 fn of_network(name: &str, rest: &str) -> Result<String, ClientError> {
     match name.parse::<hue_intent::Name>() {
         Ok(name) => Ok(format!("/v1/networks/{name}{rest}")),
@@ -455,7 +455,7 @@ fn path(at: &str, query: &impl Serialize) -> Result<String, ClientError> {
     }
 }
 
-/// Where the daemon's socket is, given the folder it runs in.
+/// Path of the daemon's socket in its run directory.
 #[must_use]
 pub fn socket_in(run_dir: &Path) -> PathBuf {
     run_dir.join("hueplane.sock")

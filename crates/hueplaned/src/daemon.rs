@@ -1,7 +1,8 @@
-//! The daemon from its start to its end.
+//! The daemon, from start to stop.
 //!
-//! Flow: [`Options`] → rights, run directory, store, node, API → signals or `down` → the same way back. Invariants: the socket
-//! is there before the node says that it is ready; the API ends before the node does, so that nobody is promised what will not be.
+//! Flow: [`Options`] → rights, run directory, store, node, API → signals or `down` → the same in reverse. Invariants:
+//! the socket exists before the node reports that it is ready; the API stops before the node, so that it accepts no
+//! change that the node would not make.
 
 use std::net::TcpListener as StdTcpListener;
 use std::os::unix::net::UnixListener as StdUnixListener;
@@ -23,21 +24,21 @@ use crate::place::Place;
 use crate::store::Store;
 use crate::tls;
 
-/// Threads that answer the API. Few: packets have the processors.
+/// Threads that answer the API. There are few, because packets need the processors.
 const API_THREADS: usize = 2;
-/// How often it is looked at whether the node lives.
+/// How often the daemon checks that the node is alive.
 const LOOK: Duration = Duration::from_secs(1);
-/// Rights without which nothing works.
+/// Rights that the daemon cannot work without.
 const REQUIRED: [hue_host::Capability; 3] = [
     hue_host::Capability::CAP_NET_ADMIN,
     hue_host::Capability::CAP_NET_RAW,
     hue_host::Capability::CAP_SYS_ADMIN,
 ];
 
-/// Runs the daemon; comes back when it has ended.
+/// Runs the daemon until it has stopped.
 ///
 /// # Errors
-/// Why it does not start, or what ended it.
+/// Why it does not start, or why it stopped.
 pub fn run(options: Options) -> Result<(), DaemonError> {
     if options.log {
         log();
@@ -81,7 +82,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         // It may be a passing fault: the next daemon goes on with what is there.
         Err(_) => true,
     };
-    let text = if keep { "the daemon goes down; namespaces stay" } else { "the daemon goes down" };
+    let text = if keep { "the daemon is stopping; namespaces stay" } else { "the daemon is stopping" };
     handle.events().add(EventKind::Stopping, About::Node, text);
     let stopped = running.end(keep);
     runtime.shutdown_timeout(LOOK);
@@ -99,7 +100,7 @@ fn listen(listen: &Listen) -> Result<(StdTcpListener, Arc<rustls::ServerConfig>)
     Ok((socket, config))
 }
 
-/// Answers the API until the daemon is to go down; says how.
+/// Answers the API until the daemon shall stop. Returns how it shall stop.
 async fn serving(
     handle: &NodeHandle,
     running: &Running,
@@ -132,7 +133,7 @@ async fn serving(
     ended
 }
 
-/// Waits for a signal, for somebody who says `down`, or for the node to fail.
+/// Waits for a signal, for a `down` request, or for a failure of the node.
 async fn wait(handle: &NodeHandle, running: &Running) -> Result<DownOptions, DaemonError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Thread)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Thread)?;
@@ -153,7 +154,7 @@ async fn wait(handle: &NodeHandle, running: &Running) -> Result<DownOptions, Dae
     }
 }
 
-/// Writes what happens to standard error. `HUEPLANE_LOG` says how much: `error`, `warn`, `info`, `debug` or `trace`.
+/// Writes the log to standard error. `HUEPLANE_LOG` sets its level: `error`, `warn`, `info`, `debug` or `trace`.
 fn log() {
     let level = std::env::var("HUEPLANE_LOG").ok().and_then(|level| level.parse().ok());
     let subscriber = tracing_subscriber::fmt()

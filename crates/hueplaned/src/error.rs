@@ -50,7 +50,7 @@ pub enum DaemonError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The stored desired state was written by another version, or by hand.
-    #[error("the stored desired state cannot be brought about: {0}")]
+    #[error("the stored desired state cannot be applied: {0}")]
     Stored(String),
     /// Nothing is stored, and networks run.
     #[error(

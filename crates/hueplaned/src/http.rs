@@ -183,7 +183,7 @@ fn late(after: Duration) -> Problem {
 }
 
 async fn nowhere() -> Response {
-    Problem::new(ProblemKind::NotFound, "no such path; /openapi.json has all there are").into_response()
+    Problem::new(ProblemKind::NotFound, "no such path; /openapi.json lists all paths").into_response()
 }
 
 async fn not_so() -> Response {

@@ -11,8 +11,8 @@ use hueplaned::{DaemonError, run};
 
 /// Run many virtual networks on this machine
 ///
-/// Runs in the foreground until SIGTERM, Ctrl-C or `hueplane down`. Needs root. Its log goes to standard error; $HUEPLANE_LOG says
-/// how much (error, warn, info, debug).
+/// Runs in the foreground until SIGTERM, Ctrl-C or `hueplane down`. Needs root. Its log goes to standard error;
+/// $HUEPLANE_LOG sets the level (error, warn, info, debug).
 #[derive(Parser, Debug)]
 #[command(version)]
 struct Arguments {
@@ -22,10 +22,10 @@ struct Arguments {
     /// Directory of the stored configuration; default: $HUEPLANE_STATE_DIR, or /var/lib/hueplane
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// Beginning of the names of the networks' namespaces
+    /// Prefix of the networks' namespace names
     #[arg(long, value_name = "TEXT", default_value = hue_host::control::PREFIX)]
     namespace_prefix: String,
-    /// Worker threads; 0 chooses
+    /// Number of worker threads; 0 selects it automatically
     #[arg(long, value_name = "N", default_value_t = 0)]
     workers: usize,
     /// Pin each worker thread to a core
@@ -34,19 +34,19 @@ struct Arguments {
     /// How threads that forward packets compete for processors
     #[arg(long, value_enum, default_value_t)]
     scheduling: SchedulingName,
-    /// Begin with nothing: stored state is put aside, and networks that run are removed
+    /// Start with nothing: the stored state is kept under another name, and running networks are removed
     #[arg(long)]
     empty: bool,
-    /// Offer the API over TCP too, with mutual TLS
+    /// Also offer the API over TCP, with mutual TLS
     #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key", "tls_ca"])]
     listen: Option<SocketAddr>,
-    /// The daemon's certificate (PEM)
+    /// Certificate of the daemon (PEM)
     #[arg(long, value_name = "FILE", requires = "listen")]
     tls_cert: Option<PathBuf>,
-    /// The daemon's private key (PEM)
+    /// Private key of the daemon (PEM)
     #[arg(long, value_name = "FILE", requires = "listen")]
     tls_key: Option<PathBuf>,
-    /// Certificate of the authority that signs callers' certificates (PEM)
+    /// Certificate of the CA that signs client certificates (PEM)
     #[arg(long, value_name = "FILE", requires = "listen")]
     tls_ca: Option<PathBuf>,
 }

@@ -1,12 +1,12 @@
-//! Metrics in Prometheus's text format, made from what was counted at the moment of the scrape.
+//! Metrics in Prometheus's text format, made from the counters at the moment of the scrape.
 //!
-//! Flow: [`MetricsSnapshot`] → [`text`] → `GET /metrics`. Nothing is kept here: counters live in the workers.
-//! Invariants: base units; every series of a network has its `network`; a reason that did not occur is there with 0, so
-//! that its first occurrence is seen as a rise; for every network, `packets` by verdict = the sum over its virtual ports,
-//! its verdict `drop` = the sum of `drops` by reason, and `punt` likewise. Names of packets are those of
-//! `spec/kinds.toml`.
-//! Source: Prometheus, exposition formats, text format 0.0.4. Written here, as the well-known crates write OpenMetrics
-//! or keep counters of their own.
+//! Flow: [`MetricsSnapshot`] → [`text`] → `GET /metrics`. This module has no state: the counters are in the workers.
+//! Invariants: base units; every series of a network has the label `network`; a reason that did not occur is present
+//! with value 0, so that its first occurrence is visible as an increase; for every network, `packets` by verdict is
+//! the sum over its virtual ports, its verdict `drop` is the sum of `drops` by reason, and the same holds for `punt`.
+//! Names of verdicts and reasons are those of `spec/kinds.toml`.
+//! Source: Prometheus, exposition formats, text format 0.0.4. Well-known crates write OpenMetrics or keep counters of
+//! their own, so this module writes the format itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -28,12 +28,12 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const RECEIVED: &str = "received";
 const SENT: &str = "sent";
 
-/// A word of the text format.
+/// Type of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Only rises.
+    /// Only increases.
     Counter,
-    /// Rises and falls.
+    /// Increases and decreases.
     Gauge,
 }
 
@@ -129,7 +129,7 @@ fn packets(text: &mut Text, snapshot: &MetricsSnapshot) {
     }
 }
 
-/// A sample for each reason: those that are known and those that occurred.
+/// A sample for each reason that is known or has occurred.
 fn reasons(
     text: &mut Text,
     networks: &[NetworkStats],

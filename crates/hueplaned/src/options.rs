@@ -1,6 +1,6 @@
-//! How a daemon is started: what the command line, or a program that runs a daemon inside itself, says.
+//! Options of a daemon, from the command line or from a program that contains a daemon.
 //!
-//! Everything here is of the process; what the node and its networks are like is in documents.
+//! The options concern the process. Documents describe the node and its networks.
 
 use std::env;
 use std::net::SocketAddr;
@@ -18,9 +18,9 @@ pub const RUN_DIR_VARIABLE: &str = "HUEPLANE_RUN_DIR";
 pub const STATE_DIR_VARIABLE: &str = "HUEPLANE_STATE_DIR";
 /// Environment variable that names a folder with images of the card.
 pub const IMAGES_VARIABLE: &str = "HUEPLANE_IMAGES";
-/// Where socket and lock are unless said otherwise.
+/// Default directory of socket and lock.
 pub const RUN_DIR: &str = "/run/hueplane";
-/// Where desired state is kept unless said otherwise.
+/// Default directory of the desired state.
 pub const STATE_DIR: &str = "/var/lib/hueplane";
 /// Name of the group whose members may use the socket.
 pub const GROUP: &str = "hueplane";
@@ -28,19 +28,19 @@ pub const GROUP: &str = "hueplane";
 /// The API over TCP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listen {
-    /// Where.
+    /// The address.
     pub address: SocketAddr,
     /// Certificates of the mutual TLS.
     pub tls: TlsFiles,
 }
 
-/// How threads that forward packets compete for processors, as the command line says it.
+/// Scheduling of the threads that forward packets, as an option of the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, clap::ValueEnum)]
 pub enum SchedulingName {
-    /// Before all ordinary programs, which keep at least a sixteenth of each processor
+    /// With priority over ordinary programs, which keep at least a sixteenth of each processor
     #[default]
     Realtime,
-    /// As ordinary programs do
+    /// Like ordinary programs
     Fair,
 }
 
@@ -53,28 +53,29 @@ impl From<SchedulingName> for Scheduling {
     }
 }
 
-/// How to run.
+/// Options of a daemon.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Directory of the socket and the lock.
     pub run_dir: PathBuf,
     /// Directory of the store.
     pub state_dir: PathBuf,
-    /// Beginning of the names of the networks' namespaces.
+    /// Prefix of the networks' namespace names.
     pub namespace_prefix: String,
-    /// The API over TCP too.
+    /// The API over TCP, if it is offered.
     pub listen: Option<Listen>,
-    /// Worker threads; 0 chooses.
+    /// Number of worker threads; 0 selects it automatically.
     pub workers: usize,
-    /// Each worker stays on a processor of its own.
+    /// Whether each worker is pinned to a processor.
     pub pin: bool,
-    /// How threads that forward packets compete for processors.
+    /// Scheduling of the threads that forward packets.
     pub scheduling: Scheduling,
-    /// Give up all rights that the daemon does not need, for good. For a process that is nothing but the daemon.
+    /// Whether to give up, permanently, all rights that the daemon does not need; for a process that only runs the
+    /// daemon.
     pub least_rights: bool,
-    /// Write what happens to standard error.
+    /// Whether to write the log to standard error.
     pub log: bool,
-    /// Begin with nothing: what is stored is put aside, and networks that run are removed.
+    /// Whether to start with nothing: the stored state is kept under another name, and running networks are removed.
     pub empty: bool,
 }
 
@@ -96,26 +97,26 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whose namespaces and cgroups a daemon's are: see [`owner_name`].
+    /// The owner of the daemon's namespaces and cgroups: see [`owner_name`].
     #[must_use]
     pub fn owner(&self) -> Owner {
         Owner { prefix: self.namespace_prefix.clone(), node: owner_name(&self.state_dir) }
     }
 }
 
-/// The run directory: `given`, or the variable, or the usual one.
+/// The run directory: `given`, or the variable, or the default.
 #[must_use]
 pub fn run_dir(given: Option<&Path>) -> PathBuf {
     directory(given, RUN_DIR_VARIABLE, RUN_DIR)
 }
 
-/// The state directory: `given`, or the variable, or the usual one.
+/// The state directory: `given`, or the variable, or the default.
 #[must_use]
 pub fn state_dir(given: Option<&Path>) -> PathBuf {
     directory(given, STATE_DIR_VARIABLE, STATE_DIR)
 }
 
-/// Where images of the card are: in the folder that the variable names, or beside this program.
+/// Folder of the card's images: the folder that the variable names, or the one beside this program.
 #[must_use]
 pub fn images() -> Images {
     match env::var_os(IMAGES_VARIABLE).filter(|value| !value.is_empty()) {
@@ -129,8 +130,8 @@ fn directory(given: Option<&Path>, variable: &str, usual: &str) -> PathBuf {
     given.map(Path::to_owned).or_else(named).unwrap_or_else(|| usual.into())
 }
 
-/// By what name namespaces and cgroups of a daemon with this state directory are marked as its own: the directory is what
-/// stays over restarts, and no two daemons share one.
+/// The name that marks namespaces and cgroups as those of the daemon with this state directory. The directory stays
+/// the same over restarts, and no two daemons share one.
 #[must_use]
 pub fn owner_name(state_dir: &Path) -> String {
     let path = std::path::absolute(state_dir).unwrap_or_else(|_| state_dir.to_owned());

@@ -64,7 +64,7 @@ impl Place {
         let path = &self.socket;
         if let Ok(found) = fs::symlink_metadata(path) {
             if !found.file_type().is_socket() {
-                let source = std::io::Error::other("something that is no socket is there; remove it");
+                let source = std::io::Error::other("a file that is not a socket is in its place; remove it");
                 return Err(DaemonError::file(path, "listened to")(source));
             }
             fs::remove_file(path).map_err(DaemonError::file(path, "removed"))?;
@@ -116,6 +116,6 @@ mod tests {
         drop(listener);
         fs::remove_file(&path).unwrap();
         fs::write(&path, "a file").unwrap();
-        assert!(place.listen().unwrap_err().to_string().contains("no socket"));
+        assert!(place.listen().unwrap_err().to_string().contains("not a socket"));
     }
 }

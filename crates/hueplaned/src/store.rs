@@ -1,4 +1,4 @@
-//! The store: keeps the desired state in force, and the assigned ids, over restarts.
+//! The store: keeps the desired state and the assigned ids over restarts.
 //!
 //! Flow: `node::change` → **[`Store::save`]** → file; at start, file → [`Store::open`] → node. A save is one
 //! transaction that is on the disk when it returns; only changed documents are written. Then a copy of everything is
@@ -63,7 +63,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Nothing was written: there is no room, or the disk fails.
-    #[error("{}: the desired state cannot be written: {reason}; what was in force stays in force", path.display())]
+    #[error("{}: the desired state cannot be written: {reason}; the previous state stays in force", path.display())]
     Write {
         /// The database.
         path: PathBuf,
@@ -227,9 +227,9 @@ pub struct Opened {
     pub store: Store,
     /// The state that was in force.
     pub desired: Desired,
-    /// What was wrong, when the copy had to be used.
+    /// What was wrong, if the copy had to be used.
     pub trouble: Option<String>,
-    /// Somebody asked to begin with nothing: networks that run are removed.
+    /// Whether the daemon shall start with nothing: running networks are removed.
     pub emptied: bool,
 }
 
@@ -269,7 +269,7 @@ impl Store {
         Self { directory: directory.to_owned(), database: None, rows: Rows::default(), copy_problem: None }
     }
 
-    /// Begins with nothing. What was stored is kept under other names.
+    /// Starts with nothing. The stored state is kept under other names.
     ///
     /// # Errors
     /// When the directory cannot be used.
@@ -296,7 +296,7 @@ impl Store {
         Self::closed(Path::new(""))
     }
 
-    /// What is wrong with the store or its disk, for people; `None` when nothing is.
+    /// What is wrong with the store or its disk, as text; `None` if nothing is.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let reserve = fs::metadata(self.directory.join(RESERVE)).map_or(0, |file| file.len());
@@ -340,7 +340,7 @@ impl Store {
         Ok(Opened { store, desired, trouble: Some(trouble), emptied: false })
     }
 
-    /// Stores desired state. Returns when it is on the disk, with what is wrong with the copy, if anything.
+    /// Stores desired state. Returns when it is on the disk, with the error of the copy, if any.
     ///
     /// # Errors
     /// When it cannot be written; the previous one is then still stored.
@@ -364,7 +364,7 @@ impl Store {
         }
     }
 
-    /// Gives back the disk space that a failed write took: the database keeps what it has grown to.
+    /// Frees the disk space that a failed write took, because the database does not shrink by itself.
     fn give_back(&mut self) {
         self.database = None;
         let path = self.directory.join(FILE);
@@ -443,7 +443,8 @@ impl StoreError {
     }
 }
 
-/// Takes as much of the reserve's disk space as there is, so that changes that make the state smaller always find some.
+/// Takes as much of the reserve's disk space as is available, so that changes that make the state smaller always find
+/// space.
 fn hold_reserve(directory: &Path) {
     if directory.as_os_str().is_empty() {
         return;

@@ -57,7 +57,7 @@ pub enum TlsError {
     Refused {
         /// The file of the certificate, or of the authority.
         path: PathBuf,
-        /// What the library says.
+        /// The library's error.
         reason: String,
     },
 }

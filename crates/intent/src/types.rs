@@ -200,7 +200,7 @@ pub struct NetworkSpec {
     /// Share of a core or an output port relative to other networks.
     #[schemars(default = "one", schema_with = "schema::weight")]
     pub weight: u16,
-    /// Stop the network's plane: its packets are dropped, and on the card its logic stands still. The network keeps its
+    /// Stop the network's plane: its packets are dropped, and on the card its logic stops. The network keeps its
     /// place, routes and processes.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(default)]

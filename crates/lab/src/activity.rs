@@ -1,9 +1,10 @@
 //! Switching activity of the card's logic by block: how often its signals change.
 //!
-//! Flow: twin → wave of all signals → changes of bits, added up by block → [`Activity`]. Dynamic power of CMOS logic is
-//! proportional to it at a given voltage and clock, with weights that depend on the part (the capacitance of each net), so
-//! activities compare states of one block, and only roughly one block with another. The wave has the registers and nets of
-//! the RTL and the output registers of memories, but not what switches inside memories, nor the clock tree.
+//! Flow: twin → waveform of all signals → changes of bits, added up by block → [`Activity`]. Dynamic power of CMOS
+//! logic is proportional to it at a given voltage and clock, with weights that depend on the part (the capacitance of
+//! each net). So activities compare states of one block, and only roughly one block with another. The waveform has
+//! the registers and nets of the RTL and the output registers of memories, but neither the inside of memories nor the
+//! clock tree.
 //! Source: Unnikrishnan (FPGA 2010), §3.6 and table 2, which estimate the power that a clock gate saves.
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use hue_card::{Card, Twin};
 use crate::error::LabError;
 use crate::run::{Experiment, Wave, run};
 
-/// Clock cycles before the wave begins: packets reach all blocks by then.
+/// Clock cycles before the waveform begins: packets reach all blocks by then.
 const LEAD_CYCLES: u64 = 1000;
 
 /// Switching activity: changes of bits in a number of clock cycles.
@@ -43,8 +44,8 @@ impl Activity {
     }
 }
 
-/// The activity of a fresh card in `cycles` clock cycles of an experiment, whose duration and wave are set here. Without
-/// streams the card is idle.
+/// The activity of a fresh card in `cycles` clock cycles of an experiment, whose duration and waveform are set here.
+/// Without streams the card is idle.
 ///
 /// # Errors
 /// All errors of [`LabError`].
@@ -72,7 +73,7 @@ pub fn measure(
     Ok(Activity { blocks: changes(&file)?, cycles })
 }
 
-/// Changes of bits in a wave, by block.
+/// Changes of bits in a waveform, by block.
 fn changes(file: &Path) -> Result<BTreeMap<String, u64>, LabError> {
     let wrong = |error: String| LabError::Wave(error);
     let input = File::open(file).map_err(|error| wrong(error.to_string()))?;

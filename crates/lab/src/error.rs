@@ -41,8 +41,8 @@ pub enum LabError {
     /// The networks do not load into the software engine (the caller's fault).
     #[error("{0}")]
     Engine(String),
-    /// A wave of the card's signals cannot be read back.
-    #[error("wave of the card's signals: {0}")]
+    /// A waveform of the card's signals cannot be read back.
+    #[error("waveform of the card's signals: {0}")]
     Wave(String),
     /// The card's counters differ from the offered and captured frames (a bug of the card or the lab).
     #[error("the card's counters do not add up: {0}")]

@@ -25,7 +25,7 @@ use crate::traffic::{Offer, SIZE_BYTES_MAX, Source, Traffic};
 pub const FRAMES_MAX: usize = 1 << 24;
 /// Frames are pushed to the card ahead of time, for this many cycles.
 const SLICE_CYCLES: u64 = 4096;
-/// Frames that wait outside a port that is offered as many as it accepts; a frame has at least one beat.
+/// Frames that wait outside a port whose rate is `max`; a frame has at least one beat.
 const AHEAD_FRAMES: u64 = 64;
 /// Cycles without any beat, while no frame is due, after which the card is considered broken.
 const STILL_CYCLES_MAX: u64 = 200_000;
@@ -42,7 +42,7 @@ pub struct Stream {
 /// The experiment to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Experiment {
-    /// Several of one port share its wire.
+    /// Streams of traffic; several of one port share its wire.
     pub streams: Vec<Stream>,
     /// Duration in microseconds of the card's time; `None` plays each capture once.
     pub duration_us: Option<u64>,
@@ -52,7 +52,7 @@ pub struct Experiment {
     pub wave: Option<Wave>,
 }
 
-/// A wave of the card's signals in FST format.
+/// A waveform of the card's signals in FST format.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wave {
     /// The file to write.
@@ -78,16 +78,16 @@ pub struct PortMeasured {
     pub window_wire_bytes: u64,
 }
 
-/// What became of the frames of a stream.
+/// Outcomes of the frames of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StreamMeasured {
     /// Frames offered.
     pub offered: u64,
-    /// Those of which something left by a port.
+    /// Frames of which a copy left by a port.
     pub forwarded: u64,
-    /// Those of which something went to a control plane.
+    /// Frames of which a copy went to a control plane.
     pub punted: u64,
-    /// Those of which nothing left: dropped by a rule, or for want of room.
+    /// Frames of which nothing left: dropped by a rule, or for lack of room.
     pub dropped: u64,
     /// Cycles from a frame's first beat in to its first beat out by a port; empty when ports had to wait.
     pub first_word: Latency,
@@ -170,7 +170,7 @@ struct Arrival {
     beats: (u64, u64),
     /// Its stream, by number.
     stream: usize,
-    /// Something of it left by a port; went to a control plane.
+    /// Whether a copy of it left by a port, or went to a control plane.
     forwarded: bool,
     punted: bool,
 }
@@ -180,7 +180,7 @@ struct Offering {
     port: PortId,
     name: String,
     feed: Feed,
-    /// `None`: as many as it takes.
+    /// `None`: as many as the port accepts.
     schedule: Option<Schedule>,
     /// The next frame's first and last beat; `None` at the end.
     next: Option<(u64, u64)>,
@@ -196,7 +196,7 @@ struct Lab {
     offerings: Vec<Offering>,
     ports: Vec<PortMeasured>,
     streams: Vec<StreamMeasured>,
-    /// Cycle from which each port takes the next beat.
+    /// Cycle from which each port accepts the next beat.
     free: Vec<u64>,
     /// By tag.
     arrivals: Vec<Arrival>,
@@ -286,7 +286,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Offers the frames of a slice of time and runs it; `false` when none is left.
+    /// Offers the frames of a time slice and runs it; `false` if none is left.
     fn offer(&mut self, card: &mut Card<Twin>) -> Result<bool, LabError> {
         let now = card.twin().cycles() - self.start;
         let waits = self.offerings.iter().all(|offering| offering.schedule.is_none());
@@ -305,7 +305,7 @@ impl Lab {
         Ok(more)
     }
 
-    /// Offers as many frames as ports take; `false` when none is left.
+    /// Offers as many frames as ports accept; `false` if none is left.
     fn offer_all(&mut self, card: &mut Card<Twin>, now: u64) -> Result<bool, LabError> {
         let mut more = false;
         for at in 0..self.offerings.len() {
@@ -324,7 +324,7 @@ impl Lab {
         Ok(more)
     }
 
-    /// Offers the frames that begin before a cycle, in the order in which they do; `false` when none is left.
+    /// Offers the frames that begin before a cycle, in the order of their beginnings; `false` if none is left.
     fn offer_due(&mut self, card: &mut Card<Twin>, until: u64) -> Result<bool, LabError> {
         let mut any = false;
         loop {
@@ -487,7 +487,7 @@ fn check(experiment: &Experiment, mac_ports: u32, ports: &[String]) -> Result<bo
         }
         let is_other = |other: &Stream| other.port == stream.port && stream.traffic.offer == Offer::Max;
         if streams.iter().take(at).any(is_other) {
-            let what = "it has two, and rate:max is the whole of a port".to_owned();
+            let what = "it has two streams, but rate:max uses the whole port".to_owned();
             return Err(LabError::Traffic { port: name(ports, stream.port), what });
         }
         if experiment.duration_us.is_none() && matches!(stream.traffic.source, Source::Synthetic(_)) {

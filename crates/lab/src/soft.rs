@@ -1,8 +1,8 @@
 //! Runs an experiment in software: the same traffic through the engine of the software substrate.
 //!
-//! Flow: feeds → schedules, merged by time → batches → engine → capture and counters. Frames carry the times at which
-//! a wire would have brought them, so rate limits work as on the card; the engine itself takes as long as it takes, which
-//! is what [`Engine`] reports. There are no queues before or behind it: nothing is lost for want of room.
+//! Flow: feeds → schedules, merged by time → batches → engine → capture and counters. Frames carry the arrival times
+//! that they would have on a wire, so rate limits work as on the card. [`Engine`] reports the time that the engine
+//! itself takes. There are no queues before or behind it, so no frame is lost for lack of room.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ struct Offering {
     frame: Vec<u8>,
 }
 
-/// What became of a frame.
+/// Fate of a frame.
 #[derive(Clone, Copy, Default)]
 struct Arrival {
     stream: usize,
@@ -152,7 +152,7 @@ impl Offering {
     }
 }
 
-/// Where the frames of a batch go.
+/// Destinations of the frames of a batch.
 struct Outputs<'a, F> {
     measured: &'a mut Measured,
     arrivals: &'a mut Vec<Arrival>,
@@ -205,11 +205,11 @@ fn check(experiment: &Experiment, bus: Bus) -> Result<u64, LabError> {
         return Err(LabError::Plan("no port has traffic"));
     }
     if experiment.line.is_some() || experiment.wave.is_some() {
-        return Err(LabError::Plan("lines and waves are the card's: software has neither"));
+        return Err(LabError::Plan("lines and waveforms are only for the card"));
     }
     for Stream { traffic, .. } in &experiment.streams {
         if traffic.offer == Offer::Max {
-            return Err(LabError::Plan("rate:max is as fast as the card takes frames: give software a rate"));
+            return Err(LabError::Plan("rate:max is only for the card: give a rate for software"));
         }
         if experiment.duration_us.is_none() && matches!(traffic.source, Source::Synthetic(_)) {
             return Err(LabError::Plan("generated traffic has no end: set a duration"));

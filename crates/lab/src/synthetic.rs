@@ -2,7 +2,7 @@
 //!
 //! Flow: traffic + programs → flows → frames. A flow belongs to one network and has one pair of addresses;
 //! each frame belongs to a random flow. The payload begins with the frame's number if there is room.
-//! Broadcasts, multicasts, runts and frames for nobody do not depend on the networks.
+//! Broadcasts, multicasts, runts and frames for unknown addresses do not depend on the networks.
 
 use std::net::Ipv4Addr;
 
@@ -115,7 +115,7 @@ impl Generator {
 }
 
 impl Flow {
-    /// The headers of a datagram in a frame of so many bytes.
+    /// The headers of a datagram in a frame of this many bytes.
     fn datagram(&self, frame: &mut Vec<u8>, bytes: usize, ttl: u8) {
         let total = bytes - ethernet::HEADER_BYTES;
         let datagram = total - ipv4::HEADER_BYTES;

@@ -14,7 +14,7 @@ use crate::rate::{FCS_BYTES, Rate};
 
 /// Shortest length of generated frames, in bytes.
 pub const SIZE_BYTES_MIN: u16 = 64;
-/// Longest length of generated frames, in bytes: the card accepts no longer ones.
+/// Longest length of generated frames, in bytes: the card accepts none that are longer.
 pub const SIZE_BYTES_MAX: u16 = 9220;
 /// Most flows of a port.
 pub const FLOWS_MAX: u32 = 65_536;
@@ -58,7 +58,7 @@ pub enum Sort {
     Forward,
     /// The same with a TTL of 1, which the control plane answers.
     Ttl1,
-    /// UDP to an address of the router itself, which the control plane gets.
+    /// UDP to an address of the router itself, which goes to the control plane.
     Own,
     /// ARP requests, broadcast.
     Broadcast,
@@ -71,7 +71,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Every sort, and its name.
+    /// All sorts, with their names.
     pub const ALL: [(Self, &'static str); 7] = [
         (Self::Forward, "forward"),
         (Self::Ttl1, "ttl1"),

@@ -56,7 +56,7 @@ impl Adjacency {
     }
 
     /// A neighbour at `dst`, reached through `port`, whose address there is `src`. `mtu_bytes` is the longest IP
-    /// packet the port takes.
+    /// packet that the port accepts.
     #[must_use]
     pub const fn forward(port: PortId, src: Mac, dst: Mac, mtu_bytes: u16) -> Self {
         let macs = Macs { destination: dst, source: src };
@@ -86,7 +86,7 @@ impl Adjacency {
         self.port
     }
 
-    /// Longest IP packet the port takes, bytes; 0 unless the row forwards.
+    /// Longest IP packet that the port accepts, bytes; 0 unless the row forwards.
     #[inline(always)]
     #[must_use]
     pub const fn mtu_bytes(&self) -> u16 {

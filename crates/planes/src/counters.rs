@@ -1,13 +1,13 @@
-//! Packet counters of a network, one an outcome, and of frames that are nobody's.
+//! Packet counters of a network, one per outcome, and counters of frames that belong to no network.
 //!
-//! Two cache lines a network, touched by one worker only. `received` is their sum, so it always adds up.
+//! Two cache lines per network, written by one worker only. `received` is their sum, so it always adds up.
 
 use crate::generated::{Loss, Unclaimed};
 use crate::ipv4::Outcome;
 use crate::spec::Verdict;
 
 impl Loss {
-    /// Whether a rule of the network's drops the packet (a guard, a limit of its own), and not that there was no room for it.
+    /// Whether a rule of the network drops the packet (a guard, a limit of its own), rather than a lack of room.
     #[must_use]
     pub const fn is_rule(self) -> bool {
         match self {
@@ -70,7 +70,7 @@ impl Counters {
         self.iter().filter(|(outcome, _)| outcome.verdict() == verdict).map(|(_, count)| count).sum()
     }
 
-    /// Packets sent on.
+    /// Packets forwarded.
     #[must_use]
     pub fn forwarded(&self) -> u64 {
         self.of(Verdict::Forward)
@@ -82,19 +82,19 @@ impl Counters {
         self.of(Verdict::Punt)
     }
 
-    /// Packets dropped, by reason, zeros left out.
+    /// Packets dropped, by reason, without zeros.
     pub fn drops(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
         self.iter().filter(|(outcome, count)| outcome.verdict() == Verdict::Drop && *count > 0)
     }
 
-    /// Packets that design select gave to the network: all of the above.
+    /// Packets that design select assigned to the network: all of the above.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.by_code.iter().sum()
     }
 }
 
-/// Packets of one network that were lost outside its plane, one counter a reason.
+/// Packets of one network that were lost outside its plane, one counter per reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Losses {
     by_code: [u64; Loss::COUNT + 1],
@@ -131,7 +131,7 @@ impl Losses {
     }
 }
 
-/// Counters of frames that became no network's packet.
+/// Counters of frames that belong to no network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UnclaimedCounters {
     by_code: [u64; Unclaimed::COUNT + 1],

@@ -12,7 +12,7 @@ pub use crate::adjacency::{Adjacency, AdjacencyKind};
 pub use crate::generated::ipv4::{KEY_BITS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
 pub use explain::{Explanation, Stage, explain};
 
-/// What the second half needs of a packet with a valid header.
+/// The properties of a packet with a valid header that the second half needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Checked {
     /// Destination address: the lookup key.

@@ -1,8 +1,8 @@
 //! Kinds of data plane: (frame, tables, time) → outcome.
 //!
-//! Flow: demux → **planes** → port. A kind is one module named as its row of `spec/kinds.toml`, from which its outcomes
-//! are generated; it keeps no state, takes no locks and never panics on a packet. What the kinds share sits beside
-//! them: next-hop rows ([`Adjacency`]), token buckets ([`Meter`]) and counters ([`Counters`]).
+//! Flow: demux → **planes** → port. A kind is one module with the name of its row in `spec/kinds.toml`, from which
+//! its outcomes are generated; it keeps no state, takes no locks and never panics on a packet. All kinds share
+//! next-hop rows ([`Adjacency`]), token buckets ([`Meter`]) and counters ([`Counters`]).
 
 mod adjacency;
 mod counters;

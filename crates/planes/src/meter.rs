@@ -1,12 +1,12 @@
-//! Token buckets in packets and in bits, in integers, so that hardware can do the very same.
+//! Token buckets in packets and in bits, with integers, so that hardware can compute exactly the same.
 //!
 //! Flow: demux → **meter** → checks. One rate, colour-blind: a packet conforms or is dropped (RFC 2697 §3 with one
 //! bucket). Time is an argument, nanoseconds from any start.
 //!
-//! Arithmetic of a bucket, exact: nothing is ever rounded. What is metered (a packet; a bit of a frame) costs 10^9
-//! tokens. A rate R (40 bits, at least 1) earns R tokens a nanosecond. The bucket holds `cap` = burst × 10^9 tokens
-//! (burst 40 bits, at least 1; `cap` 70 bits) and starts full. Its state is its debt: what it lacks to be full. At a packet
-//! at time `now` (64 bits):
+//! Arithmetic of a bucket, exact: nothing is ever rounded. A metered unit (a packet, or a bit of a frame) costs 10^9
+//! tokens. A rate R (40 bits, at least 1) earns R tokens per nanosecond. The bucket holds `cap` = burst × 10^9 tokens
+//! (burst 40 bits, at least 1; `cap` 70 bits) and starts full. Its state is its debt: the tokens that it lacks to be
+//! full. At a packet at time `now` (64 bits):
 //!
 //! ```text
 //! elapsed  = now - last if now > last else 0      64 bits
@@ -14,33 +14,34 @@
 //! last     = max(last, now)
 //! ```
 //!
-//! and the packet conforms if for each bucket debt + cost <= cap; the costs are 10^9, and 8 × 10^9 a byte of the frame. Then
-//! each debt rises by the cost; else none does. Time that goes backwards earns nothing and loses nothing.
+//! and the packet conforms if for each bucket debt + cost <= cap; the costs are 10^9, and 8 × 10^9 per byte of the
+//! frame. Then each debt rises by the cost; otherwise none does. Time that goes backwards earns nothing and loses
+//! nothing.
 //!
 //! Debts can be read and set, so that another meter of the network can continue where this one stopped. A debt may then exceed
 //! `cap`: the bucket passes nothing until it has earned the rest.
 
 use thiserror::Error;
 
-/// Tokens that one of what is metered costs: nanoseconds in a second.
+/// Tokens that one metered unit costs: nanoseconds in a second.
 const UNIT_TOKENS: u128 = 1_000_000_000;
 
-/// A rate and how far it may be exceeded at once, in packets or in bits.
+/// A rate and a burst, in packets or in bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rate {
     per_second: u64,
     burst: u64,
 }
 
-/// Why numbers are no rate; the caller's fault.
+/// Why numbers are not a valid rate; the caller's fault.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum MeterError {
-    /// Rate or burst is 0, which would pass nothing ever, or above its limit.
+    /// Rate or burst is 0, which would never pass anything, or above its limit.
     #[error("{what} is {found}: expected 1 to {max}")]
     Range {
         /// Which of the two.
         what: &'static str,
-        /// What was given.
+        /// The number given.
         found: u64,
         /// [`Rate::MAX`].
         max: u64,
@@ -48,13 +49,13 @@ pub enum MeterError {
 }
 
 impl Rate {
-    /// Highest rate a second, deepest burst.
+    /// Highest rate per second, largest burst.
     pub const MAX: u64 = 1_000_000_000_000;
 
-    /// A rate a second, with a burst.
+    /// A rate per second, with a burst.
     ///
     /// # Errors
-    /// `Range` when one of them is 0 or above [`Rate::MAX`].
+    /// `Range` if one of them is 0 or above [`Rate::MAX`].
     pub const fn new(per_second: u64, burst: u64) -> Result<Self, MeterError> {
         if per_second == 0 || per_second > Self::MAX {
             return Err(MeterError::Range { what: "rate", found: per_second, max: Self::MAX });
@@ -65,7 +66,7 @@ impl Rate {
         Ok(Self { per_second, burst })
     }
 
-    /// Packets or bits a second.
+    /// Packets or bits per second.
     #[must_use]
     pub const fn per_second(self) -> u64 {
         self.per_second
@@ -83,7 +84,7 @@ impl Rate {
     }
 }
 
-/// What a network may take at most. With neither it may take everything.
+/// Limits on the traffic of a network; without either there is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RateLimit {
     /// In packets.
@@ -92,7 +93,7 @@ pub struct RateLimit {
     pub bits: Option<Rate>,
 }
 
-/// State of a meter: what each bucket lacks to be full, in tokens. 0 for a bucket that the network does not have.
+/// State of a meter: the tokens that each bucket lacks to be full; 0 for a bucket that the network does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Debts {
     /// The bucket of packets.
@@ -107,8 +108,8 @@ impl Debts {
     /// The largest debt that a meter holds: 70 bits.
     pub const MAX: u128 = (1 << 70) - 1;
 
-    /// Limited to what the buckets of `limit` hold, so that debts read before a change of the limit cannot stop the network for
-    /// longer than an empty bucket does.
+    /// Limited to the capacity of the buckets of `limit`, so that debts read before a change of the limit cannot stop
+    /// the network for longer than an empty bucket does.
     #[must_use]
     pub fn within(self, limit: RateLimit) -> Self {
         let within = |debt: u128, rate: Option<Rate>| debt.min(rate.map_or(0, Rate::cap));
@@ -189,7 +190,7 @@ impl Meter {
         }
     }
 
-    /// What it was made of.
+    /// Its limits.
     #[must_use]
     pub fn limit(&self) -> RateLimit {
         RateLimit { packets: self.packets.map(|one| one.rate), bits: self.bits.map(|one| one.rate) }
@@ -270,7 +271,7 @@ mod tests {
     }
 
     proptest! {
-        /// A network that goes to and fro between two meters passes what it would pass by one.
+        /// A network that moves back and forth between two meters passes the same packets as with one.
         #[test]
         fn two_meters_that_hand_their_debts_over_are_one(
             rates in (1..=Rate::MAX, 1..=Rate::MAX),

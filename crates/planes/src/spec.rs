@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is done with a packet of a network.
+/// Verdict on a packet of a network.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Verdict {
     /// Sent on, rewritten.
@@ -36,7 +36,7 @@ impl fmt::Display for Verdict {
 pub struct OutcomeRow {
     /// Name in output, metrics and documentation.
     pub name: &'static str,
-    /// What is done with the packet.
+    /// The verdict on the packet.
     pub verdict: Verdict,
     /// Stage of the plane that decides it.
     pub stage: &'static str,

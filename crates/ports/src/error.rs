@@ -1,4 +1,4 @@
-//! What can go wrong at a port, and whose fault it is.
+//! Errors of ports, and whose fault they are.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub enum PortError {
     Read {
         /// The capture.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file does not start like a capture; the caller's fault.
@@ -21,7 +21,7 @@ pub enum PortError {
     NotACapture {
         /// The file.
         path: PathBuf,
-        /// How it starts.
+        /// Its first bytes.
         found: String,
     },
     /// The file ends inside a record; the caller's fault. Re-capture, or cut it at the last whole packet.
@@ -40,7 +40,7 @@ pub enum PortError {
         /// Packets read before it.
         whole_packets: u64,
     },
-    /// A record makes no sense; the caller's fault.
+    /// A record is invalid; the caller's fault.
     #[error("{}: damaged capture: packet {packet} at byte offset {offset}: {found}", path.display())]
     Damaged {
         /// The capture.
@@ -70,33 +70,33 @@ pub enum PortError {
     Write {
         /// The output.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A frame has a time that the pcap format cannot hold; the caller's fault.
-    #[error("{}: time {time_ns} ns is beyond what a pcap file holds (2106-02-07)", path.display())]
+    #[error("{}: time {time_ns} ns is beyond the range of a pcap file (2106-02-07)", path.display())]
     Time {
         /// The output.
         path: PathBuf,
         /// The time, nanoseconds since the Unix epoch.
         time_ns: u64,
     },
-    /// The interface was deleted, is down, or its device was taken away; nobody's fault. Open it again when it is back.
+    /// The interface was deleted, is down, or its device was removed; nobody's fault. Open it again when it is back.
     #[error("{interface}: the interface is gone or down: {source}")]
     Gone {
         /// The interface.
         interface: String,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The operating system refused something; what to do is in `hint`.
+    /// The operating system refused an operation; `hint` says what to do.
     #[error("{interface}: cannot {action}: {source}{}{hint}", if hint.is_empty() { "" } else { "; " })]
     System {
         /// The interface.
         interface: String,
-        /// What was tried, a verb phrase.
+        /// The operation that failed, a verb phrase.
         action: &'static str,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
         /// What to do about it; may be empty.
         hint: &'static str,
@@ -123,19 +123,19 @@ pub enum PortError {
         class: u16,
     },
     /// A pool cannot be made; the caller's fault (sizes) or the machine's (memory).
-    #[error("{slots} packet slots of {slot_bytes} bytes (2048 or 4096) cannot be had: {source}")]
+    #[error("{slots} packet slots of {slot_bytes} bytes (2048 or 4096) cannot be allocated: {source}")]
     Pool {
         /// How many.
         slots: u32,
         /// Bytes of each.
         slot_bytes: u32,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 impl PortError {
-    /// Whether the destination is at fault and not what was read.
+    /// Whether the destination is at fault and not the input.
     #[must_use]
     pub fn is_output(&self) -> bool {
         matches!(self, Self::Write { .. })
@@ -147,7 +147,7 @@ impl PortError {
         matches!(self, Self::Gone { .. })
     }
 
-    /// What an operating system's error on an open port means: `Gone`, or `System`.
+    /// Converts an operating system's error on an open port to `Gone` or `System`.
     pub(crate) fn of(interface: &str, action: &'static str, source: io::Error) -> Self {
         let interface = interface.to_owned();
         match source.raw_os_error() {

@@ -1,4 +1,4 @@
-//! A port whose wire is bad: loses, doubles, reorders, cuts and corrupts packets, by a seed.
+//! A port with a bad wire, which loses, doubles, reorders, cuts and corrupts packets as a seed determines.
 //!
 //! Flow: wraps any port, in both directions; each direction has its own faults and its own stream of random numbers.
 //! Invariants: what happens to the nth packet of a direction depends on seed, faults and n alone, not on batches or
@@ -19,7 +19,7 @@ const IDLE_NS: u64 = 10_000_000;
 /// Probabilities, each from 0 to 1 and for each packet by itself.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Faults {
-    /// It is gone.
+    /// It is lost.
     pub loss: f64,
     /// It comes twice.
     pub duplication: f64,
@@ -27,11 +27,11 @@ pub struct Faults {
     pub reordering: f64,
     /// Its end is missing; at least one byte is left.
     pub truncation: f64,
-    /// One bit is turned.
+    /// One bit is inverted.
     pub corruption: f64,
 }
 
-/// What happened so far.
+/// Faults so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct FaultCounts {
     /// Packets that came into this direction.
@@ -44,7 +44,7 @@ pub struct FaultCounts {
     pub reordered: u64,
     /// Packets cut.
     pub truncated: u64,
-    /// Packets with a turned bit.
+    /// Packets with an inverted bit.
     pub corrupted: u64,
 }
 
@@ -68,7 +68,7 @@ impl Random {
     }
 }
 
-/// What becomes of a packet.
+/// Fate of a packet.
 enum Fate {
     Passes(Packet),
     Held,
@@ -90,7 +90,7 @@ impl Lane {
         Self { faults, random: Random(seed), counts: FaultCounts::default(), held }
     }
 
-    /// What becomes of a packet; what else leaves with it goes to `extra`.
+    /// Determines the fate of a packet; other packets that leave with it go to `extra`.
     fn pass(&mut self, pool: &mut Pool, mut packet: Packet, extra: &mut Vec<Packet>) -> Fate {
         self.counts.packets += 1;
         // All numbers are drawn whatever happens, so that one packet's fate does not move the next one's.

@@ -1,4 +1,5 @@
-//! A port in memory: what another thread feeds is received, what is sent another thread takes. For tests and benches.
+//! A port in memory: another thread supplies the frames to receive, and takes the frames that are sent. For tests and
+//! benches.
 //!
 //! Invariants: both queues have a fixed room and one lock, taken once a batch; nothing is allocated after [`pair`]
 //! (reading what was sent allocates, on the handle's side). [`pair`]: MemoryPort::pair
@@ -83,7 +84,7 @@ impl Shared {
     }
 }
 
-/// The end that an engine has.
+/// The engine's end.
 pub struct MemoryPort {
     name: String,
     shared: Arc<Shared>,
@@ -91,7 +92,7 @@ pub struct MemoryPort {
     counters: DriverCounters,
 }
 
-/// The other end: feeds and collects. Any thread may hold a clone.
+/// The other end, which supplies and collects frames. Any thread may hold a clone.
 #[derive(Clone)]
 pub struct MemoryHandle {
     shared: Arc<Shared>,
@@ -227,7 +228,7 @@ impl Port for MemoryPort {
 }
 
 impl MemoryHandle {
-    /// Puts a frame where [`Port::receive`] finds it; `false` when there is no room.
+    /// Adds a frame for [`Port::receive`]; `false` if there is no room.
     #[must_use = "a frame without room is lost"]
     pub fn feed(&self, bytes: &[u8]) -> bool {
         let mut queues = self.shared.lock();
@@ -236,7 +237,7 @@ impl MemoryHandle {
         fed
     }
 
-    /// Frames fed and not received yet.
+    /// Frames added and not received yet.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.shared.lock().fed.count
@@ -281,7 +282,7 @@ impl MemoryHandle {
         true
     }
 
-    /// Frames that are sent are counted and forgotten from now on.
+    /// From now on, sent frames are counted and discarded.
     pub fn discard_sent(&self) {
         self.shared.lock().discard = true;
     }
@@ -293,7 +294,7 @@ impl MemoryHandle {
         self.shared.wake(&mut queues);
     }
 
-    /// Nothing more will be fed.
+    /// No more frames will be added.
     pub fn end(&self) {
         let mut queues = self.shared.lock();
         queues.ended = true;

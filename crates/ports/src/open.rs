@@ -1,4 +1,4 @@
-//! Opens an interface with the best driver that works on it, and says why when that is not the first choice.
+//! Opens an interface with the best driver that works on it, and says why if that is not the first choice.
 
 use std::str::FromStr;
 

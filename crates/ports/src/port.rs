@@ -1,4 +1,4 @@
-//! What every port of the live system does, and how it is counted.
+//! The interface of all ports of the live system, and their counters.
 //!
 //! Flow: [`Port::receive`] → packets in the worker's pool → engine → [`Port::send`] … [`Port::flush`]. A port belongs to
 //! one worker and never blocks. Invariants: a slot that goes in by `send` or comes from the pool is given back to the
@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 
 use crate::{Packet, Pool, PortError};
 
-/// How a port reaches its wire.
+/// Driver of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Driver {
     /// AF_XDP socket behind an XDP program.
@@ -20,7 +20,7 @@ pub enum Driver {
     },
     /// Packet socket.
     Packet,
-    /// TAP device: a kernel, ours or somebody else's, is at the other end.
+    /// TAP device: a kernel is at the other end.
     Tap,
     /// Queues in memory.
     Memory,
@@ -49,28 +49,28 @@ impl fmt::Display for Driver {
     }
 }
 
-/// What a port counted since it was opened. Packets and bytes of frames without their check sequence.
+/// Counters of a port since it was opened. Packets and bytes of frames without their check sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DriverCounters {
     /// Packets handed to the engine.
     pub received_packets: u64,
-    /// Bytes of them.
+    /// Their bytes.
     pub received_bytes: u64,
     /// Packets taken from the engine and handed to the system.
     pub sent_packets: u64,
-    /// Bytes of them.
+    /// Their bytes.
     pub sent_bytes: u64,
     /// Packets that arrived and found the ring full, no slot free, or were longer than a slot.
     pub ring_full: u64,
-    /// Packets cut before the ring because their class had used up its share: classes 1 to [`CLASS_MAX`].
+    /// Packets dropped before the ring because their class had used up its share: classes 1 to [`CLASS_MAX`].
     pub ring_quota: u64,
-    /// The same of the other classes, and group frames above their rates.
+    /// The same for the other classes, and group frames above their rates.
     pub shared_quota: u64,
-    /// Packets cut before the ring because they are for nobody here.
+    /// Packets dropped before the ring because they belong to no network here.
     pub no_network: u64,
-    /// Frames cut before the ring because they are too short for an Ethernet header.
+    /// Frames dropped before the ring because they are too short for an Ethernet header.
     pub runt: u64,
-    /// Packets that the system would not send after we had handed them over.
+    /// Packets that the system accepted but did not send.
     pub send_failed: u64,
 }
 
@@ -96,9 +96,9 @@ impl Add for DriverCounters {
 /// Packets of one class that a port lost before they were received.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ClassLosses {
-    /// Cut before the ring because the class had used up its share.
+    /// Dropped before the ring because the class had used up its share.
     pub ring_quota: u64,
-    /// Let in, and lost: the ring had no room, or there was no slot.
+    /// Admitted and lost: the ring had no room, or there was no slot.
     pub ring_full: u64,
 }
 
@@ -119,14 +119,14 @@ pub const CLASS_NONE: u16 = 0;
 /// The class of frames to a group address (broadcast, multicast).
 pub const CLASS_GROUP: u16 = u16::MAX;
 
-/// The class of frames whose network is known behind the ring only.
+/// The class of frames whose network is known only behind the ring.
 pub const CLASS_OTHER: u16 = u16::MAX - 1;
 
 /// Largest class of a network: classes 1 to 4,095 are network ids.
 pub const CLASS_MAX: u16 = 4095;
 
-/// Which frames are of which class, by design select's rules. The most specific rule wins: MAC, then inner
-/// destination, then default; a frame without a rule is for nobody.
+/// A rule of design select that assigns frames to a class. The most specific rule wins: MAC, then inner destination,
+/// then default; a frame without a rule belongs to no network.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ClassRule {
     /// Frames to this MAC.
@@ -153,9 +153,9 @@ pub enum ClassRule {
     },
 }
 
-/// A place frames come from and go to.
+/// A source and destination of frames.
 pub trait Port: Send {
-    /// How it reaches its wire.
+    /// Its driver.
     fn driver(&self) -> Driver;
 
     /// Appends up to `limit` packets, received at `now_ns`, to `into`, and returns how many; 0: nothing there now.
@@ -182,39 +182,40 @@ pub trait Port: Send {
     /// [`PortError::Gone`] when the interface is.
     fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError>;
 
-    /// Gives back every slot it holds. After it the port neither receives nor sends.
+    /// Returns every slot that it holds. Afterwards the port neither receives nor sends.
     fn close(&mut self, pool: &mut Pool);
 
-    /// What becomes readable when there is something to receive; `None`: it must be asked.
+    /// A descriptor that becomes readable when there is something to receive; `None`: the port must be polled.
     fn readiness(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Packets queued that the system has not taken yet: when any, flush again soon even if nothing more is sent.
+    /// Queued packets that the system has not accepted yet. If there are any, flush again soon, even if nothing more
+    /// is sent.
     fn pending(&self) -> usize {
         0
     }
 
-    /// That many packets of a class have left the worker's queues: frees their share of the receive ring.
+    /// This many packets of a class have left the worker's queues: frees their share of the receive ring.
     fn consumed(&mut self, class: u16, count: u32) {
         let _ = (class, count);
     }
 
-    /// Which frames are of which class, and how many packets of each (class, packets) may be between the wire and the
-    /// end of the worker's queues at a time. Replaces what was set before; a class without a quota is not policed.
+    /// Sets the rules, and how many packets of each class, as (class, packets), may be between the wire and the end
+    /// of the worker's queues at a time. Replaces earlier settings; a class without a quota is not policed.
     ///
     /// # Errors
-    /// `System` when the kernel does not take it, `Class` when a class is above [`CLASS_MAX`].
+    /// `System` if the kernel refuses it, `Class` if a class is above [`CLASS_MAX`].
     fn set_classes(&mut self, rules: &[ClassRule], quotas: &[(u16, u32)]) -> Result<(), PortError> {
         let _ = (rules, quotas);
         Ok(())
     }
 
-    /// Packets of a class that were lost before they were received; of a port that does not police, nothing is known.
+    /// Packets of a class that were lost before they were received; unknown for a port that does not police.
     fn lost(&self, class: u16) -> ClassLosses {
         let _ = class;
         ClassLosses::default()
     }
 
-    /// What was counted; asks the kernel, so not for every batch.
+    /// The counters; asks the kernel, so do not call it for every batch.
     fn counters(&self) -> DriverCounters;
 
     /// Whether no more will come: the end of a capture.

@@ -1,4 +1,4 @@
-//! A port over capture files: what one file holds is received, what is sent goes into another.
+//! A port over capture files: it receives the packets of one file, and writes sent packets to another.
 //!
 //! Invariants: packets are received in the file's order, as fast as they are asked for or at the pace they were
 //! captured; the output appears under its name when the port is closed, complete. Reading a pcapng file allocates.
@@ -44,8 +44,8 @@ struct Next {
 const QUEUE: usize = 1024;
 
 impl CapturePort {
-    /// Receives what `input` holds and writes what is sent to `output` (pcap, nanoseconds). Without an input nothing
-    /// is received; without an output what is sent is counted and forgotten.
+    /// Receives the packets of `input` and writes sent packets to `output` (pcap, nanoseconds). Without an input
+    /// nothing is received; without an output sent packets are counted and discarded.
     ///
     /// # Errors
     /// As [`CaptureReader::open`]; `Write` when the output cannot be made.

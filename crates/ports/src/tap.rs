@@ -1,4 +1,4 @@
-//! A TAP device: what we send is received by the kernel it belongs to, what that kernel sends we receive.
+//! A TAP device: its kernel receives the frames that we send, and we receive the frames that it sends.
 //!
 //! Flow: namespace's kernel ↔ TAP ↔ worker. The device is made, or an existing one taken over, in the network
 //! namespace of the thread that calls [`Tap::open`]; the descriptor then works from any thread. Frames carry no extra
@@ -24,7 +24,7 @@ pub struct Tap {
     name: String,
     fd: OwnedFd,
     counters: DriverCounters,
-    /// Why the last `send` failed for good; told by the next `flush`.
+    /// Why the last `send` failed permanently; the next `flush` reports it.
     failure: Option<io::Error>,
 }
 

@@ -1,9 +1,9 @@
 //! Reads routes from MRT table dumps (RFC 6396 §4.3, TABLE_DUMP_V2).
 //!
-//! The next hop of a prefix is that of the first entry in its record that has one. In the dump of a router,
-//! the first entry is the router's own choice; the dump of a collector mixes peers, and this takes one of
-//! them. Unicast IPv4 and IPv6 records are routes, and peer tables are ignored. Records of other families (multicast,
-//! and `RIB_GENERIC`, §4.3.3 and RFC 8050 §4) are skipped and counted. Any other record is invalid.
+//! The next hop of a prefix is that of the first entry in its record that has one. In the dump of a router, the first
+//! entry is the router's own choice; the dump of a collector mixes peers, and the first entry is one of them. Unicast
+//! IPv4 and IPv6 records are routes, and peer tables are ignored. Records of other families (multicast, and
+//! `RIB_GENERIC`, §4.3.3 and RFC 8050 §4) are skipped and counted. Any other record is invalid.
 
 use bgpkit_parser::error::ParserError;
 use bgpkit_parser::models::{
@@ -35,8 +35,8 @@ pub(crate) fn is_mrt(head: &[u8]) -> bool {
 const GENERIC: [u16; 2] = [6, 12];
 /// Sequence number, AFI, SAFI.
 const GENERIC_HEAD_BYTES: usize = 7;
-/// SAFIs whose NLRI is a length in bits and as many bits, with labels, distinguishers and the like: unicast, multicast,
-/// labelled, VPN, multicast VPN (RFC 4760 §5, RFC 8277 §2, RFC 4364 §4.3.4).
+/// SAFIs whose NLRI consists of a length in bits and as many bits, including labels and distinguishers: unicast,
+/// multicast, labelled, VPN, multicast VPN (RFC 4760 §5, RFC 8277 §2, RFC 4364 §4.3.4).
 const PREFIX_SAFIS: [u8; 5] = [1, 2, 4, 128, 129];
 
 /// Adds the routes of a dump to `routes`, and counts records of other families there. Returns the number of invalid records
@@ -84,10 +84,10 @@ pub(crate) fn load(mut source: Source, options: &Options, routes: &mut Routes) -
     }
 }
 
-/// What the next record is.
+/// Kind of the next record.
 enum Next {
     Record(Box<MrtRecord>),
-    /// A whole RIB_GENERIC, which the library does not know.
+    /// A complete RIB_GENERIC, which the library does not support.
     OtherFamily,
 }
 
@@ -106,8 +106,8 @@ fn next_record(source: &mut Source) -> Result<Next, ParserErrorWithBytes> {
     Ok(Next::Record(Box::new(raw.parse()?)))
 }
 
-/// Whether these bytes are the body of a RIB_GENERIC: all of it, where the form of its NLRI is known; of other families what
-/// follows the head is not looked at, as RFC 6396 §4.3.3 has it.
+/// Whether these bytes are the body of a RIB_GENERIC. If the form of its NLRI is known, all of it is checked; for
+/// other families only the head is checked, as RFC 6396 §4.3.3 specifies.
 fn is_generic(body: &[u8], with_path_ids: bool) -> bool {
     let Some(([_, _, _, _, _, _, safi], rest)) = body.split_first_chunk::<GENERIC_HEAD_BYTES>() else {
         return false;

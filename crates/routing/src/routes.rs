@@ -27,7 +27,7 @@ pub struct Routes {
     pub hops: HopNames,
     /// Number of skipped lines or records.
     pub skipped: u64,
-    /// Sound records of an MRT dump that hold no unicast route: of other families.
+    /// Valid records of an MRT dump without unicast routes: records of other families.
     pub passed_over: u64,
 }
 

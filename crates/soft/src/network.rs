@@ -59,7 +59,7 @@ pub struct Network {
     pub shape: Box<Shape>,
 }
 
-/// What loading other programs needs to know about a network.
+/// Properties of a network that matter when other programs are loaded.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub name: String,

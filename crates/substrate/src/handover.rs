@@ -1,11 +1,12 @@
-//! Frames from one thread of a data plane to another: a ring of bytes between each two, one writer and one reader.
+//! Passes frames from one thread of a data plane to another: between each two there is a ring of bytes with one
+//! writer and one reader.
 //!
-//! Flow: a frame arrives at the home of its port and is decided at the home of its network; one that leaves by a port
-//! of another home crosses again. Homes are the workers of the software substrate, and the thread of a card. Each
-//! crossing copies the frame, so that a thread's packet memory stays its own.
-//! A record is a [`Record`] and the frame's bytes. No network may fill a ring: a network's bytes in it are at most half
-//! of what is left (so one alone takes a third less than all, and two share). Units: bytes.
-//! A network may go while frames of it are in a ring, and another get its VID: see [`Home::generation`].
+//! Flow: a frame arrives at the home of its port and is decided at the home of its network; if it leaves by a port of
+//! another home, it crosses again. Homes are the workers of the software substrate, and the thread of a card. Each
+//! crossing copies the frame, so that no thread uses the packet memory of another.
+//! An entry is a [`Record`] and the frame's bytes. No network may fill a ring: a network's bytes in it are at most
+//! half of the free space (so a single network takes at most a third of the ring). Units: bytes.
+//! A network may be removed while its frames are in a ring, and another may get its VID: see [`Home::generation`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,22 +28,22 @@ pub const RING_RECORDS_MAX: usize = RING_BYTES / RECORD_BYTES;
 /// Bytes of debts behind their record.
 const DEBTS_BYTES: usize = 40;
 
-/// What is to be done with a frame at the other worker.
+/// What the other worker must do with a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Crossing {
-    /// It arrived on `port` for the network: to be decided.
+    /// Decide it: it arrived on `port` for the network.
     Arrived,
-    /// The network sends it on `port`.
+    /// Send it on `port` for the network.
     Leaves,
-    /// The network's control plane sends it on `port`.
+    /// Send it on `port` for the network's control plane.
     FromControl,
-    /// No frame: a mark that the home of the network gives back behind all frames of it that were handed over before
-    /// the mark. `time_ns` names it.
+    /// Not a frame: a mark that the home of the network returns behind all of the network's frames that were handed
+    /// over before it. `time_ns` names the mark.
     Fence,
-    /// No frame: one of the network, which is followed, has ended. `time_ns` is its key, `vport` the [`Ending`]'s code.
+    /// Not a frame: a frame of the followed network has ended. `time_ns` is its key, `vport` the [`Ending`]'s code.
     Ended,
-    /// No frame: the debts of the network's meter. Its home sets the meter to them. A record without debts is a question; the
-    /// home answers it immediately, with the same `time_ns`.
+    /// Not a frame: the debts of the network's meter, to which its home sets the meter. A record without debts is a
+    /// question, which the home answers immediately, with the same `time_ns`.
     Debts,
 }
 
@@ -51,26 +52,26 @@ impl Crossing {
         [Self::Arrived, Self::Leaves, Self::FromControl, Self::Fence, Self::Ended, Self::Debts];
 }
 
-/// Where a network's frames are decided.
+/// The thread that decides a network's frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Home {
     /// The thread.
     pub worker: usize,
-    /// Tells the network from earlier ones with the same VID: a frame of one that is gone may still be in a ring, and is
-    /// nobody's then. Rises by one with each network that is loaded; wraps.
+    /// Distinguishes the network from earlier ones with the same VID: a frame of a removed network may still be in a
+    /// ring, and then belongs to no network. Increases by one with each network that is loaded; wraps.
     pub generation: u16,
 }
 
-/// What goes before a frame's bytes.
+/// The header before a frame's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// What is to be done.
+    /// What to do with it.
     pub crossing: Crossing,
     /// The physical port.
     pub port: PortId,
-    /// Whose it is.
+    /// Its network.
     pub vid: Vid,
-    /// Which network of that VID; see [`Home::generation`].
+    /// Identifies the network with that VID; see [`Home::generation`].
     pub generation: u16,
     /// The network's virtual port on `port`.
     pub vport: u16,
@@ -81,7 +82,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Says how a frame of a network ended.
+    /// Reports how a frame of a network ended.
     #[must_use]
     pub const fn of_ending(vid: Vid, generation: u16, key: FrameKey, ending: Ending) -> Self {
         let (crossing, port) = (Crossing::Ended, PortId::new(0));
@@ -121,7 +122,7 @@ impl Record {
     }
 }
 
-/// Bytes of each network that the reader took, ever, by VID; wraps.
+/// Bytes of each network that the reader has taken in total, by VID; wraps.
 type Taken = Arc<[AtomicU32]>;
 
 /// The writing end.
@@ -141,20 +142,21 @@ pub struct Incoming {
     debts: Option<Debts>,
 }
 
-/// Another thread of the data plane, as this one sees it.
+/// Another thread of the data plane, as seen from this one.
 pub struct Peer {
-    /// To it.
+    /// Ring to it.
     pub out: Outgoing,
-    /// From it.
+    /// Ring from it.
     pub into: Incoming,
     /// Wakes it.
     pub wake: Arc<Wake>,
-    /// Whose frames are followed: a guest says so, a worker asks.
+    /// The network whose frames are followed: a guest sets it, a worker reads it.
     pub followed: Followed,
 }
 
 impl Peer {
-    /// What two threads that are woken by these have of each other: of the second, and of the first.
+    /// The ends that two threads have of each other, given what wakes them: the first thread's view of the second,
+    /// and the reverse.
     #[must_use]
     pub fn pair(first: &Arc<Wake>, second: &Arc<Wake>) -> (Self, Self) {
         let ((there, from_first), (back, from_second)) = (ring(), ring());
@@ -179,13 +181,13 @@ pub fn ring() -> (Outgoing, Incoming) {
 }
 
 impl Outgoing {
-    /// Gives debts with their record ([`Record::of_debts`]); `false` when the network has no room in the ring.
+    /// Hands over debts with their record ([`Record::of_debts`]); `false` if the network has no room in the ring.
     #[must_use]
     pub fn push_debts(&mut self, record: &Record, debts: &Debts) -> bool {
         self.push(record, &encode_debts(debts))
     }
 
-    /// Copies a frame into the ring; `false` when the network has no room there.
+    /// Copies a frame into the ring; `false` if the network has no room there.
     #[must_use]
     pub fn push(&mut self, record: &Record, bytes: &[u8]) -> bool {
         let cost = RECORD_BYTES + bytes.len();
@@ -223,22 +225,22 @@ fn decode_debts(bytes: &[u8; DEBTS_BYTES]) -> Option<Debts> {
 }
 
 impl Incoming {
-    /// Whether nothing waits.
+    /// Whether the ring is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_none() && self.ring.is_empty()
     }
 
-    /// Debts of the record that [`Incoming::pop`] gave last, if it was one of debts that had any.
+    /// The debts of the record that [`Incoming::pop`] returned last, if it had any.
     pub fn take_debts(&mut self) -> Option<Debts> {
         self.debts.take()
     }
 
-    /// Copies the next frame into a slot of `pool`. `Ok(None)` when none waits.
+    /// Copies the next frame into a slot of `pool`. `Ok(None)` if the ring is empty.
     ///
     /// # Errors
-    /// The record of a frame for which there is no slot; the frame is gone. Or a record of debts, which take no slot, so that
-    /// they cannot be lost: see [`Incoming::take_debts`].
+    /// The record of a frame for which there is no slot; the frame is lost. Or a record of debts, which need no slot,
+    /// so they cannot be lost: see [`Incoming::take_debts`].
     pub fn pop(&mut self, pool: &mut Pool) -> Result<Option<(Record, Packet)>, Record> {
         let record = match self.pending.take() {
             Some(record) => record,
@@ -284,7 +286,7 @@ impl Incoming {
         result
     }
 
-    /// Counts a record, and what was behind it, as taken.
+    /// Counts a record and its bytes as taken.
     fn took(&self, vid: Vid, len: usize) {
         if let Some(taken) = self.taken.get(vid.index()) {
             // The only writer.

@@ -1,9 +1,9 @@
 //! The contract between control and the places where planes run.
 //!
-//! Flow: intent → control → [`Program`] → **[`Substrate`]** → packets. A program says all there is to know about one
-//! network: how its frames are found, its next hops and routes, what it may take. It names ports by index and next hops
-//! by row, never by pointer, so that any substrate can take it. Threads of substrates hand each other frames by
-//! [`handover`], sleep by [`wake`], compete for processors by [`scheduling`], take the time from one [`clock`], and follow
+//! Flow: intent → control → [`Program`] → **[`Substrate`]** → packets. A program describes one network completely:
+//! how its frames are found, its next hops and routes, its limits. It names ports by index and next hops by row,
+//! never by pointer, so that any substrate can load it. Threads of substrates pass frames to each other
+//! ([`handover`]), sleep ([`wake`]), share processors ([`scheduling`]), read the time from one [`clock`], and follow
 //! the frames of a network that moves ([`follow`]).
 
 pub mod clock;
@@ -23,20 +23,20 @@ use thiserror::Error;
 pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort, check_hop};
 pub use together::{Claims, check_programs, demux_of};
 
-/// What a substrate holds and could hold.
+/// Use and capacity of a substrate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capacity {
     /// Networks loaded.
     pub networks: usize,
-    /// Networks at most.
+    /// Largest number of networks.
     pub networks_max: usize,
-    /// Bytes of table memory in use.
+    /// Table memory in use, bytes.
     pub table_bytes: u64,
-    /// Bytes of table memory at most.
+    /// Size of the table memory, bytes.
     pub table_bytes_max: u64,
 }
 
-/// Why a substrate refused; what ran before still runs, unchanged.
+/// Why a substrate refused a request; nothing has changed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SubstrateError {
     /// A program contradicts itself (the caller's fault).
@@ -60,9 +60,9 @@ pub enum SubstrateError {
     /// Two networks have the same id, or the same name (the caller's fault).
     #[error("networks '{first}' and '{second}' have the same {what}")]
     Same {
-        /// Name of the one.
+        /// Name of the first.
         first: String,
-        /// Name of the other.
+        /// Name of the second.
         second: String,
         /// `id` or `name`.
         what: &'static str,
@@ -70,14 +70,14 @@ pub enum SubstrateError {
     /// Two networks claim the same frames (the caller's fault).
     #[error("networks '{first}' and '{second}': {error}")]
     Claim {
-        /// Name of the one.
+        /// Name of the first.
         first: String,
-        /// Name of the other.
+        /// Name of the second.
         second: String,
-        /// What they claim.
+        /// The frames that both claim.
         error: DemuxError,
     },
-    /// Design select takes no more rows, or not this one.
+    /// Design select has no room for more rows, or does not accept this one.
     #[error(transparent)]
     Demux(DemuxError),
     /// More networks than [`Capacity::networks_max`].
@@ -100,12 +100,12 @@ pub enum SubstrateError {
         /// How many there may be.
         max: usize,
     },
-    /// The tables have no room, or cannot be had.
+    /// The tables have no room, or cannot be created.
     #[error("network '{name}': {error}")]
     Table {
         /// Name of the network whose routes did not fit.
         name: String,
-        /// What the table said.
+        /// The error of the table.
         error: TableError,
     },
     /// A route names a next hop that the network does not have (the caller's fault).
@@ -120,18 +120,18 @@ pub enum SubstrateError {
         /// How many the network has.
         count: usize,
     },
-    /// The substrate has too few rows of something for the network.
+    /// The substrate has too few rows of a table for the network.
     #[error("network '{name}' needs {needed} {what}: {substrate} has {max}")]
     Room {
         /// Name of the network.
         name: String,
         /// Name of the substrate, or of the image it runs.
         substrate: String,
-        /// Rows of what.
+        /// The table.
         what: &'static str,
         /// How many it needs.
         needed: usize,
-        /// How many there are for it.
+        /// How many are available.
         max: usize,
     },
     /// A memory of the tables that networks share has too few words left for the network.
@@ -172,7 +172,7 @@ pub enum SubstrateError {
     Broken {
         /// Name of the substrate.
         substrate: &'static str,
-        /// What happened, and what to do.
+        /// The error, and what to do.
         reason: String,
     },
 }
@@ -182,25 +182,25 @@ pub trait Substrate {
     /// Its name in `spec/kinds.toml`, intent and output.
     fn name(&self) -> &'static str;
 
-    /// Loads networks, all of them or none. One that is loaded already takes the new program at once; it keeps its
-    /// counters, and its meter unless the rate limit changed. Other networks are not touched.
+    /// Loads networks, all of them or none. A network that is already loaded switches to the new program in one step;
+    /// it keeps its counters, and its meter unless the rate limit changed. Other networks are not affected.
     ///
     /// # Errors
-    /// Any but `Unknown`; then nothing has changed.
+    /// Any except `Unknown`; then nothing has changed.
     fn load(&mut self, programs: &[Program]) -> Result<(), SubstrateError>;
 
-    /// Unloads networks, all of them or none; their frames are nobody's from then on.
+    /// Unloads networks, all of them or none; their frames then belong to no network.
     ///
     /// # Errors
     /// `Unknown`; then nothing has changed.
     fn unload(&mut self, vids: &[Vid]) -> Result<(), SubstrateError>;
 
-    /// Packets of a network since it was loaded, `None` when it is not.
+    /// Packet counters of a network since it was loaded; `None` if it is not loaded.
     fn counters(&self, vid: Vid) -> Option<Counters>;
 
-    /// Frames that were nobody's.
+    /// Frames that belong to no network.
     fn unclaimed(&self) -> UnclaimedCounters;
 
-    /// What it holds and could hold.
+    /// Its use and capacity.
     fn capacity(&self) -> Capacity;
 }

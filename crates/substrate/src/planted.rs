@@ -1,34 +1,34 @@
-//! Bugs that tests plant, to see that what checks finds them.
+//! Bugs that tests plant, to verify that checkers find them.
 //!
-//! With the feature `planted` a test's thread chooses one; without it every question is `false` before the compiler is
-//! done, and no release has anything of this.
+//! With the feature `planted`, a test's thread selects one. Without the feature, every query is `false` at compile
+//! time, so releases contain nothing of this.
 
-/// A bug of the moves between card and software, or of the ways of frames.
+/// A bug in moves between card and software, or in the paths of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bug {
-    /// The old way does not run empty: no fence goes behind the last frame of it.
+    /// The old path does not run empty: no fence follows its last frame.
     NoFence,
     /// The card's hold of a network's frames is not ended.
     HoldStays,
-    /// The index that frames of software took meanwhile stays lent.
+    /// The index that frames from software used meanwhile is not returned.
     NetStays,
-    /// The row says that the card decides before the network's table is there.
+    /// The row gives the decision to the card before the network's table is complete.
     RowFirst,
-    /// Now and then a frame goes to the worker as the next network's.
+    /// Occasionally a frame goes to the worker as a frame of the next network.
     WrongNetwork,
-    /// A change of routes goes to software alone.
+    /// A change of routes goes only to software.
     NoMirror,
-    /// What a new program finds on the card stays there: the seat is forgotten, not the row.
+    /// A new program leaves the network's rows on the card: the seat is forgotten, but the row stays.
     SeatForgotten,
-    /// Frames go past the card before it is empty.
+    /// Frames bypass the card before it is empty.
     BypassEarly,
-    /// Rate limits begin anew on the other side.
+    /// Rate limits start with full buckets on the other side.
     DebtsStay,
-    /// Who has an image loaded is answered while networks still move.
+    /// The answer to an image load comes while networks are still moving.
     AnswerEarly,
-    /// Networks come back to another image in the order of their names.
+    /// Networks return to another image in the order of their names.
     ByName,
-    /// What an image is loaded for comes by itself, too.
+    /// The network for which an image is loaded also moves on its own.
     NotReserved,
 }
 
@@ -60,7 +60,7 @@ mod chosen {
         static CHOSEN: Cell<Option<Bug>> = const { Cell::new(None) };
     }
 
-    /// Plants a bug in all that this thread does; `None`: none.
+    /// Plants a bug in this thread; `None`: none.
     pub fn plant(bug: Option<Bug>) {
         CHOSEN.set(bug);
     }

@@ -23,7 +23,7 @@ pub struct VirtualPort {
     pub port: PortId,
     /// The network's own address there.
     pub mac: Mac,
-    /// Longest IP packet the port takes, bytes.
+    /// Longest IP packet that the port accepts, bytes.
     pub mtu_bytes: u16,
 }
 
@@ -54,7 +54,7 @@ pub struct Program {
     pub gated: bool,
 }
 
-/// What is wrong with a program (the fault of whoever made it).
+/// What is wrong with a program (the fault of its author).
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ProgramError {
     /// A name is empty or too long.

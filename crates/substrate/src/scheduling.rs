@@ -1,11 +1,11 @@
-//! How the threads that forward packets compete for processors, and what they leave to others.
+//! Scheduling of the threads that forward packets, and the processor time that they leave to others.
 //!
-//! Flow: a thread that forwards → [`enter`] at its start → [`Bound::keep`] after each round. A real-time thread comes
-//! before every ordinary one, so that packets do not wait for the time slices of a busy machine; it has to leave them
-//! something by itself. What it leaves is a little more than the kernel would take: the kernel takes it in one piece
-//! of 50 ms each second, in which rings overflow; pauses of 50 us are shorter than any ring.
-//! Invariants: a real-time thread has at most fifteen sixteenths of a processor; there are no more of them in a process than
-//! processors it may use, as the pauses of one would be filled by another.
+//! Flow: a thread that forwards → [`enter`] at its start → [`Bound::keep`] after each round. A real-time thread has
+//! priority over every ordinary one, so that packets do not wait for the time slices of a busy machine; it must leave
+//! time to ordinary threads by itself. It leaves slightly more than the kernel would take. The kernel takes its part
+//! in one piece of 50 ms per second, in which rings overflow; pauses of 50 us are shorter than any ring.
+//! Invariants: a real-time thread has at most fifteen sixteenths of a processor; a process has no more of them than
+//! processors it may use, because otherwise one would run in the pauses of another.
 //! Measured in `docs/decisions/0025-scheduling.md`. Times are nanoseconds.
 
 use std::fmt;
@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use hue_host::scheduling::{hurry, real_time, thread_time_ns};
 
-/// How a thread competes.
+/// Scheduling of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Scheduling {
-    /// As ordinary threads do, before others of its session or control group.
+    /// Like ordinary threads, but before others of its session or control group.
     #[default]
     Fair,
-    /// Before all ordinary threads, within a bound.
+    /// With priority over all ordinary threads, within a bound.
     RealTime,
 }
 
@@ -41,27 +41,27 @@ impl fmt::Display for Scheduling {
     }
 }
 
-/// How a thread competes that asked for something.
+/// The scheduling that a thread got.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Granted {
-    /// As it does.
+    /// Its scheduling.
     pub scheduling: Scheduling,
-    /// Why it is not as it was asked for.
+    /// Why it is not the requested one.
     pub why_not: Option<String>,
 }
 
-/// How long a real-time thread runs, at least, before it looks whether it is to pause.
+/// Least time that a real-time thread runs before it checks whether to pause.
 const RUN_NS: u64 = 750_000;
-/// It pauses for one part in so many of the time it ran: it has fifteen sixteenths of its processor at most.
+/// It pauses for the time it ran divided by this: it has at most fifteen sixteenths of its processor.
 const PARTS: u64 = 15;
-/// The longest pause, after something that took long.
+/// The longest pause, after a long piece of work.
 const PAUSE_NS_MAX: u64 = 1_000_000;
 
 /// Real-time threads of this process.
 static REAL_TIME: AtomicUsize = AtomicUsize::new(0);
 
-/// Has the calling thread compete as `wanted`, or as ordinary threads do where that is not possible. What it gets is kept
-/// by the thread until it ends.
+/// Gives the calling thread the scheduling `wanted` or, if that is not possible, that of ordinary threads. The thread
+/// keeps it until it ends.
 #[must_use]
 pub fn enter(wanted: Scheduling) -> (Bound, Granted) {
     let why_not = match wanted {
@@ -93,7 +93,7 @@ fn full(processors: usize) -> String {
     )
 }
 
-/// One of the real-time threads that there may be.
+/// One of the permitted real-time threads.
 #[derive(Debug)]
 struct Place;
 
@@ -114,14 +114,14 @@ impl Drop for Place {
 #[derive(Default, Debug)]
 pub struct Bound {
     place: Option<Place>,
-    /// When it looked last.
+    /// When it last checked.
     since_ns: u64,
     /// Processor time that the thread had had by then.
     had_ns: u64,
 }
 
 impl Bound {
-    /// Pauses when the thread has used its processor for so long that it is time to; `now_ns` rises.
+    /// Pauses if the thread has used its processor for long enough; `now_ns` never decreases.
     #[inline]
     pub fn keep(&mut self, now_ns: u64) {
         if self.place.is_some() && now_ns.wrapping_sub(self.since_ns) >= RUN_NS {
@@ -156,8 +156,8 @@ impl Bound {
 mod tests {
     use super::*;
 
-    /// A thread that works for `work_ns` and sleeps for `sleep_ns` in turn, for a second: its processor time and its
-    /// pauses, nanoseconds each, and the longest of these.
+    /// Runs a thread for a second that works for `work_ns` and sleeps for `sleep_ns` in turn. Returns its processor
+    /// time, the sum of its pauses and the longest pause, in nanoseconds.
     fn second(work_ns: u64, sleep_ns: u64) -> (u64, u64, u64) {
         let mut bound = Bound::default();
         let (mut now_ns, mut had_ns, mut paused_ns, mut longest_ns) = (1 << 60, 0, 0, 0);

@@ -8,7 +8,7 @@ use hue_tables::Vid;
 
 use crate::{Program, SubstrateError, VirtualPort};
 
-/// What must be known of a network to find conflicts with others.
+/// Properties of a network that can conflict with others.
 #[derive(Clone, Copy, Debug)]
 pub struct Claims<'a> {
     /// Its id.

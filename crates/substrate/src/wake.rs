@@ -1,12 +1,12 @@
 //! Sleeping and being woken: a thread of the data plane with nothing to do waits in the kernel for its descriptors.
 //!
-//! Flow: control, another worker or a device → descriptor → [`Poller::sleep`]. Who leaves work for a worker does so
-//! first and calls [`Wake::notify`] then; the worker announces its sleep first and looks for work once more then. With
-//! a fence between on both sides one of them sees the other, and no wake-up is lost.
+//! Flow: control, another worker or a device → descriptor → [`Poller::sleep`]. A thread first leaves work for a
+//! worker and then calls [`Wake::notify`]; the worker first announces its sleep and then looks for work once more.
+//! With a fence in between on both sides, at least one of them sees the other, and no wake-up is lost.
 //!
-//! Descriptors are of two sorts. Those that are looked at now and then (TAPs, the wake-up) stay registered. Sockets that
-//! are asked in every round anyway are waited for only in a sleep: a registered socket costs a call of its waiter, under
-//! two locks, for every packet that the kernel has received or finished sending.
+//! There are two sorts of descriptors. Those that are polled occasionally (TAPs, the wake-up) stay registered.
+//! Sockets that are polled in every round anyway are waited for only during a sleep: a registered socket costs a call
+//! of its waiter, under two locks, for every packet that the kernel has received or finished sending.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, p
 
 /// Events taken from the kernel at once.
 const EVENTS_MAX: usize = 64;
-/// Descriptors waited for in a sleep only, at most: one a port.
+/// Most descriptors that are waited for only during a sleep: one per port.
 const SLEEP_FDS_MAX: usize = PortId::COUNT;
 /// The token of the wake-up itself.
 const WAKE: u64 = u64::MAX;
@@ -31,10 +31,10 @@ pub struct Wake {
 }
 
 impl Wake {
-    /// One that nobody has notified.
+    /// Creates one that has not been notified.
     ///
     /// # Errors
-    /// When the process has no descriptor left.
+    /// If the process has no descriptor left.
     pub fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self { asleep: AtomicBool::new(false), fd })
@@ -57,7 +57,7 @@ impl Wake {
 /// The descriptors one worker waits for, each with a token.
 pub struct Poller {
     epoll: OwnedFd,
-    /// What was readable in the latest look or sleep; the first so many hold.
+    /// The readable descriptors of the last poll or sleep, and how many of them are valid.
     tokens: [u64; EVENTS_MAX],
     count: usize,
 }
@@ -66,7 +66,7 @@ impl Poller {
     /// Waits for `wake` only.
     ///
     /// # Errors
-    /// When the process has no descriptor left.
+    /// If the process has no descriptor left.
     pub fn new(wake: &Wake) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &wake.fd, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
@@ -76,17 +76,17 @@ impl Poller {
     /// Watches a descriptor until [`Poller::remove`].
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn add(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::IN)?)
     }
 
-    /// Stops watching; nothing happens when the descriptor was not watched.
+    /// Stops watching; does nothing if the descriptor was not watched.
     pub fn remove(&self, fd: BorrowedFd<'_>) {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Looks which registered descriptors are readable now. [`Poller::token`] has them.
+    /// Polls which registered descriptors are readable now. [`Poller::token`] returns them.
     pub fn look(&mut self) {
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [none; EVENTS_MAX];
@@ -97,8 +97,8 @@ impl Poller {
         }
     }
 
-    /// Sleeps until a registered descriptor or one of `others` is readable, somebody calls [`Wake::notify`], or
-    /// `timeout` is over, unless `work` finds something to do. Whether it slept.
+    /// Sleeps until a registered descriptor or one of `others` is readable, [`Wake::notify`] is called, or `timeout`
+    /// is over, unless `work` finds something to do. Returns whether it slept.
     pub fn sleep<'f>(
         &mut self,
         wake: &Wake,
@@ -133,7 +133,7 @@ impl Poller {
         true
     }
 
-    /// The `index`-th token of what was readable in the latest look or sleep.
+    /// The `index`-th token of the readable descriptors of the last poll or sleep.
     #[must_use]
     pub fn token(&self, index: usize) -> Option<u64> {
         self.tokens.get(..self.count)?.get(index).copied()
@@ -150,7 +150,7 @@ fn timespec(timeout: Duration) -> Timespec {
 /// Keeps the calling thread on one of the processors it may use.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn pin(index: usize) -> io::Result<()> {
     let allowed = rustix::thread::sched_getaffinity(None)?;
     let cpus: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();

@@ -14,7 +14,7 @@ use crate::mac::Mac;
 /// Header length in bytes.
 pub const HEADER_BYTES: usize = 14;
 
-/// Whether a frame is for a group: the lowest bit of its first byte (IEEE 802 §8.2). One without a byte is for none.
+/// Whether a frame has a group address: the lowest bit of its first byte (IEEE 802 §8.2). An empty frame has none.
 #[must_use]
 #[inline]
 pub const fn is_group(frame: &[u8]) -> bool {

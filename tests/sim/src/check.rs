@@ -177,7 +177,7 @@ fn settled(network: &NetworkLook, look: &Look, world: &World) -> Result<(), Stri
     let full = on_card >= card.planes as usize;
     let large = card.image.starts_with("tcam") && net.extra > EXTRA_MAX;
     // A move that was made to fail leaves it where it was; whoever asked for the move has heard so.
-    let asked = why.contains("as was asked for");
+    let asked = why.contains("as requested");
     if network.fits_ports && !full && !large && !asked {
         return words("it is to be on the card, and there is room");
     }

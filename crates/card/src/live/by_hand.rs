@@ -15,7 +15,7 @@ use crate::card::Card;
 use crate::error::CardError;
 use crate::twin::Twin;
 
-/// What the thread would own; `None` once the card has failed.
+/// The state that the thread would own; `None` once the card has failed.
 pub(super) type Own = Mutex<Option<Running>>;
 
 pub(super) struct Running {

@@ -1,8 +1,9 @@
-//! What wires of the card lose of whose frames: the same reasons and the same owners as at ports of workers.
+//! Losses at the card's wires by network: the same reasons and owners as at ports of workers.
 //!
-//! Flow: a wire's port cuts frames before its ring by class, a class is a network → [`Seen`] → [`Crossings`] of the
-//! network. A frame that the card sends and a wire does not take is the network's whose router address it bears.
-//! Invariants: each loss is counted once; what was lost before a network came is not the network's.
+//! Flow: a wire's port drops frames before its ring by class, and a class is a network → [`Seen`] → [`Crossings`] of
+//! the network. If a wire does not accept a frame from the card, the loss belongs to the network whose router address
+//! is the frame's source. Invariants: each loss is counted once; losses from before a network was added are not the
+//! network's.
 
 use hue_planes::Loss;
 use hue_ports::{ClassLosses, Port};
@@ -12,7 +13,7 @@ use hue_tables::Vid;
 use super::runner::Runner;
 use super::totals::Crossings;
 
-/// What a wire has lost of each network, as counted so far, by VID.
+/// Losses of each network at a wire, as counted so far, by VID.
 pub(super) struct Seen(Box<[ClassLosses]>);
 
 impl Default for Seen {
@@ -22,7 +23,7 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Counts what a port has lost of a network since the last look.
+    /// Counts a network's losses at a port since the last call.
     pub fn look(&mut self, port: &dyn Port, vid: Vid, crossings: &mut Crossings) {
         let Some(seen) = self.0.get_mut(vid.index()) else { return };
         let more = port.lost(vid.get()).since(seen);
@@ -31,7 +32,7 @@ impl Seen {
     }
 }
 
-/// The network that a frame is from which leaves by a port of the card, by its source: whose router address it is there.
+/// The network of a frame that leaves by a port of the card: the one whose router address on that port is its source.
 pub(super) fn sender<'p>(
     mut programs: impl Iterator<Item = &'p Program>,
     number: usize,
@@ -44,7 +45,7 @@ pub(super) fn sender<'p>(
 }
 
 impl Runner {
-    /// Counts what wires have lost of networks since the last look.
+    /// Counts the networks' losses at wires since the last call.
     pub(super) fn look_at_losses(&mut self) {
         let Self { card, wires, totals, .. } = self;
         for wire in wires.iter_mut().flatten() {
@@ -59,14 +60,14 @@ impl Runner {
         }
     }
 
-    /// What wires have lost of a network before and in their rings, so far: by reason.
+    /// A network's losses before and in the rings of wires so far, by reason.
     pub(super) fn lost_at_rings(&mut self, vid: Vid) -> [(Loss, u64); 2] {
         self.look_at_losses();
         let crossings = self.totals.crossings.get(&vid).copied().unwrap_or_default();
         [(Loss::RingQuota, crossings.ring_quota), (Loss::RingFull, crossings.ring_full)]
     }
 
-    /// A frame that the card sent is lost: there is no wire (`PortDown`), or it does not take the frame.
+    /// A frame that the card sent is lost: there is no wire (`PortDown`), or the wire does not accept the frame.
     pub(super) fn lose_departure(&mut self, number: usize, source: Option<[u8; 6]>, loss: Loss) {
         match source.and_then(|source| sender(self.card.programs(), number, source)) {
             Some(vid) => {
@@ -96,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// A port that has lost so many frames of every class.
+    /// A port that has lost this many frames of every class.
     struct Lossy(u64);
 
     impl Port for Lossy {

@@ -1,11 +1,11 @@
-//! The card as it runs: a thread of its own that clocks the twin while there is work and sleeps while there is none.
+//! A running card: a thread that clocks the twin while there is work, and sleeps while there is none.
 //!
-//! Flow: wires → MAC ports of the card → planes → MAC ports → wires; what planes do not decide → CPU queues → workers of
-//! the software substrate, and what these send → CPU queues → MAC ports. Control changes the card by jobs ([`Runner`]),
-//! which the thread does between two rounds. Time stamps of frames are the host's time; simulated time runs as fast as
-//! the twin is clocked, and both are told ([`CardTotals`]).
-//! Invariants: the card is reached through registers and queues alone; frames keep their order on every path; a card
-//! that no longer moves or answers is told ([`CardEvent::Failed`]) and ends its thread, never the process.
+//! Flow: wires → MAC ports of the card → planes → MAC ports → wires; packets that planes do not decide → CPU queues →
+//! workers of the software substrate; frames from workers → CPU queues → MAC ports. Control changes the card by jobs
+//! ([`Runner`]), which the thread does between two rounds. Time stamps of frames are the host's time; simulated time
+//! runs as fast as the twin is clocked; both are reported ([`CardTotals`]). Invariants: the card is accessed through
+//! registers and queues only; frames keep their order on every path; a card that no longer moves or answers is
+//! reported ([`CardEvent::Failed`]) and ends its thread, but never the process.
 
 mod by_hand;
 mod bypass;
@@ -39,24 +39,24 @@ use crate::error::CardError;
 use crate::generated as regs;
 use crate::twin::Twin;
 
-/// What control wants done, between two rounds.
+/// A job of control, done between two rounds.
 type Job = Box<dyn FnOnce(&mut Runner) + Send>;
 
-/// What happens to a card by itself.
+/// An event of a card without a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CardEvent {
     /// A port failed and was closed.
     Port {
         /// The port.
         id: PortId,
-        /// What happened.
+        /// The error.
         error: String,
     },
     /// The card no longer works; its thread has ended.
     Failed(String),
 }
 
-/// A running card, as control has it. Dropping it stops it and closes its ports.
+/// Control's handle of a running card. Dropping it stops the card and closes its ports.
 pub struct LiveCard {
     description: Description,
     jobs: Option<Sender<Job>>,
@@ -70,12 +70,12 @@ pub struct LiveCard {
 }
 
 impl LiveCard {
-    /// Starts a card that has no ports yet. `peers` are the workers, who know the card's thread by `wake`; its packet
-    /// memory has `slots` slots of `slot_bytes` bytes. The thread competes for processors as `wanted`, where it may.
-    /// `events` is called on it.
+    /// Starts a card that has no ports yet. `peers` are the workers, which wake the card's thread by `wake`; its
+    /// packet memory has `slots` slots of `slot_bytes` bytes. The thread has the scheduling `wanted`, if permitted,
+    /// and calls `events`.
     ///
     /// # Errors
-    /// `Access`; `Start` when there is no memory or no thread.
+    /// `Access`; `Start` if there is no memory or no thread.
     pub fn start(
         card: Card<Twin>,
         wake: Arc<Wake>,
@@ -102,7 +102,7 @@ impl LiveCard {
         Ok(live)
     }
 
-    /// A card that nobody runs yet.
+    /// A card that does not run yet.
     fn make(
         mut card: Card<Twin>,
         wake: Arc<Wake>,
@@ -124,31 +124,31 @@ impl LiveCard {
         Ok((live, runner, mailbox))
     }
 
-    /// What the image is.
+    /// Description of the image.
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// How its thread competes for processors.
+    /// Scheduling of its thread.
     #[must_use]
     pub fn scheduling(&self) -> &Granted {
         &self.scheduling
     }
 
-    /// The card runs another image now.
+    /// Records that the card runs another image now.
     pub fn set_description(&mut self, description: Description) {
         self.description = description;
     }
 
-    /// The packet memory that ports of the card are opened over.
+    /// The packet memory with which ports of the card are opened.
     #[must_use]
     pub fn region(&self) -> &Region {
         &self.region
     }
 
-    /// Has the card's thread do something between two rounds; jobs are done in order. `false` when the thread has
-    /// ended.
+    /// Queues a job, which the card's thread does between two rounds; jobs are done in order. `false` if the thread
+    /// has ended.
     pub fn tell(&self, job: impl FnOnce(&mut Runner) + Send + 'static) -> bool {
         let Some(jobs) = &self.jobs else { return false };
         let given = jobs.send(Box::new(job)).is_ok();
@@ -156,20 +156,20 @@ impl LiveCard {
         given
     }
 
-    /// What it did, as last published: while it works some thousand times a second, and before it sleeps.
+    /// Its totals as last published: while it works, about a thousand times a second, and before it sleeps.
     #[must_use]
     pub fn totals(&self) -> CardTotals {
         totals::read(&self.totals)
     }
 
-    /// Reads that from any thread.
+    /// Reads the totals from any thread.
     #[must_use]
     pub fn totals_reader(&self) -> Arc<Mutex<CardTotals>> {
         Arc::clone(&self.totals)
     }
 }
 
-/// Sets a card up as it is live.
+/// Sets a card up for live use.
 ///
 /// # Errors
 /// `Access`.

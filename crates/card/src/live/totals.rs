@@ -1,4 +1,4 @@
-//! What a running card did, beside what its own counters say.
+//! Totals of a running card, in addition to its own counters.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,35 +8,35 @@ use hue_planes::Counters;
 use hue_ports::{Driver, DriverCounters};
 use hue_tables::Vid;
 
-/// What a running card did.
+/// Totals of a running card.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CardTotals {
-    /// Clock cycles since it started. At the image's clock they last as long as a card would have taken.
+    /// Clock cycles since it started. A real card needs this many periods of the image's clock.
     pub cycles: u64,
-    /// Nanoseconds that the host took for them: the time in which the twin was clocked.
+    /// Time that the host took for them, in nanoseconds: the time in which the twin was clocked.
     pub clocking_ns: u64,
-    /// Times it went to sleep as there was nothing to do.
+    /// Number of times it went to sleep because it had no work.
     pub sleeps: u64,
-    /// Its ports that are open, by the card's own numbers.
+    /// Its open ports, by the card's own numbers.
     pub ports: BTreeMap<u8, LivePortTotals>,
-    /// What went between the card and software, by network.
+    /// Frames between the card and software, by network.
     pub crossings: BTreeMap<Vid, Crossings>,
-    /// Frames on CPU queues that made no sense.
+    /// Malformed frames on CPU queues.
     pub nonsense: u64,
-    /// Frames of nobody that went past the card.
+    /// Frames that belong to no network and bypassed the card.
     pub unclaimed: u64,
-    /// Damaged words of external memory that were written again.
+    /// Damaged words of external memory that were repaired.
     pub repaired: u64,
 }
 
-/// What the card counted of a network.
+/// The card's counters of a network.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CardCounts {
-    /// By outcome, since it came.
+    /// By outcome, since it was loaded.
     pub outcomes: Counters,
     /// Bytes of frames received.
     pub received_bytes: u64,
-    /// Bytes of frames sent, those that software sends by the card among them.
+    /// Bytes of frames sent, including those that software sends by the card.
     pub sent_bytes: u64,
     /// Frames that found no room in the output queues of ports.
     pub port_full: u64,
@@ -49,21 +49,21 @@ pub struct CardCounts {
 pub struct Crossings {
     /// Frames for software to decide.
     pub to_software: u64,
-    /// Bytes of them.
+    /// Their bytes.
     pub to_software_bytes: u64,
     /// Frames that software sends by a port of the card.
     pub from_software: u64,
-    /// Bytes of them that the card counts as the network's: not those put aside while it moves.
+    /// Their bytes that the card counts as the network's; frames that are diverted during a move do not count.
     pub from_software_bytes: u64,
-    /// Frames for software that there was no room for.
+    /// Frames for software for which there was no room.
     pub to_software_lost: u64,
-    /// Frames from software that there was no room for, or no port any more.
+    /// Frames from software for which there was no room, or no port any more.
     pub from_software_lost: u64,
-    /// Frames cut before the rings of the card's wires, as its share of one was used up.
+    /// Frames dropped before the rings of the card's wires, because the network's share of a ring was used up.
     pub ring_quota: u64,
-    /// Frames that were let into such a ring and lost there.
+    /// Frames that were admitted to such a ring and lost there.
     pub ring_full: u64,
-    /// Frames that a wire did not take.
+    /// Frames that a wire did not accept.
     pub port_full: u64,
     /// Frames for a port that has no wire.
     pub port_down: u64,
@@ -74,15 +74,15 @@ pub struct Crossings {
 pub struct LivePortTotals {
     /// The port, as networks name it.
     pub id: PortId,
-    /// How it reaches its wire.
+    /// Its driver.
     pub driver: Driver,
-    /// What it counted, earlier ports of this number included.
+    /// Its counters, including those of earlier ports with this number.
     pub counters: DriverCounters,
-    /// Broadcast and multicast frames, of those received, that the card lost: no room to copy them.
+    /// Received broadcast and multicast frames that the card had no room to copy.
     pub flood_full: u64,
 }
 
-/// A copy of what was published last.
+/// A copy of the totals that were published last.
 pub fn read(totals: &Mutex<CardTotals>) -> CardTotals {
     // Published as a whole, so that a panic elsewhere leaves it sound.
     totals.lock().unwrap_or_else(PoisonError::into_inner).clone()

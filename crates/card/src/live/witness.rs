@@ -1,10 +1,11 @@
-//! What happens to a network's frames while it moves: each is followed until it ends.
+//! Follows each of a network's frames during a move until its end.
 //!
-//! Flow: frames from wires, frames that software hands over, frames to wires, and what the card and the workers tell of
-//! those that end inside ([`TwinEnding`](crate::TwinEnding), [`Ending`]) → **witness** → [`Proof`]. It knows nothing of planes, counters or
-//! queues. Inside the card a frame is known by its tag, elsewhere by its [`FrameKey`]. A frame is lost when it is told so,
-//! or when everything behind it has come through and it has not ([`Witness::vanished`]); one of which neither can be said
-//! is undecided. Frames that arrived before the witness began to look are nobody's. Times in nanoseconds.
+//! Flow: frames from wires, frames that software hands over, frames to wires, and reports of the card and the workers
+//! on frames that end inside ([`TwinEnding`](crate::TwinEnding), [`Ending`]) → **witness** → [`Proof`]. The witness
+//! is independent of planes, counters and queues. Inside the card a tag identifies a frame, elsewhere its
+//! [`FrameKey`] does. A frame is lost if that is reported, or if everything behind it has passed and it has not
+//! ([`Witness::vanished`]). If neither is known, the frame is undecided. Frames that arrived before the observation
+//! began are ignored. Times in nanoseconds.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,47 +17,47 @@ use hue_wire::ethernet::is_group;
 
 use crate::twin::Cause;
 
-/// Frames that are remembered at most: more than cross a card in a second at the twin's pace.
+/// Largest number of frames that are remembered: more than cross a card in a second at the twin's speed.
 const FRAMES_MAX: usize = 1 << 18;
-/// Reasons for which a frame is lost that are no losses of software ([`hue_planes::Loss`]).
+/// Reasons of losses that are not losses of software ([`hue_planes::Loss`]).
 pub const VANISHED: &str = "vanished";
 /// The card's output queues had no room.
 pub const OUTPUT_FULL: &str = "output_full";
 /// The card had no room to copy a group frame.
 pub const FLOOD_FULL: &str = "flood_full";
 
-/// What was seen in a stretch of time.
+/// Observations in a period.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Seen {
     /// Frames that arrived for the network.
     pub received: u64,
-    /// Frames, of any stretch, that left.
+    /// Frames of any period that left.
     pub sent: u64,
-    /// How long it was.
+    /// Length of the period.
     pub ns: u64,
-    /// The longest time between two that left, or until the first one left since the first one arrived. One that reaches into
-    /// two stretches is that of the move.
+    /// The longest time between two frames that left, or from the first arrival to the first frame that left. A gap
+    /// that spans two periods counts for the move.
     pub gap_ns_max: u64,
 }
 
-/// What was seen of a move.
+/// Observations of a move.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Proof {
-    /// Before, while it moved, and after.
+    /// Before, during and after the move.
     pub seen: [Seen; 3],
     /// Frames that were lost, by reason.
     pub lost: BTreeMap<&'static str, u64>,
     /// Frames that the network dropped by a rule of its own, by outcome or reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Frames that the network's control plane has, by outcome.
+    /// Frames that went to the network's control plane, by outcome.
     pub punted: BTreeMap<&'static str, u64>,
-    /// Frames of which it cannot be said how they ended.
+    /// Frames whose end is not known.
     pub undecided: u64,
     /// Frames that left again.
     pub doubled: u64,
-    /// Frames that left after one of the same flow that had arrived after them (RFC 4737 §3.3).
+    /// Frames that left after a frame of the same flow that had arrived later (RFC 4737 §3.3).
     pub reordered: u64,
-    /// There were more frames than are remembered: those that came then are in none of the counts.
+    /// Whether there were more frames than are remembered: the others are in none of the counts.
     pub cut: bool,
 }
 
@@ -71,9 +72,9 @@ impl Proof {
 /// A frame, or several identical ones.
 struct Frame {
     flow: u64,
-    /// Its place in the flow; `None` while several identical ones are inside, of which it cannot be said which is which.
+    /// Its place in the flow; `None` while several identical frames are inside, which cannot be told apart.
     number: Option<u32>,
-    /// That have not ended.
+    /// Number of these that have not ended.
     inside: u32,
 }
 
@@ -86,7 +87,7 @@ struct Tagged {
 #[derive(Default)]
 struct Flow {
     arrived: u32,
-    /// One above the latest number that left.
+    /// One more than the latest number that left.
     left: u32,
 }
 
@@ -98,12 +99,12 @@ pub struct Witness {
     flows: HashMap<u64, Flow>,
     /// Frames in the card, by tag.
     tags: HashMap<u32, Tagged>,
-    /// Group frames whose copies the card has not made yet, by tag: so many of the network.
+    /// Group frames whose copies the card has not made yet, by tag: the number of the network's copies.
     copying: HashMap<u32, u32>,
     proof: Proof,
     at: usize,
     began_ns: u64,
-    /// When the latest one left; before that, when the first one arrived.
+    /// When the latest frame left; before that, when the first one arrived.
     left_ns: Option<u64>,
     /// When the move was over.
     moved_ns: u64,
@@ -115,7 +116,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Begins to look at a network. `demux` finds the frames of all networks, ports in the card's numbers.
+    /// Begins to observe a network. `demux` finds the frames of all networks, with the card's port numbers.
     pub fn new(vid: Vid, demux: Demux, now_ns: u64) -> Self {
         Self {
             demux,
@@ -135,12 +136,12 @@ impl Witness {
         }
     }
 
-    /// Whose frames are followed.
+    /// The network whose frames are followed.
     pub fn vid(&self) -> Vid {
         self.vid
     }
 
-    /// A frame comes from a wire, and goes into the card under this tag; whether it is followed.
+    /// A frame arrives from a wire and enters the card with this tag. Returns whether it is followed.
     pub fn arrived(&mut self, port: u8, tag: u32, bytes: &[u8], now_ns: u64) -> bool {
         if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len()) {
             return false; // nobody's, whatever it says
@@ -164,8 +165,8 @@ impl Witness {
         true
     }
 
-    /// A frame that the network sends from software goes into the card under this tag; whether it is followed. Of its control
-    /// plane it begins here; otherwise it has arrived before.
+    /// A frame that the network sends from software enters the card with this tag. Returns whether it is followed. A
+    /// frame of its control plane begins here; any other has arrived before.
     pub fn handed_over(&mut self, from_control: bool, tag: u32, bytes: &[u8]) -> bool {
         let key = FrameKey::of(bytes);
         if from_control {
@@ -193,7 +194,7 @@ impl Witness {
         true
     }
 
-    /// A frame that left the card under this tag goes to a wire, which has taken it, or has not for this reason.
+    /// A frame that left the card with this tag goes to a wire, which has accepted it, or has not for this reason.
     pub fn left(&mut self, tag: u32, taken: Result<(), Loss>, now_ns: u64) {
         let Some(Tagged { key, number }) = self.tags.remove(&tag) else { return };
         self.returning.remove(&tag);
@@ -224,7 +225,7 @@ impl Witness {
         self.left_ns = Some(now_ns);
     }
 
-    /// A frame of the network ended inside the card, or one of nobody.
+    /// A frame of the network, or of none, ended inside the card.
     pub fn ended_in_card(&mut self, tag: u32, cause: Cause) {
         let copies = match cause {
             Cause::FloodFull | Cause::Copied => self.copying.remove(&tag).unwrap_or(0),
@@ -241,7 +242,7 @@ impl Witness {
         }
     }
 
-    /// A worker says how a frame ended there.
+    /// A worker reports how a frame ended there.
     pub fn ended_in_software(&mut self, key: u64, ending: Ending) {
         match ending {
             Ending::Left => {
@@ -262,7 +263,7 @@ impl Witness {
         }
     }
 
-    /// A frame from software was not sent into the card after all.
+    /// A frame from software did not enter the card after all.
     pub fn not_sent(&mut self, tag: u32) {
         self.returning.remove(&tag);
     }
@@ -286,7 +287,7 @@ impl Witness {
         }
     }
 
-    /// Frames that were not seen to arrive, as those of the control plane, are lost all the same.
+    /// Frames without an arrival, such as those of the control plane, count as lost too.
     fn lose(&mut self, key: u64, reason: &'static str) {
         let known = self.end(key);
         if known || !self.over {
@@ -294,7 +295,7 @@ impl Witness {
         }
     }
 
-    /// The next stretch of time begins.
+    /// The next period begins.
     pub fn turn(&mut self, now_ns: u64) {
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
             seen.ns = now_ns.saturating_sub(self.began_ns);
@@ -306,7 +307,7 @@ impl Witness {
         self.at += 1;
     }
 
-    /// What comes from now on is not followed; what is inside may still end. Whether that is new.
+    /// Later frames are not followed; frames that are inside may still end. Returns whether this is a change.
     pub fn close(&mut self, now_ns: u64) -> bool {
         if self.over {
             return false;
@@ -317,14 +318,14 @@ impl Witness {
         true
     }
 
-    /// So many frames were lost before they could be seen: they are not among those that arrived.
+    /// This many frames were lost before they could be observed: they are not among the arrivals.
     pub fn lost_unseen(&mut self, loss: Loss, count: u64) {
         if count > 0 {
             *self.proof.lost.entry(loss.name()).or_default() += count;
         }
     }
 
-    /// Whether group frames still wait to be copied: they come behind frames that arrived after them.
+    /// Whether group frames still wait to be copied: later frames overtake them.
     pub fn is_copying(&self) -> bool {
         !self.copying.is_empty()
     }
@@ -334,8 +335,8 @@ impl Witness {
         self.over && self.inside == 0 && self.returning.is_empty()
     }
 
-    /// All that was behind what is still inside has come through: it is lost, but for so many frames of which a worker had no
-    /// room to tell how they ended.
+    /// Everything behind the frames that are still inside has passed: they are lost, except as many frames as a
+    /// worker had no room to report.
     pub fn vanished(&mut self, untold: u64) {
         let undecided = self.inside.min(untold);
         let lost = self.inside - undecided;
@@ -346,7 +347,7 @@ impl Witness {
         self.returning.clear();
     }
 
-    /// What was seen.
+    /// The observations.
     pub fn proof(self) -> Proof {
         Proof { undecided: self.inside, ..self.proof }
     }

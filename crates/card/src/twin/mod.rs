@@ -1,11 +1,11 @@
 //! The twin: the card's own RTL, compiled by Verilator into a shared library and run in this process.
 //!
-//! Flow: frames and register accesses → **twin** → cycles of the card → frames. What the library offers is
-//! `rtl/twin/hue_twin.h`; this is the one place with foreign functions.
+//! Flow: frames and register accesses → **twin** → cycles of the card → frames. `rtl/twin/hue_twin.h` is the
+//! interface of the library; only this module calls foreign functions.
 //!
-//! A fence. What makes the calls sound: a library is used only if it has every function and speaks [`ABI`]; a twin is
-//! made by its library and given back to it once; every call takes `&mut self` or reads plain numbers, so that one
-//! thread is inside at a time; the library is kept until the last twin has gone.
+//! A fence for unsafe code. The calls are sound because a library is used only if it has every function and the
+//! version [`ABI`]; a twin is created by its library and returned to it once; every call takes `&mut self` or reads
+//! plain numbers, so only one thread is inside at a time; and the library is kept until its last twin is gone.
 
 #![allow(unsafe_code)]
 
@@ -26,17 +26,17 @@ use crate::registers::{AccessError, Registers, SPACE_BYTES, check};
 
 /// Version of the library interface.
 const ABI: u32 = 6;
-/// Longest frame the twin takes; the card cuts at less.
+/// Longest frame that the twin accepts; the card's own limit is lower.
 pub const FRAME_BYTES_MAX: usize = 65_535;
 
 const OK: c_int = 0;
 const REFUSED: c_int = 2;
 const NO_ANSWER: c_int = 3;
-/// Causes of endings that say all (`hue_pkg.sv`).
+/// Causes of endings that need no further data (`hue_pkg.sv`).
 const FLOOD_FULL: u32 = 513;
 const COPIED: u32 = 514;
 
-/// The library's twin; only it knows what is inside.
+/// The library's twin; only the library knows its contents.
 #[repr(C)]
 struct Handle {
     _private: [u8; 0],
@@ -154,18 +154,18 @@ pub struct TwinEnding {
 pub enum Cause {
     /// Its network's plane dropped it.
     Dropped(Outcome),
-    /// It was nobody's.
+    /// It belonged to no network.
     Unclaimed(Unclaimed),
-    /// The output queues had no room for it.
+    /// The output queues had no room.
     Refused,
-    /// A group frame: there was no room to copy it, so that none of its networks gets it.
+    /// A group frame: there was no room to copy it, so none of its networks gets it.
     FloodFull,
-    /// A group frame: its last copy is on its way to the stages. What becomes of the copies is told apart.
+    /// A group frame: its last copy is on its way to the stages. The ends of the copies are reported separately.
     Copied,
 }
 
 impl Cause {
-    /// Of the number that the library gives (`hue_pkg.sv`).
+    /// Converts the library's number (`hue_pkg.sv`).
     fn from_code(code: u32) -> Self {
         let low = (code & 0xff) as u8;
         match (code >> 8, Outcome::from_code(low), Unclaimed::from_code(low)) {
@@ -192,7 +192,7 @@ impl Image {
     /// Loads an image file.
     ///
     /// # Errors
-    /// `ImageFile` when it is no library, no twin, or of another version.
+    /// `ImageFile` if it is not a library, not a twin, or has another version.
     pub fn load(path: &Path) -> Result<Self, CardError> {
         let fault = |reason: String| CardError::ImageFile { path: path.to_owned(), reason };
         // With a slash in it the system does not look anywhere else.
@@ -214,7 +214,7 @@ impl Image {
         Ok(Self { library: Arc::new(Loaded { functions, path: path.to_owned(), _library: library }) })
     }
 
-    /// The name that it was built under.
+    /// The name of the image.
     #[must_use]
     pub fn name(&self) -> String {
         // SAFETY: the function returns a string constant of the library, which `self` keeps loaded.
@@ -225,7 +225,7 @@ impl Image {
     /// A card after reset.
     ///
     /// # Errors
-    /// `ImageFile` when there is no memory for it.
+    /// `ImageFile` if there is no memory for it.
     pub fn start(&self) -> Result<Twin, CardError> {
         // SAFETY: makes a twin of its own, which `Twin` owns.
         let handle = unsafe { (self.library.functions.new)() };
@@ -242,8 +242,8 @@ impl Twin {
         &self.library.functions
     }
 
-    /// Queues a frame outside a port, to be offered from cycle `not_before` on. Returns `false`, and does nothing, for a
-    /// port that is not there or a frame above [`FRAME_BYTES_MAX`].
+    /// Queues a frame outside a port, to be offered from cycle `not_before` on. Returns `false`, and does nothing, if
+    /// the port does not exist or the frame is longer than [`FRAME_BYTES_MAX`].
     pub fn push(&mut self, port: u8, time_ns: u64, tag: u32, not_before: u64, bytes: &[u8]) -> bool {
         let (handle, length) = (self.handle.as_ptr(), bytes.len());
         // SAFETY: the handle is live and ours alone; the bytes are copied before the call returns.
@@ -253,7 +253,7 @@ impl Twin {
         result == OK
     }
 
-    /// The oldest frame that left and was not taken.
+    /// The oldest frame that left and has not been taken.
     pub fn pop(&mut self) -> Option<TwinFrame<'_>> {
         let mut raw =
             RawFrame { bytes: std::ptr::null(), len: 0, tag: 0, port: 0, first_cycle: 0, last_cycle: 0 };
@@ -278,13 +278,14 @@ impl Twin {
         })
     }
 
-    /// Whether it is kept how frames end that do not leave, for [`Twin::ended`]: of frames with a tag other than 0.
+    /// Whether to record the ends of frames that do not leave, for [`Twin::ended`]: of frames with a tag other than
+    /// 0.
     pub fn keep_endings(&mut self, on: bool) {
         // SAFETY: the handle is live and ours alone.
         unsafe { (self.functions().keep_endings)(self.handle.as_ptr(), c_int::from(on)) }
     }
 
-    /// How the oldest of these frames ended that was not taken yet.
+    /// The oldest recorded end that has not been taken.
     pub fn ended(&mut self) -> Option<TwinEnding> {
         let mut raw = RawEnding { tag: 0, net: 0, cause: 0 };
         // SAFETY: the handle is live and ours alone; `raw` is written only inside the call.
@@ -293,28 +294,29 @@ impl Twin {
         (result == OK).then(|| TwinEnding { tag: raw.tag, net, cause: Cause::from_code(raw.cause) })
     }
 
-    /// Frames that wait outside a port; one that moves in is among them.
+    /// Frames that wait outside a port, including a frame that is entering.
     #[must_use]
     pub fn waiting(&self, port: u8) -> u64 {
         // SAFETY: as in `cycles`.
         unsafe { (self.functions().waiting)(self.handle.as_ptr(), u32::from(port)) }
     }
 
-    /// Puts a port before an Ethernet line on which a byte takes `cycles / per` cycles, preambles and gaps counted; `None`:
-    /// it sends a beat a cycle. Returns `false`, and does nothing, for a port that is not there or `per` 0.
+    /// Connects a port to an Ethernet line on which a byte takes `cycles / per` cycles, including preambles and gaps.
+    /// With `None` it sends one beat per cycle. Returns `false`, and does nothing, if the port does not exist or
+    /// `per` is 0.
     pub fn set_line(&mut self, port: u8, byte: Option<(u64, u64)>) -> bool {
         let (cycles, per) = byte.unwrap_or((0, 1));
         // SAFETY: the handle is live and ours alone.
         unsafe { (self.functions().line)(self.handle.as_ptr(), u32::from(port), cycles, per) == OK }
     }
 
-    /// Runs at most so many cycles and ends early when nothing is left to do; returns how many ran.
+    /// Runs at most this many cycles, and stops early when nothing is left to do. Returns the number of cycles.
     pub fn run(&mut self, cycles: u64) -> u64 {
         // SAFETY: the handle is live and ours alone.
         unsafe { (self.functions().run)(self.handle.as_ptr(), cycles) }
     }
 
-    /// Runs exactly so many cycles.
+    /// Runs exactly this many cycles.
     pub fn run_exactly(&mut self, cycles: u64) {
         // SAFETY: the handle is live and ours alone.
         unsafe { (self.functions().run_exactly)(self.handle.as_ptr(), cycles) }
@@ -334,8 +336,8 @@ impl Twin {
         unsafe { (self.functions().idle)(self.handle.as_ptr()) != 0 }
     }
 
-    /// Turns bits over in a word of the external memories, as a particle does; for tests. Returns `false`, and does
-    /// nothing, for a word that is not there, or an image without such memories.
+    /// Flips bits in a word of the external memories, as radiation does; for tests. Returns `false`, and does
+    /// nothing, if the word or the memories do not exist.
     pub fn damage(&mut self, word: u32, bits: u64) -> bool {
         // SAFETY: the handle is live and ours alone.
         unsafe { (self.functions().damage)(self.handle.as_ptr(), word, bits) == OK }
@@ -355,14 +357,15 @@ impl Twin {
         unsafe { (self.functions().interrupt)(self.handle.as_ptr()) != 0 }
     }
 
-    /// Ordered mode: frames meet the stages in the order of pushing, whatever their ports. To be switched while idle.
+    /// Ordered mode: frames enter the stages in the order of pushing, whatever their ports. Switch it only while
+    /// idle.
     pub fn set_ordered(&mut self, on: bool) {
         // SAFETY: the handle is live and ours alone.
         unsafe { (self.functions().ordered)(self.handle.as_ptr(), c_int::from(on)) }
     }
 
-    /// Random pauses from a seed: of 256 cycles, in how many a port has no beat to offer and in how many it takes none;
-    /// 256 is always. Returns `false`, and does nothing, above that.
+    /// Random pauses from a seed: in how many of 256 cycles a port offers no beat, and in how many it accepts none;
+    /// 256 means always. Returns `false`, and does nothing, above that.
     pub fn set_stress(&mut self, seed: u64, idle: u16, stall: u16) -> bool {
         // SAFETY: the handle is live and ours alone.
         unsafe {
@@ -370,10 +373,10 @@ impl Twin {
         }
     }
 
-    /// Writes a wave of the cycles `[from, to)`.
+    /// Writes a waveform of the cycles `[from, to)`.
     ///
     /// # Errors
-    /// `Wave` when the file cannot be written or the image knows no waves.
+    /// `Wave` if the file cannot be written or the image has no waveforms.
     pub fn set_wave(&mut self, path: &Path, from: u64, to: u64) -> Result<(), CardError> {
         let fault = || CardError::Wave(path.to_owned());
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| fault())?;
@@ -382,7 +385,7 @@ impl Twin {
         if result == OK { Ok(()) } else { Err(fault()) }
     }
 
-    /// Ends the wave before its time.
+    /// Ends the waveform early.
     pub fn end_wave(&mut self) {
         // SAFETY: the handle is live and ours alone.
         unsafe { (self.functions().wave_end)(self.handle.as_ptr()) }

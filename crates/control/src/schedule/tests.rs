@@ -160,7 +160,7 @@ fn a_move_must_be_worth_its_cost() {
     }
 }
 
-/// What is asked again while the moves of an answer are made must get the same answer.
+/// The scheduler must give the same answer again while the moves of its answer are being made.
 #[test]
 fn who_need_not_move_stays_when_another_must() {
     let site = site(1, 100, 4);

@@ -28,34 +28,41 @@ pub enum LabCommand {
     Tables(LabTables),
 }
 
-/// Send traffic to the card at an exact rate, and measure what it does
-///
-/// The networks are loaded into an image of the card, which is simulated clock by clock. Traffic arrives on its ports at
-/// exactly the given rates, and starts on all ports at once. Frames that leave are captured with the clock cycles of their
-/// first and last beat. The card behaves as in live operation: a frame that finds no room in a queue is dropped and counted
-/// by reason. Rate limits use the card's clock.
-///
-/// TRAFFIC is `FILE@RATE`, which sends the frames of a capture in order, or a comma-separated list of fields KEY:VALUE:
-///   rate      bits per second on the wire (1G, 2.5G, 800M), or `max`: as fast as the card accepts frames, without drops
-///   sort      forward, ttl1, own (addresses of routers), broadcast (ARP), multicast, runt, nobody [default: forward]
-///   size      bytes with check sequence, 64 to 9220: 64, 64-1518, 64*7+1518 (weights), imix [default: 64]
-///   networks  names, separated by + [default: all on the port]
-///   to        ports or prefixes, separated by + [default: what the network forwards to other ports]
-///   flows     number of address pairs, distributed over the networks [default: 64]
-///   seed      the same seed gives the same frames [default: 1]
-///
-/// Lengths and rates are those of Ethernet: a frame is padded to 64 bytes, which include 4 bytes of check sequence; 8 bytes
-/// of preamble precede it, and a gap of 12 bytes follows. The shortest frame takes 84 byte times, so 1 Gbit/s is 1,488,095
-/// frames per second. In captures, and on the card's own buses, frames have no check sequence: a 64-byte frame has 60 bytes.
-///
-/// With `--on soft`, the same frames pass the software engine, with the times at which wires would have brought them. The
-/// report then has the engine's speed on one core of this machine, and no clock cycles, latencies or queues.
-///
-/// A frame enters the card when the port has received its last byte and the gap. Latency is the difference of two time
-/// stamps: from a frame's first beat in to its first beat out (first word), and from its last beat in to its last beat out.
+/// Send traffic to the card at an exact rate, and measure the result
 #[derive(Args, Debug)]
 #[command(
-    verbatim_doc_comment,
+    // Not a doc comment: clap would join the lines of the list of fields.
+    long_about = "\
+Send traffic to the card at an exact rate, and measure the result
+
+The networks are loaded into an image of the card, which is simulated clock by clock. Traffic arrives on the card's ports \
+at exactly the given rates, and starts on all ports at once. Frames that leave are captured with the clock cycles of their \
+first and last beat. The card behaves as in live operation: a frame that finds no room in a queue is dropped and counted \
+by reason. Rate limits use the card's clock.
+
+TRAFFIC is `FILE@RATE`, which sends the frames of a capture in order, or a comma-separated list of fields KEY:VALUE:
+  rate      bits per second on the wire (1G, 2.5G, 800M), or `max`: as fast as
+            the card accepts frames, without drops
+  sort      forward, ttl1, own (addresses of routers), broadcast (ARP),
+            multicast, runt, nobody [default: forward]
+  size      bytes with check sequence, 64 to 9220: 64, 64-1518,
+            64*7+1518 (weights), imix [default: 64]
+  networks  names, separated by + [default: all on the port]
+  to        ports or prefixes, separated by + [default: destinations that
+            the network forwards to other ports]
+  flows     number of address pairs, distributed over the networks
+            [default: 64]
+  seed      the same seed gives the same frames [default: 1]
+
+Lengths and rates are those of Ethernet: a frame is padded to 64 bytes, which include 4 bytes of check sequence; 8 bytes \
+of preamble precede it, and a gap of 12 bytes follows. The shortest frame takes 84 byte times, so 1 Gbit/s is 1,488,095 \
+frames per second. In captures, and on the card's own buses, frames have no check sequence: a 64-byte frame has 60 bytes.
+
+With `--on soft`, the same frames pass through the software engine, with the arrival times that they would have on the \
+wires. The report then has the engine's speed on one core of this machine, and no clock cycles, latencies or queues.
+
+A frame enters the card when the port has received its last byte and the gap. Latency is the difference of two time \
+stamps: from a frame's first beat in to its first beat out (first word), and from its last beat in to its last beat out.",
     after_help = "\
 Examples:
   hueplane lab run -f labs/basic/hueplane.yaml --traffic p0=rate:1G,size:64 --traffic p2=rate:500M,size:imix --duration-us 1000
@@ -100,7 +107,7 @@ pub struct LabRun {
 /// Runs the traffic through the simulated card several times: without packets, with all networks at work, and with
 /// the clock gate of each network closed. Counts how often signals change, by block. All figures are percent of
 /// the changes of the whole card with all networks at work. Dynamic power follows this activity, but the table is
-/// not a power estimate: what a change costs depends on the part, and neither the clock tree nor the inside of
+/// not a power estimate: the power of a change depends on the part, and neither the clock tree nor the inside of
 /// memories is counted.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -125,10 +132,10 @@ pub struct LabPower {
 
 /// Measure throughput as networks are added: the papers' experiment with 1 to 15 networks
 ///
-/// Up to four networks run on the card, each with ternary tables and a line of 1 Gbit/s of its own (images tcam1
-/// to tcam4), and the others in software; beside that, all of them run in software. For each number of networks and each
-/// size of frames, the report has the throughput and latency of the card's networks, in the card's time, and the speed of
-/// the software engine on one core of this machine, without ports. The two are never added up.
+/// First, up to four networks run on the card and the others in software. Each network on the card has ternary tables and
+/// a line of 1 Gbit/s of its own (images tcam1 to tcam4). Then all networks run in software. For each number of networks
+/// and each frame size, the report has the throughput and latency of the card's networks, in the card's time, and the
+/// speed of the software engine on one core of this machine, without ports. The two are never added up.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -138,11 +145,11 @@ pub struct LabSweep {
     /// Numbers of networks
     #[arg(long, value_name = "N", num_args = 1.., default_values_t = 1..=15, value_parser = clap::value_parser!(u8).range(1..=15))]
     pub networks: Vec<u8>,
-    /// Sizes of frames in bytes, with check sequence
+    /// Frame sizes in bytes, with check sequence
     #[arg(long, value_name = "BYTES", num_args = 1.., default_values_t = [64, 256, 512, 1024, 1518],
           value_parser = clap::value_parser!(u16).range(64..=1518))]
     pub sizes: Vec<u16>,
-    /// Networks on the card at most
+    /// Largest number of networks on the card
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=4))]
     pub on_card: u8,
     /// Duration of the traffic on the card in microseconds of its time

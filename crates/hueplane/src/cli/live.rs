@@ -138,7 +138,7 @@ pub struct Diff {
     pub output: Output,
 }
 
-/// What to do if another change is under way.
+/// Behaviour while another change is under way.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Turn {
     /// Fail at once if another change is under way, instead of waiting for it
@@ -178,7 +178,7 @@ pub struct Apply {
     pub output: Output,
 }
 
-/// What `hueplane get` shows.
+/// Objects that `hueplane get` shows.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The node: version, uptime, workers, memory
@@ -213,7 +213,7 @@ Examples:
   hueplane get routes -n red -o json
   hueplane get placements")]
 pub struct Get {
-    /// What to show
+    /// Objects to show
     #[arg(value_enum)]
     pub kind: Kind,
     /// Only the object with this name; for routes and neighbours, this prefix or address
@@ -313,11 +313,11 @@ pub enum FailStep {
     Drain,
     /// The card itself.
     Card,
-    /// Every tenth packet that software sends is lost.
+    /// Sending: every tenth packet from software is lost.
     Packets,
-    /// Every tenth packet that software sends is sent twice.
+    /// Sending: every tenth packet from software is sent twice.
     Doubled,
-    /// Every tenth packet that software sends is sent behind the next one.
+    /// Sending: every tenth packet from software is sent after the next one.
     Reordered,
 }
 
@@ -358,7 +358,7 @@ pub struct ImageList {
 
 /// Load an image into the card while networks run
 ///
-/// The card's networks run in software meanwhile, and return as far as they fit the new image. No packets are
+/// The card's networks run in software meanwhile. Networks that fit the new image return to the card. No packets are
 /// lost.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -390,7 +390,9 @@ pub struct Card {
 #[derive(Subcommand, Debug)]
 pub enum CardCommand {
     Show(CardShow),
+    #[command(about = "Close the clock gates of networks")]
     Gate(CardGate),
+    #[command(about = "Open the clock gates of networks")]
     Ungate(CardGate),
 }
 
@@ -408,9 +410,9 @@ pub struct CardShow {
 /// Close or open the clock gates of networks
 ///
 /// `gate` stops the planes of networks: their packets are dropped and counted (`gated`), and on the card their
-/// logic stands still, which saves power. `ungate` starts them again. The networks keep their place, routes,
-/// neighbours and processes. Other networks are not affected. The networks' documents say so from then on (`gated:
-/// true`), so the gates stay closed over moves, image loads and restarts.
+/// logic stops, which saves power. `ungate` starts them again. The networks keep their place, routes, neighbours
+/// and processes. Other networks are not affected. `gate` sets `gated: true` in the networks' documents, so the
+/// gates stay closed when networks move, an image is loaded, or the daemon restarts.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -497,8 +499,8 @@ pub struct Exec {
 /// Capture packets of networks to a file
 ///
 /// Captures both directions. Interfaces are named network/port, and the comment of a packet is its verdict.
-/// Without --network and --port, captures everything. The daemon never waits for a capture: packets that the
-/// reader is too slow for are lost from the capture, counted and reported.
+/// Without --network and --port, captures everything. The daemon never waits for a capture: if the reader is too
+/// slow, the capture lacks packets and reports how many.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

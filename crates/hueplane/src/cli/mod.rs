@@ -372,9 +372,9 @@ impl Tables {
 
 /// Show the memory of tables, in total and by network
 ///
-/// bytes_own is the size of a network's table on its own; bytes_marginal is what it adds to the others, that
-/// is, what would be freed without it. If a limit is reached, the result says so and covers the routes that
-/// fit.
+/// bytes_own is the size of a network's table on its own. bytes_marginal is the memory that it adds to the other
+/// tables, and that would be freed without it. If a limit is reached, the result says so and covers the routes
+/// that fit.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -415,7 +415,7 @@ Examples:
 pub struct Replay {
     #[command(flatten)]
     pub tables: Tables,
-    /// File with changes; plain, .gz or .xz. They apply to the first network, or to the one named
+    /// File with changes; plain, .gz or .xz. They apply to the first network, or to the named network
     #[arg(long, value_name = "[NAME=]FILE")]
     pub updates: String,
     /// Number of changes that become visible together

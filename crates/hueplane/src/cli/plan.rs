@@ -38,6 +38,6 @@ pub struct Plan {
 pub enum Scheduler {
     /// Put networks of low throughput into software while they fit, and the others on the card
     Greedy,
-    /// Serve the most bandwidth, minus the cost of moves, with an integer program
+    /// Maximize the bandwidth served, minus the cost of moves, with an integer program
     Exact,
 }

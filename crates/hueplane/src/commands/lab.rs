@@ -88,7 +88,7 @@ struct PortReport<'a> {
     drop: Counts<'a, u64>,
 }
 
-/// What became of one `--traffic`.
+/// Outcomes of the frames of one `--traffic`.
 #[derive(Serialize)]
 struct StreamReport<'a> {
     port: &'a str,
@@ -105,7 +105,7 @@ struct NetworkReport<'a> {
     forward: u64,
     punt: u64,
     drop: Counts<'a, u64>,
-    /// Outside its plane: before it, or after it had said forward or punt.
+    /// Lost outside the plane: before it, or after it had decided forward or punt.
     lost: Counts<'a, u64>,
 }
 
@@ -414,7 +414,7 @@ fn ports_text(report: &Report<'_>) -> String {
     columns(&head, &rows.collect::<Vec<_>>())
 }
 
-/// Nothing when there is one.
+/// Empty if there is only one.
 fn streams_text(report: &Report<'_>) -> String {
     use Align::{Left, Right};
     if report.traffic.len() < 2 {

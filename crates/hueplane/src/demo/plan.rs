@@ -1,4 +1,4 @@
-//! What the demo builds: networks, hosts, addresses, and the documents that describe them. Pure.
+//! The plan of the demo: networks, hosts, addresses, and the documents that describe them. Pure.
 //!
 //! Network *n* (counted from 1) has the link 10.*n*.1.0/24 on its left port and 10.*n*.2.0/24 on its right
 //! port, with the router at .1 and one host at .2 on each. Network 2 has the addresses of network 1, on the

@@ -143,7 +143,8 @@ fn errors_are_reported() {
     run("--wave w.fst").fails(2, "--wave requires --on card");
     run("--on card --wave-packet 1").fails(2, "--wave");
     run("--on card --wave w.fst --wave-cycles 9-3").fails(2, "FROM below TO");
-    run("--on card --wave no/such/folder/w.fst").fails(3, "no/such/folder/w.fst: cannot write a wave");
+    run("--on card --wave no/such/folder/w.fst")
+        .fails(3, "no/such/folder/w.fst: the waveform cannot be written");
     dir.write("four.yaml", many(4));
     let line = format!("run --on card --image tcam3 -f four.yaml --in p0={} --out out", lab.display());
     let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())]);

@@ -80,7 +80,8 @@ fn a_wave_shows_the_requested_cycles() {
     let (from, to, _) = window("--wave-cycles 42-142");
     assert_eq!((from - begin, to - from), (84, 199));
     lab(&dir, "--traffic p0=rate:1G --duration-us 1 --wave-cycles 1-2").fails(2, "--wave <FILE>");
-    lab(&dir, "--traffic p0=rate:1G --duration-us 1 --wave no/such/w.fst").fails(3, "cannot write a wave");
+    lab(&dir, "--traffic p0=rate:1G --duration-us 1 --wave no/such/w.fst")
+        .fails(3, "the waveform cannot be written");
 }
 
 #[test]

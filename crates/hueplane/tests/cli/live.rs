@@ -174,7 +174,7 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
         "get routes -n green",
         "get placements green",
     ] {
-        live.run(args).fails(2, "there is none of this name");
+        live.run(args).fails(2, "does not exist");
     }
 }
 
@@ -208,7 +208,7 @@ fn stats_add_up_and_give_reasons() {
     {
         assert!(table.contains(text), "{text}: {table}");
     }
-    live.run("stats green").fails(2, "there is none of this name");
+    live.run("stats green").fails(2, "does not exist");
     // There is no terminal here.
     live.run("stats --watch").fails(2, "needs a terminal");
 }
@@ -297,7 +297,7 @@ fn a_capture_is_a_complete_file() {
     assert_eq!(file[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
     let text = String::from_utf8_lossy(&file);
     assert!(text.contains("red/left") && text.contains("forward"), "interface name and verdict");
-    live.run("capture -n green -w out2.pcapng").fails(2, "there is none of this name");
+    live.run("capture -n green -w out2.pcapng").fails(2, "does not exist");
     assert!(!live.dir.path("out2.pcapng").exists());
     live.run("capture -w absent/out.pcapng").fails(1, "cannot be written");
 }
@@ -309,15 +309,15 @@ fn trace_uses_the_running_daemon() {
     assert_eq!((&json["networks"][0]["network"], &json["reason"]), (&json!("red"), &json!("drop")));
     let table = live.run("trace --live --in-port p0 --hex 03").ok().stdout;
     assert!(table.contains("network   blue port left") && table.contains("drop no_route"), "{table}");
-    live.run("trace --live --in-port p9 --hex 01").fails(2, "there is none of this name");
+    live.run("trace --live --in-port p9 --hex 01").fails(2, "does not exist");
 }
 
 #[test]
 fn a_network_is_deleted_and_the_daemon_stops() {
     let mut live = Live::new();
     assert!(live.run("delete network red").ok().stdout.contains("nothing to change"));
-    live.run("delete network green").fails(2, "there is none of this name");
-    live.run("exec green -- true").fails(2, "there is none of this name");
+    live.run("delete network green").fails(2, "does not exist");
+    live.run("exec green -- true").fails(2, "does not exist");
     let socket = live.served.folder.join("hueplane.sock");
     let dir = std::mem::replace(&mut live.dir, Scratch::new());
     let down = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Changing what runs: apply, diff, down.
+//! Changes of the desired state: apply, diff, down.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::NetworkState;
 
-/// What to do if another change is under way.
+/// Behaviour while another change is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -20,36 +20,36 @@ pub struct TurnQuery {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceText {
-    /// How findings call it.
+    /// Its name in findings.
     pub name: String,
     /// Its YAML documents.
     pub text: String,
 }
 
-/// Documents to bring into force.
+/// Documents to apply.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyRequest {
     /// Files.
     pub sources: Vec<SourceText>,
-    /// Say what would be done and do nothing.
+    /// Report the changes, but make none.
     #[serde(default)]
     pub dry_run: bool,
-    /// The documents are all there should be: networks that are not among them are deleted. Without it they stay.
+    /// Delete networks that are not among the documents. Otherwise they stay.
     #[serde(default)]
     pub prune: bool,
-    /// Only if this is the number of the desired state in force; else the call fails with `conflict`.
+    /// Apply only if the desired state has this generation; otherwise the call fails with `conflict`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_generation: Option<u64>,
 }
 
-/// Documents to compare with what is in force.
+/// Documents to compare with the desired state.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiffRequest {
     /// Files.
     pub sources: Vec<SourceText>,
-    /// As in an apply.
+    /// As for apply.
     #[serde(default)]
     pub prune: bool,
 }
@@ -60,17 +60,17 @@ impl From<DiffRequest> for ApplyRequest {
     }
 }
 
-/// What is done with a thing.
+/// Change of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
-    /// It comes to be.
+    /// It is created.
     Create,
     /// It is changed while it runs.
     Change,
-    /// It is removed and set up anew.
+    /// It is removed and created again.
     Replace,
-    /// It goes.
+    /// It is removed.
     Delete,
 }
 
@@ -87,7 +87,7 @@ impl Verb {
     }
 }
 
-/// What kind of thing is changed.
+/// Kind of a changed object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectKind {
@@ -116,77 +116,77 @@ impl ObjectKind {
 pub struct FieldChange {
     /// Its path in the document, such as `spec.routes[0].via`.
     pub field: String,
-    /// What is in force; absent when there is nothing.
+    /// Current value; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub before: Option<Value>,
-    /// What is desired; absent when there is nothing.
+    /// Desired value; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub after: Option<Value>,
 }
 
-/// A step from what is in force to what is desired.
+/// A step from the current to the desired state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Action {
-    /// What is done.
+    /// The change.
     pub verb: Verb,
-    /// With what kind of thing.
+    /// Kind of the object.
     pub object: ObjectKind,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
     /// Fields that differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FieldChange>,
 }
 
-/// What an apply did.
+/// Result of an apply.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ApplyResult {
-    /// Number of the desired state now in force.
+    /// Generation of the desired state after the call.
     pub generation: u64,
-    /// Whether nothing was done, only said.
+    /// Whether this was a dry run, which changes nothing.
     pub dry_run: bool,
-    /// What was done, or would be; nothing when all was as desired before.
+    /// Changes made, or in a dry run the changes that would be made; empty if nothing differed.
     pub actions: Vec<Action>,
-    /// How the networks that were touched are now.
+    /// State of the networks concerned.
     pub networks: Vec<NetworkResult>,
 }
 
-/// How a network is after an apply.
+/// State of a network after an apply.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct NetworkResult {
     /// The network.
     pub name: String,
-    /// What it does.
+    /// Its state.
     pub state: NetworkState,
-    /// Why it is not as desired.
+    /// Why it is not in the desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What an apply would do.
+/// Changes that an apply would make.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct DiffResult {
-    /// Number of the desired state in force.
+    /// Generation of the desired state.
     pub generation: u64,
-    /// What would be done; nothing when all is as desired.
+    /// Changes that would be made; empty if nothing differs.
     pub actions: Vec<Action>,
 }
 
-/// How to go down.
+/// How to stop the daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DownOptions {
-    /// Leave namespaces and what runs in them, for the next daemon to adopt.
+    /// Leave the namespaces, with the programs in them, to the next daemon.
     #[serde(default)]
     pub keep: bool,
 }
 
-/// The daemon goes down.
+/// The daemon is stopping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DownResult {
-    /// Its process, which ends soon.
+    /// Its process id. The process ends soon.
     pub pid: u32,
     /// Networks that are removed, or kept.
     pub networks: u64,

@@ -1,25 +1,25 @@
-//! What happened. Events have sequence numbers from 1 that rise by one while a daemon lives; it keeps the last 10,000.
+//! Events. Their sequence numbers start at 1 and rise by one for as long as a daemon runs; it keeps the last 10,000.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Timestamp;
 
-/// What kind of thing happened.
+/// Kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// The daemon runs.
     Started,
-    /// The daemon goes down.
+    /// The daemon is stopping.
     Stopping,
     /// Desired state changed.
     Applied,
     /// A change of desired state was refused or failed.
     Refused,
-    /// What an earlier daemon left was taken over.
+    /// Namespaces of an earlier daemon were adopted.
     Adopted,
-    /// What an earlier daemon left was removed.
+    /// Namespaces of an earlier daemon were removed.
     Cleaned,
     /// A network was set up.
     NetworkCreated,
@@ -27,42 +27,42 @@ pub enum EventKind {
     NetworkChanged,
     /// A network was removed.
     NetworkDeleted,
-    /// Something of a network is not as desired.
+    /// Part of a network is not in the desired state.
     NetworkDegraded,
-    /// A network is as desired again.
+    /// A network is in the desired state again.
     NetworkRecovered,
     /// A physical port receives and sends.
     PortUp,
     /// A physical port went down.
     PortDown,
-    /// A physical port is not driven as desired.
+    /// A physical port does not have the desired driver.
     PortFallback,
-    /// Threads that forward packets do not compete for processors as desired.
+    /// Threads that forward packets do not have the desired scheduling.
     SchedulingFallback,
-    /// A network moved to the card, or could not stay or go there.
+    /// A network moved to the card, could not move there, or could not stay there.
     Placed,
-    /// A network begins to move between card and software, as somebody asked for.
+    /// A requested move of a network between card and software begins.
     MigrationStarted,
-    /// It has moved.
+    /// The network has moved.
     Migrated,
-    /// It has not: it is where it was.
+    /// The move failed: the network is where it was.
     MigrationFailed,
-    /// Its neighbours are told to send to NICs, or to the card's ports.
+    /// The network's neighbours are told to send to NICs or to the card's ports.
     Steered,
-    /// The card's image is to be changed.
+    /// A change of the card's image begins.
     ImageLoading,
     /// The card runs another image.
     ImageLoaded,
-    /// It does not: the one before runs on.
+    /// The image could not be changed: the card continues with the previous one.
     ImageFailed,
     /// The card runs.
     CardUp,
-    /// The card does not run as desired.
+    /// The card does not run, or not as desired.
     CardDown,
-    /// The store or another part of the daemon has trouble.
+    /// An error in the store or another part of the daemon.
     Trouble,
-    /// Events are missing here: they were overwritten before they could be sent. `sequence` is that of the last one
-    /// that is missing.
+    /// Events are missing here: they were overwritten before they could be sent. `sequence` is that of the last
+    /// missing event.
     Gap,
 }
 
@@ -102,31 +102,31 @@ impl EventKind {
     }
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// Its number.
+    /// Sequence number.
     pub sequence: u64,
-    /// When it happened.
+    /// Time of the event.
     pub time: Timestamp,
-    /// What kind of thing it was.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// The network it is about; a tenant sees only events with its own network here.
+    /// The network concerned; a tenant sees only events of its own network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// The physical port it is about.
+    /// The physical port concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// What happened, in words.
+    /// Description of the event.
     pub message: String,
 }
 
-/// Events that are kept.
+/// The events that the daemon keeps.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct EventPage {
-    /// Sequence number of the oldest event kept, of whichever network; 0 when there was none yet.
+    /// Sequence number of the oldest event kept, whatever its network; 0 if there was none yet.
     pub first: u64,
-    /// Sequence number of the newest event, of whichever network; 0 when there was none yet.
+    /// Sequence number of the newest event, whatever its network; 0 if there was none yet.
     pub last: u64,
     /// Events, oldest first.
     pub events: Vec<Event>,

@@ -1,4 +1,4 @@
-//! Images of the card: what there is, and loading another one.
+//! Images of the card: the catalogue, and loading an image.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use super::MigrationPhase;
 pub struct ImageInfo {
     /// Name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default)]
     pub description: String,
     /// Kinds of plane.
     #[serde(default)]
     pub kinds: Vec<String>,
-    /// How it keeps routes: `tcam` or `dag36`.
+    /// Layout of its routes: `tcam` or `dag36`.
     #[serde(default)]
     pub layout: String,
-    /// Bits of its bus.
+    /// Width of its bus, bits.
     #[serde(default)]
     pub bus_bits: u32,
     /// Clock of its data path, kHz.
@@ -31,7 +31,7 @@ pub struct ImageInfo {
     /// Planes, each with a clock gate.
     #[serde(default)]
     pub planes: u32,
-    /// Networks that can run on it at once.
+    /// Largest number of networks that can run on it.
     #[serde(default)]
     pub networks_max: u32,
     /// Rows, or words, of its tables.
@@ -40,11 +40,11 @@ pub struct ImageInfo {
     /// CRC-32 of the file's content, eight hexadecimal digits.
     #[serde(default)]
     pub checksum: String,
-    /// What it takes in FPGAs, by technology, as far as measured (`make synth`).
+    /// FPGA resources that it takes, by technology, as far as measured (`make synth`).
     #[serde(default)]
     #[schema(value_type = Object)]
     pub resources: BTreeMap<String, Value>,
-    /// The card runs it.
+    /// Whether the card runs it.
     #[serde(default)]
     pub running: bool,
     /// Why it cannot be loaded.
@@ -56,7 +56,8 @@ pub struct ImageInfo {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadImageRequest {
-    /// The card is away at least so long, milliseconds, 600,000 at most: an FPGA takes seconds to be configured.
+    /// Least time that the card is unavailable, milliseconds, at most 600,000: an FPGA takes seconds to be
+    /// configured.
     #[serde(default)]
     pub reconfigure_ms: u32,
 }
@@ -78,11 +79,11 @@ pub struct NetworkPlaced {
 pub struct ImageLoaded {
     /// The image that the card runs.
     pub image: String,
-    /// The one before.
+    /// The previous image.
     pub before: String,
-    /// The steps: `leave`, `swap`, `choose` (the networks that get the card), `return`, `settle` (moves of other networks).
+    /// The steps: `leave`, `swap`, `choose` (networks for the card), `return`, `settle` (moves of other networks).
     pub phases: Vec<MigrationPhase>,
-    /// Microseconds of all steps.
+    /// Duration of all steps, microseconds.
     pub duration_us: u64,
     /// The networks that are or were on the card, in the order of names. None of them is moving.
     pub networks: Vec<NetworkPlaced>,

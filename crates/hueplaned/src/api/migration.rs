@@ -1,4 +1,4 @@
-//! Moving a network between the card and software, and the proof of what became of its packets.
+//! Moves of a network between card and software, with a report on every packet.
 
 use std::collections::BTreeMap;
 
@@ -26,25 +26,25 @@ impl SubstrateName {
     }
 }
 
-/// A step of a move that can be made to fail; after these it can only go on.
+/// A step of a move that can be made to fail. After these steps a move always completes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MigrationStep {
     /// The network's table is written to the card.
     Prepare,
-    /// Frames from software are put aside.
+    /// Frames from software are diverted.
     Aside,
-    /// The other side decides from here on.
+    /// The other side begins to decide.
     Switch,
-    /// The old way runs empty.
+    /// The old path runs empty.
     Drain,
-    /// No step, but every tenth packet that software sends: it is lost, and the report must say so.
+    /// Not a step: every tenth packet from software is lost, and the report must show it.
     Packets,
-    /// The same, but it is sent twice.
+    /// The same, but the packet is sent twice.
     Doubled,
-    /// The same, but it is sent behind the next one.
+    /// The same, but the packet is sent after the next one.
     Reordered,
-    /// No step, but the card itself, in the midst of it: all its networks then run in software.
+    /// Not a step: the card itself fails during the move; all its networks then run in software.
     Card,
 }
 
@@ -52,23 +52,24 @@ pub enum MigrationStep {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MigrateRequest {
-    /// To where.
+    /// The destination.
     pub to: SubstrateName,
-    /// If the card's image cannot hold the network and another can, load that one first. No other network moves to the
-    /// card before this one.
+    /// If another image can hold the network, but the card's cannot, load that image first. No other network moves to
+    /// the card before this one.
     #[serde(default)]
     pub load_image: bool,
-    /// How long packets are looked at before and after, milliseconds, 10,000 at most.
+    /// Time for which packets are observed before and after the move, milliseconds, at most 10,000.
     #[serde(default = "watch_ms")]
     pub watch_ms: u32,
-    /// How long the steps may take together, milliseconds, 10,000 at most.
+    /// Time limit of all steps together, milliseconds, at most 10,000.
     #[serde(default = "limit_ms")]
     pub limit_ms: u32,
-    /// A step that is to fail. For tests, and only for administrators: the network must stay where it is and lose nothing.
+    /// A step that shall fail; for tests, and only for administrators. The network must stay where it is and lose
+    /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail: Option<MigrationStep>,
-    /// How long software is made to take at least to give back what it has, while the card holds the network's packets,
-    /// milliseconds, 10,000 at most. For tests of that, and only for administrators.
+    /// Least time that software takes to drain, while the card holds the network's packets, milliseconds, at most
+    /// 10,000. For tests, and only for administrators.
     #[serde(default)]
     pub drain_ms: u32,
 }
@@ -82,105 +83,107 @@ const fn limit_ms() -> u32 {
 }
 
 impl MigrateRequest {
-    /// A move as the command line asks for it by default.
+    /// A move with the defaults of the command line.
     #[must_use]
     pub const fn new(to: SubstrateName) -> Self {
         Self { to, load_image: false, watch_ms: watch_ms(), limit_ms: limit_ms(), fail: None, drain_ms: 0 }
     }
 }
 
-/// What a network's clock gate is to be.
+/// Desired state of a network's clock gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GateRequest {
-    /// Whether it is closed: the network's plane stands still, and its packets are dropped.
+    /// Whether it is closed: the network's plane stops, and its packets are dropped.
     pub gated: bool,
 }
 
-/// How long a step took.
+/// Duration of a step.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MigrationPhase {
-    /// Its name: `prepare`, `aside`, `switch`, `drain`, `join`, `after`.
+    /// Name of the step: `prepare`, `aside`, `switch`, `drain`, `join`, `after`.
     pub name: String,
-    /// Microseconds.
+    /// Duration, microseconds.
     pub us: u64,
 }
 
-/// Packets of the network in a stretch of time.
+/// Packets of the network in a period.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PacketsSeen {
     /// Packets that arrived for the network by ports of the card.
     pub received: u64,
-    /// Of all these, those that left.
+    /// How many of these left.
     pub sent: u64,
-    /// How long it was, microseconds.
+    /// Length of the period, microseconds.
     pub us: u64,
-    /// Longest time between two that left, microseconds.
+    /// Longest time between two packets that left, microseconds.
     pub gap_us_max: u64,
 }
 
-/// Where packets of a network that comes to the card waited for those still in software.
+/// The card's queues in which packets wait during a move to the card, until software has drained.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MigrationHold {
-    /// Bytes that one port's queue may take at most: half of the card's output memory.
+    /// Largest size of one port's queue, bytes: half of the card's output memory.
     pub bytes_max: u64,
-    /// Packets that found no room; they are among the lost.
+    /// Packets that found no room; `lost` includes them.
     pub dropped: u64,
 }
 
-/// A move, and what became of packets: each one that arrived by a port of the card while it was looked, and each one that the
-/// network's control plane sent by one, is followed until it leaves, is dropped by the network, or is lost.
+/// The report of a move. It follows each packet that arrives on a port of the card during the observation, and each
+/// packet that the network's control plane sends by a port of the card, until the packet leaves, is dropped by the
+/// network, or is lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Migration {
     /// The network.
     pub network: String,
-    /// Where it was.
+    /// Where it ran.
     pub from: SubstrateName,
-    /// Where it is.
+    /// Where it runs now.
     pub to: SubstrateName,
-    /// Packets that were lost: that found no room somewhere, or did not come out again.
+    /// Packets that were lost: they found no room in a queue, or never left.
     pub lost: u64,
-    /// Of these, how many for which reason: a loss of `stats`, `output_full` (the card's output memory), `flood_full` (the
-    /// card's memory for broadcasts and multicasts), `no_network` (the card took it for nobody's) or `vanished` (it did not
-    /// come out). Those lost before the card's ports received them (`ring_quota`, `ring_full`) are not among the received.
+    /// Lost packets by reason: a loss of `stats`, `output_full` (the card's output memory), `flood_full` (the card's
+    /// memory for broadcasts and multicasts), `no_network` (the card found no network for it) or `vanished` (it never
+    /// left). Packets lost before the card's ports received them (`ring_quota`, `ring_full`) do not count as
+    /// received.
     #[serde(default)]
     pub lost_by: BTreeMap<String, u64>,
-    /// Packets of which it is not known how they ended: they were still inside after five seconds, or the network was changed
+    /// Packets whose end is not known: they were still inside after five seconds, or the network was changed
     /// meanwhile.
     #[serde(default)]
     pub undecided: u64,
     /// Packets that left more than once.
     pub doubled: u64,
-    /// Packets that left behind a later one of their flow (RFC 4737 §3.3).
+    /// Packets that left after a later packet of their flow (RFC 4737 §3.3).
     pub reordered: u64,
-    /// Microseconds from the first step to the last, without the looking before and after.
+    /// Time from the first step to the last, without the observation before and after, microseconds.
     pub duration_us: u64,
-    /// Longest time between two packets that left while it moved, microseconds.
+    /// Longest time between two packets that left during the move, microseconds.
     pub gap_us_max: u64,
-    /// The same before and after: what it is without a move.
+    /// The same before and after the move, for comparison.
     pub gap_us_max_control: u64,
     /// The steps.
     pub phases: Vec<MigrationPhase>,
-    /// Before.
+    /// Before the move.
     pub before: PacketsSeen,
-    /// While it moved.
+    /// During the move.
     pub during: PacketsSeen,
-    /// After.
+    /// After the move.
     pub after: PacketsSeen,
-    /// Packets that the network itself dropped or took meanwhile, by outcome.
+    /// Packets that the network itself dropped or punted during the observation, by outcome.
     pub outcomes: BTreeMap<String, u64>,
-    /// The card's queues for packets that wait; of a move to the card.
+    /// The card's queues for waiting packets; only for moves to the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<MigrationHold>,
-    /// Clock cycles of the card from the switch on.
+    /// Clock cycles of the card since the switch.
     pub cycles: u64,
-    /// More packets came than are looked at; the others are in no number here.
+    /// Whether more packets arrived than the report can follow; the others are in none of its numbers.
     #[serde(default)]
     pub cut: bool,
-    /// What was not as it should be, although the network has moved.
+    /// Problems that did not prevent the move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// What neighbours were told, where NICs stand beside the card's ports.
+    /// How neighbours were told, if there are NICs beside the card's ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<MigrationSteering>,
     /// The image that was loaded for this move.
@@ -189,13 +192,13 @@ pub struct Migration {
 }
 
 impl Migration {
-    /// Whether packets are known to have gone through it as if there had been no move.
+    /// Whether it is known that packets passed as if there had been no move.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.lost == 0 && self.doubled == 0 && self.reordered == 0 && self.undecided == 0 && !self.cut
     }
 
-    /// What became of packets, in words.
+    /// The result for packets, as text.
     #[must_use]
     pub fn verdict(&self) -> String {
         let undecided = match self.undecided {
@@ -207,17 +210,18 @@ impl Migration {
 }
 
 /// Neighbours were told to send to NICs, before a move to software, or to the card's ports, after a move to the card.
-/// Both ways are outside the node: frames on one may overtake those on the other until the old one is empty.
+/// Both paths are outside the node: frames on one path may overtake frames on the other until the old path is empty.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MigrationSteering {
-    /// Neighbours that were told: all whose MAC addresses the network knows, each by ARP messages of its own.
+    /// Number of neighbours that were told: all neighbours whose MAC addresses the network knows, each by unicast ARP
+    /// messages.
     pub neighbours: u64,
-    /// How long it was looked whether frames come the old way, microseconds.
+    /// Time for which the old path was observed, microseconds.
     pub watched_us: u64,
-    /// Frames that still did: no more than these have been overtaken on their way to the node.
+    /// Frames that still arrived on the old path: at most so many were overtaken on their way to the node.
     pub late: u64,
-    /// Microseconds until all that the card had of the network had left: frames that came by the NICs have overtaken others
-    /// that had come before by no more than this. Of moves to software.
+    /// Only for moves to software: time until the network's last frame had left the card, microseconds. Frames from
+    /// the NICs have overtaken earlier frames by at most this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap_us: Option<u64>,
 }

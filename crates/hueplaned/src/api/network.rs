@@ -11,7 +11,7 @@ pub enum NetworkState {
     Pending,
     /// It runs as desired.
     Running,
-    /// Part of it is not as desired; `reason` says what. The rest runs.
+    /// Part of it is not in the desired state; `reason` says which. The rest runs.
     Degraded,
 }
 
@@ -41,7 +41,7 @@ pub struct Network {
     pub colour: Option<String>,
     /// State.
     pub state: NetworkState,
-    /// Why it is not as desired.
+    /// Why it is not in the desired state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Where it runs: `card` or `soft`.
@@ -50,7 +50,7 @@ pub struct Network {
     /// Why it does not run on the card, if there is a card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_soft: Option<String>,
-    /// Whether its clock gate is closed: its plane stands still, and its packets are dropped.
+    /// Whether its clock gate is closed: its plane stops, and its packets are dropped.
     #[serde(default)]
     pub gated: bool,
     /// Whether its neighbours send to NICs beside the card's ports.
@@ -151,7 +151,7 @@ pub struct Usage {
     pub processes: u64,
 }
 
-/// What a command has to enter to run inside a network.
+/// Namespace and control groups that a command must enter to run inside a network.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExecInfo {
     /// The network.

@@ -1,4 +1,4 @@
-//! The node: how it is, what it holds, its physical ports, its desired state.
+//! The node: its status, capacity, physical ports and desired state.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,90 +6,90 @@ use utoipa::ToSchema;
 
 use super::{PortStats, Timestamp};
 
-/// The box that the daemon runs on.
+/// The machine on which the daemon runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Node {
-    /// Name, of its document or `node`.
+    /// Name from its document, or `node`.
     pub name: String,
     /// Version of the daemon.
     pub version: String,
-    /// Where its networks run when nothing else is there: `soft`.
+    /// Where its networks run without a card: `soft`.
     pub substrate: String,
-    /// Its card, while one runs.
+    /// Its card, if one is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<CardInfo>,
     /// Worker threads.
     pub workers: usize,
-    /// How they compete for processors: `realtime`, or `fair`, as ordinary programs do.
+    /// Their scheduling: `realtime`, or `fair`, like ordinary programs.
     #[serde(default)]
     pub scheduling: String,
-    /// Why that is not as it should be.
+    /// Why it is not the desired scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling_note: Option<String>,
     /// Names of its physical ports.
     pub ports: Vec<String>,
     /// Names of its networks.
     pub networks: Vec<String>,
-    /// What it holds and could hold.
+    /// Its use and capacity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
 }
 
-/// A card that runs.
+/// A running card.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CardInfo {
     /// The image it runs.
     pub image: String,
-    /// Bits of its bus.
+    /// Width of its bus, bits.
     pub bus_bits: u32,
     /// Clock of its data path, kHz.
     pub clock_khz: u32,
-    /// How it keeps routes: `tcam`, `dag36` or `sram`.
+    /// Layout of its routes: `tcam`, `dag36` or `sram`.
     pub layout: String,
-    /// Networks it can know.
+    /// Largest number of networks.
     pub networks_max: u32,
-    /// Names of the ports that are its own, MAC port 0 first.
+    /// Names of the ports that belong to it, MAC port 0 first.
     pub ports: Vec<String>,
-    /// How its thread competes for processors: `realtime`, or `fair`, as ordinary programs do.
+    /// Scheduling of its thread: `realtime`, or `fair`, like ordinary programs.
     #[serde(default)]
     pub scheduling: String,
     /// Clock cycles since it started.
     pub cycles: u64,
-    /// The time that a card takes for them, seconds.
+    /// Time that a real card needs for these cycles, seconds.
     pub simulated_seconds: f64,
-    /// The time that this machine took for them, seconds.
+    /// Time that this machine took for these cycles, seconds.
     pub clocking_seconds: f64,
     /// Seconds since it started.
     pub wall_seconds: f64,
-    /// Words of external memory that were damaged, and written again from the driver's copy.
+    /// Damaged words of external memory that the driver wrote again from its copy.
     #[serde(default)]
     pub repaired_words: u64,
 }
 
-/// What a substrate holds and could hold.
+/// Use and capacity of a substrate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Capacity {
     /// Networks loaded.
     pub networks: u64,
-    /// Networks at most.
+    /// Largest number of networks.
     pub networks_max: u64,
-    /// Bytes of table memory in use.
+    /// Table memory in use, bytes.
     pub table_bytes: u64,
-    /// Bytes of table memory at most.
+    /// Size of the table memory, bytes.
     pub table_bytes_max: u64,
 }
 
-/// How a daemon is.
+/// State of a daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// It reads its state and sets up what should run.
+    /// It reads its stored state and sets up networks and ports.
     Starting,
-    /// All that should run does.
+    /// Everything runs as desired.
     Running,
-    /// Some of what should run does not; `problems` says what.
+    /// Something does not run as desired; `problems` says what.
     Degraded,
-    /// It is going down.
+    /// It is stopping.
     Stopping,
 }
 
@@ -106,12 +106,12 @@ impl Health {
     }
 }
 
-/// How the daemon is.
+/// Status of the daemon.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Status {
-    /// How it is, as far as the caller may see.
+    /// Its state, as far as the caller may see.
     pub health: Health,
-    /// What is not as it should be, in words.
+    /// Problems, as text.
     pub problems: Vec<String>,
     /// Version of the daemon.
     pub version: String,
@@ -122,7 +122,7 @@ pub struct Status {
     pub pid: Option<u32>,
     /// When it started.
     pub started: Timestamp,
-    /// Number of the desired state that is in force; each change of it has a number one higher.
+    /// Generation of the desired state; each change increases it by one.
     pub generation: u64,
     /// Networks.
     pub networks: Summary,
@@ -131,21 +131,21 @@ pub struct Status {
     pub ports: Option<Summary>,
 }
 
-/// How many there are and how many do what they should.
+/// Number of objects, and of those that run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Summary {
-    /// All of them.
+    /// All objects.
     pub total: u64,
-    /// Those that run, or are up.
+    /// Objects that run or are up.
     pub up: u64,
 }
 
-/// The desired state in force.
+/// The desired state.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Config {
-    /// Its number.
+    /// Its generation.
     pub generation: u64,
-    /// When it came into force; absent when nothing was ever applied.
+    /// When it was applied; absent if nothing was ever applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<Timestamp>,
     /// Its documents, the Node first, then Networks in the order of names. Each is valid by
@@ -154,13 +154,13 @@ pub struct Config {
     pub documents: Vec<Value>,
 }
 
-/// What a physical port does.
+/// State of a physical port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PortState {
     /// It receives and sends.
     Up,
-    /// Its interface exists and is down, or could not be opened.
+    /// Its interface exists, but is down or could not be opened.
     Down,
     /// Its interface does not exist; the port comes up when it appears.
     Missing,
@@ -185,12 +185,12 @@ pub struct Port {
     pub name: String,
     /// Linux interface behind it.
     pub interface: String,
-    /// What it does.
+    /// Its state.
     pub state: PortState,
-    /// How it is driven: `afxdp`, `afxdp-zc`, `packet` or `tap`; absent while it is not open.
+    /// Its driver: `afxdp`, `afxdp-zc`, `packet` or `tap`; absent while it is not open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// What is worth knowing, such as why it is not driven by AF_XDP.
+    /// A remark, such as why its driver is not AF_XDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Why it is not up.
@@ -206,7 +206,7 @@ pub struct Port {
     pub worker: Option<usize>,
     /// Networks with a virtual port on it, as far as the caller may see.
     pub networks: Vec<String>,
-    /// What passed it.
+    /// Its counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<PortStats>,
 }

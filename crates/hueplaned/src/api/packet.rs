@@ -19,7 +19,7 @@ impl TraceRequest {
     /// Decodes the frame; blanks, `:` and `-` are allowed between bytes.
     ///
     /// # Errors
-    /// What was found and where.
+    /// Says what was found and where.
     pub fn bytes(&self) -> Result<Vec<u8>, String> {
         let text = self.frame.trim();
         let text = text.strip_prefix("0x").unwrap_or(text);

@@ -209,13 +209,13 @@ impl Problem {
     /// The network does not exist, or the caller may not see it.
     #[must_use]
     pub fn no_network(name: &str) -> Self {
-        Self::new(ProblemKind::NotFound, format!("network {name:?}: there is none of this name"))
+        Self::new(ProblemKind::NotFound, format!("network {name:?} does not exist"))
     }
 
     /// The port does not exist, or the caller may not see it.
     #[must_use]
     pub fn no_port(name: &str) -> Self {
-        Self::new(ProblemKind::NotFound, format!("port {name:?}: there is none of this name"))
+        Self::new(ProblemKind::NotFound, format!("port {name:?} does not exist"))
     }
 
     /// A fault in the daemon.

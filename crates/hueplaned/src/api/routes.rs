@@ -1,11 +1,11 @@
-//! What a network's control plane knows and the data plane holds: routes, neighbours, tables.
+//! Routes, neighbours and tables of networks.
 
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// What a route does with a packet.
+/// Action of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RouteKind {
@@ -36,7 +36,7 @@ pub struct Route {
     pub network: String,
     /// Destination prefix.
     pub prefix: String,
-    /// What it does with packets.
+    /// Its action on packets.
     pub kind: RouteKind,
     /// Next-hop router.
     #[serde(skip_serializing_if = "Option::is_none")]

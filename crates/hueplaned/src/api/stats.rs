@@ -1,9 +1,9 @@
-//! What was counted.
+//! Counters.
 //!
-//! Identities, for every network: `received = forwarded + punted + dropped`; each of the three is the sum of its map,
-//! and of its column of `ports`. What was lost before the plane, or after it, is in `losses` and none of these.
-//! A reason that did not occur is left out of a map. For every physical port, what arrived is `received` and all of its
-//! `losses` but `send_failed`.
+//! For every network, `received = forwarded + punted + dropped`. Each of these three is the sum of its map, and of
+//! its column in `ports`. Packets lost before or after the plane are in `losses` only. A map omits reasons that did
+//! not occur. For every physical port, the frames that arrived are `received` and all of its `losses` except
+//! `send_failed`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::Timestamp;
 
-/// What was counted, at one moment.
+/// All counters at one moment.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Stats {
     /// The moment.
@@ -22,7 +22,7 @@ pub struct Stats {
     /// By physical port, in the order of names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortStats>,
-    /// Frames that became no network's packet, by reason.
+    /// Frames that belong to no network, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unclaimed: BTreeMap<String, u64>,
     /// By worker.
@@ -30,24 +30,24 @@ pub struct Stats {
     pub workers: Vec<WorkerStats>,
 }
 
-/// What was counted of a network since it was loaded, packets.
+/// Counters of a network since it was loaded, packets.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct NetworkStats {
     /// The network.
     pub network: String,
-    /// Packets that design select gave to it and its plane decided on.
+    /// Packets that design select assigned to it and its plane decided.
     pub received: u64,
-    /// Bytes of those.
+    /// Their bytes.
     pub received_bytes: u64,
-    /// Packets sent on by the plane.
+    /// Packets forwarded by the plane.
     pub forwarded: u64,
     /// Packets handed to its control plane.
     pub punted: u64,
     /// Packets dropped by the plane.
     pub dropped: u64,
-    /// Packets that left by its virtual ports: those forwarded and those of its control plane.
+    /// Packets that left by its virtual ports: forwarded packets, and packets from its control plane.
     pub sent: u64,
-    /// Bytes of those.
+    /// Their bytes.
     pub sent_bytes: u64,
     /// Packets that its control plane sent.
     pub from_control: u64,
@@ -69,42 +69,42 @@ impl NetworkStats {
     }
 }
 
-/// What was counted of a virtual port, packets.
+/// Counters of a virtual port, packets.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct VirtualPortStats {
     /// The virtual port.
     pub port: String,
     /// Packets received by it.
     pub received: u64,
-    /// Bytes of those.
+    /// Their bytes.
     pub received_bytes: u64,
-    /// Of those received by it: sent on by the plane.
+    /// Received packets that the plane forwarded.
     pub forwarded: u64,
-    /// Of those received by it: handed to the control plane.
+    /// Received packets that the plane handed to the control plane.
     pub punted: u64,
-    /// Of those received by it: dropped by the plane.
+    /// Received packets that the plane dropped.
     pub dropped: u64,
     /// Packets sent by it.
     pub sent: u64,
-    /// Bytes of those.
+    /// Their bytes.
     pub sent_bytes: u64,
 }
 
-/// What was counted of a physical port, frames.
+/// Counters of a physical port, frames.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct PortStats {
     /// The port.
     pub port: String,
     /// Frames received.
     pub received: u64,
-    /// Bytes of those.
+    /// Their bytes.
     pub received_bytes: u64,
     /// Frames sent.
     pub sent: u64,
-    /// Bytes of those.
+    /// Their bytes.
     pub sent_bytes: u64,
-    /// Frames lost at the port itself, by reason (`docs/reference/outcomes.md`). Those of one network are in its losses,
-    /// too; those of nobody in `unclaimed`.
+    /// Frames lost at the port itself, by reason (`docs/reference/outcomes.md`). Frames of one network count in its
+    /// losses too, and frames of no network in `unclaimed`.
     #[serde(default)]
     pub losses: BTreeMap<String, u64>,
 }
@@ -117,16 +117,16 @@ impl PortStats {
     }
 }
 
-/// What a worker thread did.
+/// Counters of a worker thread.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct WorkerStats {
     /// Its number.
     pub worker: usize,
-    /// Packets it decided on.
+    /// Packets that it decided.
     pub packets: u64,
-    /// Batches it took them in.
+    /// Batches that it decided.
     pub batches: u64,
-    /// Times it went to sleep as there was nothing to do.
+    /// Number of times it went to sleep because it had no work.
     pub sleeps: u64,
     /// Frames it handed to other workers.
     pub handed_over: u64,

@@ -46,7 +46,7 @@ pub(super) struct Connector {
     place: Place,
 }
 
-/// What a reply still needs after its call.
+/// Resources that a reply needs after its call.
 struct Shared {
     runtime: Runtime,
     target: String,

@@ -1,4 +1,4 @@
-//! Who the caller is and what it may do.
+//! Identity and rights of callers.
 //!
 //! Over the Unix socket everyone is an admin: the file system lets only root and the socket's group connect. Over TCP
 //! the role is the organisational unit (OU) of the client's certificate, one of `viewer`, `operator`, `admin` and
@@ -99,7 +99,7 @@ impl Right {
     }
 }
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
     /// Its role.
@@ -182,7 +182,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
         }
         Err(match parts.extensions.get::<Stranger>() {
             Some(Stranger(problem)) => problem.clone(),
-            None => Problem::new(ProblemKind::Unauthenticated, "nothing says who asks"),
+            None => Problem::new(ProblemKind::Unauthenticated, "the caller is unknown"),
         })
     }
 }

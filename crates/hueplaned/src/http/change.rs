@@ -1,9 +1,9 @@
 //! Changes: apply, diff, delete, down; and trace, which also has a body.
 //!
-//! Who may change what: an admin everything; an operator networks, not the node or its ports; a tenant the routes,
-//! neighbours and colour of its network, as all else of it is a limit or concerns others. What may be changed is
-//! judged on one generation of desired state, and the change is bound to that generation, so that nothing that somebody
-//! else changed meanwhile is undone. The backend makes changes one at a time. The documents of a
+//! An admin may change everything. An operator may change networks, but not the node or its ports. A tenant may
+//! change the routes, neighbours and colour of its network; all other fields are limits or affect others. The check
+//! of a request is based on one generation of desired state, and the change is bound to that generation, so that it
+//! cannot undo the changes that others make meanwhile. The backend makes changes one at a time. The documents of a
 //! waiting change take a place, so that a tenant cannot fill the memory or the queue.
 
 use axum::body::Body;
@@ -22,27 +22,28 @@ use crate::api::{
     TraceRequest, TurnQuery,
 };
 
-/// Times that a change is judged anew as desired state changed meanwhile.
+/// Number of times that a change is checked again because desired state has changed meanwhile.
 const TRIES_MAX: usize = 4;
-/// Bytes of a frame to trace: more than the longest a port takes, so that `too_long` can be explained.
+/// Longest frame to trace, in bytes: longer than any that a port accepts, so that `too_long` can be explained.
 const FRAME_BYTES_MAX: usize = 16_384;
-/// Most milliseconds that a move may be looked at before and after, or take.
+/// Largest observation time before and after a move, and largest time limit of a move, in milliseconds.
 const MIGRATE_MS_MAX: u32 = 10_000;
-/// Most milliseconds that a card may be away.
+/// Longest time that a card may be unavailable, in milliseconds.
 const RECONFIGURE_MS_MAX: u32 = 600_000;
 /// Parts of a network's `spec` that its tenant may change.
 const TENANTS_OWN: [&str; 3] = ["routes", "neighbours", "colour"];
 
-/// Brings documents into force. What is as desired already is not touched; a network that fails does not stop others.
-/// An operator may not change the node; a tenant may change routes, neighbours and colour of its network.
+/// Applies documents. Objects that are already in the desired state are not touched; a network that fails does not
+/// affect others. An operator may not change the node; a tenant may change routes, neighbours and colour of its
+/// network.
 #[utoipa::path(post, path = "/v1/apply", tag = "desired state", request_body = ApplyRequest, params(TurnQuery), responses(
-    (status = 200, description = "What was done.", body = ApplyResult),
-    (status = 409, description = "Not this generation; with `no_wait`: another change is under way.", body = Problem,
+    (status = 200, description = "Changes that were made.", body = ApplyResult),
+    (status = 409, description = "Desired state has another generation; with `no_wait`: another change is under way.", body = Problem,
         content_type = "application/problem+json"),
-    (status = 422, description = "Documents are wrong; `findings` says where.", body = Problem,
+    (status = 422, description = "Documents have errors; `findings` lists them.", body = Problem,
         content_type = "application/problem+json"),
     (status = 507, description = "A limit is reached.", body = Problem, content_type = "application/problem+json"),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn apply(
     State(app): State<App>,
@@ -62,12 +63,12 @@ pub(super) async fn apply(
     answer::<ApplyResult>(work().await)
 }
 
-/// What an apply of these documents would do.
+/// The changes that an apply of these documents would make.
 #[utoipa::path(post, path = "/v1/diff", tag = "desired state", request_body = DiffRequest, responses(
-    (status = 200, description = "What would be done.", body = DiffResult),
-    (status = 422, description = "Documents are wrong; `findings` says where.", body = Problem,
+    (status = 200, description = "Changes that would be made.", body = DiffResult),
+    (status = 422, description = "Documents have errors; `findings` lists them.", body = Problem,
         content_type = "application/problem+json"),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn diff(State(app): State<App>, caller: Caller, headers: HeaderMap, body: Body) -> Response {
     let work = async || {
@@ -88,13 +89,13 @@ pub(super) async fn diff(State(app): State<App>, caller: Caller, headers: Header
 
 /// Deletes a network.
 #[utoipa::path(delete, path = "/v1/networks/{name}", tag = "desired state",
-    params(("name" = String, Path, description = "Its name."), TurnQuery),
+    params(("name" = String, Path, description = "Name of the network."), TurnQuery),
     responses(
-        (status = 200, description = "What was done.", body = ApplyResult),
-        (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Changes that were made.", body = ApplyResult),
+        (status = 404, description = "There is no such network.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "With `no_wait`: another change is under way.", body = Problem,
             content_type = "application/problem+json"),
-        (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn delete_network(
     State(app): State<App>,
@@ -109,16 +110,17 @@ pub(super) async fn delete_network(
     answer::<ApplyResult>(work().await)
 }
 
-/// Closes or opens a network's clock gate; its document says so from then on. While it is closed, the network's plane stands
-/// still, on the card and in software, and its packets are dropped (`gated`). Routes, neighbours and processes stay.
+/// Closes or opens a network's clock gate, and records it in the network's document. While the gate is closed, the
+/// network's plane stops, on the card and in software, and its packets are dropped (`gated`). Routes, neighbours and
+/// processes stay.
 #[utoipa::path(post, path = "/v1/networks/{name}/gate", tag = "desired state", request_body = GateRequest,
-    params(("name" = String, Path, description = "Its name."), TurnQuery),
+    params(("name" = String, Path, description = "Name of the network."), TurnQuery),
     responses(
-        (status = 200, description = "What was done.", body = ApplyResult),
-        (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Changes that were made.", body = ApplyResult),
+        (status = 404, description = "There is no such network.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "With `no_wait`: another change is under way.", body = Problem,
             content_type = "application/problem+json"),
-        (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn gate_network(
     State(app): State<App>,
@@ -136,19 +138,20 @@ pub(super) async fn gate_network(
     answer::<ApplyResult>(work().await)
 }
 
-/// Moves a network between card and software while its packets flow, and says what became of them. It stays there: its
-/// document says so from then on. It waits for earlier changes, and until no other network is moving.
+/// Moves a network between card and software while its packets flow, and reports what happened to them. The network's
+/// document then names its new place, so the network stays there. The call waits for earlier changes, and until no
+/// other network is moving.
 #[utoipa::path(post, path = "/v1/networks/{name}/migrate", tag = "desired state", request_body = MigrateRequest,
-    params(("name" = String, Path, description = "Its name."), TurnQuery),
+    params(("name" = String, Path, description = "Name of the network."), TurnQuery),
     responses(
-        (status = 200, description = "It has moved.", body = Migration),
-        (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The network has moved.", body = Migration),
+        (status = 404, description = "There is no such network.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "Impossible now: the network is there already, or there is no card; with `no_wait`: it would have to wait.",
             body = Problem,
             content_type = "application/problem+json"),
-        (status = 507, description = "The other side cannot hold it.", body = Problem,
+        (status = 507, description = "The destination has no room for it.", body = Problem,
             content_type = "application/problem+json"),
-        (status = "default", description = "Why not; it is where it was.", body = Problem,
+        (status = "default", description = "The error; the network is where it was.", body = Problem,
             content_type = "application/problem+json"),
     ))]
 pub(super) async fn migrate(
@@ -179,17 +182,18 @@ pub(super) async fn migrate(
     answer::<Migration>(work().await)
 }
 
-/// Loads an image into the card. The card's networks run in software meanwhile. If the image cannot hold all of them, those
-/// return that the scheduler places there, first those whose documents say `card`. The node's document then names the image.
-/// The call waits for earlier changes, and until no network is moving; none is moving when it returns.
+/// Loads an image into the card. The card's networks run in software meanwhile. If the image cannot hold all of them,
+/// the scheduler selects the networks that return; networks whose documents say `card` come first. The node's
+/// document then names the image. The call waits for earlier changes, and until no network is moving; none is moving
+/// when it returns.
 #[utoipa::path(post, path = "/v1/images/{name}/load", tag = "desired state", request_body = LoadImageRequest,
-    params(("name" = String, Path, description = "Its name."), TurnQuery),
+    params(("name" = String, Path, description = "Name of the image."), TurnQuery),
     responses(
-        (status = 200, description = "The card runs it.", body = ImageLoaded),
-        (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The card runs the image.", body = ImageLoaded),
+        (status = 404, description = "There is no such image.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "There is no card; with `no_wait`: it would have to wait.", body = Problem,
             content_type = "application/problem+json"),
-        (status = "default", description = "Why not; the one before runs on.", body = Problem,
+        (status = "default", description = "The error; the card continues with the previous image.", body = Problem,
             content_type = "application/problem+json"),
     ))]
 pub(super) async fn load_image(
@@ -210,10 +214,10 @@ pub(super) async fn load_image(
     answer::<ImageLoaded>(work().await)
 }
 
-/// Ends the daemon.
+/// Stops the daemon.
 #[utoipa::path(post, path = "/v1/down", tag = "daemon", request_body = DownOptions, responses(
-    (status = 200, description = "It goes down now.", body = DownResult),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "The daemon is stopping.", body = DownResult),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn down(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
     let work = async || {
@@ -223,11 +227,11 @@ pub(super) async fn down(State(app): State<App>, headers: HeaderMap, body: Body)
     answer::<DownResult>(work().await)
 }
 
-/// Explains what would become of a frame now, stage by stage. Nothing is sent or counted.
+/// Explains what would happen to a frame now, stage by stage. Nothing is sent or counted.
 #[utoipa::path(post, path = "/v1/trace", tag = "packets", request_body = TraceRequest, responses(
     (status = 200, description = "The frame, explained.", body = Trace),
     (status = 404, description = "There is no such port.", body = Problem, content_type = "application/problem+json"),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn trace(
     State(app): State<App>,
@@ -253,7 +257,7 @@ pub(super) async fn trace(
     answer::<Trace>(work().await)
 }
 
-/// Applies a request if the caller may do all that it does.
+/// Applies a request if the caller may make all of its changes.
 async fn applied(
     app: &App,
     caller: &Caller,
@@ -281,7 +285,7 @@ async fn applied(
     }
 }
 
-/// Whether an operator may apply this: networks, not the node. The generation for which that is so.
+/// Checks that an operator may apply this: networks, but not the node. Returns the generation that was checked.
 async fn operator_may(app: &App, caller: &Caller, request: &ApplyRequest) -> Result<u64, Problem> {
     let diff = app.backend.diff(ApplyRequest { dry_run: true, ..request.clone() }).await?;
     match diff.actions.iter().find(|action| action.object != ObjectKind::Network) {
@@ -293,12 +297,12 @@ async fn operator_may(app: &App, caller: &Caller, request: &ApplyRequest) -> Res
     }
 }
 
-/// Maximum bytes of a caller's body with documents: a tenant has one network, and the least of our trust.
+/// Maximum bytes of a caller's body with documents: a tenant has one network, and is trusted least.
 fn documents_max(caller: &Caller) -> usize {
     if caller.only().is_some() { TENANT_DOCUMENTS_BYTES_MAX } else { DOCUMENTS_BYTES_MAX }
 }
 
-/// Whether a tenant may apply this. The generation for which that is so.
+/// Checks that a tenant may apply this. Returns the generation that was checked.
 async fn tenant_may(app: &App, caller: &Caller, only: &str, request: &ApplyRequest) -> Result<u64, Problem> {
     if request.prune {
         return Err(caller.forbidden("a prune, which is about all networks"));
@@ -318,7 +322,7 @@ async fn tenant_may(app: &App, caller: &Caller, only: &str, request: &ApplyReque
     }
 }
 
-/// The first field that differs and is not the tenant's to change.
+/// The first field that differs and that a tenant may not change.
 fn other_difference(current: &Value, desired: &Network) -> Result<Option<String>, Problem> {
     let mut desired = serde_json::to_value(desired).map_err(Problem::internal)?;
     let mut current = current.clone();
@@ -335,7 +339,7 @@ fn other_difference(current: &Value, desired: &Network) -> Result<Option<String>
     Ok(Some(fields.find(differs).map_or_else(|| "the document".to_owned(), |field| format!("spec.{field}"))))
 }
 
-/// The documents, read and checked on a thread that may take its time.
+/// The documents, read and checked on a thread that may block.
 async fn parsed(sources: &[SourceText]) -> Result<Intent, Problem> {
     let source =
         |source: &SourceText| Source { name: source.name.clone(), bytes: source.text.clone().into() };

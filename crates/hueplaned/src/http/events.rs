@@ -1,4 +1,4 @@
-//! Events: those that are kept, as JSON; or those and all that follow, as server-sent events.
+//! Events: the events that are kept, as JSON; or these and all new ones, as server-sent events.
 //!
 //! A stream pulls from the backend's ring at its reader's pace. A reader that falls behind by more than the ring
 //! holds gets a `gap` and continues; nobody waits for it. The id of a server-sent event is its sequence number, so a
@@ -51,13 +51,13 @@ pub(super) struct Which {
 /// Events. With `follow=true` the answer is a stream of server-sent events: `id` is the sequence number, `event` the
 /// kind and `data` an Event. A tenant gets the events of its network.
 #[utoipa::path(get, path = "/v1/events", tag = "daemon",
-    params(Which, ("Last-Event-ID" = Option<u64>, Header, description = "Number of the last event that came.")),
+    params(Which, ("Last-Event-ID" = Option<u64>, Header, description = "Number of the last event received.")),
     responses(
         (status = 200, description = "Events.", content(
             (EventPage = "application/json"),
             (String = "text/event-stream"),
         )),
-        (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn events(
     State(app): State<App>,

@@ -1,7 +1,7 @@
-//! Places: how many streams, changes and connections there may be at once, so that nobody takes all of them.
+//! Places: limits on concurrent streams, changes and connections, so that no caller can take all of them.
 //!
-//! Tenants have places of their own, and each tenant a share of them: a tenant that takes all it may shuts out neither
-//! the node's own people nor another tenant.
+//! Tenants have places of their own, and each tenant has a share of them: a tenant that uses all of its places shuts
+//! out neither the node's operators nor other tenants.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use super::access::Caller;
 use super::{CHANGES_MAX, STREAMS_MAX, TENANT_CHANGES_MAX, TENANT_STREAMS_MAX};
 use crate::api::{Problem, ProblemKind, TurnQuery};
 
-/// Seconds that documents wait for a place, as long as a change waits for its turn.
+/// Seconds that documents wait for a place: as long as a change waits for its turn.
 const PLACE_SECONDS_MAX: u64 = 120;
 
 /// Places for streams and changes.
@@ -44,7 +44,7 @@ impl Places {
     /// A place for a stream.
     ///
     /// # Errors
-    /// `busy` when there is none.
+    /// `busy` if none is free.
     pub(super) fn stream(&self, caller: &Caller) -> Result<Place, Problem> {
         let share = match caller.only() {
             Some(tenant) => {
@@ -61,7 +61,7 @@ impl Places {
     /// Waits for a place to read documents, so that many at once do not fill the memory.
     ///
     /// # Errors
-    /// `busy` if there is none in time.
+    /// `busy` if none becomes free in time.
     pub(super) async fn change(
         &self,
         caller: &Caller,
@@ -91,13 +91,13 @@ pub(super) fn busy(what: &str, max: usize) -> Problem {
     Problem::new(ProblemKind::Busy, detail)
 }
 
-/// So many for each tenant.
+/// Places for each tenant.
 pub(super) struct Quota {
     each_max: usize,
     used: Mutex<HashMap<String, usize>>,
 }
 
-/// One of a tenant's; dropping it gives it back.
+/// A tenant's place; dropping it gives it back.
 pub(super) struct Share {
     quota: Arc<Quota>,
     tenant: String,
@@ -108,7 +108,7 @@ impl Quota {
         Self { each_max, used: Mutex::default() }
     }
 
-    /// One more for a tenant, if it has not all it may have.
+    /// Another place for a tenant, if its share is not used up.
     pub(super) fn take(self: &Arc<Self>, tenant: &str) -> Option<Share> {
         let mut all = self.used();
         let used = all.entry(tenant.to_owned()).or_default();
@@ -119,7 +119,7 @@ impl Quota {
         Some(Share { quota: Arc::clone(self), tenant: tenant.to_owned() })
     }
 
-    /// Only counts change under the lock, so one that was left by a panic is whole.
+    /// Only counts change under the lock, so they are consistent even after a panic.
     fn used(&self) -> MutexGuard<'_, HashMap<String, usize>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -24,7 +24,7 @@ use crate::metrics;
 /// Whether the daemon answers and networks run.
 #[utoipa::path(get, path = "/healthz", tag = "daemon", responses(
     (status = 200, description = "It does.", body = String, content_type = "text/plain"),
-    (status = 503, description = "It starts or goes down.", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The daemon is starting or stopping.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn healthz(State(app): State<App>) -> Response {
     match app.backend.status().await {
@@ -39,7 +39,7 @@ pub(super) async fn healthz(State(app): State<App>) -> Response {
 /// Metrics in Prometheus text format; for a tenant, those of its network.
 #[utoipa::path(get, path = "/metrics", tag = "daemon", responses(
     (status = 200, description = "Metrics.", body = String, content_type = "text/plain; version=0.0.4"),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn metrics(State(app): State<App>, caller: Caller) -> Response {
     match app.backend.metrics().await {
@@ -53,8 +53,8 @@ pub(super) async fn metrics(State(app): State<App>, caller: Caller) -> Response 
 
 /// State of the daemon.
 #[utoipa::path(get, path = "/v1/status", tag = "node", responses(
-    (status = 200, description = "How it is.", body = Status),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "The status.", body = Status),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn status(State(app): State<App>, caller: Caller) -> Response {
     let find = async || {
@@ -72,7 +72,7 @@ async fn all_for_tenant(app: &App, caller: &Caller) -> Result<Vec<Network>, Prob
 /// The node.
 #[utoipa::path(get, path = "/v1/node", tag = "node", responses(
     (status = 200, description = "The node.", body = Node),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn node(State(app): State<App>, caller: Caller) -> Response {
     let find = async || {
@@ -82,10 +82,10 @@ pub(super) async fn node(State(app): State<App>, caller: Caller) -> Response {
     answer(find().await)
 }
 
-/// The desired state in force, as documents.
+/// The desired state, as documents.
 #[utoipa::path(get, path = "/v1/config", tag = "node", responses(
     (status = 200, description = "Documents.", body = Config),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn config(State(app): State<App>, caller: Caller) -> Response {
     answer(app.backend.config().await.map(|config| scope::config(&caller, config)))
@@ -94,7 +94,7 @@ pub(super) async fn config(State(app): State<App>, caller: Caller) -> Response {
 /// Physical ports.
 #[utoipa::path(get, path = "/v1/ports", tag = "node", responses(
     (status = 200, description = "Ports, in the order of names.", body = Vec<Port>),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn ports(State(app): State<App>, caller: Caller) -> Response {
     let find = async || {
@@ -107,7 +107,7 @@ pub(super) async fn ports(State(app): State<App>, caller: Caller) -> Response {
 /// Networks.
 #[utoipa::path(get, path = "/v1/networks", tag = "networks", responses(
     (status = 200, description = "Networks, in the order of names.", body = Vec<Network>),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn networks(State(app): State<App>, caller: Caller) -> Response {
     answer(app.backend.networks().await.map(|networks| scope::networks(&caller, networks)))
@@ -115,11 +115,11 @@ pub(super) async fn networks(State(app): State<App>, caller: Caller) -> Response
 
 /// One network.
 #[utoipa::path(get, path = "/v1/networks/{name}", tag = "networks",
-    params(("name" = String, Path, description = "Its name.")),
+    params(("name" = String, Path, description = "Name of the network.")),
     responses(
         (status = 200, description = "The network.", body = Network),
-        (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
-        (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such network.", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn network(State(app): State<App>, caller: Caller, Named(name): Named) -> Response {
     let find = async || {
@@ -129,13 +129,13 @@ pub(super) async fn network(State(app): State<App>, caller: Caller, Named(name):
     answer(find().await)
 }
 
-/// What a command has to enter to run inside a network.
+/// Namespace and control groups that a command must enter to run inside a network.
 #[utoipa::path(get, path = "/v1/networks/{name}/exec", tag = "networks",
-    params(("name" = String, Path, description = "Its name.")),
+    params(("name" = String, Path, description = "Name of the network.")),
     responses(
         (status = 200, description = "Namespace and control groups.", body = ExecInfo),
-        (status = 404, description = "There is none.", body = Problem, content_type = "application/problem+json"),
-        (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such network.", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn exec_info(State(app): State<App>, caller: Caller, Named(name): Named) -> Response {
     let find = async || {
@@ -148,7 +148,7 @@ pub(super) async fn exec_info(State(app): State<App>, caller: Caller, Named(name
 /// Routes of the data plane. There may be hundreds of thousands, so the list is streamed.
 #[utoipa::path(get, path = "/v1/routes", tag = "routes", params(RouteFilter), responses(
     (status = 200, description = "Routes, by network, then prefix.", body = Vec<Route>),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn routes(
     State(app): State<App>,
@@ -169,7 +169,7 @@ pub(super) async fn routes(
 /// Neighbours of networks.
 #[utoipa::path(get, path = "/v1/neighbours", tag = "routes", params(NeighbourFilter), responses(
     (status = 200, description = "Neighbours, by network, then port and address.", body = Vec<Neighbour>),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn neighbours(
     State(app): State<App>,
@@ -189,8 +189,8 @@ pub(super) async fn neighbours(
 
 /// Route tables of the data plane.
 #[utoipa::path(get, path = "/v1/tables", tag = "routes", responses(
-    (status = 200, description = "Tables, and what each network has in them.", body = Tables),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "Tables, and the share of each network.", body = Tables),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn tables(State(app): State<App>, caller: Caller) -> Response {
     answer(app.backend.tables().await.map(|tables| scope::tables(&caller, tables)))
@@ -198,8 +198,8 @@ pub(super) async fn tables(State(app): State<App>, caller: Caller) -> Response {
 
 /// Images that the card can run.
 #[utoipa::path(get, path = "/v1/images", tag = "daemon", responses(
-    (status = 200, description = "All images, those that cannot be loaded among them.", body = [ImageInfo]),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "All images, including those that cannot be loaded.", body = [ImageInfo]),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn images(State(app): State<App>) -> Response {
     answer(app.backend.images().await)
@@ -217,7 +217,7 @@ pub(super) struct OfNetwork {
 /// Counters.
 #[utoipa::path(get, path = "/v1/stats", tag = "networks", params(OfNetwork), responses(
     (status = 200, description = "Counters, at one moment.", body = Stats),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn stats(State(app): State<App>, caller: Caller, Ask(asked): Ask<OfNetwork>) -> Response {
     let find = async || {
@@ -228,19 +228,20 @@ pub(super) async fn stats(State(app): State<App>, caller: Caller, Ask(asked): As
     answer(find().await)
 }
 
-/// Where networks run, since when, and why not elsewhere. A tenant gets no reasons, since they concern others too.
+/// Where networks run, since when, and why not elsewhere. A tenant gets no reasons, because they concern other
+/// networks too.
 #[utoipa::path(get, path = "/v1/placements", tag = "networks", responses(
     (status = 200, description = "Placements, in the order of networks' names.", body = Vec<Placement>),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn placements(State(app): State<App>, caller: Caller) -> Response {
     answer(app.backend.placements().await.map(|placements| scope::placements(&caller, placements)))
 }
 
-/// Where a scheduler would place networks, what would move, and why. Nothing is moved.
+/// Where a scheduler would place networks, which would move, and why. Nothing is moved.
 #[utoipa::path(get, path = "/v1/plan", tag = "networks", params(PlanQuery), responses(
     (status = 200, description = "The plan.", body = Plan),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn plan(State(app): State<App>, Ask(query): Ask<PlanQuery>) -> Response {
     answer(app.backend.plan(query).await)

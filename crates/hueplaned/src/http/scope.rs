@@ -1,5 +1,5 @@
-//! What of an answer a caller may see. Everyone but a tenant sees everything. A tenant sees its network; it sees that
-//! shared objects exist, but not how others use them.
+//! Limits answers to what the caller may see. Everyone except a tenant sees everything. A tenant sees its own
+//! network, and that shared objects exist, but not how others use them.
 //!
 //! Invariant: nothing in the answer to a tenant depends on another network, apart from sequence and generation numbers.
 

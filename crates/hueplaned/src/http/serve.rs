@@ -169,7 +169,7 @@ struct Door {
     tenant_connections: usize,
 }
 
-/// What a caller holds while it is connected.
+/// The places that a caller holds while it is connected.
 type Held = (Seat, Option<Share>);
 
 impl Door {
@@ -194,7 +194,7 @@ impl Door {
 }
 
 impl Site {
-    /// Does the TLS handshake, identifies the caller, and answers.
+    /// Does the TLS handshake, identifies the caller, and answers its requests.
     async fn tls_connection(self, stream: TcpStream, door: Arc<Door>, ticket: Ticket) {
         let shake = async {
             let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await.ok()?;

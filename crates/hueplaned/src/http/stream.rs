@@ -26,11 +26,11 @@ const FRAMES_AT_ONCE: usize = 64;
 /// Captures frames from now on as a pcapng stream. Interfaces are named `network/port`; the comment of a packet is
 /// its outcome.
 #[utoipa::path(get, path = "/v1/capture", tag = "packets", params(CaptureFilter), responses(
-    (status = 200, description = "Frames, until `count` of them have come or the connection ends.", body = Vec<u8>,
+    (status = 200, description = "Frames, until `count` is reached or the connection ends.", body = Vec<u8>,
         content_type = "application/x-pcapng"),
     (status = 404, description = "There is no such network or port.", body = Problem,
         content_type = "application/problem+json"),
-    (status = "default", description = "Why not.", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn capture(
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! The API's view of the node: what is asked of whom.
+//! The node as the backend of the API: distributes requests to the thread or store that answers them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ use crate::api::{
 use crate::backend::{Backend, MetricsSnapshot, Pieces};
 use crate::store::{Desired, Store, StoreError};
 
-/// How often a disk that is full is tried again.
+/// How often a full disk is tried again.
 const TEND_STORE: Duration = Duration::from_secs(10);
 
 #[async_trait]
@@ -143,7 +143,7 @@ impl Backend for NodeHandle {
     }
 
     async fn apply(&self, request: ApplyRequest, turn: TurnQuery) -> Result<ApplyResult, Problem> {
-        let what = (!request.dry_run).then(|| (turn, "documents are brought into force".to_owned()));
+        let what = (!request.dry_run).then(|| (turn, "documents are being applied".to_owned()));
         self.change(what, move |node, now| change::prepare(now, &request, &node.shared.owner)).await
     }
 
@@ -259,7 +259,7 @@ impl NodeHandle {
         }
     }
 
-    /// What the card counted of everything, or of one network.
+    /// The card's counters of everything, or of one network.
     async fn on_card(&self, view: &View, only: Option<&str>) -> Result<OnCard, Problem> {
         let Some(card) = &view.card else { return Ok(OnCard::default()) };
         let vid = only.and_then(|name| view.network(name)).map(|network| network.vid);
@@ -301,7 +301,7 @@ impl NodeHandle {
         limited(pieces.boxed(), left)
     }
 
-    /// A piece for each of these networks.
+    /// One piece for each of these networks.
     fn each<T, F>(
         &self,
         names: Vec<String>,
@@ -327,7 +327,7 @@ impl NodeHandle {
         .boxed()
     }
 
-    /// Brings a change about, or only says what it would be: then it needs no turn.
+    /// Makes a change, or only reports it: then it needs no turn.
     async fn change(
         &self,
         what: Option<(TurnQuery, String)>,
@@ -404,7 +404,7 @@ impl NodeHandle {
         task.await.map_err(Problem::internal)?
     }
 
-    /// Has the node's thread do the work once no network is moving and network `name`, if given, is set up.
+    /// Passes work to the node's thread once no network is moving and network `name`, if given, is set up.
     async fn ask_when_idle<T: Send + 'static>(
         &self,
         asked: &Asking,
@@ -493,7 +493,7 @@ impl NodeHandle {
         self.ask(move |node| node.desired = desired).await
     }
 
-    /// Looks every few seconds whether a disk that was full has room again, for as long as the daemon runs.
+    /// Checks every few seconds whether a full disk has room again, for as long as the daemon runs.
     pub async fn tend_store(&self) {
         loop {
             tokio::time::sleep(TEND_STORE).await;
@@ -504,7 +504,7 @@ impl NodeHandle {
         }
     }
 
-    /// Works with the store, on a thread that may wait for the disk, and tells the node how the store is.
+    /// Uses the store on a thread that may wait for the disk, and reports the store's state to the node.
     async fn with_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Store) -> T + Send + 'static,
@@ -522,7 +522,7 @@ impl NodeHandle {
         Ok(result)
     }
 
-    /// Puts desired state on the disk.
+    /// Writes desired state to the disk.
     async fn store(&self, desired: Arc<Desired>) -> Result<(), Problem> {
         match self.with_store(move |store| store.save(&desired)).await? {
             // A problem of the copy is one of the store, which is told there.
@@ -550,12 +550,12 @@ fn lost_card() -> Problem {
     Problem::new(ProblemKind::Internal, "the card failed while the network moved")
 }
 
-/// Does something that waits for files on a thread that may.
+/// Does work that waits for files on a thread that may block.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
     tokio::task::spawn_blocking(work).await.map_err(Problem::internal)
 }
 
-/// The first so many of a list.
+/// At most this many elements of a list.
 fn limited<T: Send + 'static>(pieces: Pieces<T>, left: u64) -> Pieces<T> {
     if left == u64::MAX {
         return pieces;
@@ -577,7 +577,7 @@ fn networks(view: &View) -> Vec<Network> {
     view.networks.iter().map(|one| network(view, one)).collect()
 }
 
-/// A network with the numbers that change all the time.
+/// A network with the numbers that change continually.
 fn network(view: &View, one: &NetworkView) -> Network {
     let mut network = one.api.clone();
     network.routes = one.counts.routes.load(Ordering::Relaxed);

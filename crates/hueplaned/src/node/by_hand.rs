@@ -1,11 +1,11 @@
-//! The node without threads, namespaces and sockets: one hand steps all of it, for simulations of whole histories.
+//! The node without threads, namespaces and sockets: the caller drives every step, to simulate whole histories.
 //!
-//! Flow: hand → **[`ByHand`]** → the node's messages, jobs and pieces of tables; rounds of workers and of the card, one at a
-//! time, in the caller's thread. The node, the workers, the card's thread and the card's logic are those of the daemon.
-//! What is not: the operating system. Ports are queues in memory, a namespace is what its document says of it (the kernel
-//! is `kernel`), TAPs are queues, nothing is stored on a disk.
-//! Invariants: time is what the hand says, but for what fails and is tried again, which happens when the hand says so;
-//! changes wait for each other as the daemon's do.
+//! Flow: caller → **[`ByHand`]** → the node's messages, jobs and pieces of tables; rounds of workers and of the card,
+//! one at a time, in the caller's thread. The node, the workers, the card's thread and the card's logic are those of
+//! the daemon. The operating system is simulated: ports are queues in memory, a namespace contains what its document
+//! says (`kernel` stands for the kernel), TAPs are queues, and nothing is stored on a disk.
+//! Invariants: the caller sets the time, and also when failed work is retried; changes wait for each other as in the
+//! daemon.
 
 mod kernel;
 mod look;
@@ -44,35 +44,35 @@ use crate::api::{
 use crate::error::DaemonError;
 use crate::store::{Desired, Store};
 
-/// Frames that a port's queues hold, each way.
+/// Capacity of a port's queues, in frames in each direction.
 const ROOM_FRAMES: usize = 256;
-/// What fails is tried again after less than this.
+/// Failed work is retried after less than this time.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// What somebody asked for and waits for.
+/// A request that waits for its result.
 struct Pending<T> {
     name: String,
-    /// What comes of it, once it has begun; that waits until nothing moves.
+    /// The result, once the work has begun; it begins when nothing is moving.
     begun: oneshot::Receiver<Result<Answering<T>, Problem>>,
     answer: Option<Answering<T>>,
 }
 
-/// Gets what comes of it.
+/// Receives the result.
 type Answering<T> = oneshot::Receiver<Result<T, Problem>>;
 
-/// A move that somebody asked for.
+/// A requested move.
 struct Moving {
     request: MigrateRequest,
-    /// The image that is loaded for it, or was.
+    /// The image that is being loaded or was loaded for it.
     image: Option<String>,
 }
 
-/// What came of something that was asked for.
+/// Result of a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// Of a move of this network.
+    /// Result of a move of this network.
     Moved(String, Box<Result<Migration, Problem>>),
-    /// Of loading this image.
+    /// Result of loading this image.
     Loaded(String, Result<ImageLoaded, Problem>),
 }
 
@@ -86,11 +86,11 @@ pub struct ByHand {
     wires: BTreeMap<String, MemoryHandle>,
     /// By network, in the order of virtual ports.
     taps: BTreeMap<String, Vec<MemoryHandle>>,
-    /// What is in namespaces.
+    /// Contents of namespaces.
     kernels: BTreeMap<String, Config>,
-    /// What routing daemons have told kernels, by network: the routers.
+    /// Next-hop routers that routing daemons have given to kernels, by network.
     learned: BTreeMap<(String, hue_tables::Prefix4), std::net::Ipv4Addr>,
-    /// Networks whose kernel has something to tell.
+    /// Networks whose kernel has something to report.
     telling: VecDeque<String>,
     moves: Option<Moving>,
     moving: Option<Pending<Migration>>,
@@ -98,10 +98,10 @@ pub struct ByHand {
 }
 
 impl ByHand {
-    /// A node of nothing, with interfaces of these names. `workers` of the configuration is how many there are.
+    /// An empty node with interfaces of these names. The configuration's `workers` is the number of workers.
     ///
     /// # Errors
-    /// When there is no memory or no descriptor left.
+    /// If no memory or descriptor is left.
     pub fn start(config: LiveConfig, images: Images, interfaces: &[&str]) -> Result<Self, DaemonError> {
         let (clock, time) = Clock::by_hand(1_000_000_000);
         let live = Live::by_hand(config, &clock)?;
@@ -148,19 +148,19 @@ impl ByHand {
         })
     }
 
-    /// The hand of the clock.
+    /// Sets the clock.
     #[must_use]
     pub fn time(&self) -> &Hand {
         &self.time
     }
 
-    /// Whether a change is under way that others wait for.
+    /// Whether a change is under way for which others wait.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.moving.is_some() || self.loading.is_some()
     }
 
-    /// Brings documents into force; with `prune` they are all there is.
+    /// Applies documents; with `prune`, all other networks are deleted.
     ///
     /// # Errors
     /// As the API; `conflict` while a change is under way.
@@ -195,7 +195,7 @@ impl ByHand {
         if self.is_busy() { Err(Problem::new(ProblemKind::Conflict, detail)) } else { Ok(()) }
     }
 
-    /// Begins to move a network, once nothing moves.
+    /// Begins to move a network, once nothing is moving.
     ///
     /// # Errors
     /// `conflict` while a change is under way.
@@ -212,7 +212,7 @@ impl ByHand {
         self.moving = Some(Pending { name: name.to_owned(), begun, answer: None });
     }
 
-    /// Begins to load an image, once nothing moves.
+    /// Begins to load an image, once nothing is moving.
     ///
     /// # Errors
     /// `conflict` while a change is under way.
@@ -243,7 +243,7 @@ impl ByHand {
         begun
     }
 
-    /// What was asked for, once it has come to its end. It is in the documents then.
+    /// The result of the request, once it is complete. The documents then contain it.
     pub fn answer(&mut self) -> Option<Answer> {
         if let Some(pending) = &mut self.loading {
             let result = taken(pending)?;
@@ -307,7 +307,7 @@ impl ByHand {
         }
     }
 
-    /// The node takes a message and applies a piece of a table; whether there was any.
+    /// The node takes a message and applies a piece of a table. Returns whether there was any.
     pub fn step_node(&mut self) -> bool {
         let message = self.inbox.messages.try_recv().ok();
         let any = message.is_some();
@@ -323,7 +323,7 @@ impl ByHand {
         any || more
     }
 
-    /// The operating system does a job; whether there was one.
+    /// The operating system does a job. Returns whether there was one.
     pub fn step_job(&mut self) -> bool {
         let Ok(job) = self.jobs.try_recv() else { return false };
         let done = match job {
@@ -357,7 +357,7 @@ impl ByHand {
         true
     }
 
-    /// The kernel of a namespace tells all it has; whether one had to.
+    /// The kernel of a namespace reports all its state. Returns whether any kernel had to.
     pub fn step_kernel(&mut self) -> bool {
         let Some(name) = self.telling.pop_front() else { return false };
         if let Some(config) = self.kernels.get(&name) {
@@ -371,7 +371,7 @@ impl ByHand {
         true
     }
 
-    /// A routing daemon of a network has a route, or has none any more; whether somebody listens.
+    /// A routing daemon of a network announces or withdraws a route. Returns whether somebody listens.
     pub fn route(
         &mut self,
         name: &str,
@@ -398,12 +398,12 @@ impl ByHand {
         true
     }
 
-    /// The card has its round; whether it had anything to do.
+    /// The card does one round. Returns whether it had anything to do.
     pub fn step_card(&mut self) -> bool {
         self.node.card.as_ref().is_some_and(|card| card.live.round())
     }
 
-    /// A worker has its round; whether it had anything to do.
+    /// A worker does one round. Returns whether it had anything to do.
     pub fn step_worker(&mut self, worker: usize) -> bool {
         let worked = self.node.live.round(worker);
         if worked {
@@ -412,19 +412,19 @@ impl ByHand {
         worked
     }
 
-    /// What workers say of ports is a message, as the daemon's thread for it makes one.
+    /// Passes the workers' reports on ports to the node as messages, as a thread of the daemon does.
     fn forward_failures(&mut self) {
         while let Some(event) = self.node.live.take_port_event() {
             let _ = self.node.sender.send(Message::Port(event));
         }
     }
 
-    /// All that failed has waited for long enough.
+    /// Ends all pauses before retries.
     pub fn retry(&mut self) {
         self.node.tend(Instant::now() + PATIENCE);
     }
 
-    /// Networks whose namespaces are ready get their TAPs.
+    /// Gives TAPs to networks whose namespaces are ready.
     fn attach_taps(&mut self) {
         let Self { node, taps, .. } = self;
         let Node { networks, live, .. } = node;
@@ -448,13 +448,13 @@ impl ByHand {
         self.wires.get(interface).is_some_and(|wire| wire.feed(frame))
     }
 
-    /// The oldest frame that left by an interface and was not taken yet.
+    /// The oldest frame that left by an interface and has not been taken yet.
     #[must_use]
     pub fn receive(&self, interface: &str) -> Option<Vec<u8>> {
         self.wires.get(interface)?.take()
     }
 
-    /// The oldest frame that a network's control plane got on a virtual port and that was not taken yet.
+    /// The oldest frame that a network's control plane received on a virtual port and that has not been taken yet.
     #[must_use]
     pub fn receive_control(&self, network: &str, vport: usize) -> Option<Vec<u8>> {
         self.taps.get(network)?.get(vport)?.take()
@@ -466,14 +466,14 @@ impl ByHand {
         self.taps.get(network).and_then(|taps| taps.get(vport)).is_some_and(|tap| tap.feed(frame))
     }
 
-    /// Breaks the wire of an interface: every call on its port fails from now on, until it is opened anew.
+    /// Breaks the wire of an interface: every call on its port fails until the port is opened again.
     pub fn cut(&self, interface: &str) {
         if let Some(wire) = self.wires.get(interface) {
             wire.fail(Some(nix::errno::Errno::ENODEV as i32));
         }
     }
 
-    /// What networks have of software's tables.
+    /// The networks' shares of software's tables.
     #[must_use]
     pub fn tables(&self) -> Tables {
         self.node.tables().0
@@ -493,7 +493,7 @@ impl ByHand {
         idle == Some(false)
     }
 
-    /// Whether control has a network on the card.
+    /// Whether control places a network on the card.
     #[must_use]
     pub fn is_on_card(&self, network: &str) -> bool {
         self.node.networks.get(network).is_some_and(|entry| entry.on_card)
@@ -508,7 +508,7 @@ impl ByHand {
     }
 }
 
-/// The answer, if it is there.
+/// The answer, if it has arrived.
 fn taken<T>(pending: &mut Pending<T>) -> Option<Result<T, Problem>> {
     if pending.answer.is_none() {
         match received(&mut pending.begun)? {
@@ -519,7 +519,7 @@ fn taken<T>(pending: &mut Pending<T>) -> Option<Result<T, Problem>> {
     received(pending.answer.as_mut()?)
 }
 
-/// What was sent, if it is there; who was to send may have gone.
+/// The value that was sent, if any; the sender may have gone.
 fn received<T>(receiver: &mut oneshot::Receiver<Result<T, Problem>>) -> Option<Result<T, Problem>> {
     match receiver.try_recv() {
         Ok(result) => Some(result),

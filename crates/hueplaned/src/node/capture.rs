@@ -1,4 +1,4 @@
-//! Captures: turns what workers copy into frames with names.
+//! Captures: turns the copies that workers make into frames with names.
 //!
 //! Flow: workers → bounded channel → one thread per capture → reader. A reader that stops reading blocks its thread,
 //! not a worker.

@@ -1,12 +1,13 @@
-//! The card of the node: which networks run on it, and the ports that are its own.
+//! The card of the node: its networks and its ports.
 //!
-//! Flow: documents → **here** → jobs of the card's thread → rows of its tables; what comes of them → messages → here. Every
-//! network is in software too, with the same routes: there the card sends what its planes do not decide, and there a
-//! network goes when the card cannot have it. A network with a port on the card is *seated*: the card knows its frames
-//! and hands them to software. Once its table is complete it is written to the card beside, piece by piece; then one row
-//! says that the card decides. Where networks of the card share tables, these follow software's: one trie, two encodings
-//! ([`Node::forward`]). Planes with tables of their own are told each change of routes. Software is first.
-//! Invariants: nobody waits for the card; a network that does not fit, and every one when the card fails, runs in software.
+//! Flow: documents → **here** → jobs of the card's thread → rows of its tables; results → messages → here. Every
+//! network is in software too, with the same routes: software gets the packets that the card's planes do not decide,
+//! and runs the networks that the card cannot hold. A network with a port on the card is *seated*: the card
+//! recognizes its frames and hands them to software. Once the network's table is complete, it is also written to the
+//! card, piece by piece; then one row gives the decision to the card. If networks of the card share tables, these
+//! follow software's tables: one trie, two encodings ([`Node::forward`]). Planes with tables of their own get each
+//! change of routes. Software changes first. Invariants: nobody waits for the card; a network that does not fit runs
+//! in software, and so do all networks if the card fails.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,48 +33,50 @@ use super::networks::Entry;
 use super::view::CardView;
 use crate::api::{CardInfo, EventKind};
 
-/// Routes or next hops that one job of the card's thread writes: frames wait no longer than that takes.
+/// Routes or next hops that one job of the card's thread writes. Frames wait no longer than this takes.
 pub(super) const PIECE_ROWS: usize = 64;
-/// Changes of nodes, or nodes of a table that comes, that one job takes.
+/// Changed nodes, or nodes of an arriving table, that one job handles.
 const PIECE_NODES: usize = 512;
-/// First and longest pause before networks are tried again that the card could not have, after tables became smaller. A try
+/// First and longest pause before networks that did not fit are tried again, after tables became smaller. A try
 /// writes as much of a table as fits.
 pub const RETRY_MIN: Duration = Duration::from_secs(2);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Packet slots of the card's thread.
 const SLOTS: u32 = 16_384;
 
-/// What stands for ports that are not the card's in programs for it.
+/// Stands for ports that are not the card's in programs for the card.
 const ELSEWHERE: PortId = PortId::new(u8::MAX);
 
-/// The card and what is on it.
+/// The card and its networks.
 pub struct CardSide {
     pub(super) want: hue_intent::Card,
     pub(super) live: LiveCard,
     started: Instant,
-    /// The card's number of each of its ports.
+    /// The card's own number of each of its ports.
     pub(super) numbers: BTreeMap<PortId, u8>,
     pub(super) seats: BTreeMap<Vid, Seat>,
-    /// Rises each time that it may have room that it had not.
+    /// Increases each time that the card may have gained room.
     pub(super) room: u64,
-    /// When networks that it could not have are tried again, as tables have become smaller since.
+    /// When networks that did not fit are tried again because tables have become smaller.
     retry: Option<Instant>,
-    /// How long after that: longer each time, until one comes.
+    /// The next pause: longer each time, until a network fits.
     pub(super) pause: Duration,
 }
 
 /// A network that the card knows.
 pub struct Seat {
-    /// What it knows it by.
+    /// The rows by which the card recognizes it.
     program: Program,
     pub(super) stage: Stage,
-    /// The card had no room for it, and may have some now.
+    /// The card had no room for it, but may have room now.
     pub(super) again: bool,
-    /// [`CardSide::room`] when it was tried last.
+    /// [`CardSide::room`] at the last try.
     pub(super) tried: u64,
-    /// Its table stands on the card while it runs in software, and follows: it need not be written when the network comes.
+    /// Its table stays on the card and follows changes while it runs in software, so it need not be written when the
+    /// network moves to the card.
     pub(super) kept: bool,
-    /// Why its table on the card is not right; set by the card's thread, which then does no more of what was told it.
+    /// Why its table on the card is not correct. Set by the card's thread, which then ignores further jobs for the
+    /// table.
     pub(super) broken: Arc<OnceLock<String>>,
 }
 
@@ -82,29 +85,29 @@ pub struct Seat {
 pub enum Stage {
     /// In software.
     Software,
-    /// The same, and its table is being written to the card, or is there and the network moves.
+    /// In software; its table is being written to the card, or is there and the network is moving.
     Coming,
     /// On the card.
     Card,
-    /// On the card, and it moves to software.
+    /// On the card, and moving to software.
     Leaving,
 }
 
-/// What the card's thread tells.
+/// A message from the card's thread.
 pub enum CardNews {
-    /// Something happened by itself.
+    /// An event without a request.
     Event(CardEvent),
     /// Networks cannot be seated.
     Refused(Vec<Vid>, String),
     /// A network has moved, or could not.
     Moved(Box<Moved>),
-    /// Where the scheduler has networks.
+    /// Where the scheduler places networks.
     Scheduled(Box<Schedule>),
-    /// Frames go past the card; or why not.
+    /// Frames bypass the card; or why not.
     Bypassed(Result<(), String>),
     /// A card with another image and all networks in software; or why there is none.
     Image(Result<Box<Card<Twin>>, String>),
-    /// What the card had of a network has left; how long that took, and how many frames it had received.
+    /// The network's last frame has left the card; how long that took, and how many frames the card had received.
     Drained(Vid, Arc<OnceLock<String>>, Option<Duration>, Option<u64>),
     /// A network's table could not follow: it runs in software.
     Fell(Vid, Arc<OnceLock<String>>),
@@ -113,7 +116,7 @@ pub enum CardNews {
 }
 
 impl Node {
-    /// Brings the card to what is desired. Ports are tended to after that.
+    /// Brings the card to its desired state. Ports are handled after that.
     pub(super) fn reconcile_card(&mut self) {
         let want = self.desired.intent.node.spec.card.clone();
         self.pair_ports();
@@ -198,7 +201,7 @@ impl Node {
         })
     }
 
-    /// Lets go of the card: its networks run in software. Gives the names of ports that were its own.
+    /// Releases the card: its networks run in software. Returns the names of its former ports.
     fn drop_card(&mut self, why: &str) -> Vec<String> {
         let Some(card) = &self.card else { return Vec::new() };
         let names: Vec<String> = card.want.ports.iter().map(ToString::to_string).collect();
@@ -230,7 +233,7 @@ impl Node {
         self.networks.get_mut(self.vids.get(&vid)?)
     }
 
-    /// The card's number of a port that is the card's, and the memory that the port is opened over.
+    /// The card's number of one of its ports, and the packet memory with which the port is opened.
     pub(super) fn card_port(&self, name: &str) -> Option<(u8, hue_ports::Region)> {
         let card = self.card.as_ref()?;
         let number = card.want.ports.iter().position(|port| port.as_str() == name)?;
@@ -259,27 +262,28 @@ impl Node {
         Ok(driver)
     }
 
-    /// Tells ports of the card what to cut before their rings: one network's flood shall not take the card from others.
+    /// Sets the limits before the rings of the card's ports, so that a flood of one network does not take the card
+    /// from others.
     fn police_card(&mut self) {
         let Some(card) = &self.card else { return };
         for (id, (rules, quotas)) in self.live.lent_classes() {
             card.live.tell(move |runner| {
                 if let Err(error) = runner.set_classes(id, &rules, &quotas) {
-                    tracing::warn!(%id, %error, "floods are cut after the ring only");
+                    tracing::warn!(%id, %error, "floods are limited only after the ring");
                 }
             });
         }
     }
 
-    /// Closes a port that the card has.
+    /// Closes a port of the card.
     pub(super) fn take_from_card(&self, name: &str) {
         if let (Some((number, _)), Some(card)) = (self.card_port(name), &self.card) {
             card.live.tell(move |runner| runner.take_port(number));
         }
     }
 
-    /// Tells the card how frames of loaded networks are found; software decides them from then on. Those that it knows as
-    /// they are stay where they are.
+    /// Tells the card how to recognize the frames of loaded networks; software then decides them. Networks that have
+    /// not changed stay where they are.
     pub(super) fn seat(&mut self, names: &[&str]) {
         let Some(card) = &mut self.card else { return };
         let networks = &self.networks;
@@ -293,7 +297,7 @@ impl Node {
         self.seat_anew(&new);
     }
 
-    /// The same; what the card has of their tables does not hold any more.
+    /// The same; the networks' tables on the card are no longer valid.
     pub(super) fn seat_anew(&mut self, names: &[&str]) {
         let Some(card) = &mut self.card else { return };
         let mut programs = Vec::new();
@@ -339,8 +343,8 @@ impl Node {
         self.police_card();
     }
 
-    /// Has the card keep tables of networks in software, where there is memory for many: in the background, so that one
-    /// that comes finds its table there.
+    /// Makes the card keep tables of networks in software, if it has memory for many: in the background, so that a
+    /// network that moves to the card finds its table there.
     pub(super) fn keep<T: AsRef<str>>(&mut self, names: &[T]) {
         let Some(card) = self.card.as_mut().filter(|card| card.keeps()) else { return };
         for name in names {
@@ -357,7 +361,7 @@ impl Node {
         }
     }
 
-    /// The card, or its image, is another one: what its tables are to follow.
+    /// The card or its image has changed: sets what its tables follow.
     pub(super) fn lead_card(&mut self) {
         let Some(card) = &self.card else { return };
         match card.description().words_of_node() {
@@ -367,8 +371,8 @@ impl Node {
         self.forward();
     }
 
-    /// Tells the card what has changed in the tables of software. What else a change needs there was told before: the next
-    /// hops that it names, or that its network is in software.
+    /// Sends changes of software's tables to the card. Their prerequisites were sent before: the next hops that a
+    /// change names, or that its network is in software.
     pub(super) fn forward(&mut self) {
         let Some(card) = self.card.as_ref().filter(|card| card.follows()) else { return };
         let mut deltas = self.live.take_deltas();
@@ -387,7 +391,7 @@ impl Node {
         }
     }
 
-    /// Takes the table of a network in software from the card.
+    /// Removes the table of a network in software from the card.
     pub(super) fn let_go(&mut self, vid: Vid) {
         let Some(seat) = self.card.as_mut().and_then(|card| card.seats.get_mut(&vid)) else { return };
         seat.kept = false;
@@ -397,7 +401,7 @@ impl Node {
         self.strip(vid);
     }
 
-    /// The same for all networks in software; whether there were any.
+    /// The same for all networks in software. Returns whether there were any.
     pub(super) fn let_all_go(&mut self) -> bool {
         let Some(card) = &self.card else { return false };
         let kept = |(vid, seat): (&Vid, &Seat)| (seat.kept && seat.stage == Stage::Software).then_some(*vid);
@@ -406,7 +410,7 @@ impl Node {
         !kept.is_empty()
     }
 
-    /// Takes a network from the card.
+    /// Removes a network from the card.
     pub(super) fn unseat(&mut self, vid: Vid) {
         let Some(card) = &mut self.card else { return };
         let Some(seat) = card.seats.remove(&vid) else { return };
@@ -458,12 +462,12 @@ impl Node {
         seat.is_some_and(|seat| seat.kept || seat.stage != Stage::Software)
     }
 
-    /// When networks that the card could not have are tried again.
+    /// When networks that did not fit the card are tried again.
     pub(super) fn room_due(&self) -> Option<Instant> {
         self.card.as_ref()?.retry
     }
 
-    /// Tries them, when their time has come.
+    /// Tries them, if it is time.
     pub(super) fn tend_room(&mut self, now: Instant) {
         if let Some(card) = &mut self.card
             && card.retry.is_some_and(|retry| retry <= now)
@@ -474,7 +478,7 @@ impl Node {
         }
     }
 
-    /// What the card's thread told.
+    /// Handles a message from the card's thread.
     pub(super) fn card_news(&mut self, news: CardNews) {
         match news {
             CardNews::Event(CardEvent::Port { id, error }) => {
@@ -528,13 +532,13 @@ impl Node {
         self.make_room();
     }
 
-    /// The seat that is meant, if it is still that one.
+    /// The seat with this number, if it is still the same.
     pub(super) fn seat_of(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) -> Option<&mut Seat> {
         let seat = self.card.as_mut()?.seats.get_mut(&vid)?;
         Arc::ptr_eq(&seat.broken, broken).then_some(seat)
     }
 
-    /// Asks the card for its counters of networks; the answer comes when its thread has read them.
+    /// Asks the card for its counters of networks. The answer comes when the card's thread has read them.
     pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<Answer>> {
         let card = self.card.as_ref()?;
         let vids: Vec<Vid> =
@@ -555,10 +559,10 @@ impl Node {
     }
 }
 
-/// What a card counted of networks, and of nobody.
+/// A card's counters of networks, and of frames that belong to none.
 type Answer = (BTreeMap<Vid, CardCounts>, UnclaimedCounters);
 
-/// What the card's thread does when the table of a network in software has no room.
+/// Reaction of the card's thread if the table of a network in software has no room.
 fn not_kept(
     sender: mpsc::Sender<Message>,
     vid: Vid,
@@ -571,19 +575,18 @@ fn not_kept(
 }
 
 impl CardSide {
-    /// It may have room that it had not: networks that it could not have are to be tried again, also those whose try is under
-    /// way.
+    /// The card may have gained room: networks that did not fit must be tried again, even if a try is under way.
     pub(super) fn has_room(&mut self) {
         self.room += 1;
         self.seats.values_mut().for_each(|seat| seat.again |= seat.stage == Stage::Software);
     }
 
-    /// Whether tables of networks in software stay on the card: external memory has room for many.
+    /// Whether tables of networks in software stay on the card: only external memory has room for many.
     pub(super) fn keeps(&self) -> bool {
         self.live.description().layout == hue_card::Layout::Sram
     }
 
-    /// What everybody may see of it.
+    /// The public view of it.
     pub(super) fn view(&self) -> CardView {
         let description = self.live.description();
         let api = CardInfo {
@@ -603,7 +606,7 @@ impl CardSide {
         CardView { api, started: self.started, totals: self.live.totals_reader() }
     }
 
-    /// What its image is.
+    /// Description of its image.
     pub(super) fn description(&self) -> &hue_card::Description {
         self.live.description()
     }
@@ -625,7 +628,7 @@ impl CardSide {
         program
     }
 
-    /// Has the card's thread write changes of a table, piece by piece, until one fails; `failed` is called then.
+    /// Makes the card's thread write changes of a table, piece by piece, until one fails; then `failed` is called.
     pub(super) fn write(
         &self,
         vid: Vid,
@@ -646,13 +649,13 @@ impl CardSide {
         }
     }
 
-    /// Whether its tables follow those of software: those that networks share.
+    /// Whether its tables follow those of software. Shared tables do.
     pub(super) fn follows(&self) -> bool {
         self.description().words_of_node().is_some()
     }
 
-    /// Has the card's thread write a network's table, piece by piece: its next hops, then its routes, or, where tables
-    /// follow those of software, places for what these have.
+    /// Makes the card's thread write a network's table, piece by piece: its next hops, then its routes or, if tables
+    /// follow those of software, the nodes of software's table.
     pub(super) fn write_table(
         &self,
         (vid, entry): (Vid, &Entry),
@@ -679,7 +682,7 @@ impl CardSide {
         });
     }
 
-    /// Has the card's tables follow.
+    /// Makes the card's tables follow.
     fn tell_deltas(&self, piece: Vec<Delta>, sender: &mpsc::Sender<Message>) {
         let seat = |delta: &Delta| {
             let Delta::Root(vid, _) = delta else { return None };
@@ -701,7 +704,7 @@ impl CardSide {
         });
     }
 
-    /// Has the card's thread do one thing, if nothing failed before.
+    /// Makes the card's thread do one job, if nothing failed before.
     pub(super) fn tell(
         &self,
         broken: &Arc<OnceLock<String>>,
@@ -721,12 +724,11 @@ impl CardSide {
     }
 }
 
-/// What is to be said of a card that is plugged in: it is looked at through its registers, and that is all that can be
-/// done with it so far.
+/// Message about a real card: hueplane reads its registers, and does not use it otherwise yet.
 fn plugged_in(address: PciAddress) -> Result<String, String> {
     let path = format!("/sys/bus/pci/devices/{address}/resource0");
     if !Path::new(&path).exists() {
-        return Err(format!("there is no PCI device {address} (lspci -D lists those there are)"));
+        return Err(format!("there is no PCI device {address} (lspci -D lists the existing ones)"));
     }
     let text = |error: &dyn std::fmt::Display| format!("PCI device {address}: {error}");
     let bar = Bar::open(Path::new(&path)).map_err(|error| text(&error))?;
@@ -740,7 +742,7 @@ fn plugged_in(address: PciAddress) -> Result<String, String> {
     ))
 }
 
-/// What a card is, for people.
+/// Description of a card, for people.
 fn words(description: &hue_card::Description) -> String {
     format!(
         "{} bits at {} MHz, {}, up to {} networks",

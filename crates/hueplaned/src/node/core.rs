@@ -1,10 +1,9 @@
-//! The node's thread: it alone has the data plane, the routing information bases and the ports.
+//! The node's thread: it alone owns the data plane, the routing information bases and the ports.
 //!
-//! Flow: requests, links, jobs done, failed ports ([`Message`]s) and routing events → **[`Node`]** → data plane. Between two
-//! messages it takes at most one batch of routing events and applies at most one piece of a table, so an answer is never
-//! further away than that: a few milliseconds, also while a full table streams in.
-//! Invariants: it never waits for namespaces, files or the API; what takes time is a [`Job`](super::jobs::Job). It never
-//! panics on what comes from outside.
+//! Flow: requests, links, results of jobs, failed ports ([`Message`]s) and routing events → **[`Node`]** → data
+//! plane. Between two messages it takes at most one batch of routing events and applies at most one piece of a table,
+//! so it answers within a few milliseconds, even while a full table is loading. Invariants: it never waits for
+//! namespaces, files or the API; slow work is a [`Job`](super::jobs::Job). It never panics on input from outside.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -39,30 +38,30 @@ use super::{About, Shared};
 use crate::api::{Capacity, EventKind, Health, NetworkResult};
 use crate::store::Desired;
 
-/// Messages taken in a row before routing gets its turn.
+/// Messages handled in a row before routing gets its turn.
 const MESSAGES_MAX: usize = 64;
-/// Longest sleep: what is not told of is looked at that often.
+/// Longest sleep: state without notifications is checked this often.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Something for the node's thread to do.
 pub enum Message {
-    /// What the API asks.
+    /// A request of the API.
     Ask(Box<dyn FnOnce(&mut Node) + Send>),
-    /// A job came to its end.
+    /// A job has ended.
     Done(Done),
     /// Interfaces changed.
     Links(Vec<LinkEvent>),
     /// A port failed.
     Port(PortEvent),
-    /// What the card's thread tells.
+    /// A message from the card's thread.
     Card(CardNews),
-    /// There are routing events.
+    /// Routing events are waiting.
     Wake,
-    /// End.
+    /// Stop.
     Stop,
 }
 
-/// Somebody who waits until networks are as desired, or are known not to be, and ports are open, or are known not to be.
+/// A caller that waits until networks and ports have reached their desired state, or have failed to.
 pub struct Waiter {
     pub(super) names: BTreeSet<String>,
     /// Interfaces that were being opened.
@@ -79,19 +78,19 @@ pub struct Node {
     /// Why there is no card although one is desired.
     pub(super) card_problem: Option<String>,
     pub(super) images: Images,
-    /// Where the scheduler has networks that leave it to the node, and why; without a scheduler nothing.
+    /// Where the scheduler places networks with `placement: auto`, and why; empty without a scheduler.
     pub(super) scheduled: Option<BTreeMap<String, (Side, String)>>,
-    /// It is being asked; and is to be asked once more.
+    /// Whether the scheduler is running, and whether it must run again.
     pub(super) asking: Option<bool>,
-    /// NICs beside ports: the port, the NIC.
+    /// NICs beside ports: pairs of port and NIC.
     pub(super) nics: Vec<(PortId, PortId)>,
     /// Neighbours that were told to send elsewhere.
     pub(super) turns: Vec<Turn>,
     /// Another image that is being loaded.
     pub(super) loading: Option<Loading>,
-    /// The network that somebody asked to move to the card next. Until then the node moves no other network.
+    /// The network for whose requested move the card is reserved. Until then the node moves no other network.
     pub(super) reserved: Option<String>,
-    /// Moves of networks were put off because of a reservation or an image load.
+    /// Whether moves of networks were deferred because of a reservation or an image load.
     pub(super) moves_deferred: bool,
     /// Work that waits until no network is moving.
     pub(super) deferred: Vec<Deferred>,
@@ -109,11 +108,11 @@ pub struct Node {
     pub(super) opening: BTreeSet<String>,
     pub(super) links: HashMap<String, Link>,
     pub(super) waiters: Vec<Waiter>,
-    /// Networks whose tables are behind what is known, in turn.
+    /// Networks whose tables have changes to catch up with, in turn.
     pub(super) behind: VecDeque<Vid>,
-    /// Names of networks that something is still there of, to be removed at the start.
+    /// Names of networks whose remains must be removed at the start.
     pub(super) leftovers: BTreeSet<String>,
-    /// What the view does not have yet.
+    /// Changes that the view does not have yet.
     pub(super) changed: bool,
     pub(super) health: Health,
     pub(super) troubles: Vec<String>,
@@ -121,7 +120,7 @@ pub struct Node {
     pub(super) store_problem: Option<String>,
 }
 
-/// What the thread listens to.
+/// Inputs of the thread.
 pub struct Inbox {
     /// Messages.
     pub messages: Receiver<Message>,
@@ -132,7 +131,7 @@ pub struct Inbox {
 }
 
 impl Node {
-    /// Works until it is told to stop, and gives itself back.
+    /// Works until it is told to stop, and returns the node.
     pub fn run(mut self, inbox: &Inbox) -> Self {
         let watchdog = service::watchdog().map(|time| time / 3);
         let mut alive = Instant::now();
@@ -184,7 +183,7 @@ impl Node {
         }
     }
 
-    /// Takes a batch of events and applies a piece of a table; whether there is more to do.
+    /// Takes a batch of events and applies a piece of a table. Returns whether there is more to do.
     pub(super) fn routing(&mut self, inbox: &Inbox) -> bool {
         let batch = inbox.batches.try_recv().ok();
         let fed = batch.is_some();
@@ -207,7 +206,7 @@ impl Node {
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
     }
 
-    /// Tries again what failed, when its time has come.
+    /// Retries failed work that is due.
     pub(super) fn tend(&mut self, now: Instant) {
         let due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
         let ports: Vec<String> =
@@ -225,7 +224,7 @@ impl Node {
         self.tend_turns(now);
     }
 
-    /// Takes what is wrong with the store of the desired state.
+    /// Records what is wrong with the store of the desired state.
     pub(super) fn set_store_problem(&mut self, problem: Option<String>) {
         if self.store_problem == problem {
             return;
@@ -237,7 +236,7 @@ impl Node {
         self.changed = true;
     }
 
-    /// Tells everybody how it is; neighbours first, whose networks may be elsewhere now.
+    /// Publishes the state. Neighbours are told first, because their networks may have moved.
     pub(super) fn publish(&mut self) {
         self.rewire_all();
         self.changed = false;
@@ -285,7 +284,7 @@ impl Node {
         self.shared.set_view(view);
     }
 
-    /// Settles whoever waits for this network.
+    /// Notifies callers that wait for this network.
     pub(super) fn settled(&mut self, name: &str, result: Option<NetworkResult>) {
         for waiter in &mut self.waiters {
             if waiter.names.remove(name)
@@ -297,7 +296,7 @@ impl Node {
         self.settle();
     }
 
-    /// Answers whoever waits for nothing more.
+    /// Answers callers that have nothing left to wait for.
     pub(super) fn settle(&mut self) {
         let done: Vec<Waiter> = self
             .waiters
@@ -313,7 +312,7 @@ impl Node {
         }
     }
 
-    /// Whether all that was there at the start is settled.
+    /// Whether all networks of the start have reached their desired state or failed.
     pub(super) fn started(&mut self) {
         if self.health == Health::Starting
             && self.leftovers.is_empty()

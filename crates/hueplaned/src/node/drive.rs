@@ -1,4 +1,4 @@
-//! Who drives the node and what it starts: threads of their own, or one hand that steps everything ([`super::by_hand`]).
+//! Execution of the node and its parts: in separate threads, or step by step by a caller ([`super::by_hand`]).
 
 use std::io;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use hue_substrate::wake::Wake;
 /// See the head of this file.
 #[derive(Clone)]
 pub enum Drive {
-    /// Each has a thread, as the daemon runs; those that forward compete for processors like this.
+    /// Each part has a thread, as in the daemon; threads that forward packets have this scheduling.
     Threads(Scheduling),
-    /// Nothing has one; this is the time.
+    /// Nothing has a thread; this is the clock.
     Hand(Clock),
 }
 
 impl Drive {
-    /// Has something done that takes its time: by a thread, or at once.
+    /// Does slow work: in a thread, or at once.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// If the system has no thread left.
     pub fn aside(&self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         match self {
             Self::Threads(_) => std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop),

@@ -1,4 +1,4 @@
-//! What happened: a ring of events with numbers, and somebody to tell of each.
+//! Events: a ring of numbered events, with a notification for each.
 //!
 //! Flow: node, change, daemon → **[`EventLog`]** → API, log on standard error. Invariants: numbers rise by one; the ring
 //! keeps [`EVENTS_MAX`]; adding one never waits for a reader.
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::api::{Event, EventKind, EventPage, Timestamp};
 
-/// Events kept.
+/// Number of events that are kept.
 pub const EVENTS_MAX: usize = 10_000;
 
 /// The events of a daemon's life.
@@ -25,7 +25,7 @@ impl Default for EventLog {
     }
 }
 
-/// What an event is about.
+/// Subject of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum About<'a> {
     /// The node or the daemon.
@@ -37,7 +37,7 @@ pub enum About<'a> {
 }
 
 impl EventLog {
-    /// Something happened.
+    /// Adds an event.
     pub fn add(&self, kind: EventKind, about: About<'_>, message: impl Into<String>) {
         let message = message.into();
         let (network, port) = match about {

@@ -1,11 +1,12 @@
-//! The card's image is changed while its networks run.
+//! Changes the card's image while its networks run.
 //!
-//! Flow (Unnikrishnan §4.1): networks of the card move to software → frames go past the card → a card with the other image
-//! and all networks in software takes its place → the scheduler says who is to have it, should it not hold all (`choose`) →
-//! networks move back, their tables written from what their namespaces say → all others that want to come do so → answer.
-//! Ports stay open, so that nothing of this is seen by neighbours: there is one receiver, and it stays.
-//! Invariants: an image that cannot be loaded, or cannot hold the networks' frames, changes nothing; no other change is
-//! under way meanwhile; who is answered finds networks where the answer says, and none of them moving.
+//! Flow (Unnikrishnan §4.1): networks of the card move to software → frames bypass the card → a card with the other
+//! image and all networks in software replaces it → if the image cannot hold all networks, the scheduler selects some
+//! (`choose`) → networks move back, and their tables are written from the state of their namespaces → other networks
+//! move to the card if they can → answer. Ports stay open, so neighbours notice nothing: there is one receiver, and
+//! it stays. Invariants: an image that cannot be loaded, or cannot hold the networks' frames, changes nothing; no
+//! other change is under way meanwhile; when the caller gets the answer, networks are where the answer says, and none
+//! is moving.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ pub struct Loading {
     phases: Vec<MigrationPhase>,
     /// Networks that were on the card, in the order in which they come back.
     networks: Vec<String>,
-    /// The card is away at least so long.
+    /// Least time that the card is unavailable.
     away: Duration,
     failed: Option<String>,
     reply: oneshot::Sender<Result<ImageLoaded, Problem>>,
@@ -40,33 +41,33 @@ pub struct Loading {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Networks go to software.
+    /// Networks move to software.
     Leave,
-    /// The card becomes another one.
+    /// The card is replaced.
     Swap,
-    /// The scheduler is asked who is to have it.
+    /// The scheduler selects the networks for the card.
     Choose,
-    /// Networks come back.
+    /// Networks return.
     Return,
-    /// Others go where they want to be.
+    /// Other networks move to their desired places.
     Settle,
 }
 
-/// How long others may take that go where they want to be once networks are back; the answer does not wait longer.
+/// How long the answer waits for other networks to move to their desired places, once networks are back.
 const SETTLE_MAX: Duration = Duration::from_secs(30);
 
 impl Loading {
-    /// Whether a network comes back now.
+    /// Whether a network is returning now.
     pub(super) fn returns(&self, name: &str) -> bool {
         self.step == Step::Return && self.had(name)
     }
 
-    /// Whether networks go where they want to be.
+    /// Whether networks are moving to their desired places.
     pub(super) fn settles(&self) -> bool {
         self.step == Step::Settle
     }
 
-    /// Whether the scheduler is to say who is to have the card.
+    /// Whether the scheduler must select the networks for the card.
     pub(super) fn chooses(&self) -> bool {
         self.step == Step::Choose
     }
@@ -90,9 +91,10 @@ impl Loading {
     }
 }
 
-/// What to try on images: networks that the card knows, and those that are to run on it, with their tables.
+/// Requirements to test images against: networks that the card knows, and networks that shall run on it, with their
+/// tables.
 pub struct Trial {
-    /// Where images are.
+    /// Folder of the images.
     pub images: Images,
     /// The image that runs.
     pub running: String,
@@ -101,7 +103,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Another image that can hold all of it.
+    /// Another image that meets the requirements.
     pub fn find(&self) -> Option<String> {
         self.images
             .names()
@@ -116,7 +118,7 @@ impl Trial {
     }
 }
 
-/// A card with an image, and networks in software on it; its tables follow software's, or are its own.
+/// A card with an image, on which all networks are in software; its tables follow software's, or are its own.
 fn start(
     images: &Images,
     name: &str,
@@ -133,7 +135,7 @@ fn start(
     Ok(Box::new(card))
 }
 
-/// The catalogue: what stands beside the images.
+/// The catalogue: the descriptions beside the images.
 pub fn catalogue(images: &Images, running: Option<&str>) -> Vec<ImageInfo> {
     let info = |name: String| {
         let known = images.describe(&name).map_err(|error| error.to_string());
@@ -150,13 +152,14 @@ pub fn catalogue(images: &Images, running: Option<&str>) -> Vec<ImageInfo> {
 }
 
 impl Node {
-    /// Where images are, and the one that runs.
+    /// Folder of the images, and the image that runs.
     pub(super) fn images(&self) -> (Images, Option<String>) {
         let running = self.card.as_ref().map(|card| card.live.description().name.clone());
         (self.images.clone(), running)
     }
 
-    /// What an image must hold for a network to be on the card beside those that are; none when the card does not know it.
+    /// What an image must hold so that a network can join those on the card; `None` if the card does not know the
+    /// network.
     pub(super) fn trial(&self, name: &str) -> Option<Trial> {
         let card = self.card.as_ref()?;
         let vid = self.networks.get(name)?.have.as_ref()?.program.vid;
@@ -180,10 +183,10 @@ impl Node {
         Some(Trial { images: self.images.clone(), running, bare, full })
     }
 
-    /// Begins to load an image. The receiver gets what came of it.
+    /// Begins to load an image. The receiver gets the result.
     ///
     /// # Errors
-    /// `conflict` when there is no card, or something moves; `not_found` when there is no such image.
+    /// `conflict` if there is no card, or something is moving; `not_found` if there is no such image.
     pub(super) fn load_image(
         &mut self,
         name: &str,
@@ -214,10 +217,7 @@ impl Node {
         self.shared.events.add(
             EventKind::ImageLoading,
             About::Node,
-            format!(
-                "image '{name}' is to take the place of '{before}': {} networks go to software",
-                networks.len()
-            ),
+            format!("image '{name}' will replace '{before}': {} networks move to software", networks.len()),
         );
         self.loading = Some(Loading {
             name: name.to_owned(),
@@ -236,7 +236,7 @@ impl Node {
         Ok(answer)
     }
 
-    /// Goes on with an image that is being loaded, when networks have moved.
+    /// Continues to load an image after networks have moved.
     pub(super) fn tend_loading(&mut self) {
         if self.loading.as_ref().is_some_and(Loading::settles) && self.networks_move().is_some() {
             let late = self.loading.as_ref().is_some_and(|loading| loading.began.elapsed() >= SETTLE_MAX);
@@ -278,7 +278,7 @@ impl Node {
         }
     }
 
-    /// What is being loaded.
+    /// The image load in progress.
     pub(super) fn loading_image(&self) -> Option<String> {
         self.loading.as_ref().map(|loading| format!("image '{}' is being loaded", loading.name))
     }
@@ -292,7 +292,7 @@ impl Node {
             .collect()
     }
 
-    /// Frames go past the card: another one is made.
+    /// Frames bypass the card: creates the new card.
     pub(super) fn bypassed(&mut self, result: Result<(), String>) {
         let Some(loading) = self.loading.as_ref().filter(|loading| loading.step == Step::Swap) else {
             return;
@@ -313,7 +313,7 @@ impl Node {
         }
     }
 
-    /// Another card is there, or not: frames go through it, or through the one that was.
+    /// The new card exists or could not be created: frames pass through it, or through the previous one.
     pub(super) fn image_made(&mut self, result: Result<Box<Card<Twin>>, String>) {
         let (Some(loading), Some(card)) = (&mut self.loading, &mut self.card) else { return };
         if loading.step != Step::Swap {
@@ -329,7 +329,7 @@ impl Node {
                     }
                     (Some(*new), None)
                 } else {
-                    (None, Some(format!("it has not {ports} ports as the one that runs")))
+                    (None, Some(format!("it does not have {ports} ports, as the running card has")))
                 }
             }
             Err(why) => (None, Some(why)),
@@ -385,7 +385,7 @@ impl Node {
         self.go_back();
     }
 
-    /// All networks, those that are to have the card first.
+    /// All networks; those selected for the card come first.
     pub(super) fn in_order(&self, schedule: Option<&Schedule>) -> Vec<String> {
         let rank = |name: &String| {
             let side = schedule.and_then(|schedule| schedule.network(name)).map(|one| one.side);
@@ -398,7 +398,7 @@ impl Node {
         names
     }
 
-    /// Something failed: networks go back to the card as it is.
+    /// A step failed: networks return to the unchanged card.
     fn turn_back(&mut self, why: String) {
         let Some(loading) = &mut self.loading else { return };
         loading.failed = Some(why);
@@ -419,7 +419,7 @@ impl Node {
         loading.next(Step::Return);
         if let Some(why) = loading.failed {
             let text =
-                format!("image '{}' was not loaded, '{}' runs on: {why}", loading.name, loading.before);
+                format!("image '{}' was not loaded, '{}' continues: {why}", loading.name, loading.before);
             self.shared.events.add(EventKind::ImageFailed, About::Node, text.clone());
             let _ = loading.reply.send(Err(Problem::new(ProblemKind::Full, text)));
             return;
@@ -444,7 +444,7 @@ impl Node {
         }));
     }
 
-    /// The card is gone: nothing is loaded any more.
+    /// The card is gone: ends the image load.
     pub(super) fn give_up_loading(&mut self, why: &str) {
         if let Some(loading) = self.loading.take() {
             let text = format!("image '{}' was not loaded: {why}", loading.name);

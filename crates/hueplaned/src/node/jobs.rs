@@ -200,7 +200,7 @@ fn open_port(opening: &Opening) -> Result<OpenPort, String> {
     }
     let index = links.index_of(interface).map_err(text)?;
     if before.is_some_and(|before| before != index) {
-        return Err("its interface was made anew while it was opened".to_owned());
+        return Err("its interface was created again while it was opened".to_owned());
     }
     Ok(OpenPort { opened, index, region: region.clone() })
 }

@@ -69,7 +69,7 @@ impl Node {
         rows.map(|row| route(entry, name, row)).collect()
     }
 
-    /// What is needed to list a network's neighbours; `None` while it has no namespace.
+    /// The inputs to list a network's neighbours; `None` while it has no namespace.
     pub(super) fn neighbours_of(&self, name: &str) -> Option<NeighbourList> {
         let entry = self.networks.get(name)?;
         let interfaces = entry.rib.ports().iter().map(|port| port.interface.clone());
@@ -127,7 +127,7 @@ impl Node {
         Some(answer)
     }
 
-    /// Where a network's commands run.
+    /// Namespace and control groups for commands in a network.
     pub(super) fn exec_info_of(&self, name: &str) -> Result<ExecInfo, Problem> {
         self.names_of(Some(name))?;
         let control = self.networks.get(name).and_then(|entry| entry.control.as_ref());

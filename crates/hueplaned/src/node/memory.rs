@@ -34,7 +34,7 @@ impl From<LiveConfig> for Memory {
     }
 }
 
-/// What a port needs of packet memory.
+/// Packet memory that a port needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortNeed {
     /// Its largest IP packet, from the document or the interface, bytes.
@@ -50,7 +50,7 @@ pub fn mtu_max(slot_bytes: u32) -> u32 {
 }
 
 impl Memory {
-    /// What ports need when workers share them evenly: at least `least`, at most [`SLOTS_MAX`] slots. An MTU that
+    /// Packet memory for ports that workers share evenly: at least `least`, at most [`SLOTS_MAX`] slots. An MTU that
     /// fits no slot is ignored: its port is refused in any case.
     #[must_use]
     pub fn for_ports(ports: &[PortNeed], workers: usize, least: Self) -> Self {

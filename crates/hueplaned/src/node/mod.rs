@@ -1,8 +1,8 @@
-//! The node: one thread that has everything that is changed, threads for what takes time, and a handle for everybody else.
+//! The node: one thread that owns all mutable state, threads for slow work, and a handle for all other threads.
 //!
-//! Flow: API → [`NodeHandle`] → **node thread** → namespaces (by `jobs`), ports, data plane; netlink of the namespaces →
-//! monitor → node thread → tables. What is only looked at (`view`, counters, events) is read without the thread.
-//! Invariants: packets never wait for any of this; one network's failure is that network's alone.
+//! Flow: API → [`NodeHandle`] → **node thread** → namespaces (by `jobs`), ports, data plane; netlink of the
+//! namespaces → monitor → node thread → tables. Views, counters and events are read without the thread. Invariants:
+//! packets never wait for the node; a failure of one network does not affect others.
 
 mod backend;
 pub mod by_hand;
@@ -59,14 +59,14 @@ use crate::api::{DownOptions, EventKind, Health, Problem, Timestamp};
 use crate::error::DaemonError;
 use crate::store::{Desired, Opened, Store};
 
-/// Batches of routing events that may wait for the node's thread; what comes after them waits in the kernel.
+/// Batches of routing events that may wait for the node's thread; later events wait in the kernel.
 const BATCHES_MAX: usize = 8;
-/// Longest time that removing all networks may take when the daemon goes down.
+/// Longest time to remove all networks when the daemon stops.
 const END_MAX: Duration = Duration::from_secs(60);
-/// Pause after interfaces could not be watched.
+/// Pause after an attempt to watch interfaces failed.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
-/// What everybody shares.
+/// Shared state.
 pub struct Shared {
     sender: Sender<Message>,
     view: RwLock<Arc<View>>,
@@ -80,19 +80,19 @@ pub struct Shared {
     owner: Owner,
     started: Timestamp,
     workers: usize,
-    /// How workers compete for processors.
+    /// Scheduling of the workers.
     scheduling: Granted,
-    /// What the scheduler goes by.
+    /// Inputs of the scheduler.
     planning: Planning,
 }
 
 impl Shared {
-    /// Tells when threads that forward do not compete for processors as they should.
+    /// Reports threads that forward packets without the desired scheduling.
     fn tell_scheduling(&self, whose: &str, granted: &Granted) {
         if let Some(why) = &granted.why_not {
             let name = granted.scheduling;
             let text = format!(
-                "scheduling of {whose} is {name}, so that packets wait for other programs of a busy machine: {why}"
+                "scheduling of {whose} is {name}, so packets wait for other programs of a busy machine: {why}"
             );
             self.events.add(EventKind::SchedulingFallback, About::Node, text);
         }
@@ -116,31 +116,31 @@ impl Shared {
     }
 }
 
-/// The node, for everybody but its thread. It is the API's [`Backend`](crate::backend::Backend).
+/// Handle of the node for all other threads. It is the API's [`Backend`](crate::backend::Backend).
 #[derive(Clone)]
 pub struct NodeHandle {
     shared: Arc<Shared>,
 }
 
 impl NodeHandle {
-    /// What happened.
+    /// Events.
     #[must_use]
     pub fn events(&self) -> &EventLog {
         &self.shared.events
     }
 
-    /// Becomes `Some` when somebody asks the daemon to go down.
+    /// Becomes `Some` when the daemon is asked to stop.
     #[must_use]
     pub fn down_watch(&self) -> watch::Receiver<Option<DownOptions>> {
         self.shared.down.subscribe()
     }
 
-    /// Asks the daemon to go down.
+    /// Asks the daemon to stop.
     pub fn go_down(&self, options: DownOptions) {
         self.shared.down.send_replace(Some(options));
     }
 
-    /// Lets the node's thread do something and waits for what comes of it.
+    /// Passes work to the node's thread and waits for the result.
     async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Node) -> T + Send + 'static,
@@ -154,16 +154,16 @@ impl NodeHandle {
     }
 }
 
-/// The node's thread, to be ended.
+/// The node's thread, to stop it.
 pub struct Running {
     thread: JoinHandle<(Node, Inbox)>,
     shared: Arc<Shared>,
 }
 
-/// Starts the node, which then brings its stored desired state about.
+/// Starts the node, which then applies its stored desired state.
 ///
 /// # Errors
-/// When the data plane or a thread cannot be had, or the stored desired state does not compile.
+/// If the data plane or a thread cannot be started, or the stored desired state does not compile.
 pub fn start(
     config: LiveConfig,
     images: Images,
@@ -235,12 +235,12 @@ pub fn start(
     Ok((NodeHandle { shared: Arc::clone(&shared) }, Running { thread, shared }))
 }
 
-/// How the workers compete that have the least; all are the same when there are none.
+/// The lowest scheduling of any worker; the desired one if there are no workers.
 fn least(workers: &[Granted]) -> Granted {
     workers.iter().find(|granted| granted.why_not.is_some()).or(workers.first()).cloned().unwrap_or_default()
 }
 
-/// Hands on what the data plane says of its ports.
+/// Passes on the data plane's reports on its ports.
 fn forward_failures(live: &mut Live, sender: Sender<Message>) -> Result<(), DaemonError> {
     let events = live.port_events();
     let forward = move || {
@@ -257,7 +257,7 @@ fn forward_failures(live: &mut Live, sender: Sender<Message>) -> Result<(), Daem
     Ok(())
 }
 
-/// Follows the interfaces of the daemon's namespace, on a thread that lives as long as the node.
+/// Watches the interfaces of the daemon's namespace, on a thread that lives as long as the node.
 fn watch_links(sender: Sender<Message>) -> Result<(), DaemonError> {
     let (mut watch, there) = Watch::here()?;
     // The node's thread has not begun to listen, and there is room without bound.
@@ -283,16 +283,16 @@ fn watch_links(sender: Sender<Message>) -> Result<(), DaemonError> {
 }
 
 impl Running {
-    /// Whether the thread has ended by itself, which it should not.
+    /// Whether the thread has ended unexpectedly.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Ends the node: its workers, and unless `keep` all its namespaces. Blocks until that is done.
+    /// Stops the node: its workers and, unless `keep` is set, all its namespaces. Blocks until that is done.
     ///
     /// # Errors
-    /// When the thread had ended before.
+    /// If the thread had ended before.
     pub fn end(self, keep: bool) -> Result<(), DaemonError> {
         // An error says that the thread has ended.
         let _ = self.shared.sender.send(Message::Stop);
@@ -303,7 +303,7 @@ impl Running {
 }
 
 impl Node {
-    /// A node of nothing yet.
+    /// An empty node.
     fn new(
         shared: Arc<Shared>,
         live: Live,
@@ -348,7 +348,7 @@ impl Node {
         }
     }
 
-    /// Ends everything.
+    /// Stops everything.
     fn end(mut self, inbox: &Inbox, keep: bool) {
         self.health = Health::Stopping;
         self.publish();

@@ -1,10 +1,9 @@
-//! Networks move between card and software.
+//! Moves of networks between card and software.
 //!
-//! Flow: a document's `placement`, or somebody who asks → **here** → table to the card, piece by piece → the card's
-//! thread moves the frames ([`hue_card::Order`]) → [`Moved`] → here. A network's table is on both sides from before the
-//! first step until after the last: changes of routes go to both. Whatever fails leaves the network where it was, and it
-//! says so.
-//! Invariants: one move of a network at a time; nobody waits for the card.
+//! Flow: a document's `placement`, or a request → **here** → table to the card, piece by piece → the card's thread
+//! moves the frames ([`hue_card::Order`]) → [`Moved`] → here. A network's table is on both sides from before the
+//! first step until after the last: route changes go to both. A failed move leaves the network where it was, and is
+//! reported. Invariants: one move of a network at a time; nobody waits for the card.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -27,14 +26,14 @@ use crate::api::{
     NetworkState, PacketsSeen, Problem, ProblemKind, SubstrateName,
 };
 
-/// How long the steps of a move may take that a document asks for.
+/// Time limit for the steps of a move on behalf of a document.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// A move that somebody asked for.
+/// A requested move.
 pub struct Asked {
     name: String,
     request: MigrateRequest,
-    /// What neighbours were told before it began, and how many frames the card had received then.
+    /// How neighbours were told before it began, and how many frames the card had received then.
     steering: Option<(MigrationSteering, Option<u64>)>,
     reply: oneshot::Sender<Result<Migration, Problem>>,
 }
@@ -46,24 +45,24 @@ impl Asked {
     }
 }
 
-/// What came of a move, for who asked.
+/// Result of a move, for the caller.
 pub struct Arrived {
     asked: Asked,
     outcome: Result<Report, String>,
     prepare_ns: u64,
-    /// The network is where it was to go.
+    /// The network is at its destination.
     arrived: bool,
     failed: Option<String>,
 }
 
-/// A move came to its end.
+/// A move has ended.
 pub struct Moved {
     vid: Vid,
-    /// The seat that is meant.
+    /// The seat of the network.
     broken: Arc<OnceLock<String>>,
-    /// Why its table is not on the card; or what the card's thread says.
+    /// Why its table is not on the card; or the result from the card's thread.
     outcome: Result<Report, String>,
-    /// Nanoseconds that the table took.
+    /// Time to write the table, nanoseconds.
     prepare_ns: u64,
     asked: Option<Asked>,
 }
@@ -92,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Makes the moves that were put off, except those of networks that the image load has just placed.
+    /// Makes deferred moves, except those of networks that the image load has just placed.
     pub(super) fn resume_moves(&mut self) {
         if !std::mem::take(&mut self.moves_deferred) {
             return;
@@ -107,7 +106,7 @@ impl Node {
         }
     }
 
-    /// Lets a network run where its document says, if it can.
+    /// Moves a network to where its document says, if possible.
     pub(super) fn place(&mut self, name: &str) {
         if self.must_stay(name) {
             self.moves_deferred = true;
@@ -148,7 +147,7 @@ impl Node {
         }
     }
 
-    /// The card may have room that it had not: networks that it could not have are to be tried again.
+    /// The card may have gained room: networks that did not fit must be tried again.
     pub(super) fn make_room(&mut self) {
         if let Some(card) = &mut self.card {
             card.has_room();
@@ -156,7 +155,7 @@ impl Node {
         self.try_again();
     }
 
-    /// Tries them once nothing moves: what is on its way takes room that it may not keep.
+    /// Tries them once nothing is moving, because moving networks take room that they may not keep.
     pub(super) fn try_again(&mut self) {
         let Some(card) = &mut self.card else { return };
         if card.seats.values().any(|seat| matches!(seat.stage, Stage::Coming | Stage::Leaving)) {
@@ -178,12 +177,12 @@ impl Node {
         Some(format!("its port '{}' is not one of the card's", port.name))
     }
 
-    /// Begins to move a network that somebody asks for. The receiver gets what came of it. With `load_image` the card is reserved
-    /// for it, until [`Node::end_reservation`].
+    /// Begins a requested move of a network. The receiver gets the result. With `load_image` the card is reserved for
+    /// the network until [`Node::end_reservation`].
     ///
     /// # Errors
-    /// `not_found`; `conflict` when it is there, moves, is not as desired, or there is no card; `full` when the card can
-    /// never have it, or there would not be the rate that documents say networks need.
+    /// `not_found`; `conflict` if it is there already, is moving, is not in the desired state, or there is no card;
+    /// `full` if the card can never hold it, or if the rates that documents say networks need would not be available.
     pub(super) fn migrate(
         &mut self,
         name: &str,
@@ -213,7 +212,7 @@ impl Node {
         let seat = card.seats.get(&have.program.vid);
         match seat.map(|seat| seat.stage) {
             Some(Stage::Coming | Stage::Leaving) => {
-                return no("the network moves already: try again when it has".to_owned());
+                return no("the network is already moving: try again when the move has ended".to_owned());
             }
             Some(Stage::Card) if request.to == SubstrateName::Card => {
                 return no(format!("the network is on {to} already"));
@@ -250,7 +249,7 @@ impl Node {
         Ok(answer)
     }
 
-    /// Has a network's table written to the card, and the network moved there.
+    /// Writes a network's table to the card, and moves the network there.
     fn come(&mut self, name: &str, asked: Option<Asked>) {
         let Some(card) = &mut self.card else { return };
         let Some(entry) = self.networks.get_mut(name) else { return };
@@ -286,7 +285,7 @@ impl Node {
         });
     }
 
-    /// Has a network move to software, once its neighbours send to NICs if there are any.
+    /// Moves a network to software, once its neighbours send to NICs if there are any.
     pub(super) fn leave(&mut self, name: &str, asked: Option<Asked>) {
         let Some(card) = &mut self.card else { return };
         let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
@@ -300,7 +299,7 @@ impl Node {
         }
     }
 
-    /// Has a network moved to software, where its table is.
+    /// Moves a network to software, which has its table.
     pub(super) fn leave_on(&mut self, vid: Vid, broken: Option<Arc<OnceLock<String>>>, asked: Option<Asked>) {
         let Some(broken) = broken else { return };
         let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid));
@@ -311,7 +310,7 @@ impl Node {
         self.order(vid, broken, Side::Software, asked, |_, _| Ok(0));
     }
 
-    /// Tells the card's thread to move a network, once `ready` says that it can.
+    /// Tells the card's thread to move a network, once `ready` is set.
     fn order(
         &mut self,
         vid: Vid,
@@ -334,7 +333,7 @@ impl Node {
             };
             let fail = asked.as_ref().and_then(|asked| asked.request.fail);
             if fail == Some(MigrationStep::Prepare) {
-                let _ = broken.set("step 'prepare' failed, as was asked for".to_owned());
+                let _ = broken.set("step 'prepare' failed, as requested".to_owned());
             }
             let prepare_ns = match ready(runner, &broken) {
                 Ok(ns) => ns,
@@ -371,14 +370,14 @@ impl Node {
         });
     }
 
-    /// Finds the frames of all networks, ports in the card's numbers.
+    /// Rows that find the frames of all networks, with the card's port numbers.
     fn demux_on(&self, card: &CardSide) -> Option<Demux> {
         let programs = self.networks.values().filter_map(|entry| entry.have.as_ref());
         let programs: Vec<Program> = programs.map(|have| card.on_card(&have.program)).collect();
         demux_of(std::iter::empty(), &programs).ok()
     }
 
-    /// A move came to its end.
+    /// A move has ended.
     pub(super) fn moved(&mut self, moved: Moved) {
         let Moved { vid, broken, outcome, prepare_ns, asked } = moved;
         let Some(name) = self.vids.get(&vid).cloned().filter(|_| self.seat_of(vid, &broken).is_some()) else {
@@ -446,7 +445,7 @@ impl Node {
             (Side::Software, None) => "the network runs in software".to_owned(),
             (Side::Card, Some(why)) => format!("the network runs on the card: {why}"),
             (Side::Software, Some(why)) => {
-                format!("the network runs in software: the card cannot have it: {why}")
+                format!("the network runs in software: the card cannot run it: {why}")
             }
         };
         if asked.is_none() && (failed.is_none() || before != entry.why_soft) {
@@ -475,7 +474,7 @@ impl Node {
         self.tend_loading();
     }
 
-    /// A network has come, or could not. The last one of several that could not has had all the room there is.
+    /// A network has arrived, or did not fit. The last of several that did not fit had all available room.
     fn others_try_again(&mut self, vid: Vid) {
         let Some(card) = &mut self.card else { return };
         let moves = |seat: &Seat| matches!(seat.stage, Stage::Coming | Stage::Leaving);
@@ -488,7 +487,7 @@ impl Node {
         self.try_again();
     }
 
-    /// Says to who asked what came of it.
+    /// Sends the result to the caller.
     pub(super) fn answer(&self, arrived: Arrived, steering: Option<MigrationSteering>) {
         let Arrived { asked, outcome, prepare_ns, arrived, failed } = arrived;
         let (shared, name) = (Arc::clone(&self.shared), asked.name.clone());
@@ -498,7 +497,7 @@ impl Node {
         };
         let report = match outcome {
             Err(why) => {
-                let problem = refuse(ProblemKind::Full, format!("the card cannot have it: {why}"));
+                let problem = refuse(ProblemKind::Full, format!("the card cannot run it: {why}"));
                 let _ = asked.reply.send(Err(problem));
                 return;
             }
@@ -531,7 +530,7 @@ impl Node {
         let _ = asked.reply.send(Ok(migration));
     }
 
-    /// Takes a network's table from the card; software decides its packets.
+    /// Removes a network's table from the card; software decides its packets.
     pub(super) fn strip(&mut self, vid: Vid) {
         let Some(card) = &self.card else { return };
         let name = self.vids.get(&vid);
@@ -546,7 +545,7 @@ impl Node {
         });
     }
 
-    /// From now on the network's document says that it is to be there.
+    /// Records the new place in the network's document.
     fn pin(&mut self, name: &str, to: SubstrateName) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         for wanted in [&mut entry.want, &mut entry.have].into_iter().flatten() {
@@ -555,7 +554,7 @@ impl Node {
     }
 }
 
-/// What a document says of a network that is to be there.
+/// The `placement` for a network at this place.
 pub const fn placement(to: SubstrateName) -> Placement {
     match to {
         SubstrateName::Card => Placement::Card,

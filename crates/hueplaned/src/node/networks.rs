@@ -37,7 +37,7 @@ const SNAPSHOT_MAX: Duration = Duration::from_secs(10);
 pub struct Entry {
     /// Target state; `None` means remove it.
     pub(super) want: Option<Arc<Wanted>>,
-    /// What is loaded.
+    /// The loaded program.
     pub(super) have: Option<Arc<Wanted>>,
     /// Job in progress, with its target state.
     job: Option<Option<Arc<Wanted>>>,
@@ -134,7 +134,7 @@ impl Entry {
         self.want.iter().flat_map(|want| &want.program.ports).map(|port| port.port).collect()
     }
 
-    /// What everyone may see; `None` when it is only being removed.
+    /// Its public view; `None` if it is only being removed.
     pub(super) fn view(&mut self) -> Option<Arc<NetworkView>> {
         let want = self.want.as_ref()?;
         let mut api = want.api.clone();
@@ -299,7 +299,7 @@ impl Node {
     fn delete_done(&mut self, name: &str, result: Result<bool, String>) {
         let is_leftover = self.leftovers.remove(name);
         if is_leftover && result.as_ref().is_ok_and(|was| *was) {
-            let text = format!("what an earlier daemon left of network {name} was removed");
+            let text = format!("remains of network {name} from an earlier daemon were removed");
             self.shared.events.add(EventKind::Cleaned, About::Node, text);
         }
         let Some(entry) = self.networks.get_mut(name) else { return };
@@ -475,7 +475,7 @@ impl Node {
             let first = !std::mem::replace(&mut entry.announced, true);
             let (kind, text) = match (first, entry.found, recovered) {
                 (true, true, _) => {
-                    (EventKind::Adopted, "the network runs on from what an earlier daemon left")
+                    (EventKind::Adopted, "the network continues in the namespace of an earlier daemon")
                 }
                 (true, false, _) => (EventKind::NetworkCreated, "the network is set up"),
                 (false, _, true) => (EventKind::NetworkRecovered, "the network is as desired again"),
@@ -548,7 +548,7 @@ impl Node {
             }
             self.degrade(
                 name,
-                format!("interface {interface} of its namespace was removed; it is made anew"),
+                format!("interface {interface} of its namespace was removed; it is created again"),
             );
         }
     }

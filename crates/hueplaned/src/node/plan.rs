@@ -1,7 +1,7 @@
-//! The scheduler on a live node: what it is asked, what it answers, and since when networks are where they are.
+//! The scheduler on a live node: its questions and answers, and since when networks are where they are.
 //!
-//! Flow: desired state, card, tables, counters → [`Question`] (the node's thread, quick) → schedule (any thread, the solver
-//! takes its time) → API. Nothing moves by this.
+//! Flow: desired state, card, tables, counters → [`Question`] (the node's thread, quick) → schedule (any thread; the
+//! solver may take long) → API. This module moves nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,12 +21,12 @@ use crate::api::{Placement, Plan, Timestamp};
 use crate::backend::Backend;
 use crate::plan::{card_site, plan};
 
-/// How often counters are looked at for rates.
+/// How often counters are read to compute rates.
 const MEASURE: Duration = Duration::from_secs(5);
 /// Losses of packets that a network would have received.
 const OFFERED: [Loss; 3] = [Loss::RingQuota, Loss::HandoverFull, Loss::QueueFull];
 
-/// What the scheduler goes by, beside documents and tables.
+/// Inputs of the scheduler besides documents and tables.
 pub struct Planning {
     started: Instant,
     rates: Mutex<Rates>,
@@ -42,7 +42,7 @@ impl Default for Planning {
 }
 
 impl Planning {
-    /// Looks where networks are now.
+    /// Records where networks are now.
     pub fn follow(&self, view: &View) {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         since.retain(|name, _| view.network(name).is_some());
@@ -77,7 +77,7 @@ impl Planning {
     }
 }
 
-/// What a scheduler is asked.
+/// A question to a scheduler.
 pub struct Question {
     site: Site,
     demands: Vec<Demand>,
@@ -88,7 +88,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// Where networks are to run. The solver may take seconds (`hue_control::schedule` has its limits).
+    /// Where networks shall run. The solver may take seconds (`hue_control::schedule` has its limits).
     pub fn schedule(&self, kind: Option<SchedulerKind>) -> Schedule {
         schedule(&self.site, &self.demands, kind.unwrap_or(self.kind))
     }
@@ -103,7 +103,7 @@ impl Question {
         let mut plan = plan(&self.schedule(kind), self.measured.is_some());
         let unknown = self.measured.map_or(0, |measured| self.demands.len() - measured);
         if unknown > 0 {
-            let text = format!("not measured yet, so that documents say: {unknown} of the networks");
+            let text = format!("not measured yet, so documents count: {unknown} of the networks");
             plan.note = Some(plan.note.map_or_else(|| text.clone(), |note| format!("{note}; {text}")));
         }
         plan
@@ -111,7 +111,7 @@ impl Question {
 }
 
 impl Node {
-    /// What a scheduler is to be asked now.
+    /// The question to a scheduler at this moment.
     pub(super) fn question(&self, from_traffic: bool) -> Question {
         let node = &self.desired.intent.node;
         let ports = node.spec.card.as_ref().map_or(&[][..], |card| &card.ports);
@@ -147,8 +147,8 @@ impl Node {
         }
     }
 
-    /// Has the scheduler asked where networks are to run that leave it to the node, if its document names one. The answer
-    /// comes as [`CardNews::Scheduled`]: the solver takes its time.
+    /// Asks the scheduler, if the node's document names one, where networks with `placement: auto` shall run. The
+    /// answer comes as [`CardNews::Scheduled`], because the solver may take long.
     pub(super) fn ask_scheduler(&mut self) {
         if self.card.is_none() || self.desired.intent.node.spec.scheduler.is_none() {
             if self.scheduled.take().is_some() {
@@ -170,19 +170,19 @@ impl Node {
             let _ = sender.send(Message::Card(CardNews::Scheduled(Box::new(schedule))));
         };
         if let Err(error) = self.drive.aside("hue-plan", answer) {
-            tracing::warn!(%error, "the scheduler cannot be asked: networks stay where they are");
+            tracing::warn!(%error, "the scheduler cannot run: networks stay where they are");
             self.asking = None;
         }
     }
 
-    /// The same when it goes by measured rates, which are new.
+    /// The same when new measured rates are available and the scheduler uses them.
     fn ask_scheduler_of_traffic(&mut self) {
         if self.desired.intent.node.spec.scheduler.as_ref().is_some_and(|one| one.from_traffic) {
             self.ask_scheduler();
         }
     }
 
-    /// The scheduler has answered: networks that leave it to the node go there.
+    /// The scheduler has answered: moves networks with `placement: auto` accordingly.
     pub(super) fn scheduled(&mut self, schedule: &Schedule) {
         let chooses = self.loading.as_ref().is_some_and(super::image::Loading::chooses);
         if self.desired.intent.node.spec.scheduler.is_none() {
@@ -206,7 +206,7 @@ impl Node {
 }
 
 impl NodeHandle {
-    /// Follows what networks are offered, for as long as the daemon runs.
+    /// Measures the traffic offered to networks, for as long as the daemon runs.
     pub async fn measure(&self) {
         loop {
             tokio::time::sleep(MEASURE).await;

@@ -95,7 +95,7 @@ impl PhysicalPort {
         self.pause = (self.pause * 2).min(RETRY_MAX);
     }
 
-    /// What everyone may see of it.
+    /// Its public view.
     pub(super) fn view(&self, name: &str, link: Option<&Link>, networks: Vec<String>) -> PortView {
         let state = match (self.open, link) {
             (Some(_), _) => PortState::Up,
@@ -143,7 +143,7 @@ impl Node {
                 // Reports about our own interfaces may be about the previous one, or from before it was switched on;
                 // if it fails, the data plane reports it.
                 _ if port.is_ours() => return,
-                Some(link) if link.index != index => "its interface was made anew",
+                Some(link) if link.index != index => "its interface was created again",
                 Some(link) if !link.up => "its interface is switched off",
                 Some(_) => return,
                 None => "its interface is gone",
@@ -281,7 +281,7 @@ impl Node {
         port.retry = None;
         port.pause = RETRY_MIN;
         port.told_up = Some(true);
-        let text = format!("interface {} is driven by {driver}", port.want.interface());
+        let text = format!("interface {} uses driver {driver}", port.want.interface());
         self.shared.events.add(EventKind::PortUp, About::Port(name), text);
         if let Some(note) = &note {
             self.shared.events.add(EventKind::PortFallback, About::Port(name), note.clone());

@@ -164,7 +164,7 @@ impl Entry {
         }
     }
 
-    /// What its table holds or will hold: next hops and routes, without the refused ones.
+    /// Present or future contents of its table: next hops and routes, without the refused ones.
     pub(super) fn published(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
         let (hops, mut routes) = self.rib.published();
         if !self.refused.is_empty() {

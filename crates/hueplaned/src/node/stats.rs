@@ -1,4 +1,4 @@
-//! What was counted, in the words of the API, read from the workers' counters without asking the node's thread.
+//! Counters in API terms, read from the workers' counters without asking the node's thread.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use super::view::{NetworkView, View};
 use crate::api::{NetworkStats, PortStats, Stats, Timestamp, VirtualPortStats, WorkerStats};
 use hue_card::CardCounts;
 
-/// What the card counted, at one moment; of nothing when there is none.
+/// The card's counters at one moment; empty without a card.
 #[derive(Default)]
 pub struct OnCard {
-    /// Of networks that it knows.
+    /// Counters of networks that it knows.
     pub counts: BTreeMap<Vid, CardCounts>,
-    /// Frames of nobody.
+    /// Frames that belong to no network.
     pub unclaimed: UnclaimedCounters,
-    /// Of its thread.
+    /// Counters of its thread.
     pub totals: CardTotals,
 }
 
-/// Counters of everything, or of one network; none when there is no such network.
+/// Counters of everything, or of one network; `None` if there is no such network.
 pub fn stats(view: &View, totals: &TotalsReader, card: &OnCard, only: Option<&str>) -> Option<Stats> {
     let mut stats = Stats { time: Timestamp::now(), ..Stats::default() };
     if let Some(name) = only {
@@ -137,7 +137,7 @@ pub fn port(totals: &TotalsReader, card: &OnCard, id: PortId, port: String) -> P
     }
 }
 
-/// What a port lost for one reason.
+/// Frames that a port lost for one reason.
 fn lost(counters: &DriverCounters, flood_full: u64, reason: PortLoss) -> u64 {
     match reason {
         PortLoss::RingFull => counters.ring_full,
@@ -150,7 +150,8 @@ fn lost(counters: &DriverCounters, flood_full: u64, reason: PortLoss) -> u64 {
     }
 }
 
-/// Frames of nobody: at workers and before the rings of their ports, at the card and before those of its wires.
+/// Frames that belong to no network: at workers and before the rings of their ports, at the card and before the rings
+/// of its ports.
 fn unclaimed(totals: &TotalsReader, card: &OnCard) -> UnclaimedCounters {
     let mut sum = totals.unclaimed();
     card.unclaimed.iter().for_each(|(reason, count)| sum.add(reason, count));

@@ -1,4 +1,4 @@
-//! What everyone may read without asking the node's thread: networks, ports and the daemon's state, as last
+//! State that all threads can read without asking the node's thread: networks, ports and the daemon's state, as last
 //! published.
 //!
 //! Flow: node thread → **[`View`]** → API. The node's thread makes a new view when something has changed; unchanged
@@ -20,7 +20,7 @@ use crate::api;
 pub struct View {
     /// State of the daemon.
     pub health: api::Health,
-    /// What is not as desired, as text.
+    /// Problems, as text.
     pub problems: Vec<String>,
     /// Name of the node.
     pub node: String,
@@ -37,7 +37,7 @@ pub struct View {
 /// A running card.
 #[derive(Clone, Debug)]
 pub struct CardView {
-    /// What the API says of it; numbers that always change are filled in on request.
+    /// Its description in the API; numbers that change continually are filled in on request.
     pub api: api::CardInfo,
     /// When it started.
     pub started: Instant,
@@ -101,9 +101,9 @@ impl View {
 pub struct NetworkView {
     /// Its id.
     pub vid: Vid,
-    /// What the API says of it; `routes`, `neighbours`, `usage` and `up` of its ports are filled in on request.
+    /// Its description in the API; `routes`, `neighbours`, `usage` and `up` of its ports are filled in on request.
     pub api: api::Network,
-    /// Numbers that always change.
+    /// Numbers that change continually.
     pub counts: Arc<Counts>,
     /// Its control group.
     pub cgroup: Option<Cgroup>,
@@ -125,6 +125,6 @@ pub struct Counts {
 pub struct PortView {
     /// Its id.
     pub id: PortId,
-    /// What the API says of it, without counters.
+    /// Its description in the API, without counters.
     pub api: api::Port,
 }

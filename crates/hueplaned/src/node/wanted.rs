@@ -29,7 +29,7 @@ pub struct Wanted {
     pub config: Config,
     /// Its virtual ports, as its routes name them.
     pub ports: Vec<RibPort>,
-    /// What the API says of it, as far as documents determine it.
+    /// Its description in the API, as far as documents determine it.
     pub api: api::Network,
 }
 

@@ -1,13 +1,12 @@
 //! Two links (multi-receiver): NIC ports beside the card's ports, to which neighbours send instead.
 //!
 //! Flow: where networks run, and which ports have a link → **here** → workers receive and send on the other link, and
-//! tell each of the neighbours (unicast ARP announcements) → a little later, frames that still came the old way are counted, and what
-//! waited for the switch continues. Neighbours of a network send to the NICs before it moves to software, and to the
-//! card's ports once it has moved there: during the move, the card holds next to nothing of the network, and the path
-//! through the card to software, which carries less than either link, has none of its load. Both links take frames at
-//! any time, so that none are lost; they may only be reordered while both links are in use, and the report says how
-//! many.
-//! Invariants: nobody waits; neighbours of no network send to a NIC without a link.
+//! tell each neighbour (unicast ARP announcements) → shortly after, frames that still arrived on the old link are
+//! counted, and work that waited for the switch continues. Neighbours of a network send to the NICs before it moves
+//! to software, and to the card's ports once it has moved there: during the move, the card holds almost none of the
+//! network's frames, and the path through the card to software, which carries less than either link, has none of its
+//! load. Both links accept frames at any time, so none are lost. Frames may only be reordered while both links are in
+//! use, and the report says how many. Invariants: nobody waits; a NIC without a link is not used.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -25,7 +24,7 @@ use crate::api::{EventKind, MigrationSteering, NetworkState};
 /// How long frames of the old link are counted, and how long a move to the card waits for them.
 const TURN: Duration = Duration::from_millis(20);
 
-/// Neighbours that were told to send elsewhere, and what waits until they have heard.
+/// Neighbours that were told to send elsewhere, and the work that waits until they do.
 pub struct Turn {
     vid: Vid,
     /// Identifies the network's seat.
@@ -42,7 +41,7 @@ pub struct Turn {
     then: Then,
 }
 
-/// What waits for a turn.
+/// Work that waits for a turn.
 pub enum Then {
     /// Nothing.
     Nothing,
@@ -152,7 +151,7 @@ impl Node {
         self.live.totals(vid).map_or(0, |totals| totals.nic_packets)
     }
 
-    /// What the card held of a network has left it.
+    /// The network's last frame has left the card.
     pub(super) fn drained(
         &mut self,
         vid: Vid,

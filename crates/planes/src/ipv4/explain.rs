@@ -16,7 +16,7 @@ use crate::spec::Verdict;
 pub struct Stage {
     /// Its name: `frame`, `demux`, or a stage of `spec/kinds.toml`.
     pub name: &'static str,
-    /// What it saw, what matched, what it changed.
+    /// Description: what it saw, what matched, what it changed.
     pub detail: String,
     /// Name of the outcome if this stage decided.
     pub outcome: Option<&'static str>,
@@ -35,8 +35,9 @@ pub struct Explanation {
     pub bytes: Vec<u8>,
 }
 
-/// Explains a frame of at least 14 bytes that the meter let pass, in a network that forwards martians or not. `lookup`
-/// returns the row for a destination address and a text that says what matched; [`Adjacency::NONE`] when nothing did.
+/// Explains a frame of at least 14 bytes that the meter let pass, in a network that forwards martians or not.
+/// `lookup` returns the row for a destination address, [`Adjacency::NONE`] without a match, and a text that says what
+/// matched.
 pub fn explain(
     frame: &[u8],
     forward_martians: bool,

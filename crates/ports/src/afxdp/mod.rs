@@ -29,11 +29,11 @@ use crate::{
 const LINK_BYTES: u32 = 18;
 /// Shorter frames are not handed to the kernel.
 const FRAME_BYTES_MIN: u32 = 14;
-/// How often an idle port looks whether its interface is still there.
+/// How often an idle port checks that its interface still exists.
 const CHECK_NS: u64 = 100_000_000;
 /// System calls that one flush makes at most while the kernel takes packets.
 const KICKS_MAX: usize = 8;
-/// How long a card that writes into our memory gets to let go of it. The kernel tells nobody when it is done.
+/// How long to wait for a card that writes into our memory to release it. The kernel does not report when it has.
 const ZERO_COPY_RELEASE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// `struct meta` of the program, right before the frame.
@@ -59,7 +59,7 @@ impl Default for AfXdpOptions {
     }
 }
 
-/// Which slots the kernel has.
+/// The slots that the kernel holds.
 struct Held(Vec<u64>);
 
 impl Held {

@@ -24,7 +24,7 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/hu
 pub(super) const CLASSES: usize = CLASS_MAX as usize + 2;
 /// Index of group frames.
 const INDEX_GROUP: usize = 0;
-/// Index of frames whose network is known behind the ring only.
+/// Index of frames whose network is known only behind the ring.
 const INDEX_OTHER: usize = CLASSES - 1;
 /// Receive queues of an interface at most.
 pub(super) const QUEUES_MAX: u32 = 64;
@@ -45,11 +45,11 @@ const STATS: usize = 8;
 pub struct GroupLimits {
     /// Packets a second that one sender (by its MAC) may send; 0: any number.
     pub source_packets_per_second: u64,
-    /// What it may send at once.
+    /// Packets that it may send at once.
     pub source_burst_packets: u64,
     /// Packets a second that all senders may send together; 0: any number.
     pub packets_per_second: u64,
-    /// What they may send at once.
+    /// Packets that they may send at once.
     pub burst_packets: u64,
 }
 
@@ -324,12 +324,12 @@ impl Program {
         Ok(())
     }
 
-    /// Packets cut of one class, on all queues.
+    /// Packets of one class that the program dropped, on all queues.
     pub(super) fn policed(&self, index: usize) -> u64 {
         (0..self.queues).map(|queue| self.policed.get(queue * CLASSES + index)).sum()
     }
 
-    /// What it dropped, added to a port's counters.
+    /// Adds its drops to a port's counters.
     pub(super) fn count(&self, counters: &mut DriverCounters) {
         counters.shared_quota += self.policed(INDEX_GROUP) + self.policed(INDEX_OTHER);
         counters.ring_quota += (1..INDEX_OTHER).map(|index| self.policed(index)).sum::<u64>();

@@ -244,7 +244,7 @@ impl Socket {
         }
     }
 
-    /// Makes the kernel send what is in the transmit ring.
+    /// Makes the kernel send the packets in the transmit ring.
     pub(super) fn kick(&self) -> io::Result<()> {
         // SAFETY: no buffer and no address are given.
         let sent = unsafe {

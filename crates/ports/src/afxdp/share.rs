@@ -1,4 +1,4 @@
-//! Who uses how much of the receive rings: the user-space half of the quota in spec/xdp/hueplane.c.
+//! Use of the receive rings by class: the user-space half of the quota in spec/xdp/hueplane.c.
 //!
 //! The program admits a frame of a class while `admitted - consumed` is below the class's quota, and numbers what it
 //! admits. Here `consumed` is kept: a frame is consumed when the engine says so ([`Share::consume`]), or when its
@@ -13,7 +13,7 @@ pub(super) struct Share {
     accounted: Vec<u32>,
     /// Frames that arrived and were not consumed yet.
     outstanding: Vec<u32>,
-    /// Frames of each class that were let in and lost, all queues.
+    /// Frames of each class that were admitted and lost, all queues.
     lost: Vec<u64>,
     queues: usize,
 }
@@ -46,7 +46,7 @@ impl Share {
         }
     }
 
-    /// Frames of a class that were let in and lost, as far as is known: later frames of the class have arrived.
+    /// Frames of a class that were admitted and lost, as far as is known: later frames of the class have arrived.
     pub(super) fn lost(&self, index: usize) -> u64 {
         self.lost.get(index).copied().unwrap_or_default()
     }

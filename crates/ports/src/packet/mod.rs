@@ -23,14 +23,14 @@ use crate::{Driver, DriverCounters, Packet, Pool, Port, PortError, sys};
 
 /// Packets that one system call sends at most.
 const BATCH: usize = 64;
-/// What the kernel may queue from us, bytes.
+/// Bytes that the kernel may queue for sending.
 const SEND_BUFFER_BYTES: i32 = 16 << 20;
-/// How often an idle port looks whether its interface is still there.
+/// How often an idle port checks that its interface still exists.
 const CHECK_NS: u64 = 100_000_000;
 /// Ethernet header, bytes.
 const LINK_BYTES: u32 = 14;
 
-/// What `sendmmsg` takes, one entry a packet.
+/// Arguments of `sendmmsg`, one entry per packet.
 struct Messages {
     heads: Vec<libc::mmsghdr>,
     parts: Vec<libc::iovec>,
@@ -110,7 +110,7 @@ impl PacketSocket {
         PortError::of(&self.name, "go on", io::Error::from_raw_os_error(code))
     }
 
-    /// Keeps what a failure was, when it is for good.
+    /// Records a permanent failure.
     fn failed(&mut self, action: &'static str, error: io::Error) -> PortError {
         let code = error.raw_os_error();
         let error = PortError::of(&self.name, action, error);

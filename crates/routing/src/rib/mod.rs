@@ -17,7 +17,6 @@
 //!
 //! A known neighbour also gets its own host route, if the longest matching route is a link of the neighbour's
 //! port; a longer route to another place takes precedence. Control compiles documents by the same rules.
-//! elsewhere is meant to win. These are the rules by which control compiles a document, found again from the outside.
 //!
 //! Invariants: an update is minimal: it contains nothing that equals the published state. Its rows come
 //! before its routes, and the meaning of rows with routes does not change. Nothing is published before the

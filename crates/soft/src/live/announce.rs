@@ -1,8 +1,8 @@
-//! Whom a network tells where its addresses are, once its neighbours are to send elsewhere.
+//! ARP messages that tell a network's neighbours to send to another wire.
 //!
-//! Each neighbour that the network knows gets ARP messages of its own. A broadcast would also reach the hosts of other
-//! networks on the segment. Who is not known is not told: it sends by the other wire until it asks again, and each wire
-//! takes the network's frames at any time.
+//! Each neighbour that the network knows gets its own ARP messages, because a broadcast would also reach the hosts of
+//! other networks on the segment. An unknown neighbour is not told: it uses the old wire until its next ARP request,
+//! and each wire accepts the network's frames at any time.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use hue_wire::Mac;
 
 use super::steering::Link;
 
-/// One message: where `address` of a virtual port is, to a neighbour there.
+/// One message: the MAC address of `address` on a virtual port, to a neighbour there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Announcement {
     pub vport: u16,
@@ -18,8 +18,8 @@ pub(crate) struct Announcement {
     pub address: Ipv4Addr,
 }
 
-/// The messages for these neighbours: of each address on whose link they are, or, where they are on none, of all
-/// addresses of the port. One for all neighbours that have a MAC address in common.
+/// The messages for these neighbours: one for each address on whose link a neighbour is or, if it is on no link, for
+/// each address of the port. Neighbours with the same MAC address share messages.
 pub(crate) fn announcements(
     addresses: &[(u16, Ipv4Addr, u8)],
     neighbours: &[(u16, Ipv4Addr, Mac)],

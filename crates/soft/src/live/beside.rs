@@ -95,7 +95,7 @@ impl Beside {
         self.nic(port).is_some() && self.is_on(vid) != by_nic
     }
 
-    /// What a NIC must police ([`classes::of_port`]); `None` for a port that is not a NIC.
+    /// The limits that a NIC must enforce ([`classes::of_port`]); `None` for a port that is not a NIC.
     pub fn classes(&self, nic: PortId, networks: &[Network]) -> Option<Classes> {
         let front = self.front(nic)?;
         let (rules, quotas) = classes::of_port(front, networks);

@@ -1,12 +1,12 @@
-//! What a port shall police before its receive ring: the classes of design select and each one's share.
+//! The limits that a port enforces before its receive ring: the classes of design select and the share of each.
 //!
 //! The class of a network is its id. A share bounds a network's frames between the wire and the end of its queue. Group
 //! frames have [`SHARE_GROUP`]; the rest of the ring is shared equally by the networks on the port, so that no one can
 //! take another's part. Many networks get [`SHARE_MIN`] each, which together may be more than the ring has.
 //!
-//! Unicast frames that design select would find by nothing but the ARP rule of [`super::steering`] need a class too. On
-//! a port with inner prefixes and no network that takes everything, they share one of their own ([`CLASS_OTHER`]): not
-//! the network's, or whoever sends to its MAC could use up its share.
+//! Unicast frames that only the ARP rule of [`super::steering`] assigns to a network need a class too. On a port with
+//! inner prefixes and no network that takes all frames, they share a class of their own ([`CLASS_OTHER`]). With the
+//! network's class, anyone who sends to its MAC could use up its share.
 
 use hue_demux::{Match, PortId};
 use hue_ports::{CLASS_GROUP, CLASS_OTHER, ClassRule};
@@ -20,7 +20,7 @@ const SHARE_GROUP: u32 = 256;
 /// Least share of a network, packets.
 const SHARE_MIN: u32 = 64;
 
-/// What a port shall police: rules, and packets of each class that may be between its wire and the queues.
+/// Limits of a port: rules, and packets of each class that may be between its wire and the queues.
 pub type Classes = (Vec<ClassRule>, Vec<(u16, u32)>);
 
 /// Rules and shares of a port.

@@ -1,4 +1,4 @@
-//! What a running system is started with, and what can go wrong with it.
+//! Options of a running system, and its errors.
 
 use hue_demux::PortId;
 use hue_ports::PortError;
@@ -7,17 +7,17 @@ use hue_substrate::scheduling::Scheduling;
 use hue_tables::{Limits, TableError, Vid};
 use thiserror::Error;
 
-/// Workers at most.
+/// Largest number of workers.
 pub const WORKERS_MAX: usize = 64;
 
-/// How to start.
+/// Options for starting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LiveConfig {
     /// Worker threads; 0: half of the processors, 1 to 4. At most [`WORKERS_MAX`].
     pub workers: usize,
-    /// Whether each worker stays on a processor of its own.
+    /// Whether each worker is pinned to a processor.
     pub pin: bool,
-    /// How they compete for processors.
+    /// Scheduling of the workers.
     pub scheduling: Scheduling,
     /// Packet slots of each worker.
     pub slots: u32,
@@ -40,7 +40,7 @@ impl Default for LiveConfig {
     }
 }
 
-/// Why a running system refused; what ran before still runs.
+/// Why a running system refused a request; everything continues as before.
 #[derive(Debug, Error)]
 pub enum LiveError {
     /// A worker cannot be started; the machine's fault.
@@ -51,7 +51,7 @@ pub enum LiveError {
         /// Why.
         reason: String,
     },
-    /// A worker has ended although nobody asked it to: a bug of hueplane. Restart the daemon.
+    /// A worker has ended unexpectedly: a bug of hueplane. Restart the daemon.
     #[error("worker {worker} has ended: restart the daemon and report this")]
     Ended {
         /// Which one.
@@ -60,7 +60,7 @@ pub enum LiveError {
     /// More workers than [`WORKERS_MAX`]; the caller's fault.
     #[error("{0} workers: expected at most {WORKERS_MAX}")]
     Workers(usize),
-    /// The tables cannot be had.
+    /// The tables cannot be created.
     #[error(transparent)]
     Table(#[from] TableError),
     /// The port was added before; remove it first.
@@ -74,7 +74,8 @@ pub enum LiveError {
         /// Why.
         error: PortError,
     },
-    /// A worker's packet memory cannot be had; the machine's fault, or the caller's when the size is not one of a pool's.
+    /// A worker's packet memory cannot be created; the machine's fault, or the caller's if a pool cannot have this
+    /// size.
     #[error("worker {worker} cannot have {slots} packet slots of {slot_bytes} bytes: {reason}")]
     Memory {
         /// Which one.
@@ -97,7 +98,7 @@ pub enum LiveError {
         /// Index of the virtual port.
         vport: u16,
     },
-    /// What the substrate refused.
+    /// The substrate's error.
     #[error(transparent)]
     Substrate(#[from] SubstrateError),
 }

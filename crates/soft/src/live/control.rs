@@ -1,12 +1,12 @@
 //! The control side of a running system: one thread owns it, and changes workers by jobs they do between two rounds.
 //!
 //! Flow: node thread → [`Live`] → the model, which checks everything and keeps the tables → workers. The model is a
-//! [`Soft`] without packets: what it refuses never reaches a worker. Every method returns when all workers concerned
-//! have taken the change.
+//! [`Soft`] without packets: a change that it refuses never reaches a worker. Every method returns when all workers
+//! concerned have made the change.
 //!
-//! A network's program gives ports, design select, limits and weight. Its routes come with the program when it is
-//! loaded first, and from [`Live::update`] then: a program without routes and next hops, loaded over a network that is
-//! there, keeps what the network has.
+//! A network's program defines ports, design select, limits and weight. Its routes come with the program when it is
+//! first loaded, and later from [`Live::update`]: a program without routes and next hops, loaded over an existing
+//! network, keeps the network's routes and next hops.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -45,35 +45,35 @@ use crate::engine::Soft;
 pub struct PortEvent {
     /// The port.
     pub id: PortId,
-    /// Whether its interface is gone or down, so that it may come back; else the system refused something.
+    /// Whether its interface is gone or down, so that it may come back; otherwise the system refused an operation.
     pub gone: bool,
-    /// What happened.
+    /// The error.
     pub error: String,
 }
 
-/// The running system, as its one control thread has it. Implements [`Substrate`](hue_substrate::Substrate). Dropping
-/// it stops it.
+/// The control thread's handle of the running system. Implements [`Substrate`](hue_substrate::Substrate). Dropping it
+/// stops the system.
 pub struct Live {
     pub(super) model: Soft,
     pub(super) workers: Vec<Handle>,
     scheduling: Vec<Granted>,
     pub(super) networks: BTreeMap<Vid, NetworkControl>,
-    /// Of the network loaded last; see [`Home`].
+    /// Number of the network loaded last; see [`Home`].
     pub(super) generation: u16,
     pub(super) settings: BTreeMap<Vid, Settings>,
     ports: BTreeMap<PortId, PortControl>,
     pub(super) totals: TotalsReader,
     pub(super) steering: Arc<Steering>,
-    /// NICs beside ports: the port, the NIC.
+    /// NICs beside ports: pairs of port and NIC.
     nics: Vec<(PortId, PortId)>,
     /// Networks whose neighbours send there.
     pub(super) on_nic: BTreeSet<Vid>,
     pub(super) events: Option<Receiver<PortEvent>>,
 }
 
-/// A worker as control has it.
+/// Control's handle of a worker.
 pub(super) struct Handle {
-    /// `None` once it is to stop.
+    /// `None` once it must stop.
     jobs: Option<Sender<Job>>,
     wake: Arc<Wake>,
     region: Region,
@@ -87,12 +87,12 @@ pub(super) struct NetworkControl {
     pub home: usize,
     /// See [`Home`].
     pub generation: u16,
-    /// Virtual ports that its blocks have room for.
+    /// Number of virtual ports for which its blocks have room.
     pub vports: usize,
     pub blocks: Vec<Arc<Block>>,
 }
 
-/// What control was told of a network besides its program.
+/// Settings of a network that are not in its program.
 #[derive(Clone, Default)]
 pub(super) struct Settings {
     pub punt: Option<(u64, u64)>,
@@ -109,7 +109,7 @@ struct PortControl {
 }
 
 impl PortControl {
-    /// One that is not open.
+    /// A port that is not open.
     fn new(home: usize) -> Self {
         let block = Arc::new(Block::new(PORT_WORDS));
         Self { home, block, open: false, classes: Classes::default() }
@@ -117,7 +117,7 @@ impl PortControl {
 }
 
 impl Live {
-    /// Starts workers; there are no ports and networks yet.
+    /// Starts workers, without ports and networks.
     ///
     /// # Errors
     /// `Workers`, `Start`, `Table`.
@@ -201,19 +201,19 @@ impl Live {
     /// Ends the workers, closes all ports and TAPs.
     pub fn stop(self) {}
 
-    /// How many workers run.
+    /// Number of running workers.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// How each worker competes for processors; nothing of those without threads.
+    /// Scheduling of each worker that has a thread.
     #[must_use]
     pub fn scheduling(&self) -> &[Granted] {
         &self.scheduling
     }
 
-    /// Has a worker do something between two rounds and waits for what it says.
+    /// Gives a worker a job, done between two rounds, and waits for the result.
     pub(super) fn ask<R: Send + 'static>(
         &self,
         worker: usize,
@@ -233,7 +233,7 @@ impl Live {
         wait.recv().map_err(|_| ended())
     }
 
-    /// Has a network's home do something.
+    /// Gives a network's home a job.
     pub(super) fn ask_home<R: Send + 'static>(
         &self,
         vid: Vid,
@@ -243,8 +243,8 @@ impl Live {
         self.ask(home, job)
     }
 
-    /// Opens a port and starts to use it. `open` runs on the port's home worker, with its packet memory: no packet of
-    /// that worker moves meanwhile.
+    /// Opens a port and starts to use it. `open` runs on the port's home worker, with its packet memory; that worker
+    /// moves no packets meanwhile.
     ///
     /// # Errors
     /// `PortOpen`, `Port`, `Ended`.
@@ -257,8 +257,8 @@ impl Live {
         self.add_port_at(home, id, open)
     }
 
-    /// The same, for ports that can be opened elsewhere: `open` runs on the calling thread, and the worker only takes
-    /// the port over.
+    /// The same for ports that can be opened elsewhere: `open` runs on the calling thread, and the worker only takes
+    /// over the port.
     ///
     /// # Errors
     /// `PortOpen`, `Port`, `Ended`.
@@ -272,9 +272,9 @@ impl Live {
         self.adopt_port(id, &region, port)
     }
 
-    /// The first half of [`Live::open_port`], for those who open on a thread that does not have the system: chooses
-    /// where the port shall live, for good, and gives the packet memory there. [`Live::adopt_port`] is the second half;
-    /// it need not follow.
+    /// The first half of [`Live::open_port`], for callers that open ports on a thread without this handle: chooses
+    /// the port's home, permanently, and returns its packet memory. [`Live::adopt_port`] is the second half, which is
+    /// optional.
     ///
     /// # Errors
     /// `PortOpen`, `Ended`.
@@ -285,10 +285,11 @@ impl Live {
         Ok(region)
     }
 
-    /// Starts to use a port that was opened over `region`, which [`Live::reserve_port`] gave for it.
+    /// Starts to use a port that was opened with `region`, which [`Live::reserve_port`] returned for it.
     ///
     /// # Errors
-    /// `PortOpen`, `Port`, `Ended`, and `Memory` when the worker has other memory by now; the port is closed then.
+    /// `PortOpen`, `Port`, `Ended`, and `Memory` if the worker's memory has been replaced since; then the port is
+    /// closed.
     pub fn adopt_port(
         &mut self,
         id: PortId,
@@ -298,16 +299,16 @@ impl Live {
         let home = self.port_home(id)?;
         let here = &self.workers.get(home).ok_or(LiveError::Ended { worker: home })?.region;
         if !here.is(region) {
-            let reason = "the port was opened over memory that it has no more; open it again".to_owned();
+            let reason = "the port was opened with memory that has been replaced; open it again".to_owned();
             let (slots, slot_bytes) = (region.slots(), region.slot_bytes());
             return Err(LiveError::Memory { worker: home, slots, slot_bytes, reason });
         }
         self.add_port_at(home, id, |_| Ok(port))
     }
 
-    /// Gives each worker other packet memory. Sockets have the old one registered and packets lie in it, so this is done
-    /// while no port is open and no packet is under way. Workers are changed one by one: after an error, those before
-    /// the one it names have the new memory.
+    /// Replaces the packet memory of each worker. Sockets have the old memory registered and packets are stored in
+    /// it, so this requires that no port is open and no packet is under way. Workers are changed one by one: after an
+    /// error, the workers before the named one have the new memory.
     ///
     /// # Errors
     /// `Memory`, `Ended`.
@@ -325,7 +326,7 @@ impl Live {
         Ok(())
     }
 
-    /// The worker that a port shall live at.
+    /// The home worker for a port.
     fn port_home(&self, id: PortId) -> Result<usize, LiveError> {
         if self.port_state(id).is_some_and(|state| state.up) {
             return Err(LiveError::PortOpen(id));
@@ -355,9 +356,9 @@ impl Live {
         Ok(driver)
     }
 
-    /// Lets the thread of another substrate take part: it hands over frames that networks here shall decide, and gets
-    /// those that leave by ports that are lent to it ([`Live::lend_port`]). Gives what it has of each worker, in order.
-    /// There is one guest at a time; an earlier one is forgotten.
+    /// Connects the thread of another substrate as a guest: it hands over frames for networks here to decide, and
+    /// gets the frames that leave by ports lent to it ([`Live::lend_port`]). Returns its end of each worker's rings,
+    /// in order. There is one guest at a time; an earlier one is disconnected.
     ///
     /// # Errors
     /// `Ended`.
@@ -371,7 +372,7 @@ impl Live {
         Ok(peers)
     }
 
-    /// Forgets the guest. Its ports are down until they are added or lent again.
+    /// Disconnects the guest. Its ports are down until they are added or lent again.
     pub fn dismiss(&mut self) {
         let guest = self.workers.len();
         let lent: Vec<PortId> =
@@ -383,7 +384,7 @@ impl Live {
         }
     }
 
-    /// Has frames for a port handed to the guest, which has the port itself.
+    /// Makes workers hand frames for a port to the guest, which has the port.
     ///
     /// # Errors
     /// `PortOpen`, `Ended`.
@@ -399,13 +400,13 @@ impl Live {
         self.steer()
     }
 
-    /// The worker that a network lives at, for who hands it frames.
+    /// The home worker of a network, for callers that hand it frames.
     #[must_use]
     pub fn home(&self, vid: Vid) -> Option<Home> {
         self.networks.get(&vid).map(|network| Home { worker: network.home, generation: network.generation })
     }
 
-    /// Closes a port; packets for it are lost as `port_down` from then on. Nothing happens when it is not open.
+    /// Closes a port; packets for it are then lost as `port_down`. Does nothing if it is not open.
     pub fn remove_port(&mut self, id: PortId) {
         let Some(port) = self.ports.get_mut(&id) else { return };
         port.open = false;
@@ -422,7 +423,7 @@ impl Live {
         let _ = self.steer();
     }
 
-    /// How a port is; `None` when it was never added.
+    /// State of a port; `None` if it was never added.
     #[must_use]
     pub fn port_state(&self, id: PortId) -> Option<PortState> {
         self.totals.port_state(id)
@@ -431,7 +432,7 @@ impl Live {
     /// Gives a network's control plane its end of a virtual port. Replaces an earlier one.
     ///
     /// # Errors
-    /// `Unknown`, `Vport`, `Ended`, `Port` when it cannot be waited for.
+    /// `Unknown`, `Vport`, `Ended`, `Port` if it cannot be waited for.
     pub fn add_tap(&mut self, vid: Vid, vport: u16, tap: Box<dyn Port>) -> Result<(), LiveError> {
         let network = self.model.network(vid).ok_or(LiveError::Unknown(vid))?;
         let Some(port) = network.shape.ports.get(usize::from(vport)) else {
@@ -444,14 +445,14 @@ impl Live {
         })
     }
 
-    /// Closes all TAPs of a network. Nothing happens when there are none.
+    /// Closes all TAPs of a network, if there are any.
     pub fn remove_taps(&mut self, vid: Vid) {
         let _ = self.ask_home(vid, move |worker| worker.remove_taps(vid));
     }
 
-    /// Changes next hops and then routes of a network. Next hops are the caller's rows, named by index; the table grows
-    /// as needed, and rows never set are "no route". All packets meet the new next hops before the first one meets a
-    /// new route; routes change all at once. A row may be used for something else once an update that leaves no route
+    /// Changes next hops and then routes of a network. Next hops are rows that the caller names by index; the table
+    /// grows as needed, and rows that were never set are "no route". All packets see the new next hops before the
+    /// first one sees a new route; routes change all at once. A row may be reused once an update that leaves no route
     /// to it has returned.
     ///
     /// # Errors
@@ -472,11 +473,11 @@ impl Live {
         })
     }
 
-    /// [`Live::update`], but announcements that do not fit the table or the network's quota are left out and told; then
-    /// routes change in parts. A refused prefix has no route afterwards.
+    /// As [`Live::update`], but announcements that do not fit the table or the network's quota are refused and
+    /// reported; then routes change in parts. A refused prefix has no route afterwards.
     ///
     /// # Errors
-    /// `Unknown`, `Program`, `Hop`; then nothing has changed. `Table` when not even a withdrawal is possible.
+    /// `Unknown`, `Program`, `Hop`; then nothing has changed. `Table` if not even a withdrawal is possible.
     pub fn update_fitting(
         &mut self,
         vid: Vid,
@@ -493,7 +494,7 @@ impl Live {
         })
     }
 
-    /// Bounds what a loaded network's lookups can reach, bytes. What is there stays.
+    /// Limits the table memory that a loaded network's lookups can reach, in bytes. Existing routes stay.
     ///
     /// # Errors
     /// `Unknown`.
@@ -512,8 +513,8 @@ impl Live {
         self.ask_home(vid, move |worker| worker.set_hops(vid, &rows)).map_err(broken)
     }
 
-    /// Tells which neighbours a network knows, for the ARP guard: all of them, in place of those before. An ARP message
-    /// that claims one of these addresses under another MAC is dropped.
+    /// Sets the neighbours that a network knows, for the ARP guard; the list replaces the former one. An ARP message
+    /// that claims one of these addresses for another MAC is dropped.
     pub fn neighbours(&mut self, vid: Vid, known: &[(u16, Ipv4Addr, Mac)]) {
         let settings = self.settings.entry(vid).or_default();
         if settings.neighbours == known {
@@ -525,8 +526,8 @@ impl Live {
         let _ = self.ask_home(vid, move |worker| worker.set_neighbours(vid, &known));
     }
 
-    /// Tells which addresses a network has on its virtual ports, with the lengths of their links: all of them, in place
-    /// of those before. Of broadcasts, a network then gets only what concerns it. Without a call it gets all.
+    /// Sets a network's addresses on its virtual ports, with the prefix lengths of their links; the list replaces the
+    /// former one. The network then gets only broadcasts that concern it. Without a call it gets all.
     pub fn set_addresses(&mut self, vid: Vid, addresses: &[(u16, Ipv4Addr, u8)]) {
         let settings = self.settings.entry(vid).or_default();
         if settings.addresses.as_deref() == Some(addresses) {
@@ -538,8 +539,8 @@ impl Live {
         let _ = self.steer();
     }
 
-    /// Limits what a network's control plane gets; 1,000 packets a second and 200 at once without a call. What is not for
-    /// the router itself gets half of it at most. Zeros are taken as 1.
+    /// Limits the packets to a network's control plane; 1,000 packets a second and 200 at once without a call.
+    /// Packets that are not for the router itself get at most half of it. Zeros count as 1.
     pub fn set_punt_limit(&mut self, vid: Vid, packets_per_second: u64, burst: u64) {
         let limit = (packets_per_second, burst);
         let settings = self.settings.entry(vid).or_default();
@@ -549,8 +550,8 @@ impl Live {
         let _ = self.ask_home(vid, move |worker| worker.set_punt_limit(vid, limit));
     }
 
-    /// Says which ports are NICs beside which (the port, the NIC): networks may have their neighbours send there
-    /// ([`Live::use_nic`]). All of them, in place of those before.
+    /// Sets the NICs beside ports, as pairs of port and NIC; the list replaces the former one. Neighbours of networks
+    /// may then send to the NICs ([`Live::use_nic`]).
     ///
     /// # Errors
     /// `Ended`.
@@ -563,9 +564,9 @@ impl Live {
         self.police()
     }
 
-    /// From now on a network sends by the NICs beside its ports and takes group frames from there, or no more. Unicast
-    /// frames are taken from both, each under its own MAC address. Nobody is told; see [`Live::announce`]. A network
-    /// that is not found by its MAC address stays as it is.
+    /// Sets whether a network sends by the NICs beside its ports and accepts group frames from there. Unicast frames
+    /// are accepted from both, each with its own MAC address. Neighbours are not told; see [`Live::announce`]. A
+    /// network that is not selected by MAC address stays as it is.
     ///
     /// # Errors
     /// `Ended`.
@@ -574,8 +575,8 @@ impl Live {
         if changed { self.steer() } else { Ok(()) }
     }
 
-    /// Tells the neighbours that a network knows ([`Live::neighbours`]), and nobody else, where its addresses are
-    /// ([`Live::set_addresses`]). Gives how many they are.
+    /// Tells the neighbours that a network knows ([`Live::neighbours`]), and only these, the MAC addresses of its
+    /// addresses ([`Live::set_addresses`]). Returns the number of neighbours.
     pub fn announce(&self, vid: Vid) -> usize {
         let Some(settings) = self.settings.get(&vid) else { return 0 };
         let addresses = settings.addresses.as_deref().unwrap_or_default();
@@ -584,19 +585,19 @@ impl Live {
         settings.neighbours.len()
     }
 
-    /// What a network did.
+    /// Counters of a network.
     #[must_use]
     pub fn totals(&self, vid: Vid) -> Option<NetworkTotals> {
         self.totals.network(vid)
     }
 
-    /// What a port did.
+    /// Counters of a port.
     #[must_use]
     pub fn port_totals(&self, id: PortId) -> Option<PortTotals> {
         self.totals.port(id)
     }
 
-    /// What each worker did.
+    /// Counters of each worker.
     #[must_use]
     pub fn worker_totals(&self) -> Vec<WorkerTotals> {
         self.totals.workers()
@@ -608,7 +609,7 @@ impl Live {
         self.totals.clone()
     }
 
-    /// Starts to watch frames.
+    /// Starts a capture.
     pub fn capture(&mut self, filter: CaptureFilter) -> CaptureStream {
         let (tap, stream) = capture(filter);
         for worker in 0..self.workers.len() {
@@ -618,7 +619,7 @@ impl Live {
         stream
     }
 
-    /// Ports that fail, as they do. The first call gets the events; later ones get a channel that is closed.
+    /// Events of failing ports. The first call gets them; later calls get a closed channel.
     pub fn port_events(&mut self) -> Receiver<PortEvent> {
         self.events.take().unwrap_or_else(|| channel().1)
     }
@@ -631,23 +632,23 @@ impl Live {
         self.model.account(vid)
     }
 
-    /// Keeps what changes in the tables from now on, for somebody who follows them, and beginning with what describes them;
-    /// see [`hue_tables::Dag::enable_weighed_deltas`].
+    /// Records changes of the tables from now on for a follower, beginning with a description of their state; see
+    /// [`hue_tables::Dag::enable_weighed_deltas`].
     pub fn enable_weighed_deltas(&mut self, weigh: fn(&Runs) -> u64) {
         self.model.enable_weighed_deltas(weigh);
     }
 
-    /// Nobody follows the tables any more.
+    /// Stops recording changes of the tables.
     pub fn disable_deltas(&mut self) {
         self.model.disable_deltas();
     }
 
-    /// What has changed in the tables since the last call, oldest first.
+    /// Changes of the tables since the last call, oldest first.
     pub fn take_deltas(&mut self) -> Vec<Delta> {
         self.model.take_deltas()
     }
 
-    /// Table memory of a loaded network in the unit of who follows.
+    /// Table memory of a loaded network in the follower's unit.
     ///
     /// # Errors
     /// `Unknown`.
@@ -655,7 +656,7 @@ impl Live {
         self.model.follower_account(vid)
     }
 
-    /// The worker with the fewest of what lives at these.
+    /// The worker that occurs least often among these.
     pub(super) fn emptiest(&self, homes: impl Iterator<Item = usize>) -> usize {
         let mut counts = vec![0u32; self.workers.len()];
         for home in homes {
@@ -666,7 +667,7 @@ impl Live {
         counts.iter().enumerate().min_by_key(|(_, count)| **count).map_or(0, |(worker, _)| worker)
     }
 
-    /// Tells all workers where frames go now.
+    /// Sends the present steering to all workers.
     pub(super) fn steer(&mut self) -> Result<(), LiveError> {
         let mut network_homes = vec![NO_HOME; usize::from(Vid::MAX) + 1].into_boxed_slice();
         for (vid, network) in &self.networks {
@@ -705,12 +706,13 @@ impl Live {
         })
     }
 
-    /// What the guest's ports shall police ([`Port::set_classes`]), where that changed since it was asked last.
+    /// The limits that the guest's ports must enforce ([`Port::set_classes`]), as far as they changed since the last
+    /// call.
     pub fn lent_classes(&mut self) -> Vec<(PortId, Classes)> {
         self.changed_classes(true).into_iter().map(|(id, _, classes)| (id, classes)).collect()
     }
 
-    /// What ports shall police, where that changed: ports of the guest, or of workers.
+    /// The limits that ports of the guest or of workers must enforce, as far as they changed.
     fn changed_classes(&mut self, lent: bool) -> Vec<(PortId, usize, Classes)> {
         let mut changed = Vec::new();
         let guest = self.workers.len();
@@ -727,7 +729,7 @@ impl Live {
         changed
     }
 
-    /// Tells ports what to police, where that changed.
+    /// Sends changed limits to ports.
     pub(super) fn police(&mut self) -> Result<(), LiveError> {
         for (id, home, (rules, quotas)) in self.changed_classes(false) {
             let set = self.ask(home, move |worker| worker.set_classes(id, &rules, &quotas))?;
@@ -735,14 +737,14 @@ impl Live {
             if let Err(error) = set
                 && let Some(entry) = self.totals.write().ports.get_mut(&id)
             {
-                entry.state.error = Some(format!("floods are cut after the ring only: {error}"));
+                entry.state.error = Some(format!("floods are limited only after the ring: {error}"));
             }
         }
         Ok(())
     }
 }
 
-/// Its one thread may be another than the one that started it.
+/// Its one thread need not be the one that started it.
 const _: fn() = || {
     fn send<T: Send>() {}
     send::<Live>();
@@ -762,7 +764,7 @@ impl Drop for Live {
     }
 }
 
-/// What each worker has of the others, and room for a guest.
+/// Each worker's ends of the rings to the others, and room for a guest.
 fn peers(wakes: &[Arc<Wake>]) -> Vec<Vec<Option<Peer>>> {
     let mut all: Vec<Vec<Option<Peer>>> =
         wakes.iter().map(|_| (0..=wakes.len()).map(|_| None).collect()).collect();
@@ -779,7 +781,7 @@ fn start_error(worker: usize, error: &dyn std::fmt::Display) -> LiveError {
     LiveError::Start { worker, reason: error.to_string() }
 }
 
-/// A worker that has ended, as substrates say it.
+/// A worker that has ended, as a substrate's error.
 pub(super) fn broken(error: LiveError) -> SubstrateError {
     match error {
         LiveError::Unknown(vid) => SubstrateError::Unknown(vid),

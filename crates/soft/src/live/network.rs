@@ -36,14 +36,14 @@ pub(crate) fn cost(len: u32) -> u32 {
     len + FRAME_COST
 }
 
-/// What waits in a network's queue.
+/// An entry of a network's queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waiting {
     /// A frame that arrived.
     Frame,
     /// A frame from the network's control plane: it bypasses the plane.
     Control,
-    /// A mark from the guest, which gets it back when its turn comes.
+    /// A mark from the guest, which is returned to it in its turn.
     Fence,
 }
 
@@ -77,14 +77,14 @@ pub(crate) struct LiveNetwork {
     pub queue: VecDeque<Queued>,
     /// Number of fences in `queue`.
     pub fences: u32,
-    /// What is left of its allowance for this turn.
+    /// Remaining allowance in this turn.
     pub deficit: u32,
     pub quantum: u32,
     pub scheduled: bool,
-    /// Its turn has begun.
+    /// Whether its turn has begun.
     pub served: bool,
     pub held: bool,
-    /// It sends on NICs beside its ports.
+    /// Whether it sends on NICs beside its ports.
     pub on_nic: bool,
     pub punt: PuntLimit,
     pub guard: Guard,
@@ -93,11 +93,11 @@ pub(crate) struct LiveNetwork {
     pub taps: Vec<u32>,
     /// Virtual port by physical port; see [`LiveNetwork::egress`].
     egress: Box<[u8]>,
-    /// Several virtual ports are on one physical port.
+    /// Whether several virtual ports are on one physical port.
     ambiguous: bool,
     pub ledger: Ledger,
     pub block: Arc<Block>,
-    /// It has counts that are not published yet.
+    /// Whether it has counts that are not published yet.
     pub dirty: bool,
 }
 

@@ -1,8 +1,9 @@
-//! Counters of a running system: written by workers, read by anybody, never a lock between them.
+//! Counters of a running system: workers write them and any thread reads them, without locks.
 //!
-//! Flow: a worker counts in plain numbers of its own and now and then publishes them into a [`Block`], so that a reader
-//! sees one moment of that worker, whose numbers add up. A network has a block at each worker (its frames arrive at one and are decided at another); readers add
-//! them. The registry of blocks has a lock that only control and readers take. Units: packets, bytes.
+//! Flow: a worker counts in its own plain numbers and publishes them into a [`Block`] from time to time, so that a
+//! reader sees one moment of that worker, whose numbers add up. A network has a block at each worker (its frames
+//! arrive at one worker and are decided at another); readers add them. The registry of blocks has a lock that only
+//! control and readers take. Units: packets, bytes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -16,37 +17,37 @@ use hue_tables::Vid;
 
 use super::block::Block;
 
-/// What a network did since it was loaded. The sums it keeps to are in `docs/reference/outcomes.md`.
+/// Counters of a network since it was loaded. `docs/reference/outcomes.md` has their sums.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NetworkTotals {
     /// Packets that the plane decided, by outcome.
     pub outcomes: Counters,
     /// Packets lost outside the plane, by reason.
     pub losses: Losses,
-    /// By virtual port, in the order of the program; longer while ports that a reload took away are remembered.
+    /// By virtual port, in the order of the program; longer while ports that a reload removed are remembered.
     pub ports: Vec<VportTotals>,
     /// Frames that the control plane sent.
     pub from_control_packets: u64,
     /// Their bytes.
     pub from_control_bytes: u64,
-    /// Those of them that left the queue to be sent on a port.
+    /// How many of them left the queue to be sent on a port.
     pub control_packets: u64,
-    /// Packets that the control plane got.
+    /// Packets that the control plane received.
     pub to_control_packets: u64,
     /// Their bytes.
     pub to_control_bytes: u64,
     /// Frames in the network's queue.
     pub waiting_packets: u64,
-    /// Frames between the network's worker and that of the port they leave by.
+    /// Frames between the network's worker and the worker of the port by which they leave.
     pub crossing_packets: u64,
-    /// Frames of those received that came by NICs beside the card's ports, group frames not counted.
+    /// Received frames that arrived on NICs beside the card's ports, without group frames.
     pub nic_packets: u64,
 }
 
-/// What a network did at one of its virtual ports.
+/// Counters of a network at one of its virtual ports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VportTotals {
-    /// Frames received there that design select gave to the network.
+    /// Frames received there that design select assigned to the network.
     pub received_packets: u64,
     /// Their bytes.
     pub received_bytes: u64,
@@ -120,11 +121,11 @@ impl NetworkTotals {
         self.ports.iter().map(|port| port.sent_bytes).sum()
     }
 
-    /// The first sum of `docs/reference/outcomes.md` that does not hold, in words. One worker's numbers hold at any
-    /// moment; with several, those of frames between two workers hold once nothing moves.
+    /// Checks the sums of `docs/reference/outcomes.md`. The numbers of one worker are consistent at any moment; with
+    /// several workers, the sums for frames between two of them hold once nothing is moving.
     ///
     /// # Errors
-    /// That sum.
+    /// The first sum that does not hold, as text.
     pub fn check(&self) -> Result<(), String> {
         let lost = |reasons: &[Loss]| -> u64 { reasons.iter().map(|reason| self.losses.get(*reason)).sum() };
         let sums = [
@@ -204,7 +205,7 @@ const MISC_WORDS: usize = 9;
 const HEAD_WORDS: usize = MISC_AT + MISC_WORDS;
 const _: () = assert!(Outcome::COUNT < LOSSES_AT && LOSSES_AT + Loss::COUNT < MISC_AT);
 
-/// What one worker counted of one network; see the head of this file.
+/// One worker's counters of one network; see the head of this file.
 #[derive(Default, Debug)]
 pub(crate) struct Ledger {
     pub losses: Losses,
@@ -220,13 +221,13 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// The counters of a virtual port; `None` for one that is not there.
+    /// The counters of a virtual port; `None` if it does not exist.
     #[inline(always)]
     pub fn vport(&mut self, vport: u16) -> Option<&mut VportTotals> {
         self.vports.get_mut(usize::from(vport))
     }
 
-    /// Makes room for virtual ports; those that are gone stay.
+    /// Makes room for virtual ports; removed ones stay.
     pub fn reserve_vports(&mut self, count: usize) {
         if self.vports.len() < count {
             self.vports.resize(count, VportTotals::default());
@@ -267,16 +268,16 @@ impl Ledger {
         });
     }
 
-    /// A block for so many virtual ports.
+    /// A block for this many virtual ports.
     pub fn block(vports: usize) -> Arc<Block> {
         Arc::new(Block::new(HEAD_WORDS + vports * VPORT_WORDS))
     }
 }
 
-/// What a physical port did since the system started, over every time it was opened.
+/// Counters of a physical port since the system started, over all times that it was open.
 pub type PortTotals = DriverCounters;
 
-/// Adds the frames of nobody that a port dropped before its ring.
+/// Adds the frames that belong to no network and that a port dropped before its ring.
 pub fn add_unclaimed(sum: &mut UnclaimedCounters, port: &PortTotals) {
     sum.add(Unclaimed::NoNetwork, port.no_network);
     sum.add(Unclaimed::Runt, port.runt);
@@ -315,10 +316,10 @@ pub(crate) fn port_totals(words: &[u64]) -> PortTotals {
     }
 }
 
-/// What a worker did since it started.
+/// Counters of a worker since it started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WorkerTotals {
-    /// Rounds of its loop that did something.
+    /// Rounds of its loop in which it had work.
     pub rounds: u64,
     /// Packets that went through the plane's stages.
     pub packets: u64,
@@ -328,9 +329,9 @@ pub struct WorkerTotals {
     pub handed_over: u64,
     /// Slots of its packet memory.
     pub slots: u64,
-    /// Those that are free.
+    /// Free slots.
     pub slots_free: u64,
-    /// Frames that were nobody's.
+    /// Frames that belong to no network.
     pub unclaimed: UnclaimedCounters,
 }
 
@@ -366,7 +367,7 @@ impl WorkerTotals {
     }
 }
 
-/// Every block there is.
+/// All blocks.
 #[derive(Default, Debug)]
 pub(crate) struct Registry {
     pub networks: BTreeMap<Vid, NetworkEntry>,
@@ -387,10 +388,10 @@ pub(crate) struct PortEntry {
     pub state: PortState,
 }
 
-/// How a physical port is.
+/// State of a physical port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortState {
-    /// How it reaches its frames.
+    /// Its driver.
     pub driver: Driver,
     /// Whether it is in use; a port that failed is closed until it is added again.
     pub up: bool,
@@ -420,7 +421,7 @@ impl TotalsReader {
         self.read().networks.iter().map(|(vid, entry)| (*vid, entry.name.clone())).collect()
     }
 
-    /// What a network did; `None` when it is not loaded.
+    /// Counters of a network; `None` if it is not loaded.
     #[must_use]
     pub fn network(&self, vid: Vid) -> Option<NetworkTotals> {
         let blocks = self.read().networks.get(&vid)?.blocks.clone();
@@ -439,27 +440,27 @@ impl TotalsReader {
         self.read().ports.iter().map(|(id, entry)| (*id, entry.state.clone())).collect()
     }
 
-    /// How a port is; `None` when it was never added.
+    /// State of a port; `None` if it was never added.
     #[must_use]
     pub fn port_state(&self, id: PortId) -> Option<PortState> {
         self.read().ports.get(&id).map(|entry| entry.state.clone())
     }
 
-    /// What a port did; `None` when it was never added.
+    /// Counters of a port; `None` if it was never added.
     #[must_use]
     pub fn port(&self, id: PortId) -> Option<PortTotals> {
         let block = self.read().ports.get(&id)?.block.clone();
         Some(port_totals(&block.read()))
     }
 
-    /// What each worker did.
+    /// Counters of each worker.
     #[must_use]
     pub fn workers(&self) -> Vec<WorkerTotals> {
         let blocks = self.read().workers.clone();
         blocks.iter().map(|block| WorkerTotals::from_words(&block.read())).collect()
     }
 
-    /// Frames that were nobody's: at all workers, and before the rings of their ports.
+    /// Frames that belong to no network: at all workers, and before the rings of their ports.
     #[must_use]
     pub fn unclaimed(&self) -> UnclaimedCounters {
         let mut sum = UnclaimedCounters::default();

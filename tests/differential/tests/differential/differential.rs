@@ -226,7 +226,7 @@ fn a_card_that_stands_still_is_noticed() {
     let mut card = card(&image, &programs);
     assert!(card.twin().set_stress(0, 0, 256));
     let error = card.run(&offered, |_| ()).unwrap_err().to_string();
-    assert!(error.starts_with("the card stands still: nothing moved for "), "{error}");
+    assert!(error.starts_with("the card is stuck: nothing moved for "), "{error}");
     // Registers still answer, and when the ports take frames again all of them come.
     assert!(card.read_counters(programs[0].vid).unwrap().unwrap().received() > 0);
     assert!(card.twin().set_stress(0, 0, 0));

@@ -35,7 +35,7 @@ fn a_run_that_stands_still_ends() {
     let image = image("tcam3");
     for (idle, stall) in [(0, 256), (256, 0)] {
         let error = card_with(&image, idle, stall).run(&offered(&world().1), |_| ()).unwrap_err().to_string();
-        assert!(error.starts_with("the card stands still: nothing moved for "), "{error}");
+        assert!(error.starts_with("the card is stuck: nothing moved for "), "{error}");
         assert!(error.ends_with(" cycles while 100 frames were under way"), "{error}");
     }
 }
@@ -67,7 +67,7 @@ fn an_experiment_that_stands_still_ends() {
         for (idle, stall) in [(0, 256), (256, 0)] {
             let ended = hue_lab::run(card_with(&image, idle, stall), &names, &experiment, |_| ());
             let error = ended.unwrap_err().to_string();
-            assert!(error.starts_with("the card stands still: nothing moved for "), "{rate}: {error}");
+            assert!(error.starts_with("the card is stuck: nothing moved for "), "{rate}: {error}");
         }
     }
 }

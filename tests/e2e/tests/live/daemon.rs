@@ -396,7 +396,7 @@ fn a_change_larger_than_the_disk_takes_no_room_and_a_delete_always_works() {
     );
     for _ in 0..2 {
         let refused = cli.run_with(&["apply", "-f", "-"], &large).expect_code(4);
-        assert!(refused.stderr.contains("what was in force stays in force"), "{refused}");
+        assert!(refused.stderr.contains("the previous state stays in force"), "{refused}");
     }
     until("it is as before", 20, || status()["health"] == "running");
     let weighted = pairs[1].document.clone().with("weight", "3").yaml();
@@ -405,7 +405,7 @@ fn a_change_larger_than_the_disk_takes_no_room_and_a_delete_always_works() {
     // On a disk that others have filled, a delete works, and the health says why other changes do not.
     let filler = disk.fill();
     let refused = cli.run_with(&["apply", "-f", "-"], &large).expect_code(4);
-    assert!(refused.stderr.contains("what was in force stays in force"), "{refused}");
+    assert!(refused.stderr.contains("the previous state stays in force"), "{refused}");
     let _ = cli.run(&["delete", "network", pairs[1].name()]).expect_ok();
     until("it says that the disk is full", 20, || {
         let status = status();

@@ -1,5 +1,5 @@
-//! What workers hand over: frames that networks in software send by ports of the card, fences that come back, and how frames
-//! ended that are followed.
+//! Input from workers: frames that networks in software send by ports of the card, returned fences, and the ends of
+//! followed frames.
 
 use hue_planes::Loss;
 use hue_ports::Packet;
@@ -11,7 +11,7 @@ use super::{CPU_QUEUES, NONE, Runner, WAITING_MAX};
 use crate::cpu::{self, HEADER_BYTES};
 
 impl Runner {
-    /// Takes what workers have handed over; whether there was anything.
+    /// Takes what workers have handed over. Returns whether there was anything.
     pub(super) fn receive_from_workers(&mut self) -> bool {
         let mut any = false;
         let ports = self.wires.len() as u8;
@@ -53,7 +53,7 @@ impl Runner {
         any
     }
 
-    /// A record that is no frame.
+    /// Handles a record that is not a frame.
     fn take_mark(&mut self, record: &Record) {
         if record.crossing == Crossing::Fence {
             return self.fence_back(record.time_ns);
@@ -92,7 +92,7 @@ impl Runner {
         self.pool.give(packet.slot);
     }
 
-    /// Sends a frame into the card, under a tag if it is followed; `false` when it is lost.
+    /// Sends a frame into the card, with a tag if it is followed; `false` if it is lost.
     fn send_followed(
         &mut self,
         record: &Record,
@@ -158,13 +158,13 @@ impl Runner {
         self.tag
     }
 
-    /// The CPU queue of a frame of software, always the same one of a network: there frames keep their order. And what is to
-    /// stand before it.
+    /// The CPU queue of a frame from software, always the same for a network, so that frames keep their order; and
+    /// the header of the frame.
     fn way(&self, (net, aside): (u8, Option<u8>), number: u8) -> (u8, [u8; HEADER_BYTES]) {
         (self.cpu_queue(net), cpu::from_plane(aside.unwrap_or(net), number))
     }
 
-    /// Puts a frame of software onto a CPU queue.
+    /// Puts a frame from software into a CPU queue.
     fn send(&mut self, nets: (u8, Option<u8>), number: u8, tag: u32, packet: &Packet) -> bool {
         let (queue, header) = self.way(nets, number);
         let start = packet.start as usize;

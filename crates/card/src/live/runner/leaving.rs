@@ -63,7 +63,7 @@ impl Runner {
         any
     }
 
-    /// Takes what the card tells of frames that ended in it.
+    /// Handles the card's reports on frames that ended in it.
     pub(super) fn take_endings(&mut self) {
         let Some(transfer) = &mut self.transfer else { return };
         let net = transfer.net();
@@ -78,7 +78,7 @@ impl Runner {
     }
 }
 
-/// Gives a frame to a wire; the error says why it is lost.
+/// Sends a frame on a wire; the error says why it is lost.
 fn send_by(place: &mut Option<Wire>, pool: &mut Pool, bytes: &[u8], now_ns: u64) -> Result<(), Loss> {
     let wire = place.as_mut().ok_or(Loss::PortDown)?;
     let packet = pool.copy_in(bytes, now_ns).ok_or(Loss::PortFull)?;

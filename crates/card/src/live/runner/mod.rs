@@ -1,8 +1,8 @@
 //! The card's thread: frames in, cycles, frames out.
 //!
-//! A round: a job of control, a step of a move → frames from wires and workers into the twin's queues outside its ports → some cycles →
-//! frames that left, to wires and workers. No more frames wait outside a port than [`WAITING_MAX`]: the others stay where
-//! they are, in the rings of sockets and workers, as they would in front of a card that is not asked for more.
+//! A round: a job of control, a step of a move → frames from wires and workers into the twin's queues outside its
+//! ports → some cycles → frames that left, to wires and workers. At most [`WAITING_MAX`] frames wait outside a port.
+//! The others wait in the rings of sockets and workers, as with a real card that accepts no more.
 
 mod from_workers;
 mod leaving;
@@ -32,19 +32,20 @@ use super::{CardEvent, Job};
 use crate::card::Card;
 use crate::twin::Twin;
 
-/// Frames that wait outside a port of the card at most.
+/// Most frames that wait outside a port of the card.
 pub const WAITING_MAX: usize = 64;
-/// CPU queues of a card; a network's frames take the one of its number modulo this.
+/// CPU queues of a card; a network's frames take the queue with its number modulo this.
 const CPU_QUEUES: u8 = 4;
-/// Cycles in one round at most: what leaves waits no longer for its way on.
+/// Most cycles in one round: frames that left wait no longer than this.
 const ROUND_CYCLES: u64 = 256;
-/// The same while a network moves: frames may wait for the next step, and a round at full load takes a millisecond.
+/// The same while a network is moving: frames may wait for the next step, and a round at full load takes a
+/// millisecond.
 const STEP_CYCLES: u64 = 32;
 /// Cycles without any beat moving after which the card counts as broken; as offline.
 const STILL_CYCLES_MAX: u64 = 200_000;
-/// How long a sleep lasts at most; ports tell their counters between two.
+/// Longest sleep; ports report their counters between two sleeps.
 const NAP: Duration = Duration::from_millis(250);
-/// The same while a wire has not taken everything, or cannot be waited for.
+/// The same while a wire has not accepted everything, or cannot be waited for.
 const NAP_SHORT: Duration = Duration::from_micros(100);
 /// How long the thread looks for work before it sleeps.
 const IDLE_NS: u64 = 20_000;
@@ -52,9 +53,10 @@ const IDLE_NS: u64 = 20_000;
 const PUBLISH_NS: u64 = 1_000_000;
 /// How often ports are asked for their counters, and the card for damaged words, while there is work.
 const ASK_NS: u64 = 100_000_000;
-/// Damaged words that are written again in a round: a card that says for ever that there is one does not keep its thread.
+/// Most damaged words that are repaired in a round, so that a card that reports damage forever does not block its
+/// thread.
 const REPAIRS_MAX: usize = 64;
-/// Words of tables of networks in software that a round writes: some 500 cycles, in which frames go on.
+/// Words of tables of networks in software that a round writes: about 500 cycles, in which frames keep flowing.
 const DEFERRED_WORDS: usize = 128;
 
 /// A wire of the card.
@@ -62,7 +64,7 @@ pub(super) struct Wire {
     id: PortId,
     pub(super) port: Box<dyn Port>,
     unflushed: bool,
-    /// Frames that were put before the card's port.
+    /// Frames that were queued outside the card's port.
     pushed: u64,
     pub(super) seen: Seen,
 }
@@ -87,7 +89,7 @@ impl Wire {
     }
 }
 
-/// See the head of this file. Jobs of control get it.
+/// See the head of this file. Control's jobs receive it.
 pub struct Runner {
     pub(super) card: Card<Twin>,
     pool: Pool,
@@ -96,20 +98,20 @@ pub struct Runner {
     poller: Poller,
     /// By the card's number.
     pub(super) wires: Vec<Option<Wire>>,
-    /// What earlier wires counted, and what was lost on the way to one.
+    /// Counters of earlier wires, and losses on the way to a wire.
     pub(super) bases: Vec<DriverCounters>,
     /// Group frames for which earlier cards had no room.
     flood_bases: Vec<u64>,
-    /// Cycles of the card when they were read last.
+    /// Cycles of the card at the last read.
     flood_cycles: u64,
     homes: Homes,
-    /// The index whose output queues frames of a network from software take, where it is not the network's own.
+    /// The index whose output queues a network's frames from software take, if it is not the network's own.
     aside: Box<[Option<u8>]>,
     /// The card's number of each port, by id.
     numbers: Box<[u8]>,
-    /// Stands for the card while that is changed.
+    /// Replaces the card while its image changes.
     bypass: Option<Bypass>,
-    /// What earlier cards counted.
+    /// Counters of earlier cards.
     carried: BTreeMap<Vid, CardCounts>,
     carried_unclaimed: UnclaimedCounters,
     pub(super) transfer: Option<Box<Transfer>>,
@@ -117,12 +119,12 @@ pub struct Runner {
     pub(super) drains: Vec<Drain>,
     arrivals: Vec<Packet>,
     failed: Vec<(usize, String)>,
-    /// Why nothing more can be done with the card.
+    /// Why the card can no longer be used.
     gave_up: Option<String>,
     pub(super) totals: CardTotals,
     published: Arc<Mutex<CardTotals>>,
     clock: Clock,
-    /// Of the latest frame that went into the card under one.
+    /// Tag of the latest frame that entered the card with one.
     tag: u32,
     bound: Bound,
     now_ns: u64,
@@ -132,20 +134,20 @@ pub struct Runner {
     repaired_ns: u64,
 }
 
-/// What a running card has inside between two rounds: what must be nothing when all is quiet.
+/// Contents of a running card between two rounds; all must be zero when no work is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Inside {
-    /// Moves that are under way or wait for their turn.
+    /// Moves that are under way or waiting.
     pub moves: usize,
     /// Networks whose frames from software take other queues than their own.
     pub aside: usize,
-    /// Frames go past the card.
+    /// Whether frames bypass the card.
     pub bypass: bool,
-    /// No frame is in the card.
+    /// Whether no frame is in the card.
     pub idle: bool,
-    /// Workers that handed over what was not taken.
+    /// Workers whose handed-over frames have not been taken.
     pub handed: usize,
-    /// Packet slots, and how many are free. Those that ports hold are not.
+    /// Packet slots, and how many are free. Slots that ports hold are not free.
     pub slots: (usize, usize),
 }
 
@@ -206,8 +208,8 @@ impl Runner {
         &mut self.card
     }
 
-    /// Connects a port of the card, by its own number, to a wire: networks know it as `id`. One that was there is closed.
-    /// `false`, and the port is closed, when the card has no such number.
+    /// Connects a port of the card, by the card's number, to a wire; networks name it `id`. An earlier wire is
+    /// closed. Returns `false`, and closes the port, if the card has no such number.
     pub fn set_port(&mut self, number: u8, id: PortId, mut port: Box<dyn Port>) -> bool {
         self.take_port(number);
         let Some(place) = self.wires.get_mut(usize::from(number)) else {
@@ -225,7 +227,7 @@ impl Runner {
         true
     }
 
-    /// Closes a port; nothing happens when it is not open.
+    /// Closes a port; does nothing if it is not open.
     pub fn take_port(&mut self, number: u8) {
         self.look_at_losses();
         let Some(mut wire) = self.wires.get_mut(usize::from(number)).and_then(Option::take) else { return };
@@ -239,8 +241,8 @@ impl Runner {
         self.totals.ports.remove(&number);
     }
 
-    /// Says what a port shall police before its ring, so that networks share what the card can take. The port works
-    /// without it.
+    /// Sets the limits that a port enforces before its ring, so that networks share the card's capacity. The port
+    /// works without them.
     ///
     /// # Errors
     /// As [`Port::set_classes`].
@@ -256,7 +258,7 @@ impl Runner {
         }
     }
 
-    /// Says which worker decides frames of a network that the card does not.
+    /// Sets the worker that decides a network's frames if the card does not.
     pub fn set_home(&mut self, vid: Vid, home: Option<Home>) {
         if let Some(place) = self.homes.of.get_mut(vid.index()) {
             *place = home.and_then(|home| u8::try_from(home.worker).ok()).unwrap_or(NONE);
@@ -266,12 +268,12 @@ impl Runner {
         }
     }
 
-    /// What keeps its thread from taking too much of a processor.
+    /// Keeps the thread from taking too much of a processor.
     pub(super) fn set_bound(&mut self, bound: Bound) {
         self.bound = bound;
     }
 
-    /// Works until control lets go of the mailbox. The error says how the card broke.
+    /// Works until control drops the mailbox. The error says how the card broke.
     pub(super) fn run(&mut self, jobs: &Receiver<Job>, events: &dyn Fn(CardEvent)) -> Result<(), String> {
         let result = loop {
             let worked = match self.turn(jobs, events) {
@@ -291,8 +293,8 @@ impl Runner {
         result
     }
 
-    /// A job of control, if there is one, and a round: whether there was anything to do. `None`: control has let go. The
-    /// error says how the card broke.
+    /// Does a job of control, if there is one, and a round. Returns whether there was anything to do, or `None` if
+    /// control has dropped the mailbox. The error says how the card broke.
     pub(super) fn turn(
         &mut self,
         jobs: &Receiver<Job>,
@@ -317,7 +319,7 @@ impl Runner {
         Ok(Some(worked))
     }
 
-    /// Closes what it has.
+    /// Closes its ports.
     pub(super) fn end(&mut self) {
         for number in 0..self.wires.len() as u8 {
             self.take_port(number);
@@ -325,7 +327,7 @@ impl Runner {
         self.publish();
     }
 
-    /// What is inside, between two rounds.
+    /// Its contents between two rounds.
     pub fn inside(&mut self) -> Inside {
         Inside {
             moves: self.orders.len() + usize::from(self.transfer.is_some()),
@@ -337,7 +339,7 @@ impl Runner {
         }
     }
 
-    /// One round; whether there was anything to do.
+    /// Does one round. Returns whether there was anything to do.
     fn round(&mut self) -> Result<bool, String> {
         self.now_ns = self.now();
         let mut worked = self.tend_transfer()?;
@@ -376,7 +378,7 @@ impl Runner {
         Ok(worked)
     }
 
-    /// Of each port, how many frames were put before it, and how many of these the card has begun to take.
+    /// For each port, the frames that were queued outside it, and how many of these the card has begun to accept.
     pub(super) fn taken(&mut self) -> Vec<(u64, u64)> {
         let twin = self.card.twin();
         let of = |(number, place): (u8, &Option<Wire>)| {
@@ -386,18 +388,19 @@ impl Runner {
         (0..).zip(&self.wires).map(of).collect()
     }
 
-    /// Has a network's frames followed, or nobody's: by the card, and by the workers.
+    /// Makes the card and the workers follow a network's frames, or none.
     pub(super) fn follow(&mut self, vid: Option<Vid>) {
         self.card.twin().keep_endings(vid.is_some());
         self.peers.iter().for_each(|peer| peer.followed.set(vid));
     }
 
-    /// Frames of which workers had no room to tell how they ended.
+    /// Frames whose end workers had no room to report.
     pub(super) fn untold(&self) -> u64 {
         self.peers.iter().map(|peer| u64::from(peer.followed.untold())).sum()
     }
 
-    /// Writes what tables of networks in software lack, while frames go on: one of them is about to come.
+    /// Writes missing words of the tables of networks in software, while frames keep flowing: one of them is about to
+    /// move here.
     ///
     /// # Errors
     /// How the card broke.
@@ -408,7 +411,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Has damaged words of external memory written again.
+    /// Repairs damaged words of external memory.
     fn repair(&mut self) -> Result<(), String> {
         if self.now_ns.saturating_sub(self.repaired_ns) < ASK_NS {
             return Ok(());
@@ -423,12 +426,12 @@ impl Runner {
         Ok(())
     }
 
-    /// The card is not what it is taken for: it fails before the next round.
+    /// The card is not in its expected state: it fails before the next round.
     pub fn give_up(&mut self, why: String) {
         self.gave_up = Some(why);
     }
 
-    /// Whether the card still does what it should.
+    /// Checks that the card still works.
     fn watch_over(&mut self) -> Result<(), String> {
         let twin = self.card.twin();
         if let Some(failure) = twin.failure() {
@@ -501,7 +504,7 @@ impl Runner {
         any
     }
 
-    /// Sends a frame of software past the card; `false` when it is gone.
+    /// Sends a frame of software around the card; `false` if it was lost.
     fn send_past(&mut self, number: u8, packet: Packet) -> bool {
         let Some(Some(wire)) = self.wires.get_mut(usize::from(number)) else {
             self.pool.give(packet.slot);
@@ -510,11 +513,11 @@ impl Runner {
         wire.send(&mut self.pool, packet)
     }
 
-    /// Lets frames go past the card, once none is inside: all networks on it are in software. `programs` are those
-    /// networks, ports in the card's numbers.
+    /// Makes frames bypass the card, once none is inside: all networks on it are in software. `programs` are those
+    /// networks, with the card's port numbers.
     ///
     /// # Errors
-    /// In words, when the card does not run empty or the networks contradict each other; then nothing has changed.
+    /// A text, if the card does not run empty or the networks contradict each other; then nothing has changed.
     pub fn set_bypass(&mut self, programs: &[Program]) -> Result<(), String> {
         let bypass = Bypass::new(programs).map_err(|error| error.to_string())?;
         while !planted(Bug::BypassEarly) && !self.card.twin().idle() {
@@ -528,9 +531,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Has frames go through the card again: this one, or another that has the same networks in software, of which the
-    /// one that was there is given back. What that one counted of networks goes on to count. It has
-    /// as many ports.
+    /// Makes frames pass through the card again: the same card, or another one with the same networks in software and
+    /// as many ports; then the former card is returned. Its counters of networks are kept.
     pub fn end_bypass(&mut self, card: Option<Card<Twin>>) -> Option<Card<Twin>> {
         self.bypass = None;
         let card = card?;
@@ -545,7 +547,7 @@ impl Runner {
         Some(std::mem::replace(&mut self.card, card))
     }
 
-    /// What the card, and those before it, counted of a network; nothing when it cannot be read.
+    /// Counters of a network, from this card and earlier ones; empty if they cannot be read.
     pub fn counts(&mut self, vid: Vid) -> Option<CardCounts> {
         let mut counts = self.carried.get(&vid).copied().unwrap_or_default();
         for (outcome, count) in self.card.read_counters(vid).ok()??.iter() {
@@ -561,15 +563,15 @@ impl Runner {
         Some(counts)
     }
 
-    /// Group frames of a port for which this card, and those before it, had no room.
+    /// Group frames of a port for which this card and earlier ones had no room.
     fn flood_full(&mut self, number: u8) -> u64 {
         let before = self.flood_bases.get(usize::from(number)).copied().unwrap_or_default();
         // A card that cannot be read fails otherwise, too.
         before + self.card.read_flood_drops(u32::from(number)).unwrap_or_default()
     }
 
-    /// Reads the counters of floods, if the card has run since they were read: a read takes cycles, and a card that stands still is
-    /// to go on doing so.
+    /// Reads the counters of floods, if the card has run since the last read: a read takes cycles, and an idle card
+    /// shall stay idle.
     fn look_at_floods(&mut self) {
         if self.card.twin().cycles() == self.flood_cycles {
             return;
@@ -583,8 +585,8 @@ impl Runner {
         self.flood_cycles = self.card.twin().cycles();
     }
 
-    /// Frames of nobody, at the card and those before it, and at its thread. Those before the rings of its wires are in
-    /// the counters of these.
+    /// Frames that belong to no network, at this card and earlier ones, and at its thread. The counters of its wires
+    /// have those before their rings.
     pub fn unclaimed(&mut self) -> UnclaimedCounters {
         let mut unclaimed = self.carried_unclaimed;
         // A card that cannot be read fails otherwise, too.
@@ -593,7 +595,7 @@ impl Runner {
         unclaimed
     }
 
-    /// Forgets what was counted of a network that goes: another may get its VID.
+    /// Forgets the counters of a removed network: another one may get its VID.
     pub fn forget(&mut self, vid: Vid) {
         self.look_at_losses();
         self.carried.remove(&vid);
@@ -605,29 +607,29 @@ impl Runner {
         self.wires.len() as u8 + net % CPU_QUEUES
     }
 
-    /// Has frames of a network from software take the output queues of another index; `None`: its own.
+    /// Makes a network's frames from software take the output queues of another index; `None`: its own.
     pub(super) fn set_aside(&mut self, vid: Vid, net: Option<u8>) {
         if let Some(aside) = self.aside.get_mut(vid.index()) {
             *aside = net;
         }
     }
 
-    /// Which network of that VID is the one known here.
+    /// Identifies the network with that VID that is known here.
     pub(super) fn generation(&self, vid: Vid) -> u16 {
         self.homes.generation(vid)
     }
 
-    /// Gives a record to the worker of its network; `false` when it has none, or there is no room.
+    /// Hands a record to the worker of its network; `false` if it has none, or there is no room.
     pub(super) fn give(&mut self, record: &Record) -> bool {
         self.homes.give(&mut self.peers, record, &[])
     }
 
-    /// Gives debts to the worker of their network; `false` as for [`Self::give`].
+    /// Hands debts to the worker of their network; `false` as for [`Self::give`].
     pub(super) fn give_debts(&mut self, record: &Record, debts: &Debts) -> bool {
         self.homes.give_by(&mut self.peers, record.vid, |out| out.push_debts(record, debts))
     }
 
-    /// Whether workers have handed nothing over that was not taken.
+    /// Whether everything that workers have handed over has been taken.
     pub(super) fn rings_are_empty(&self) -> bool {
         self.peers.iter().all(|peer| peer.into.is_empty())
     }
@@ -637,7 +639,7 @@ impl Runner {
         self.totals.crossings.entry(vid).or_default().from_software_bytes += bytes;
     }
 
-    /// Hands what wires hold to the kernel.
+    /// Hands the frames of wires to the kernel.
     fn flush(&mut self) {
         for (number, place) in self.wires.iter_mut().enumerate() {
             let Some(wire) = place else { continue };
@@ -651,7 +653,7 @@ impl Runner {
         }
     }
 
-    /// Sleeps until there is work; `false` when control has let go.
+    /// Sleeps until there is work; `false` if control has dropped the mailbox.
     fn sleep(&mut self, jobs: &Receiver<Job>) -> bool {
         self.wires.iter_mut().flatten().for_each(|wire| wire.unflushed = true);
         self.flush();
@@ -702,7 +704,7 @@ impl Runner {
     }
 }
 
-/// The worker of each network, and those that are to be woken at the end of a round.
+/// The worker of each network, and the workers to wake at the end of a round.
 struct Homes {
     /// By VID.
     of: Box<[u8]>,
@@ -713,17 +715,17 @@ struct Homes {
 }
 
 impl Homes {
-    /// Which network of that VID is the one known here.
+    /// Identifies the network with that VID that is known here.
     fn generation(&self, vid: Vid) -> u16 {
         self.generations.get(vid.index()).copied().unwrap_or_default()
     }
 
-    /// Gives a frame, or a fence, to the worker of its network; `false` when it has none, or there is no room.
+    /// Hands a frame or a fence to the worker of its network; `false` if it has none, or there is no room.
     fn give(&mut self, peers: &mut [Peer], record: &Record, bytes: &[u8]) -> bool {
         self.give_by(peers, record.vid, |out| out.push(record, bytes))
     }
 
-    /// Gives what `push` puts into the ring.
+    /// Hands over what `push` puts into the ring.
     fn give_by(&mut self, peers: &mut [Peer], vid: Vid, push: impl FnOnce(&mut Outgoing) -> bool) -> bool {
         let home = usize::from(self.of.get(vid.index()).copied().unwrap_or(NONE));
         let (Some(peer), Some(notify)) = (peers.get_mut(home), self.notify.get_mut(home)) else {

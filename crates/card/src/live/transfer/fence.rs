@@ -1,7 +1,7 @@
-//! Fences: marks that go behind frames, and say by coming back that all before them has come through.
+//! Fences: marks that follow frames. When a fence returns, all frames before it have passed.
 //!
-//! Flow: a step of a move, or its end → **fence** → the card's stages and the network's CPU queue → its worker → back. One that
-//! finds no room is gone, so that it is sent again until it is back. Nobody else knows its name.
+//! Flow: a step of a move, or its end → **fence** → the card's stages and the network's CPU queue → its worker →
+//! back. A fence that finds no room is lost, so it is sent again until one returns. Nobody else knows its name.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -21,19 +21,19 @@ use crate::error::CardError;
 /// Bytes of a fence's frame in the card.
 const FENCE_BYTES: usize = 60;
 const FENCE_MARK: &[u8; 16] = b"hueplane fence\0\0";
-/// How often a fence that has not come back is sent again: one that found no room is gone.
+/// Pause before a fence that has not returned is sent again: one that found no room is lost.
 pub(in crate::live) const AGAIN_NS: u64 = 50_000_000;
-/// Cycles in which all input queues are emptied, each with its 16 KiB, by the narrowest bus, and the frame that is entering, with
-/// as much of what goes before them.
+/// Cycles in which the narrowest bus empties all input queues of 16 KiB and the frame that is entering, together with
+/// as many bytes of frames that take precedence.
 const ENTER_CYCLES: u64 = 65_536;
-/// Cycles in which a frame that has been taken from its queue has left the card, with the longest ones of all ports before it.
+/// Cycles in which a frame that was taken from its queue has left the card, behind the longest frames of all ports.
 const LEAVE_CYCLES: u64 = 16_384;
 
-/// How far it is known that nothing that is followed is inside any more.
+/// Progress of the check that no followed frame is inside any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Emptying {
     Not,
-    /// Some wait before the card's ports.
+    /// Some wait outside the card's ports.
     Before,
     /// All had begun to enter in this cycle.
     In(u64),
@@ -45,7 +45,7 @@ pub(super) enum Emptying {
     Back,
     /// All queues were empty in this cycle.
     Out(u64),
-    /// All has left the card; the rest of the round takes it where it goes.
+    /// All have left the card; the rest of the round delivers them.
     Left,
 }
 
@@ -68,14 +68,15 @@ impl Runner {
         }
     }
 
-    /// Sends a fence through the card, behind what its network has sent from software, to the network's CPU queue.
+    /// Sends a fence through the card to the network's CPU queue, behind the frames that the network has sent from
+    /// software.
     pub(in crate::live) fn push_fence_of(&mut self, vid: Vid, net: u8, name: u64, now_ns: u64) {
         let queue = self.cpu_queue(net);
         self.count_fence(vid, FENCE_BYTES as u64);
         self.push_fence_to(queue, net, name, now_ns);
     }
 
-    /// The same by a queue of choice; the card counts it as sent by the network of index `net`.
+    /// The same through any queue; the card counts it as sent by the network with index `net`.
     fn push_fence_to(&mut self, queue: u8, net: u8, name: u64, now_ns: u64) {
         let mut bytes = [0; HEADER_BYTES + FENCE_BYTES];
         let (header, frame) = bytes.split_at_mut(HEADER_BYTES);
@@ -111,8 +112,9 @@ impl Runner {
         self.give(&record)
     }
 
-    /// A frame came out of a CPU queue; whether it was a fence: of this move, of one of these drains, or one that was sent
-    /// again and is late. Frames of wires are none, whatever they hold: `ports` and above are CPU queues.
+    /// A frame has left a CPU queue. Returns whether it was a fence: of this move, of one of these drains, or a late
+    /// one that was sent again. Frames from wires are never fences, whatever they contain: `ports` and above are CPU
+    /// queues.
     pub(in crate::live) fn is_fence(
         transfer: &mut Option<Box<Transfer>>,
         drains: &mut [Drain],
@@ -132,7 +134,7 @@ impl Runner {
         true
     }
 
-    /// A fence came back from a worker.
+    /// A fence has returned from a worker.
     pub(in crate::live) fn fence_back(&mut self, name: u64) {
         let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.fence == name) else { return };
         if transfer.in_software {
@@ -143,8 +145,9 @@ impl Runner {
         }
     }
 
-    /// Waits until a fence has gone every way behind the last frame that is followed: through the card, through software, and
-    /// with what software sent through the card again. What has not come out then is lost. Whether that is known.
+    /// Waits until a fence has taken every path behind the last followed frame: through the card, through software,
+    /// and through the card again with frames from software. Frames that have not left by then are lost. Returns
+    /// whether this is known.
     pub(super) fn run_empty(&mut self, transfer: &mut Transfer, now_ns: u64) -> Result<bool, CardError> {
         match transfer.emptying {
             Emptying::Not => {
@@ -210,7 +213,7 @@ impl Runner {
     }
 }
 
-/// A name for a fence that nobody else can know.
+/// A name for a fence that nobody else can guess.
 pub(in crate::live) fn fence_name() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,23 +1,23 @@
 //! A network moves between the card and software while its frames flow; none is lost, doubled or overtaken.
 //!
-//! Flow: order of control → **transfer**, step by step between rounds → report. Its table is on both sides before it
-//! begins, and on both when it ends. What keeps the order (ADR 0013):
+//! Flow: order of control → **transfer**, step by step between rounds → report. The network's table is on both sides
+//! before the move begins, and on both when it ends. How the order is kept (ADR 0013):
 //!
-//! To software: one row changes. All frames of a network pass the same stages and the same output queue, one behind the
-//! other; what goes by software comes back behind what went before. Once the records that were accepted before the row
-//! have left, the card's table is not used any more.
+//! To software: one row changes. All frames of a network pass the same stages and the same output queue in order;
+//! frames that take the path through software return behind earlier ones. Once the records that were accepted before
+//! the row changed have left, the card's table is no longer used.
 //!
-//! To the card there is a shorter way past frames that are still in software, so that frames of the short way wait:
+//! To the card: frames on the short path could overtake frames that are still in software, so they wait:
 //! 1. *aside*: frames that come back from software take the queues of an index of their own, held until the network's
 //!    queues are empty;
 //! 2. *switch*: the network's queues are held, and the row changes;
-//! 3. *drain*: a fence goes the way of the frames in software, behind the last of them: through the card to its CPU
+//! 3. *drain*: a fence follows the last of the frames in software on their path: through the card to its CPU
 //!    queue, through the worker that is the network's home, and back;
 //! 4. *join*: frames from software take the network's own queues again; when the others are empty the hold ends.
 //!
 //! Immediately before the row changes, the other side gets the debts of the network's meter (`debts`).
 //!
-//! A step that fails takes the network back by the steps that are left: their order is what keeps the frames' order.
+//! If a step fails, the remaining steps take the network back; their order keeps the order of frames.
 
 mod debts;
 mod fence;
@@ -37,10 +37,10 @@ use super::runner::Runner;
 use super::witness::{Proof, Witness};
 use crate::error::CardError;
 
-/// How long frames that are inside at the end may take to leave. It is this long when a wire takes nothing, or a worker does
-/// not work; otherwise a fence is back long before.
+/// How long frames that are inside at the end may take to leave. This limit is reached only if a wire accepts nothing
+/// or a worker is stuck; otherwise a fence returns long before.
 const SETTLE_NS: u64 = 5_000_000_000;
-/// How long frames of an index may take to leave that was given back.
+/// How long frames of a returned index may take to leave.
 const CLEAR_UP_NS: u64 = 100_000_000;
 
 /// A side of the card.
@@ -52,20 +52,20 @@ pub enum Side {
     Software,
 }
 
-/// A step that takes its time.
+/// A step that may take several rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
-    /// Nothing yet: what flows before is looked at.
+    /// No step yet: frames before the move are observed.
     Before,
-    /// Frames from software are put aside.
+    /// Frames from software are diverted.
     Aside,
     /// The row changes.
     Switch,
-    /// The old way runs empty.
+    /// The old path runs empty.
     Drain,
-    /// Frames from software join the others again.
+    /// Frames from software take the network's own queues again.
     Join,
-    /// It is done: what flows after is looked at.
+    /// Done: frames after the move are observed.
     After,
 }
 
@@ -84,19 +84,19 @@ impl Phase {
     }
 }
 
-/// What is to fail; for tests.
+/// The failure to cause; for tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fail {
-    /// A step: the network goes back.
+    /// A step fails: the network returns.
     Step(Phase),
-    /// The card, while the old way runs empty.
+    /// The card fails while the old path runs empty.
     Card,
-    /// No step, but every tenth frame from software vanishes, is sent twice, or waits until one behind it was sent: a proof
-    /// must show it.
+    /// Not a step: every tenth frame from software vanishes, is sent twice, or waits until a later one was sent; the
+    /// report must show it.
     Frames(Mishap),
 }
 
-/// What happens to frames, for tests.
+/// A fault of frames, for tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mishap {
     /// Lost.
@@ -107,60 +107,60 @@ pub enum Mishap {
     Reordered,
 }
 
-/// What control wants moved.
+/// A move that control orders.
 pub struct Order {
     /// The network.
     pub vid: Vid,
-    /// To where.
+    /// The destination.
     pub to: Side,
-    /// Frames are looked at so long before and after; `None`: not at all.
+    /// How long frames are observed before and after; `None`: not at all.
     pub watch: Option<(Demux, Duration)>,
-    /// How long it may take without these.
+    /// Time limit, without the observation.
     pub limit: Duration,
-    /// How long software takes at least to give back what it has; for tests.
+    /// Least time that software takes to drain; for tests.
     pub drain: Duration,
-    /// What is to fail.
+    /// The failure to cause.
     pub fail: Option<Fail>,
-    /// Called when it has come to its end.
+    /// Called when the move has ended.
     pub done: Box<dyn FnOnce(Report) + Send>,
 }
 
-/// What came of a move.
+/// Result of a move.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Where the network is.
     pub at: Side,
-    /// Why it is not where it was to go.
+    /// Why it is not at its destination.
     pub failed: Option<String>,
-    /// How long the steps took, in order, nanoseconds.
+    /// Durations of the steps, in order, in nanoseconds.
     pub phases: Vec<(Phase, u64)>,
     /// Clock cycles of the card from the switch to the end of the hold.
     pub cycles: u64,
     /// Frames of the network that output queues dropped meanwhile.
     pub out_dropped: u64,
-    /// What the wires saw.
+    /// Observations at the wires.
     pub proof: Option<Proof>,
 }
 
-/// A move that is under way.
+/// A move in progress.
 pub(super) struct Transfer {
     order: Order,
     phase: Phase,
-    /// Where it goes; the other way round once something failed.
+    /// Its destination; reversed once a step has failed.
     goal: Side,
     at: Side,
     began_ns: u64,
-    /// How long frames are looked at before and after.
+    /// How long frames are observed before and after.
     watch_ns: u64,
     failed: Option<String>,
     phases: Vec<(Phase, u64)>,
-    /// The network's index, and the one of frames that are put aside.
+    /// The network's index, and the index of diverted frames.
     net: u8,
     aside: Option<u8>,
-    /// The network was changed meanwhile: frames of this index leave before those that are held.
+    /// Set if the network was changed meanwhile: frames of this index leave before the held ones.
     older: Option<u8>,
     fence: u64,
-    /// When the fence was sent last, and whether it has come back: through the card, and through software.
+    /// When the fence was last sent, and whether it has returned: through the card, and through software.
     fence_ns: u64,
     through_card: bool,
     in_software: bool,
@@ -171,22 +171,22 @@ pub(super) struct Transfer {
     cycles: u64,
     drops: u64,
     emptying: Emptying,
-    /// What the card's wires had lost of the network when it began to be looked at.
+    /// The network's losses at the card's wires when the observation began.
     rings: [(Loss, u64); 2],
-    /// Frames that were put before each port when it was closed.
+    /// Frames that had been queued outside each port when the observation ended.
     before: Vec<u64>,
     pub(super) witness: Option<Witness>,
     /// Frames from software that were followed, for tests.
     followed: u64,
-    /// A frame that is held back, for tests.
+    /// A delayed frame, for tests.
     pub(super) late: Option<Late>,
 }
 
-/// A frame from software that waits until a later frame of its flow was sent.
+/// A frame from software that waits until a later frame of its flow has been sent.
 pub(super) struct Late {
-    /// Where it goes.
+    /// Its destination.
     pub queue: u8,
-    /// What follows it in the card.
+    /// Its tag in the card.
     pub tag: u32,
     /// Its flow.
     pub flow: u64,
@@ -195,12 +195,12 @@ pub(super) struct Late {
 }
 
 impl Runner {
-    /// Has a network moved, after those that are to be moved already.
+    /// Queues a move of a network, after earlier orders.
     pub fn transfer(&mut self, order: Order) {
         self.orders.push_back(order);
     }
 
-    /// Takes the next step of a move; whether there is one.
+    /// Takes the next step of a move. Returns whether there is a move.
     pub(super) fn tend_transfer(&mut self) -> Result<bool, String> {
         let mut transfer = match self.transfer.take() {
             Some(transfer) => transfer,
@@ -236,7 +236,7 @@ impl Runner {
         }
     }
 
-    /// `None`: it came to its end at once.
+    /// `None`: it ended at once.
     fn begin(&mut self, mut order: Order) -> Option<Box<Transfer>> {
         let known = self.card().net(order.vid).zip(self.card().is_in_software(order.vid));
         let stays = |order: Order, at, failed| {
@@ -433,8 +433,9 @@ impl Runner {
             && self.card().is_in_software(vid) == Some(transfer.at == Side::Software)
     }
 
-    /// Undoes what would outlive a move whose network was changed meanwhile, once the frames of the older index have left;
-    /// whether it is done. Another network may have the index by now and keep it busy, so that the wait is bounded.
+    /// Cleans up after a move whose network was changed meanwhile, once the frames of the older index have left.
+    /// Returns whether that is done. Another network may have the index by now and keep it busy, so the wait is
+    /// bounded.
     fn clear_up(&mut self, transfer: &mut Transfer, older: u8, now_ns: u64) -> Result<bool, CardError> {
         if now_ns.saturating_sub(transfer.began_ns) < CLEAR_UP_NS {
             self.send_again(transfer, now_ns);
@@ -512,7 +513,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Lets the other side decide.
+    /// Gives the decision to the other side.
     fn steer(&mut self, transfer: &mut Transfer) -> Result<(), String> {
         let software = transfer.at == Side::Card;
         let text = |error: CardError| error.to_string();
@@ -542,7 +543,7 @@ impl Transfer {
         self.net
     }
 
-    /// What is to happen to the next frame from software that is followed.
+    /// The failure for the next followed frame from software.
     pub(super) fn mishap(&mut self) -> Option<Mishap> {
         let Some(Fail::Frames(mishap)) = self.order.fail else { return None };
         self.followed += 1;
@@ -553,24 +554,24 @@ impl Transfer {
         self.failed.get_or_insert_with(|| text.to_owned());
     }
 
-    /// Whether this step is to fail, for a test or as the time is over.
+    /// Whether this step must fail, for a test or because the time is over.
     fn wants_fault(&mut self, phase: Phase) -> bool {
         if self.order.fail != Some(Fail::Step(phase)) {
             return false;
         }
         self.order.fail = None;
-        self.fault(&format!("step '{}' failed, as was asked for", phase.name()));
+        self.fault(&format!("step '{}' failed, as requested", phase.name()));
         true
     }
 
-    /// Whether the steps have taken longer than they may.
+    /// Whether the steps have exceeded the time limit.
     fn is_late(&self, now_ns: u64) -> bool {
         let spent: u64 = self.phases.iter().skip(1).map(|(_, ns)| ns).sum();
         let spent = spent + now_ns.saturating_sub(self.began_ns);
         u128::from(spent) > self.order.limit.as_nanos()
     }
 
-    /// Turns back when it has taken too long and nothing is lost by that.
+    /// Reverses a move that has taken too long, if that loses nothing.
     fn expect(&mut self, now_ns: u64) {
         if self.goal != self.at && self.is_late(now_ns) {
             self.fault(&format!("it took more than {} ms", self.order.limit.as_millis()));

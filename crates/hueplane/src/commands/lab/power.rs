@@ -19,7 +19,7 @@ use crate::print::{Align, columns, result};
 struct Report<'a> {
     image: &'a str,
     cycles: u64,
-    /// Changes of all signals with all networks at work, a clock cycle.
+    /// Changes of all signals per clock cycle, with all networks at work.
     changes_per_cycle: f64,
     states: Vec<State<'a>>,
 }

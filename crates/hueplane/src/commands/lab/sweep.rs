@@ -1,7 +1,7 @@
 //! `hueplane lab sweep`: throughput and latency as networks are added, on the card and in software.
 //!
-//! Flow: numbers of networks and sizes → documents → programs → card and engine → a row for each. The card's figures are in
-//! the card's time and the engine's in this machine's, so they stand side by side and are never combined.
+//! Flow: numbers of networks and sizes → documents → programs → card and engine → a row for each. The card's figures
+//! use the card's time and the engine's this machine's time, so they are listed side by side and never combined.
 //! Source: Unnikrishnan (FPGA 2010), §5.1 and §5.2, figures 10 and 12.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::print::{Align, columns, result};
 
 /// Ports of the node.
 const PORTS: u8 = 4;
-/// Each measurement in software is repeated; the fastest counts, which other programs disturbed least.
+/// Each measurement in software is repeated. The fastest one counts, because other programs disturbed it least.
 const REPEATS: usize = 3;
 
 /// The result: a row for each size and number of networks.
@@ -88,7 +88,7 @@ pub fn run(args: &LabSweep) -> Result<(), Failure> {
     result(args.output.format, &report, || text(&report))
 }
 
-/// So many networks: the one with number n forwards from port n modulo 4 to the next port, and has two routes.
+/// This many networks. Network n forwards from port n modulo 4 to the next port, and has two routes.
 fn programs(count: u8) -> Result<Vec<Program>, Failure> {
     let mut text = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: sweep}\nspec: {ports: [".to_owned();
     text += &(0..PORTS).map(|port| format!("{{name: p{port}}}")).collect::<Vec<_>>().join(", ");

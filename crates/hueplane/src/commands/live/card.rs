@@ -18,7 +18,7 @@ pub fn card(command: &CardCommand, connection: &Connection) -> Result<(), Failur
     }
 }
 
-/// The card and what it runs.
+/// The card and its networks.
 #[derive(Serialize)]
 struct Shown {
     card: CardInfo,
@@ -29,7 +29,7 @@ struct Shown {
 #[derive(Serialize)]
 struct Gate {
     network: String,
-    /// Its clock gate is closed.
+    /// Whether its clock gate is closed.
     gated: bool,
     /// Packets dropped by it since the network was loaded.
     dropped: u64,

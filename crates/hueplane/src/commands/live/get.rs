@@ -56,10 +56,7 @@ struct NodeStatus {
 fn nodes(client: &Client, format: Format, name: Option<&str>) -> Result<(), Failure> {
     let node = client.node()?;
     if let Some(name) = name.filter(|name| *name != node.name) {
-        return Err(Failure::Usage(format!(
-            "node {name:?}: there is none of this name; this one is {:?}",
-            node.name
-        )));
+        return Err(Failure::Usage(format!("node {name:?} does not exist; this one is {:?}", node.name)));
     }
     let status = client.status()?;
     show(format, &[NodeStatus { node, status }], name.is_some(), |nodes| {

@@ -77,7 +77,7 @@ fn load(tables: &Tables) -> Result<Vec<Network>, Failure> {
     Ok(networks)
 }
 
-/// What a file contains that is not in its routes, with counts above 0.
+/// Contents of a file that are not in its routes, with counts above 0.
 pub fn left_out(routes: &Routes) -> Vec<(&'static str, u64)> {
     let counts = [
         ("invalid lines skipped", routes.skipped),

@@ -1,7 +1,7 @@
 //! What the kernel of a network's namespace would report, derived from the network's document.
 //!
 //! Flow: configuration → **events** → routing information base. Includes the routes that a kernel makes for
-//! addresses, but nothing else it does by itself (broadcasts, what goes with a link).
+//! addresses, but no other actions of a kernel (routes for broadcasts, removals together with a link).
 
 use std::net::Ipv4Addr;
 

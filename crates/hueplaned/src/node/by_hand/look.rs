@@ -1,4 +1,4 @@
-//! The inside of a node driven by hand: what each part believes, side by side, for checkers.
+//! The inside of a node that a caller drives: the state of each part, side by side, for checkers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,11 +36,11 @@ pub struct NetworkLook {
     pub name: String,
     /// Id, once it is loaded.
     pub vid: Option<Vid>,
-    /// Whether it is as its document says.
+    /// Whether it is in the state of its document.
     pub as_wanted: bool,
     /// State.
     pub state: NetworkState,
-    /// What is not as desired.
+    /// What is not in the desired state.
     pub reason: Option<String>,
     /// Whether the API says that it is on the card.
     pub on_card: bool,
@@ -54,7 +54,7 @@ pub struct NetworkLook {
     pub fits_ports: bool,
     /// Where control believes it is, if the card knows it.
     pub seated: Option<Seated>,
-    /// What the card's driver and the network's row say, if the driver knows it.
+    /// State in the card's driver and in the network's row, if the driver knows the network.
     pub card: Option<OnCard>,
     /// Software's counters of it.
     pub totals: Option<NetworkTotals>,
@@ -69,7 +69,7 @@ pub struct OnCard {
     pub row: Option<(u16, bool)>,
     /// Routes on the card.
     pub routes: usize,
-    /// Whether the card's table is what the namespace says.
+    /// Whether the card's table agrees with the namespace.
     pub same_table: bool,
 }
 
@@ -137,7 +137,7 @@ impl ByHand {
         }
     }
 
-    /// What was counted, as the API tells it.
+    /// Counters, as in the API.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let shared = &self.node.shared;

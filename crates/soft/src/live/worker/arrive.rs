@@ -20,7 +20,7 @@ use crate::engine::{place, slot_of};
 const TAPS_RECEIVE_MAX: usize = 64;
 /// Frames from one TAP in one round.
 const TAP_RECEIVE_MAX: usize = 16;
-/// A network with so many frames waiting sends no more: they stay in its namespace.
+/// If a network has this many frames waiting, further frames stay in its namespace.
 const TAP_BACKLOG_MAX: usize = 256;
 
 /// A second packet with the same bytes.
@@ -36,7 +36,7 @@ fn duplicate(pool: &mut Pool, packet: &Packet) -> Option<Packet> {
 }
 
 impl Worker {
-    /// Takes in what has arrived; whether anything had.
+    /// Takes arrived frames. Returns whether there were any.
     pub(super) fn receive(&mut self) -> bool {
         let mut any = false;
         let mut arrivals = std::mem::take(&mut self.arrivals);
@@ -65,7 +65,7 @@ impl Worker {
         any | self.receive_crossing()
     }
 
-    /// A frame from a port. In the common case its destination MAC says whose it is.
+    /// A frame from a port. In the common case its destination MAC determines its network.
     #[inline(always)]
     fn arrive(&mut self, at: usize, port: PortId, packet: Packet) {
         let bytes = packet.bytes(&self.pool);
@@ -136,7 +136,7 @@ impl Worker {
         }
     }
 
-    /// A frame that several virtual ports may get: one copy for each that it concerns.
+    /// A frame for several virtual ports: makes one copy for each port that it concerns.
     fn arrive_group(
         &mut self,
         at: usize,
@@ -179,7 +179,7 @@ impl Worker {
         }
     }
 
-    /// Whether a group frame is for a virtual port; what is not is counted.
+    /// Whether a group frame is for a virtual port; if not, it is counted.
     fn concerns(
         &mut self,
         slot: usize,
@@ -258,7 +258,7 @@ impl Worker {
         self.pool.give(packet.slot);
     }
 
-    /// A copy of a frame that is lost before it is made: received and lost.
+    /// A copy of a frame that is lost before it is made counts as received and lost.
     fn lose_arrival(&mut self, slot: usize, port: PortId, vport: u16, loss: Loss, packet: &Packet) {
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let Some(network) = self.networks.get_mut(slot) else { return };
@@ -274,7 +274,7 @@ impl Worker {
         self.ended(slot, key, Ending::of_loss(loss));
     }
 
-    /// A copy that the plane would drop at first sight: dropped before it is made, whatever the network's limits.
+    /// A copy that the plane would drop anyway: dropped before it is made, whatever the network's limits.
     fn drop_ethertype(&mut self, slot: usize, port: PortId, vport: u16, packet: &Packet) {
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let Some((network, plane)) = self.networks.get_mut(slot).zip(self.engine.networks.get_mut(slot))
@@ -324,7 +324,7 @@ impl Worker {
         self.pool.give(packet.slot);
     }
 
-    /// Copies a frame to another worker; `false` when there is no room, or no such worker.
+    /// Copies a frame to another worker; `false` if there is no room, or no such worker.
     pub(super) fn hand_over(&mut self, peer: usize, record: &Record, packet: &Packet) -> bool {
         let Some(Some(other)) = self.peers.get_mut(peer) else { return false };
         let given = other.out.push(record, packet.bytes(&self.pool));
@@ -344,7 +344,7 @@ impl Worker {
         any
     }
 
-    /// Takes at most `most` of what a peer handed over; whether there was anything.
+    /// Takes at most `most` records that a peer handed over. Returns whether there were any.
     pub fn receive_from(&mut self, peer: usize, most: usize) -> bool {
         let guest = peer == self.guest();
         for taken in 0..most {
@@ -368,7 +368,7 @@ impl Worker {
         most > 0
     }
 
-    /// The place of a network, if it is the one that a record was made for.
+    /// The place of a network, if it is the one for which a record was made.
     fn slot_of_generation(&self, vid: Vid, generation: u16) -> Option<usize> {
         let slot = self.slot(vid)?;
         self.networks.get(slot).is_some_and(|network| network.generation == generation).then_some(slot)
@@ -403,14 +403,15 @@ impl Worker {
         }
     }
 
-    /// A record's network is gone: a frame that arrived is nobody's.
+    /// A record's network is gone: an arrived frame then belongs to no network.
     fn count_gone(&mut self, crossing: Crossing) {
         if crossing == Crossing::Arrived {
             self.engine.unclaimed.count(Unclaimed::NoNetwork);
         }
     }
 
-    /// A mark goes to the end of the network's queue. One that finds no room is gone; its sender sends another.
+    /// A mark goes to the end of the network's queue. A mark that finds no room is lost, and its sender sends
+    /// another.
     fn line_up_fence(&mut self, slot: usize, port: PortId, vport: u16, packet: Packet) {
         let Some(network) = self.networks.get_mut(slot).filter(|network| network.has_room_for_fence()) else {
             return self.pool.give(packet.slot);
@@ -440,7 +441,7 @@ impl Worker {
         }
     }
 
-    /// There was no slot for it.
+    /// There was no slot for the frame.
     fn lose_crossing(&mut self, record: &Record) {
         let Some(slot) = self.slot_of_generation(record.vid, record.generation) else {
             return self.count_gone(record.crossing);
@@ -496,7 +497,7 @@ impl Worker {
         budget < TAPS_RECEIVE_MAX
     }
 
-    /// A frame that a namespace sends on a virtual port: it may do so under the port's own MAC only.
+    /// A frame that a namespace sends on a virtual port: its source must be the port's own MAC address.
     fn arrive_control(&mut self, slot: usize, vport: u16, packet: Packet) {
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let slots_free = self.pool.free();
@@ -533,7 +534,7 @@ impl Worker {
         self.pool.give(packet.slot);
     }
 
-    /// A packet leaves, for its port, the part between wire and plane.
+    /// A packet leaves the part between wire and plane: frees its share at the port.
     pub(super) fn consumed(&mut self, at: usize, packet: &mut Packet) {
         let class = std::mem::take(&mut packet.class);
         if class != 0

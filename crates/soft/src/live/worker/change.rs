@@ -1,4 +1,5 @@
-//! What control changes at a worker, between two rounds. Control waits meanwhile, so errors go straight back.
+//! Changes that control makes at a worker, between two rounds. Control waits meanwhile, so errors are returned
+//! directly.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ const FRAME_BYTES_LEAST: usize = 60;
 /// A network to install: its program without routes and next hops, and these.
 pub(crate) struct Installation {
     pub program: Arc<Program>,
-    /// At its home only.
+    /// Only at its home.
     pub hops: Option<Hops>,
     /// See [`hue_substrate::handover::Home`].
     pub generation: u16,
@@ -37,7 +38,7 @@ pub(crate) struct Installation {
 }
 
 impl Worker {
-    /// Opens a port and begins to use it.
+    /// Opens a port and starts to use it.
     pub fn add_port(
         &mut self,
         id: PortId,
@@ -79,7 +80,7 @@ impl Worker {
         Ok(driver)
     }
 
-    /// Closes a port; nothing happens when it is not here.
+    /// Closes a port; does nothing if it is not here.
     pub fn remove_port(&mut self, id: PortId) {
         let at = usize::from(self.port_at[id.index()]);
         if at >= self.ports.len() {
@@ -119,13 +120,13 @@ impl Worker {
         }
     }
 
-    /// Replaces the packet memory, of which nothing may be in use.
+    /// Replaces the packet memory, none of which may be in use.
     pub fn set_pool(&mut self, pool: Pool) -> Result<(), &'static str> {
         if !self.ports.is_empty() {
-            return Err("a port is open over the memory there is");
+            return Err("a port is open with the present memory");
         }
         if self.pool.free() < self.pool.slots() as usize {
-            return Err("packets are under way in the memory there is");
+            return Err("packets are stored in the present memory");
         }
         self.pool = pool;
         Ok(())
@@ -136,7 +137,7 @@ impl Worker {
         self.peers.len() - 1
     }
 
-    /// Takes part with a guest, or no more; frames that it had handed over are lost then.
+    /// Connects or disconnects a guest. When it is disconnected, frames that it has handed over are lost.
     pub fn set_guest(&mut self, guest: Option<Peer>) {
         let at = self.guest();
         if let Some(place) = self.peers.get_mut(at) {
@@ -144,7 +145,7 @@ impl Worker {
         }
     }
 
-    /// Sets what a port polices.
+    /// Sets the limits that a port enforces.
     pub fn set_classes(
         &mut self,
         id: PortId,
@@ -194,7 +195,7 @@ impl Worker {
         }
     }
 
-    /// Frames find their networks and ports by this from now on.
+    /// Sets the steering, which assigns frames to networks and ports from now on.
     pub fn steer(&mut self, steering: Arc<Steering>) {
         self.engine.demux = steering.demux.clone();
         for network in &mut self.networks {
@@ -203,8 +204,8 @@ impl Worker {
         self.steering = steering;
     }
 
-    /// Installs a network, or gives one that is here a new program: counters, queue and TAPs stay, and the meter unless
-    /// the limit changed.
+    /// Installs a network, or gives an installed network a new program: counters, queue and TAPs stay, and so does
+    /// the meter unless the limit changed.
     pub fn install(&mut self, installation: Installation) {
         let Installation { program, hops, generation, home, block } = installation;
         self.publish();
@@ -266,7 +267,7 @@ impl Worker {
         self.engine.index();
     }
 
-    /// Lets a network's frames wait; those that do not fit into its queue are lost.
+    /// Holds a network's frames in its queue; frames that do not fit are lost.
     pub fn hold(&mut self, vid: Vid) {
         let Some(slot) = self.slot(vid) else { return };
         self.networks[slot].held = true;
@@ -275,7 +276,7 @@ impl Worker {
         self.schedule.retain(|other| usize::from(*other) != slot);
     }
 
-    /// Lets them go on.
+    /// Releases them.
     pub fn release(&mut self, vid: Vid) {
         let Some(slot) = self.slot(vid) else { return };
         let network = &mut self.networks[slot];
@@ -293,14 +294,14 @@ impl Worker {
         }
     }
 
-    /// Replaces what the ARP guard knows of neighbours.
+    /// Replaces the ARP guard's list of neighbours.
     pub fn set_neighbours(&mut self, vid: Vid, known: &[(u16, Ipv4Addr, Mac)]) {
         if let Some(slot) = self.slot(vid) {
             self.networks[slot].guard.set_neighbours(known);
         }
     }
 
-    /// Replaces what the ARP guard knows of the network's own addresses.
+    /// Replaces the ARP guard's list of the network's own addresses.
     pub fn set_own(&mut self, vid: Vid, own: &[(u16, Ipv4Addr, u8)]) {
         if let Some(slot) = self.slot(vid) {
             self.networks[slot].guard.set_own(own);
@@ -314,8 +315,8 @@ impl Worker {
         }
     }
 
-    /// Tells a network's neighbours where its addresses are: each an ARP announcement (RFC 5227 §2.3) that is sent to it
-    /// alone, behind the frames that wait. Those that find no room are left out, as is all that nobody has asked for.
+    /// Tells a network's neighbours its MAC addresses: each gets a unicast ARP announcement (RFC 5227 §2.3), behind
+    /// the frames that wait. Announcements that find no room are omitted, because nobody has asked for them.
     pub fn announce(&mut self, vid: Vid, messages: &[Announcement]) {
         let Some(slot) = self.slot(vid) else { return };
         for Announcement { vport, to, address } in messages {
@@ -339,7 +340,7 @@ impl Worker {
         }
     }
 
-    /// A copy of a network's meter as it is.
+    /// A copy of a network's meter.
     pub fn meter(&self, vid: Vid) -> Option<Box<Meter>> {
         self.engine.networks.get(self.slot(vid)?)?.meter.clone()
     }
@@ -389,7 +390,7 @@ impl Worker {
         self.watch.add(tap);
     }
 
-    /// Gives everything back that is not the worker's own.
+    /// Returns everything that the worker does not own.
     pub(super) fn close(&mut self) {
         self.flush(true);
         while let Some(id) = self.ports.first().map(|live| live.id) {

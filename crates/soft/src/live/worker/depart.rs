@@ -1,4 +1,4 @@
-//! The last part of a round: what was decided goes to its port, its namespace or another worker, or is let go.
+//! The last part of a round: decided packets go to their port, namespace or another worker, or are discarded.
 
 use hue_demux::PortId;
 use hue_planes::ipv4::Outcome;
@@ -15,7 +15,7 @@ use super::Worker;
 use crate::frame::{Fate, Frame};
 
 impl Worker {
-    /// Does what the plane decided.
+    /// Carries out the plane's decisions.
     #[inline(always)]
     pub(super) fn depart(&mut self, slot: usize, packet: Packet, frame: &Frame) {
         let Fate::Network { vport, outcome, egress, .. } = frame.fate else {
@@ -51,7 +51,7 @@ impl Worker {
         }
     }
 
-    /// A frame of the network's control plane has its turn.
+    /// Sends a frame of the network's control plane.
     pub(super) fn depart_control(&mut self, slot: usize, queued: Queued) {
         let Queued { packet, port, vport, .. } = queued;
         let mut on_nic = false;
@@ -69,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// Sends by the NIC beside a port, or by the port where there is none.
+    /// Sends by the NIC beside a port or, if there is none, by the port.
     #[inline(never)]
     fn send_beside(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet, crossing: Crossing) {
         let Some(nic) = self.steering.beside.nic(port) else {
@@ -79,7 +79,7 @@ impl Worker {
         self.send(slot, vport, nic, packet, crossing);
     }
 
-    /// Sends on a port: here, or at its home, where it crosses as `crossing`.
+    /// Sends on a port: here, or at the port's home, to which the frame crosses as `crossing`.
     #[inline(always)]
     fn send(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet, crossing: Crossing) {
         let at = usize::from(self.port_at[port.index()]);
@@ -106,7 +106,7 @@ impl Worker {
         }
     }
 
-    /// The transmit ring is full: once a round it may be that the kernel has sent what it holds.
+    /// The transmit ring is full: flushes it, at most once per round, because the kernel may have sent its frames.
     #[cold]
     #[inline(never)]
     fn send_again(&mut self, slot: usize, vport: u16, at: usize, packet: Packet) {
@@ -158,7 +158,7 @@ impl Worker {
         self.pool.give(packet.slot);
     }
 
-    /// Gives the first of a network's queue, a fence, back to the guest; `false` while there is no room on the way.
+    /// Returns the fence at the head of a network's queue to the guest; `false` while there is no room on the path.
     #[cold]
     pub(super) fn return_fence(&mut self, slot: usize) -> bool {
         let guest = self.guest();

@@ -1,12 +1,12 @@
 //! One worker: a thread with its ports, its networks and its packet memory, and the loop that moves frames.
 //!
 //! A round of the loop: jobs of control → frames of ports, namespaces and other workers into the queues of their
-//! networks (`arrive`) → a batch from the queues by deficit round robin (`schedule`) → plane → ports, namespaces, other
-//! workers (`depart`) → what was queued at ports goes to the kernel. A worker without work sleeps in the kernel.
+//! networks (`arrive`) → a batch from the queues by deficit round robin (`schedule`) → plane → ports, namespaces,
+//! other workers (`depart`) → frames queued at ports go to the kernel. A worker without work sleeps in the kernel.
 //!
-//! Invariants: nothing here waits for another thread, except asleep; a packet costs no allocation, no lock and no system
-//! call of its own (but for TAPs, which take one frame a call); each slot of the packet memory is in one place.
-//! Times are nanoseconds since the Unix epoch as of the start, and rise.
+//! Invariants: a worker waits for other threads only while it sleeps; a packet costs no allocation, no lock and no
+//! system call of its own (except for TAPs, which take one frame per call); each slot of the packet memory is in one
+//! place. Times are nanoseconds since the Unix epoch as of the start, and never decrease.
 
 mod arrive;
 mod change;
@@ -45,10 +45,10 @@ use crate::frame::Frame;
 /// Frames taken in one round from a port or another worker.
 const RECEIVE_MAX: usize = 64;
 /// Frames taken in one round from a port that cannot police its ring: more than the plane takes in a round, so that
-/// under overload frames are lost in the queues, where each network has its own, and not in the ring that all share.
-/// That taking a frame out of the ring costs much less than the rest of its way was not measured.
+/// under overload frames are lost in the queues, which each network has for itself, and not in the shared ring. This
+/// assumes, without measurement, that taking a frame out of the ring costs much less than the rest of its path.
 const RECEIVE_OPEN_MAX: usize = 2 * BATCH_MAX;
-/// How often descriptors that are not asked in every round are looked at while there is work.
+/// How often descriptors that are not polled in every round are checked while there is work.
 const LOOK_NS: u64 = 25_000;
 /// How long a worker without work looks for some before it sleeps.
 const IDLE_NS: u64 = 10_000;
@@ -56,21 +56,21 @@ const IDLE_NS: u64 = 10_000;
 const PUBLISH_NS: u64 = 200_000;
 /// How often ports are asked for their counters.
 const PORT_COUNTERS_NS: u64 = 20_000_000;
-/// How long the first sleeps after work last at most; later ones as the last. Between them, ports get back what they
-/// sent and tell their counters.
+/// Longest times of the first sleeps after work; later sleeps take the last value. Between sleeps, ports recover sent
+/// slots and report their counters.
 const NAPS: [Duration; 4] =
     [Duration::from_millis(1), Duration::from_millis(25), Duration::from_millis(250), Duration::from_secs(2)];
-/// The same while the system has not taken everything that is to be sent, or a port cannot be waited for.
+/// The same while the system has not accepted all frames to be sent, or a port cannot be waited for.
 const NAP_SHORT: Duration = Duration::from_micros(100);
 /// In [`Worker::port_at`]: not here.
 const NO_PORT: u16 = u16::MAX;
 /// Tokens of TAPs begin here; those of ports are their ids.
 const TAP_TOKENS: u64 = 1 << 32;
 
-/// What control wants done, between two rounds.
+/// A job of control, done between two rounds.
 pub(crate) type Job = Box<dyn FnOnce(&mut Worker) + Send>;
 
-/// What a worker is made of.
+/// Parts of a worker.
 pub(crate) struct Parts {
     pub index: usize,
     pub pool: Pool,
@@ -90,19 +90,19 @@ pub(crate) struct Parts {
 struct LivePort {
     id: PortId,
     port: Box<dyn Port>,
-    /// Asked in every round; else only when its descriptor is readable.
+    /// Whether it is polled in every round; otherwise only when its descriptor is readable.
     polled: bool,
     ready: bool,
     /// Frames taken in one round.
     limit: usize,
-    /// Something was queued to be sent since the last flush.
+    /// Whether something was queued to be sent since the last flush.
     unflushed: bool,
-    /// A full transmit ring was flushed in this round already.
+    /// Whether a full transmit ring was flushed in this round already.
     full: bool,
-    /// What earlier ports of this id counted.
+    /// Counters of earlier ports with this id.
     base: PortTotals,
     block: Arc<Block>,
-    /// What it lost of each network, as counted so far, by VID; empty when it polices nothing.
+    /// Losses of each network at the port, as counted so far, by VID; empty if it polices nothing.
     lost: Vec<ClassLosses>,
 }
 
@@ -111,11 +111,11 @@ struct LiveTap {
     vid: Vid,
     vport: u16,
     port: Box<dyn Port>,
-    /// In the list of those to be read.
+    /// Whether it is in the list of TAPs to read.
     ready: bool,
 }
 
-/// The frames that go through the plane together.
+/// The frames that pass through the plane together.
 #[derive(Default)]
 struct Batch {
     packets: Vec<Packet>,
@@ -131,7 +131,7 @@ pub(crate) struct Worker {
     clock: Clock,
     now_ns: u64,
     steering: Arc<Steering>,
-    /// Beside [`Engine::networks`], place by place.
+    /// Parallel to [`Engine::networks`].
     networks: Vec<LiveNetwork>,
     /// Places of networks with frames, in the order of their turns.
     schedule: VecDeque<u16>,
@@ -144,7 +144,7 @@ pub(crate) struct Worker {
     ready_taps: VecDeque<u32>,
     /// By worker, `None` for itself; the last is the guest, if there is one.
     peers: Vec<Option<Peer>>,
-    /// Peers that were given work in this round.
+    /// Peers that got work in this round.
     notify: Vec<bool>,
     watch: Watch,
     /// The network whose frames the guest follows.
@@ -158,10 +158,10 @@ pub(crate) struct Worker {
     failures: Sender<PortEvent>,
     totals: WorkerTotals,
     block: Arc<Block>,
-    /// Where it is told that a port is down.
+    /// Channel for reports of failed ports.
     registry: TotalsReader,
     looked_ns: u64,
-    /// When there was work last.
+    /// Time of the last work.
     worked_ns: u64,
     naps: usize,
     published_ns: u64,
@@ -212,7 +212,7 @@ impl Worker {
         }
     }
 
-    /// Works until control lets go of the mailbox, then closes everything.
+    /// Works until control drops the mailbox, then closes everything.
     pub fn run(mut self, mut bound: Bound) {
         while self.work_off_jobs() {
             if self.round() {
@@ -227,7 +227,7 @@ impl Worker {
         self.close();
     }
 
-    /// Does what control wants; `false` when it wants nothing any more.
+    /// Does control's jobs; `false` if control has dropped the mailbox.
     pub(super) fn work_off_jobs(&mut self) -> bool {
         loop {
             match self.jobs.try_recv() {
@@ -238,7 +238,7 @@ impl Worker {
         }
     }
 
-    /// One round; whether there was anything to do.
+    /// Does one round. Returns whether there was anything to do.
     pub fn round(&mut self) -> bool {
         self.now_ns = self.clock.now_ns();
         if self.now_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
@@ -269,7 +269,7 @@ impl Worker {
         worked
     }
 
-    /// Hands what ports hold to the kernel: of those that were given something, or of all.
+    /// Hands the frames of ports to the kernel: of ports with new frames, or of all.
     fn flush(&mut self, all: bool) {
         for live in &mut self.ports {
             live.full = false;
@@ -283,7 +283,7 @@ impl Worker {
         }
     }
 
-    /// Marks what was readable at the latest look.
+    /// Marks the descriptors that were readable at the last poll.
     fn take_tokens(&mut self) {
         self.looked_ns = self.now_ns;
         for index in 0.. {
@@ -303,7 +303,7 @@ impl Worker {
         }
     }
 
-    /// Sleeps until there is work; `false` when control has let go.
+    /// Sleeps until there is work; `false` if control has dropped the mailbox.
     fn sleep(&mut self) -> bool {
         self.flush(true);
         self.publish();
@@ -340,7 +340,7 @@ impl Worker {
         !gone
     }
 
-    /// Makes counters visible.
+    /// Publishes counters.
     fn publish(&mut self) {
         self.published_ns = self.now_ns;
         for slot in self.dirty.drain(..) {
