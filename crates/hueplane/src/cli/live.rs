@@ -359,7 +359,7 @@ pub struct ImageList {
 /// Load an image into the card while networks run
 ///
 /// The card's networks run in software meanwhile. Networks that fit the new image return to the card. No packets are
-/// lost.
+/// lost at loads that software can carry.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

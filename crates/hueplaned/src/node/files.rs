@@ -7,8 +7,8 @@ use hue_intent::Intent;
 
 use crate::api::{Problem, ProblemKind};
 
-/// Those of the daemon itself: the store, the log, control sockets, connections of the API, and some to spare.
-const OWN: u64 = 192;
+/// Those of the daemon itself: connections of the API, at most 576, and the store, the log, control sockets and some to spare.
+const OWN: u64 = 640;
 /// Those of a port of the node: sockets, rings, programs and their maps.
 const PER_PORT: u64 = 24;
 /// Those of a network: its namespace, and the socket that watches it.

@@ -267,7 +267,7 @@ fn the_limit_of_open_files_is_raised_or_told() {
     // Without the right to, a change that needs too many is refused as a whole; what runs goes on and can be deleted.
     let words = [
         "prlimit",
-        "--nofile=300:300",
+        "--nofile=720:720",
         "setpriv",
         "--bounding-set=-sys_resource",
         "--inh-caps=-sys_resource",
@@ -280,7 +280,7 @@ fn the_limit_of_open_files_is_raised_or_told() {
     for more in [&["--dry-run"][..], &[]] {
         let output = daemon.cli.run(&[&["apply", "-f", &file.to_string_lossy()], more].concat());
         assert!(output.code == 4 && output.stderr.contains("open files"), "{output}");
-        assert!(output.stderr.contains("24 networks") && output.stderr.contains("300"), "{output}");
+        assert!(output.stderr.contains("24 networks") && output.stderr.contains("720"), "{output}");
     }
     assert_eq!(states(&daemon.cli), ["running"; 2]);
     let first = states(&daemon.cli).len();
