@@ -37,6 +37,10 @@ pub struct MetricsSnapshot {
 /// The daemon, as seen by the API.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
+    /// Whether it knows its networks. Until it does, nothing is answered from the running state but the status.
+    fn is_ready(&self) -> bool {
+        true
+    }
     /// Status of the daemon. Available also while the daemon starts or is busy.
     async fn status(&self) -> Result<Status, Problem>;
     /// The node.

@@ -169,6 +169,9 @@ async fn guard(
     if let Err(problem) = caller.may(operation.right) {
         return problem.into_response();
     }
+    if operation.needs_networks() && !app.backend.is_ready() {
+        return Problem::unavailable("the daemon is starting: try again").into_response();
+    }
     let at_most = if operation.right.is_change() { app.limits.change } else { app.limits.answer };
     match tokio::time::timeout(at_most, next.run(request)).await {
         Ok(response) => response,

@@ -202,6 +202,18 @@ const fn operation(method: Method, path: &'static str, right: Right) -> Operatio
     Operation { method, path, right }
 }
 
+impl Operation {
+    /// Whether it is answered from the running state, which a starting daemon does not know yet.
+    #[must_use]
+    pub fn needs_networks(&self) -> bool {
+        const OTHERS: [&str; 5] = ["/healthz", "/openapi.json", "/v1/status", "/v1/config", "/v1/events"];
+        match self.method {
+            Method::GET => !OTHERS.contains(&self.path),
+            _ => self.path == "/v1/trace",
+        }
+    }
+}
+
 /// All operations of the API, and the rights they need. Anything else is refused.
 pub static OPERATIONS: [Operation; 27] = [
     operation(Method::GET, "/healthz", Right::Known),

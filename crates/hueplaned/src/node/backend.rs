@@ -33,6 +33,10 @@ const TEND_STORE: Duration = Duration::from_secs(10);
 
 #[async_trait]
 impl Backend for NodeHandle {
+    fn is_ready(&self) -> bool {
+        self.shared.view().is_published()
+    }
+
     async fn status(&self) -> Result<Status, Problem> {
         Ok(self.status_of(&self.shared.view()))
     }

@@ -82,6 +82,12 @@ impl Default for View {
 }
 
 impl View {
+    /// Whether the node has published it. The default view, in which a daemon starts, has no networks.
+    #[must_use]
+    pub const fn is_published(&self) -> bool {
+        self.capacity.is_some()
+    }
+
     /// The network of this name.
     #[must_use]
     pub fn network(&self, name: &str) -> Option<&Arc<NetworkView>> {

@@ -155,6 +155,32 @@ fn errors_are_problems_of_the_right_kind() {
     assert!(String::from_utf8_lossy(&query).contains("netwrok"), "the error names the field");
 }
 
+/// An empty list would say that there are no networks.
+#[test]
+fn a_starting_daemon_does_not_answer_for_its_networks() {
+    let served = Served::new();
+    served.world.starting.store(true, Ordering::SeqCst);
+    let get = |path: &str| status_of(&served.raw(&request("GET", path, "")));
+    for path in [
+        "networks",
+        "networks/red",
+        "node",
+        "ports",
+        "routes",
+        "neighbours",
+        "tables",
+        "stats",
+        "placements",
+        "plan",
+    ] {
+        assert_eq!(get(&format!("/v1/{path}")), 503, "{path}");
+    }
+    assert_eq!([get("/metrics"), get("/v1/networks/red/exec"), get("/v1/images")], [503; 3]);
+    assert_eq!([get("/healthz"), get("/openapi.json"), get("/v1/status"), get("/v1/config")], [200; 4]);
+    served.world.starting.store(false, Ordering::SeqCst);
+    assert_eq!(get("/v1/networks"), 200);
+}
+
 #[test]
 fn a_body_at_the_limit_is_read_and_one_above_is_not() {
     let served = Served::new();

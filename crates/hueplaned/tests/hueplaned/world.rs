@@ -44,6 +44,8 @@ pub struct World {
     pub slow_ms: AtomicU64,
     /// Whether captures end at once.
     pub captures_end: AtomicBool,
+    /// Whether it does not know its networks yet.
+    pub starting: AtomicBool,
     /// Calls that reached the backend.
     pub calls: AtomicU64,
     /// Another change is under way, and does not come to its end.
@@ -96,6 +98,7 @@ impl World {
             many_routes: AtomicU64::new(0),
             slow_ms: AtomicU64::new(0),
             captures_end: AtomicBool::new(false),
+            starting: AtomicBool::new(false),
             calls: AtomicU64::new(0),
             busy: AtomicBool::new(false),
             waiting: AtomicU64::new(0),
@@ -256,6 +259,10 @@ fn asked(filter: Option<&String>) -> Result<Vec<String>, Problem> {
 
 #[async_trait]
 impl Backend for World {
+    fn is_ready(&self) -> bool {
+        !self.starting.load(Ordering::SeqCst)
+    }
+
     async fn status(&self) -> Result<Status, Problem> {
         self.called();
         Ok(Status {
