@@ -11,6 +11,7 @@ mod capture;
 mod counts;
 mod error;
 mod feed;
+mod mark;
 mod random;
 mod rate;
 mod run;
