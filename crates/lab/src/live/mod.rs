@@ -280,7 +280,7 @@ impl Room {
         let Some(rest) = (FRAMES_MAX as u64).checked_sub(known + greedy) else {
             return Err(LabError::Frames);
         };
-        let share = if greedy > 0 { rest / greedy + 1 } else { 0 };
+        let share = rest.checked_div(greedy).map_or(0, |share| share + 1);
         Ok(Self(most.into_iter().map(|one| one.map(|one| one.unwrap_or(share) as usize)).collect()))
     }
 }

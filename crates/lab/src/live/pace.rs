@@ -99,6 +99,6 @@ mod tests {
                 Err(wait_ns) => now_ns += wait_ns,
             }
         }
-        assert!(now_ns >= 200_000_000 && now_ns < 201_000_000, "{now_ns}");
+        assert!((200_000_000..201_000_000).contains(&now_ns), "{now_ns}");
     }
 }
