@@ -183,10 +183,10 @@ pub fn run_live<'a>(
         failed: AtomicBool::new(false),
         each: each.map(Mutex::new),
     };
-    let workers = sockets.into_iter().zip(sources).zip(measured).enumerate();
+    let workers = cables.iter().enumerate().zip(sockets).zip(sources).zip(measured);
     let workers: Vec<Worker<'_, '_>> = workers
-        .map(|(cable, (((socket, pool), sources), measured))| {
-            Worker::new(cable, socket, pool, sources, measured, &common)
+        .map(|((((cable, Cable { interface, .. }), (socket, pool)), sources), measured)| {
+            Worker::new((cable, interface), socket, pool, sources, measured, &common)
         })
         .collect();
     let done = std::thread::scope(|scope| {
@@ -298,19 +298,22 @@ fn flows(stream: &Stream) -> usize {
     }
 }
 
+/// The state of an interface on which frames can be sent.
+fn usable(interface: &str) -> Result<Link, LabError> {
+    let fault = |what: String| Err(LabError::Interface { interface: interface.to_owned(), what });
+    match Link::of(interface)? {
+        None => fault("there is no such interface here; `ip link` lists them".to_owned()),
+        Some(link) if !link.is_up => fault(format!("it is down; switch it on: ip link set {interface} up")),
+        Some(link) if !link.has_carrier => {
+            fault("it has no carrier; connect its cable, and switch on what is at the other end".to_owned())
+        }
+        Some(link) => Ok(link),
+    }
+}
+
 /// Opens an interface, and memory for its frames.
 fn open(interface: &str) -> Result<(PacketSocket, Pool), LabError> {
-    let fault = |what: String| -> LabError { LabError::Interface { interface: interface.to_owned(), what } };
-    let Some(link) = Link::of(interface)? else {
-        return Err(fault("there is no such interface here; `ip link` lists them".to_owned()));
-    };
-    if !link.is_up {
-        return Err(fault(format!("it is down; switch it on: ip link set {interface} up")));
-    }
-    if !link.has_carrier {
-        let what = "it has no carrier; connect its cable, and switch on what is at the other end";
-        return Err(fault(what.to_owned()));
-    }
+    let link = usable(interface)?;
     let [short, long] = SLOT_BYTES;
     let fits = link.mtu_bytes + LINK_BYTES <= short - hue_ports::HEADROOM_BYTES;
     let pool = Pool::new(SLOTS, if fits { short } else { long })?;
@@ -319,7 +322,7 @@ fn open(interface: &str) -> Result<(PacketSocket, Pool), LabError> {
         Err(PortError::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             let what = "no permission to send and receive on it (CAP_NET_RAW); run as root, or give that right to the \
                         program: setcap cap_net_raw+ep hueplane";
-            Err(fault(what.to_owned()))
+            Err(LabError::Interface { interface: interface.to_owned(), what: what.to_owned() })
         }
         Err(other) => Err(other.into()),
     }

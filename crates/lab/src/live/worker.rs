@@ -21,10 +21,12 @@ use crate::schedule::Schedule;
 
 /// Frames of a system call.
 const BATCH_FRAMES: usize = 64;
-/// Silence after the last frame of ours after which all that is missing is lost (RFC 2544 §23), and when nothing is
+/// Silence after the last new frame of ours after which all that is missing is lost (RFC 2544 §23), and when nothing is
 /// missing: a frame may come twice.
 const MISSING: Duration = Duration::from_secs(2);
 const COMPLETE: Duration = Duration::from_millis(100);
+/// A queue that takes nothing for this long is looked at: without a carrier it never will.
+const FULL_NS: u64 = 100_000_000;
 /// A thread sleeps until this long before the next frame is due, and then watches the clock: the system wakes it up late by
 /// less.
 const WAKE: Duration = Duration::from_micros(100);
@@ -45,7 +47,7 @@ pub struct Common<'a> {
     pub barrier: Barrier,
     /// Threads that have not sent everything yet.
     pub sending: AtomicUsize,
-    /// When a frame was sent or came back the last time.
+    /// When a frame was sent, or came back for the first time, the last time.
     pub active_ns: AtomicU64,
     /// Frames with numbers that were sent and did not come back.
     pub under_way: AtomicU64,
@@ -110,6 +112,7 @@ pub struct Part {
 /// The thread's state.
 pub struct Worker<'c, 'a> {
     cable: usize,
+    interface: &'c str,
     socket: PacketSocket,
     pool: Pool,
     sources: Vec<Sending>,
@@ -123,12 +126,14 @@ pub struct Worker<'c, 'a> {
     parts: Vec<Part>,
     measured: CableMeasured,
     last_sent_ns: u64,
+    /// Since when the system has taken nothing.
+    full_since_ns: Option<u64>,
     common: &'c Common<'a>,
 }
 
 impl<'c, 'a> Worker<'c, 'a> {
     pub fn new(
-        cable: usize,
+        (cable, interface): (usize, &'c str),
         socket: PacketSocket,
         pool: Pool,
         sources: Vec<Sending>,
@@ -137,6 +142,7 @@ impl<'c, 'a> Worker<'c, 'a> {
     ) -> Self {
         Self {
             cable,
+            interface,
             socket,
             pool,
             sources,
@@ -148,6 +154,7 @@ impl<'c, 'a> Worker<'c, 'a> {
             parts: vec![Part::default(); common.flows.len()],
             measured,
             last_sent_ns: 0,
+            full_since_ns: None,
             common,
         }
     }
@@ -227,14 +234,16 @@ impl<'c, 'a> Worker<'c, 'a> {
         // Before they are sent, so that it is never below what comes back.
         self.common.under_way.fetch_add(numbered, Ordering::AcqRel);
         let offered = self.socket.offer(&self.pool, &self.queue);
-        self.last_sent_ns = begin.elapsed().as_nanos() as u64;
-        self.common.active_ns.fetch_max(self.last_sent_ns, Ordering::Relaxed);
         let (sent, done) = match offered {
             Ok(Offered::Taken(count)) => (count, count),
             Ok(Offered::Unfit) => (0, 1),
             Ok(Offered::Full) | Err(_) => (0, 0),
         };
-        self.count_sent(sent);
+        if sent > 0 {
+            self.last_sent_ns = begin.elapsed().as_nanos() as u64;
+            self.common.active_ns.fetch_max(self.last_sent_ns, Ordering::Relaxed);
+            self.count_sent(sent);
+        }
         self.measured.refused += (done - sent) as u64;
         self.forget(sent..done);
         let left = self.owners.iter().skip(sent).filter(|(stream, _)| self.is_numbered(*stream)).count();
@@ -243,10 +252,16 @@ impl<'c, 'a> Worker<'c, 'a> {
             self.pool.give(packet.slot);
         }
         self.owners.drain(..done);
-        let offered = offered?;
-        if offered == Offered::Full {
-            // Others need the processor for it to become empty.
-            std::thread::yield_now();
+        if offered? != Offered::Full {
+            self.full_since_ns = None;
+            return Ok(None);
+        }
+        // Others need the processor for it to become empty.
+        std::thread::yield_now();
+        let since_ns = *self.full_since_ns.get_or_insert(now_ns);
+        if now_ns.saturating_sub(since_ns) > FULL_NS {
+            self.full_since_ns = None;
+            super::usable(self.interface)?;
         }
         Ok(None)
     }
@@ -342,7 +357,7 @@ impl<'c, 'a> Worker<'c, 'a> {
         }
         let each = self.common.each.as_ref();
         let mut each = each.map(|each| each.lock().unwrap_or_else(PoisonError::into_inner));
-        let (ours, mut first) = (self.measured.received, 0);
+        let mut first = 0;
         for packet in self.received.drain(..) {
             let (bytes, time_ns) = (packet.bytes(&self.pool), packet.time_ns);
             match take(self.common, &mut self.orders, &mut self.parts, bytes, time_ns) {
@@ -358,7 +373,8 @@ impl<'c, 'a> Worker<'c, 'a> {
             }
             self.pool.give(packet.slot);
         }
-        if self.measured.received > ours {
+        // Copies do not count: a loop in the network would keep this going for ever.
+        if first > 0 {
             self.common.active_ns.fetch_max(now_ns, Ordering::Relaxed);
             self.common.under_way.fetch_sub(first, Ordering::AcqRel);
         }

@@ -347,7 +347,18 @@ fn interfaces_stay_as_they_are() {
     let says = "w0: no permission to send and receive on it (CAP_NET_RAW); run as root";
     assert!(output.stdout.is_empty() && output.stderr.contains(says), "{output}");
     fails("--live p0=absent", "absent: there is no such interface here");
+    // The other end goes in the middle of the traffic.
+    let line = "--live p0=w0 --traffic p0=rate:100k,sort:nobody --duration-us 60000000";
+    let line = arguments(&lab, line);
+    let line: Vec<&str> = line.iter().map(String::as_str).collect();
+    let mut command = cli.command(&line);
+    let arrived = lab.node().counter("p0", "rx_packets");
+    let child = lab.switch().spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    until("frames arrive", 30, || lab.node().counter("p0", "rx_packets") > arrived + 3);
     lab.node().ip(&["link", "set", "p0", "down"]);
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && errors.contains("w0: it has no carrier"), "{errors}");
     fails("--live p0=w0", "w0: it has no carrier; connect its cable");
     lab.switch().ip(&["link", "set", "w0", "down"]);
     fails("--live p0=w0", "w0: it is down; switch it on: ip link set w0 up");
