@@ -14,7 +14,7 @@ mod pace;
 mod worker;
 
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -32,7 +32,7 @@ use crate::soft::WIRES;
 use crate::traffic::{Offer, Sort, Source, Traffic};
 
 use ledger::Ledger;
-use worker::{Common, Sending, Worker};
+use worker::{Common, Part, Sending, Worker};
 
 /// Frames that the kernel keeps for us on each interface.
 const RING_FRAMES: u32 = 8192;
@@ -150,23 +150,7 @@ pub fn run_live<'a>(
     check(experiment, cables, ports)?;
     let end_ns = experiment.duration_us.map(|us| us * 1000);
     let room = Room::of(experiment, end_ns)?;
-    // As a card lists them, so that a seed gives the same frames.
-    let mut known: Vec<&Program> = programs.iter().collect();
-    known.sort_by_key(|program| program.vid);
-    let mut sources: Vec<Vec<Sending>> = cables.iter().map(|_| Vec::new()).collect();
-    let mut measured = vec![CableMeasured::default(); cables.len()];
-    for (stream, Stream { port, traffic }) in experiment.streams.iter().enumerate() {
-        let Some(cable) = cables.iter().position(|cable| cable.port == *port) else { continue };
-        let (feed, cut) = Feed::open(&traffic.source, stream, *port, &known, ports, end_ns.is_some())?;
-        let schedule = match traffic.offer {
-            Offer::Rate(rate) => Some(Schedule::new(rate, WIRES)),
-            Offer::Max => None,
-        };
-        if let (Some(sources), Some(measured)) = (sources.get_mut(cable), measured.get_mut(cable)) {
-            sources.push(Sending::new(stream, name(ports, *port), feed, schedule));
-            measured.cut += cut;
-        }
-    }
+    let (sources, measured) = sources(programs, ports, experiment, cables)?;
     let sockets = cables.iter().map(|cable| open(&cable.interface)).collect::<Result<Vec<_>, _>>()?;
     let epoch_ns = unix_ns();
     let ledger = |(at, stream): (usize, &Stream)| ledger_of(stream, &room, at, epoch_ns);
@@ -196,14 +180,45 @@ pub fn run_live<'a>(
         };
         threads.into_iter().map(join).collect::<Result<Vec<_>, LabError>>()
     })?;
-    let mut streams: Vec<StreamSent> = common
-        .ledgers
-        .into_iter()
-        .map(|ledger| StreamSent { fate: ledger.map(Ledger::finish), ..StreamSent::default() })
-        .collect();
-    let mut all = Vec::with_capacity(done.len());
-    for (cable, parts) in done {
-        all.push(cable);
+    let is_stopped = stop.load(Ordering::Relaxed);
+    let fates = common.ledgers.into_iter().map(|ledger| ledger.map(Ledger::finish)).collect();
+    let (cables, parts): (Vec<CableMeasured>, Vec<Vec<Part>>) = done.into_iter().unzip();
+    Ok(LiveMeasured { planned_ns: end_ns, is_stopped, cables, streams: together(fates, &parts) })
+}
+
+/// The streams of each interface, and the frames that are truncated in their captures.
+fn sources(
+    programs: &[Program],
+    ports: &[String],
+    experiment: &Experiment,
+    cables: &[Cable],
+) -> Result<(Vec<Vec<Sending>>, Vec<CableMeasured>), LabError> {
+    // As a card lists them, so that a seed gives the same frames.
+    let mut known: Vec<&Program> = programs.iter().collect();
+    known.sort_by_key(|program| program.vid);
+    let again = experiment.duration_us.is_some();
+    let mut sources: Vec<Vec<Sending>> = cables.iter().map(|_| Vec::new()).collect();
+    let mut measured = vec![CableMeasured::default(); cables.len()];
+    for (stream, Stream { port, traffic }) in experiment.streams.iter().enumerate() {
+        let Some(cable) = cables.iter().position(|cable| cable.port == *port) else { continue };
+        let (feed, cut) = Feed::open(&traffic.source, stream, *port, &known, ports, again)?;
+        let schedule = match traffic.offer {
+            Offer::Rate(rate) => Some(Schedule::new(rate, WIRES)),
+            Offer::Max => None,
+        };
+        if let (Some(sources), Some(measured)) = (sources.get_mut(cable), measured.get_mut(cable)) {
+            sources.push(Sending::new(stream, name(ports, *port), feed, schedule));
+            measured.cut += cut;
+        }
+    }
+    Ok((sources, measured))
+}
+
+/// What became of the streams, from what each thread knows.
+fn together(fates: Vec<Option<StreamFate>>, parts: &[Vec<Part>]) -> Vec<StreamSent> {
+    let mut streams: Vec<StreamSent> =
+        fates.into_iter().map(|fate| StreamSent { fate, ..StreamSent::default() }).collect();
+    for parts in parts {
         for (stream, part) in streams.iter_mut().zip(parts) {
             stream.sent += part.sent;
             stream.sent_wire_bytes += part.sent_wire_bytes;
@@ -213,8 +228,7 @@ pub fn run_live<'a>(
             }
         }
     }
-    let is_stopped = stop.load(std::sync::atomic::Ordering::Relaxed);
-    Ok(LiveMeasured { planned_ns: end_ns, is_stopped, cables: all, streams })
+    streams
 }
 
 /// Nanoseconds since the Unix epoch: the clock of the kernel's time stamps.
