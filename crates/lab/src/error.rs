@@ -13,7 +13,7 @@ pub enum LabError {
     /// The card failed or does not exist.
     #[error(transparent)]
     Card(#[from] CardError),
-    /// A capture cannot be read (the caller's fault).
+    /// A capture cannot be read (the caller's fault), or an interface fails.
     #[error(transparent)]
     Capture(#[from] PortError),
     /// The traffic of a port is not possible with these networks (the caller's fault).
@@ -22,6 +22,14 @@ pub enum LabError {
         /// Name of the port.
         port: String,
         /// The cause.
+        what: String,
+    },
+    /// An interface cannot be used (the caller's fault).
+    #[error("{interface}: {what}")]
+    Interface {
+        /// Its name.
+        interface: String,
+        /// The cause, and what to do.
         what: String,
     },
     /// The traffic exceeds the rate of the port's bus (the caller's fault).

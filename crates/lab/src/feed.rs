@@ -26,10 +26,11 @@ pub enum Feed {
 }
 
 impl Feed {
-    /// Opens a source. Returns it with the number of truncated frames in the capture. Captures repeat if
-    /// `again` is set.
+    /// Opens the source of stream number `stream`. Returns it with the number of truncated frames in the
+    /// capture. Captures repeat if `again` is set.
     pub fn open(
         source: &Source,
+        stream: usize,
         port: PortId,
         programs: &[&Program],
         ports: &[String],
@@ -38,8 +39,9 @@ impl Feed {
         let fault = |what| LabError::Traffic { port: name(ports, port), what };
         match source {
             Source::Synthetic(spec) => {
-                let made = Generator::new(spec, port, programs, ports);
-                Ok((Self::Made(made.map_err(fault)?), 0))
+                let stream = u16::try_from(stream).map_err(|_| LabError::Plan("more than 65536 streams"))?;
+                let made = Generator::new(spec, port, programs, ports).map_err(fault)?;
+                Ok((Self::Made(made.of_stream(stream)), 0))
             }
             Source::Capture(path) => {
                 // Detect a damaged file now, not in the middle of an experiment.

@@ -1,5 +1,5 @@
 //! Experiments on the card, with a packet generator and a capture that are exact to a clock cycle; the same
-//! traffic through the software engine ([`run_soft`]); switching activity of the card's blocks ([`activity`]);
+//! traffic through the software engine ([`run_soft`]) or real interfaces of a running node ([`run_live`]); switching activity of the card's blocks ([`activity`]);
 //! and experiments on forwarding tables ([`tables`]).
 //!
 //! Flow: [`Traffic`] → generator → [`Schedule`] → twin's ports → card → capture → [`Measured`]. Time is the
@@ -11,6 +11,8 @@ mod capture;
 mod counts;
 mod error;
 mod feed;
+mod live;
+mod mark;
 mod random;
 mod rate;
 mod run;
@@ -23,6 +25,7 @@ mod traffic;
 pub use capture::{Captured, Latency};
 pub use counts::{NetworkCounts, PortCounts};
 pub use error::LabError;
+pub use live::{Cable, CableMeasured, Each, LiveMeasured, Received, StreamFate, StreamSent, run_live};
 pub use rate::{FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES, Rate, wire_bytes};
 pub use run::{Experiment, FRAMES_MAX, Measured, PortMeasured, Stream, StreamMeasured, Wave, run};
 pub use schedule::{Bus, Schedule, Slot, TooFast};

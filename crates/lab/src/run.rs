@@ -218,9 +218,9 @@ impl Lab {
         let programs: Vec<&Program> = card.programs().collect();
         let mut offerings = Vec::with_capacity(experiment.streams.len());
         let mut measured = vec![PortMeasured::default(); description.mac_ports as usize];
-        for Stream { port, traffic } in &experiment.streams {
+        for (stream, Stream { port, traffic }) in experiment.streams.iter().enumerate() {
             let again = experiment.duration_us.is_some();
-            let (feed, cut) = Feed::open(&traffic.source, *port, &programs, ports, again)?;
+            let (feed, cut) = Feed::open(&traffic.source, stream, *port, &programs, ports, again)?;
             if let Some(measured) = measured.get_mut(port.index()) {
                 measured.cut = cut;
             }

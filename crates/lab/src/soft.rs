@@ -77,7 +77,7 @@ pub fn run_soft(
     for (stream, Stream { port, traffic }) in experiment.streams.iter().enumerate() {
         let Offer::Rate(rate) = traffic.offer else { continue };
         let again = experiment.duration_us.is_some();
-        let (feed, cut) = Feed::open(&traffic.source, *port, &known, ports, again)?;
+        let (feed, cut) = Feed::open(&traffic.source, stream, *port, &known, ports, again)?;
         if let Some(measured) = measured.ports.get_mut(port.index()) {
             measured.cut = cut;
         }

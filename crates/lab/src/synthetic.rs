@@ -1,8 +1,9 @@
 //! Generates frames from a seed: networks, addresses, lengths.
 //!
 //! Flow: traffic + programs → flows → frames. A flow belongs to one network and has one pair of addresses;
-//! each frame belongs to a random flow. The payload begins with the frame's number if there is room.
-//! Broadcasts, multicasts, runts and frames for unknown addresses do not depend on the networks.
+//! each frame belongs to a random flow. The payload begins with a [`Mark`] if there is room: the frame's
+//! number, flow and stream. Broadcasts, multicasts, runts and frames for unknown addresses do not depend on
+//! the networks.
 
 use std::net::Ipv4Addr;
 
@@ -14,6 +15,7 @@ use hue_wire::ethernet::{self, EtherType};
 use hue_wire::{Mac, arp, ip, ipv4, udp};
 use zerocopy::IntoBytes;
 
+use crate::mark::{self, Mark};
 use crate::random::Random;
 use crate::traffic::{Sizes, Sort, Synthetic, To};
 
@@ -38,7 +40,8 @@ pub struct Generator {
     sizes: Sizes,
     flows: Vec<Flow>,
     random: Random,
-    made: u64,
+    /// What the next frame carries.
+    mark: Mark,
 }
 
 struct Flow {
@@ -95,22 +98,32 @@ impl Generator {
                 from_port: UDP_EPHEMERAL + random.below(1 << 14) as u16,
             });
         }
-        Ok(Self { sort: spec.sort, sizes: spec.sizes.clone(), flows, random, made: 0 })
+        let mark = Mark::new(mark::tag(spec.seed, port));
+        Ok(Self { sort: spec.sort, sizes: spec.sizes.clone(), flows, random, mark })
+    }
+
+    /// The generator of stream number `stream` of an experiment; without it, of stream 0.
+    #[must_use]
+    pub fn of_stream(mut self, stream: u16) -> Self {
+        self.mark.stream = stream.into();
+        self
     }
 
     /// Generates the next frame.
     pub fn next(&mut self, frame: &mut Vec<u8>) {
         let bytes = self.sizes.frame_bytes(&mut self.random);
-        let flow = &self.flows[self.random.below(self.flows.len() as u64) as usize];
+        let at = self.random.below(self.flows.len() as u64) as usize;
+        let flow = &self.flows[at];
         frame.clear();
         match self.sort {
             Sort::Broadcast => flow.ask(frame),
             Sort::Ttl1 => flow.datagram(frame, bytes, 1),
             _ => flow.datagram(frame, bytes, TTL),
         }
-        frame.extend_from_slice(&self.made.to_be_bytes());
+        self.mark.flow = (at as u16).into();
+        frame.extend_from_slice(self.mark.as_bytes());
         frame.resize(if self.sort == Sort::Runt { RUNT_BYTES } else { bytes }, 0);
-        self.made += 1;
+        self.mark.number += 1;
     }
 }
 

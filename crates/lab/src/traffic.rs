@@ -133,6 +133,12 @@ impl Sizes {
         range.contains(&bytes).then(|| Self(vec![(bytes..=bytes, 1)]))
     }
 
+    /// The shortest frame without check sequence, in bytes.
+    pub(crate) fn frame_bytes_min(&self) -> usize {
+        let shortest = self.0.iter().map(|(range, _)| *range.start()).min().unwrap_or(SIZE_BYTES_MIN);
+        usize::from(shortest) - FCS_BYTES as usize
+    }
+
     /// A random length of a frame without check sequence.
     pub(crate) fn frame_bytes(&self, random: &mut Random) -> usize {
         let mut at = random.below(self.0.iter().map(|(_, weight)| weight).sum());

@@ -10,6 +10,7 @@ mod batch;
 mod capture;
 mod error;
 mod faulty;
+mod link;
 mod memory;
 mod merge;
 mod open;
@@ -26,11 +27,12 @@ pub use batch::{Batch, Frame};
 pub use capture::{CaptureInfo, CaptureReader, LINK_TYPE_ETHERNET, MAX_RECORD_BYTES, Resolution, scan};
 pub use error::PortError;
 pub use faulty::{DISTANCE_MAX, FaultCounts, Faults, Faulty};
+pub use link::Link;
 pub use memory::{MemoryHandle, MemoryPort};
 pub use merge::{MergedCaptures, MergedFrame};
 pub use open::{OpenOptions, Opened, Wanted, open, open_on};
 pub use output::{CaptureWriter, OutputDir};
-pub use packet::PacketSocket;
+pub use packet::{Offered, PacketSocket};
 pub use pool::{HEADROOM_BYTES, Packet, Pool, Region, SLOT_BYTES, Slot};
 pub use port::{
     CLASS_GROUP, CLASS_MAX, CLASS_NONE, CLASS_OTHER, ClassLosses, ClassRule, Driver, DriverCounters, Port,

@@ -74,6 +74,14 @@ pub struct DriverCounters {
     pub send_failed: u64,
 }
 
+impl DriverCounters {
+    /// Counts packets that the system took.
+    pub(crate) fn count_sent(&mut self, packets: &[Packet]) {
+        self.sent_packets += packets.len() as u64;
+        self.sent_bytes += packets.iter().map(|packet| u64::from(packet.len)).sum::<u64>();
+    }
+}
+
 impl Add for DriverCounters {
     type Output = Self;
 

@@ -104,6 +104,15 @@ pub(crate) fn interface(name: &str) -> io::Result<Interface> {
     Ok(Interface { index: index as u32, mtu: mtu as u32 })
 }
 
+/// The flags of an interface (`IFF_UP` and others).
+pub(crate) fn flags(name: &str) -> io::Result<i32> {
+    let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+    let mut asked = request(name)?;
+    ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as c_ulong, &mut asked)?;
+    // SAFETY: SIOCGIFFLAGS fills this member.
+    Ok(i32::from(unsafe { asked.ifr_ifru.ifru_flags }))
+}
+
 /// `struct ethtool_channels`.
 #[repr(C)]
 #[derive(Default)]

@@ -61,12 +61,23 @@ frames per second. In captures, and on the card's own buses, frames have no chec
 With `--on soft`, the same frames pass through the software engine, with the arrival times that they would have on the \
 wires. The report then has the engine's speed on one core of this machine, and no clock cycles, latencies or queues.
 
+With `--live PORT=INTERFACE`, the same frames leave through real interfaces of this machine, each cabled to a port of a \
+running node (a veth peer, or a NIC at the other end of a cable). Frames that come back are captured and counted: for each \
+traffic, frames sent, received, lost, doubled and reordered, and their latency, which begins before the system call that \
+sends a frame and ends with the kernel's time stamp of its reception. `-f` names the documents that the node runs; the \
+node is not asked for anything. All frames are sent: if this machine cannot keep the rate, the traffic takes longer, and \
+the report has the rate that was reached; `max` is as fast as the system takes frames. Runts and frames of captures carry \
+no number, so what comes back of them counts as other frames. An interface has an MTU of at most 3826, which bounds its \
+frames, and is in promiscuous mode meanwhile. `--live` needs root or CAP_NET_RAW. After Ctrl-C, the report covers what was \
+sent until then.
+
 A frame enters the card when the port has received its last byte and the gap. Latency is the difference of two time \
 stamps: from a frame's first beat in to its first beat out (first word), and from its last beat in to its last beat out.",
     after_help = "\
 Examples:
   hueplane lab run -f labs/basic/hueplane.yaml --traffic p0=rate:1G,size:64 --traffic p2=rate:500M,size:imix --duration-us 1000
   hueplane lab run -f red.yaml --on soft --traffic p0=rate:10G,size:imix --duration-us 10000
+  hueplane lab run -f red.yaml --live p0=eth1 p1=eth2 --traffic p0=rate:100M,size:imix --duration-us 1000000
   hueplane lab run -f red.yaml --image tcam1 --traffic p0=rate:max --duration-us 200 -o json
   hueplane lab run -f red.yaml --traffic p0=left.pcap@10G --line 10G --out out"
 )]
@@ -79,17 +90,21 @@ pub struct LabRun {
     /// Substrate to run the networks on
     #[arg(long, value_name = "SUBSTRATE", value_enum, default_value_t = On::Card)]
     pub on: On,
+    /// Send on real interfaces instead: the one that is cabled to this port of a running node (repeatable)
+    #[arg(long, value_name = "PORT=INTERFACE", num_args = 1.., conflicts_with_all = ["on", "image", "line", "wave"])]
+    pub live: Vec<NamedInterface>,
     /// Image of the card
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub image: String,
-    /// Duration of the traffic in microseconds of the card's time, or of the wires' time in software; by default, captures are sent once
+    /// Duration of the traffic in microseconds of the card's time, of the wires' time in software, or of real time on
+    /// interfaces; by default, captures are sent once
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
     pub duration_us: Option<u64>,
     /// Speed of the lines that the ports send to; by default one beat in each clock cycle
     #[arg(long, value_name = "RATE")]
     pub line: Option<Rate>,
     /// Directory for the frames that left, with the card's time: DIR/PORT.pcap and DIR/punt.pcap; created if
-    /// absent
+    /// absent. With `--live`, for all frames received, with the kernel's time: DIR/PORT.pcap
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Write a waveform of the card's signals (FST, for GTKWave or Surfer)
@@ -199,6 +214,28 @@ pub struct LabTables {
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// An argument `PORT=INTERFACE`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedInterface {
+    /// Name of the port.
+    pub port: String,
+    /// Name of the interface.
+    pub interface: String,
+}
+
+impl FromStr for NamedInterface {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((port, interface)) if !port.is_empty() && !interface.is_empty() => {
+                Ok(Self { port: port.to_owned(), interface: interface.to_owned() })
+            }
+            _ => Err("expected PORT=INTERFACE".to_owned()),
+        }
+    }
 }
 
 /// An argument `PORT=TRAFFIC`.

@@ -29,7 +29,7 @@ Exit codes:
   4  full: a named limit of a table or of the node is reached
   5  no daemon: it does not answer, denies access, or is already running (`up`)
   6  differences: found by `diff --exit-code`
-  130  interrupted: `demo`, after it has removed everything
+  130  interrupted: `demo`, after it has removed everything, and `lab run --live`, after its report
 `exec` returns the code of its command, 126 if it cannot be run, 127 if it does not exist.";
 
 const STYLES: styling::Styles = styling::Styles::styled()

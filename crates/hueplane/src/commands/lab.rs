@@ -1,9 +1,10 @@
 //! `hueplane lab`: sends traffic through the simulated card and reports the results. Experiments on tables
-//! are in [`tables`].
+//! are in [`tables`], those on real interfaces in [`live`].
 //!
 //! Flow: documents → networks on the twin; traffic → `hue_lab` → measurements → a report. Output files get
 //! their names after the last frame.
 
+mod live;
 mod power;
 mod sections;
 mod sweep;
@@ -21,7 +22,7 @@ use serde::Serialize;
 
 use super::counts::Counts;
 use super::engine::Networks;
-use crate::cli::{LabCommand, LabRun, On};
+use crate::cli::{LabCommand, LabRun, NamedTraffic, On};
 use crate::failure::Failure;
 use crate::print::{Align, DIM, columns, grouped, result, styled};
 
@@ -133,6 +134,7 @@ struct Quantiles<T> {
 /// Runs the command.
 pub fn run(command: &LabCommand) -> Result<(), Failure> {
     match command {
+        LabCommand::Run(args) if !args.live.is_empty() => live::run(args),
         LabCommand::Run(args) => run_card(args),
         LabCommand::Power(args) => power::run(args),
         LabCommand::Sweep(args) => sweep::run(args),
@@ -142,14 +144,10 @@ pub fn run(command: &LabCommand) -> Result<(), Failure> {
 
 fn run_card(args: &LabRun) -> Result<(), Failure> {
     let networks = Networks::compile(&args.files.files)?;
-    let mut streams = Vec::with_capacity(args.traffic.len());
-    for one in &args.traffic {
-        let port = networks.port("--traffic", &one.port)?;
-        streams.push(Stream { port, traffic: one.traffic.clone() });
-    }
+    let streams = streams(&networks, args)?;
     let wave = args.wave.clone().map(|file| Wave { file, cycles: args.wave_cycles.unwrap_or((0, u64::MAX)) });
     let experiment = Experiment { streams, duration_us: args.duration_us, line: args.line, wave };
-    let names: Vec<String> = networks.names.ports.iter().map(|port| port.name.clone()).collect();
+    let names = port_names(&networks);
     let mut card = match args.on {
         On::Soft => None,
         On::Card => {
@@ -177,9 +175,8 @@ fn run_card(args: &LabRun) -> Result<(), Failure> {
         }
     };
     written?;
-    for (name, port) in names.iter().zip(&measured.ports).filter(|(_, port)| port.cut > 0) {
-        let cut = grouped(port.cut);
-        eprintln!("hueplane: {name}: {cut} packets are truncated in the capture; sent as they are");
+    for (name, port) in names.iter().zip(&measured.ports) {
+        warn_of_cut(name, port.cut);
     }
     let files = out.map(Out::commit).transpose()?.unwrap_or_default();
     let given: Vec<&str> = args.traffic.iter().map(|one| one.port.as_str()).collect();
@@ -193,6 +190,27 @@ fn run_card(args: &LabRun) -> Result<(), Failure> {
         report.engine = Some(EngineReport { mpps: round(mpps), ns_per_packet: round(ns_per_packet) });
     }
     result(args.output.format, &report, || text(&networks, &report) + &files)
+}
+
+/// The traffic that the command line names.
+fn streams(networks: &Networks, args: &LabRun) -> Result<Vec<Stream>, Failure> {
+    let stream = |one: &NamedTraffic| {
+        let port = networks.port("--traffic", &one.port)?;
+        Ok(Stream { port, traffic: one.traffic.clone() })
+    };
+    args.traffic.iter().map(stream).collect()
+}
+
+/// Names of the ports, by number.
+fn port_names(networks: &Networks) -> Vec<String> {
+    networks.names.ports.iter().map(|port| port.name.clone()).collect()
+}
+
+fn warn_of_cut(port: &str, cut: u64) {
+    if cut > 0 {
+        let cut = grouped(cut);
+        eprintln!("hueplane: {port}: {cut} packets are truncated in the capture; sent as they are");
+    }
 }
 
 /// Capture files being written.
@@ -226,16 +244,20 @@ impl Out {
     }
 
     /// Completes the files. Returns their names and packet counts as text.
-    fn commit(mut self) -> Result<String, Failure> {
-        let packets: Vec<u64> = (0..=self.punt)
-            .map(|index| self.dir.writer(index).map_or(0, |writer| writer.packets()))
-            .collect();
-        let paths = self.dir.commit()?;
-        let lines = paths.iter().zip(packets);
-        Ok(lines
-            .map(|(path, packets)| format!("{} {}\n", styled(DIM, path.display()), grouped(packets)))
-            .collect())
+    fn commit(self) -> Result<String, Failure> {
+        commit(self.dir, self.punt + 1)
     }
+}
+
+/// Completes so many files. Returns their names and packet counts as text.
+fn commit(mut dir: OutputDir, files: usize) -> Result<String, Failure> {
+    let packets: Vec<u64> =
+        (0..files).map(|index| dir.writer(index).map_or(0, |writer| writer.packets())).collect();
+    let paths = dir.commit()?;
+    let lines = paths.iter().zip(packets);
+    Ok(lines
+        .map(|(path, packets)| format!("{} {}\n", styled(DIM, path.display()), grouped(packets)))
+        .collect())
 }
 
 /// Converts counts to rates over the duration of the traffic.
@@ -526,7 +548,7 @@ impl From<LabError> for Failure {
             LabError::Card(error) => error.into(),
             LabError::Capture(error) => error.into(),
             LabError::Traffic { .. } | LabError::TooFast { .. } | LabError::Plan(_) => Self::Usage(text),
-            LabError::Engine(_) => Self::Input(text),
+            LabError::Engine(_) | LabError::Interface { .. } => Self::Input(text),
             LabError::Frames => Self::Full(text),
             LabError::Unbalanced(_) | LabError::Wave(_) => Self::Broken(text),
         }

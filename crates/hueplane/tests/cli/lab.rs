@@ -217,6 +217,38 @@ fn invalid_experiments_are_reported() {
     fails(&format!("--traffic p0=rate:1G --out red.yaml {us}"), 1, "red.yaml");
 }
 
+/// `--live` says what is wrong before anything is sent; the tests with interfaces are in `tests/e2e`.
+#[test]
+fn live_traffic_needs_interfaces() {
+    let dir = Scratch::new();
+    dir.write("red.yaml", RED);
+    let fails = |arguments: &str, code: i32, says: &str| {
+        dir.hueplane(&format!("lab run -f red.yaml {arguments}")).fails(code, says);
+    };
+    let rest = "--traffic p0=rate:1M --duration-us 1000";
+    fails(&format!("--live p0 {rest}"), 2, "expected PORT=INTERFACE");
+    fails(&format!("--live p0= {rest}"), 2, "expected PORT=INTERFACE");
+    fails(&format!("--live p7=lo {rest}"), 2, "--live: found port 'p7', expected one of: p0, p1");
+    fails(&format!("--live p1=lo {rest}"), 2, "traffic of p0: no interface is cabled to it; name the one");
+    fails(&format!("--live p0=lo p1=lo {rest}"), 3, "lo: it is cabled to another port already");
+    fails(&format!("--live p0=lo p0=absent {rest}"), 3, "absent: its port has another interface");
+    fails(&format!("--live p0=absent {rest}"), 3, "absent: there is no such interface here");
+    fails("--live p0=absent --traffic p0=rate:1M", 2, "set a duration");
+    fails("--live p0=absent --traffic p0=rate:10T --duration-us 60000000", 4, "use a shorter duration");
+    for other in ["--on soft", "--on card", "--image tcam1", "--line 1G", "--wave x.fst"] {
+        let says = format!("cannot be used with '{}", other.split(' ').next().unwrap());
+        fails(&format!("--live p0=absent {other} {rest}"), 2, &says);
+    }
+    if !nix::unistd::geteuid().is_root() {
+        fails(
+            &format!("--live p0=lo {rest}"),
+            3,
+            "lo: no permission to send and receive on it (CAP_NET_RAW)",
+        );
+    }
+    assert_eq!(dir.files("."), ["red.yaml"]);
+}
+
 /// A closed clock gate stops its plane and nobody else's; without packets next to nothing switches.
 #[test]
 fn gated_planes_stand_still() {

@@ -55,6 +55,30 @@ impl Messages {
         head.msg_iov = part;
         head.msg_iovlen = 1;
     }
+
+    /// Sends the first packets, one system call; how many the system took.
+    fn send(&mut self, socket: &OwnedFd, pool: &Pool, packets: &[Packet]) -> io::Result<usize> {
+        let count = packets.len().min(BATCH);
+        for (at, packet) in packets.iter().take(count).enumerate() {
+            self.offer(at, packet.bytes(pool));
+        }
+        // SAFETY: `count` entries were set just above to frames in the pool, which is borrowed.
+        let sent = sys::check(unsafe {
+            libc::sendmmsg(socket.as_raw_fd(), self.heads.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT)
+        })?;
+        Ok(sent as usize)
+    }
+}
+
+/// What the system took of the frames that [`PacketSocket::offer`] gave it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Offered {
+    /// The first so many, at least one.
+    Taken(usize),
+    /// None now: its queue is full.
+    Full,
+    /// Not the first, ever: it is longer than the MTU or shorter than an Ethernet header.
+    Unfit,
 }
 
 /// A port over packet sockets.
@@ -67,6 +91,7 @@ pub struct PacketSocket {
     counters: DriverCounters,
     failure: Option<i32>,
     checked_ns: u64,
+    kernel_times: bool,
     /// Frames that found the ring full. Asking the kernel resets its count, so it is summed up here.
     lost: Cell<u64>,
 }
@@ -102,8 +127,41 @@ impl PacketSocket {
             counters: DriverCounters::default(),
             failure: None,
             checked_ns: 0,
+            kernel_times: false,
             lost: Cell::new(0),
         })
+    }
+
+    /// Received packets carry the time at which the kernel had them, nanoseconds since the Unix epoch, instead of the
+    /// caller's.
+    #[must_use]
+    pub fn with_kernel_times(self) -> Self {
+        Self { kernel_times: true, ..self }
+    }
+
+    /// Sends packets at once, one system call, of at most a batch. They stay the caller's, as do their slots: the system has
+    /// copied those that it took.
+    ///
+    /// # Errors
+    /// `Gone` when the interface is.
+    pub fn offer(&mut self, pool: &Pool, packets: &[Packet]) -> Result<Offered, PortError> {
+        if let Some(code) = self.failure {
+            return Err(self.gone(code));
+        }
+        if packets.is_empty() {
+            return Ok(Offered::Full);
+        }
+        match self.outgoing.send(&self.sender, pool, packets) {
+            Ok(sent) => {
+                self.counters.count_sent(&packets[..sent]);
+                Ok(Offered::Taken(sent))
+            }
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS | libc::ENOMEM) => Ok(Offered::Full),
+                Some(libc::EMSGSIZE | libc::EINVAL) => Ok(Offered::Unfit),
+                _ => Err(self.failed("send", error)),
+            },
+        }
     }
 
     fn gone(&self, code: i32) -> PortError {
@@ -122,25 +180,9 @@ impl PacketSocket {
 
     /// Sends queued packets `from..`, one system call; how many are done with, sent or not.
     fn send_batch(&mut self, pool: &Pool, from: usize) -> Result<usize, PortError> {
-        let count = (self.queued.len() - from).min(BATCH);
-        for at in 0..count {
-            self.outgoing.offer(at, self.queued[from + at].bytes(pool));
-        }
-        // SAFETY: `count` entries were set just above to frames in the pool, which is borrowed.
-        let sent = sys::check(unsafe {
-            libc::sendmmsg(
-                self.sender.as_raw_fd(),
-                self.outgoing.heads.as_mut_ptr(),
-                count as u32,
-                libc::MSG_DONTWAIT,
-            )
-        });
-        match sent {
+        match self.outgoing.send(&self.sender, pool, &self.queued[from..]) {
             Ok(sent) => {
-                let sent = sent as usize;
-                self.counters.sent_packets += sent as u64;
-                self.counters.sent_bytes +=
-                    self.queued[from..from + sent].iter().map(|packet| u64::from(packet.len)).sum::<u64>();
+                self.counters.count_sent(&self.queued[from..from + sent]);
                 Ok(sent)
             }
             Err(error) => match error.raw_os_error() {
@@ -192,7 +234,7 @@ impl Port for PacketSocket {
         }
         let mut received = 0;
         for _ in 0..limit {
-            match self.receiver.next(pool, now_ns) {
+            match self.receiver.next(pool, now_ns, self.kernel_times) {
                 Next::Packet(packet) => {
                     self.counters.received_bytes += u64::from(packet.len);
                     into.push(packet);

@@ -39,6 +39,8 @@ struct Found<'a> {
     len: usize,
     offload: [u8; OFFLOAD_BYTES],
     vlan: Option<(u16, u16)>,
+    /// When the kernel had it, nanoseconds since the Unix epoch.
+    time_ns: u64,
 }
 
 /// Result of receiving the next frame.
@@ -144,16 +146,18 @@ impl Receiver {
         let protocol =
             if status & TP_STATUS_VLAN_TPID_VALID != 0 { header.tp_vlan_tpid } else { ETHERTYPE_VLAN };
         let vlan = (status & TP_STATUS_VLAN_VALID != 0).then_some((protocol, header.tp_vlan_tci));
-        Some(Found { bytes, len: header.tp_len as usize, offload, vlan })
+        let time_ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
+        Some(Found { bytes, len: header.tp_len as usize, offload, vlan, time_ns })
     }
 
-    /// Copies the next frame into a slot.
-    pub(super) fn next(&mut self, pool: &mut Pool, now_ns: u64) -> Next {
+    /// Copies the next frame into a slot; its time is `now_ns`, or the kernel's.
+    pub(super) fn next(&mut self, pool: &mut Pool, now_ns: u64, kernel_times: bool) -> Next {
         let Some(found) = self.peek() else { return Next::Nothing };
+        let time_ns = if kernel_times { found.time_ns } else { now_ns };
         let (offload, vlan) = (found.offload, found.vlan);
         let mut outcome = Next::Unusable;
         if found.len == found.bytes.len() && (14..=pool.frame_bytes_max() as usize).contains(&found.len) {
-            match pool.copy_in(found.bytes, now_ns) {
+            match pool.copy_in(found.bytes, time_ns) {
                 None => return Next::NoSlot,
                 Some(mut packet) => {
                     if complete_checksum(offload, packet.bytes_mut(pool)) {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::common::{Lab, Raw, collect, collect_for, fails, flush, frame, may_run, number, send};
 use hue_ports::{
-    AfXdp, AfXdpOptions, Driver, OpenOptions, PacketSocket, Pool, Port, PortError, Tap, Wanted, open,
+    AfXdp, AfXdpOptions, Driver, Link, Offered, OpenOptions, Packet, PacketSocket, Pool, Port, PortError,
+    Tap, Wanted, open,
 };
 
 const TO: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -86,6 +87,48 @@ fn frames_pass_both_ways_whole_and_in_order() {
         assert_eq!((counters.ring_full, counters.send_failed), (0, 0), "{kind:?}");
         close(port, &mut pool);
     }
+}
+
+#[test]
+fn packets_are_offered_at_once_and_stamped_by_the_kernel() {
+    if !may_run() {
+        return;
+    }
+    let lab = Lab::new();
+    let mut pool = Pool::new(SLOTS, 2048).unwrap();
+    let region = pool.region();
+    let port = lab.inside("near", || PacketSocket::open("near", 256, &region)).unwrap();
+    let (mut port, raw) = (port.with_kernel_times(), lab.raw());
+    let packet = |pool: &mut Pool, length| pool.copy_in(&frame(TO, 7, length), 0).unwrap();
+    let mut packets: Vec<Packet> = (0..3).map(|_| packet(&mut pool, 60)).collect();
+    packets.push(packet(&mut pool, 1600));
+    assert_eq!(port.offer(&pool, &packets).unwrap(), Offered::Taken(3));
+    assert_eq!(port.offer(&pool, &packets[3..]).unwrap(), Offered::Unfit, "longer than the MTU");
+    assert_eq!((port.counters().sent_packets, port.counters().send_failed), (3, 0));
+    for packet in packets {
+        pool.give(packet.slot);
+    }
+
+    let unix_ns = || {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        now.as_nanos() as u64
+    };
+    let before_ns = unix_ns();
+    raw.send(&frame(TO, 1, 60));
+    let mut got = Vec::new();
+    let begin = std::time::Instant::now();
+    while got.is_empty() && begin.elapsed() < crate::common::PATIENCE {
+        port.receive(&mut pool, 1, &mut got, 1).unwrap();
+    }
+    assert!((before_ns..=unix_ns()).contains(&got[0].time_ns), "{} is not the kernel's", got[0].time_ns);
+    got.drain(..).for_each(|packet| pool.give(packet.slot));
+    close(Box::new(port), &mut pool);
+
+    let state = |interface: &str| lab.inside("near", || Link::of(interface)).unwrap();
+    assert_eq!(state("near"), Some(Link { mtu_bytes: 1500, is_up: true, has_carrier: true }));
+    crate::common::run(&format!("ip -n {} link set dev near down", lab.namespace("near")));
+    assert!(state("near").is_some_and(|link| !link.is_up && !link.has_carrier));
+    assert_eq!((state("absent"), state("a-name-that-is-too-long")), (None, None));
 }
 
 #[test]

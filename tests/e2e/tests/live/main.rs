@@ -13,6 +13,7 @@ mod daemon;
 mod faults;
 mod forwarding;
 mod gates;
+mod generator;
 mod harness;
 mod hostile;
 mod memory;
