@@ -1,6 +1,6 @@
 //! Compares the interfaces and addresses of a namespace with the target state, without changing anything.
 //!
-//! Flow: [`Config`], interfaces and addresses of the namespace → [`differences`] → [`Drift`]s. Only what the target
+//! Flow: [`Config`], interfaces and addresses of the namespace → **comparison** → [`Drift`]. Only what the target
 //! state says is compared: additional addresses, routes and interfaces are the owner's. Invariants: an interface is
 //! recognised by its index once that is known, so another one under its name is not mistaken for it.
 
