@@ -54,6 +54,11 @@ pub enum HostError {
         /// The mark found.
         found: String,
     },
+    /// Another namespace stands under the name of an open one. It was not modified.
+    #[error(
+        "another namespace stands under the name {0}; `ip netns delete {0}` removes it, and the network's own gets the name back"
+    )]
+    Replaced(String),
     /// The kernel has no control group that can limit this resource.
     #[error("no cgroup controller for {0}; mount one, or leave out `resources`")]
     NoController(&'static str),

@@ -27,6 +27,17 @@ const OWN: &str = "/proc/thread-self/ns/net";
 /// Type of the file system of namespace files (`NSFS_MAGIC`).
 const NSFS: i64 = 0x6e73_6673;
 
+/// What stands under the name of an open namespace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// The namespace itself.
+    Own,
+    /// Nothing: the name was deleted. The namespace exists as long as its handle.
+    Nothing,
+    /// Another namespace.
+    Other,
+}
+
 /// An open network namespace: it exists at least as long as this handle.
 #[derive(Debug)]
 pub struct Namespace {
@@ -65,18 +76,44 @@ impl Namespace {
             prepare()?;
             File::open(OWN).map_err(|error| HostError::system(what.as_str(), error))
         })??;
-        // A leftover file without a mount.
-        remove(&path, &what)?;
-        let system = |error: io::Error| HostError::system(what.as_str(), error);
-        OpenOptions::new().create_new(true).write(true).mode(0o444).open(&path).map_err(system)?;
-        let source = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
-        let bound = mount(Some(&source), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>);
-        if let Err(errno) = bound {
-            // Best effort: the next attempt would also remove it.
-            fs::remove_file(&path).ok();
-            return Err(HostError::system(what.as_str(), errno));
-        }
+        bind(&file, &path, &what)?;
         Ok((Self { name: name.to_owned(), file }, true))
+    }
+
+    /// What stands under its name.
+    ///
+    /// # Errors
+    /// If a system call fails.
+    pub fn standing(&self) -> Result<Standing, HostError> {
+        let path = path(&self.name)?;
+        let (device, inode) = self.identity()?;
+        match fs::metadata(&path) {
+            Ok(there) if (there.dev(), there.ino()) == (device, inode) => Ok(Standing::Own),
+            // All namespaces are files of one file system.
+            Ok(there) if there.dev() == device => Ok(Standing::Other),
+            Ok(_) => Ok(Standing::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Standing::Nothing),
+            Err(error) => Err(HostError::system(format!("look at network namespace {:?}", self.name), error)),
+        }
+    }
+
+    /// Gives its name back to a namespace whose name was deleted. Returns whether that was necessary.
+    ///
+    /// # Errors
+    /// [`HostError::Replaced`] if another namespace stands under the name, or if a system call fails.
+    pub fn restore_name(&self) -> Result<bool, HostError> {
+        let path = path(&self.name)?;
+        let what = format!("name network namespace {:?} again", self.name);
+        let _lock = folder(&what)?;
+        match self.standing()? {
+            Standing::Own => Ok(false),
+            Standing::Other => Err(HostError::Replaced(self.name.clone())),
+            Standing::Nothing => {
+                let own = || File::open(OWN).map_err(|error| HostError::system(what.as_str(), error));
+                bind(&self.run(own)??, &path, &what)?;
+                Ok(true)
+            }
+        }
     }
 
     /// Opens the namespace with this name.
@@ -202,6 +239,20 @@ fn path(name: &str) -> Result<PathBuf, HostError> {
         && !name.contains(['/', '\0'])
         && !name.chars().any(char::is_whitespace);
     if good { Ok(Path::new(FOLDER).join(name)) } else { Err(HostError::NamespaceName(name.to_owned())) }
+}
+
+/// Gives a namespace a name under which no namespace stands.
+fn bind(file: &File, path: &Path, what: &str) -> Result<(), HostError> {
+    // A leftover file without a mount.
+    remove(path, what)?;
+    let system = |error: io::Error| HostError::system(what, error);
+    OpenOptions::new().create_new(true).write(true).mode(0o444).open(path).map_err(system)?;
+    let source = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file)));
+    mount(Some(&source), path, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(|errno| {
+        // Best effort: the next attempt would also remove it.
+        fs::remove_file(path).ok();
+        HostError::system(what, errno)
+    })
 }
 
 /// Unmounts and removes a name; it need not exist.

@@ -8,6 +8,7 @@
 //! is ever modified. Inside it, only items with hueplane's mark are changed or removed; everything that its
 //! owner or a routing daemon sets stays.
 
+mod drift;
 mod statics;
 
 use std::collections::{HashMap, HashSet};
@@ -23,6 +24,8 @@ use crate::links::{Link, Links, NAME_BYTES_MAX};
 use crate::netlink::protocol;
 use crate::netns::{self, Namespace};
 use crate::{addresses, sysctl};
+
+pub use drift::{Difference, Drift};
 
 /// Prefix of the marks: of a namespace (at its loopback), and of the interfaces created in it.
 const MARK: &str = "hueplane";
@@ -234,6 +237,29 @@ impl ControlNamespace {
                 return Err(HostError::Foreign { name, found });
             }
         }
+        Self::complete(owner, network, limits, namespace, created, changes)
+    }
+
+    /// First stage for a namespace that is already open: also gives it its name back if that was deleted.
+    ///
+    /// # Errors
+    /// [`HostError::Replaced`] if another namespace stands under its name, or if a system call fails.
+    pub fn ensure_again(&self, owner: &Owner, network: &str, limits: &Limits) -> Result<Ensured, HostError> {
+        let mut changes = Changes::default();
+        if self.namespace.restore_name()? {
+            changes.word(format!("namespace {} named again", self.namespace.name()));
+        }
+        Self::complete(owner, network, limits, self.namespace.try_clone()?, false, changes)
+    }
+
+    fn complete(
+        owner: &Owner,
+        network: &str,
+        limits: &Limits,
+        namespace: Namespace,
+        created: bool,
+        mut changes: Changes,
+    ) -> Result<Ensured, HostError> {
         namespace.run(|| settings(&mut changes))??;
         let trees = Trees::detect()?;
         // Without limits, the cgroup serves only to find the network's processes.

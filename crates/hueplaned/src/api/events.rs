@@ -31,6 +31,10 @@ pub enum EventKind {
     NetworkDegraded,
     /// A network is in the desired state again.
     NetworkRecovered,
+    /// Something in a network's namespace was changed although its document says otherwise.
+    Drifted,
+    /// A network that drifted is in the desired state again.
+    Mended,
     /// A physical port receives and sends.
     PortUp,
     /// A physical port went down.
@@ -82,6 +86,8 @@ impl EventKind {
             Self::NetworkDeleted => "network_deleted",
             Self::NetworkDegraded => "network_degraded",
             Self::NetworkRecovered => "network_recovered",
+            Self::Drifted => "drifted",
+            Self::Mended => "mended",
             Self::PortUp => "port_up",
             Self::PortDown => "port_down",
             Self::PortFallback => "port_fallback",

@@ -160,6 +160,11 @@ pub struct ExecInfo {
     pub namespace: String,
     /// File for entering the namespace.
     pub namespace_path: String,
+    /// Device number of that file. With `inode`, it identifies the namespace: if the file has other numbers, another
+    /// namespace has taken the name, and must not be entered.
+    pub device: u64,
+    /// Inode number of that file.
+    pub inode: u64,
     /// Directories of its control group: write the process id to `cgroup.procs` in each. Several with version 1.
     pub cgroups: Vec<String>,
 }

@@ -241,8 +241,7 @@ impl Backend for NodeHandle {
     }
 
     async fn exec_info(&self, name: &str) -> Result<ExecInfo, Problem> {
-        let name = name.to_owned();
-        self.ask(move |node| node.exec_info_of(&name)).await?
+        self.exec_info_now(name.to_owned()).await
     }
 }
 
@@ -378,6 +377,7 @@ impl NodeHandle {
             let text = format!("desired state {} is in force: {} changes", desired.generation, actions.len());
             self.shared.events.add(EventKind::Applied, About::Node, text);
         }
+        self.look_now().await?;
         let settled = self.ask(move |node| node.reconcile(prepared)).await?;
         // The next change may begin while the networks of this one are set up.
         drop(turn);

@@ -334,6 +334,8 @@ impl ByHand {
                 self.telling.push_back(name.clone());
                 Done::Setup(name, Ok(None))
             }
+            // There are no namespaces to look at.
+            Job::Look(_) => Done::Look(Vec::new()),
             Job::Delete(name) => {
                 self.taps.remove(&name);
                 Done::Delete(name.clone(), Ok(self.kernels.remove(&name).is_some()))

@@ -25,6 +25,7 @@ use hue_tables::Vid;
 use tokio::sync::oneshot;
 
 use super::card::{CardNews, CardSide};
+use super::drift::Looks;
 use super::drive::Drive;
 use super::idle::Deferred;
 use super::image::Loading;
@@ -118,6 +119,8 @@ pub struct Node {
     pub(super) troubles: Vec<String>,
     /// What is wrong with the store of the desired state, if anything.
     pub(super) store_problem: Option<String>,
+    /// When networks were looked at for drift.
+    pub(super) looks: Looks,
 }
 
 /// Inputs of the thread.
@@ -222,6 +225,7 @@ impl Node {
         self.tend_refused(now);
         self.tend_room(now);
         self.tend_turns(now);
+        self.tend_drift(now);
     }
 
     /// Records what is wrong with the store of the desired state.

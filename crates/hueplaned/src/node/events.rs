@@ -78,6 +78,7 @@ fn log(kind: EventKind, network: Option<&str>, port: Option<&str>, message: &str
         kind,
         EventKind::Refused
             | EventKind::NetworkDegraded
+            | EventKind::Drifted
             | EventKind::PortDown
             | EventKind::PortFallback
             | EventKind::SchedulingFallback

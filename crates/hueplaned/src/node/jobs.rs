@@ -16,13 +16,15 @@ use hue_host::links::Links;
 use hue_intent::NodePort;
 use hue_ports::{OpenOptions, Opened, Port, Region, Tap, open_on};
 
+use super::drift::{self, Look, Seen};
+
 /// Threads for networks. They mostly wait for the kernel, which creates interfaces one after the other.
 const THREADS: usize = 4;
 /// Threads for ports. The kernel takes up to a third of a second for an AF_XDP socket, and mostly waits.
 const PORT_THREADS: usize = 2;
 
 /// Target state of a network's namespace.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Setup {
     /// Limits of its processes.
     pub limits: Limits,
@@ -30,6 +32,8 @@ pub struct Setup {
     pub config: Config,
     /// Whether to open the TAPs: they are not open yet.
     pub taps: bool,
+    /// The namespace that the network has already.
+    pub held: Option<Arc<ControlNamespace>>,
 }
 
 /// A port to open.
@@ -67,6 +71,8 @@ pub enum Job {
     Open(Box<Opening>),
     /// Close an unwanted port: its interface, and the port.
     Close(String, Box<dyn Port>),
+    /// Look at networks for drift.
+    Look(Vec<Look>),
 }
 
 /// Result of a setup.
@@ -102,6 +108,8 @@ pub enum Done {
     Open(PortTag, Result<OpenPort, String>),
     /// Closing a port of this interface.
     Close(String),
+    /// A look at networks.
+    Look(Vec<Seen>),
 }
 
 /// The threads. They end when this is dropped and their jobs are done.
@@ -141,7 +149,7 @@ impl Jobs {
     /// Queues a job.
     pub fn add(&self, job: Job) {
         let queue = match &job {
-            Job::Setup(..) | Job::Delete(_) => &self.networks,
+            Job::Setup(..) | Job::Delete(_) | Job::Look(_) => &self.networks,
             Job::Open(_) | Job::Close(..) => &self.ports,
         };
         // The threads live as long as the queue.
@@ -163,6 +171,7 @@ fn work(owner: &Owner, job: Job) -> Done {
             let gone = guarded(|| ControlNamespace::delete(owner, &name).map_err(|error| error.to_string()));
             Done::Delete(name, gone)
         }
+        Job::Look(looks) => Done::Look(guarded(|| Ok(drift::look(looks))).unwrap_or_default()),
         Job::Open(opening) => {
             let opened = guarded(|| open_port(&opening));
             Done::Open(opening.tag, opened)
@@ -207,7 +216,16 @@ fn open_port(opening: &Opening) -> Result<OpenPort, String> {
 
 fn set_up(owner: &Owner, name: &str, setup: &Setup) -> Result<Made, String> {
     let text = |error: hue_host::HostError| error.to_string();
-    let ensured = ControlNamespace::ensure(owner, name, &setup.limits).map_err(text)?;
+    let ensured = match &setup.held {
+        None => ControlNamespace::ensure(owner, name, &setup.limits).map_err(text)?,
+        Some(held) => held.ensure_again(owner, name, &setup.limits).map_err(|error| {
+            // Another namespace under the name does not keep the network's own from being as desired.
+            match held.configure(&setup.config) {
+                Err(more) => format!("{error}; {more}"),
+                Ok(_) => error.to_string(),
+            }
+        })?,
+    };
     let control = ensured.control;
     let interfaces: Vec<&str> = setup.config.ports.iter().map(|port| port.interface.as_str()).collect();
     let taps = if setup.taps {

@@ -128,7 +128,7 @@ impl Node {
     }
 
     /// Namespace and control groups for commands in a network.
-    pub(super) fn exec_info_of(&self, name: &str) -> Result<ExecInfo, Problem> {
+    pub(super) fn exec_info_of(&self, name: &str) -> Result<(ExecInfo, Arc<ControlNamespace>), Problem> {
         self.names_of(Some(name))?;
         let control = self.networks.get(name).and_then(|entry| entry.control.as_ref());
         let control = control.ok_or_else(|| {
@@ -136,12 +136,16 @@ impl Node {
         })?;
         let folders = control.cgroup.iter().flat_map(|cgroup| cgroup.folders().collect::<Vec<_>>());
         let namespace = control.namespace.name().to_owned();
-        Ok(ExecInfo {
+        let (device, inode) = control.namespace.identity().map_err(Problem::internal)?;
+        let info = ExecInfo {
             network: name.to_owned(),
             namespace_path: format!("{}/{namespace}", hue_host::netns::FOLDER),
             namespace,
+            device,
+            inode,
             cgroups: folders.map(|folder| folder.display().to_string()).collect(),
-        })
+        };
+        Ok((info, Arc::clone(control)))
     }
 }
 

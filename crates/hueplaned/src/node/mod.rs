@@ -10,6 +10,7 @@ mod capture;
 mod card;
 mod change;
 mod core;
+mod drift;
 mod drive;
 mod events;
 mod files;
@@ -345,6 +346,7 @@ impl Node {
             health: Health::Starting,
             troubles: Vec::new(),
             store_problem: None,
+            looks: drift::Looks::default(),
         }
     }
 
@@ -398,6 +400,7 @@ fn wait(
             // A port that was opened meanwhile is closed here.
             Done::Open(PortTag { want, .. }, _) => drop(opening.remove(want.interface())),
             Done::Close(interface) => drop(opening.remove(&interface)),
+            Done::Look(_) => {}
         }
     }
 }

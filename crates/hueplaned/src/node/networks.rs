@@ -20,6 +20,7 @@ use hue_tables::{Change, Vid};
 
 use super::About;
 use super::core::Node;
+use super::drift::Drifting;
 use super::jobs::{Done, Job, Made, Setup};
 use super::refused::Refused;
 use super::tables::Piece;
@@ -66,7 +67,7 @@ pub struct Entry {
     pub(super) on_nic: bool,
     /// Why it does not run on the card, if there is a card.
     pub(super) why_soft: Option<String>,
-    retry: Option<Instant>,
+    pub(super) retry: Option<Instant>,
     pause: Duration,
     pub(super) counts: Arc<Counts>,
     /// Whether its namespace is older than this daemon.
@@ -75,6 +76,8 @@ pub struct Entry {
     announced: bool,
     /// Whether an event has reported it as degraded.
     reported_bad: bool,
+    /// What others changed in its namespace.
+    pub(super) drift: Drifting,
     view: Option<Arc<NetworkView>>,
 }
 
@@ -105,6 +108,7 @@ impl Entry {
             found: false,
             announced: false,
             reported_bad: false,
+            drift: Drifting::default(),
             view: None,
         }
     }
@@ -252,7 +256,8 @@ impl Node {
             entry.ready = Some((want, None));
             return self.load_ready();
         }
-        let setup = Setup { limits: want.limits, config: want.config.clone(), taps: !entry.taps };
+        let held = entry.control.clone();
+        let setup = Setup { limits: want.limits, config: want.config.clone(), taps: !entry.taps, held };
         entry.job = Some(Some(want));
         self.jobs.add(Job::Setup(name.to_owned(), Box::new(setup)));
     }
@@ -277,6 +282,7 @@ impl Node {
             Done::Delete(name, result) => self.delete_done(&name, result),
             Done::Open(tag, result) => self.port_opened(&tag, result),
             Done::Close(interface) => self.interface_free(&interface),
+            Done::Look(seen) => self.look_done(seen),
         }
         self.started();
     }
@@ -432,6 +438,7 @@ impl Node {
                 self.live.add_tap(vid, vport, Box::new(tap)).map_err(|error| error.to_string())?;
             }
             entry.taps = true;
+            entry.drift.indices.clear();
         }
         let control = Arc::new(control);
         if created && entry.session.take().is_some() {
@@ -471,7 +478,11 @@ impl Node {
         entry.pause = RETRY_MIN;
         let recovered = std::mem::take(&mut entry.reported_bad);
         entry.reason = None;
-        if was != NetworkState::Running {
+        if let Some(drift) = entry.drift.reason.take().filter(|_| recovered) {
+            let text = format!("the network is as desired again, after: {drift}");
+            self.shared.events.add(EventKind::Mended, About::Network(name), text);
+            self.changed = true;
+        } else if was != NetworkState::Running {
             let first = !std::mem::replace(&mut entry.announced, true);
             let (kind, text) = match (first, entry.found, recovered) {
                 (true, true, _) => {
@@ -505,7 +516,9 @@ impl Node {
         entry.announced = true;
         entry.reported_bad = true;
         if entry.reason.as_ref() != Some(&reason) {
-            self.shared.events.add(EventKind::NetworkDegraded, About::Network(name), reason.clone());
+            let kind =
+                if entry.drift.reason.is_some() { EventKind::Drifted } else { EventKind::NetworkDegraded };
+            self.shared.events.add(kind, About::Network(name), reason.clone());
             entry.reason = Some(reason);
         }
         self.changed = true;

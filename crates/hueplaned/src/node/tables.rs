@@ -15,6 +15,7 @@ use hue_tables::{Change, Vid};
 
 use super::card::PIECE_ROWS;
 use super::core::Node;
+use super::drift;
 use super::refused::RETRY_ROUTES;
 use crate::api::NetworkState;
 
@@ -50,6 +51,7 @@ impl Node {
                 }
                 _ => {}
             }
+            entry.drift.look |= drift::is_suspect(&event);
             entry.rib.apply(event);
         }
         if entry.rib.take_resync_needed() {

@@ -668,6 +668,8 @@ impl Backend for World {
             network: name.to_owned(),
             namespace: format!("hue-{name}"),
             namespace_path: format!("/run/netns/hue-{name}"),
+            device: 4,
+            inode: 4026532000,
             cgroups: vec![],
         })
     }

@@ -10,6 +10,7 @@ mod card;
 mod card_floods;
 mod contention;
 mod daemon;
+mod drift;
 mod faults;
 mod forwarding;
 mod gates;

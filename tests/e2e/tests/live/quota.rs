@@ -172,7 +172,8 @@ fn a_network_that_outgrows_the_card_comes_back_when_it_fits() {
         pair.warm_up();
     }
     let flow = Flow::start(&red.left, &red.right, 200, 200);
-    let to = destinations(40);
+    // More than single addresses and routes have rows.
+    let to = destinations(80);
     routes(&daemon, &red, "add", &to);
     runs_on(&daemon, red.name(), "soft");
     until("it says why, with figures", 10, || {

@@ -98,7 +98,13 @@ fn is_running(pid: u32) -> bool {
 pub fn applied_text(applied: &ApplyResult, painter: &Painter) -> String {
     let mut out = actions(&applied.actions, painter);
     let changes = count(applied.actions.len() as u64, "change");
+    // Without a change of documents, these were not as desired.
+    let running = applied.networks.iter().filter(|network| network.state == NetworkState::Running);
+    let mended: Vec<String> = running.map(|network| painter.paint(&network.name)).collect();
     out.push_str(&match (applied.dry_run, applied.actions.len()) {
+        (false, 0) if !mended.is_empty() => {
+            format!("no document changed, generation {}; mended: {}\n", applied.generation, mended.join(", "))
+        }
         (_, 0) => format!("nothing to change, generation {}\n", applied.generation),
         (true, _) => format!("{changes} not made: dry run\n"),
         (false, _) => format!("{changes} made, generation {}\n", applied.generation),

@@ -38,6 +38,7 @@ pub fn row(event: &Event, painter: &Painter) -> String {
     let style = match event.kind {
         EventKind::Refused
         | EventKind::NetworkDegraded
+        | EventKind::Drifted
         | EventKind::PortDown
         | EventKind::CardDown
         | EventKind::MigrationFailed
@@ -49,6 +50,7 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::Stopping
         | EventKind::NetworkDeleted => YELLOW,
         EventKind::NetworkRecovered
+        | EventKind::Mended
         | EventKind::PortUp
         | EventKind::CardUp
         | EventKind::Migrated

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use hue_host::{Namespace, exec};
+use hue_host::{HostError, Namespace, exec};
 use nix::errno::Errno;
 
 use super::client;
@@ -37,6 +37,10 @@ pub fn exec(args: &Exec, connection: &Connection) -> Result<(), Failure> {
         fs::write(&file, "0").map_err(|error| failed(format!("{}: {error}", file.display())))?;
     }
     let namespace = Namespace::open(&place.namespace).map_err(|error| failed(error.to_string()))?;
+    let entered = namespace.identity().map_err(|error| failed(error.to_string()))?;
+    if entered != (place.device, place.inode) {
+        return Err(failed(HostError::Replaced(place.namespace).to_string()));
+    }
     let argv: Vec<OsString> = args.command.iter().map(OsString::from).collect();
     let error = exec::run_here(&namespace, None, &argv);
     let code = if error.errno() == Some(Errno::ENOENT) { NOT_FOUND } else { NOT_RUN };

@@ -1,0 +1,181 @@
+//! Compares the interfaces and addresses of a namespace with the target state, without changing anything.
+//!
+//! Flow: [`Config`], interfaces and addresses of the namespace → **comparison** → [`Drift`]. Only what the target
+//! state says is compared: additional addresses, routes and interfaces are the owner's. Invariants: an interface is
+//! recognised by its index once that is known, so another one under its name is not mistaken for it.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use hue_wire::Mac;
+
+use super::{Config, ControlNamespace};
+use crate::addresses::{self, Address};
+use crate::error::HostError;
+use crate::links::{Link, Links};
+
+/// How a virtual port differs from its target state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Difference {
+    /// Its interface does not exist.
+    Missing,
+    /// Another interface has its name.
+    Replaced,
+    /// It is down.
+    Down,
+    /// It has another MAC address.
+    Mac {
+        /// The MAC address it has.
+        found: Option<Mac>,
+        /// The MAC address it should have.
+        wanted: Mac,
+    },
+    /// It has another MTU, in bytes.
+    Mtu {
+        /// The MTU it has.
+        found: u32,
+        /// The MTU it should have.
+        wanted: u32,
+    },
+    /// An address is missing.
+    Address(Ipv4Addr, u8),
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("has no interface"),
+            Self::Replaced => f.write_str("has another interface under its name"),
+            Self::Down => f.write_str("is down"),
+            Self::Mac { found: Some(found), wanted } => write!(f, "has MAC address {found}, not {wanted}"),
+            Self::Mac { found: None, wanted } => write!(f, "has no MAC address, not {wanted}"),
+            Self::Mtu { found, wanted } => write!(f, "has MTU {found}, not {wanted}"),
+            Self::Address(address, len) => write!(f, "lacks address {address}/{len}"),
+        }
+    }
+}
+
+/// Differences of a namespace.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Drift {
+    /// Index of the virtual port in [`Config::ports`], and how it differs.
+    pub ports: Vec<(usize, Difference)>,
+    /// Indices of the interfaces, in the order of the virtual ports; 0 if there is none.
+    pub indices: Vec<u32>,
+}
+
+impl ControlNamespace {
+    /// Compares the namespace with its target state. `known` are the interfaces' indices, in the order of the virtual
+    /// ports; 0 or none if not yet known.
+    ///
+    /// # Errors
+    /// If a system call fails.
+    pub fn look(&self, config: &Config, known: &[u32]) -> Result<Drift, HostError> {
+        let mut links = Links::inside(&self.namespace)?;
+        let there = links.list()?;
+        Ok(differences(config, &there, &addresses::list(links.socket())?, known))
+    }
+}
+
+/// See [`ControlNamespace::look`].
+fn differences(config: &Config, links: &[Link], addresses: &[Address], known: &[u32]) -> Drift {
+    let mut drift = Drift::default();
+    for (at, port) in config.ports.iter().enumerate() {
+        let link = links.iter().find(|link| link.name == port.interface);
+        drift.indices.push(link.map_or(0, |link| link.index));
+        let mut differs = |difference| drift.ports.push((at, difference));
+        let Some(link) = link else {
+            differs(Difference::Missing);
+            continue;
+        };
+        if known.get(at).is_some_and(|known| *known != 0 && *known != link.index) {
+            differs(Difference::Replaced);
+            continue;
+        }
+        if !link.up {
+            differs(Difference::Down);
+        }
+        if link.mac != Some(port.mac) {
+            differs(Difference::Mac { found: link.mac, wanted: port.mac });
+        }
+        let mtu = u32::from(port.mtu_bytes);
+        if link.mtu != mtu {
+            differs(Difference::Mtu { found: link.mtu, wanted: mtu });
+        }
+        for (address, len) in &port.addresses {
+            let own = |one: &Address| (one.link, one.address, one.len) == (link.index, *address, *len);
+            if !addresses.iter().any(own) {
+                differs(Difference::Address(*address, *len));
+            }
+        }
+    }
+    drift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PortConfig;
+    use super::*;
+
+    const MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
+    const OWN: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+
+    fn config() -> Config {
+        let port = PortConfig {
+            interface: "left".to_owned(),
+            mac: MAC,
+            mtu_bytes: 1500,
+            addresses: vec![(OWN, 24)],
+        };
+        Config { ports: vec![port], ..Config::default() }
+    }
+
+    fn link() -> Link {
+        Link { index: 7, name: "left".to_owned(), mac: Some(MAC), mtu: 1500, up: true, ..Link::default() }
+    }
+
+    fn address(address: Ipv4Addr, len: u8, link: u32) -> Address {
+        Address { link, address, len, peer: address, broadcast: None, protocol: 0 }
+    }
+
+    fn found(links: &[Link], addresses: &[Address], known: &[u32]) -> Vec<String> {
+        let drift = differences(&config(), links, addresses, known);
+        drift.ports.iter().map(|(_, difference)| difference.to_string()).collect()
+    }
+
+    #[test]
+    fn what_the_target_state_says_is_compared_and_no_more() {
+        let own = [address(OWN, 24, 7)];
+        assert!(found(&[link()], &own, &[7]).is_empty());
+        assert!(found(&[link()], &own, &[0]).is_empty());
+        assert!(found(&[link()], &own, &[]).is_empty());
+        // Additional interfaces and addresses are the owner's.
+        let more = Link { index: 9, name: "dummy0".to_owned(), ..Link::default() };
+        let others = [own[0], address(Ipv4Addr::new(10, 60, 0, 1), 24, 7)];
+        assert!(found(&[link(), more], &others, &[7]).is_empty());
+    }
+
+    #[test]
+    fn each_difference_is_named() {
+        let own = [address(OWN, 24, 7)];
+        let one = |link: Link, words: &str| assert_eq!(found(&[link], &own, &[7]), [words]);
+        one(Link { up: false, ..link() }, "is down");
+        let other = Some(Mac([2, 0, 0, 0, 0, 9]));
+        one(Link { mac: other, ..link() }, "has MAC address 02:00:00:00:00:09, not 02:00:00:00:00:01");
+        one(Link { mtu: 1400, ..link() }, "has MTU 1400, not 1500");
+        one(Link { name: "other".to_owned(), ..link() }, "has no interface");
+        one(Link { index: 8, ..link() }, "has another interface under its name");
+        let missing = ["lacks address 10.1.0.1/24"];
+        assert_eq!(found(&[link()], &[], &[7]), missing);
+        assert_eq!(found(&[link()], &[address(OWN, 25, 7)], &[7]), missing, "another length");
+        assert_eq!(found(&[link()], &[address(OWN, 24, 8)], &[7]), missing, "another interface");
+        let both = found(&[Link { up: false, ..link() }], &[], &[7]);
+        assert_eq!(both, ["is down", "lacks address 10.1.0.1/24"]);
+    }
+
+    #[test]
+    fn indices_are_in_the_order_of_the_ports() {
+        assert_eq!(differences(&config(), &[link()], &[], &[]).indices, [7]);
+        assert_eq!(differences(&config(), &[], &[], &[]).indices, [0]);
+    }
+}
