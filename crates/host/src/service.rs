@@ -26,7 +26,7 @@ pub const NEEDED: [Capability; 8] = [
 /// Open files that a process wants to be allowed: enough for the most networks that a node can have.
 const OPEN_FILES_WANTED: u64 = 1 << 20;
 
-/// Raises the limit on open files, because each network needs several: to [`OPEN_FILES_WANTED`] with CAP_SYS_RESOURCE, else to
+/// Raises the limit on open files, because each network needs several: to `OPEN_FILES_WANTED` with CAP_SYS_RESOURCE, else to
 /// the hard limit. Returns the new limit.
 ///
 /// # Errors
