@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-offline test test-full build images synth synth-timing formal lab check generate bench fuzz clean
+.PHONY: help demo demo-offline test test-full build programs install uninstall package package-test images synth synth-timing formal lab check generate bench fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -12,7 +12,7 @@ demo: ## networks between real hosts on this machine, on a card and in software 
 	@scripts/demo-build
 	@$(if $(filter 0,$(shell id -u)),,sudo) target/demo/hueplane demo $(ARGS)
 
-demo-offline: build ## the same planes over shipped captures and tables; no root
+demo-offline: programs ## the same planes over shipped captures and tables; no root
 	@scripts/demo-offline
 
 test: ## everything that must pass; the last line is the count
@@ -23,9 +23,24 @@ test-full: ## the same with all runs of the card's logic, all its images, all pl
 	@scripts/setup test
 	@scripts/test --full
 
-build: ## target/release/hueplane
+programs:
 	@scripts/setup build
-	cargo build --release --locked -j2 -p hueplane
+	cargo build --release --locked -j2 -p hueplane -p hueplaned
+
+build: programs ## target/release/hueplane and hueplaned, and the card's default image for any processor
+	@scripts/images --portable --no-wave --out $(or $(CARGO_TARGET_DIR),target)/portable default
+
+install: ## what `make build` built, into PREFIX (/usr/local), below DESTDIR if given
+	@scripts/install
+
+uninstall: ## removes what `make install` installed, with the same PREFIX and DESTDIR
+	@scripts/install --uninstall
+
+package: build ## a Debian package, target/package/*.deb
+	@scripts/package
+
+package-test: package ## installs, upgrades, removes and purges the package in a root of its own (needs root)
+	@scripts/package-test --package "$$(ls -t $(or $(CARGO_TARGET_DIR),target)/package/*.deb | head -n 1)"
 
 images: ## the card's images as simulated twins, target/images/*.so; NAMES="tcam1 default" makes only these
 	@scripts/setup build
@@ -55,7 +70,7 @@ formal: ## proofs of the card's logic, and that each of them can fail; NAMES="fi
 	@scripts/setup build
 	@scripts/formal $(NAMES)
 
-lab: build ## experiments on real tables: overlap, Conflict CAM, what each layout takes, into bench/results; ARGS="--seed 7" and the like
+lab: programs ## experiments on real tables: overlap, Conflict CAM, what each layout takes, into bench/results; ARGS="--seed 7" and the like
 	@scripts/setup lab
 	@scripts/lab $(ARGS)
 

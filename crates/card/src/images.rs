@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::error::CardError;
 use crate::twin::{Image, seal};
 
+/// Where images are installed, below the prefix.
+const INSTALLED: &str = "lib/hueplane/images";
+
 /// Folders searched for image files; the first that has the file wins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Images {
@@ -19,11 +22,12 @@ impl Images {
     }
 
     /// The folder `images` beside a binary, and the one above it (a binary in `target/release` then finds
-    /// `target/images`).
+    /// `target/images`); then where they are installed (for `/usr/bin/hueplane`, `/usr/lib/hueplane/images`).
     #[must_use]
     pub fn beside(binary: &Path) -> Self {
-        let folders = binary.ancestors().skip(1).take(2);
-        Self { places: folders.map(|folder| folder.join("images")).collect() }
+        let above = || binary.ancestors().skip(1).take(2);
+        let installed = above().skip(1).map(|prefix| prefix.join(INSTALLED));
+        Self { places: above().map(|folder| folder.join("images")).chain(installed).collect() }
     }
 
     /// Names of the images found.
@@ -89,5 +93,18 @@ impl Images {
             let (name, places) = (name.to_owned(), places.join(" or "));
             CardError::Image { name, places, known: self.names() }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_beside_the_binary_above_it_or_installed() {
+        let places = |binary: &str| Images::beside(Path::new(binary)).places;
+        let expected = ["/usr/bin/images", "/usr/images", "/usr/lib/hueplane/images"];
+        assert_eq!(places("/usr/bin/hueplane"), expected.map(PathBuf::from));
+        assert_eq!(places("hueplane"), ["images"].map(PathBuf::from));
     }
 }

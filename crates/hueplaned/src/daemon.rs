@@ -6,7 +6,8 @@
 
 use std::net::TcpListener as StdTcpListener;
 use std::os::unix::net::UnixListener as StdUnixListener;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hue_host::service;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 use crate::api::{DownOptions, EventKind};
 use crate::error::DaemonError;
 use crate::http::{Listeners, TlsListener, serve};
+use crate::log::LogFile;
 use crate::node::{self, About, NodeHandle, Running};
 use crate::options::{Listen, Options, images};
 use crate::place::Place;
@@ -41,7 +43,7 @@ const REQUIRED: [hue_host::Capability; 3] = [
 /// Why it does not start, or why it stopped.
 pub fn run(options: Options) -> Result<(), DaemonError> {
     if options.log {
-        log();
+        log(options.log_file.as_deref())?;
     }
     let missing = service::missing(&REQUIRED)?;
     if !missing.is_empty() {
@@ -154,14 +156,21 @@ async fn wait(handle: &NodeHandle, running: &Running) -> Result<DownOptions, Dae
     }
 }
 
-/// Writes the log to standard error. `HUEPLANE_LOG` sets its level: `error`, `warn`, `info`, `debug` or `trace`.
-fn log() {
+/// Writes the log to standard error, or to a file that already is standard error. `HUEPLANE_LOG` sets its level: `error`, `warn`,
+/// `info`, `debug` or `trace`.
+fn log(file: Option<&Path>) -> Result<(), DaemonError> {
     let level = std::env::var("HUEPLANE_LOG").ok().and_then(|level| level.parse().ok());
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level.unwrap_or(tracing::Level::INFO))
         .with_target(false)
-        .with_ansi(false)
-        .with_writer(std::io::stderr);
-    // A program that runs a daemon inside itself may have one already.
-    let _ = subscriber.try_init();
+        .with_ansi(false);
+    // A program that runs a daemon inside itself may have a subscriber already.
+    let _ = match file {
+        None => subscriber.with_writer(std::io::stderr).try_init(),
+        Some(path) => {
+            let file = LogFile::standard(path.to_owned()).map_err(DaemonError::file(path, "opened"))?;
+            subscriber.with_writer(Mutex::new(file)).try_init()
+        }
+    };
+    Ok(())
 }

@@ -1,12 +1,14 @@
 //! The daemon: wiring, REST, events, metrics
 
 pub mod api;
+pub mod arguments;
 pub mod backend;
 pub mod client;
 mod daemon;
 mod error;
 pub mod explain;
 pub mod http;
+pub mod log;
 pub mod metrics;
 pub mod node;
 pub mod options;

@@ -1,74 +1,10 @@
 //! `hueplaned`: the daemon, for service managers. `hueplane up` does the same by hand.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use hueplaned::options::{Listen, Options, SchedulingName, run_dir, state_dir};
-use hueplaned::tls::TlsFiles;
+use hueplaned::arguments::Arguments;
 use hueplaned::{DaemonError, run};
-
-/// Run many virtual networks on this machine
-///
-/// Runs in the foreground until SIGTERM, Ctrl-C or `hueplane down`. Needs root. Its log goes to standard error;
-/// $HUEPLANE_LOG sets the level (error, warn, info, debug).
-#[derive(Parser, Debug)]
-#[command(version)]
-struct Arguments {
-    /// Directory of the socket and the lock; default: $HUEPLANE_RUN_DIR, or /run/hueplane
-    #[arg(long, value_name = "DIR")]
-    run_dir: Option<PathBuf>,
-    /// Directory of the stored configuration; default: $HUEPLANE_STATE_DIR, or /var/lib/hueplane
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
-    /// Prefix of the networks' namespace names
-    #[arg(long, value_name = "TEXT", default_value = hue_host::control::PREFIX)]
-    namespace_prefix: String,
-    /// Number of worker threads; 0 selects it automatically
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    workers: usize,
-    /// Pin each worker thread to a core
-    #[arg(long)]
-    pin: bool,
-    /// How threads that forward packets compete for processors
-    #[arg(long, value_enum, default_value_t)]
-    scheduling: SchedulingName,
-    /// Start with nothing: the stored state is kept under another name, and running networks are removed
-    #[arg(long)]
-    empty: bool,
-    /// Also offer the API over TCP, with mutual TLS
-    #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key", "tls_ca"])]
-    listen: Option<SocketAddr>,
-    /// Certificate of the daemon (PEM)
-    #[arg(long, value_name = "FILE", requires = "listen")]
-    tls_cert: Option<PathBuf>,
-    /// Private key of the daemon (PEM)
-    #[arg(long, value_name = "FILE", requires = "listen")]
-    tls_key: Option<PathBuf>,
-    /// Certificate of the CA that signs client certificates (PEM)
-    #[arg(long, value_name = "FILE", requires = "listen")]
-    tls_ca: Option<PathBuf>,
-}
-
-impl Arguments {
-    fn options(self) -> Options {
-        let files = self.tls_ca.zip(self.tls_cert).zip(self.tls_key);
-        let files = files.map(|((ca, certificate), key)| TlsFiles { ca, certificate, key });
-        Options {
-            run_dir: run_dir(self.run_dir.as_deref()),
-            state_dir: state_dir(self.state_dir.as_deref()),
-            namespace_prefix: self.namespace_prefix,
-            listen: self.listen.zip(files).map(|(address, tls)| Listen { address, tls }),
-            workers: self.workers,
-            pin: self.pin,
-            scheduling: self.scheduling.into(),
-            least_rights: true,
-            log: true,
-            empty: self.empty,
-        }
-    }
-}
 
 fn main() -> ExitCode {
     match run(Arguments::parse().options()) {

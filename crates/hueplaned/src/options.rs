@@ -75,6 +75,8 @@ pub struct Options {
     pub least_rights: bool,
     /// Whether to write the log to standard error.
     pub log: bool,
+    /// The file that is standard error, if the daemon bounds it: see [`crate::log`].
+    pub log_file: Option<PathBuf>,
     /// Whether to start with nothing: the stored state is kept under another name, and running networks are removed.
     pub empty: bool,
 }
@@ -91,6 +93,7 @@ impl Default for Options {
             scheduling: Scheduling::Fair,
             least_rights: false,
             log: false,
+            log_file: None,
             empty: false,
         }
     }
@@ -116,7 +119,7 @@ pub fn state_dir(given: Option<&Path>) -> PathBuf {
     directory(given, STATE_DIR_VARIABLE, STATE_DIR)
 }
 
-/// Folder of the card's images: the folder that the variable names, or the one beside this program.
+/// Folders of the card's images: the folder that the variable names, or those beside this program.
 #[must_use]
 pub fn images() -> Images {
     match env::var_os(IMAGES_VARIABLE).filter(|value| !value.is_empty()) {

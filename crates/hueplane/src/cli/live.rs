@@ -37,6 +37,9 @@ pub struct Connection {
 /// Runs in the foreground until it is stopped (`hueplane down`, Ctrl-C, SIGTERM). Stopping removes the
 /// networks; the configuration stays in the state directory. With -f, the files replace the configuration as
 /// soon as the daemon runs, as with `apply --prune`. Needs root.
+///
+/// With --detach, the log is hueplaned.log in the run directory. At 8 MiB a new file begins, and the older one is kept as
+/// hueplaned.log.1.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -69,6 +72,9 @@ pub struct Up {
     /// Stop at the end of standard input, for a parent program that may be killed
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub until_eof: bool,
+    /// The file that is standard error, to begin a new one when it is full; from `--detach`
+    #[arg(long, hide = true, value_name = "FILE", conflicts_with = "detach")]
+    pub log_file: Option<PathBuf>,
 }
 
 /// Directories of the daemon.

@@ -157,8 +157,8 @@ pub struct Schema {
 /// With --on card, the frames run through the card's own logic, simulated cycle by cycle. The output bytes
 /// and counters are the same, and the number of clock cycles is reported. Frames keep their order, full
 /// queues cause back-pressure, and idle cycles are skipped. Images of the card are files NAME.so in a folder
-/// `images`, beside the binary or in a parent folder, or in the folder given by HUEPLANE_IMAGES (`make
-/// images`).
+/// `images`, beside the binary or in a parent folder, or where they are installed (../lib/hueplane/images), or in the
+/// folder given by HUEPLANE_IMAGES (`make images`).
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -28,6 +28,7 @@ pub fn man(args: &Man) -> Result<(), Failure> {
     };
     let mut pages = Vec::new();
     pages_of(&command, &mut pages)?;
+    pages_of(&hueplaned::arguments::Arguments::command(), &mut pages)?;
     let failed = |path: &std::path::Path| {
         let path = path.to_owned();
         move |source| Failure::Output { path, source }

@@ -5,7 +5,7 @@
 //! applies the files. If they are rejected, it stops the daemon, so that `up` is all or nothing.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -111,12 +111,14 @@ fn run_background(
     let log = run_dir.join(LOG);
     let failed = |source| Failure::Output { path: log.clone(), source };
     fs::create_dir_all(run_dir).map_err(failed)?;
-    let file = OpenOptions::new().create(true).append(true).open(&log).map_err(failed)?;
+    let file = hueplaned::log::open(&log).map_err(failed)?;
     let said_before = file.metadata().map_err(failed)?.len();
     let errors = file.try_clone().map_err(failed)?;
     let broken = |error| Failure::Broken(format!("the daemon cannot be started: {error}"));
     let mut child = Command::new(std::env::current_exe().map_err(broken)?)
         .args(arguments(args))
+        .arg("--log-file")
+        .arg(&log)
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(errors)
@@ -230,6 +232,7 @@ fn daemon(args: &Up) -> Result<(), Failure> {
         scheduling: args.scheduling.into(),
         least_rights: true,
         log: true,
+        log_file: args.log_file.clone(),
         empty: args.empty,
         ..Options::default()
     };

@@ -1,0 +1,145 @@
+//! The log file of a daemon in the background.
+//!
+//! Flow: `hueplane up --detach` opens the file as the standard output and error of the daemon; the daemon writes its log there, and begins a
+//! new file when one is full. Invariants: the file has at most [`LOG_BYTES_MAX`] bytes of log, and one older file is kept beside it; standard
+//! error is always the current file, so what does not pass through the log (a panic) is in it too.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Longest log file.
+pub const LOG_BYTES_MAX: u64 = 8 << 20;
+/// Ending of the name of the older file.
+const OLDER: &str = ".1";
+
+/// Opens a log file to append to it, or a new one if it is full.
+///
+/// # Errors
+/// If the file cannot be opened.
+pub fn open(path: &Path) -> io::Result<File> {
+    if fs::metadata(path).is_ok_and(|file| file.len() >= LOG_BYTES_MAX) {
+        return begin(path);
+    }
+    append(path)
+}
+
+/// A log file that is replaced by a new one when it is full.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    path: PathBuf,
+    file: File,
+    /// Bytes in the file.
+    length: u64,
+    length_max: u64,
+    /// Whether standard output and error follow the file.
+    is_standard: bool,
+}
+
+impl LogFile {
+    /// The file that already is the standard output and error of this process.
+    pub fn standard(path: PathBuf) -> io::Result<Self> {
+        Self::new(path, LOG_BYTES_MAX, true)
+    }
+
+    fn new(path: PathBuf, length_max: u64, is_standard: bool) -> io::Result<Self> {
+        let file = append(&path)?;
+        let length = file.metadata()?.len();
+        Ok(Self { path, file, length, length_max, is_standard })
+    }
+
+    fn replace(&mut self) -> io::Result<()> {
+        self.file = begin(&self.path)?;
+        self.length = 0;
+        if self.is_standard {
+            nix::unistd::dup2_stdout(&self.file)?;
+            nix::unistd::dup2_stderr(&self.file)?;
+        }
+        Ok(())
+    }
+}
+
+impl Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.length > 0 && self.length + line.len() as u64 > self.length_max && self.replace().is_err() {
+            // No new file can be made: what the file says is given up, so that it does not fill the disk.
+            self.file.set_len(0)?;
+            self.length = 0;
+        }
+        let written = self.file.write(line)?;
+        self.length += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// Keeps the file as the older one, and begins a new one.
+fn begin(path: &Path) -> io::Result<File> {
+    fs::rename(path, older(path))?;
+    append(path)
+}
+
+fn older(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(OLDER);
+    name.into()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_log_becomes_the_older_file_and_a_new_one_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        fs::write(&path, "1234\n").unwrap();
+        let mut log = LogFile::new(path.clone(), 10, false).unwrap();
+        let mut says = |line: &str| {
+            log.write_all(line.as_bytes()).unwrap();
+            let old = fs::read_to_string(older(&path)).unwrap_or_default();
+            (old, fs::read_to_string(&path).unwrap())
+        };
+        let pair = |old: &str, new: &str| (old.to_owned(), new.to_owned());
+        assert_eq!(says("abcd\n"), pair("", "1234\nabcd\n"), "exactly full");
+        assert_eq!(says("e\n"), pair("1234\nabcd\n", "e\n"));
+        assert_eq!(says("longer than the file\n"), pair("e\n", "longer than the file\n"), "never cut");
+        assert_eq!(says("f\n"), pair("longer than the file\n", "f\n"), "one older file");
+        assert_eq!(dir.path().read_dir().unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_log_whose_folder_is_gone_stays_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut log = LogFile::new(path, 10, false).unwrap();
+        drop(dir);
+        for _ in 0..10 {
+            log.write_all(b"123456\n").unwrap();
+            assert!(log.file.metadata().unwrap().len() <= 10);
+        }
+    }
+
+    #[test]
+    fn a_full_file_is_not_opened_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let length = |path: &Path| fs::metadata(path).unwrap().len();
+        drop(open(&path).unwrap());
+        File::options().write(true).open(&path).unwrap().set_len(LOG_BYTES_MAX - 1).unwrap();
+        drop(open(&path).unwrap());
+        assert_eq!(length(&path), LOG_BYTES_MAX - 1);
+        File::options().write(true).open(&path).unwrap().set_len(LOG_BYTES_MAX).unwrap();
+        drop(open(&path).unwrap());
+        assert_eq!((length(&older(&path)), length(&path)), (LOG_BYTES_MAX, 0));
+    }
+}
