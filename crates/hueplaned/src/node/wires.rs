@@ -23,6 +23,8 @@ use crate::api::{EventKind, MigrationSteering, NetworkState};
 
 /// How long frames of the old link are counted, and how long a move to the card waits for them.
 const TURN: Duration = Duration::from_millis(20);
+/// The same while the card's thread has not answered yet: without its answer, nobody knows how many frames were late.
+const TURN_MAX: Duration = Duration::from_secs(1);
 
 /// Neighbours that were told to send elsewhere, and the work that waits until they do.
 pub struct Turn {
@@ -34,6 +36,8 @@ pub struct Turn {
     /// Frames that NICs had received when the turn began.
     by_nic: u64,
     to_nic: bool,
+    /// Whether the card's thread is still to answer.
+    waits_for_card: bool,
     /// How long the network's frames on the card took to leave it, once known.
     overlap: Option<Duration>,
     /// Frames of the network received by the card.
@@ -125,9 +129,10 @@ impl Node {
         let (began, by_nic) = (Instant::now(), self.by_nic(vid));
         let broken =
             self.card.as_ref().and_then(|card| card.seats.get(&vid)).map(|seat| Arc::clone(&seat.broken));
+        let mut waits_for_card = false;
         if to_nic && let (Some(card), Some(broken)) = (&self.card, &broken) {
             let (sender, broken) = (self.sender.clone(), Arc::clone(broken));
-            card.live.tell(move |runner| {
+            waits_for_card = card.live.tell(move |runner| {
                 let received = runner.counts(vid).map(|counts| counts.outcomes.received());
                 let done = move |ns: Option<u64>| {
                     let took = ns.map(|_| began.elapsed());
@@ -143,7 +148,7 @@ impl Node {
         self.changed = true;
         self.tell_wires(name);
         let (overlap, by_card, then) = (None, None, Then::Nothing);
-        Some(Turn { vid, broken, began, neighbours, by_nic, to_nic, overlap, by_card, then })
+        Some(Turn { vid, broken, began, neighbours, by_nic, to_nic, waits_for_card, overlap, by_card, then })
     }
 
     /// Frames of a network received by NICs so far.
@@ -163,6 +168,7 @@ impl Node {
             turn.vid == vid && turn.broken.as_ref().is_some_and(|other| Arc::ptr_eq(other, broken))
         };
         if let Some(turn) = self.turns.iter_mut().find(is_meant) {
+            turn.waits_for_card = false;
             turn.overlap = took;
             turn.by_card = received;
         }
@@ -205,7 +211,7 @@ impl Node {
 
 impl Turn {
     fn due(&self) -> Instant {
-        self.began + TURN
+        self.began + if self.waits_for_card { TURN_MAX } else { TURN }
     }
 
     /// The same, with something that waits for it.
