@@ -13,7 +13,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::lab::Lab;
+use crate::document::all;
+use crate::lab::{Lab, Pair};
 use crate::shell::{self, Output};
 use crate::wait::Deadline;
 
@@ -440,4 +441,16 @@ fn remove_left(own: &str) {
 #[track_caller]
 pub fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// A daemon with two networks on the same two ports, running and known to their neighbours.
+#[must_use]
+pub fn two_networks() -> (Lab, Pair, Pair, Daemon) {
+    let lab = Lab::new(2);
+    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
+    let documents = [lab.node_document(""), red.document.yaml(), blue.document.yaml()];
+    let daemon = Daemon::start(&lab, &all(&documents));
+    red.warm_up();
+    blue.warm_up();
+    (lab, red, blue, daemon)
 }

@@ -97,6 +97,13 @@ impl Lab {
         }
     }
 
+    /// Takes the ports' wires off their bridges: the interfaces `w0`… of the switch are at the other ends of cables.
+    pub fn unbridge(&self) {
+        for port in 0..self.ports.len() {
+            self.switch.ip(&["link", "set", &format!("w{port}"), "nomaster"]);
+        }
+    }
+
     /// Deletes port `port` of the node.
     ///
     /// # Panics

@@ -22,7 +22,7 @@ pub mod traffic;
 pub mod wait;
 
 pub use burner::Burners;
-pub use daemon::{Cli, Daemon};
+pub use daemon::{Cli, Daemon, two_networks};
 pub use document::{Document, VirtualPort};
 pub use lab::{Host, Lab, Pair};
 pub use raw::{Flood, Raw, Sniffer};

@@ -2,18 +2,7 @@
 
 use hue_e2e::document::all;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Daemon, Lab, Pair, can_run, shell, until, until_some};
-
-/// A network to be changed behind the daemon's back, and its neighbour on the same ports.
-fn two() -> (Lab, Pair, Pair, Daemon) {
-    let lab = Lab::new(2);
-    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
-    let documents = [lab.node_document(""), red.document.yaml(), blue.document.yaml()];
-    let daemon = Daemon::start(&lab, &all(&documents));
-    red.warm_up();
-    blue.warm_up();
-    (lab, red, blue, daemon)
-}
+use hue_e2e::{Daemon, Pair, can_run, shell, two_networks, until, until_some};
 
 /// State and reason of a network.
 fn condition(daemon: &Daemon, network: &Pair) -> (String, String) {
@@ -60,7 +49,7 @@ fn drift_in_a_namespace_is_reported_and_mended() {
     if !can_run(&[]) {
         return;
     }
-    let (_lab, red, blue, daemon) = two();
+    let (_lab, red, blue, daemon) = two_networks();
     let flow = Flow::start(&blue.left, &blue.right, 500, 100);
     let drifts = [
         ("address flush dev left", "port left lacks address 10.1.1.1/24"),
@@ -103,7 +92,7 @@ fn a_drifted_network_says_why_and_apply_mends_it_at_once() {
     if !can_run(&[]) {
         return;
     }
-    let (lab, red, blue, daemon) = two();
+    let (lab, red, blue, daemon) = two_networks();
     let documents = all(&[lab.node_document(""), red.document.yaml(), blue.document.yaml()]);
     // Until the pause before the next mend is long enough to look.
     let reason = until_some("a reason among the problems", 60, || {
@@ -135,7 +124,7 @@ fn a_namespace_keeps_its_name() {
     if !can_run(&[]) {
         return;
     }
-    let (_lab, red, blue, daemon) = two();
+    let (_lab, red, blue, daemon) = two_networks();
     let flow = Flow::start(&blue.left, &blue.right, 500, 100);
     let name = namespace(&daemon, &red);
     let inside =

@@ -29,10 +29,7 @@ struct World {
 
 fn world(on: &str) -> World {
     let lab = Lab::new(2);
-    // Cables, not a bridge.
-    for wire in ["w0", "w1"] {
-        lab.switch().ip(&["link", "set", wire, "nomaster"]);
-    }
+    lab.unbridge();
     let neighbour = |port: &str, side: u8| {
         let mac = text([2, 0x68, 1, side, 1, 2]);
         format!("{{port: {port}, address: 10.1.{}.2, mac: \"{mac}\"}}", side + 1)
@@ -155,6 +152,12 @@ impl World {
         assert!(report["traffic"][sorts.len()]["received"].is_null(), "{report}");
     }
 
+    fn passes_traffic(&self) {
+        self.what_is_forwarded_comes_back();
+        self.every_sort_meets_its_fate();
+        self.frames_are_those_of_the_engine();
+    }
+
     /// What the network forwards comes back, all of it, or the daemon says where it was lost.
     fn what_is_forwarded_comes_back(&self) {
         let (report, before, after) = self.send("p0=rate:8M,size:64-1518", |books| {
@@ -220,10 +223,7 @@ fn generated_traffic_passes_a_node_in_software() {
     if !can_run(&[]) {
         return;
     }
-    let world = world("soft");
-    world.what_is_forwarded_comes_back();
-    world.every_sort_meets_its_fate();
-    world.frames_are_those_of_the_engine();
+    world("soft").passes_traffic();
 }
 
 #[test]
@@ -231,10 +231,7 @@ fn generated_traffic_passes_a_node_on_the_card() {
     if !can_run(&[]) {
         return;
     }
-    let world = world("card");
-    world.what_is_forwarded_comes_back();
-    world.every_sort_meets_its_fate();
-    world.frames_are_those_of_the_engine();
+    world("card").passes_traffic();
 }
 
 /// A node that loses, doubles and swaps known frames, and sends others: the report says exactly that.
@@ -244,9 +241,7 @@ fn what_a_bad_node_does_is_reported() {
         return;
     }
     let lab = Lab::new(2);
-    for wire in ["w0", "w1"] {
-        lab.switch().ip(&["link", "set", wire, "nomaster"]);
-    }
+    lab.unbridge();
     let red = lab.pair_document("red", 1, 1, [0, 1]);
     std::fs::write(lab.folder().join("lab.yaml"), all(&[lab.node_document(""), red.yaml()])).unwrap();
     let (mut from, mut to) = (Raw::open(lab.node(), "p0"), Raw::open(lab.node(), "p1"));
@@ -303,9 +298,7 @@ fn interfaces_stay_as_they_are() {
     }
     let lab = Lab::new(2);
     let cli = Cli::new(&lab);
-    for wire in ["w0", "w1"] {
-        lab.switch().ip(&["link", "set", wire, "nomaster"]);
-    }
+    lab.unbridge();
     let red = lab.pair_document("red", 1, 1, [0, 1]);
     std::fs::write(lab.folder().join("lab.yaml"), all(&[lab.node_document(""), red.yaml()])).unwrap();
     let promiscuity = || {

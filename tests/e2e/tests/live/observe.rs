@@ -5,21 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hue_e2e::document::all;
 use hue_e2e::frame::{self, Ends};
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Daemon, Lab, Pair, Raw, can_run, http, shell, until};
+use hue_e2e::{Pair, Raw, can_run, http, shell, two_networks, until};
 use serde_json::Value;
-
-fn world() -> (Lab, Pair, Pair, Daemon) {
-    let lab = Lab::new(2);
-    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
-    let documents = [lab.node_document(""), red.document.yaml(), blue.document.yaml()];
-    let daemon = Daemon::start(&lab, &all(&documents));
-    red.warm_up();
-    blue.warm_up();
-    (lab, red, blue, daemon)
-}
 
 /// Samples of a scrape: name, labels, value.
 fn samples(text: &str) -> Vec<(String, BTreeMap<String, String>, f64)> {
@@ -72,7 +61,7 @@ fn plans_follow_measured_traffic() {
     if !can_run(&[]) {
         return;
     }
-    let (_lab, red, blue, daemon) = world();
+    let (_lab, red, blue, daemon) = two_networks();
     // 8 Mbit/s of payload, and its headers.
     let flow = Flow::start(&red.left, &red.right, 1000, 1000);
     let plan = || daemon.cli.json(&["plan", "--from-traffic"]);
@@ -97,7 +86,7 @@ fn counters_and_metrics_add_up() {
     if !can_run(&[]) {
         return;
     }
-    let (_lab, red, blue, daemon) = world();
+    let (_lab, red, blue, daemon) = two_networks();
     mixed_traffic(&red, [2, 0x72, 1, 0, 1, 1]);
     // Its first packets went through its namespace, which asked for the neighbours.
     until("blue forwards", 20, || {
@@ -163,7 +152,7 @@ fn captures_are_read_by_others() {
     if !can_run(&["tshark"]) {
         return;
     }
-    let (lab, red, blue, daemon) = world();
+    let (lab, red, blue, daemon) = two_networks();
     let file = lab.folder().join("red.pcapng");
     let arguments = ["capture", "--network", red.name(), "--count", "40", "-w", &file.to_string_lossy()];
     let mut capture = daemon.cli.command(&arguments).stderr(Stdio::null()).spawn().unwrap();
@@ -224,7 +213,7 @@ fn a_slow_reader_of_a_capture_holds_up_nobody() {
     if !can_run(&[]) {
         return;
     }
-    let (_lab, red, _blue, daemon) = world();
+    let (_lab, red, _blue, daemon) = two_networks();
     let mut capture = daemon.cli.command(&["capture", "-w", "-"]).stdout(Stdio::piped()).spawn().unwrap();
     let flow = Flow::start(&red.left, &red.right, 5000, 1000);
     // Nobody reads.
@@ -241,7 +230,7 @@ fn events_have_numbers_and_are_followed() {
     if !can_run(&[]) {
         return;
     }
-    let (lab, red, _blue, daemon) = world();
+    let (lab, red, _blue, daemon) = two_networks();
     let events = daemon.cli.events();
     let numbers: Vec<u64> = events.iter().filter_map(|event| event["sequence"].as_u64()).collect();
     assert!(!numbers.is_empty() && numbers.windows(2).all(|pair| pair[0] < pair[1]), "{events:?}");
@@ -291,7 +280,7 @@ fn every_command_shows_tables_json_and_yaml() {
     if !can_run(&[]) {
         return;
     }
-    let (_lab, red, _blue, daemon) = world();
+    let (_lab, red, _blue, daemon) = two_networks();
     let name = red.name();
     for arguments in [
         vec!["get", "nodes"],

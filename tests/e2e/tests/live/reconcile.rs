@@ -2,18 +2,7 @@
 
 use hue_e2e::document::all;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Daemon, Lab, Pair, can_run, daemon};
-
-/// Two networks on the same two ports, running and known to their neighbours.
-fn two() -> (Lab, Pair, Pair, Daemon) {
-    let lab = Lab::new(2);
-    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
-    let documents = [lab.node_document(""), red.document.yaml(), blue.document.yaml()];
-    let daemon = Daemon::start(&lab, &all(&documents));
-    red.warm_up();
-    blue.warm_up();
-    (lab, red, blue, daemon)
-}
+use hue_e2e::{Daemon, can_run, daemon, two_networks};
 
 /// What tells whether a network was touched: its namespace, its interfaces there, and its counters so far.
 fn traces(daemon: &Daemon, network: &str) -> (String, String, u64) {
@@ -29,7 +18,7 @@ fn applying_twice_changes_nothing() {
     if !can_run(&[]) {
         return;
     }
-    let (lab, red, blue, daemon) = two();
+    let (lab, red, blue, daemon) = two_networks();
     let documents = all(&[lab.node_document(""), red.document.yaml(), blue.document.yaml()]);
     let before = [red.name(), blue.name()].map(|name| traces(&daemon, name));
     let generation = daemon.cli.json(&["get", "nodes"])[0]["status"]["generation"].clone();
@@ -56,7 +45,7 @@ fn changing_one_network_touches_only_that_one() {
     if !can_run(&[]) {
         return;
     }
-    let (lab, red, blue, daemon) = two();
+    let (lab, red, blue, daemon) = two_networks();
     // A program of blue's owner, with a socket, runs through everything.
     let mut owner = daemon.cli.command(&["exec", blue.name(), "--", "sleep", "600"]);
     let mut owner = owner.spawn().unwrap();
@@ -118,7 +107,7 @@ fn a_bad_document_changes_nothing_at_all() {
     if !can_run(&[]) {
         return;
     }
-    let (lab, red, _blue, daemon) = two();
+    let (lab, red, _blue, daemon) = two_networks();
     let generation = |daemon: &Daemon| daemon.cli.json(&["get", "nodes"])[0]["status"]["generation"].clone();
     let before = generation(&daemon);
     let bad = lab.folder().join("bad.yaml");
