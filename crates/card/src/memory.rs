@@ -58,35 +58,37 @@ impl<R: Registers> Card<R> {
     /// its accounts, `followed`.
     pub fn memory(&self, followed: &HashMap<Vid, Account>) -> CardMemory {
         let description = self.device.borrow().description().clone();
-        let there = self.networks.iter().filter(|(_, loaded)| !loaded.program().routes.is_empty());
         let Some(shared) = &self.shared else {
             let planes = u64::from(description.planes);
-            let sum = |of: &dyn Fn(&Loaded) -> usize| {
-                let own = self.networks.values().filter(|loaded| loaded.place.plane != NO_PLANE);
-                own.map(|loaded| of(loaded) as u64).sum()
-            };
             let bank = |name, used, each: u32| {
                 let each = u64::from(each);
                 CardBank { name, used, max: planes * each, network_max: Some(each) }
             };
             let addresses = description.neighbour_rows();
-            let locals = |loaded: &Loaded| crate::plan::plane(loaded.program(), addresses).locals.len();
-            let routes = |loaded: &Loaded| crate::plan::plane(loaded.program(), addresses).routes.len();
-            let hops = |loaded: &Loaded| loaded.program().next_hops.len();
-            let share = |(vid, loaded): (&Vid, &Loaded)| {
-                let rows = (routes(loaded) + locals(loaded)) as u64;
+            let (mut routes, mut locals, mut hops) = (0, 0, 0);
+            let mut networks = Vec::new();
+            for (vid, loaded) in &self.networks {
+                let rows = crate::plan::plane(loaded.program(), addresses);
+                if loaded.place.plane != NO_PLANE {
+                    routes += rows.routes.len() as u64;
+                    locals += rows.locals.len() as u64;
+                    hops += rows.hops.len() as u64;
+                }
                 let all = loaded.program().routes.len() as u64;
-                CardShare { vid: *vid, routes: all, own: rows, marginal: rows }
-            };
+                let own = (rows.routes.len() + rows.locals.len()) as u64;
+                if all > 0 {
+                    networks.push(CardShare { vid: *vid, routes: all, own, marginal: own });
+                }
+            }
             return CardMemory {
                 layout: Layout::Tcam,
                 unit: "rows",
                 banks: vec![
-                    bank("routes", sum(&routes), description.route_rows),
-                    bank("addresses", sum(&locals), description.local_rows),
-                    bank("next hops", sum(&hops), description.hop_rows),
+                    bank("routes", routes, description.route_rows),
+                    bank("addresses", locals, description.local_rows),
+                    bank("next hops", hops, description.hop_rows),
                 ],
-                networks: there.map(share).collect(),
+                networks,
             };
         };
         let external = description.layout == Layout::Sram;
@@ -116,7 +118,10 @@ impl<R: Registers> Card<R> {
         };
         let networks = match shared.follows() {
             true => followed.iter().filter_map(share_there).collect(),
-            false => there.filter_map(share).collect(),
+            false => {
+                let there = self.networks.iter().filter(|(_, loaded)| !loaded.program().routes.is_empty());
+                there.filter_map(share).collect()
+            }
         };
         CardMemory {
             layout: description.layout,

@@ -1,8 +1,8 @@
 //! Detects when every frame that a network in software has sent through the card so far has left the card.
 //!
 //! Flow: control, once the network sends by another path → **drain**: the rings from workers run empty, a fence follows
-//! the last of their frames through the card, and the network's output queues run empty → how long that took. That time
-//! bounds how much later a frame on the old path arrives than one sent on the new path at once.
+//! the last of their frames through the card, and the network's output queues run empty → control is told. The
+//! time until then bounds how much later a frame on the old path arrives than one sent on the new path at once.
 
 use hue_tables::Vid;
 
@@ -25,8 +25,8 @@ pub(super) struct Drain {
     done: Option<Done>,
 }
 
-/// Called once: with the nanoseconds it took, or `None` when the drain was given up.
-pub type Done = Box<dyn FnOnce(Option<u64>) + Send>;
+/// Called once, with whether all have left: not when the drain was given up.
+pub type Done = Box<dyn FnOnce(bool) + Send>;
 
 impl Runner {
     /// Calls `done` when every frame that a network in software has sent through the card so far has left it.
@@ -48,7 +48,7 @@ impl Runner {
             let spent = now_ns.saturating_sub(drain.began_ns);
             let net = self.card().net(drain.vid).filter(|_| spent < LIMIT_NS);
             let Some(net) = net else {
-                drain.end(None);
+                drain.end(false);
                 continue;
             };
             match drain.fence_ns {
@@ -60,7 +60,7 @@ impl Runner {
                 }
             }
             if drain.through && !self.card().waits_out(net).map_err(|error| error.to_string())? {
-                drain.end(Some(spent));
+                drain.end(true);
             }
         }
         drains.retain(|drain| drain.done.is_some());
@@ -70,9 +70,9 @@ impl Runner {
 }
 
 impl Drain {
-    fn end(&mut self, ns: Option<u64>) {
+    fn end(&mut self, have_left: bool) {
         if let Some(done) = self.done.take() {
-            done(ns);
+            done(have_left);
         }
     }
 }

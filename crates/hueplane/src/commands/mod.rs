@@ -13,6 +13,9 @@ mod runner;
 mod table;
 mod trace;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::cli::{Cli, Command};
 use crate::demo;
 use crate::failure::Failure;
@@ -47,4 +50,13 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Man(args) => manual::man(args),
         Command::Reference => manual::reference(),
     }
+}
+
+/// A flag that Ctrl-C and SIGTERM set instead of ending the process.
+fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&flag);
+    ctrlc::set_handler(move || set.store(true, Ordering::SeqCst))
+        .map_err(|error| Failure::Broken(format!("signals: {error}")))?;
+    Ok(flag)
 }

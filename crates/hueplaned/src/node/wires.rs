@@ -134,8 +134,8 @@ impl Node {
             let (sender, broken) = (self.sender.clone(), Arc::clone(broken));
             waits_for_card = card.live.tell(move |runner| {
                 let received = runner.counts(vid).map(|counts| counts.outcomes.received());
-                let done = move |ns: Option<u64>| {
-                    let took = ns.map(|_| began.elapsed());
+                let done = move |have_left: bool| {
+                    let took = have_left.then(|| began.elapsed());
                     let _ = sender.send(Message::Card(CardNews::Drained(vid, broken, took, received)));
                 };
                 runner.drained(vid, Box::new(done));

@@ -3,9 +3,6 @@
 //!
 //! Flow: documents and traffic → `hue_lab::run_live` → a report. The node is not asked for anything.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use hue_lab::{
     Cable, CableMeasured, Experiment, LiveMeasured, Offer, Received, StreamFate, StreamSent, run_live,
 };
@@ -16,6 +13,7 @@ use super::{Quantiles, Rates, commit, port_names, round, streams, warn_of_cut};
 use crate::cli::{LabRun, NamedInterface, NamedTraffic};
 use crate::commands::counts::Counts;
 use crate::commands::engine::Networks;
+use crate::commands::interrupted;
 use crate::failure::Failure;
 use crate::print::{Align, DIM, columns, count, grouped, result, styled};
 
@@ -94,10 +92,7 @@ pub fn run(args: &LabRun) -> Result<(), Failure> {
     let experiment = Experiment { streams, duration_us: args.duration_us, line: None, wave: None };
     let names = port_names(&networks);
     let mut out = open(args)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-        .map_err(|error| Failure::Broken(format!("signals: {error}")))?;
+    let stop = interrupted()?;
     let mut written = Ok(());
     let mut each = |frame: Received<'_>| {
         if let (Some(out), Ok(())) = (&mut out, &written) {

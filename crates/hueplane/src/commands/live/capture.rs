@@ -6,14 +6,14 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hueplaned::api::CaptureFilter;
 
 use super::client;
 use crate::cli::{Capture, Connection};
+use crate::commands::interrupted;
 use crate::failure::Failure;
 use crate::print::count;
 
@@ -35,10 +35,7 @@ pub fn capture(args: &Capture, connection: &Connection) -> Result<(), Failure> {
     };
     let mut stream = client.capture(&filter)?;
     let (mut out, path) = output(args)?;
-    let asked = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&asked);
-    ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst))
-        .map_err(|error| Failure::Broken(format!("signals: {error}")))?;
+    let asked = interrupted()?;
     let mut blocks = Blocks::default();
     let written = |result: io::Result<()>| match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Stdout(error)),
