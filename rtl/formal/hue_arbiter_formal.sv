@@ -91,9 +91,8 @@ module hue_arbiter_formal
     end
   end
 
-  logic       begun_q, marked_q, before_q, waits_q, stalled_q, told_q;
-  logic [1:0] inside_q;
-  beat_t      beat_q, out_q;
+  logic       begun_q, waits_q, told_q;
+  logic [1:0] held;
   logic [1:0] who_q, last_q, left;
   logic [2:0] turns_q, lows_q;
   logic       begins, waits, yields;
@@ -106,33 +105,20 @@ module hue_arbiter_formal
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
     who_q <= who_i;
-    out_q <= out;
     cpu_port_q <= s_cpu_port_i;
     if (!rst_ni) cpu_inside_q <= 1'b0;
     else if (s_valid_i[MacPorts] && s_ready_o[MacPorts]) cpu_inside_q <= !s_last_i[MacPorts];
     if (begins && mac) arrival_q <= in.arrival;
     if (!rst_ni) begin
-      inside_q <= '0;
-      marked_q <= 1'b0;
       in_inside_q <= 1'b0;
       out_inside_q <= 1'b0;
       waits_q <= 1'b0;
-      stalled_q <= 1'b0;
       told_q <= 1'b0;
       known_q <= 1'b0;
       turns_q <= '0;
       lows_q <= '0;
       last_q <= 2'(MacPorts - 1);
     end else begin
-      inside_q <= inside_q + 2'(push) - 2'(pop);
-      if (marked_q) begin
-        if (pop) before_q <= 1'b0;
-        if (pop) marked_q <= before_q;
-      end else if (push && mark_i) begin
-        marked_q <= 1'b1;
-        before_q <= inside_q != 2'(pop);
-        beat_q <= in;
-      end
       if (push) begin
         in_inside_q <= !in.last;
         in_port_q <= in.port;
@@ -144,7 +130,6 @@ module hue_arbiter_formal
         out_group_q <= out.group;
       end
       waits_q <= waits;
-      stalled_q <= m_valid_o && !m_ready_i;
       told_q <= begins && !in.group;
       known_q <= known_q || (begins && mac);
       // Of others, while it could begin, and does not yield to shorter ones.
@@ -163,11 +148,6 @@ module hue_arbiter_formal
     if (begun_q && rst_ni) begin
       assert (({c_ready_o, s_ready_o} & ({c_ready_o, s_ready_o} - 1'b1)) == '0);
       assert ((s_ready_o & ~s_valid_i) == '0 && (!c_ready_o || c_valid_i));
-      assert (m_valid_o == (inside_q != '0));
-      // In order, each once, as taken.
-      if (marked_q && !before_q) assert (m_valid_o && out == beat_q);
-      // A beat that waits stands still.
-      if (stalled_q) assert (m_valid_o && out == out_q);
       // Whole frames, of one source.
       if (push && in_inside_q) assert (copies == in_copy_q && (copies || in.port == in_port_q));
       if (m_valid_o) assert (out.first == !out_inside_q && (!out_inside_q || out.group == out_group_q));
@@ -184,20 +164,20 @@ module hue_arbiter_formal
   beat_t spare;
   logic  follows;
   assign spare = u_dut.u_out.spare_data_q;
+  hue_skid_rules #(.Bits($bits(beat_t))) u_rules (
+    .clk_i, .rst_ni, .push_i(push), .in_i(in), .valid_i(m_valid_o), .ready_i(m_ready_i), .out_i(out), .mark_i, .held_o(held),
+    .valid_q_i(u_dut.u_out.valid_q), .spare_q_i(u_dut.u_out.spare_q), .spare_data_q_i(spare)
+  );
   always_comb begin
     follows = 1'b1;
-    if (inside_q == 2'd0) follows = in_inside_q == out_inside_q && (!in_inside_q || in_group_q == out_group_q);
-    if (inside_q == 2'd1) follows = in_inside_q == !out.last && (!in_inside_q || in_group_q == out.group);
-    if (inside_q == 2'd2) begin
+    if (held == 2'd0) follows = in_inside_q == out_inside_q && (!in_inside_q || in_group_q == out_group_q);
+    if (held == 2'd1) follows = in_inside_q == !out.last && (!in_inside_q || in_group_q == out.group);
+    if (held == 2'd2) begin
       follows = in_inside_q == !spare.last && (!in_inside_q || in_group_q == spare.group)
                 && spare.first == out.last && (spare.first || spare.group == out.group);
     end
     if (begun_q && rst_ni) begin
       assert (follows);
-      assert (inside_q <= 2'd2 && 2'(u_dut.u_out.valid_q) + 2'(u_dut.u_out.spare_q) == inside_q);
-      assert (u_dut.u_out.valid_q || !u_dut.u_out.spare_q);
-      if (marked_q) assert (2'(before_q) < inside_q);
-      if (marked_q && before_q) assert (spare == beat_q);
       assert (u_dut.inside_q == in_inside_q);
       if (in_inside_q) assert (u_dut.inside_copy_q == in_copy_q && u_dut.inside_group_q == in_group_q);
       if (in_inside_q && !in_copy_q) assert (u_dut.queue_q == (in_port_q[2] ? 3'(MacPorts) : in_port_q));

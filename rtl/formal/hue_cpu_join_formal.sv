@@ -40,9 +40,9 @@ module hue_cpu_join_formal
   logic [1:0]            m_port_o;
   hue_cpu_join #(.BusBytes(BusBytes)) u_dut (.*);
 
-  beat_t      in, out, beat_q, out_q, spare;
-  logic       push, pop, in_inside_q, out_inside_q, begun_q, marked_q, before_q, waits_q, stalled_q, begins, waits, follows;
-  logic [1:0] in_port_q, out_port_q, inside_q, who_q, last_q, left;
+  beat_t      in, out, spare;
+  logic       push, pop, in_inside_q, out_inside_q, begun_q, waits_q, begins, waits, follows;
+  logic [1:0] in_port_q, out_port_q, held, who_q, last_q, left;
   logic [2:0] turns_q;
   assign out = '{time_ns: m_time_o, tag: m_tag_o, port: m_port_o, last: m_last_o, bytes: m_bytes_o, data: m_data_o};
   assign push = (s_valid_i & s_ready_o) != '0;
@@ -63,43 +63,33 @@ module hue_cpu_join_formal
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
     who_q <= who_i;
-    out_q <= out;
     if (!rst_ni) begin
-      inside_q <= '0;
-      marked_q <= 1'b0;
       in_inside_q <= 1'b0;
       out_inside_q <= 1'b0;
       waits_q <= 1'b0;
-      stalled_q <= 1'b0;
       turns_q <= '0;
       last_q <= 2'(CpuPorts - 1);
     end else begin
-      inside_q <= inside_q + 2'(push) - 2'(pop);
-      if (marked_q) begin
-        if (pop) before_q <= 1'b0;
-        if (pop) marked_q <= before_q;
-      end else if (push && mark_i) begin
-        marked_q <= 1'b1;
-        before_q <= inside_q != 2'(pop);
-        beat_q <= in;
-      end
       if (push) in_inside_q <= !in.last;
       if (push) in_port_q <= in.port;
       if (pop) out_inside_q <= !out.last;
       if (pop) out_port_q <= out.port;
       waits_q <= waits;
-      stalled_q <= m_valid_o && !m_ready_i;
       turns_q <= !waits ? '0 : turns_q + 3'(begins);
       if (begins) last_q <= in.port;
     end
   end
 
   assign spare = u_dut.u_out.spare_data_q;
+  hue_skid_rules #(.Bits($bits(beat_t))) u_rules (
+    .clk_i, .rst_ni, .push_i(push), .in_i(in), .valid_i(m_valid_o), .ready_i(m_ready_i), .out_i(out), .mark_i, .held_o(held),
+    .valid_q_i(u_dut.u_out.valid_q), .spare_q_i(u_dut.u_out.spare_q), .spare_data_q_i(spare)
+  );
   always_comb begin
     follows = 1'b1;
-    if (inside_q == 2'd0) follows = in_inside_q == out_inside_q && (!in_inside_q || in_port_q == out_port_q);
-    if (inside_q == 2'd1) follows = in_inside_q == !out.last && (!in_inside_q || in_port_q == out.port);
-    if (inside_q == 2'd2) begin
+    if (held == 2'd0) follows = in_inside_q == out_inside_q && (!in_inside_q || in_port_q == out_port_q);
+    if (held == 2'd1) follows = in_inside_q == !out.last && (!in_inside_q || in_port_q == out.port);
+    if (held == 2'd2) begin
       follows = in_inside_q == !spare.last && (!in_inside_q || in_port_q == spare.port) && (out.last || spare.port == out.port);
     end
     if (!begun_q) assume (!rst_ni);
@@ -107,22 +97,14 @@ module hue_cpu_join_formal
     if (begun_q && rst_ni && waits_q) assume (s_valid_i[who_i]);
     if (begun_q && rst_ni) begin
       assert ((s_ready_o & (s_ready_o - 1'b1)) == '0 && (s_ready_o & ~s_valid_i) == '0);
-      assert (m_valid_o == (inside_q != '0));
-      // In order, each once, as taken; a beat that waits stands still.
-      if (marked_q && !before_q) assert (m_valid_o && out == beat_q);
-      if (stalled_q) assert (m_valid_o && out == out_q);
       // Whole frames, of one queue.
       if (push && in_inside_q) assert (in.port == in_port_q);
       if (m_valid_o && out_inside_q) assert (out.port == out_port_q);
-      assert (idle_o == (!in_inside_q && inside_q == '0));
+      assert (idle_o == (!in_inside_q && held == '0));
       // Fair.
       assert (turns_q <= 3'(CpuPorts - 1));
-      // For the induction: what the two places hold, and whose turn it is.
+      // For the induction: what the skid holds follows what left and leads to what is taken next; whose turn it is.
       assert (follows);
-      assert (inside_q <= 2'd2 && 2'(u_dut.u_out.valid_q) + 2'(u_dut.u_out.spare_q) == inside_q);
-      assert (u_dut.u_out.valid_q || !u_dut.u_out.spare_q);
-      if (marked_q) assert (2'(before_q) < inside_q);
-      if (marked_q && before_q) assert (spare == beat_q);
       assert (u_dut.inside_q == in_inside_q);
       if (in_inside_q) assert (u_dut.port_q == in_port_q);
       assert (turns_q + 3'(left) <= 3'(CpuPorts - 1));
