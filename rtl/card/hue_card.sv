@@ -183,7 +183,7 @@ module hue_card
   logic [ByteBits-1:0] strip_bytes, join_bytes;
   logic [63:0]         join_time;
   logic [31:0]         join_tag;
-  logic [1:0]          join_port, strip_port, cpu_port;
+  logic [1:0]          join_port, strip_port;
   logic [CpuPorts-1:0] cpu_ready;
   hue_arrival_t        strip_arrival;
 
@@ -253,7 +253,6 @@ module hue_card
     );
   end
   assign s_tready_o[Ports-1:MacPorts] = open_q ? cpu_ready : '0;
-  assign cpu_port = q_port[MacPorts];
   always_comb begin
     for (int unsigned p = 0; p < Ports; p++) begin
       if (p < MacPorts) begin
@@ -286,8 +285,8 @@ module hue_card
   hue_arbiter #(.BusBytes(BusBytes)) u_arbiter (
     .clk_i, .rst_ni, .hold_i(hold), .pause_i(pause), .backlog_i(backlog_q), .full_i(flood_full),
     .s_valid_i(q_valid), .s_ready_o(q_ready), .s_data_i(q_data), .s_last_i(q_last), .s_arrival_i(q_arrival),
-    .s_class_i(q_class[MacPorts-1:0]), .s_cpu_port_i(cpu_port), .c_valid_i(c_valid), .c_ready_o(c_ready), .c_data_i(c_data), .c_last_i(c_last), .c_port_i(c_port),
-    .c_arrival_i(c_arrival),
+    .s_class_i(q_class[MacPorts-1:0]), .s_cpu_port_i(q_port[MacPorts]), .c_valid_i(c_valid), .c_ready_o(c_ready), .c_data_i(c_data),
+    .c_last_i(c_last), .c_port_i(c_port), .c_arrival_i(c_arrival),
     .m_valid_o(a_valid), .m_ready_i(a_ready), .m_data_o(a_data), .m_first_o(a_first), .m_last_o(a_last),
     .m_group_o(a_group), .m_port_o(a_port), .m_arrival_o(a_arrival), .begun_o(accepted), .idle_o(arbiter_idle)
   );
