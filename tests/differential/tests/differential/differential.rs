@@ -438,6 +438,8 @@ fn planted_bugs_of_the_card_are_found() {
             ("wide", "card/hue_cpu_insert.sv", planted("INSERT_TAIL")),
             ("sram", "card/hue_scatter.sv", planted("SCATTER_SHIFT")),
             ("tcam3", "card/hue_flood.sv", planted("FLOOD_SLOT")),
+            ("dir", "tables/hue_dir_banks.sv", planted("DIR_CAM")),
+            ("dir", "tables/hue_dir.sv", planted("DIR_OWNER")),
         ]);
     }
     for (name, file, (from, to)) in bugs {
@@ -446,7 +448,10 @@ fn planted_bugs_of_the_card_are_found() {
         let found = (0..20).any(|seed| {
             let mut random = Random::new(seed);
             let routes = if of.route_rows > 0 { 30 } else { 60 };
-            let programs = programs(&mut random, of.planes.min(12) as usize, routes);
+            let mut programs = programs(&mut random, of.planes.min(12) as usize, routes);
+            if of.layout == Layout::Dir {
+                fit_banks(&mut programs, false, DirLimits::default());
+            }
             let frames = frames(&mut random, &programs, FRAMES);
             compare(&image, &programs, &frames, seed).is_err()
         });
