@@ -123,7 +123,7 @@ package hue_pkg;
     logic [255:0] rdata;
   } tbl_rsp_t;
 
-  // Pins of the card's two external memories: word i lies in bank i mod 2.
+  // Pins of the card's two external memories. Row i of table SRAM lies in bank i mod 2, with layout dir in bank i / 2^19.
   typedef struct packed {
     logic [1:0]       en;
     logic [1:0]       write;
