@@ -1,10 +1,10 @@
-// Merges the frames of all ports, and the copies of group frames, into one stream.
+// Merges the frames of the MAC ports, of the CPU queues, and the copies of group frames into one stream.
 //
 // Place: input queues and hue_flood's copies → **here** → hue_gather, or hue_flood for a group frame of a MAC port. Frames leave
 // whole, without gaps inside or between them while any wait.
 // Priority: 1. MAC ports, because their lines do not wait: round robin, a frame each. A frame of `LongBytes` or more lets
-// shorter ones pass until as many of their beats have passed as it has itself. 2. CPU queues (round robin) and copies, which
-// share the remaining clocks evenly, and begin only while no backlog waits in the packet buffer (`backlog_i`).
+// shorter ones pass until as many of their beats have passed as it has itself. 2. The CPU queues (in the order of their input
+// queue) and copies, which share the remaining clocks evenly, and begin only while no backlog waits in the packet buffer (`backlog_i`).
 // So a short frame of a MAC port waits for at most one frame of the greatest length, whoever sends it, and for short frames.
 // Minimum share: so that MAC ports that never pause cannot stop CPU queues and copies, these may go first once they have
 // waited long enough to use at most one clock in `Share`. Lines leave more clocks than that (ADR 0022). With `pause_i` MAC
@@ -26,12 +26,14 @@ module hue_arbiter
   input  logic                             backlog_i,
   input  logic                             full_i,
 
-  input  logic         [Ports-1:0]                 s_valid_i,
-  output logic         [Ports-1:0]                 s_ready_o,
-  input  logic         [Ports-1:0][8*BusBytes-1:0] s_data_i,
-  input  logic         [Ports-1:0]                 s_last_i,
-  input  hue_arrival_t [Ports-1:0]                 s_arrival_i,
-  input  hue_class_t   [Ports-1:0]                 s_class_i,   // stable over a frame
+  // The input queues: of MAC ports, and the last of all CPU queues.
+  input  logic         [InputQueues-1:0]                 s_valid_i,
+  output logic         [InputQueues-1:0]                 s_ready_o,
+  input  logic         [InputQueues-1:0][8*BusBytes-1:0] s_data_i,
+  input  logic         [InputQueues-1:0]                 s_last_i,
+  input  hue_arrival_t [InputQueues-1:0]                 s_arrival_i,
+  input  hue_class_t   [MacPorts-1:0]                    s_class_i,     // stable over a frame
+  input  logic         [1:0]                             s_cpu_port_i,  // CPU queue of the last one's frame; stable over it
 
   // Copies. Until its first beat is taken a copy may change, or go.
   input  logic                  c_valid_i,
@@ -53,7 +55,7 @@ module hue_arbiter
   output logic                  idle_o
 );
 
-  localparam int unsigned CpuQueues = Ports - MacPorts;
+  localparam logic [2:0] Cpu = 3'(MacPorts);  // the CPU queues' place among the input queues
   localparam int unsigned BeatsMax = (FrameBytesMax + BusBytes - 1) / BusBytes;
   localparam int unsigned DebtBits = $clog2(BeatsMax * Share + 1) + 1;
   localparam int unsigned LeadBits = $clog2(BeatsMax + 1) + 2;
@@ -69,11 +71,9 @@ module hue_arbiter
 
   // Who begins, if one may.
   logic [MacPorts-1:0]  group, long, yields_q, mac_waits, mac_short, mac_asks;
-  logic [CpuQueues-1:0] cpu_asks;
   logic                 mac_any, cpu_any, low, copy, begins, ahead;
   logic [1:0]           mac_winner;
-  logic [1:0]           cpu_winner;
-  logic [2:0]           winner;
+  logic [2:0]           winner;   // an input queue
   always_comb begin
     for (int unsigned p = 0; p < MacPorts; p++) begin
       group[p] = s_class_i[p].group;
@@ -87,16 +87,16 @@ module hue_arbiter
     mac_asks = mac_short != '0 ? mac_short : mac_waits;
 `endif
   end
-  assign cpu_asks = s_valid_i[Ports-1:MacPorts];
+  assign cpu_any = s_valid_i[Cpu];
 
   // What is inside, and what has been taken by those who may wait.
   logic                       inside_q, inside_low_q, inside_copy_q, inside_group_q, ahead_q, mac_went_q, no_debt_q;
-  logic [2:0]                 port_q;
+  logic [2:0]                 queue_q;
   logic [DebtBits-1:0]        debt_q, debt_d, step;
   logic signed [LeadBits-1:0] lead_q;   // beats of copies less those of CPU queues
   logic [63:0]                time_ns_q;
   logic                       valid, ready, take, is_copy, is_low;
-  logic [2:0]                 port;
+  logic [2:0]                 queue;
   beat_t                      beat, out;
 
   // One that has waited, behind a MAC port's frame at least: from registers.
@@ -116,23 +116,20 @@ module hue_arbiter
   hue_round_robin #(.Count(MacPorts)) u_mac (
     .clk_i, .rst_ni, .asks_i(mac_asks), .take_i(take && !low), .any_o(mac_any), .winner_o(mac_winner)
   );
-  hue_round_robin #(.Count(CpuQueues)) u_cpu (
-    .clk_i, .rst_ni, .asks_i(cpu_asks), .take_i(take && low && !copy), .any_o(cpu_any), .winner_o(cpu_winner)
-  );
 
-  assign winner = low ? 3'(MacPorts) + 3'(cpu_winner) : 3'(mac_winner);
+  assign winner = low ? Cpu : 3'(mac_winner);
   assign is_low = inside_q ? inside_low_q : low;
   assign is_copy = inside_q ? inside_copy_q : low && copy;
-  assign port = inside_q ? port_q : winner;
+  assign queue = inside_q ? queue_q : winner;
   always_comb begin
     if (!inside_q) valid = begins;
-    else valid = inside_copy_q ? c_valid_i : s_valid_i[port_q];
-    beat.arrival = s_arrival_i[port];
-    beat.port = port;
-    beat.last = s_last_i[port];
-    beat.data = s_data_i[port];
+    else valid = inside_copy_q ? c_valid_i : s_valid_i[queue_q];
+    beat.arrival = s_arrival_i[queue];
+    beat.port = queue == Cpu ? {1'b1, s_cpu_port_i} : queue;
+    beat.last = s_last_i[queue];
+    beat.data = s_data_i[queue];
     beat.group = 1'b0;
-    for (int unsigned p = 0; p < MacPorts; p++) if (port == 3'(p)) beat.group = group[p];
+    for (int unsigned p = 0; p < MacPorts; p++) if (queue == 3'(p)) beat.group = group[p];
     if (inside_q) beat.group = inside_group_q;
     if (is_copy) begin
       beat.arrival = c_arrival_i;
@@ -148,7 +145,7 @@ module hue_arbiter
     end
     beat.first = !inside_q;
     s_ready_o = '0;
-    s_ready_o[port] = ready && valid && !is_copy;
+    s_ready_o[queue] = ready && valid && !is_copy;
     c_ready_o = ready && valid && is_copy;
   end
 
@@ -190,13 +187,13 @@ module hue_arbiter
   end
 
   always_ff @(posedge clk_i) begin
-    if (valid && ready) port_q <= port;
+    if (valid && ready) queue_q <= queue;
     if (valid && ready && !inside_q) begin
       inside_low_q <= low;
       inside_copy_q <= low && copy;
       inside_group_q <= beat.group;
       ahead_q <= low && ahead;
-      if (!low) time_ns_q <= s_arrival_i[port].time_ns;
+      if (!low) time_ns_q <= s_arrival_i[queue].time_ns;
     end
     if (!rst_ni) begin
       inside_q <= 1'b0;
@@ -217,10 +214,6 @@ module hue_arbiter
       end
     end
   end
-
-  // CPU queues are not told apart by it.
-  logic unused;
-  assign unused = ^s_class_i[Ports-1:MacPorts];
 
 `ifndef SYNTHESIS
   a_one_port: assert property (@(posedge clk_i) disable iff (!rst_ni) $onehot0({c_ready_o, s_ready_o}));

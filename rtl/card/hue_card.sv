@@ -1,8 +1,8 @@
 // The card: from a port to a port.
 //
-// MAC ports ─────────────┐             ┌─ flood ─┐                                                            ┌─ MAC ports
-// CPU queues ─ cpu_strip ┴ input queues ┴ arbiter ┴ gather ─ stages ─ admit ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
-//                                                      └───── packet buffer ─────┘
+// MAC ports ────────────────────────┐             ┌─ flood ─┐                                                            ┌─ MAC ports
+// CPU queues ─ cpu_join ─ cpu_strip ┴ input queues ┴ arbiter ┴ gather ─ stages ─ admit ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
+//                                                                 └───── packet buffer ─────┘
 //
 // Streams are AXI-Stream without empty beats but one: a frame of no bytes is one beat without any byte kept. The first
 // byte of a frame is the lowest of a beat. Time and tag of a frame count with its first beat; the tag leaves with
@@ -39,7 +39,7 @@ module hue_card
   parameter bit          SramZero = 1'b1,
   parameter int unsigned CamRows = 0,
   parameter logic [127:0] ImageName = '0,
-  // A port's input queue and the frames that it holds at most, group frames that wait to be copied, the packet buffer, all output
+  // An input queue and the frames that it holds at most, group frames that wait to be copied, the packet buffer, all output
   // queues together.
   parameter int unsigned InputBytes = 16384,
   parameter int unsigned InputFrames = InputBytes / 64,
@@ -171,57 +171,107 @@ module hue_card
     else if (counters_ready) open_q <= 1'b1;
   end
 
-  // Ports to input queues
-  logic         [Ports-1:0]               q_valid, q_ready, q_last, rx_valid, rx_dropped, queue_idle, strip_idle;
-  logic         [Ports-1:0][DataBits-1:0] q_data;
-  hue_arrival_t [Ports-1:0]               q_arrival;
-  hue_class_t   [Ports-1:0]               q_class;
-  logic         [Ports-1:0][15:0]         rx_bytes;
+  // Bytes of each beat: those that are kept are the lowest ones.
+  logic [Ports-1:0][ByteBits-1:0] s_bytes;
+  always_comb begin
+    s_bytes = '0;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      for (int unsigned b = 0; b < BusBytes; b++) if (s_tkeep_i[p][b]) s_bytes[p] = ByteBits'(b + 1);
+    end
+  end
 
-  for (genvar p = 0; p < Ports; p++) begin : g_in
+  // CPU queues share an input queue. It holds back what it has no room for: the host's rings wait.
+  logic                strip_valid, strip_ready, strip_last, join_valid, join_ready, join_last, join_idle, strip_idle;
+  logic [DataBits-1:0] strip_data, join_data;
+  logic [ByteBits-1:0] strip_bytes, join_bytes;
+  logic [63:0]         join_time;
+  logic [31:0]         join_tag;
+  logic [1:0]          join_port, strip_port, cpu_port;
+  logic [CpuPorts-1:0] cpu_ready;
+  hue_arrival_t        strip_arrival;
+
+  hue_cpu_join #(.BusBytes(BusBytes)) u_join (
+    .clk_i, .rst_ni,
+    .s_valid_i(open_q ? s_tvalid_i[Ports-1:MacPorts] : '0), .s_ready_o(cpu_ready), .s_data_i(s_tdata_i[Ports-1:MacPorts]),
+    .s_last_i(s_tlast_i[Ports-1:MacPorts]), .s_bytes_i(s_bytes[Ports-1:MacPorts]), .s_time_i(s_ttime_i[Ports-1:MacPorts]),
+    .s_tag_i(s_ttag_i[Ports-1:MacPorts]),
+    .m_valid_o(join_valid), .m_ready_i(join_ready), .m_data_o(join_data), .m_last_o(join_last), .m_bytes_o(join_bytes),
+    .m_time_o(join_time), .m_tag_o(join_tag), .m_port_o(join_port), .idle_o(join_idle)
+  );
+  hue_cpu_strip #(.BusBytes(BusBytes)) u_strip (
+    .clk_i, .rst_ni,
+    .s_valid_i(join_valid), .s_ready_o(join_ready), .s_data_i(join_data), .s_last_i(join_last), .s_bytes_i(join_bytes),
+    .s_time_i(join_time), .s_tag_i(join_tag), .s_port_i(join_port),
+    .m_valid_o(strip_valid), .m_ready_i(strip_ready), .m_data_o(strip_data), .m_last_o(strip_last), .m_bytes_o(strip_bytes),
+    .m_arrival_o(strip_arrival), .m_port_o(strip_port), .idle_o(strip_idle)
+  );
+
+  // Ports to input queues
+  logic         [InputQueues-1:0]               q_valid, q_ready, q_last, q_taken, q_dropped, queue_idle;
+  logic         [InputQueues-1:0][DataBits-1:0] q_data;
+  hue_arrival_t [InputQueues-1:0]               q_arrival;
+  hue_class_t   [InputQueues-1:0]               q_class;
+  logic         [InputQueues-1:0][15:0]         q_bytes;
+  logic         [InputQueues-1:0][1:0]          q_port, q_taken_port;
+  logic         [Ports-1:0]                     rx_valid, rx_dropped;
+  logic         [Ports-1:0][15:0]               rx_bytes;
+
+  for (genvar q = 0; q < InputQueues; q++) begin : g_in
     logic                valid, ready, last;
     logic [DataBits-1:0] data;
-    logic [ByteBits-1:0] s_bytes, bytes;
+    logic [ByteBits-1:0] bytes;
+    logic [1:0]          port;
     hue_arrival_t        arrival;
 
-    // Kept bytes are the lowest ones.
-    always_comb begin
-      s_bytes = '0;
-      for (int unsigned b = 0; b < BusBytes; b++) if (s_tkeep_i[p][b]) s_bytes = ByteBits'(b + 1);
-    end
-
-    if (p < MacPorts) begin : g_mac
-      assign valid = s_tvalid_i[p] && open_q;
-      assign s_tready_o[p] = ready && open_q;
-      assign data = s_tdata_i[p];
-      assign last = s_tlast_i[p];
-      assign bytes = s_bytes;
+    if (q < MacPorts) begin : g_mac
+      assign valid = s_tvalid_i[q] && open_q;
+      assign s_tready_o[q] = ready && open_q;
+      assign data = s_tdata_i[q];
+      assign last = s_tlast_i[q];
+      assign bytes = s_bytes[q];
+      assign port = '0;
       always_comb begin
         arrival = '0;
-        arrival.time_ns = s_ttime_i[p];
-        arrival.tag = s_ttag_i[p];
+        arrival.time_ns = s_ttime_i[q];
+        arrival.tag = s_ttag_i[q];
       end
-      assign strip_idle[p] = 1'b1;
     end else begin : g_cpu
-      logic strip_ready;
-      assign s_tready_o[p] = strip_ready && open_q;
-      hue_cpu_strip #(.BusBytes(BusBytes)) u_strip (
-        .clk_i, .rst_ni,
-        .s_valid_i(s_tvalid_i[p] && open_q), .s_ready_o(strip_ready), .s_data_i(s_tdata_i[p]), .s_last_i(s_tlast_i[p]),
-        .s_bytes_i(s_bytes), .s_time_i(s_ttime_i[p]), .s_tag_i(s_ttag_i[p]),
-        .m_valid_o(valid), .m_ready_i(ready), .m_data_o(data), .m_last_o(last), .m_bytes_o(bytes),
-        .m_arrival_o(arrival), .idle_o(strip_idle[p])
-      );
+      assign valid = strip_valid;
+      assign strip_ready = ready;
+      assign data = strip_data;
+      assign last = strip_last;
+      assign bytes = strip_bytes;
+      assign port = strip_port;
+      assign arrival = strip_arrival;
     end
 
     hue_input_queue #(.BusBytes(BusBytes), .Beats(InputBytes / BusBytes), .Frames(InputFrames)) u_queue (
-      .clk_i, .rst_ni, .offline_i(pause),
+      .clk_i, .rst_ni, .offline_i(pause || q >= MacPorts),
       .s_valid_i(valid), .s_ready_o(ready), .s_data_i(data), .s_bytes_i(bytes), .s_last_i(last), .s_arrival_i(arrival),
-      .m_valid_o(q_valid[p]), .m_ready_i(q_ready[p]), .m_data_o(q_data[p]), .m_last_o(q_last[p]),
-      .m_arrival_o(q_arrival[p]), .m_class_o(q_class[p]),
-      .taken_o(rx_valid[p]), .taken_bytes_o(rx_bytes[p]), .dropped_o(rx_dropped[p]), .idle_o(queue_idle[p])
+      .s_port_i(port),
+      .m_valid_o(q_valid[q]), .m_ready_i(q_ready[q]), .m_data_o(q_data[q]), .m_last_o(q_last[q]),
+      .m_arrival_o(q_arrival[q]), .m_port_o(q_port[q]), .m_class_o(q_class[q]),
+      .taken_o(q_taken[q]), .taken_bytes_o(q_bytes[q]), .taken_port_o(q_taken_port[q]), .dropped_o(q_dropped[q]),
+      .idle_o(queue_idle[q])
     );
   end
+  assign s_tready_o[Ports-1:MacPorts] = open_q ? cpu_ready : '0;
+  assign cpu_port = q_port[MacPorts];
+  always_comb begin
+    for (int unsigned p = 0; p < Ports; p++) begin
+      if (p < MacPorts) begin
+        rx_valid[p] = q_taken[p];
+        rx_bytes[p] = q_bytes[p];
+        rx_dropped[p] = q_dropped[p];
+      end else begin
+        rx_valid[p] = q_taken[MacPorts] && 32'(q_taken_port[MacPorts]) == p - MacPorts;
+        rx_bytes[p] = q_bytes[MacPorts];
+        rx_dropped[p] = 1'b0;
+      end
+    end
+  end
+  logic unused_queues;
+  assign unused_queues = ^{q_class[MacPorts], q_dropped[MacPorts], q_port[MacPorts-1:0], q_taken_port[MacPorts-1:0]};
 
   // Arbiter, group frames and gather
   logic                a_valid, a_ready, a_first, a_last, a_group, g_ready, arbiter_idle, flood_idle, gather_idle;
@@ -239,7 +289,7 @@ module hue_card
   hue_arbiter #(.BusBytes(BusBytes)) u_arbiter (
     .clk_i, .rst_ni, .hold_i(hold), .pause_i(pause), .backlog_i(backlog_q), .full_i(flood_full),
     .s_valid_i(q_valid), .s_ready_o(q_ready), .s_data_i(q_data), .s_last_i(q_last), .s_arrival_i(q_arrival),
-    .s_class_i(q_class), .c_valid_i(c_valid), .c_ready_o(c_ready), .c_data_i(c_data), .c_last_i(c_last), .c_port_i(c_port),
+    .s_class_i(q_class[MacPorts-1:0]), .s_cpu_port_i(cpu_port), .c_valid_i(c_valid), .c_ready_o(c_ready), .c_data_i(c_data), .c_last_i(c_last), .c_port_i(c_port),
     .c_arrival_i(c_arrival),
     .m_valid_o(a_valid), .m_ready_i(a_ready), .m_data_o(a_data), .m_first_o(a_first), .m_last_o(a_last),
     .m_group_o(a_group), .m_port_o(a_port), .m_arrival_o(a_arrival), .begun_o(accepted), .idle_o(arbiter_idle)
@@ -381,7 +431,7 @@ module hue_card
   );
   assign queue_drop = out_dropped || rx_dropped != '0 || flood_dropped != '0;
 
-  assign ingress_idle_o = &queue_idle && &strip_idle && arbiter_idle && flood_idle && gather_idle;
+  assign ingress_idle_o = &queue_idle && join_idle && strip_idle && arbiter_idle && flood_idle && gather_idle;
   assign idle_o = ingress_idle_o && stages_idle && admit_idle && scatter_idle && !tag_valid && admit_empty && out_none;
 
   logic unused;

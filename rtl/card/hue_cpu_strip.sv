@@ -1,6 +1,6 @@
 // Takes the CPU header off frames that come from a CPU queue.
 //
-// Place: CPU port → hue_cpu_strip → input queue. A frame shorter than the header becomes an empty frame, which the
+// Place: CPU ports → hue_cpu_join → hue_cpu_strip → input queue. A frame shorter than the header becomes an empty frame, which the
 // stages call a runt.
 // Latency: 0 clocks from the beat that holds a frame's bytes; a beat that ends a frame waits a clock when its bytes
 // take two beats without the header. Throughput: a beat a clock, less these waits.
@@ -21,6 +21,7 @@ module hue_cpu_strip
   input  logic [ByteBits-1:0]   s_bytes_i,
   input  logic [63:0]           s_time_i,
   input  logic [31:0]           s_tag_i,
+  input  logic [1:0]            s_port_i,     // CPU queue; counts with the first beat, like time and tag
 
   output logic                  m_valid_o,
   input  logic                  m_ready_i,
@@ -28,6 +29,7 @@ module hue_cpu_strip
   output logic                  m_last_o,
   output logic [ByteBits-1:0]   m_bytes_o,
   output hue_arrival_t          m_arrival_o,
+  output logic [1:0]            m_port_o,     // counts with the first beat
   output logic                  idle_o
 );
 
@@ -39,6 +41,7 @@ module hue_cpu_strip
   logic                  short_frame, inside_q;
   logic [63:0]           time_q;
   logic [31:0]           tag_q;
+  logic [1:0]            port_q;
 
   always_comb begin
     for (int unsigned b = 0; b < CpuHeaderBytes; b++) begin
@@ -55,6 +58,7 @@ module hue_cpu_strip
       m_arrival_o.cpu_out = header.port_out[2:0];
     end
   end
+  assign m_port_o = inside_q ? port_q : s_port_i;
   logic unused;
   assign unused = ^{header.vid, header.vport, header.outcome, header.port_in, header.port_out[7:3],
                     header.len, header.reserved};
@@ -63,6 +67,7 @@ module hue_cpu_strip
     if (s_valid_i && s_ready_o && !inside_q) begin
       time_q <= s_time_i;
       tag_q <= s_tag_i;
+      port_q <= s_port_i;
     end
     if (!rst_ni) inside_q <= 1'b0;
     else if (s_valid_i && s_ready_o) inside_q <= !s_last_i;

@@ -1,6 +1,6 @@
-// Input queue of a port: a frame waits until it is complete, then leaves without gaps.
+// Input queue of a MAC port, or of all CPU queues: a frame waits until it is complete, then leaves without gaps.
 //
-// Place: port (or hue_cpu_strip) → input queue → arbiter. A frame for which there is no room is dropped and counted, or held
+// Place: MAC port (or hue_cpu_strip) → input queue → arbiter. A frame for which there is no room is dropped and counted, or held
 // back while `offline_i` is 1. A frame longer than FrameBytesMax is truncated to its first beat and has length LenTooLong.
 // Latency: 3 clocks from the last beat in to the first beat out. Throughput: a beat a clock each way.
 
@@ -22,17 +22,20 @@ module hue_input_queue
   input  logic [ByteBits-1:0]   s_bytes_i,    // BusBytes unless last
   input  logic                  s_last_i,
   input  hue_arrival_t          s_arrival_i,  // sampled with the first beat; its len is ignored
+  input  logic [1:0]            s_port_i,     // of those that share the queue; sampled with the first beat
 
   output logic                  m_valid_o,
   input  logic                  m_ready_i,
   output logic [8*BusBytes-1:0] m_data_o,
   output logic                  m_last_o,
   output hue_arrival_t          m_arrival_o,  // stable over the frame
+  output logic [1:0]            m_port_o,     // likewise
   output hue_class_t            m_class_o,    // likewise; found when the frame came, as the arbiter has no time for it
 
-  // Pulses: a frame was taken, with its length in bytes (saturating), or dropped because there was no room.
+  // Pulses: a frame was taken, with its length in bytes (saturating) and its port, or dropped because there was no room.
   output logic                  taken_o,
   output logic [15:0]           taken_bytes_o,
+  output logic [1:0]            taken_port_o,
   output logic                  dropped_o,
   output logic                  idle_o        // holds no frame, complete or not
 );
@@ -50,6 +53,7 @@ module hue_input_queue
   logic         much_q;               // left_q exceeds any beat
   logic         over_q, too_long, commit, rewind;
   hue_arrival_t arrival_q, arrival;
+  logic [1:0]   port_q;
 
   assign room = !fifo_full && frames_ready;
   // A frame that is being dropped needs no room, and a truncated one needs none for its data.
@@ -87,10 +91,12 @@ module hue_input_queue
 
   assign taken_o = commit;
   assign taken_bytes_o = bytes;
+  assign taken_port_o = inside_q ? port_q : s_port_i;
   assign dropped_o = rewind;
 
   always_ff @(posedge clk_i) begin
     if (fire && !inside_q) arrival_q <= s_arrival_i;
+    if (fire && !inside_q) port_q <= s_port_i;
     if (fire && !inside_q) first_bit_q <= s_data_i[0];
     if (!rst_ni) begin
       inside_q <= 1'b0;
@@ -124,9 +130,9 @@ module hue_input_queue
   // Same latency as the words, so the descriptor arrives with them.
   hue_class_t frame_class;
   assign frame_class = class_of(inside_q ? first_bit_q : s_data_i[0], arrival.len);
-  hue_deep_fifo #(.Depth(Frames), .Bits($bits(hue_class_t) + $bits(hue_arrival_t))) u_frames (
-    .clk_i, .rst_ni, .valid_i(taken_o), .ready_o(frames_ready), .data_i({frame_class, arrival}),
-    .valid_o(frame_valid), .ready_i(leave), .data_o({m_class_o, m_arrival_o})
+  hue_deep_fifo #(.Depth(Frames), .Bits($bits(hue_class_t) + 2 + $bits(hue_arrival_t))) u_frames (
+    .clk_i, .rst_ni, .valid_i(taken_o), .ready_o(frames_ready), .data_i({frame_class, taken_port_o, arrival}),
+    .valid_o(frame_valid), .ready_i(leave), .data_o({m_class_o, m_port_o, m_arrival_o})
   );
 
   assign m_valid_o = words_valid;
@@ -137,7 +143,7 @@ module hue_input_queue
 
 `ifndef SYNTHESIS
   a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    (m_valid_o && !m_ready_i) |=> (m_valid_o && $stable(m_data_o) && $stable(m_last_o) && $stable({m_class_o, m_arrival_o})));
+    (m_valid_o && !m_ready_i) |=> (m_valid_o && $stable(m_data_o) && $stable(m_last_o) && $stable({m_class_o, m_port_o, m_arrival_o})));
   a_words_have_a_frame: assert property (@(posedge clk_i) disable iff (!rst_ni) words_valid |-> frame_valid);
   a_descriptor_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) taken_o |-> frames_ready);
   a_no_gap: assert property (@(posedge clk_i) disable iff (!rst_ni)

@@ -10,6 +10,9 @@ package hue_pkg;
   // Ports 0..3 are MACs, 4..7 CPU queues.
   localparam int unsigned Ports = 8;
   localparam int unsigned MacPorts = 4;
+  localparam int unsigned CpuPorts = Ports - MacPorts;
+  // An input queue for each MAC port, and one that CPU queues share.
+  localparam int unsigned InputQueues = MacPorts + 1;
   localparam int unsigned NetsMax = 256;
 
   localparam int unsigned FrameBytesMin = 14;

@@ -16,10 +16,11 @@ module hue_arbiter_formal
   input logic                              pause_i,
   input logic                              backlog_i,
   input logic                              full_i,
-  input logic         [Ports-1:0]                 s_valid_i,
-  input logic         [Ports-1:0][8*BusBytes-1:0] s_data_i,
-  input logic         [Ports-1:0]                 s_last_i,
-  input hue_arrival_t [Ports-1:0]                 s_arrival_i,
+  input logic         [InputQueues-1:0]                 s_valid_i,
+  input logic         [InputQueues-1:0][8*BusBytes-1:0] s_data_i,
+  input logic         [InputQueues-1:0]                 s_last_i,
+  input hue_arrival_t [InputQueues-1:0]                 s_arrival_i,
+  input logic         [1:0]                             s_cpu_port_i,
   input logic                              c_valid_i,
   input logic [8*BusBytes-1:0]             c_data_i,
   input logic                              c_last_i,
@@ -39,18 +40,18 @@ module hue_arbiter_formal
     logic [8*BusBytes-1:0] data;
   } beat_t;
 
-  logic [Ports-1:0] s_ready_o;
+  logic [InputQueues-1:0] s_ready_o;
   // What the input queue says of each frame.
-  hue_class_t [Ports-1:0] s_class_i, class_q;
-  logic       [Ports-1:0] inside_port_q;
+  hue_class_t [MacPorts-1:0] s_class_i, class_q;
+  logic       [MacPorts-1:0] inside_port_q;
   always_comb begin
-    for (int unsigned p = 0; p < Ports; p++) begin
+    for (int unsigned p = 0; p < MacPorts; p++) begin
       s_class_i[p] = inside_port_q[p] ? class_q[p] : class_of(s_data_i[p][0], s_arrival_i[p].len);
     end
   end
   always_ff @(posedge clk_i) begin
     class_q <= s_class_i;
-    for (int unsigned p = 0; p < Ports; p++) begin
+    for (int unsigned p = 0; p < MacPorts; p++) begin
       if (!rst_ni) inside_port_q[p] <= 1'b0;
       else if (s_valid_i[p] && s_ready_o[p]) inside_port_q[p] <= !s_last_i[p];
     end
@@ -60,7 +61,7 @@ module hue_arbiter_formal
   beat_t            out;
   hue_arbiter #(.BusBytes(BusBytes), .Share(Share)) u_dut (
     .clk_i, .rst_ni, .hold_i, .pause_i, .backlog_i, .full_i, .s_valid_i, .s_ready_o, .s_data_i, .s_last_i, .s_arrival_i,
-    .s_class_i, .c_valid_i, .c_ready_o, .c_data_i, .c_last_i, .c_port_i, .c_arrival_i,
+    .s_class_i, .s_cpu_port_i, .c_valid_i, .c_ready_o, .c_data_i, .c_last_i, .c_port_i, .c_arrival_i,
     .m_valid_o, .m_ready_i, .m_data_o(out.data), .m_first_o(out.first), .m_last_o(out.last), .m_group_o(out.group),
     .m_port_o(out.port), .m_arrival_o(out.arrival), .begun_o, .idle_o
   );
@@ -69,6 +70,8 @@ module hue_arbiter_formal
   logic        push, pop, copies, mac, in_inside_q, out_inside_q, in_copy_q, in_group_q, out_group_q, known_q;
   beat_t       in;
   logic [2:0]  in_port_q;
+  logic [1:0]  cpu_port_q;
+  logic        cpu_inside_q;
   hue_arrival_t arrival_q;
   assign copies = c_valid_i && c_ready_o;
   assign mac = (s_valid_i[MacPorts-1:0] & s_ready_o[MacPorts-1:0]) != '0;
@@ -76,9 +79,9 @@ module hue_arbiter_formal
   assign pop = m_valid_o && m_ready_i;
   always_comb begin
     in = '0;
-    for (int unsigned p = 0; p < Ports; p++) begin
+    for (int unsigned p = 0; p < InputQueues; p++) begin
       if (s_valid_i[p] && s_ready_o[p]) begin
-        in = '{arrival: s_arrival_i[p], port: 3'(p), group: in_group_q, first: !in_inside_q, last: s_last_i[p], data: s_data_i[p]};
+        in = '{arrival: s_arrival_i[p], port: p < MacPorts ? 3'(p) : {1'b1, s_cpu_port_i}, group: in_group_q, first: !in_inside_q, last: s_last_i[p], data: s_data_i[p]};
         if (!in_inside_q) in.group = p < MacPorts && is_group(s_data_i[p][0], s_arrival_i[p].len);
       end
     end
@@ -104,6 +107,9 @@ module hue_arbiter_formal
     begun_q <= 1'b1;
     who_q <= who_i;
     out_q <= out;
+    cpu_port_q <= s_cpu_port_i;
+    if (!rst_ni) cpu_inside_q <= 1'b0;
+    else if (s_valid_i[MacPorts] && s_ready_o[MacPorts]) cpu_inside_q <= !s_last_i[MacPorts];
     if (begins && mac) arrival_q <= in.arrival;
     if (!rst_ni) begin
       inside_q <= '0;
@@ -152,6 +158,8 @@ module hue_arbiter_formal
     if (!begun_q) assume (!rst_ni);
     if (begun_q) assume (who_i == who_q);
     if (begun_q && rst_ni && waits_q) assume (s_valid_i[who_i]);
+    // The input queue says the same of a frame from its first beat to its last.
+    if (begun_q && rst_ni && cpu_inside_q) assume (s_cpu_port_i == cpu_port_q);
     if (begun_q && rst_ni) begin
       assert (({c_ready_o, s_ready_o} & ({c_ready_o, s_ready_o} - 1'b1)) == '0);
       assert ((s_ready_o & ~s_valid_i) == '0 && (!c_ready_o || c_valid_i));
@@ -192,7 +200,9 @@ module hue_arbiter_formal
       if (marked_q && before_q) assert (spare == beat_q);
       assert (u_dut.inside_q == in_inside_q);
       if (in_inside_q) assert (u_dut.inside_copy_q == in_copy_q && u_dut.inside_group_q == in_group_q);
-      if (in_inside_q && !in_copy_q) assert (u_dut.port_q == in_port_q);
+      if (in_inside_q && !in_copy_q) assert (u_dut.queue_q == (in_port_q[2] ? 3'(MacPorts) : in_port_q));
+      assert (cpu_inside_q == (in_inside_q && !in_copy_q && in_port_q[2]));
+      if (cpu_inside_q) assert (cpu_port_q == in_port_q[1:0]);
       if (in_inside_q && in_copy_q) assert (!in_group_q);
       if (known_q) assert (u_dut.time_ns_q == arrival_q.time_ns);
       assert (turns_q + 3'(left) <= 3'(MacPorts - 1));

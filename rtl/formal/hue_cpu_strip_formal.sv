@@ -16,6 +16,7 @@ module hue_cpu_strip_formal
   input logic [ByteBits-1:0]   s_bytes_i,
   input logic [63:0]           s_time_i,
   input logic [31:0]           s_tag_i,
+  input logic [1:0]            s_port_i,
   input logic                  m_ready_i,
   input logic [8:0]            place_i  // taken while in reset: any constant
 );
@@ -23,11 +24,12 @@ module hue_cpu_strip_formal
   logic [8*BusBytes-1:0] m_data_o;
   logic [ByteBits-1:0]   m_bytes_o;
   hue_arrival_t          m_arrival_o;
+  logic [1:0]            m_port_o;
   hue_cpu_strip #(.BusBytes(BusBytes)) u_dut (.*);
 
-  hue_stream_rules #(.Assume(1'b1), .Bits(8 * BusBytes + 64 + 32), .BusBytes(BusBytes)) u_in (
+  hue_stream_rules #(.Assume(1'b1), .Bits(8 * BusBytes + 64 + 32 + 2), .BusBytes(BusBytes)) u_in (
     .clk_i, .rst_ni, .valid_i(s_valid_i), .ready_i(s_ready_o), .last_i(s_last_i), .bytes_i(s_bytes_i),
-    .payload_i({s_data_i, s_time_i, s_tag_i})
+    .payload_i({s_data_i, s_time_i, s_tag_i, s_port_i})
   );
   // Bytes that do not count need not stand still; what is known of the frame counts with its first beat, and its length not at all.
   logic [8*BusBytes-1:0] counts;
@@ -38,9 +40,9 @@ module hue_cpu_strip_formal
     known.len = '0;
     for (int unsigned b = 0; b < BusBytes; b++) counts[8*b+:8] = b < 32'(m_bytes_o) ? m_data_o[8*b+:8] : '0;
   end
-  hue_stream_rules #(.AllowEmpty(1'b1), .Bits(8 * BusBytes + $bits(hue_arrival_t)), .BusBytes(BusBytes)) u_out (
+  hue_stream_rules #(.AllowEmpty(1'b1), .Bits(8 * BusBytes + 2 + $bits(hue_arrival_t)), .BusBytes(BusBytes)) u_out (
     .clk_i, .rst_ni, .valid_i(m_valid_o), .ready_i(m_ready_i), .last_i(m_last_o), .bytes_i(m_bytes_o),
-    .payload_i({counts, out_inside_q ? '0 : known})
+    .payload_i({counts, out_inside_q ? '0 : {m_port_o, known}})
   );
 
   // Bytes of the present frame, and whether they are more than a header.
@@ -69,6 +71,7 @@ module hue_cpu_strip_formal
   logic [CpuHeaderBytes-1:0][7:0] header, header_q;  // first byte lowest
   logic [63:0]                    time_q;
   logic [31:0]                    tag_q;
+  logic [1:0]                     from_q;
   logic                           inside_q;
   hue_arrival_t                   arrival;
   assign at = place_q + 9'(CpuHeaderBytes) - in_q;
@@ -97,7 +100,7 @@ module hue_cpu_strip_formal
     if (!begun_q) place_q <= place_i;
     if (here) kept_q <= byte_of(s_data_i, at);
     if (s_fire) header_q <= header;
-    if (s_fire && !inside_q) {time_q, tag_q} <= {s_time_i, s_tag_i};
+    if (s_fire && !inside_q) {time_q, tag_q, from_q} <= {s_time_i, s_tag_i, s_port_i};
     if (!rst_ni) inside_q <= 1'b0;
     else if (s_fire) inside_q <= !s_last_i;
     if (!rst_ni) begin
@@ -124,7 +127,7 @@ module hue_cpu_strip_formal
       if (ended_q) assert (m_valid_o && m_last_o && !s_ready_o);
       if (ends) assert (ended_q || (s_fire && s_last_i));
       if (m_valid_o && left < 9'(m_bytes_o)) assert (byte_of(m_data_o, left) == wanted);
-      if (m_valid_o && !out_inside_q) assert (known == arrival);
+      if (m_valid_o && !out_inside_q) assert (known == arrival && m_port_o == (inside_q || ended_q ? from_q : s_port_i));
       if (ends) assert (out_d == (more ? whole - 9'(CpuHeaderBytes) : 9'd0));
     end
   end

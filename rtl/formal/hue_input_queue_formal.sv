@@ -20,6 +20,7 @@ module hue_input_queue_formal
   input logic [ByteBits-1:0]   s_bytes_i,
   input logic                  s_last_i,
   input hue_arrival_t          s_arrival_i,
+  input logic [1:0]            s_port_i,
   input logic                  m_ready_i
 );
   logic                  s_ready_o, m_valid_o, m_last_o, taken_o, dropped_o, idle_o;
@@ -27,15 +28,16 @@ module hue_input_queue_formal
   hue_arrival_t          m_arrival_o;
   hue_class_t            m_class_o;
   logic [15:0]           taken_bytes_o;
+  logic [1:0]            m_port_o, taken_port_o;
   hue_input_queue #(.BusBytes(BusBytes), .Beats(Beats), .Frames(Frames)) u_dut (.*);
 
-  hue_stream_rules #(.Assume(1'b1), .AllowEmpty(1'b1), .Bits(8 * BusBytes + $bits(hue_arrival_t)), .BusBytes(BusBytes)) u_in (
+  hue_stream_rules #(.Assume(1'b1), .AllowEmpty(1'b1), .Bits(8 * BusBytes + 2 + $bits(hue_arrival_t)), .BusBytes(BusBytes)) u_in (
     .clk_i, .rst_ni, .valid_i(s_valid_i), .ready_i(s_ready_o), .last_i(s_last_i), .bytes_i(s_bytes_i),
-    .payload_i({s_data_i, s_arrival_i})
+    .payload_i({s_data_i, s_port_i, s_arrival_i})
   );
-  hue_stream_rules #(.Bits(8 * BusBytes + $bits(hue_arrival_t)), .BusBytes(BusBytes)) u_out (
+  hue_stream_rules #(.Bits(8 * BusBytes + 2 + $bits(hue_arrival_t)), .BusBytes(BusBytes)) u_out (
     .clk_i, .rst_ni, .valid_i(m_valid_o), .ready_i(m_ready_i), .last_i(m_last_o), .bytes_i(ByteBits'(BusBytes)),
-    .payload_i({m_data_o, m_arrival_o})
+    .payload_i({m_data_o, m_port_o, m_arrival_o})
   );
 
   // The frame that comes in: its bytes with this beat, saturating; whether it was offline, or another was inside, at all of it.
@@ -59,6 +61,7 @@ module hue_input_queue_formal
   at_t                             in_at_q, out_at_q, last_at;
   hue_arrival_t                    arrival_q, arrival;
   logic [15:0]                     marked_bytes_q;
+  logic [1:0]                      port_q, in_port_q;
   logic                            now;  // it leaves
   assign mark = s_fire && !in_q && clock_q == 5'(Start);
   assign now = marked_q && !coming_q && older_q == '0 && m_valid_o;
@@ -73,6 +76,7 @@ module hue_input_queue_formal
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
     if (s_fire) bytes_q <= bytes;
+    if (s_fire && !in_q) in_port_q <= s_port_i;
     if (s_fire) offline_q <= offline_i && (!in_q || offline_q);
     if (!rst_ni) begin
       in_q <= 1'b0;
@@ -88,6 +92,7 @@ module hue_input_queue_formal
         marked_q <= !dropped_o;
         coming_q <= !s_last_i;
         arrival_q <= s_arrival_i;
+        port_q <= s_port_i;
         beats_q[0] <= s_data_i;
         in_at_q <= 1;
         out_at_q <= '0;
@@ -117,10 +122,11 @@ module hue_input_queue_formal
       // Each frame is taken or dropped, once; dropped only if others are inside, and not offline.
       assert ((taken_o || dropped_o) == ends && !(taken_o && dropped_o));
       if (!offline_i) assert (s_ready_o);
-      if (taken_o) assert (taken_bytes_o == bytes);
+      if (taken_o) assert (taken_bytes_o == bytes && taken_port_o == (in_q ? in_port_q : s_port_i));
       if (dropped_o) assert (!alone && !(offline_i && (!in_q || offline_q)));
       if (m_valid_o) assert (frames_q != '0);
       assert (idle_o == (frames_q == '0 && !in_q) || (!idle_o && frames_q != '0));
+      if (now) assert (m_port_o == port_q);
       if (now) assert (m_class_o == class_of(beats_q[0][0], arrival.len));
       if (now) assert (m_data_o == beats_q[out_at_q] && m_last_o == (out_at_q == last_at) && m_arrival_o == arrival);
     end

@@ -123,9 +123,11 @@ fn changes(file: &Path) -> Result<BTreeMap<String, u64>, LabError> {
 }
 
 /// Blocks of the card, by where their instances are below the top module; the first that matches.
-const BLOCKS: [(&str, &str); 15] = [
+const BLOCKS: [(&str, &str); 17] = [
     ("g_in", "input queues"),
     ("q_arrival", "input queues"),
+    ("u_join", "input queues"),
+    ("u_strip", "input queues"),
     ("u_flood", "group frames"),
     ("u_arbiter", "arbiter"),
     ("u_gather", "gather"),

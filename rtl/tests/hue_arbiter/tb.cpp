@@ -1,4 +1,4 @@
-// Bench of hue_arbiter: frames of eight ports and copies against a queue each; who may go when; turns and shares counted.
+// Bench of hue_arbiter: frames of five input queues and copies against a queue each; who may go when; turns and shares counted.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned Width = HUE_BUS_BYTES;
 constexpr unsigned Share = HUE_SHARE;
 constexpr unsigned LongBytes = 2048;
-constexpr unsigned Ports = 8, MacPorts = 4, Copies = Ports, Sources = Ports + 1;
+constexpr unsigned MacPorts = 4, Cpu = MacPorts, Queues = MacPorts + 1, Copies = Queues, Sources = Queues + 1;
 constexpr unsigned Latency = 1;
 constexpr unsigned FrameBytesMin = 14;
 constexpr int BeatsMax = (9216 + Width - 1) / Width;
@@ -24,7 +24,7 @@ std::unique_ptr<Vtop> top;
 struct Frame {
   Bytes bytes;
   Arrival arrival;
-  unsigned port = 0;  // a copy's
+  unsigned port = 0;  // a copy's, or the CPU queue's number
 };
 
 bool is_long(const Frame& frame) { return frame.bytes.size() >= LongBytes; }
@@ -34,7 +34,7 @@ bool is_group(unsigned source, const Frame& frame) {
 
 // The rules of the module's head, by frames and clocks.
 struct Rules {
-  unsigned mac = MacPorts - 1, cpu = Ports - 1;  // the latest winners
+  unsigned mac = MacPorts - 1;                   // the latest winner
   bool mac_went = false, ahead = false;          // ahead: the frame inside went before MAC ports
   int64_t debt = 0;                              // clocks until another may
   int lead = 0;                                  // beats of copies less those of CPU queues
@@ -102,7 +102,7 @@ class Bench {
     top->hold_i = modes_[0];
     top->backlog_i = modes_[1];
     top->full_i = modes_[2];
-    top->s_valid_i = valid & 0xff;
+    top->s_valid_i = valid & ((1u << Queues) - 1);
     top->c_valid_i = valid >> Copies & 1;
     top->m_ready_i = !random_.percent(rates.stall);
     top->eval();
@@ -173,7 +173,8 @@ class Bench {
       return;
     }
     bench::set_bits(top->s_last_i, p, 1, last);
-    bench::set_bits(top->s_class_i, 2 * p, 2, (frame.bytes.size() > 0 && is_group(p, frame) ? 2 : 0) | (is_long(frame) ? 1 : 0));
+    if (p == Cpu) top->s_cpu_port_i = frame.port;
+    else bench::set_bits(top->s_class_i, 2 * p, 2, (frame.bytes.size() > 0 && is_group(p, frame) ? 2 : 0) | (is_long(frame) ? 1 : 0));
     for (unsigned i = 0; i < stream::ArrivalBits; ++i)
       bench::set_bits(top->s_arrival_i, p * stream::ArrivalBits + i, 1, bench::bits(arrival, i, 1));
   }
@@ -190,7 +191,7 @@ class Bench {
       if (!is_long(frame) || lets_[m]) first |= 1u << m;
     }
     if (first != 0) mac = first;
-    const unsigned cpu = valid & 0xf0, copy = valid >> Copies & 1;
+    const unsigned cpu = valid >> Cpu & 1, copy = valid >> Copies & 1;
     const bool ahead = rules_.may_go_ahead() && (cpu != 0 || copy != 0);
     if (top->hold_i) tests_.wrong("source %u begins in a hold", p);
     if (p < MacPorts) {
@@ -202,9 +203,8 @@ class Bench {
     } else {
       if (!ahead && mac != 0) tests_.wrong("source %u goes before MAC ports %x, %lld clocks in debt", p, mac, (long long)rules_.debt);
       if (!ahead && top->backlog_i) tests_.wrong("source %u begins in a backlog", p);
-      const unsigned wanted = copy && (cpu == 0 || rules_.lead <= 0) ? Copies : Rules::next(rules_.cpu, MacPorts, Ports - MacPorts, cpu);
+      const unsigned wanted = copy && (cpu == 0 || rules_.lead <= 0) ? Copies : Cpu;
       if (p != wanted) tests_.wrong("source %u had its turn, not %u: %x waiting, lead %d", p, wanted, valid, rules_.lead);
-      if (p != Copies) rules_.cpu = p;
     }
     rules_.mac_went = p < MacPorts;
     rules_.ahead = p >= MacPorts && ahead;
@@ -223,7 +223,7 @@ class Bench {
     }
     const unsigned p = order_.front();
     const Frame& frame = out_[p].front();
-    if (top->m_port_o != (p == Copies ? frame.port : p)) tests_.wrong("source %u: port %u", p, top->m_port_o);
+    if (top->m_port_o != (p == Copies ? frame.port : p == Cpu ? MacPorts + frame.port : p)) tests_.wrong("source %u: port %u", p, top->m_port_o);
     if (top->m_first_o != (taken_ == 0)) tests_.wrong("source %u: first", p);
     if (top->m_group_o != is_group(p, frame)) tests_.wrong("source %u: group", p);
     if (!(stream::arrival_of(top->m_arrival_o) == frame.arrival)) tests_.wrong("source %u: what stands beside the frame", p);
@@ -296,12 +296,12 @@ int main(int argc, char** argv) {
   {
     Bench bench(tests, random);
     const unsigned count = 100, len = std::max(64u, Width);
-    for (uint32_t i = 0; i < Ports * count; ++i) bench.send(i % Ports, frame_of(random, i, len));
+    for (uint32_t i = 0; i < Queues * count; ++i) bench.send(i % Queues, frame_of(random, i, len));
     bench.run({0, 0});
     if (bench.first_out - bench.first_in != Latency)
       tests.wrong("first beat after %llu clocks", (unsigned long long)(bench.first_out - bench.first_in));
-    if (bench.last_out - bench.first_out != Ports * count * (len / Width) - 1)
-      tests.wrong("%llu clocks for %u frames", (unsigned long long)(bench.last_out - bench.first_out), Ports * count);
+    if (bench.last_out - bench.first_out != Queues * count * (len / Width) - 1)
+      tests.wrong("%llu clocks for %u frames", (unsigned long long)(bench.last_out - bench.first_out), Queues * count);
     unsigned mac = 0;
     for (unsigned i = 0; i < MacPorts * count; ++i) mac += bench.turns[i] < MacPorts;
     if (mac + 8 * len / Width * count / Share + 8 < MacPorts * count) tests.wrong("%u of the first turns were MAC ports'", mac);
@@ -321,8 +321,7 @@ int main(int argc, char** argv) {
       }
       bench.clock({0, 0});
     }
-    uint64_t cpu = 0;
-    for (unsigned p = MacPorts; p < Ports; ++p) cpu += bench.beats[p];
+    const uint64_t cpu = bench.beats[Cpu];
     const uint64_t low = cpu + bench.beats[Copies], wanted = pause ? clocks / 2 : clocks / (Share + 1);
     if (low > wanted + 16 || low + 16 < wanted * 9 / 10)
       tests.wrong("%llu clocks of %u, expected %llu", (unsigned long long)low, clocks, (unsigned long long)wanted);

@@ -18,6 +18,7 @@ struct Frame {
   Bytes bytes;
   uint64_t time = 0;
   uint32_t tag = 0;
+  unsigned port = 0;
   // Shorter than the header: an empty frame of which nothing is known.
   bool is_short() const { return bytes.size() < HeaderBytes; }
   Bytes stripped() const { return is_short() ? Bytes() : Bytes(bytes.begin() + HeaderBytes, bytes.end()); }
@@ -69,6 +70,7 @@ uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frame
       // Time and tag count with the first beat.
       top->s_time_i = beat == 0 ? frame.time : random.next();
       top->s_tag_i = beat == 0 ? frame.tag : ~frame.tag;
+      top->s_port_i = beat == 0 ? frame.port : random.below(4);
     }
     top->m_ready_i = !random.percent(rates.stall);
     top->eval();
@@ -81,7 +83,7 @@ uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frame
       const Frame& frame = inside.front();
       const Bytes wanted = frame.stripped();
       Arrival found = stream::arrival_of(top->m_arrival_o);
-      if (coming.empty() && !(found == frame.arrival()))
+      if (coming.empty() && (!(found == frame.arrival()) || top->m_port_o != frame.port))
         tests.wrong("frame %u of %zu bytes: what stands beside it", frame.tag, frame.bytes.size());
       if (top->m_bytes_o != stream::bytes_of(wanted.size(), Width, coming.size() / Width))
         tests.wrong("frame %u of %zu bytes: a beat of %u", frame.tag, frame.bytes.size(), top->m_bytes_o);
@@ -125,7 +127,7 @@ int main(int argc, char** argv) {
     std::deque<Frame> frames;
     uint64_t clocks = 0;
     for (uint32_t i = 0; i < 2000; ++i) {
-      frames.push_back({stream::random_bytes(random, stream::random_length(random, Width, 1600)), random.next(), i});
+      frames.push_back({stream::random_bytes(random, stream::random_length(random, Width, 1600)), random.next(), i, random.below(4)});
       clocks += frames.back().clocks();
     }
     const uint64_t took = run(tests, random, frames, rates);
@@ -136,7 +138,7 @@ int main(int argc, char** argv) {
   tests.begin(name + "every length up to 200 bytes");
   {
     std::deque<Frame> frames;
-    for (uint32_t i = 0; i < 4 * 201; ++i) frames.push_back({stream::random_bytes(random, i / 4), random.next(), i});
+    for (uint32_t i = 0; i < 4 * 201; ++i) frames.push_back({stream::random_bytes(random, i / 4), random.next(), i, random.below(4)});
     run(tests, random, frames, {20, 20});
   }
   tests.end();

@@ -23,6 +23,7 @@ std::unique_ptr<Vtop> top;
 struct Frame {
   Bytes bytes;
   Arrival arrival;
+  unsigned port = 0;  // of those that share the queue
   unsigned beats() const { return stream::beats_of(bytes.size(), Width); }
   // Beats that are kept: of a frame that is too long, the first.
   unsigned kept() const { return bytes.size() > LengthMax ? 1 : beats(); }
@@ -91,6 +92,7 @@ class Bench {
     top->s_bytes_i = stream::bytes_of(frame.bytes.size(), Width, beat_);
     top->s_last_i = beat_ + 1 == frame.beats();
     // What stands beside later beats does not count.
+    top->s_port_i = beat_ == 0 ? frame.port : random_.below(4);
     stream::put_arrival(top->s_arrival_i, beat_ == 0 ? frame.arrival : stream::random_arrival(random_, ~0u));
   }
 
@@ -99,6 +101,7 @@ class Bench {
     if (top->taken_o) {
       if (top->taken_bytes_o != std::min<size_t>(frame.bytes.size(), 65535))
         tests_.wrong("taken bytes %u", top->taken_bytes_o);
+      if (top->taken_port_o != frame.port) tests_.wrong("taken from port %u", top->taken_port_o);
       if (inside_.empty() && first_in == 0) first_in = cycle;
       words_ += frame.kept();
       inside_.push_back(frame);
@@ -121,7 +124,7 @@ class Bench {
     last_out = cycle;
     Arrival wanted = frame.arrival;
     wanted.len = std::min<size_t>(frame.bytes.size(), LengthMax + 1);
-    if (!(stream::arrival_of(top->m_arrival_o) == wanted)) tests_.wrong("frame %u: what stands beside it", frame.arrival.tag);
+    if (!(stream::arrival_of(top->m_arrival_o) == wanted) || top->m_port_o != frame.port) tests_.wrong("frame %u: what stands beside it", frame.arrival.tag);
     const bool fits = frame.bytes.size() <= LengthMax;
     const bool group = frame.bytes.size() >= 14 && fits && (frame.bytes[0] & 1) != 0;
     if (top->m_class_o != (group ? 2u : 0u) + (frame.bytes.size() >= LongBytes && fits)) tests_.wrong("frame %u: class %u", frame.arrival.tag, top->m_class_o);
@@ -151,7 +154,7 @@ class Bench {
 };
 
 Frame frame_of(bench::Random& random, uint32_t tag, unsigned len) {
-  return {stream::random_bytes(random, len), stream::random_arrival(random, tag)};
+  return {stream::random_bytes(random, len), stream::random_arrival(random, tag), random.below(4)};
 }
 unsigned length(bench::Random& random) {
   if (random.percent(4)) return LengthMax - 2 + random.below(5);

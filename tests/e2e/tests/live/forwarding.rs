@@ -58,7 +58,8 @@ fn a_network_is_a_router_between_its_hosts() {
         let client = [&["-c", "10.1.2.2", "-n", "20M", "-J"][..], way].concat();
         let json = left.space.run("iperf3", &client).expect_ok().json();
         let received = json["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
-        assert!(received >= 15_000_000, "{}", json["end"]);
+        // The report is made when the last byte is sent: some megabytes may still wait in the hosts' buffers.
+        assert!(received >= 10_000_000, "{}", json["end"]);
         drop(server.wait_with_output());
     }
 
