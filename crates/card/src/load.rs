@@ -394,6 +394,11 @@ impl<R: Registers> Card<R> {
                     device.write_row(index, &plan::hop(hop))?;
                 }
                 if !arrival.in_hold {
+                    // A record with an older row of the network would take a new next hop for none.
+                    let loaded = self.networks.get(&change.program.vid);
+                    if let Some(mark) = loaded.and_then(|loaded| loaded.grown) {
+                        device.wait_for(mark)?;
+                    }
                     banks.arrive(change.program.vid, arrival, device)?;
                 }
             }
@@ -425,9 +430,9 @@ impl<R: Registers> Card<R> {
                 if before.is_none() || limit != Some(program.rate_limit) {
                     device.write_row(net, &plan::meter(program.rate_limit))?;
                 }
-                let old = networks.get_mut(&program.vid).and_then(|loaded| loaded.held.take());
                 let held = match (switch, shared.as_mut()) {
                     _ if banks.is_some() => {
+                        let old = networks.get(&program.vid).and_then(|loaded| loaded.held.clone());
                         if let Some((arrival, banks)) = arrival.as_ref().zip(banks.as_mut()) {
                             if arrival.in_hold {
                                 banks.arrive(program.vid, arrival, device)?;

@@ -176,8 +176,9 @@ fn bank_routes<R: Registers>(
     // A network in software has no table: its routes come when it moves to the card.
     if loaded.held.is_some() {
         // A record with an older row of the network would take a new next hop for none.
-        if let Some(mark) = loaded.grown.take() {
+        if let Some(mark) = loaded.grown {
             device.wait_for(mark).map_err(broken)?;
+            loaded.grown = None;
         }
         let program = loaded.program();
         banks.change((program.vid, &program.name), changes, device)?;

@@ -141,6 +141,36 @@ fn networks_come_change_and_go() {
     }
 }
 
+/// A driver that takes over a card with networks on it knows nothing of its tables: what they hold reaches no packet.
+#[test]
+fn a_card_with_networks_is_taken_over() {
+    for name in ["tcam3", "default", "sram", "dir"] {
+        let image = image(name);
+        let mut random = Random::new(21);
+        let mut all = programs(&mut random, 3, 28);
+        if name == "dir" {
+            fit_banks(&mut all, true, DirLimits::default());
+        }
+        let mut before = card(&image, &all);
+        let used = std::mem::replace(before.twin(), image.start().unwrap());
+        let mut again = Card::new(used).unwrap();
+        again.set_offline().unwrap();
+        // The same networks with few of their routes.
+        for program in &mut all {
+            let mut number = 0;
+            program.routes.retain(|_| {
+                number += 1;
+                number % 4 == 0
+            });
+        }
+        again.load(&all).unwrap();
+        let frames = frames(&mut random, &all, FRAMES);
+        if let Err(difference) = compare_on(&mut again, &all, &frames) {
+            panic!("image {name}: {difference}");
+        }
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused_by_name_and_changes_nothing() {
     let image = image("tcam3");
