@@ -172,6 +172,13 @@ package hue_pkg;
     return words > 0 ? bits : 0;
   endfunction
 
+  // Words of a memory's first part: all, unless there are many and their number is no power of two. A block RAM is 1024 words
+  // of 18 bits.
+  function automatic int unsigned low_words(int unsigned words);
+    int unsigned power = 1 << ($clog2(words + 1) - 1);
+    return words > 1024 ? power : words;
+  endfunction
+
   // A frame for a group (IEEE 802 §8.2): the lowest bit of its first byte. Runts and frames that are too long are none.
   function automatic logic is_group(logic first_bit, logic [13:0] len);
     return first_bit && 32'(len) >= FrameBytesMin && len != LenTooLong;

@@ -5,7 +5,7 @@
 //
 // All stages move together (`en`): they stand still while more than two verdicts wait to be taken, for one clock when the host
 // reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, and after reset until
-// the counters are zero (Nets * 32 clocks). Accesses to ternary rows stop nobody.
+// the counters are zero (a clock for each network and outcome). Accesses to ternary rows stop nobody.
 //
 // Latency: 25 clocks with layout tcam, 68 with dag36, 24 and the lookup with sram and dir, when nothing stalls. Throughput: one
 // verdict a clock, or what the lookup gives.
@@ -146,7 +146,8 @@ module hue_stages
     len_q     <= done.len;
   end
 
-  hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32)) u_count (
+  // Outcome 0 is that of a plane in software.
+  hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32), .GroupRows(32), .Counters(hue_kinds_pkg::IPV4_COUNT + 1)) u_count (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(count_rsp), .ready_o(count_ready),
     .valid_i(received_q), .addr_i({net_q, outcome_q}), .add_i(16'd1)
   );

@@ -209,16 +209,18 @@ fn lay_out_beside(
     Some(heads)
 }
 
-/// Changes of routes from a network's program, or from none, to its next one.
+/// Changes of routes from a network's program, or from none, to its next one. The order does not depend on hashes, so that a
+/// twin does the same in each run.
 pub fn route_changes(before: Option<&Program>, after: &Program) -> Vec<hue_tables::Change<u32>> {
-    let mut left: HashMap<_, _> =
-        before.into_iter().flat_map(|program| program.routes.iter().copied()).collect();
+    let before = before.map_or(&[][..], |program| &program.routes);
+    let mut left: HashMap<_, _> = before.iter().copied().collect();
     let mut changes: Vec<_> = after
         .routes
         .iter()
         .filter_map(|(prefix, hop)| (left.remove(prefix) != Some(*hop)).then_some((*prefix, Some(*hop))))
         .collect();
-    changes.extend(left.into_keys().map(|prefix| (prefix, None)));
+    let withdrawn = before.iter().filter(|(prefix, _)| left.contains_key(prefix));
+    changes.extend(withdrawn.map(|(prefix, _)| (*prefix, None)));
     changes
 }
 
