@@ -32,9 +32,12 @@ module hue_card
   parameter int unsigned Level1Words = 4096,
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
-  // Words of both external banks together, and clocks from their enable to their data; layout sram.
+  // Words of both external banks together, clocks from their enable to their data, and whether they are 0 after configuration,
+  // as the twin's are; layouts sram and dir.
   parameter int unsigned SramWords = 0,
   parameter int unsigned SramLatency = 4,
+  parameter bit          SramZero = 1'b1,
+  parameter int unsigned CamRows = 0,
   parameter logic [127:0] ImageName = '0,
   // An input queue and the frames that it holds at most, group frames that wait to be copied, the packet buffer, all output
   // queues together.
@@ -83,7 +86,7 @@ module hue_card
   output logic [Ports-1:0][13:0]           m_tlen_o,   // of the frame, with its CPU header; stable over it
   output logic [Ports-1:0][31:0]           m_ttag_o,   // counts with the first beat
 
-  // The pins of two external memories of 36-bit words; layout sram.
+  // The pins of two external memories of 36-bit words; layouts sram and dir.
   output logic [1:0]                       sram_en_o,
   output logic [1:0]                       sram_write_o,
   output logic [1:0][18:0]                 sram_addr_o,
@@ -144,7 +147,7 @@ module hue_card
     .SelectRows(SelectRows), .MacRows(MacRows), .AttachRows(AttachRows), .RouteRows(RouteRows),
     .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .OutputBytes(OutputBytes), .ImageName(ImageName)
+    .SramWords(SramWords), .CamRows(CamRows), .OutputBytes(OutputBytes), .ImageName(ImageName)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -338,7 +341,7 @@ module hue_card
     .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows),
     .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
     .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .SramLatency(SramLatency)
+    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows)
   ) u_stages (
     .clk_i, .rst_ni,
     .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head),

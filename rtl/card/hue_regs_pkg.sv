@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00030003;
+  localparam logic [31:0] RESET_VERSION = 32'h00030004;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -74,6 +74,8 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_SRAM_LOOKUPS = 32'h00000000;
   localparam logic [23:0] ADDR_MAC_ROWS = 24'h0000d4;
   localparam logic [31:0] RESET_MAC_ROWS = 32'h00000000;
+  localparam logic [23:0] ADDR_CAM_ROWS = 24'h0000d8;
+  localparam logic [31:0] RESET_CAM_ROWS = 32'h00000000;
   localparam logic [23:0] ADDR_OUT_WAITS = 24'h0000e0;
   localparam int unsigned COUNT_OUT_WAITS = 8;
   localparam logic [31:0] RESET_OUT_WAITS = 32'h00000000;
@@ -100,6 +102,7 @@ package hue_regs_pkg;
   localparam logic [7:0] LAYOUT_TCAM = 8'd1;
   localparam logic [7:0] LAYOUT_DAG36 = 8'd2;
   localparam logic [7:0] LAYOUT_SRAM = 8'd3;
+  localparam logic [7:0] LAYOUT_DIR = 8'd4;
 
   // TableCommand.
   localparam logic [1:0] TABLE_COMMAND_READ = 2'd1;
@@ -240,6 +243,9 @@ package hue_regs_pkg;
     logic [31:0] rows;
   } reg_mac_rows_t;
   typedef struct packed {
+    logic [31:0] rows;
+  } reg_cam_rows_t;
+  typedef struct packed {
     logic [31:0] nets;
   } reg_out_waits_t;
   typedef struct packed {
@@ -298,6 +304,8 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_MAC = 8'd20;
   localparam logic [7:0] TABLE_DEBT = 8'd21;
   localparam logic [7:0] TABLE_QUANTUM = 8'd22;
+  localparam logic [7:0] TABLE_CONFLICT = 8'd23;
+  localparam logic [7:0] TABLE_FILL = 8'd24;
   typedef struct packed {
     logic [7:0]  vport;
     logic [7:0]  net;
@@ -405,5 +413,19 @@ package hue_regs_pkg;
   typedef struct packed {
     logic [15:0] bytes;
   } row_quantum_t;
+  typedef struct packed {
+    logic [18:0] index;
+    logic [4:0]  length;
+    logic [18:0] prefix;
+    logic [11:0] vid;
+    logic        valid;
+  } row_conflict_t;
+  typedef struct packed {
+    logic [35:0] word;
+    logic [19:0] count;
+    logic [19:0] index;
+    logic        written;
+    logic        running;
+  } row_fill_t;
 endpackage
 /* verilator lint_on UNUSEDPARAM */

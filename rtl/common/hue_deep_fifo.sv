@@ -1,4 +1,4 @@
-// First-word fall-through FIFO of many words in block RAM.
+// First-word fall-through FIFO of many words in block RAM, or of up to 64 in LUT memory.
 //
 // Place: tags, descriptors and free cells beside a path of frames. The output of a block RAM is late in the clock, so it
 // feeds only a prefetch FIFO of a few words in LUT memory.
@@ -26,6 +26,7 @@ module hue_deep_fifo #(
   localparam int unsigned Latency = 3;
   localparam int unsigned PtrBits = $clog2(Depth) + 1;
   localparam int unsigned Ahead = 4;
+  localparam int unsigned LutDepthMax = 64;
   localparam int unsigned AheadBits = $clog2(Ahead + 1);
 
   // Pointers have one bit more than addresses, to tell full from empty.
@@ -41,7 +42,8 @@ module hue_deep_fifo #(
   assign wptr_d = wptr_q + PtrBits'(push);
   assign read = rptr_q != wptr_q && ahead_room > AheadBits'(read_q);
 
-  hue_ram #(.Words(Depth), .Bits(Bits)) u_words (
+  // Few words would take a block RAM for each 36 bits, nearly empty.
+  hue_ram #(.Words(Depth), .Bits(Bits), .Lut(Depth <= LutDepthMax)) u_words (
     .clk_i, .write_i(push), .waddr_i(wptr_q[PtrBits-2:0]), .wdata_i(data_i),
     .read_i(read), .raddr_i(rptr_q[PtrBits-2:0]), .rdata_o(rdata)
   );

@@ -126,7 +126,7 @@ package hue_pkg;
     logic [255:0] rdata;
   } tbl_rsp_t;
 
-  // Pins of the card's two external memories: word i lies in bank i mod 2.
+  // Pins of the card's two external memories. Row i of table SRAM lies in bank i mod 2, with layout dir in bank i / 2^19.
   typedef struct packed {
     logic [1:0]       en;
     logic [1:0]       write;
@@ -170,6 +170,13 @@ package hue_pkg;
     if (words > 1024) return bits < 9 ? bits : 9;
 `endif
     return words > 0 ? bits : 0;
+  endfunction
+
+  // Words of a memory's first part: all, unless there are many and their number is no power of two. A block RAM is 1024 words
+  // of 18 bits.
+  function automatic int unsigned low_words(int unsigned words);
+    int unsigned power = 1 << ($clog2(words + 1) - 1);
+    return words > 1024 ? power : words;
   endfunction
 
   // A frame for a group (IEEE 802 §8.2): the lowest bit of its first byte. Runts and frames that are too long are none.

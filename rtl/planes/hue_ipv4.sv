@@ -2,10 +2,10 @@
 //
 // Place: hue_meter → **here** → verdict. Crate: `decide` and `finish` in crates/planes/src/ipv4.rs. The outcomes
 // stand in the order of spec/kinds.toml. With layout dag36 all networks share one trie and one table of next hops, of
-// which a network has a run; with layout sram that trie is in external memory; with layout tcam each plane has tables of
-// its own.
+// which a network has a run; with layout sram that trie is in external memory; with layout dir the papers' two banks are, with
+// the same next hops; with layout tcam each plane has tables of its own.
 //
-// Latency: `Latency` clocks in which `en_i` is 1; with layout sram that of the walk and 5. Throughput: one packet a clock.
+// Latency: `Latency` clocks in which `en_i` is 1; with layouts sram and dir that of the lookup and 5. Throughput: one packet a clock.
 // Source: RFC 1812 §5.2, RFC 1141.
 module hue_ipv4
   import hue_pkg::*;
@@ -23,7 +23,9 @@ module hue_ipv4
     parameter int unsigned Level2Words = 0,
     parameter int unsigned Level3Words = 0,
     parameter int unsigned SramWords   = 0,
-    parameter int unsigned SramLatency = 4
+    parameter int unsigned SramLatency = 4,
+    parameter bit          SramZero    = 1'b1,
+    parameter int unsigned CamRows     = 0
 ) (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -31,7 +33,7 @@ module hue_ipv4
     output tbl_rsp_t     tbl_rsp_o,
     output logic         error_o,
     output logic         wait_o,   // the host is at a table in the next clock: `en_i` must be 0 then
-    output logic         stall_o,  // no room in the walk: `en_i` must be 0
+    output logic         stall_o,  // no room for a lookup in external memory: `en_i` must be 0
     input  logic [31:0]  gates_i,
     input  logic         en_i,
     input  logic         valid_i,
@@ -46,14 +48,15 @@ module hue_ipv4
 );
   localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
   localparam bit Sram = Layout == 32'(LAYOUT_SRAM);
+  localparam bit Dir = Layout == 32'(LAYOUT_DIR);
   localparam int unsigned LookupLatency = Tcam ? 5 : 48;
   localparam int unsigned Latency = LookupLatency + 1;
-  if (!Tcam && !Sram && Layout != 32'(LAYOUT_DAG36)) begin : gen_check
-    $fatal(1, "hue_ipv4: Layout is %0d, not tcam, dag36 or sram", Layout);
+  if (!Tcam && !Sram && !Dir && Layout != 32'(LAYOUT_DAG36)) begin : gen_check
+    $fatal(1, "hue_ipv4: Layout is %0d, not tcam, dag36, sram or dir", Layout);
   end
-  if (!Sram) begin : gen_no_sram
+  if (!Sram && !Dir) begin : gen_no_sram
     logic unused_sram;
-    assign unused_sram  = &{1'b0, sram_rdata_i, sram_fault_clear_i, SramWords == 0, SramLatency == 0};
+    assign unused_sram  = &{1'b0, sram_rdata_i, sram_fault_clear_i, SramWords == 0, SramLatency == 0, SramZero, CamRows == 0};
     assign sram_req_o   = '0;
     assign sram_state_o = '0;
   end
@@ -208,6 +211,26 @@ module hue_ipv4
       logic unused_ready;
       assign unused_ready = ready;
 `endif
+    end else if (Dir) begin : gen_dir
+      // As above, but that each lookup takes one word or two, and the owner of a word is its network.
+      logic room, walk_error;
+      sram_state_t state;
+      assign stall_o = valid_i && !room;
+      assign trie_wait = 1'b0;
+      hue_dir_banks #(
+        .CamRows(CamRows), .Words(SramWords), .TagBits($bits(tag_t)), .Latency(SramLatency), .Zero(SramZero)
+      ) u_dir (
+        .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(trie_rsp),
+        .valid_i(valid_i && en_i), .room_o(room), .ask_i(!in.decided), .vid_i(packet_i.vid), .key_i(packet_i.ipv4.dst),
+        .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
+        .valid_o(tag_valid), .ready_i(en_i), .hop_o(word), .error_o(walk_error), .tag_o(tag),
+        .fault_clear_i(sram_fault_clear_i), .state_o(state), .sram_req_o, .sram_rdata_i
+      );
+      always_comb begin
+        sram_state_o        = state;
+        sram_state_o.lookup = lookup && en_i;
+      end
+      assign trie_error = tag_valid && walk_error;
     end else begin : gen_dag36
       logic host_en, host_done;
       assign stall_o = 1'b0;
@@ -352,7 +375,7 @@ module hue_ipv4
   end
 
 `ifndef SYNTHESIS
-  if (!Sram) begin : gen_latency
+  if (!Sram && !Dir) begin : gen_latency
     hue_latency #(.Clocks(Latency)) u_latency (.clk_i, .rst_ni, .en_i, .in_i(valid_i), .out_i(valid_o));
   end
 `endif

@@ -5,10 +5,10 @@
 //
 // All stages move together (`en`): they stand still while more than two verdicts wait to be taken, for one clock when the host
 // reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, and after reset until
-// the counters are zero (Nets * 32 clocks). Accesses to ternary rows stop nobody.
+// the counters are zero (a clock for each network and outcome). Accesses to ternary rows stop nobody.
 //
-// Latency: 25 clocks with layout tcam, 68 with dag36, 24 and the walk with sram, when nothing stalls. Throughput: one verdict a
-// clock, or what the walk gives.
+// Latency: 25 clocks with layout tcam, 68 with dag36, 24 and the lookup with sram and dir, when nothing stalls. Throughput: one
+// verdict a clock, or what the lookup gives.
 module hue_stages
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -27,7 +27,9 @@ module hue_stages
     parameter int unsigned Level2Words = 0,
     parameter int unsigned Level3Words = 0,
     parameter int unsigned SramWords   = 0,
-    parameter int unsigned SramLatency = 4
+    parameter int unsigned SramLatency = 4,
+    parameter bit          SramZero    = 1'b1,
+    parameter int unsigned CamRows     = 0
 ) (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -43,7 +45,7 @@ module hue_stages
     input  logic         gated_to_cpu_i,
     output logic         idle_o,          // no record inside
     output logic         memory_error_o,
-    // external memory (layout sram)
+    // external memory (layouts sram and dir)
     output sram_req_t        sram_req_o,
     input  logic [1:0][35:0] sram_rdata_i,
     input  logic             sram_fault_clear_i,
@@ -102,7 +104,7 @@ module hue_stages
   hue_ipv4 #(
     .Layout(Layout), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .SramLatency(SramLatency)
+    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows)
   ) u_ipv4 (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(ipv4_rsp), .error_o(ipv4_error), .wait_o(ipv4_wait),
     .stall_o(ipv4_stall),
@@ -144,7 +146,8 @@ module hue_stages
     len_q     <= done.len;
   end
 
-  hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32)) u_count (
+  // Outcome 0 is that of a plane in software.
+  hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32), .GroupRows(32), .Counters(hue_kinds_pkg::IPV4_COUNT + 1)) u_count (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(count_rsp), .ready_o(count_ready),
     .valid_i(received_q), .addr_i({net_q, outcome_q}), .add_i(16'd1)
   );

@@ -1,12 +1,13 @@
 // The papers' longest-prefix match in two external SRAMs, shared by all networks: the Conflict CAM, then one word or two.
 //
-// Place: beside hue_dag36, for comparison; between a plane's parser and its next-hop table, with a hue_sram_port for each
-// bank. The words and the steps of a change: crates/tables/src/dir/words.rs; Dir (crates/tables/src/dir.rs) generates them.
+// Place: hue_dir_banks, with a hue_sram_port for each bank. The words and the steps of a change: crates/tables/src/dir/words.rs;
+// Dir (crates/tables/src/dir.rs) generates them.
 // A lookup searches the CAM for VID and address; the index of the row found, or else the first 19 bits of the address,
 // selects a word of bank 1; if that has the flag, its set and the last 13 bits of the address select a word of bank 2. A
 // word is used only if it belongs to this network and was reached as it states, so that no network gets another's.
 // Changes: the host writes words through the SRAM ports and rows here, one after the other, in the order that Dir gives;
-// at a `Drain` it raises `drain_i` for one clock and waits for `drained_o`. So every lookup gets either the old or the
+// at a `Drain` it raises `drain_i` for one clock and waits for `drained_o`, or waits otherwise until the lookups accepted so
+// far have left, as the card's driver does. So every lookup gets either the old or the
 // new answer for its address (a /8 is 2^11 words: some addresses old, others new, until all are written).
 // Latency: with both ports free, Bank1Latency + 4 clocks for one word, Bank1Latency + Bank2Latency + 5 for two (the ports'
 // `RspLatency`). Throughput: one lookup a clock, whatever it reads, less the clocks that the host takes; answers in order;
@@ -24,6 +25,7 @@ module hue_dir #(
     // lookups
     input  logic                valid_i,
     output logic                ready_o,
+    input  logic                ask_i,    // 0: what is read does not matter; the answer is no route, without an error
     input  logic [11:0]         vid_i,
     input  logic [31:0]         key_i,    // destination address
     input  logic [TagBits-1:0]  tag_i,
@@ -42,6 +44,7 @@ module hue_dir #(
     // host: whether the lookups in flight have left
     input  logic                drain_i,
     output logic                drained_o,  // valid from the next clock on: lookups accepted before `drain_i` have been answered
+    output logic [1:0]          read_o,     // per bank: a word is read for a lookup that asks
     // the banks' ports (hue_sram_port), whose answers come in order
     output logic                bank1_valid_o,
     input  logic                bank1_ready_i,
@@ -114,6 +117,7 @@ module hue_dir #(
   end
 
   typedef struct packed {
+    logic               ask;
     logic [11:0]        vid;
     logic [31:0]        key;
     logic [TagBits-1:0] tag;
@@ -133,7 +137,7 @@ module hue_dir #(
     end
     if (s1_ready) begin
       match_q <= match_d;
-      s1_q    <= '{vid: vid_i, key: key_i, tag: tag_i};
+      s1_q    <= '{ask: ask_i, vid: vid_i, key: key_i, tag: tag_i};
     end
   end
 
@@ -145,6 +149,7 @@ module hue_dir #(
     for (int unsigned i = 0; i < CamRows; i++) if (match_q[CamRows-1-i]) row = RowBits'(CamRows - 1 - i);
   end
   typedef struct packed {
+    logic               ask;
     logic [11:0]        vid;
     logic               by_cam;
     logic [SetBits-1:0] low;
@@ -155,12 +160,13 @@ module hue_dir #(
     if (row_write_i) indices_q[row_i] <= row_index_i;
     if (s2_ready) begin
       bank1_addr_o <= match_q != '0 ? indices_q[row] : s1_q.key[31-:SlotBits];
-      s2_q         <= '{vid: s1_q.vid, by_cam: match_q != '0, low: s1_q.key[SetBits-1:0], tag: s1_q.tag};
+      s2_q         <= '{ask: s1_q.ask, vid: s1_q.vid, by_cam: match_q != '0, low: s1_q.key[SetBits-1:0], tag: s1_q.tag};
     end
   end
 
   // ---- 2: bank 1
   assign bank1_valid_o = s2_valid_q;
+  assign read_o        = {bank2_valid_o && bank2_ready_i, s2_valid_q && bank1_ready_i && s2_q.ask};
   asked_t asked;
   logic asked_valid, asked_ready;
   logic [CountBits-1:0] unused_asked_room, unused_step_room, unused_set_room, unused_found_room;
@@ -175,9 +181,9 @@ module hue_dir #(
   logic own;
   assign first = entry_t'(bank1_rsp_data_i);
 `ifdef HUE_PLANT_DIR_OWNER
-  assign own = first.vid != '0 && first.by_cam == asked.by_cam;
+  assign own = asked.ask && first.vid != '0 && first.by_cam == asked.by_cam;
 `else
-  assign own = first.vid == asked.vid && first.by_cam == asked.by_cam;
+  assign own = asked.ask && first.vid == asked.vid && first.by_cam == asked.by_cam;
 `endif
 
   // ---- 3: bank 2, for some lookups. Each of these queues holds InFlight entries, so none is full when an entry comes.
@@ -191,7 +197,7 @@ module hue_dir #(
   step_t step_d, step;
   logic step_valid, step_ready, step_go, set_ready, deeper;
   assign deeper = own && first.deeper && !bank1_rsp_error_i;
-  assign step_d = '{deeper: deeper, error: bank1_rsp_error_i,
+  assign step_d = '{deeper: deeper, error: asked.ask && bank1_rsp_error_i,
                     hop: own && !bank1_rsp_error_i ? first.value : NoRoute, vid: asked.vid, tag: asked.tag};
   hue_fifo #(.Depth(InFlight), .Bits($bits(step_t))) u_steps (
     .clk_i, .rst_ni, .valid_i(bank1_rsp_valid_i), .ready_o(step_ready), .data_i(step_d),

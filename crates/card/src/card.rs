@@ -8,6 +8,7 @@ use hue_planes::{Counters, Unclaimed, UnclaimedCounters, ipv4::Outcome};
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::Vid;
 
+use crate::banks::Banks;
 use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
 use crate::generated::{
@@ -56,6 +57,8 @@ pub struct Card<R> {
     pub(crate) attach: Vec<(AttachHeadRow, Vec<AttachRow>)>,
     /// Routes and next hops of all networks, if the image shares them.
     pub(crate) shared: Option<Shared>,
+    /// Routes and next hops of all networks, if they are in two banks.
+    pub(crate) banks: Option<Banks>,
     /// Tables of each plane, if planes have their own.
     pub(crate) planes: Vec<Plane>,
     /// Whether ARP goes to the owner of its destination, as in live software.
@@ -101,9 +104,13 @@ impl<R: Registers> Card<R> {
                 device.take_row::<PortRow>(port * PORT_ROWS + counter)?;
             }
         }
-        let shared = match description.layout {
-            Layout::Tcam => None,
-            Layout::Dag36 | Layout::Sram => Some(Shared::new(&description)?),
+        let (shared, banks) = match description.layout {
+            Layout::Tcam => (None, None),
+            Layout::Dag36 | Layout::Sram => (Some(Shared::new(&description)?), None),
+            Layout::Dir => {
+                Banks::clear(&mut device)?;
+                (None, Some(Banks::new(&description)))
+            }
         };
         let mut card = Self {
             device: RefCell::new(device),
@@ -112,6 +119,7 @@ impl<R: Registers> Card<R> {
             select: vec![None; description.select_rows as usize],
             attach: vec![(AttachHeadRow::default(), Vec::new()); ports as usize],
             shared,
+            banks,
             planes: (0..description.planes).map(Plane::new).collect(),
             arp: false,
             lent: None,
@@ -191,15 +199,20 @@ impl<R: Registers> Card<R> {
     /// `Access`, `Table`.
     pub fn repair(&mut self) -> Result<Option<u32>, CardError> {
         let device = self.device.get_mut();
-        let Some(shared) = self.shared.as_ref().filter(|_| device.description().sram_words > 0) else {
+        if device.description().sram_words == 0 {
             return Ok(None);
-        };
+        }
         let fault = device.read(regs::SRAM_FAULT)?;
         if fault & regs::SRAM_FAULT_VALID == 0 {
             return Ok(None);
         }
         let index = fault & regs::SRAM_FAULT_INDEX;
-        device.write_row(index, &SramRow { word: shared.word(index) })?;
+        let word = match (&self.shared, &self.banks) {
+            (Some(shared), _) => shared.word(index),
+            (None, Some(banks)) => banks.word(index),
+            (None, None) => return Ok(None),
+        };
+        device.write_row(index, &SramRow { word })?;
         // Cleared after it: what was read before the write is told of once.
         device.write(regs::SRAM_FAULT, regs::SRAM_FAULT_VALID)?;
         Ok(Some(index))

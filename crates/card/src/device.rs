@@ -34,6 +34,8 @@ const PLANES_MAX: u32 = 16;
 const NETS_MAX: u32 = 256;
 /// Codes of unclaimed frames, and one unused code.
 const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
+/// Most rows that a Conflict CAM can have.
+const CAM_ROWS_MAX: u32 = 1 << 12;
 /// Most rows a table can have.
 const ROWS_MAX: u32 = 1 << 24;
 /// Most bytes that output queues can have.
@@ -54,6 +56,8 @@ pub enum Layout {
     Dag36,
     /// The same trie in one external memory.
     Sram,
+    /// The papers' two banks in external memory, with a Conflict CAM.
+    Dir,
 }
 
 impl Layout {
@@ -64,6 +68,7 @@ impl Layout {
             Self::Tcam => "tcam",
             Self::Dag36 => "dag36",
             Self::Sram => "sram",
+            Self::Dir => "dir",
         }
     }
 }
@@ -101,12 +106,14 @@ pub struct Description {
     pub route_rows: u32,
     /// Local addresses of a plane (tcam).
     pub local_rows: u32,
-    /// Next hops: of a plane (tcam), of all networks together (dag36, sram).
+    /// Next hops: of a plane (tcam), of all networks together (dag36, sram, dir).
     pub hop_rows: u32,
     /// Words of each level (dag36).
     pub level_words: [u32; 4],
-    /// Words of the external memory (sram).
+    /// Words of the external memory (sram, dir).
     pub sram_words: u32,
+    /// Rows of the Conflict CAM (dir).
+    pub cam_rows: u32,
     /// Memory of the output queues, bytes; one queue takes at most half of the space that the others leave.
     pub out_bytes: u32,
 }
@@ -135,13 +142,15 @@ impl Description {
             regs::LOCAL => self.planes * self.local_rows,
             regs::HOP => match self.layout {
                 Layout::Tcam => self.planes * self.hop_rows,
-                Layout::Dag36 | Layout::Sram => self.hop_rows,
+                Layout::Dag36 | Layout::Sram | Layout::Dir => self.hop_rows,
             },
             regs::LEVEL0 => level0,
             regs::LEVEL1 => level1,
             regs::LEVEL2 => level2,
             regs::LEVEL3 => level3,
             regs::SRAM => self.sram_words,
+            regs::CONFLICT => self.cam_rows,
+            regs::FILL => u32::from(self.layout == Layout::Dir),
             regs::COUNT => self.nets * 32,
             regs::BYTES => self.nets * 2,
             regs::PORT => ports * 8,
@@ -398,14 +407,24 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     let mac_rows = number("rows of design select by MAC address", regs::MAC_ROWS, 0, ROWS_MAX)?;
     let attach_rows = number("rows of ATTACH", regs::ATTACH_ROWS, 1, ROWS_MAX)?;
     let hop_rows = number("next-hop rows", regs::HOP_ROWS, 1, ROWS_MAX / PLANES_MAX)?;
-    let layout = match number("the layout", regs::LAYOUT, regs::LAYOUT_TCAM, regs::LAYOUT_SRAM)? {
+    let layout = match number("the layout", regs::LAYOUT, regs::LAYOUT_TCAM, regs::LAYOUT_DIR)? {
         regs::LAYOUT_TCAM => Layout::Tcam,
         regs::LAYOUT_DAG36 => Layout::Dag36,
-        _ => Layout::Sram,
+        regs::LAYOUT_SRAM => Layout::Sram,
+        _ => Layout::Dir,
     };
     let only = |of: Layout, max| if layout == of { (1, max) } else { (0, 0) };
     let (ternary, words) = (only(Layout::Tcam, ROWS_MAX / PLANES_MAX), only(Layout::Dag36, ROWS_MAX));
-    let external = only(Layout::Sram, CARD_WORDS);
+    // The papers' banks have one size.
+    let external = match layout {
+        Layout::Dir => (CARD_WORDS, CARD_WORDS),
+        _ => only(Layout::Sram, CARD_WORDS),
+    };
+    // An image of an earlier version knows no such register.
+    let cam_rows = match layout {
+        Layout::Dir => number("rows of the Conflict CAM", regs::CAM_ROWS, 1, CAM_ROWS_MAX)?,
+        _ => 0,
+    };
     let route_rows = number("route rows", regs::ROUTE_ROWS, ternary.0, ternary.1)?;
     let local_rows = number("local rows", regs::LOCAL_ROWS, ternary.0, ternary.1)?;
     let mut level_words = [0; 4];
@@ -446,6 +465,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         hop_rows,
         level_words,
         sram_words,
+        cam_rows,
         out_bytes,
     })
 }

@@ -14,7 +14,7 @@ use hue_tables::{Delta, NextHop, Vid};
 use crate::card::{Card, broken};
 use crate::error::CardError;
 use crate::registers::Registers;
-use crate::routes::{Refusal, Shared, write_words};
+use crate::routes::{HopRows, Refusal, Shared, write_words};
 use crate::update::{knows_its_hops, write_change};
 
 impl<R: Registers> Card<R> {

@@ -4,6 +4,7 @@
 //! ports. The driver accesses a card only through its registers ([`Registers`]). [`Twin`] and a mapped [`Bar`] both
 //! implement them, so that what works on the twin works on a card. Registers and rows are generated from `spec/regs`.
 
+mod banks;
 mod bar;
 mod card;
 mod cpu;

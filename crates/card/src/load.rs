@@ -11,6 +11,7 @@ use hue_planes::{Counters, Kind, UnclaimedCounters};
 use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_programs, demux_of};
 use hue_tables::Vid;
 
+use crate::banks::Arrival;
 use crate::card::{BYTES_ROWS, COUNT_ROWS, Card, NAME, broken};
 use crate::device::{Description, Device, Layout, out_drops_row};
 use crate::error::CardError;
@@ -21,7 +22,7 @@ use crate::macs::{MacWrites, Macs};
 use crate::network::{Loaded, row};
 use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::registers::Registers;
-use crate::routes::{Shared, Switch, write_words};
+use crate::routes::{Held, HopRows, Shared, Switch, write_words};
 use crate::rows::Row;
 
 /// The writes for one program, once all checks have passed.
@@ -30,6 +31,8 @@ struct Change {
     before: Option<Place>,
     program: Program,
     switch: Option<Switch>,
+    /// Where tables are in two banks.
+    arrival: Option<Arrival>,
 }
 
 /// Assignment of frames to networks, as rows.
@@ -68,9 +71,10 @@ impl<R: Registers> Substrate for Card<R> {
     fn capacity(&self) -> Capacity {
         let device = self.device.borrow();
         let description = device.description();
-        let (table_bytes, table_bytes_max) = match &self.shared {
-            Some(shared) => shared.bytes(),
-            None => {
+        let (table_bytes, table_bytes_max) = match (&self.shared, &self.banks) {
+            (Some(shared), _) => shared.bytes(),
+            (None, Some(banks)) => banks.bytes(),
+            (None, None) => {
                 let routes = self.networks.values().map(|loaded| loaded.program().routes.len() as u64);
                 let row = RouteRow::TABLE.bits.div_ceil(8) as u64;
                 (routes.sum::<u64>() * row, u64::from(description.planes * description.route_rows) * row)
@@ -96,11 +100,14 @@ impl<R: Registers> Card<R> {
     }
 
     /// Prepares a network in software so that its table can be written: assigns a plane, if planes have tables of
-    /// their own.
+    /// their own. With two banks, its routes come there.
     ///
     /// # Errors
-    /// `Unknown`; `ImageNetworks` if no plane is free; `Broken`.
+    /// `Unknown`; `ImageNetworks` if no plane is free; `Room`; `Broken`.
     pub fn take_plane(&mut self, vid: Vid) -> Result<(), SubstrateError> {
+        if self.banks.is_some() {
+            return self.take_banks(vid);
+        }
         let Self { device, networks, planes, .. } = self;
         let device = device.get_mut();
         let mut taken = vec![false; planes.len()];
@@ -119,6 +126,30 @@ impl<R: Registers> Card<R> {
         }
         loaded.place.plane = plane;
         self.write_gates().map_err(broken)
+    }
+
+    /// Brings the routes and next hops of a network in software to the banks.
+    fn take_banks(&mut self, vid: Vid) -> Result<(), SubstrateError> {
+        let Self { device, networks, banks, .. } = self;
+        let (device, Some(banks)) = (device.get_mut(), banks) else { return Ok(()) };
+        let loaded = networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
+        if loaded.held.is_some() {
+            return Ok(());
+        }
+        let program = loaded.program();
+        check_image(program, device.description())?;
+        let hops = banks.allocate_hops(program, device)?;
+        let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
+        let written = banks.change((vid, &program.name), &changes, device).and_then(|()| {
+            let rows = hops.clone().zip(&program.next_hops);
+            rows.into_iter().try_for_each(|(row, hop)| device.write_row(row, &plan::hop(hop))).map_err(broken)
+        });
+        if let Err(error) = written {
+            banks.release_hops(hops);
+            return Err(error);
+        }
+        loaded.held = Some(Held { table: vid, hops });
+        Ok(())
     }
 
     /// Sets whether software or the card decides a network's packets; one row, so each packet is decided by one of
@@ -178,11 +209,15 @@ impl<R: Registers> Card<R> {
         let mut changes = self.prepare(programs, software)?;
         let claimed = self.claimed(&changes)?;
         self.reserve(&mut changes)?;
+        if !software {
+            self.reserve_banks(&mut changes)?;
+        }
         if let Err(error) = self.write_apart(&changes) {
             self.undo(&mut changes);
             return Err(broken(error));
         }
-        self.write(changes, software, claimed).map_err(broken)?;
+        let gone = self.write(changes, software, claimed).map_err(broken)?;
+        self.leave_banks(gone).map_err(broken)?;
         self.write_gates().map_err(broken)?;
         self.write_quanta().map_err(broken)
     }
@@ -221,10 +256,10 @@ impl<R: Registers> Card<R> {
                 Layout::Tcam if software => NO_PLANE,
                 Layout::Tcam => own.or_else(|| free(&mut planes)).ok_or_else(full)?,
                 // Shared tables need none; a network's clock gate is that of its index.
-                Layout::Dag36 | Layout::Sram => net % planes.len() as u8,
+                Layout::Dag36 | Layout::Sram | Layout::Dir => net % planes.len() as u8,
             };
             let place = Place { net, plane };
-            changes.push(Change { place, before, program: program.clone(), switch: None });
+            changes.push(Change { place, before, program: program.clone(), switch: None, arrival: None });
         }
         Ok(changes)
     }
@@ -281,8 +316,56 @@ impl<R: Registers> Card<R> {
         result
     }
 
+    /// The same for tables in two banks: routes and next hops of these networks.
+    fn reserve_banks(&mut self, changes: &mut [Change]) -> Result<(), SubstrateError> {
+        let Self { device, networks, banks, .. } = self;
+        let (device, Some(banks)) = (device.get_mut(), banks) else { return Ok(()) };
+        let mut routes = Vec::with_capacity(changes.len());
+        let mut result = Ok(());
+        // Tables change in this order, so that from the first that must not be seen on, all wait for the hold.
+        let mut in_hold = false;
+        for change in changes.iter_mut() {
+            let program = &change.program;
+            let before = networks.get(&program.vid);
+            let before = before.and_then(|loaded| Some((loaded.program(), loaded.held.as_ref()?)));
+            let same_hops = before.filter(|(old, _)| old.next_hops == program.next_hops);
+            in_hold |= before.is_some() && same_hops.is_none();
+            let hops = match same_hops {
+                Some((_, held)) => Ok(held.hops.clone()),
+                None => banks.allocate_hops(program, device),
+            };
+            match hops {
+                Ok(hops) => {
+                    let changes = plan::route_changes(before.map(|(old, _)| old), program);
+                    routes.push((program.vid, changes.clone()));
+                    let hops_new = same_hops.is_none();
+                    change.arrival = Some(Arrival { hops, hops_new, changes, in_hold });
+                }
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        let image = device.description().name.clone();
+        let name_of = |vid| {
+            let change = changes.iter().find(|change| change.program.vid == vid);
+            change.map(|change| change.program.name.clone()).unwrap_or_default()
+        };
+        let result = result.and_then(|()| banks.check(&routes, name_of, &image));
+        if result.is_err() {
+            self.undo(changes);
+        }
+        result
+    }
+
     /// Returns the reservations.
     fn undo(&mut self, changes: &mut [Change]) {
+        for arrival in changes.iter_mut().filter_map(|change| change.arrival.take()) {
+            if let Some(banks) = self.banks.as_mut().filter(|_| arrival.hops_new) {
+                banks.release_hops(arrival.hops);
+            }
+        }
         let Some(shared) = &mut self.shared else { return };
         for switch in changes.iter_mut().rev().filter_map(|change| change.switch.take()) {
             shared.undo(switch);
@@ -305,6 +388,20 @@ impl<R: Registers> Card<R> {
             if change.before.is_none() {
                 forget_counters(device, change.place.net)?;
             }
+            if let Some((arrival, banks)) = change.arrival.as_ref().zip(self.banks.as_mut()) {
+                let hops = arrival.hops.clone().zip(&change.program.next_hops);
+                for (index, hop) in hops.filter(|_| arrival.hops_new) {
+                    device.write_row(index, &plan::hop(hop))?;
+                }
+                if !arrival.in_hold {
+                    // A record with an older row of the network would take a new next hop for none.
+                    let loaded = self.networks.get(&change.program.vid);
+                    if let Some(mark) = loaded.and_then(|loaded| loaded.grown) {
+                        device.wait_for(mark)?;
+                    }
+                    banks.arrive(change.program.vid, arrival, device)?;
+                }
+            }
             let Some(switch) = &change.switch else { continue };
             if switch.hops_new {
                 for (index, hop) in switch.held.hops.clone().zip(&change.program.next_hops) {
@@ -316,17 +413,40 @@ impl<R: Registers> Card<R> {
         Ok(())
     }
 
-    /// Writes the rows that make the changes visible, all at once.
-    fn write(&mut self, changes: Vec<Change>, software: bool, claimed: Claimed) -> Result<(), CardError> {
-        let Self { device, networks, macs, select, attach, shared, planes, .. } = self;
+    /// Writes the rows that make the changes visible, all at once. Returns what networks had in the banks and have no
+    /// longer.
+    fn write(
+        &mut self,
+        changes: Vec<Change>,
+        software: bool,
+        claimed: Claimed,
+    ) -> Result<Vec<(Option<Vid>, Held)>, CardError> {
+        let Self { device, networks, macs, select, attach, shared, banks, planes, .. } = self;
+        let mut gone = Vec::new();
         device.get_mut().in_hold(|device| {
-            for Change { place, before, program, switch } in changes {
+            for Change { place, before, program, switch, arrival } in changes {
                 let net = u32::from(place.net);
                 let limit = networks.get(&program.vid).map(|loaded| loaded.program().rate_limit);
                 if before.is_none() || limit != Some(program.rate_limit) {
                     device.write_row(net, &plan::meter(program.rate_limit))?;
                 }
                 let held = match (switch, shared.as_mut()) {
+                    _ if banks.is_some() => {
+                        let old = networks.get(&program.vid).and_then(|loaded| loaded.held.clone());
+                        if let Some((arrival, banks)) = arrival.as_ref().zip(banks.as_mut()) {
+                            if arrival.in_hold {
+                                banks.arrive(program.vid, arrival, device)?;
+                            }
+                            gone.extend(old.filter(|_| arrival.hops_new).map(|old| (None, old)));
+                        } else {
+                            gone.extend(old.map(|old| (Some(program.vid), old)));
+                        }
+                        let held = arrival.map(|arrival| Held { table: program.vid, hops: arrival.hops });
+                        let hop_base = held.as_ref().map_or(0, |held| held.hops.start);
+                        let row = row(place, &program, hop_base, 0);
+                        device.write_row(net, &NetworkRow { software, ..row })?;
+                        held
+                    }
                     (Some(switch), Some(shared)) => {
                         let row = row(place, &program, switch.held.hops.start, switch.root);
                         device.write_row(net, &NetworkRow { software, ..row })?;
@@ -345,7 +465,21 @@ impl<R: Registers> Card<R> {
                 networks.insert(program.vid, Loaded::new(place, software, program, held));
             }
             write_claimed(device, macs, select, attach, claimed)
-        })
+        })?;
+        Ok(gone)
+    }
+
+    /// Removes from the banks what no packet uses since a hold: a network's table with its next hops, or its former
+    /// next hops alone.
+    fn leave_banks(&mut self, gone: Vec<(Option<Vid>, Held)>) -> Result<(), CardError> {
+        let Some(banks) = &mut self.banks else { return Ok(()) };
+        for (vid, held) in gone {
+            match vid {
+                Some(vid) => banks.remove(vid, held.hops, self.device.get_mut())?,
+                None => banks.release_hops(held.hops),
+            }
+        }
+        Ok(())
     }
 
     fn take_off(&mut self, vids: &[Vid]) -> Result<(), SubstrateError> {
@@ -364,10 +498,10 @@ impl<R: Registers> Card<R> {
             self.networks.extend(back);
             return Err(broken(error));
         }
-        for held in gone.into_iter().filter_map(|loaded| loaded.held) {
-            if let Some(shared) = shared {
-                shared.remove(held);
-            }
+        let held = gone.into_iter().filter_map(|loaded| Some((Some(loaded.program().vid), loaded.held?)));
+        match shared {
+            Some(shared) => held.for_each(|(_, held)| shared.remove(held)),
+            None => self.leave_banks(held.collect()).map_err(broken)?,
         }
         // The next network on a plane must not find its gate closed.
         self.write_gates().map_err(broken)?;
@@ -431,7 +565,7 @@ fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), 
 fn networks_max(description: &Description) -> usize {
     match description.layout {
         Layout::Tcam => description.nets.min(description.planes) as usize,
-        Layout::Dag36 | Layout::Sram => description.nets as usize,
+        Layout::Dag36 | Layout::Sram | Layout::Dir => description.nets as usize,
     }
 }
 
@@ -471,7 +605,7 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     }
     match description.layout {
         Layout::Tcam => check_plane(&plan::plane(program, description.neighbour_rows()), name, description),
-        Layout::Dag36 | Layout::Sram => {
+        Layout::Dag36 | Layout::Sram | Layout::Dir => {
             room(description, name, "next hops", program.next_hops.len(), description.hop_rows)
         }
     }

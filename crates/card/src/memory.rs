@@ -1,12 +1,14 @@
-//! How full the card's tables are, and each network's share. Read from the driver's own models: no register is accessed, no
-//! table is walked.
+//! How full the card's tables are, and each network's share. Read from the driver's own models: no register is accessed. No
+//! table is walked, except with two banks (layout dir), where a network's share takes about a millisecond.
 
 use std::collections::HashMap;
 
+use hue_tables::dir::{SETS, SLOTS};
 use hue_tables::{Account, Vid};
 
+use crate::banks::Banks;
 use crate::card::Card;
-use crate::device::Layout;
+use crate::device::{Description, Layout};
 use crate::generated::SramRow;
 use crate::network::Loaded;
 use crate::plan::NO_PLANE;
@@ -58,6 +60,9 @@ impl<R: Registers> Card<R> {
     /// its accounts, `followed`.
     pub fn memory(&self, followed: &HashMap<Vid, Account>) -> CardMemory {
         let description = self.device.borrow().description().clone();
+        if let Some(banks) = &self.banks {
+            return self.bank_memory(banks, &description);
+        }
         let Some(shared) = &self.shared else {
             let planes = u64::from(description.planes);
             let bank = |name, used, each: u32| {
@@ -128,6 +133,28 @@ impl<R: Registers> Card<R> {
             unit: "words",
             banks: memories.chain([hops]).collect(),
             networks,
+        }
+    }
+
+    /// With two banks: sets count as a whole.
+    fn bank_memory(&self, banks: &Banks, description: &Description) -> CardMemory {
+        let ([entries, sets, rows], hops) = banks.used();
+        let bank = |name, used, max: u64| CardBank { name, used, max, network_max: None };
+        let on_card = self.networks.iter().filter(|(_, loaded)| loaded.held.is_some());
+        let networks = on_card.filter_map(|(vid, _)| {
+            let (routes, own, marginal) = banks.account(*vid);
+            (routes > 0).then_some(CardShare { vid: *vid, routes, own, marginal })
+        });
+        CardMemory {
+            layout: description.layout,
+            unit: "words",
+            networks: networks.collect(),
+            banks: vec![
+                bank("entries of the first bank", entries, SLOTS as u64),
+                bank("sets of the second bank", sets, SETS.into()),
+                bank("rows of the Conflict CAM", rows, description.cam_rows.into()),
+                bank("next hops", hops, description.hop_rows.into()),
+            ],
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Flow: program → **plan** → rows → device. The priorities of design select become an order of rows: destination
 //! MAC, then inner prefixes from the longest to the shortest, then whole ports.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use hue_demux::{Match, Row as Claim};
 use hue_planes::{Adjacency, AdjacencyKind, RateLimit};
@@ -207,6 +207,21 @@ fn lay_out_beside(
             .push(AttachHeadRow { start: u16::try_from(start).ok()?, count: u16::try_from(run.len()).ok()? });
     }
     Some(heads)
+}
+
+/// Changes of routes from a network's program, or from none, to its next one. The order does not depend on hashes, so that a
+/// twin does the same in each run.
+pub fn route_changes(before: Option<&Program>, after: &Program) -> Vec<hue_tables::Change<u32>> {
+    let before = before.map_or(&[][..], |program| &program.routes);
+    let mut left: HashMap<_, _> = before.iter().copied().collect();
+    let mut changes: Vec<_> = after
+        .routes
+        .iter()
+        .filter_map(|(prefix, hop)| (left.remove(prefix) != Some(*hop)).then_some((*prefix, Some(*hop))))
+        .collect();
+    let withdrawn = before.iter().filter(|(prefix, _)| left.contains_key(prefix));
+    changes.extend(withdrawn.map(|(prefix, _)| (*prefix, None)));
+    changes
 }
 
 /// A next hop.

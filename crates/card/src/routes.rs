@@ -45,7 +45,7 @@ impl Description {
     /// Words that a node of a trie takes in this image's tables; `None` if planes have tables of their own.
     pub fn words_of_node(&self) -> Option<fn(&Runs) -> u64> {
         match self.layout {
-            Layout::Tcam => None,
+            Layout::Tcam | Layout::Dir => None,
             Layout::Dag36 => Some(words_of_level),
             Layout::Sram => Some(words_of),
         }
@@ -147,17 +147,55 @@ impl Refusal {
 }
 
 /// Allocates runs of rows, first fit.
-struct Rows {
+pub struct Rows {
     free: Vec<Range<u32>>,
     max: u32,
 }
 
+/// Tables whose networks have runs of rows for next hops.
+pub trait HopRows {
+    /// Rows for more next hops than a run has: the run extended, or another one, with rows to spare.
+    ///
+    /// # Errors
+    /// `Room`, `Broken`.
+    fn grow_hops<R: Registers>(
+        &mut self,
+        run: &Range<u32>,
+        needed: usize,
+        name: &str,
+        device: &mut Device<R>,
+    ) -> Result<Range<u32>, SubstrateError>;
+
+    /// After `mark`, no new record refers to these rows.
+    fn wait(&mut self, mark: Mark, hops: Range<u32>);
+
+    /// The root item of a table, for its network's row.
+    fn root(&self, table: Vid) -> u64;
+}
+
 impl Rows {
-    fn new(max: u32) -> Self {
+    pub fn new(max: u32) -> Self {
         Self { free: Vec::from([Range { start: 0, end: max }]), max }
     }
 
-    fn allocate(&mut self, count: u32) -> Option<Range<u32>> {
+    /// Rows in use.
+    pub fn used(&self) -> u64 {
+        let free: usize = self.free.iter().map(ExactSizeIterator::len).sum();
+        u64::from(self.max) - free as u64
+    }
+
+    /// The error when there is no run of so many.
+    pub fn lacks(&self, name: &str, image: &str, needed: usize) -> SubstrateError {
+        SubstrateError::Room {
+            name: name.to_owned(),
+            substrate: format!("image {image}"),
+            what: "next hops in one run, beside those of other networks",
+            needed,
+            max: self.max as usize,
+        }
+    }
+
+    pub fn allocate(&mut self, count: u32) -> Option<Range<u32>> {
         let index = self.free.iter().position(|run| run.len() >= count as usize)?;
         let run = self.free.get_mut(index)?;
         let given = run.start..run.start + count;
@@ -176,14 +214,14 @@ impl Rows {
     }
 
     /// A longer run than this one: the same run extended, or another one, with rows to spare.
-    fn grow(&mut self, run: &Range<u32>, needed: usize) -> Option<Range<u32>> {
+    pub fn grow(&mut self, run: &Range<u32>, needed: usize) -> Option<Range<u32>> {
         let count = u32::try_from(needed).ok()?;
         let spare = count.saturating_add(count / 2).saturating_add(4);
         let longer = self.extend(run, spare).or_else(|| self.extend(run, count));
         longer.or_else(|| self.allocate(spare)).or_else(|| self.allocate(count))
     }
 
-    fn release(&mut self, rows: Range<u32>) {
+    pub fn release(&mut self, rows: Range<u32>) {
         if rows.is_empty() {
             return;
         }
@@ -309,9 +347,7 @@ impl Shared {
 
     /// Words in use in each level, including words that wait for records; and allocated rows of next hops.
     pub fn used(&self, levels: usize) -> (Vec<u64>, u64) {
-        let free: usize = self.hops.free.iter().map(ExactSizeIterator::len).sum();
-        let words = (0..levels).map(|level| self.levels.words_used(level)).collect();
-        (words, u64::from(self.hops.max) - free as u64)
+        ((0..levels).map(|level| self.levels.words_used(level)).collect(), self.hops.used())
     }
 
     /// Bytes of route words: in use, and the maximum.
@@ -356,34 +392,7 @@ impl Shared {
     fn allocate_hops(&mut self, program: &Program, image: &str) -> Result<Range<u32>, SubstrateError> {
         let needed = program.next_hops.len();
         let hops = u32::try_from(needed).ok().and_then(|count| self.hops.allocate(count));
-        hops.ok_or_else(|| self.no_hops(&program.name, image, needed))
-    }
-
-    fn no_hops(&self, name: &str, image: &str, needed: usize) -> SubstrateError {
-        SubstrateError::Room {
-            name: name.to_owned(),
-            substrate: format!("image {image}"),
-            what: "next hops in one run, beside those of other networks",
-            needed,
-            max: self.hops.max as usize,
-        }
-    }
-
-    /// Rows for more next hops than a run has: the run extended, or another one, with rows to spare.
-    pub fn grow_hops<R: Registers>(
-        &mut self,
-        run: &Range<u32>,
-        needed: usize,
-        name: &str,
-        device: &mut Device<R>,
-    ) -> Result<Range<u32>, SubstrateError> {
-        self.reclaim(device).map_err(broken)?;
-        let mut longer = self.hops.grow(run, needed);
-        if longer.is_none() && !self.waiting.is_empty() {
-            self.reclaim_all(device).map_err(broken)?;
-            longer = self.hops.grow(run, needed);
-        }
-        longer.ok_or_else(|| self.no_hops(name, &device.description().name, needed))
+        hops.ok_or_else(|| self.hops.lacks(&program.name, image, needed))
     }
 
     /// Creates a table of the program's routes under an unused id, and appends the writes for the card.
@@ -502,11 +511,6 @@ impl Shared {
         self.levels.words(0).get(index as usize).copied().unwrap_or(0)
     }
 
-    /// The root item of a table.
-    pub fn root(&self, table: Vid) -> u64 {
-        self.levels.root(table).unwrap_or(NO_ROUTE)
-    }
-
     /// Removes a table from the store and the levels; its words wait in the levels' list of retired ones.
     fn drop_table(&mut self, table: Vid) {
         let Store::Own(dag) = &mut self.store else { return self.lose(table) };
@@ -552,14 +556,6 @@ impl Shared {
         self.forget(held.table, held.hops);
     }
 
-    /// After `mark`, no new record refers to words that the levels retired, nor to these rows of next hops.
-    pub fn wait(&mut self, mark: Mark, hops: Range<u32>) {
-        let retired = self.levels.take_retired();
-        if !retired.is_empty() || !hops.is_empty() {
-            self.waiting.push((mark, retired, hops));
-        }
-    }
-
     /// Words that the latest change retired wait for the records before the given mark.
     pub fn wait_from_now<R: Registers>(&mut self, device: &mut Device<R>) -> Result<Mark, CardError> {
         let mark = device.mark()?;
@@ -589,6 +585,36 @@ impl Shared {
             device.wait_for(*latest)?;
         }
         self.reclaim(device)
+    }
+}
+
+impl HopRows for Shared {
+    fn grow_hops<R: Registers>(
+        &mut self,
+        run: &Range<u32>,
+        needed: usize,
+        name: &str,
+        device: &mut Device<R>,
+    ) -> Result<Range<u32>, SubstrateError> {
+        self.reclaim(device).map_err(broken)?;
+        let mut longer = self.hops.grow(run, needed);
+        if longer.is_none() && !self.waiting.is_empty() {
+            self.reclaim_all(device).map_err(broken)?;
+            longer = self.hops.grow(run, needed);
+        }
+        longer.ok_or_else(|| self.hops.lacks(name, &device.description().name, needed))
+    }
+
+    /// Words that the levels retired wait too.
+    fn wait(&mut self, mark: Mark, hops: Range<u32>) {
+        let retired = self.levels.take_retired();
+        if !retired.is_empty() || !hops.is_empty() {
+            self.waiting.push((mark, retired, hops));
+        }
+    }
+
+    fn root(&self, table: Vid) -> u64 {
+        self.levels.root(table).unwrap_or(NO_ROUTE)
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! Flow: live control → **update** → rows → device. Shared tables (`dag36`): new words, then the one word that leads to
 //! them, or the network's row with the new root (ADR-0017). A plane's own tables (`tcam`): a row at a time while packets pass
-//! (ADR-0029), or, where all changes must come at once, the rows that differ in a hold of the card. A next hop is one row.
+//! (ADR-0029), or, where all changes must come at once, the rows that differ in a hold of the card. Two banks (`dir`): words and
+//! rows in the order of `Dir`. A next hop is one row.
 
 use hue_planes::Adjacency;
 use hue_substrate::SubstrateError;
 use hue_tables::dag36_levels::{Patch, Write};
 use hue_tables::{Change, NextHop, Vid};
 
+use crate::banks::Banks;
 use crate::card::{Card, broken};
 use crate::device::Device;
 use crate::error::CardError;
@@ -16,11 +18,11 @@ use crate::load::check_plane;
 use crate::network::Loaded;
 use crate::plan;
 use crate::registers::Registers;
-use crate::routes::{Held, Shared, write_words};
+use crate::routes::{Held, HopRows, Shared, write_words};
 
 impl<R: Registers> Card<R> {
-    /// Changes routes of a network, in order and all at once: each packet sees all of the changes or none. `None`
-    /// withdraws a route, which need not exist.
+    /// Changes routes of a network, in order and all at once: each packet sees all of the changes or none; with layout dir
+    /// it sees the old or the new route of its address. `None` withdraws a route, which need not exist.
     ///
     /// # Errors
     /// `Unknown`, `Hop` for a next hop that the network does not have, `Table`, `Room` when the image is full; then
@@ -50,9 +52,11 @@ impl<R: Registers> Card<R> {
         if !loaded.differs(changes) {
             return Ok(());
         }
-        match &mut self.shared {
-            Some(shared) => shared_routes(loaded, changes, patch, shared, self.device.get_mut()),
-            None => {
+        let device = self.device.get_mut();
+        match (&mut self.shared, &mut self.banks) {
+            (Some(shared), _) => shared_routes(loaded, changes, patch, shared, device),
+            (None, Some(banks)) => bank_routes(loaded, changes, banks, device),
+            (None, None) => {
                 let mut next = loaded.clone();
                 next.set_routes(changes);
                 self.update_plane(next, patch != Patch::Each)
@@ -69,9 +73,15 @@ impl<R: Registers> Card<R> {
     pub fn update_hops(&mut self, vid: Vid, changes: &[(NextHop, Adjacency)]) -> Result<(), SubstrateError> {
         let loaded = self.networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
         let count = loaded.check_hops(changes)?;
-        match &mut self.shared {
-            Some(shared) => shared_hops(loaded, (changes, count), shared, self.device.get_mut()),
-            None => {
+        let device = self.device.get_mut();
+        match (&mut self.shared, &mut self.banks) {
+            (Some(shared), _) => shared_hops(loaded, (changes, count), shared, device),
+            (None, Some(_)) if loaded.held.is_none() => {
+                loaded.set_hops(changes, count);
+                Ok(())
+            }
+            (None, Some(banks)) => shared_hops(loaded, (changes, count), banks, device),
+            (None, None) => {
                 let mut next = loaded.clone();
                 next.set_hops(changes, count);
                 self.update_plane(next, true)
@@ -155,10 +165,33 @@ pub fn knows_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>)
     Ok(loaded.grown.is_none())
 }
 
+/// Changes routes in two banks. Each packet sees the old or the new route of its address; it may see some of the changes
+/// before others.
+fn bank_routes<R: Registers>(
+    loaded: &mut Loaded,
+    changes: &[Change<u32>],
+    banks: &mut Banks,
+    device: &mut Device<R>,
+) -> Result<(), SubstrateError> {
+    // A network in software has no table: its routes come when it moves to the card.
+    if loaded.held.is_some() {
+        // A record with an older row of the network would take a new next hop for none.
+        if let Some(mark) = loaded.grown {
+            device.wait_for(mark).map_err(broken)?;
+            loaded.grown = None;
+        }
+        let program = loaded.program();
+        banks.change((program.vid, &program.name), changes, device)?;
+        loaded.changed = Some(device.mark().map_err(broken)?);
+    }
+    loaded.set_routes(changes);
+    Ok(())
+}
+
 fn shared_hops<R: Registers>(
     loaded: &mut Loaded,
     (changes, count): (&[(NextHop, Adjacency)], usize),
-    shared: &mut Shared,
+    shared: &mut impl HopRows,
     device: &mut Device<R>,
 ) -> Result<(), SubstrateError> {
     let Some(held) = &loaded.held else { return Ok(()) };

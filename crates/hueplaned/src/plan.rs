@@ -22,10 +22,15 @@ pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
             words: description.level_words.into_iter().chain([description.sram_words]).map(u64::from).sum(),
             hops: description.hop_rows,
         },
+        Layout::Dir => TableSite::Banks {
+            sets: hue_tables::dir::SETS,
+            cam_rows: description.cam_rows,
+            hops: description.hop_rows,
+        },
     };
     let networks_max = match description.layout {
         Layout::Tcam => description.nets.min(description.planes),
-        Layout::Dag36 | Layout::Sram => description.nets,
+        Layout::Dag36 | Layout::Sram | Layout::Dir => description.nets,
     };
     CardSite {
         image: description.name.clone(),

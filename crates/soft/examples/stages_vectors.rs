@@ -1,7 +1,7 @@
 //! Vectors for the test bench of `rtl/planes/hue_stages.sv`: random networks and frames, and what [`Soft`] makes of them.
 //!
-//! `cargo run -p hue-soft --example stages_vectors -- SEED SCENARIOS tcam|dag36 PLANES NETS SELECT MACS ROUTES LOCALS HOPS
-//! [WORDS WORDS WORDS WORDS]` prints a line a step, numbers hexadecimal:
+//! `cargo run -p hue-soft --example stages_vectors -- SEED SCENARIOS tcam|dag36|dir PLANES NETS SELECT MACS ROUTES LOCALS
+//! HOPS [WORDS WORDS WORDS WORDS]` prints a line a step, numbers hexadecimal:
 //!
 //! ```text
 //! R                     reset
@@ -12,6 +12,8 @@
 //! g GATES TO_CPU        gate planes
 //! f                     wait until every frame so far has left
 //! b                     the writes up to the line `.` happen while the frames after it run
+//! p TABLE ROW BITS      read the row until these bits of it are 0
+//! d                     of these writes, those that follow wait until the frames that entered before have left
 //! h HEAD                the record of a frame, or of its copy for a network
 //! v VERDICT OUTCOME NET VID VPORT IN OUT LEN REWRITE DST SRC TTL CHECKSUM [| what it is before the writes of `b`]
 //! ```
@@ -28,6 +30,8 @@ use hue_soft::{Fate, Frame, Soft};
 use hue_substrate::{Program, Substrate, VirtualPort};
 use hue_tables::cuckoo::{BANKS, Cuckoo, Placed, index_of};
 use hue_tables::dag36_levels::{Dag36Levels, Retired, Write};
+use hue_tables::dir::words::DirWrite;
+use hue_tables::dir::{CAM_ROWS, Dir, DirLimits, SLOT_BITS, SLOTS};
 use hue_tables::{Change, Dag, Limits, NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 
@@ -40,6 +44,8 @@ const FRAMES: u32 = 600;
 /// Between which routes change.
 const ROUNDS: u32 = 6;
 const TCAM: u8 = 1;
+const DAG36: u8 = 2;
+const DIR: u8 = 4;
 
 // Numbers of spec/regs/tables.rdl.
 const SELECT: u8 = 1;
@@ -52,7 +58,10 @@ const COUNT: u8 = 12;
 const BYTES: u8 = 13;
 const UNCLAIMED: u8 = 15;
 const LOCAL: u8 = 18;
+const SRAM: u8 = 19;
 const MAC: u8 = 20;
+const CONFLICT: u8 = 23;
+const FILL: u8 = 24;
 
 /// What the image holds.
 struct Image {
@@ -139,6 +148,9 @@ struct Scenario<'a> {
     retired: Retired,
     dag: Dag<u32>,
     levels: Dag36Levels,
+    banks: Dir,
+    /// What of the routes of the networks so far fits into the banks.
+    fitted: Option<Dir>,
     programs: Vec<Program>,
     /// Index on the card, plane and first hop row, by network.
     places: HashMap<Vid, Place>,
@@ -167,10 +179,17 @@ struct Place {
 fn main() -> ExitCode {
     let texts: Vec<String> = std::env::args().skip(1).collect();
     let numbers: Vec<u32> = texts.iter().filter_map(|text| text.parse().ok()).collect();
-    let layout = if texts.iter().any(|text| text == "tcam") { TCAM } else { 2 };
+    let is = |name: &str| texts.iter().any(|text| text == name);
+    let layout = if is("tcam") {
+        TCAM
+    } else if is("dir") {
+        DIR
+    } else {
+        DAG36
+    };
     let [seed, scenarios, planes, nets, select, macs, routes, locals, hops, words @ ..] = &numbers[..] else {
         eprintln!(
-            "usage: stages_vectors SEED SCENARIOS tcam|dag36 PLANES NETS SELECT MACS ROUTES LOCALS HOPS [WORDS…]"
+            "usage: stages_vectors SEED SCENARIOS tcam|dag36|dir PLANES NETS SELECT MACS ROUTES LOCALS HOPS [WORDS…]"
         );
         return ExitCode::from(2);
     };
@@ -189,8 +208,8 @@ fn main() -> ExitCode {
     for _ in 0..20 {
         random.next();
     }
-    for _ in 0..*scenarios {
-        match scenario(&image, &mut random) {
+    for number in 0..*scenarios {
+        match scenario(&image, &mut random, number == 0) {
             Ok(text) => print!("{text}"),
             Err(error) => {
                 eprintln!("stages_vectors: {error}");
@@ -201,9 +220,11 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn scenario(image: &Image, random: &mut Random) -> Result<String, Failure> {
+fn scenario(image: &Image, random: &mut Random, first: bool) -> Result<String, Failure> {
     let mut dag = Dag::new(Limits::default())?;
     dag.enable_deltas();
+    let mut banks = Dir::new(DirLimits::default());
+    banks.record_writes();
     let mut one = Scenario {
         image,
         random,
@@ -213,7 +234,9 @@ fn scenario(image: &Image, random: &mut Random) -> Result<String, Failure> {
         beside: None,
         retired: Retired::default(),
         dag,
-        levels: Dag36Levels::new(&image.words),
+        levels: Dag36Levels::new(if image.layout == DAG36 { &image.words } else { &[64; 4] }),
+        banks,
+        fitted: None,
         programs: Vec::new(),
         places: HashMap::new(),
         demux: Demux::default(),
@@ -229,6 +252,16 @@ fn scenario(image: &Image, random: &mut Random) -> Result<String, Failure> {
         now_ns: 0,
     };
     one.refusals();
+    if image.layout == DIR && first {
+        // Whatever the banks were.
+        let mut bits = Bits::default();
+        bits.push(0, 22).push(SLOTS as u64, 20);
+        let data = bits.hex();
+        one.line(&format!("w {FILL:x} 0 {data}"));
+        one.line(&format!("p {FILL:x} 0 1"));
+        // It has ended, and no word was written since.
+        one.line(&format!("r {FILL:x} 0 0"));
+    }
     one.networks()?;
     one.tables()?;
     for round in 0..ROUNDS {
@@ -283,9 +316,15 @@ impl Scenario<'_> {
         }
         let (table, rows) = match self.image.layout {
             TCAM => (ROUTE, self.image.planes * self.image.routes),
+            DIR => (CONFLICT, CAM_ROWS as u32),
             _ => (LEVEL0 + 2, self.image.words[2]),
         };
         self.line(&format!("e {table:x} {rows:x} 1 2"));
+        if self.image.layout == DIR {
+            self.line(&format!("e {SRAM:x} {:x} 0 2", 2 * SLOTS));
+            self.line(&format!("e {FILL:x} 1 1 2"));
+            self.line(&format!("e {FILL:x} 0 2 3"));
+        }
     }
 
     fn networks(&mut self) -> Result<(), Failure> {
@@ -321,6 +360,9 @@ impl Scenario<'_> {
             });
             let hops = program.next_hops.len();
             program.routes.retain(|(_, hop)| usize::from(hop.get()) < hops);
+            if self.image.layout == DIR {
+                self.fit(&mut program);
+            }
             let place = match self.image.layout {
                 TCAM => Place { net, plane: index, hop_base: 0 },
                 _ => Place { net, plane: self.random.below(self.image.planes), hop_base },
@@ -335,6 +377,18 @@ impl Scenario<'_> {
         self.soft.load(&self.programs)?;
         self.before.load(&self.programs)?;
         Ok(())
+    }
+
+    /// Leaves out routes for which the two banks have no room beside those before, and most of short prefixes: one default
+    /// route takes a whole bank.
+    fn fit(&mut self, program: &mut Program) {
+        let mut others = self.fitted.take().unwrap_or_else(|| Dir::new(DirLimits::default()));
+        let _ = others.add_network(program.vid); // new
+        program.routes.retain(|(prefix, hop)| {
+            (prefix.len() >= 6 || self.random.percent(4))
+                && others.apply(program.vid, &[(*prefix, Some(*hop))]).is_ok()
+        });
+        self.fitted = Some(others);
     }
 
     fn program(&mut self, vid: Vid, index: u32, claims: &mut HashSet<Match>) -> Program {
@@ -417,6 +471,7 @@ impl Scenario<'_> {
     fn routes(&mut self, hops: usize) -> Vec<(Prefix4, NextHop)> {
         let count = match self.image.layout {
             TCAM => self.random.below(self.image.routes + 1),
+            DIR => self.random.below(30),
             _ => self.random.below(150),
         };
         let mut seen = HashSet::new();
@@ -471,6 +526,7 @@ impl Scenario<'_> {
             }
             self.meter_row(place.net, program.rate_limit.unwrap_or_default());
             self.dag.add_network(vid)?;
+            self.banks.add_network(vid)?;
             let changes: Vec<Change<u32>> =
                 program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
             self.route_changes(vid, &changes)?;
@@ -633,6 +689,9 @@ impl Scenario<'_> {
             self.network_row(vid, 0);
             return Ok(());
         }
+        if self.image.layout == DIR {
+            return self.bank_changes(vid, changes);
+        }
         let mut writes = Vec::new();
         for delta in &deltas {
             self.levels.apply(delta, &mut writes)?;
@@ -654,6 +713,64 @@ impl Scenario<'_> {
         }
         self.retired = self.levels.take_retired();
         Ok(())
+    }
+
+    /// Changes of routes in the two banks, in the steps that `Dir` gives.
+    fn bank_changes(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), Failure> {
+        self.banks.apply(vid, changes)?;
+        let writes = self.banks.take_writes();
+        let mut words: Vec<(u32, u64)> = Vec::new();
+        for write in writes {
+            match write {
+                DirWrite::Bank1 { index, word } => words.push((index, word)),
+                DirWrite::Bank2 { index, word } => words.push((SLOTS as u32 + index, word)),
+                DirWrite::Row { row, to } => {
+                    self.bank_words(&mut words);
+                    let mut bits = Bits::default();
+                    if let Some(to) = to {
+                        let prefix = to.prefix.addr() >> (32 - SLOT_BITS);
+                        bits.push(1, 1).push(u64::from(to.vid.get()), 12).push(u64::from(prefix), 19);
+                        bits.push(u64::from(to.prefix.len()), 5).push(u64::from(to.index), 19);
+                    }
+                    self.row(CONFLICT, row, &bits);
+                }
+                DirWrite::Drain => {
+                    self.bank_words(&mut words);
+                    self.line(if self.beside.is_some() { "d" } else { "f" });
+                }
+            }
+        }
+        self.bank_words(&mut words);
+        // Frames find their network by its row from the first change on.
+        if self.beside.is_none() {
+            self.network_row(vid, 0);
+        }
+        Ok(())
+    }
+
+    /// Writes words, long runs of equal ones by FILL.
+    fn bank_words(&mut self, words: &mut Vec<(u32, u64)>) {
+        let next = |one: &(u32, u64), other: &(u32, u64)| {
+            one.0 + 1 == other.0 && one.1 == other.1 && other.0 != SLOTS as u32
+        };
+        for run in std::mem::take(words).chunk_by(next) {
+            let (first, word) = run[0];
+            let mut bits = Bits::default();
+            if run.len() >= 8 {
+                bits.push(0, 2).push(u64::from(first), 20).push(run.len() as u64, 20).push(word, 36);
+                let data = bits.hex();
+                self.line(&format!("w {FILL:x} 0 {data}"));
+                // Reading it waits until the run has ended; `written` stands in the bit above `running`.
+                self.line(&format!("p {FILL:x} 0 1"));
+                continue;
+            }
+            for (row, word) in run {
+                let mut bits = Bits::default();
+                // A word is read back with its parity.
+                bits.push(*word, 35).push(u64::from(word.count_ones() & 1), 1);
+                self.row(SRAM, *row, &bits);
+            }
+        }
     }
 
     fn tcam_rows(&mut self, vid: Vid) {
@@ -709,7 +826,15 @@ impl Scenario<'_> {
         let mut after = before.clone();
         let mut changes = Vec::new();
         for (prefix, hop) in self.routes(hops) {
-            let room = self.image.layout != TCAM || after.len() < self.image.routes as usize;
+            let room = match self.image.layout {
+                TCAM => after.len() < self.image.routes as usize,
+                DIR => changes.is_empty() && prefix.len() >= 6,
+                _ => true,
+            };
+            if self.image.layout == DIR && !changes.is_empty() {
+                // Of several, a packet may meet one and not another.
+                break;
+            }
             if before.contains_key(&prefix) && self.random.percent(50) {
                 after.remove(&prefix);
                 changes.push((prefix, None));
@@ -717,6 +842,9 @@ impl Scenario<'_> {
                 after.insert(prefix, hop);
                 changes.push((prefix, Some(hop)));
             }
+        }
+        if self.image.layout == DIR && self.banks.check(&[(vid, changes.clone())]).is_err() {
+            changes.clear();
         }
         self.soft.update_routes(vid, &changes)?;
         if beside {

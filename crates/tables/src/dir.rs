@@ -186,6 +186,15 @@ struct Undo {
     owner: u16,
 }
 
+/// A change of a network that is in force except for its words.
+struct Planned {
+    /// Routes before.
+    before: Vec<Change<u32>>,
+    undo: Vec<Undo>,
+    /// All CAM rows of the networks whose rows may change.
+    rows: BTreeMap<Vid, Vec<Prefix4>>,
+}
+
 /// The table; see the module documentation.
 #[derive(Clone)]
 pub struct Dir {
@@ -364,6 +373,57 @@ impl Dir {
     /// # Errors
     /// `UnknownNetwork`; `Sets`, `Cam` or `Bank` if the change does not fit.
     pub fn apply(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), DirError> {
+        let planned = self.plan(vid, changes, &BTreeMap::new())?;
+        self.place(vid, &planned.undo, &planned.rows);
+        Ok(())
+    }
+
+    /// Whether these changes of networks would fit one after the other, in this order; nothing is changed.
+    /// Networks that are not in the table count as new.
+    ///
+    /// # Errors
+    /// The error of the first change that does not fit.
+    pub fn check(&mut self, changes: &[(Vid, Vec<Change<u32>>)]) -> Result<(), DirError> {
+        let mut new = Vec::new();
+        for (vid, _) in changes {
+            if !self.networks.contains_key(vid) {
+                self.networks.insert(*vid, Network::new());
+                new.push(*vid);
+            }
+        }
+        let mut done = Vec::with_capacity(changes.len());
+        let mut rows: BTreeMap<Vid, Vec<Prefix4>> = BTreeMap::new();
+        let mut result = Ok(());
+        for (vid, changes) in changes {
+            match self.plan(*vid, changes, &rows) {
+                Ok(planned) => {
+                    rows.extend(planned.rows);
+                    done.push((*vid, planned.undo, planned.before));
+                }
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        for (vid, undo, before) in done.into_iter().rev() {
+            self.restore(vid, undo, &before);
+        }
+        for vid in new {
+            self.networks.remove(&vid);
+        }
+        result
+    }
+
+    /// Changes routes, answers and owners of slots, but no word: [`Self::place`] or [`Self::restore`] must
+    /// follow. `earlier`: CAM rows of networks after changes that were planned before. On an error nothing has
+    /// changed.
+    fn plan(
+        &mut self,
+        vid: Vid,
+        changes: &[Change<u32>],
+        earlier: &BTreeMap<Vid, Vec<Prefix4>>,
+    ) -> Result<Planned, DirError> {
         let network = self.networks.get_mut(&vid).ok_or(DirError::UnknownNetwork(vid))?;
         let mut before: Vec<Change<u32>> = Vec::with_capacity(changes.len());
         let mut touched = BTreeSet::new();
@@ -372,7 +432,32 @@ impl Dir {
             network.set_route(*prefix, *hop);
             touched.extend(slot_of(prefix.addr())..=slot_of(prefix.last()));
         }
+        // Before the words of sets are computed: those of a large table would take gigabytes.
+        let needed: usize = self.networks.values().map(|network| network.long.len()).sum();
+        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+        if needed > self.limits.sets {
+            self.restore(vid, Vec::new(), &before);
+            return Err(DirError::Sets { vid, needed, max: self.limits.sets });
+        }
+        let undo = self.answer_slots(vid, touched);
+        let affected = self.own_slots(vid, &undo);
+        let rows: BTreeMap<Vid, Vec<Prefix4>> = affected
+            .iter()
+            .filter_map(|vid| {
+                Some((*vid, conflicts(&self.networks.get(vid)?.slots, vid.get(), &self.owners)))
+            })
+            .collect();
+        if let Err(error) = self.fits(vid, &rows, earlier) {
+            self.restore(vid, undo, &before);
+            return Err(error);
+        }
+        Ok(Planned { before, undo, rows })
+    }
+
+    /// Computes the answers of these slots anew, and returns those that differ as they were.
+    fn answer_slots(&mut self, vid: Vid, touched: BTreeSet<u32>) -> Vec<Undo> {
         let mut undo = Vec::new();
+        let Some(network) = self.networks.get_mut(&vid) else { return undo };
         for slot in touched {
             let (code, words) = network.answer(slot);
             let same_set = network.sets.get(&slot).map(|placed| &placed.words) == words.as_ref();
@@ -389,8 +474,13 @@ impl Dir {
                 *place = code;
             }
         }
+        undo
+    }
+
+    /// Changes the owners of slots whose answers have changed. Returns the networks whose rows may change.
+    fn own_slots(&mut self, vid: Vid, undo: &[Undo]) -> BTreeSet<Vid> {
         let mut affected = BTreeSet::from([vid]);
-        for change in &undo {
+        for change in undo {
             let has = self.networks.get(&vid).is_some_and(|network| network.code(change.slot) != EMPTY);
             let owner = match (has, change.owner) {
                 (true, 0) => vid.get(),
@@ -407,29 +497,20 @@ impl Dir {
                 *place = owner;
             }
         }
-        let rows: BTreeMap<Vid, Vec<Prefix4>> = affected
-            .iter()
-            .filter_map(|vid| {
-                Some((*vid, conflicts(&self.networks.get(vid)?.slots, vid.get(), &self.owners)))
-            })
-            .collect();
-        if let Err(error) = self.fits(vid, &rows) {
-            self.restore(vid, undo, &before);
-            return Err(error);
-        }
-        self.place(vid, &undo, &rows);
-        Ok(())
+        affected
     }
 
     /// Whether everything fits, with these CAM rows of the affected networks.
-    fn fits(&self, vid: Vid, rows: &BTreeMap<Vid, Vec<Prefix4>>) -> Result<(), DirError> {
-        let needed: usize = self.networks.values().map(|network| network.sets.len()).sum();
-        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
-        if needed > self.limits.sets {
-            return Err(DirError::Sets { vid, needed, max: self.limits.sets });
-        }
-        let others = self.cam.keys().filter(|(owner, _)| !rows.contains_key(owner)).count();
-        let cam = others + rows.values().map(Vec::len).sum::<usize>();
+    fn fits(
+        &self,
+        vid: Vid,
+        rows: &BTreeMap<Vid, Vec<Prefix4>>,
+        earlier: &BTreeMap<Vid, Vec<Prefix4>>,
+    ) -> Result<(), DirError> {
+        let planned = |owner: &Vid| rows.contains_key(owner) || earlier.contains_key(owner);
+        let others = self.cam.keys().filter(|(owner, _)| !planned(owner)).count();
+        let before = earlier.iter().filter(|(owner, _)| !rows.contains_key(owner));
+        let cam = others + rows.iter().chain(before).map(|(_, rows)| rows.len()).sum::<usize>();
         if cam > self.limits.cam_rows {
             return Err(DirError::Cam { vid, needed: cam, max: self.limits.cam_rows });
         }
@@ -510,17 +591,41 @@ impl Dir {
         }
     }
 
-    /// Words that a network's table would use on its own, and words that its removal would free. The latter
-    /// is computed by removing it from a copy.
+    /// Words that a network's table would use on its own, and words that its removal would free (about a
+    /// millisecond).
     #[must_use]
     pub fn words_of(&self, vid: Vid) -> (u64, u64) {
         let Some(network) = self.networks.get(&vid) else { return (0, 0) };
+        let sets = network.sets.len() as u64 * SET_ENTRIES as u64;
         let slots = network.slots.iter().filter(|code| **code != EMPTY).count() as u64;
-        let own = slots + network.sets.len() as u64 * SET_ENTRIES as u64;
-        let mut others = self.clone();
-        // The network exists, and a removal always fits.
-        let _ = others.remove_network(vid);
-        (own, self.usage().words().saturating_sub(others.usage().words()))
+        // Its slots go to others that have a route there. Those then need fewer rows.
+        let mut owners = self.owners.clone();
+        let (mut slots_freed, mut affected) = (0, BTreeSet::new());
+        for (slot, owner) in (0u32..).zip(&mut owners).filter(|(_, owner)| **owner == vid.get()) {
+            let next = self
+                .networks
+                .iter()
+                .find(|(other, at)| **other != vid && at.code(slot) != EMPTY)
+                .map(|(other, _)| *other);
+            slots_freed += u64::from(next.is_none());
+            *owner = next.map_or(0, Vid::get);
+            affected.extend(next);
+        }
+        let of = |which: Vid| self.cam.keys().filter(|(owner, _)| *owner == which).count() as u64;
+        let fewer = affected.iter().filter_map(|other| {
+            let after = conflicts(&self.networks.get(other)?.slots, other.get(), &owners).len() as u64;
+            Some(of(*other).saturating_sub(after))
+        });
+        (slots + sets, sets + slots_freed + of(vid) + fewer.sum::<u64>())
+    }
+
+    /// Number of routes of a network.
+    #[must_use]
+    pub fn routes_of(&self, vid: Vid) -> usize {
+        self.networks.get(&vid).map_or(0, |network| {
+            network.short.iter().map(HashMap::len).sum::<usize>()
+                + network.long.values().map(BTreeMap::len).sum::<usize>()
+        })
     }
 
     /// Words of bank 1, by index.
@@ -533,6 +638,12 @@ impl Dir {
     #[must_use]
     pub fn bank2(&self) -> &[u64] {
         &self.bank2
+    }
+
+    /// Whether the network is in the table.
+    #[must_use]
+    pub fn has(&self, vid: Vid) -> bool {
+        self.networks.contains_key(&vid)
     }
 
     /// Rows of the Conflict CAM, in arbitrary order: at most one row matches an address.

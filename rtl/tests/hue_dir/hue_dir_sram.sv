@@ -38,7 +38,9 @@ module hue_dir_sram #(
   logic [1:0] valid, ready, rsp_valid, rsp_error, sram_en, sram_write;
   logic [1:0][18:0] addr, sram_addr;
   logic [1:0][35:0] rsp_data, sram_wdata, sram_rdata;
+  logic [1:0] unused_read;
   hue_dir #(.CamRows(CamRows), .InFlight(InFlight), .TagBits(TagBits)) u_dir (
+    .ask_i(1'b1), .read_o(unused_read),
     .bank1_valid_o(valid[0]), .bank1_ready_i(ready[0]), .bank1_addr_o(addr[0]), .bank1_rsp_valid_i(rsp_valid[0]),
     .bank1_rsp_data_i(rsp_data[0][34:0]), .bank1_rsp_error_i(rsp_error[0]),
     .bank2_valid_o(valid[1]), .bank2_ready_i(ready[1]), .bank2_addr_o(addr[1]), .bank2_rsp_valid_i(rsp_valid[1]),

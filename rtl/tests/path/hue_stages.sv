@@ -22,7 +22,9 @@ module hue_stages
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
   parameter int unsigned SramWords = 0,
-  parameter int unsigned SramLatency = 4
+  parameter int unsigned SramLatency = 4,
+  parameter bit          SramZero = 1'b1,
+  parameter int unsigned CamRows = 0
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -97,6 +99,7 @@ module hue_stages
   assign sram_state_o = '0;
   logic unused;
   assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, Layout, Planes, Nets, SelectRows, MacRows, RouteRows, LocalRows,
-                    HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, sram_rdata_i, sram_fault_clear_i};
+                    HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, SramZero, CamRows,
+                    sram_rdata_i, sram_fault_clear_i};
 
 endmodule

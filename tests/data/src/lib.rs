@@ -36,12 +36,13 @@ pub fn full() -> bool {
     std::env::var_os("HUEPLANE_FULL").is_some()
 }
 
-/// The images that every run of the tests has: ternary tables on a bus of 64 bits, the trie on chip on one of 256, and the trie
-/// in external memory on one of 64.
-pub const IMAGES: [&str; 3] = ["tcam3", "default", "sram"];
+/// The images that every run of the tests has: ternary tables on a bus of 64 bits, the trie on chip on one of 256, and in external
+/// memory on buses of 64 the trie and the papers' two banks.
+pub const IMAGES: [&str; 4] = ["tcam3", "default", "sram", "dir"];
 
 /// Every image there is; `make test-full` goes through all of them.
-pub const ALL_IMAGES: [&str; 8] = ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide", "sram"];
+pub const ALL_IMAGES: [&str; 9] =
+    ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide", "sram", "dir"];
 
 /// The folder with these images of the card, made with their assertions on when they are missing or stale. All tests have the
 /// same ones.

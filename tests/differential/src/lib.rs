@@ -18,4 +18,4 @@ pub use hue_testdata::{ALL_IMAGES, IMAGES, full};
 pub use images::{fails_with, image, images, images_alone, mutated};
 pub use random::Random;
 pub use updates::{Seen, Update, compare_updates};
-pub use world::{Frame, frames, programs};
+pub use world::{Frame, fit_banks, fits_banks, frames, programs};

@@ -6,6 +6,7 @@ use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
 use hue_planes::{Kind, Rate, RateLimit};
 use hue_substrate::{Program, VirtualPort};
+use hue_tables::dir::{Dir, DirLimits};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
@@ -141,6 +142,27 @@ fn fill_routes(program: &mut Program, k: usize, on: &[usize], count: usize, rand
     }
     program.next_hops = hops;
     program.routes = routes.into_iter().collect();
+}
+
+/// Leaves out routes for which the papers' two banks have no room beside those before them, and unless `short`, those of
+/// prefixes below 8 bits: one default route takes the whole first bank, and leaves the other networks nothing.
+pub fn fit_banks(programs: &mut [Program], short: bool, limits: DirLimits) {
+    let mut dir = Dir::new(limits);
+    for program in programs {
+        dir.add_network(program.vid).unwrap();
+        program.routes.retain(|(prefix, hop)| {
+            (short || prefix.len() >= 8) && dir.apply(program.vid, &[(*prefix, Some(*hop))]).is_ok()
+        });
+    }
+}
+
+/// Whether the two banks hold all routes of networks.
+#[must_use]
+pub fn fits_banks(programs: &[Program]) -> bool {
+    let routes =
+        |program: &Program| program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
+    let changes: Vec<_> = programs.iter().map(|program| (program.vid, routes(program))).collect();
+    Dir::new(DirLimits::default()).check(&changes).is_ok()
 }
 
 /// An address that routes may be to.

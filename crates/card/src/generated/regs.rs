@@ -9,9 +9,9 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00030003;
+pub const VERSION_RESET: u32 = 0x00030004;
 /// Grows when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
-/// hops of neighbours, in LOCAL. Mask.
+/// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Grows when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Mask.
@@ -53,7 +53,7 @@ pub const ROUTE_ROWS: u32 = 0x028;
 /// Local rows: Size of LOCAL per plane; 0 without tcam.
 pub const LOCAL_ROWS: u32 = 0x02c;
 
-/// Next-hop rows: Size of HOP: per plane with tcam, in total with dag36 and sram.
+/// Next-hop rows: Size of HOP: per plane with tcam, in total with dag36, sram and dir.
 pub const HOP_ROWS: u32 = 0x030;
 
 /// Words of the levels: Size of LEVEL0 to LEVEL3; 0 without dag36.
@@ -160,6 +160,9 @@ pub const SRAM_LOOKUPS: u32 = 0x0d0;
 /// Rows of design select by MAC address: Size of MAC, in four banks; 0 without it.
 pub const MAC_ROWS: u32 = 0x0d4;
 
+/// Rows of the Conflict CAM: Size of CONFLICT; 0 without dir.
+pub const CAM_ROWS: u32 = 0x0d8;
+
 /// Waiting networks: Networks that have frames in output queues of MAC ports, 32 per register.
 pub const OUT_WAITS: [u32; 8] = [0x0e0, 0x0e4, 0x0e8, 0x0ec, 0x0f0, 0x0f4, 0x0f8, 0x0fc];
 
@@ -258,6 +261,9 @@ pub const LAYOUT_DAG36: u32 = 2;
 /// Layout: One trie in 36-bit words for all networks, in external memory.
 pub const LAYOUT_SRAM: u32 = 3;
 
+/// Layout: Two banks of 36-bit words for all networks, in external memory, with a Conflict CAM.
+pub const LAYOUT_DIR: u32 = 4;
+
 /// TableCommand: Reads a row into the row data.
 pub const TABLE_COMMAND_READ: u32 = 1;
 
@@ -297,7 +303,7 @@ pub const METER: Table = Table { name: "meter", id: 5, bits: 162 };
 /// Routes (tcam). Index: plane * route rows + row; the lowest that matches wins.
 pub const ROUTE: Table = Table { name: "route", id: 6, bits: 81 };
 
-/// Next hops. Index: hop_base + next hop (dag36, sram); plane * hops + next hop (tcam).
+/// Next hops. Index: hop_base + next hop (dag36, sram, dir); plane * hops + next hop (tcam).
 pub const HOP: Table = Table { name: "hop", id: 7, bits: 117 };
 
 /// Route words, first level (dag36). Index: word.
@@ -331,7 +337,7 @@ pub const OUT_DROPS: Table = Table { name: "out_drops", id: 16, bits: 64 };
 /// Addresses (tcam). Index: plane * local rows + row.
 pub const LOCAL: Table = Table { name: "local", id: 18, bits: 50 };
 
-/// Route words, external memory (sram). Index: word.
+/// Route words, external memory (sram, dir). Index: word.
 pub const SRAM: Table = Table { name: "sram", id: 19, bits: 36 };
 
 /// Design select by MAC address. Index: bank * rows a bank + index.
@@ -342,6 +348,12 @@ pub const DEBT: Table = Table { name: "debt", id: 21, bits: 204 };
 
 /// Quanta. Index: network.
 pub const QUANTUM: Table = Table { name: "quantum", id: 22, bits: 16 };
+
+/// Conflict CAM (dir). Index: row.
+pub const CONFLICT: Table = Table { name: "conflict", id: 23, bits: 56 };
+
+/// Fill of external memory (dir). Index: 0.
+pub const FILL: Table = Table { name: "fill", id: 24, bits: 78 };
 
 /// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -467,9 +479,9 @@ pub struct NetworkRow {
     pub vid: u16,
     /// Its plane and clock gate.
     pub plane: u8,
-    /// Root item of its routes (dag36, sram).
+    /// Root item of its routes (dag36, sram); of no use with dir.
     pub root: u64,
-    /// First row of its next hops (dag36, sram).
+    /// First row of its next hops (dag36, sram, dir).
     pub hop_base: u16,
     /// Number of rows of its next hops.
     pub hop_count: u16,
@@ -856,10 +868,11 @@ impl Row for LocalRow {
     }
 }
 
-/// Route words, external memory (sram): Words of nodes of all levels. The card adds and checks the parity.
+/// Route words, external memory (sram, dir): Words of nodes of all levels (sram), or entries: the first half
+/// is the first bank, the rest the second (dir). The card adds and checks the parity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SramRow {
-    /// As crates/tables/src/dag36/words.rs describes.
+    /// As crates/tables/src/dag36/words.rs (sram) and crates/tables/src/dir/words.rs (dir) describe.
     pub word: u64,
 }
 
@@ -977,5 +990,88 @@ impl Row for QuantumRow {
 
     fn unpack(words: &Words) -> Self {
         Self { bytes: get(words, 0, 16) as u16 }
+    }
+}
+
+/// Conflict CAM (dir): Prefixes of a network whose entry is at another place of the first bank, because
+/// their own belongs to another network. Rows of several networks may match an address; of one network at
+/// most one, except while a change is written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ConflictRow {
+    /// The row is in use.
+    pub valid: bool,
+    /// Id of the network.
+    pub vid: u16,
+    /// Prefix: the first 19 bits of an address.
+    pub prefix: u32,
+    /// Its length, at most 19.
+    pub length: u8,
+    /// Index of the entry in the first bank.
+    pub index: u32,
+}
+
+impl Row for ConflictRow {
+    const TABLE: Table = CONFLICT;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "conflict.valid", 0, 1, u64::from(self.valid))?;
+        put(&mut words, "conflict.vid", 1, 12, u64::from(self.vid))?;
+        put(&mut words, "conflict.prefix", 13, 19, u64::from(self.prefix))?;
+        put(&mut words, "conflict.length", 32, 5, u64::from(self.length))?;
+        put(&mut words, "conflict.index", 37, 19, u64::from(self.index))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            valid: get(words, 0, 1) != 0,
+            vid: get(words, 1, 12) as u16,
+            prefix: get(words, 13, 19) as u32,
+            length: get(words, 32, 5) as u8,
+            index: get(words, 37, 19) as u32,
+        }
+    }
+}
+
+/// Fill of external memory (dir): A write sets a run of rows of SRAM to one word, in order: a row a clock
+/// when lookups leave it, at least one in four. A lookup may read any word of the first bank, so a driver
+/// that does not know these words begins with setting them to 0. A write to this row ends the run before it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct FillRow {
+    /// Not all rows are written yet. No meaning when written.
+    pub running: bool,
+    /// SRAM was written since the configuration, or since the first bank was set to 0 at once. No meaning
+    /// when written.
+    pub written: bool,
+    /// The first row; when read, the next one.
+    pub index: u32,
+    /// Rows, at most those up to the end of the bank; when read, those that are left.
+    pub count: u32,
+    /// The word. Its parity is generated anew.
+    pub word: u64,
+}
+
+impl Row for FillRow {
+    const TABLE: Table = FILL;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "fill.running", 0, 1, u64::from(self.running))?;
+        put(&mut words, "fill.written", 1, 1, u64::from(self.written))?;
+        put(&mut words, "fill.index", 2, 20, u64::from(self.index))?;
+        put(&mut words, "fill.count", 22, 20, u64::from(self.count))?;
+        put(&mut words, "fill.word", 42, 36, self.word)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            running: get(words, 0, 1) != 0,
+            written: get(words, 1, 1) != 0,
+            index: get(words, 2, 20) as u32,
+            count: get(words, 22, 20) as u32,
+            word: get(words, 42, 36),
+        }
     }
 }

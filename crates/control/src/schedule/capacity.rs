@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{CardSite, Demand, Side, Site, TableSite};
 use hue_intent::{Latency, Placement};
+use hue_tables::dir::{DirNeeds, DirUsage, SLOTS};
 
 /// Estimated words of a route in the card's shared memories. Routes in large tables need about 2
 /// (`labs/tables`), a few scattered routes up to 12 each. `hueplane table size --encoding dag36` shows the
@@ -90,7 +91,28 @@ fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 3]) {
             let needs = [("words", takes), ("next hops", demand.hops.into()), ("addresses", 0)];
             (needs, [words, hops.into(), 0])
         }
+        TableSite::Banks { sets, hops, .. } => {
+            // Alone, no network needs rows of the CAM.
+            let own = demand.shape.as_ref().map_or(0, |shape| shape.sets());
+            let needs = [(SETS, own.into()), ("next hops", demand.hops.into()), ("addresses", 0)];
+            (needs, [sets, hops, 0].map(u64::from))
+        }
     }
+}
+
+/// Resources of two banks.
+const SETS: &str = "sets of the second bank";
+const ROWS: &str = "rows of the Conflict CAM";
+const ENTRIES: &str = "entries of the first bank";
+
+/// Usage of two banks, with the limits of a card: each resource, amount used and total amount.
+fn in_banks(usage: &DirUsage, sets: u32, cam_rows: u32) -> [(&'static str, u64, u64); 3] {
+    let rows = usage.cam_rows as u64;
+    [
+        (SETS, usage.sets.into(), sets.into()),
+        (ROWS, rows, cam_rows.into()),
+        (ENTRIES, usage.slots as u64 + rows, SLOTS as u64),
+    ]
 }
 
 /// Why a network can never run on the card, even without other networks.
@@ -118,19 +140,25 @@ pub struct CardRoom<'s> {
     networks: u64,
     /// Used parts of the tables that networks share.
     taken: [u64; 3],
+    /// The networks in two banks, in their order.
+    banks: Option<DirNeeds>,
 }
 
 impl<'s> CardRoom<'s> {
     /// The capacity of an empty card.
     pub fn new(site: &'s Site) -> Self {
-        Self { card: site.card.as_ref(), networks: 0, taken: [0; 3] }
+        let card = site.card.as_ref();
+        let has_banks = card.is_some_and(|card| matches!(card.table, TableSite::Banks { .. }));
+        Self { card, networks: 0, taken: [0; 3], banks: has_banks.then(DirNeeds::default) }
     }
 
     /// The capacity of the card with the networks that are on it.
     pub fn of(site: &'s Site, demands: &[&Demand], sides: &[Side]) -> Self {
         let mut room = Self::new(site);
         let on = demands.iter().zip(sides).filter(|(_, side)| **side == Side::Card);
-        on.for_each(|(demand, _)| room.take(demand));
+        // Those that are there have come before the others.
+        let (there, coming): (Vec<_>, Vec<_>) = on.partition(|(demand, _)| demand.now == Some(Side::Card));
+        there.into_iter().chain(coming).for_each(|(demand, _)| room.take(demand));
         room
     }
 
@@ -141,7 +169,12 @@ impl<'s> CardRoom<'s> {
         if self.networks >= max {
             return Some(Lack::Full { what: "places for networks", needs: 1, free: 0, max });
         }
-        let TableSite::Shared { .. } = card.table else { return None };
+        if let TableSite::Each { .. } = card.table {
+            return None;
+        }
+        if let Some(lack) = self.lacks_in_banks(card, demand) {
+            return Some(lack);
+        }
         let (needs, max) = needs(card, demand);
         let full = needs
             .into_iter()
@@ -156,11 +189,29 @@ impl<'s> CardRoom<'s> {
         })
     }
 
+    /// Why a network's routes do not fit into the two banks beside the others'.
+    fn lacks_in_banks(&self, card: &CardSite, demand: &Demand) -> Option<Lack> {
+        let TableSite::Banks { sets, cam_rows, .. } = card.table else { return None };
+        let (banks, shape) = self.banks.as_ref().zip(demand.shape.as_ref())?;
+        let before = in_banks(&banks.usage(), sets, cam_rows);
+        let after = in_banks(&banks.clone().add(shape), sets, cam_rows);
+        let full = before.into_iter().zip(after).find(|(_, (_, used, max))| used > max);
+        full.map(|((what, before, max), (_, after, _))| Lack::Full {
+            what,
+            needs: after - before,
+            free: max.saturating_sub(before),
+            max,
+        })
+    }
+
     /// Adds a network.
     pub fn take(&mut self, demand: &Demand) {
         let Some(card) = self.card else { return };
         self.networks += 1;
-        if let TableSite::Shared { .. } = card.table {
+        if let Some((banks, shape)) = self.banks.as_mut().zip(demand.shape.as_ref()) {
+            banks.add(shape);
+        }
+        if let TableSite::Shared { .. } | TableSite::Banks { .. } = card.table {
             let (needs, _) = needs(card, demand);
             self.taken.iter_mut().zip(needs).for_each(|(taken, (_, needs))| *taken += needs);
         }
@@ -182,6 +233,10 @@ impl<'s> CardRoom<'s> {
         if let TableSite::Shared { words, hops } = card.table {
             let [words_used, hops_used, _] = self.taken;
             uses.extend([("words", words_used, words), ("next hops", hops_used, hops.into())]);
+        }
+        if let (TableSite::Banks { sets, cam_rows, hops }, Some(banks)) = (card.table, &self.banks) {
+            uses.extend(in_banks(&banks.usage(), sets, cam_rows));
+            uses.push(("next hops", self.taken[1], hops.into()));
         }
         uses
     }

@@ -4,10 +4,13 @@
 //! each network, where it runs and the size of its table.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use hue_intent::{Network, Node};
 use hue_planes::AdjacencyKind;
 use hue_substrate::Program;
+use hue_tables::dir::DirShape;
+use hue_tables::{NextHop, Prefix4};
 
 use super::{CardSite, Demand, Side, Site, SoftSite};
 
@@ -46,7 +49,7 @@ impl Demand {
         let needs = spec.needs.clone().unwrap_or_default();
         // Traffic that a rate limit drops needs no capacity.
         let limit = spec.rate_limit.and_then(|limit| limit.bits).map_or(u64::MAX, |bits| bits.per_second);
-        let is_local = |hop: &hue_tables::NextHop| {
+        let is_local = |hop: &NextHop| {
             let row = program.next_hops.get(usize::from(hop.get()));
             row.is_some_and(|row| row.kind() == AdjacencyKind::Local)
         };
@@ -64,8 +67,15 @@ impl Demand {
             locals: count(locals),
             neighbours: count(neighbours),
             hops: count(program.next_hops.len()),
+            shape: None,
             now: None,
         }
+    }
+
+    /// The same network with its routes, for a card with [`super::TableSite::Banks`] (a few milliseconds).
+    #[must_use]
+    pub fn in_banks(self, routes: &[(Prefix4, NextHop)]) -> Self {
+        Self { shape: Some(Arc::new(DirShape::of(routes.iter().copied()))), ..self }
     }
 
     /// The same network at its current place, with a table of at least this size.

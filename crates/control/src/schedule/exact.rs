@@ -19,7 +19,7 @@ use super::capacity::{CardRoom, barred, fixed, shared_rows};
 use super::explain::rate;
 use super::greedy::keep_places;
 use super::serve::{Choice, pack, serve, serve_at};
-use super::{Demand, Side, Site};
+use super::{Demand, Side, Site, TableSite};
 
 /// Most networks for the solver; with more, the greedy scheduler decides.
 pub const NETWORKS_MAX: usize = 512;
@@ -59,6 +59,11 @@ pub fn exact(site: &Site, demands: &[&Demand], greedy: Choice) -> (Choice, Sched
             "{count} networks exceed the solver's limit of {NETWORKS_MAX}; this is the greedy schedule"
         );
         return (greedy, SchedulerKind::Greedy, Some(note));
+    }
+    if site.card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. })) {
+        let note = "what networks need in two banks with a Conflict CAM depends on each other, which the \
+                    solver does not know; this is the greedy schedule";
+        return (greedy, SchedulerKind::Greedy, Some(note.to_owned()));
     }
     let task = Task::new(site, demands);
     let (sides, room) = fixed(site, demands);

@@ -5,7 +5,8 @@
 //! integer program. Both are pure: the same input gives the same result. Invariants: every network has one
 //! place, and no capacity is exceeded. A network whose document names its place is there if possible. If
 //! networks already run as scheduled, nothing moves. Table sizes are estimates: only the card itself knows
-//! whether a table fits. Units: bits of frames per second, rows, words of the card's memories.
+//! whether a table fits. With two banks (layout `dir`) they are exact, if networks came to the card in the
+//! scheduler's order: of two that conflict, the later one needs rows of the Conflict CAM. Units: bits of frames per second, rows, words of the card's memories.
 //! Source: Unnikrishnan §4.1 (greedy).
 
 mod capacity;
@@ -18,9 +19,11 @@ pub mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use hue_intent::{Latency, Placement, SchedulerKind};
 use hue_planes::Kind;
+use hue_tables::dir::DirShape;
 
 pub use capacity::Lack;
 pub use demands::{CORE_BPS_DEFAULT, MOVE_COST_BPS_DEFAULT};
@@ -114,6 +117,16 @@ pub enum TableSite {
         /// Next hops of all networks together.
         hops: u32,
     },
+    /// All networks share two banks with a Conflict CAM (layout `dir`). What a network needs depends on the
+    /// routes of the others: a [`Demand`] needs a shape.
+    Banks {
+        /// Sets of the second bank.
+        sets: u32,
+        /// Rows of the Conflict CAM.
+        cam_rows: u32,
+        /// Next hops of all networks together.
+        hops: u32,
+    },
 }
 
 /// A network and its needs.
@@ -139,6 +152,8 @@ pub struct Demand {
     pub neighbours: u32,
     /// Next hops.
     pub hops: u32,
+    /// Its routes as two banks hold them, for a card with [`TableSite::Banks`]; `None` counts as no routes.
+    pub shape: Option<Arc<DirShape>>,
     /// Where it runs now; `None` if it is new.
     pub now: Option<Side>,
 }

@@ -1,5 +1,7 @@
 //! Properties of both schedulers for random sites and networks, and cases worked out by hand.
 
+use hue_tables::dir::{Dir, DirLimits};
+use hue_tables::{Change, NextHop, Prefix4, Vid};
 use proptest::prelude::*;
 
 use super::traffic::{Counted, Rates};
@@ -19,6 +21,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         locals: 2,
         neighbours: 0,
         hops: 4,
+        shape: None,
         now: None,
     }
 }
@@ -501,4 +504,106 @@ fn all(site: &Site, demands: &[Demand]) -> i128 {
         best = best.max(choice.value(site, &demands));
     }
     best
+}
+
+/// A node whose card has two banks with a Conflict CAM.
+fn banks(sets: u32, cam_rows: u32) -> Site {
+    let mut site = site(1, 1, 64);
+    if let Some(card) = &mut site.card {
+        card.table = TableSite::Banks { sets, cam_rows, hops: 100 };
+    }
+    site
+}
+
+fn routes(of: &[(&str, u16)]) -> Vec<(Prefix4, NextHop)> {
+    of.iter().map(|(prefix, hop)| (prefix.parse().unwrap(), NextHop::new(*hop).unwrap())).collect()
+}
+
+#[test]
+fn networks_that_conflict_share_a_cam_and_reasons_have_figures() {
+    let site = banks(2, 1);
+    let on = |name: &str, mbps, of: &[(&str, u16)]| demand(name, mbps).in_banks(&routes(of));
+    let demands = [
+        on("apart", 600, &[("11.0.0.0/8", 1)]),
+        on("first", 400, &[("10.0.0.0/8", 1), ("10.1.1.0/24", 2)]),
+        on("large", 900, &[("12.0.1.0/24", 1), ("12.1.1.0/24", 1), ("12.2.1.0/24", 1)]),
+        on("same", 500, &[("10.0.0.0/8", 1)]),
+        on("third", 700, &[("10.0.0.0/9", 1)]),
+        on("sets", 800, &[("13.0.1.0/24", 1), ("13.1.1.0/24", 1)]),
+    ];
+    for kind in [SchedulerKind::Greedy, SchedulerKind::Exact] {
+        let made = schedule(&site, &demands, kind);
+        let soft: Vec<_> = made
+            .networks
+            .iter()
+            .filter(|one| one.side == Side::Soft)
+            .map(|one| (one.name.as_str(), one.why_not.as_str()))
+            .collect();
+        assert_eq!(
+            soft,
+            [
+                ("large", "it needs 3 sets of the second bank, but image 'test' has 2"),
+                ("sets", "it needs 2 sets of the second bank, but the card has 1 of 2 left"),
+                ("third", "the card has no rows of the Conflict CAM left (1 in total)"),
+            ]
+        );
+        let rows = made.uses.iter().find(|one| one.what == "card rows of the Conflict CAM").unwrap();
+        assert_eq!((rows.used, rows.max), (1, 1));
+        assert_eq!(
+            (made.scheduler, made.note.is_some()),
+            (SchedulerKind::Greedy, kind == SchedulerKind::Exact)
+        );
+    }
+    // Two default routes: nothing of the first bank is left for the second.
+    let all = [on("a", 800, &[("0.0.0.0/0", 1)]), on("b", 900, &[("0.0.0.0/0", 1)])];
+    let made = schedule(&banks(2, 32), &all, SchedulerKind::Greedy);
+    let b = made.network("b").unwrap();
+    assert_eq!(
+        (b.side, b.why_not.as_str()),
+        (Side::Soft, "the card has no entries of the first bank left (524288 in total)")
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// The model says that a network fits exactly when the card's own table takes it.
+    #[test]
+    fn two_banks_fit_as_on_the_card(
+        networks in prop::collection::vec(
+            prop::collection::vec((0_u32..3, 0_u32..6, 0_u32..64, 0_u8..=32, 0_u16..3), 1..12), 1..8),
+        sets in 1u32..12, cam_rows in 1u32..12,
+    ) {
+        let site = banks(sets, cam_rows);
+        let mut room = capacity::CardRoom::new(&site);
+        let mut card = Dir::new(DirLimits { sets, cam_rows: cam_rows as usize });
+        for (number, of) in (1..).zip(networks) {
+            let vid = Vid::new(number).unwrap();
+            let routes: BTreeMap<Prefix4, NextHop> = of
+                .into_iter()
+                // Prefixes of few bits would fill the bank.
+                .map(|(net, slot, host, len, hop)| {
+                    let at = (10 + net) << 24 | slot << 13 | host << 7;
+                    let len = if len < 8 && len != 0 { 8 } else { len };
+                    (Prefix4::containing(at, len), NextHop::new(hop).unwrap())
+                })
+                .collect();
+            let routes: Vec<_> = routes.into_iter().collect();
+            let demand = demand("one", 1).in_banks(&routes);
+            let says = capacity::barred(&site, &demand).or_else(|| room.lacks(&demand));
+            let changes: Vec<Change<u32>> = routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
+            card.add_network(vid).unwrap();
+            let takes = card.apply(vid, &changes);
+            prop_assert_eq!(says.is_none(), takes.is_ok(), "{:?} {:?}", says, takes);
+            if takes.is_ok() {
+                prop_assert!(room.take_if(&demand));
+                let usage = card.usage();
+                let uses = room.uses();
+                let of = |what: &str| uses.iter().find(|one| one.0 == what).unwrap().1;
+                prop_assert_eq!(of("sets of the second bank"), u64::from(usage.sets));
+                prop_assert_eq!(of("rows of the Conflict CAM"), usage.cam_rows as u64);
+                prop_assert_eq!(of("entries of the first bank"), (usage.slots + usage.cam_rows) as u64);
+            }
+        }
+    }
 }

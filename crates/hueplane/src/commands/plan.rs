@@ -4,8 +4,9 @@
 
 use hue_card::Card;
 use hue_control::compile;
-use hue_control::schedule::{CardSite, Demand, Site, rate, schedule};
-use hue_intent::{Node, SchedulerKind};
+use hue_control::schedule::{CardSite, Demand, Site, TableSite, rate, schedule};
+use hue_intent::{Network, Node, SchedulerKind};
+use hue_substrate::Program;
 use hueplaned::api::{self, PlanQuery, PlannedNetwork, SchedulerName};
 
 use super::documents;
@@ -34,7 +35,12 @@ fn offline(args: &cli::Plan, scheduler: Option<SchedulerKind>) -> Result<api::Pl
     let compiled = compile(&intent)?;
     let site = Site::of(&intent.node, 1, card(&intent.node)?);
     let networks = intent.networks.iter().zip(&compiled.programs);
-    let demands: Vec<Demand> = networks.map(|(network, program)| Demand::of(network, program)).collect();
+    let has_banks = site.card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. }));
+    let demand = |(network, program): (&Network, &Program)| {
+        let demand = Demand::of(network, program);
+        if has_banks { demand.in_banks(&program.routes) } else { demand }
+    };
+    let demands: Vec<Demand> = networks.map(demand).collect();
     let named = intent.node.spec.scheduler.as_ref().map(|scheduler| scheduler.kind);
     let schedule = schedule(&site, &demands, scheduler.or(named).unwrap_or_default());
     Ok(hueplaned::plan::plan(&schedule, false))

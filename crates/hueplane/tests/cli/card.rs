@@ -139,7 +139,7 @@ fn errors_are_reported() {
         dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())])
     };
     run("--on card --image tcam9").fails(3, "no image 'tcam9' in ");
-    run("--on card --image tcam9").fails(3, "there are default, sram, tcam");
+    run("--on card --image tcam9").fails(3, "there are default, dir, sram, tcam");
     run("--wave w.fst").fails(2, "--wave requires --on card");
     run("--on card --wave-packet 1").fails(2, "--wave");
     run("--on card --wave w.fst --wave-cycles 9-3").fails(2, "FROM below TO");
@@ -226,4 +226,83 @@ fn neighbours_take_no_route_rows() {
     };
     fails(29, 30, "needs 33 route rows: image tcam3 has 32");
     fails(28, 31, "needs 33 route rows: image tcam3 has 32");
+}
+
+/// A network on the links 10.1.0.0/24 and 10.2.0.0/24, with these routes to the host 10.2.0.99.
+fn beside(name: &str, number: u8, routes: &[String]) -> String {
+    let to: Vec<String> = routes.iter().map(|to| format!("{{to: {to}, via: 10.2.0.99}}")).collect();
+    let ports = RED.split("  routes:").next().unwrap();
+    let ports = ports.replace("name: red", &format!("name: {name}"));
+    let ports = ports.replace("02:00:00:00:01:", &format!("02:00:00:00:{number:02x}:"));
+    let ports = ports
+        .replace("10.1.0.1/", &format!("10.1.0.{number}/"))
+        .replace("10.2.0.1/", &format!("10.2.0.{number}/"));
+    format!(
+        "{ports}  routes: [{}]\n  neighbours: [{{port: right, address: 10.2.0.99, mac: \"06:00:00:00:00:{number:02x}\"}}]\n  \
+         needs: {{latency: low}}\n",
+        to.join(", ")
+    )
+}
+
+fn prefixes(of: &[&str]) -> Vec<String> {
+    of.iter().map(|text| (*text).to_owned()).collect()
+}
+
+/// The papers' forwarding table: networks with the same links and prefixes, one of which has its routes by the Conflict CAM.
+#[test]
+fn networks_that_share_prefixes_use_the_conflict_cam() {
+    let dir = Scratch::new();
+    let red = beside("red", 1, &prefixes(&["20.0.0.0/8", "20.1.0.0/16", "20.1.2.0/24", "30.0.0.0/9"]));
+    let blue = beside("blue", 2, &prefixes(&["20.0.0.0/9", "20.1.2.128/25", "31.0.0.0/8"]));
+    dir.write("both.yaml", format!("{red}---\n{blue}"));
+    let targets: Vec<[u8; 4]> =
+        [(20, 1), (20, 200), (30, 0), (30, 200), (31, 9), (10, 2), (40, 0), (20, 129)]
+            .into_iter()
+            .flat_map(|(net, of)| [[net, of, 2, 3], [net, of, 2, 200], [net, of, 0, 2], [net, of, 255, 255]])
+            .collect();
+    let frame = |number: usize| {
+        let mac = format!("02:00:00:00:{:02x}:01", 1 + number % 2);
+        (50_000 * number as u64, ipv4(&mac, 64, [10, 1, 0, 9], targets[number / 2]))
+    };
+    dir.write("in.pcap", pcap(&(0..2 * targets.len()).map(frame).collect::<Vec<_>>()));
+    both(&dir, "-f both.yaml --in p0=in.pcap", "dir");
+    assert!(dir.packets("card/p1.pcap").len() > 20);
+
+    // What they need is told where they do not fit: the Conflict CAM, the sets, the entries. Nothing is written then, and the
+    // scheduler says the same.
+    let node = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: box}\nspec:\n  ports: [{name: p0}, {name: p1}]\n  \
+                card: {twin: {image: dir}, ports: [p0, p1]}\n---\n";
+    let fails = |routes: &[String], card: &str, plan: Option<&str>| {
+        let third = beside("third", 3, routes);
+        dir.write("three.yaml", format!("{red}---\n{blue}---\n{third}"));
+        dir.write("plan.yaml", format!("{node}{red}---\n{blue}---\n{third}"));
+        let run = |line: &str| dir.hueplane_env(line, &[("HUEPLANE_IMAGES", images())]);
+        let done = run("run --on card --image dir -f three.yaml --in p0=in.pcap --out none");
+        assert!(done.code != 0 && done.stderr.contains(card), "{done:?}");
+        assert!(dir.files("none").is_empty(), "nothing half-written");
+        let Some(plan) = plan else { return };
+        let made = run("plan -f plan.yaml -o json").ok().json();
+        let third =
+            made["networks"].as_array().unwrap().iter().find(|one| one["network"] == "third").unwrap();
+        assert_eq!((&third["substrate"], &third["why_not"]), (&"soft".into(), &plan.into()), "{made}");
+    };
+    // Of blue, ten blocks of 20.0.0.0/9 around 20.1.0.0/19, that slot and two links; of the third, two links.
+    let halves: Vec<String> = (0..40).map(|n| format!("20.{}.0.0/16", 2 * n)).collect();
+    fails(
+        &halves,
+        "network 'third' needs 55 rows of the Conflict CAM, with those of other networks: image dir has 32",
+        Some("it needs 42 rows of the Conflict CAM, but the card has 19 of 32 left"),
+    );
+    let hosts: Vec<String> = (0..70).map(|n| format!("50.{n}.0.1/32")).collect();
+    fails(
+        &hosts,
+        "network 'third' needs 78 sets of the second bank, with those of other networks: image dir has 64",
+        Some("it needs 72 sets of the second bank, but image 'dir' has 64"),
+    );
+    // The scheduler lets this one, which has few routes, come first, and then has no room for the others.
+    fails(
+        &prefixes(&["0.0.0.0/0"]),
+        "entries of the first bank, with those of other networks: image dir has 524288",
+        None,
+    );
 }

@@ -123,6 +123,17 @@ fn the_card_answers_like_software() {
     let chip =
         run(&format!("table lookup --on card --image default {files} --queries q.txt -o json")).ok().json();
     assert_eq!(chip, soft);
+    // The papers' banks: one word or two. A default route would leave nothing for the other network.
+    dir.write("c.txt", routes.replace("0.0.0.0/0 up\n", "11.0.0.0/8 up\n"));
+    let files_dir = "--routes a=c.txt --routes b=b.txt";
+    let mut banks =
+        run(&format!("table lookup --on card --image dir {files_dir} --queries q.txt -o json")).ok().json();
+    let soft_dir = dir.hueplane(&format!("table lookup {files_dir} --queries q.txt -o json")).ok().json();
+    for answer in banks.as_array_mut().unwrap() {
+        let reads = answer.as_object_mut().unwrap().remove("reads").unwrap();
+        assert!((1..=2).contains(&reads.as_u64().unwrap()), "{reads}");
+    }
+    assert_eq!(banks, soft_dir);
     dir.write("u.txt", "A 10.1.2.0/24 x\nW 10.0.0.0/8\nW 10.3.4.0/24\nA 10.2.9.0/24 y\n");
     let replay = run(&format!("table replay --on card {files} --updates u.txt --verify 3 --seed 5 -o json"))
         .ok()

@@ -19,7 +19,7 @@ pub struct ImageInfo {
     /// Kinds of plane.
     #[serde(default)]
     pub kinds: Vec<String>,
-    /// Layout of its routes: `tcam` or `dag36`.
+    /// Layout of its routes: `tcam`, `dag36`, `sram` or `dir`.
     #[serde(default)]
     pub layout: String,
     /// Width of its bus, bits.

@@ -44,7 +44,7 @@ pub struct CardInfo {
     pub bus_bits: u32,
     /// Clock of its data path, kHz.
     pub clock_khz: u32,
-    /// Layout of its routes: `tcam`, `dag36` or `sram`.
+    /// Layout of its routes: `tcam`, `dag36`, `sram` or `dir`.
     pub layout: String,
     /// Largest number of networks.
     pub networks_max: u32,

@@ -158,7 +158,7 @@ pub struct TableShare {
 pub struct CardTables {
     /// Image that it runs.
     pub image: String,
-    /// Layout of its routes: `tcam`, `dag36` or `sram`.
+    /// Layout of its routes: `tcam`, `dag36`, `sram` or `dir`.
     pub layout: String,
     /// Unit of the networks' tables: `words` of 36 bits, or `rows`.
     pub unit: String,
@@ -171,7 +171,8 @@ pub struct CardTables {
 /// A memory of the card.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CardMemory {
-    /// Its content: `level0` to `level3` or `sram`, and `next hops`; or `routes`, `addresses` and `next hops`.
+    /// Its content: `level0` to `level3` or `sram`, and `next hops`; or `routes`, `addresses` and `next hops`; or, with layout `dir`, entries
+    /// of the first bank, sets of the second, rows of the Conflict CAM, and `next hops`.
     pub name: String,
     /// Words or rows used.
     pub used: u64,

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hue_control::schedule::traffic::{Counted, Rates, Smoothing};
-use hue_control::schedule::{Demand, Schedule, Side, Site, current, lacks_bandwidth, schedule};
+use hue_control::schedule::{Demand, Schedule, Side, Site, TableSite, current, lacks_bandwidth, schedule};
 use hue_intent::SchedulerKind;
 use hue_planes::Loss;
 use hue_substrate::Program;
@@ -132,6 +132,13 @@ impl Node {
                 let had = self.loading.as_ref().is_some_and(|loading| loading.chooses() && loading.had(name));
                 let now = if entry.on_card || had { Side::Card } else { Side::Soft };
                 demand = demand.at(now, counts.routes, counts.neighbours, counts.rows);
+            }
+            // Routes of other layouts are only counted.
+            if card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. })) {
+                demand = match entry.have {
+                    Some(_) => demand.in_banks(&entry.published().1),
+                    None => demand.in_banks(&program.routes),
+                };
             }
             if let Some(bps) = rates.rate(name).filter(|_| from_traffic) {
                 demand.bandwidth_bps = bps;

@@ -5,12 +5,22 @@
 //! compares them). Words are not stored: a set of bank 2 would take 64 KiB, and a full Internet table has
 //! 100,000 of them.
 
+use std::fmt;
+
 use super::{DirUsage, EMPTY, SET, SLOT_BITS, SLOTS, conflicts, slot_of};
 use crate::types::{NextHop, Prefix4};
 
 /// The routes of a network slot by slot, independent of other networks.
+#[derive(PartialEq, Eq)]
 pub struct DirShape {
     slots: Vec<u32>,
+}
+
+impl fmt::Debug for DirShape {
+    /// Half a million slots help nobody.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirShape").field("alone", &self.alone()).finish()
+    }
 }
 
 impl DirShape {
@@ -57,6 +67,12 @@ impl Default for DirNeeds {
 }
 
 impl DirNeeds {
+    /// The memory of all networks so far.
+    #[must_use]
+    pub const fn usage(&self) -> DirUsage {
+        self.usage
+    }
+
     /// Adds a network (at most 65,535) and returns the memory of all so far. Earlier networks keep their
     /// slots and rows.
     pub fn add(&mut self, shape: &DirShape) -> DirUsage {

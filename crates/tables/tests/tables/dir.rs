@@ -377,3 +377,77 @@ fn limits_are_exact_and_named() {
     assert_eq!(dir.lookup(vid(2), 0x0a00_0000).word, NextHop::NONE_WORD);
     assert_eq!(dir.lookup(vid(1), 0x0a00_0000).word, 1);
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// A check of several changes says what applying them says, and changes nothing; also where a network is
+    /// new.
+    #[test]
+    fn a_check_foretells(before in any_steps(), after in any_steps(), sets in 0u32..8, cam_rows in 0usize..6) {
+        let mut dir = Dir::new(DirLimits { sets, cam_rows });
+        let changes = |steps: &[Step]| -> Vec<(Vid, Vec<Change<u32>>)> {
+            let of = |changes: &[(Prefix4, Option<u16>)]| changes.iter().map(|(at, to)| (*at, to.map(hop))).collect();
+            steps.iter().map(|(network, changes)| (vid(*network), of(changes))).collect()
+        };
+        for (network, changes) in changes(&before) {
+            if !dir.has(network) {
+                dir.add_network(network).unwrap();
+            }
+            let _ = dir.apply(network, &changes);
+        }
+        // From the answers to those of a copy, which has seen no check.
+        let mut other = dir.clone();
+        let after = changes(after.get(..6).unwrap_or(&after));
+        let foretold = dir.check(&after);
+        let applied = after.iter().try_for_each(|(network, changes)| {
+            if !other.has(*network) {
+                other.add_network(*network).unwrap();
+            }
+            other.apply(*network, changes)
+        });
+        prop_assert_eq!(foretold, applied);
+        let mut fresh = before.iter().map(|(network, _)| vid(*network)).collect::<Vec<_>>();
+        fresh.dedup();
+        prop_assert!((1..=NETWORKS).map(vid).all(|network| dir.has(network) == fresh.contains(&network)));
+        if applied.is_ok() {
+            for (network, changes) in &after {
+                if !dir.has(*network) {
+                    dir.add_network(*network).unwrap();
+                }
+                dir.apply(*network, changes).unwrap();
+            }
+            prop_assert!(dir.bank1() == other.bank1() && dir.bank2() == other.bank2());
+        }
+    }
+
+    /// What a network's removal would free is what it frees.
+    #[test]
+    fn accounts_equal_a_removal(steps in any_steps()) {
+        let mut pair = Pair::new(DirLimits { sets: 1000, cam_rows: 1000 });
+        for (network, changes) in &steps {
+            let changes: Vec<Change<u32>> = changes.iter().map(|(at, to)| (*at, to.map(hop))).collect();
+            pair.apply(vid(*network), &changes).unwrap();
+        }
+        for id in 1..=NETWORKS {
+            let mut without = pair.dir.clone();
+            without.remove_network(vid(id)).unwrap();
+            let freed = pair.dir.usage().words() - without.usage().words();
+            prop_assert_eq!(pair.dir.words_of(vid(id)).1, freed);
+            prop_assert_eq!(pair.dir.routes_of(vid(id)), pair.oracles[&vid(id)].iter().count());
+        }
+    }
+}
+
+/// A table that is far too large is refused before its sets are computed, which would take gigabytes.
+#[test]
+fn a_large_table_is_refused_early() {
+    let mut dir = Dir::new(DirLimits::default());
+    dir.add_network(vid(1)).unwrap();
+    let all: Vec<Change<u32>> =
+        (0..1 << 19).map(|slot: u32| (Prefix4::containing(slot << 13 | 1, 32), Some(hop(1)))).collect();
+    let refused = dir.check(&[(vid(1), all.clone())]);
+    assert_eq!(refused, Err(DirError::Sets { vid: vid(1), needed: 1 << 19, max: 64 }));
+    assert_eq!(dir.apply(vid(1), &all), refused);
+    assert_eq!((dir.usage(), dir.routes_of(vid(1))), (DirUsage::default(), 0));
+}

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use hue_card::generated::{OutDropsRow, PortRow};
-use hue_card::{Card, Description, Image, Twin, Way, out_drops_row};
+use hue_card::{Card, Description, Image, Layout, Twin, Way, out_drops_row};
 use hue_differential::{
-    IMAGES, Random, card, compare, compare_on, fails_with, frames, full, golden, image, mutated, offered,
-    programs,
+    IMAGES, Random, card, compare, compare_on, fails_with, fit_banks, fits_banks, frames, full, golden,
+    image, mutated, offered, programs,
 };
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Counters, Unclaimed};
 use hue_substrate::{Program, Substrate, SubstrateError};
+use hue_tables::dir::DirLimits;
 
 /// Frames of an experiment.
 const FRAMES: usize = 400;
@@ -26,7 +27,10 @@ fn experiment(image: &Image, of: &Description, seed: u64, count: usize) -> BTree
     let networks = 1 + random.below(most);
     // Local addresses are kept apart by ternary tables; the rest must fit their rows.
     let routes = if of.route_rows > 0 { of.route_rows as usize } else { 60 };
-    let programs = programs(&mut random, networks, routes);
+    let mut programs = programs(&mut random, networks, routes);
+    if of.layout == Layout::Dir {
+        fit_banks(&mut programs, seed.is_multiple_of(6), DirLimits::default());
+    }
     let frames = frames(&mut random, &programs, count);
     match compare(image, &programs, &frames, seed) {
         Ok(tally) => tally.by_name,
@@ -68,6 +72,9 @@ fn golden_cases_agree() {
             if of.route_rows > 0 && case.programs.len() > of.planes as usize {
                 continue;
             }
+            if of.layout == Layout::Dir && !fits_banks(&case.programs) {
+                continue;
+            }
             for seed in 0..if full() { 6 } else { 2 } {
                 if let Err(difference) = compare(&image, &case.programs, &case.frames, seed) {
                     panic!("image {name}, {}, seed {seed}: {difference}", case.name);
@@ -95,7 +102,7 @@ mod every_image_agrees {
             })*
         };
     }
-    images!(tcam1, tcam2, tcam3, tcam4, tcam5, default, wide, sram);
+    images!(tcam1, tcam2, tcam3, tcam4, tcam5, default, wide, sram, dir);
 
     #[test]
     fn no_image_is_left_out() {
@@ -106,10 +113,14 @@ mod every_image_agrees {
 /// A network that changes while the card runs: its frames before and after, and the others', are as in software.
 #[test]
 fn networks_come_change_and_go() {
-    for name in ["tcam3", "default"] {
+    for name in ["tcam3", "default", "dir"] {
         let image = image(name);
         let mut random = Random::new(11);
-        let all = programs(&mut random, 3, 28);
+        let mut all = programs(&mut random, 3, 28);
+        if name == "dir" {
+            // Beside each other in any order: of two that conflict, either may need rows.
+            fit_banks(&mut all, false, DirLimits { cam_rows: 12, ..DirLimits::default() });
+        }
         let mut card = card(&image, &all[..1]);
         // Loaded in other orders than they were made, reloaded with other routes, taken off, put back.
         card.load(&all[2..]).unwrap();
@@ -118,10 +129,43 @@ fn networks_come_change_and_go() {
         let mut changed = all[1].clone();
         changed.routes.truncate(changed.routes.len() / 2);
         card.load(&[changed.clone()]).unwrap();
+        // With other next hops, too.
+        changed.next_hops.swap(0, 1);
+        card.load(&[changed.clone()]).unwrap();
         card.load(&all[..1]).unwrap();
         let now = [all[0].clone(), changed, all[2].clone()];
         let frames = frames(&mut random, &now, FRAMES);
         if let Err(difference) = compare_on(&mut card, &now, &frames) {
+            panic!("image {name}: {difference}");
+        }
+    }
+}
+
+/// A driver that takes over a card with networks on it knows nothing of its tables: what they hold reaches no packet.
+#[test]
+fn a_card_with_networks_is_taken_over() {
+    for name in ["tcam3", "default", "sram", "dir"] {
+        let image = image(name);
+        let mut random = Random::new(21);
+        let mut all = programs(&mut random, 3, 28);
+        if name == "dir" {
+            fit_banks(&mut all, true, DirLimits::default());
+        }
+        let mut before = card(&image, &all);
+        let used = std::mem::replace(before.twin(), image.start().unwrap());
+        let mut again = Card::new(used).unwrap();
+        again.set_offline().unwrap();
+        // The same networks with few of their routes.
+        for program in &mut all {
+            let mut number = 0;
+            program.routes.retain(|_| {
+                number += 1;
+                number % 4 == 0
+            });
+        }
+        again.load(&all).unwrap();
+        let frames = frames(&mut random, &all, FRAMES);
+        if let Err(difference) = compare_on(&mut again, &all, &frames) {
             panic!("image {name}: {difference}");
         }
     }
@@ -357,15 +401,27 @@ fn a_wrong_bit_in_a_memory_is_reported() {
 /// it is, and once the driver has written it again everything agrees as before.
 #[test]
 fn a_damaged_word_of_external_memory_is_found_and_repaired() {
+    ["sram", "dir"].into_iter().for_each(damaged_words);
+}
+
+fn damaged_words(name: &str) {
     let mut random = Random::new(9);
-    let image = image("sram");
+    let image = image(name);
     let mut programs = programs(&mut random, 4, 20);
+    let banks = name == "dir";
+    if banks {
+        fit_banks(&mut programs, false, DirLimits::default());
+    }
     // They run again and again, at the same times.
     programs.iter_mut().for_each(|program| program.rate_limit = None);
     let frames = frames(&mut random, &programs, 80);
     let mut card = card(&image, &programs);
-    // Blocks that were given back lie between.
-    let words = 2 * u32::try_from(card.capacity().table_bytes * 8 / 36).unwrap();
+    // Blocks that were given back lie between. Entries are wherever their addresses are; words of the twin's memories are
+    // in turn of one bank and of the other.
+    let words = match banks {
+        true => 1 << 20,
+        false => 2 * u32::try_from(card.capacity().table_bytes * 8 / 36).unwrap(),
+    };
     assert_eq!(card.repair().unwrap(), None);
     assert!(!card.take_events().unwrap().memory_error);
     // Each word once, so that those are among them that packets meet.
@@ -412,6 +468,8 @@ fn planted_bugs_of_the_card_are_found() {
             ("wide", "card/hue_cpu_insert.sv", planted("INSERT_TAIL")),
             ("sram", "card/hue_scatter.sv", planted("SCATTER_SHIFT")),
             ("tcam3", "card/hue_flood.sv", planted("FLOOD_SLOT")),
+            ("dir", "tables/hue_dir_banks.sv", planted("DIR_CAM")),
+            ("dir", "tables/hue_dir.sv", planted("DIR_OWNER")),
         ]);
     }
     for (name, file, (from, to)) in bugs {
@@ -420,7 +478,10 @@ fn planted_bugs_of_the_card_are_found() {
         let found = (0..20).any(|seed| {
             let mut random = Random::new(seed);
             let routes = if of.route_rows > 0 { 30 } else { 60 };
-            let programs = programs(&mut random, of.planes.min(12) as usize, routes);
+            let mut programs = programs(&mut random, of.planes.min(12) as usize, routes);
+            if of.layout == Layout::Dir {
+                fit_banks(&mut programs, false, DirLimits::default());
+            }
             let frames = frames(&mut random, &programs, FRAMES);
             compare(&image, &programs, &frames, seed).is_err()
         });

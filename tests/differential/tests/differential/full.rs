@@ -37,7 +37,12 @@ fn software_port(network: usize) -> u8 {
     network as u8 % MAC_PORTS
 }
 
-/// As many networks as the image holds. Those on the card are on all ports: 10.P.0.0/16 leaves by port P, 10.4.0.0/16 is
+/// First byte of a network's destinations: of 64 networks, none shares a prefix, as image `dir` has few rows for those.
+fn first_byte(network: usize) -> u8 {
+    10 + (network % 64) as u8
+}
+
+/// As many networks as the image holds. Those on the card are on all ports: B.P.0.0/16 leaves by port P, B.4.0.0/16 is
 /// its own; those in software, for which there are fewer rows, on one, and have no routes here.
 fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec<Program> {
     let one = |k: usize| {
@@ -57,7 +62,8 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
         let forward =
             |port| Adjacency::forward(PortId::new(port), own(k, port), Mac([2, 9, 0, 0, 0, port]), 1500);
         let route = |to: u8| {
-            (Prefix4::containing(10 << 24 | u32::from(to) << 16, 16), NextHop::new(u16::from(to)).unwrap())
+            let prefix = Prefix4::containing(u32::from(first_byte(k)) << 24 | u32::from(to) << 16, 16);
+            (prefix, NextHop::new(u16::from(to)).unwrap())
         };
         let mut program = Program {
             vid,
@@ -81,9 +87,10 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
     (0..of.nets as usize).map(one).collect()
 }
 
-/// A frame of a network that arrives on a port, for 10.TO.0.1.
+/// A frame of a network that arrives on a port, for B.TO.0.1.
 fn frame(network: usize, port: u8, to: u8) -> Vec<u8> {
-    let mut header = vec![0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 10, to, 0, 1];
+    let mut header =
+        vec![0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, first_byte(network), to, 0, 1];
     let sum = checksum::full(&header);
     header[10..12].copy_from_slice(&sum.to_be_bytes());
     let mut frame = [&own(network, port).0[..], &[2, 0, 0, 0, 0xee, 1, 8, 0], &header].concat();

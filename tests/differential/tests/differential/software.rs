@@ -93,7 +93,7 @@ fn to_cpu(out: &[(u8, Vec<u8>)]) -> (ToCpu, &[u8]) {
 
 #[test]
 fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
-    for name in ["tcam3", "default"] {
+    for name in ["tcam3", "default", "dir"] {
         let mut card = Card::new(image(name).start().unwrap()).unwrap();
         card.set_live().unwrap();
         let (red, green) = (program(1, false), program(2, true));

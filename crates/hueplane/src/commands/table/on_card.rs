@@ -45,7 +45,7 @@ impl OnCard {
     pub fn new(tables: &Tables) -> Result<Self, Failure> {
         let mut card = Card::new(hueplaned::options::images().load(&tables.image)?.start()?)?;
         card.set_offline()?;
-        let external = card.description().layout == Layout::Sram;
+        let external = matches!(card.description().layout, Layout::Sram | Layout::Dir);
         Ok(Self { card, hops: BTreeMap::new(), external })
     }
 
