@@ -205,7 +205,7 @@ fn the_history_says_who_changed_what_and_a_rollback_what_it_does() {
     let done = live.run("rollback --prune -o json").ok().json();
     assert_eq!((&done["revision"], &done["generation"], &done["kept"]), (&json!(5), &json!(8), &json!([])));
     let request = RollbackRequest { prune: true, ..RollbackRequest::default() };
-    assert_eq!(live.served.world.rolled_back.lock().unwrap().drain(..).last(), Some((request, None)));
+    assert_eq!(live.served.world.rolled_back.lock().unwrap().drain(..).next_back(), Some((request, None)));
     live.run("rollback x").fails(2, "invalid value");
 }
 

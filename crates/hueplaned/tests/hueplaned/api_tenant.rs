@@ -231,7 +231,10 @@ async fn a_rollback_needs_the_rights_of_its_changes() {
     let (status, text) = back(red(), json!({})).await;
     assert!(status == StatusCode::OK && !shows_blue(&text), "{status} {text}");
     let bound = RollbackRequest { revision: Some(5), if_generation: Some(7), ..RollbackRequest::default() };
-    assert_eq!(api.world.rolled_back.lock().unwrap().drain(..).last(), Some((bound, Some("red".to_owned()))));
+    assert_eq!(
+        api.world.rolled_back.lock().unwrap().drain(..).next_back(),
+        Some((bound, Some("red".to_owned())))
+    );
     // Of an operator, not the node; of a viewer, nothing.
     assert_eq!(back(Role::Operator, json!({"revision": 2})).await.0, StatusCode::FORBIDDEN);
     assert_eq!(back(Role::Viewer, json!({})).await.0, StatusCode::FORBIDDEN);
