@@ -114,10 +114,13 @@ fn no_more_bytes_are_kept_than_there_may_be() {
 const REVISIONS: TableDefinition<'static, u64, &'static str> = TableDefinition::new("revisions");
 const UNDOS: TableDefinition<'static, u64, &'static str> = TableDefinition::new("undos");
 
+/// What is said of a damage, the damage, and the revisions that are left.
+type Damage<'d> = (&'static str, &'d dyn Fn(&Database), &'static [u64]);
+
 /// A history that contradicts itself is used as far as it is good; the documents in force never depend on it.
 #[test]
 fn a_damaged_history_ends_at_the_damage() {
-    let damages: [(&str, &dyn Fn(&Database), &[u64]); 4] = [
+    let damages: [Damage<'_>; 4] = [
         ("revision 2 cannot be read", &|database| put(database, REVISIONS, 2, Some("{")), &[4, 3]),
         ("revision 3 lacks its undo", &|database| put(database, UNDOS, 3, None), &[4]),
         ("found revision 2, expected 3", &|database| put(database, REVISIONS, 3, None), &[4]),
