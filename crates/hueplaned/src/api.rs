@@ -10,6 +10,7 @@
 
 mod change;
 mod events;
+mod history;
 mod image;
 mod migration;
 mod network;
@@ -33,6 +34,7 @@ pub use change::{
     NetworkResult, ObjectKind, SourceText, TurnQuery, Verb,
 };
 pub use events::{Event, EventKind, EventPage};
+pub use history::{Author, DocumentChange, History, Revision, RevisionKind, RollbackRequest, RollbackResult};
 pub use image::{ImageInfo, ImageLoaded, LoadImageRequest, NetworkPlaced};
 pub use migration::{
     GateRequest, MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationSteering, MigrationStep,

@@ -10,14 +10,23 @@ use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 
 use crate::api::{
-    ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions, DownResult,
-    EventPage, ExecInfo, GateRequest, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration,
-    Neighbour, NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, Route, RouteFilter,
-    Stats, Status, Tables, Trace, TurnQuery,
+    ApplyRequest, ApplyResult, Author, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
+    DownResult, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded, LoadImageRequest,
+    MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port,
+    Problem, RollbackRequest, RollbackResult, Route, RouteFilter, Stats, Status, Tables, Trace, TurnQuery,
 };
 
 /// Pieces of a long list, in order. The list ends with the stream, or with the first problem.
 pub type Pieces<T> = BoxStream<'static, Result<Vec<T>, Problem>>;
+
+/// Who asks for a change, and how it behaves while another one is under way.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Turn {
+    /// While another change is under way.
+    pub query: TurnQuery,
+    /// Who, for the history.
+    pub by: Author,
+}
 
 /// Source of the metrics: [`Stats`] and other data.
 #[derive(Clone, PartialEq, Debug)]
@@ -70,25 +79,29 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Applies documents, or reports the changes that it would make. Networks that fail are in the result; they are
     /// no error.
-    async fn apply(&self, request: ApplyRequest, turn: TurnQuery) -> Result<ApplyResult, Problem>;
+    async fn apply(&self, request: ApplyRequest, turn: Turn) -> Result<ApplyResult, Problem>;
     /// The changes that an apply of these documents would make; `request.dry_run` is set.
     async fn diff(&self, request: ApplyRequest) -> Result<DiffResult, Problem>;
+    /// The revisions that are kept.
+    async fn history(&self) -> Result<History, Problem>;
+    /// Restores the documents of a revision, of all networks or only of `only`; `not_found` if it is not kept.
+    async fn rollback(
+        &self,
+        request: RollbackRequest,
+        only: Option<String>,
+        turn: Turn,
+    ) -> Result<RollbackResult, Problem>;
     /// Deletes a network from the desired state, and removes the running network.
-    async fn delete_network(&self, name: &str, turn: TurnQuery) -> Result<ApplyResult, Problem>;
+    async fn delete_network(&self, name: &str, turn: Turn) -> Result<ApplyResult, Problem>;
     /// Closes or opens a network's clock gate, in the desired state and in the running network.
     async fn gate_network(
         &self,
         name: &str,
         request: GateRequest,
-        turn: TurnQuery,
+        turn: Turn,
     ) -> Result<ApplyResult, Problem>;
     /// Moves a network between card and software. A failed move is an error, and the network stays where it is.
-    async fn migrate(
-        &self,
-        name: &str,
-        request: MigrateRequest,
-        turn: TurnQuery,
-    ) -> Result<Migration, Problem>;
+    async fn migrate(&self, name: &str, request: MigrateRequest, turn: Turn) -> Result<Migration, Problem>;
     /// The card's images, including those that cannot be loaded.
     async fn images(&self) -> Result<Vec<ImageInfo>, Problem>;
     /// Loads an image into the card. If that fails, it is an error, and the card continues with the previous image.
@@ -96,7 +109,7 @@ pub trait Backend: Send + Sync + 'static {
         &self,
         name: &str,
         request: LoadImageRequest,
-        turn: TurnQuery,
+        turn: Turn,
     ) -> Result<ImageLoaded, Problem>;
     /// Begins to stop the daemon.
     async fn down(&self, options: DownOptions) -> Result<DownResult, Problem>;

@@ -21,9 +21,10 @@ use thiserror::Error;
 
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, Config, DiffRequest, DiffResult, DownOptions, DownResult,
-    EventPage, ExecInfo, GateRequest, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration,
-    Neighbour, NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, ProblemKind, Route,
-    RouteFilter, Stats, Status, Tables, Trace, TraceRequest, TurnQuery,
+    EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest,
+    Migration, Neighbour, NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem,
+    ProblemKind, RollbackRequest, RollbackResult, Route, RouteFilter, Stats, Status, Tables, Trace,
+    TraceRequest, TurnQuery,
 };
 use crate::tls::{TlsError, TlsFiles};
 
@@ -302,6 +303,26 @@ impl Client {
     /// As [`Self::apply`].
     pub fn diff(&self, request: &DiffRequest) -> Result<DiffResult, ClientError> {
         self.change(Method::POST, "/v1/diff", Some(request))
+    }
+
+    /// The revisions of the documents that are kept.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn history(&self) -> Result<History, ClientError> {
+        self.get("/v1/history", &())
+    }
+
+    /// Restores the documents of a revision.
+    ///
+    /// # Errors
+    /// See [`Self::status`]; nothing has changed then.
+    pub fn rollback(
+        &self,
+        request: &RollbackRequest,
+        turn: TurnQuery,
+    ) -> Result<RollbackResult, ClientError> {
+        self.change(Method::POST, &path("/v1/rollback", &turn)?, Some(request))
     }
 
     /// Deletes a network.

@@ -11,6 +11,7 @@ mod access;
 mod change;
 mod door;
 mod events;
+mod history;
 mod input;
 mod openapi;
 mod pcapng;
@@ -37,7 +38,7 @@ use crate::backend::Backend;
 
 use places::Places;
 
-pub use access::{Caller, OPERATIONS, Operation, Right, Role, RoleError};
+pub use access::{Called, Caller, OPERATIONS, Operation, Right, Role, RoleError};
 pub use openapi::{openapi, openapi_text};
 pub use serve::{Listeners, TlsListener, serve};
 
@@ -126,6 +127,7 @@ pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Re
         .route("/v1/status", get(read::status))
         .route("/v1/node", get(read::node))
         .route("/v1/config", get(read::config))
+        .route("/v1/history", get(history::history))
         .route("/v1/networks", get(read::networks))
         .route("/v1/networks/{name}", get(read::network))
         .route("/v1/networks/{name}", delete(change::delete_network))
@@ -145,6 +147,7 @@ pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Re
         .route("/v1/capture", get(stream::capture))
         .route("/v1/apply", post(change::apply))
         .route("/v1/diff", post(change::diff))
+        .route("/v1/rollback", post(history::rollback))
         .route("/v1/trace", post(change::trace))
         .route("/v1/down", post(change::down))
         .layer(from_fn_with_state(app.clone(), guard))

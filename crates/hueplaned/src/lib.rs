@@ -7,6 +7,7 @@ pub mod client;
 mod daemon;
 mod error;
 pub mod explain;
+pub mod history;
 pub mod http;
 pub mod log;
 pub mod metrics;

@@ -3,7 +3,8 @@
 //! Flow: `node::change` → **[`Store::save`]** → file; at start, file → [`Store::open`] → node. A save is one
 //! transaction that is on the disk when it returns; only changed documents are written. Then a copy of everything is
 //! written beside the database, in one file that appears as a whole. A database that is damaged, empty, new, or older than
-//! the copy is renamed, and the copy is used instead: the last state known to be good.
+//! the copy is renamed, and the copy is used instead: the last state known to be good. The transaction also records the
+//! change in the history ([`crate::history`]), which is dropped if the disk has room for the change only without it.
 //! Invariants: what [`Store::open`] returns was in force once, as a whole, and has been validated again; a failed
 //! save changes nothing and gives back the disk space that it took. A change that makes the state smaller is stored even
 //! on a full disk, in space that a file holds in reserve. Documents are JSON, which is YAML: they go through the same
@@ -24,7 +25,8 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::api::Timestamp;
+use crate::api::{Revision, Timestamp};
+use crate::history::{Documents, Entry, History, HistoryError, Origin};
 
 /// The database in the state directory.
 pub const FILE: &str = "hueplane.redb";
@@ -140,7 +142,9 @@ pub fn network_document(network: &Network) -> (String, String) {
     (network_key(network.name()), serde_json::to_string(network).unwrap_or_default())
 }
 
-fn network_key(name: &str) -> String {
+/// Key of a network's document.
+#[must_use]
+pub fn network_key(name: &str) -> String {
     format!("network/{name}")
 }
 
@@ -154,7 +158,8 @@ struct Rows {
     ids: BTreeMap<String, u64>,
 }
 
-const NODE_KEY: &str = "node";
+/// Key of the node's document.
+pub const NODE_KEY: &str = "node";
 
 impl Rows {
     /// Bytes of its documents.
@@ -219,6 +224,12 @@ pub struct Store {
     rows: Rows,
     /// What is wrong with the copy, if anything.
     copy_problem: Option<String>,
+    /// Its revisions.
+    history: History,
+    /// Why earlier revisions are missing, if not because there were too many.
+    history_problem: Option<String>,
+    /// Whether the history was dropped, and the disk has had no room since.
+    history_dropped: bool,
 }
 
 /// Result of [`Store::open`].
@@ -253,8 +264,11 @@ impl Store {
                     Self::recover(directory, &reason)
                 }
                 None => {
-                    let store = Self { database: Some(database), rows, ..Self::closed(directory) };
-                    Ok(Opened { store, desired, trouble: None, emptied: false })
+                    let (history, trouble) = History::load(&database, rows.generation);
+                    let (database, history_problem) = (Some(database), trouble.clone());
+                    let store = Self { database, rows, history, history_problem, ..Self::closed(directory) };
+                    let trouble = trouble.map(|trouble| format!("{}: {trouble}", path.display()));
+                    Ok(Opened { store, desired, trouble, emptied: false })
                 }
             },
             Err(Fault::Store(error)) => Err(error),
@@ -266,7 +280,15 @@ impl Store {
 
     /// A store in a directory, not opened yet.
     fn closed(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), database: None, rows: Rows::default(), copy_problem: None }
+        Self {
+            directory: directory.to_owned(),
+            database: None,
+            rows: Rows::default(),
+            copy_problem: None,
+            history: History::default(),
+            history_problem: None,
+            history_dropped: false,
+        }
     }
 
     /// Starts with nothing. The stored state is kept under other names.
@@ -299,16 +321,43 @@ impl Store {
     /// What is wrong with the store or its disk, as text; `None` if nothing is.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
-        let reserve = fs::metadata(self.directory.join(RESERVE)).map_or(0, |file| file.len());
-        if !self.directory.as_os_str().is_empty() && reserve < RESERVE_BYTES {
+        if self.is_short() {
+            let dropped = if self.history_dropped { "; the history was dropped to save room" } else { "" };
             return Some(format!(
                 "{}: the disk is full, or nearly: only changes that make the desired state smaller are stored; free at \
-                 least {} KiB",
+                 least {} KiB{dropped}",
                 self.directory.display(),
                 RESERVE_BYTES >> 10
             ));
         }
-        self.copy_problem.clone()
+        self.copy_problem.clone().or_else(|| self.history_problem.clone().filter(|_| self.history_dropped))
+    }
+
+    /// The revisions that are kept, newest first, and why earlier ones are missing, if not because there were too many.
+    #[must_use]
+    pub fn history(&self) -> (Vec<Revision>, Option<String>) {
+        (self.history.revisions(), self.history_problem.clone())
+    }
+
+    /// Number of the revision before the latest one, or before the latest one that changed network `only`.
+    #[must_use]
+    pub fn previous(&self, only: Option<&str>) -> Option<u64> {
+        self.history.previous(only)
+    }
+
+    /// The documents of a revision: JSON by name, `node` or `network/NAME`.
+    ///
+    /// # Errors
+    /// When it is not kept, or cannot be read.
+    pub fn documents(&mut self, revision: u64) -> Result<Documents, HistoryError> {
+        let damaged = |reason| HistoryError::Damaged(reason);
+        if self.database.is_none() {
+            let path = self.directory.join(FILE);
+            let (database, _, _) = read(&path).map_err(|fault| damaged(fault.to_string()))?;
+            self.database = Some(database);
+        }
+        let database = self.database.as_ref().ok_or_else(|| damaged("it is closed".to_owned()))?;
+        self.history.documents(database, (self.rows.generation, &self.rows.documents), revision)
     }
 
     /// Holds disk space in reserve again, and completes the copy, if there is room now.
@@ -317,6 +366,13 @@ impl Store {
             self.copy_problem = self.write_copy().err().map(|error| error.to_string());
         }
         hold_reserve(&self.directory);
+        self.history_dropped &= self.is_short();
+    }
+
+    /// Whether the disk has no room for the reserve.
+    fn is_short(&self) -> bool {
+        let reserve = fs::metadata(self.directory.join(RESERVE)).map_or(0, |file| file.len());
+        !self.directory.as_os_str().is_empty() && reserve < RESERVE_BYTES
     }
 
     /// Recovers from the copy.
@@ -330,9 +386,11 @@ impl Store {
         let aside = directory.join(format!("{FILE}.damaged-{}", Timestamp::now().us()));
         fs::rename(&path, &aside).map_err(failed(&path, "put aside"))?;
         let mut store = Self::closed(directory);
-        store.write(&rows)?;
+        store.write(&rows, None)?;
+        store.history_problem = Some("it was lost with a damaged store".to_owned());
         let trouble = format!(
-            "{}: the store was damaged ({reason}); it is kept as {}, and desired state {} of {COPY} is used",
+            "{}: the store was damaged ({reason}); it is kept as {}, and desired state {} of {COPY} is used; the history \
+             begins anew",
             path.display(),
             aside.display(),
             desired.generation
@@ -340,12 +398,20 @@ impl Store {
         Ok(Opened { store, desired, trouble: Some(trouble), emptied: false })
     }
 
-    /// Stores desired state. Returns when it is on the disk, with the error of the copy, if any.
+    /// Stores desired state, and records in the history what changed it. Returns when it is on the disk, with the error of
+    /// the copy, if any.
     ///
     /// # Errors
     /// When it cannot be written; the previous one is then still stored.
-    pub fn save(&mut self, desired: &Desired) -> Result<Option<String>, StoreError> {
-        let written = self.write(&Rows::of(desired));
+    pub fn save(&mut self, desired: &Desired, origin: &Origin) -> Result<Option<String>, StoreError> {
+        let rows = Rows::of(desired);
+        let Origin { by, kind, restored } = origin.clone();
+        let time = desired.applied.unwrap_or_default();
+        let revision = Revision { number: desired.generation, time, by, kind, restored, changes: Vec::new() };
+        let before = (self.rows.generation, &self.rows.documents);
+        let node = &desired.intent.node.metadata.name;
+        let entry = Entry::new(before, (revision, &rows.documents), node.as_str());
+        let written = self.write(&rows, Some(&entry));
         if written.is_ok() {
             self.copy_problem = self.write_copy().err().map(|error| error.to_string());
         }
@@ -353,15 +419,49 @@ impl Store {
         written.map(|()| self.copy_problem.clone())
     }
 
-    fn write(&mut self, rows: &Rows) -> Result<(), StoreError> {
-        match self.write_once(rows) {
-            Err(error) if error.is_full() => {
+    fn write(&mut self, rows: &Rows, entry: Option<&Entry>) -> Result<(), StoreError> {
+        let error = match self.write_once(rows, entry) {
+            Err(error) if error.is_full() => error,
+            written => return written,
+        };
+        release_reserve(&self.directory);
+        let dropped = self.drop_history();
+        self.give_back();
+        let written = if rows.bytes() <= self.rows.bytes() {
+            self.write_once(rows, None)
+        } else if dropped {
+            // The room of the history may do, without the reserve, which is for what makes the state smaller.
+            hold_reserve(&self.directory);
+            self.write_once(rows, None).inspect_err(|_| {
                 release_reserve(&self.directory);
                 self.give_back();
-                if rows.bytes() <= self.rows.bytes() { self.write_once(rows) } else { Err(error) }
-            }
-            written => written,
+            })
+        } else {
+            Err(error)
+        };
+        if written.is_ok() && entry.is_some() {
+            let number = rows.generation;
+            let why = format!(
+                "the disk was full: the history was dropped, up to revision {number}, to have room for it"
+            );
+            (self.history_problem, self.history_dropped) = (Some(why), true);
         }
+        written
+    }
+
+    /// Frees the room of the history; false if there is none.
+    fn drop_history(&mut self) -> bool {
+        if self.history.is_empty() {
+            return false;
+        }
+        let last = self.rows.generation;
+        let why = format!("the disk was full: the history was dropped, up to revision {last}, to have room");
+        (self.history_problem, self.history_dropped) = (Some(why), true);
+        let rows = self.rows.clone();
+        // If that fails too, the database is written anew, without a history.
+        let _ = self.write_once(&rows, None);
+        self.history = History::default();
+        true
     }
 
     /// Frees the disk space that a failed write took, because the database does not shrink by itself.
@@ -370,6 +470,7 @@ impl Store {
         let path = self.directory.join(FILE);
         if let Ok((mut database, rows, _)) = read(&path)
             && rows == self.rows
+            && History::load(&database, rows.generation) == (self.history.clone(), None)
             && database.compact().is_ok()
         {
             self.database = Some(database);
@@ -377,19 +478,23 @@ impl Store {
         }
         let new = self.directory.join(FILE_NEW);
         let written = Database::create(&new).map_err(redb::Error::from);
-        let written = written.and_then(|database| transact(&database, &Rows::default(), &self.rows));
+        let written = written.and_then(|database| {
+            transact(&database, (&Rows::default(), &self.rows), (&History::default(), None))
+        });
         if written.is_err() || fs::rename(&new, &path).is_err() {
             let _ = fs::remove_file(&new);
+        } else {
+            self.history = History::default();
         }
     }
 
-    fn write_once(&mut self, rows: &Rows) -> Result<(), StoreError> {
+    fn write_once(&mut self, rows: &Rows, entry: Option<&Entry>) -> Result<(), StoreError> {
         let path = self.directory.join(FILE);
         let done = match &self.database {
-            Some(database) => transact(database, &self.rows, rows),
+            Some(database) => transact(database, (&self.rows, rows), (&self.history, entry)),
             None => match read(&path) {
                 Ok((database, old, _)) => {
-                    let done = transact(&database, &old, rows);
+                    let done = transact(&database, (&old, rows), (&self.history, entry));
                     self.database = Some(database);
                     done
                 }
@@ -398,8 +503,9 @@ impl Store {
             },
         };
         match done {
-            Ok(()) => {
+            Ok(history) => {
                 self.rows = rows.clone();
+                self.history = history;
                 Ok(())
             }
             Err(error) => {
@@ -474,6 +580,15 @@ fn no_room(error: &io::Error) -> bool {
 enum Fault {
     Damaged(String),
     Store(StoreError),
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Damaged(reason) => f.write_str(reason),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
 }
 
 impl<E: Into<redb::Error>> From<E> for Fault {
@@ -565,9 +680,14 @@ fn rows(database: &Database) -> Result<Rows, Fault> {
     Ok(rows)
 }
 
-/// Changes `old` to `new`, all or nothing.
-fn transact(database: &Database, old: &Rows, new: &Rows) -> Result<(), redb::Error> {
+/// Changes `old` to `new`, all or nothing, and records it in the history, or forgets that.
+fn transact(
+    database: &Database,
+    (old, new): (&Rows, &Rows),
+    (history, entry): (&History, Option<&Entry>),
+) -> Result<History, redb::Error> {
     let transaction = database.begin_write()?;
+    let history = history.record(&transaction, entry)?;
     {
         let mut meta = transaction.open_table(META)?;
         meta.insert("format", new.format)?;
@@ -589,7 +709,7 @@ fn transact(database: &Database, old: &Rows, new: &Rows) -> Result<(), redb::Err
         }
     }
     transaction.commit()?;
-    Ok(())
+    Ok(history)
 }
 
 fn gone<'a, V>(old: &'a BTreeMap<String, V>, new: &BTreeMap<String, V>) -> BTreeSet<&'a String> {

@@ -4,6 +4,7 @@
 //! Flow: arguments → these types → `commands`. Every command that prints a result accepts `-o
 //! table|json|yaml`.
 
+mod history;
 mod lab;
 mod live;
 mod plan;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::styling};
 use clap_complete::Shell;
 
+pub use history::*;
 pub use lab::*;
 pub use live::*;
 pub use plan::*;
@@ -64,6 +66,8 @@ pub enum Command {
     Down(Down),
     Diff(Diff),
     Apply(Apply),
+    History(History),
+    Rollback(Rollback),
     Get(Get),
     Delete(Delete),
     Migrate(Migrate),

@@ -30,6 +30,8 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Down(args) => live::down(args, connection),
         Command::Diff(args) => live::diff(args, connection),
         Command::Apply(args) => live::apply(args, connection),
+        Command::History(args) => live::history(args, connection),
+        Command::Rollback(args) => live::rollback(args, connection),
         Command::Get(args) => live::get(args, connection),
         Command::Delete(args) => live::delete(args, connection),
         Command::Image(args) => live::image(&args.command, connection),

@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use hueplaned::api::EventKind;
+use hueplaned::api::{EventKind, RollbackRequest};
 use serde_json::{Value, json};
 
 use crate::support::{Done, RED, Scratch};
 use crate::world::{BLUE, Served, document, eventually};
 
 /// Commands that need a daemon, with valid arguments.
-const NEED_DAEMON: [&str; 18] = [
+const NEED_DAEMON: [&str; 20] = [
     "down",
     "diff -f red.yaml",
     "apply -f red.yaml",
+    "history",
+    "rollback 3",
     "get nodes",
     "get networks",
     "get ports",
@@ -176,6 +178,35 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
     ] {
         live.run(args).fails(2, "does not exist");
     }
+}
+
+#[test]
+fn the_history_says_who_changed_what_and_a_rollback_what_it_does() {
+    let live = Live::new();
+    let history = live.run("history -o json").ok().json();
+    assert_eq!((&history["generation"], &history["revisions"][0]["number"]), (&json!(7), &json!(7)));
+    let table = live.run("history").ok().stdout;
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(
+        lines[1],
+        "       7  2026-01-01T00:00:00Z  operator blue's  rollback to 4  +node box ~red -blue (in force)"
+    );
+    assert!(lines[3].ends_with("tenant red       apply          ~red"), "{table}");
+    assert!(lines[4].starts_with("problem: the history of blue is damaged"), "{table}");
+    assert!(live.run("history -o yaml").ok().stdout.contains("restored: 4"));
+
+    let dry = live.run("rollback 4 --dry-run").ok().stdout;
+    assert!(dry.contains("change network red\n    spec.colour: nothing -> #0000aa\n"), "{dry}");
+    assert!(
+        dry.contains("2 changes not made: dry run") && dry.contains("revision 4 did not have blue-too: kept"),
+        "{dry}"
+    );
+    assert!(live.served.world.rolled_back.lock().unwrap().is_empty());
+    let done = live.run("rollback --prune -o json").ok().json();
+    assert_eq!((&done["revision"], &done["generation"], &done["kept"]), (&json!(5), &json!(8), &json!([])));
+    let request = RollbackRequest { prune: true, ..RollbackRequest::default() };
+    assert_eq!(live.served.world.rolled_back.lock().unwrap().drain(..).next_back(), Some((request, None)));
+    live.run("rollback x").fails(2, "invalid value");
 }
 
 #[test]

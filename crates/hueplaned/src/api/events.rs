@@ -15,6 +15,8 @@ pub enum EventKind {
     Stopping,
     /// Desired state changed.
     Applied,
+    /// The documents of an earlier revision are in force again.
+    RolledBack,
     /// A change of desired state was refused or failed.
     Refused,
     /// Namespaces of an earlier daemon were adopted.
@@ -78,6 +80,7 @@ impl EventKind {
             Self::Started => "started",
             Self::Stopping => "stopping",
             Self::Applied => "applied",
+            Self::RolledBack => "rolled_back",
             Self::Refused => "refused",
             Self::Adopted => "adopted",
             Self::Cleaned => "cleaned",

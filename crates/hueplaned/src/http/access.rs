@@ -9,9 +9,10 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::Method;
 use axum::http::request::Parts;
+use nix::unistd::{Uid, User};
 use thiserror::Error;
 
-use crate::api::{Problem, ProblemKind};
+use crate::api::{Author, Problem, ProblemKind};
 use crate::tls::Subject;
 
 /// Role of a caller.
@@ -99,18 +100,32 @@ impl Right {
     }
 }
 
+/// Characters of a caller's name that are kept.
+const NAME_CHARS_MAX: usize = 64;
+
+/// How a caller is called. It gives no rights.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Called {
+    /// By the common name of its certificate.
+    Certificate(Arc<str>),
+    /// By the system's user of its process, which uses the Unix socket.
+    User(u32),
+}
+
 /// The sender of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
     /// Its role.
     pub role: Role,
+    /// Its name, if it has one.
+    pub called: Option<Called>,
 }
 
 impl Caller {
-    /// Any caller that the file system lets use the Unix socket.
+    /// Any caller that the file system lets use the Unix socket, and the user of its process.
     #[must_use]
-    pub const fn local() -> Self {
-        Self { role: Role::Admin }
+    pub fn local(user: Option<u32>) -> Self {
+        Self { role: Role::Admin, called: user.map(Called::User) }
     }
 
     /// The owner of a certificate.
@@ -119,7 +134,23 @@ impl Caller {
     /// When the certificate gives no role.
     pub fn of_certificate(certificate: &[u8]) -> Result<Self, RoleError> {
         let subject = crate::tls::subject(certificate).ok_or(RoleError::Unreadable)?;
-        Ok(Self { role: Role::try_from(&subject)? })
+        let called = subject.common_names.first().map(|name| Called::Certificate(name.as_str().into()));
+        Ok(Self { role: Role::try_from(&subject)?, called })
+    }
+
+    /// The caller as the history names it. May wait for the system's list of users.
+    #[must_use]
+    pub fn author(&self) -> Author {
+        let name = self.called.as_ref().map(|called| match called {
+            Called::Certificate(name) => name.to_string(),
+            Called::User(id) => match User::from_uid(Uid::from_raw(*id)) {
+                Ok(Some(user)) => user.name,
+                Ok(None) | Err(_) => format!("user {id}"),
+            },
+        });
+        // A certificate's name is any text, and is shown on terminals.
+        let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect());
+        Author { role: self.role.name().to_owned(), name }
     }
 
     /// Checks that the caller has a right.
@@ -206,7 +237,8 @@ impl Operation {
     /// Whether it is answered from the running state, which a starting daemon does not know yet.
     #[must_use]
     pub fn needs_networks(&self) -> bool {
-        const OTHERS: [&str; 5] = ["/healthz", "/openapi.json", "/v1/status", "/v1/config", "/v1/events"];
+        const OTHERS: [&str; 6] =
+            ["/healthz", "/openapi.json", "/v1/status", "/v1/config", "/v1/history", "/v1/events"];
         match self.method {
             Method::GET => !OTHERS.contains(&self.path),
             _ => self.path == "/v1/trace",
@@ -215,13 +247,14 @@ impl Operation {
 }
 
 /// All operations of the API, and the rights they need. Anything else is refused.
-pub static OPERATIONS: [Operation; 27] = [
+pub static OPERATIONS: [Operation; 29] = [
     operation(Method::GET, "/healthz", Right::Known),
     operation(Method::GET, "/openapi.json", Right::Known),
     operation(Method::GET, "/metrics", Right::See),
     operation(Method::GET, "/v1/status", Right::See),
     operation(Method::GET, "/v1/node", Right::See),
     operation(Method::GET, "/v1/config", Right::See),
+    operation(Method::GET, "/v1/history", Right::See),
     operation(Method::GET, "/v1/networks", Right::See),
     operation(Method::GET, "/v1/networks/{name}", Right::See),
     operation(Method::DELETE, "/v1/networks/{name}", Right::Delete),
@@ -241,6 +274,7 @@ pub static OPERATIONS: [Operation; 27] = [
     operation(Method::GET, "/v1/capture", Right::Enter),
     operation(Method::POST, "/v1/apply", Right::Change),
     operation(Method::POST, "/v1/diff", Right::Change),
+    operation(Method::POST, "/v1/rollback", Right::Change),
     operation(Method::POST, "/v1/trace", Right::See),
     operation(Method::POST, "/v1/down", Right::Rule),
 ];
@@ -271,6 +305,18 @@ mod tests {
     }
 
     #[test]
+    fn an_author_is_text_for_a_terminal() {
+        let called =
+            |name: &str| Caller { role: Role::Operator, called: Some(Called::Certificate(name.into())) };
+        assert_eq!(called("alice").author(), Author { role: "operator".into(), name: Some("alice".into()) });
+        let long = "a\u{1b}[31m\n".to_owned() + &"b".repeat(1000);
+        let name = called(&long).author().name.unwrap();
+        assert!(name.starts_with("a[31mb") && name.chars().count() == NAME_CHARS_MAX, "{name:?}");
+        assert_eq!(Caller::local(Some(0)).author().name.as_deref(), Some("root"));
+        assert_eq!(Caller::local(None).author(), Author { role: "admin".into(), name: None });
+    }
+
+    #[test]
     fn each_role_may_what_it_should() {
         let rights = [
             Right::Known,
@@ -281,7 +327,8 @@ mod tests {
             Right::Delete,
             Right::Rule,
         ];
-        let may = |role: Role| rights.map(|right| Caller { role: role.clone() }.may(right).is_ok());
+        let may =
+            |role: Role| rights.map(|right| Caller { role: role.clone(), called: None }.may(right).is_ok());
         assert_eq!(may(Role::Viewer), [true, true, true, false, false, false, false]);
         assert_eq!(may(Role::Operator), [true, true, true, true, true, true, false]);
         assert_eq!(may(Role::Admin), [true; 7]);

@@ -21,9 +21,10 @@ use crate::api::{
     LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind, SourceText, Trace,
     TraceRequest, TurnQuery,
 };
+use crate::backend::Turn;
 
 /// Number of times that a change is checked again because desired state has changed meanwhile.
-const TRIES_MAX: usize = 4;
+pub(super) const TRIES_MAX: usize = 4;
 /// Longest frame to trace, in bytes: longer than any that a port accepts, so that `too_long` can be explained.
 const FRAME_BYTES_MAX: usize = 16_384;
 /// Largest observation time before and after a move, and largest time limit of a move, in milliseconds.
@@ -31,7 +32,7 @@ const MIGRATE_MS_MAX: u32 = 10_000;
 /// Longest time that a card may be unavailable, in milliseconds.
 const RECONFIGURE_MS_MAX: u32 = 600_000;
 /// Parts of a network's `spec` that its tenant may change.
-const TENANTS_OWN: [&str; 3] = ["routes", "neighbours", "colour"];
+pub(super) const TENANTS_OWN: [&str; 3] = ["routes", "neighbours", "colour"];
 
 /// Applies documents. Objects that are already in the desired state are not touched; a network that fails does not
 /// affect others. An operator may not change the node; a tenant may change routes, neighbours and colour of its
@@ -55,7 +56,7 @@ pub(super) async fn apply(
     let work = async || {
         let _place = app.places.change(&caller, turn).await?;
         let request: ApplyRequest = json(&app, &headers, body, documents_max(&caller)).await?;
-        let mut result = applied(&app, &caller, request, turn).await?;
+        let mut result = applied(&app, &caller, request, self::turn(&caller, turn).await?).await?;
         result.actions.retain(|action| action.object != ObjectKind::Network || caller.sees(&action.name));
         result.networks.retain(|network| caller.sees(&network.name));
         Ok(result)
@@ -105,7 +106,7 @@ pub(super) async fn delete_network(
 ) -> Response {
     let work = async || {
         scope::named(&caller, &name)?;
-        app.backend.delete_network(&name, turn).await
+        app.backend.delete_network(&name, self::turn(&caller, turn).await?).await
     };
     answer::<ApplyResult>(work().await)
 }
@@ -133,7 +134,7 @@ pub(super) async fn gate_network(
     let work = async || {
         scope::named(&caller, &name)?;
         let request: GateRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
-        app.backend.gate_network(&name, request, turn).await
+        app.backend.gate_network(&name, request, self::turn(&caller, turn).await?).await
     };
     answer::<ApplyResult>(work().await)
 }
@@ -177,7 +178,7 @@ pub(super) async fn migrate(
                 return Err(bad(format!("{field}: found {found}, expected {MIGRATE_MS_MAX} at most")));
             }
         }
-        app.backend.migrate(&name, request, turn).await
+        app.backend.migrate(&name, request, self::turn(&caller, turn).await?).await
     };
     answer::<Migration>(work().await)
 }
@@ -198,6 +199,7 @@ pub(super) async fn migrate(
     ))]
 pub(super) async fn load_image(
     State(app): State<App>,
+    caller: Caller,
     Named(name): Named,
     Ask(turn): Ask<TurnQuery>,
     headers: HeaderMap,
@@ -209,7 +211,7 @@ pub(super) async fn load_image(
             let found = request.reconfigure_ms;
             return Err(bad(format!("reconfigure_ms: found {found}, expected {RECONFIGURE_MS_MAX} at most")));
         }
-        app.backend.load_image(&name, request, turn).await
+        app.backend.load_image(&name, request, self::turn(&caller, turn).await?).await
     };
     answer::<ImageLoaded>(work().await)
 }
@@ -257,12 +259,19 @@ pub(super) async fn trace(
     answer::<Trace>(work().await)
 }
 
+/// The turn of a caller's change. Its name is looked up on a thread that may wait.
+pub(super) async fn turn(caller: &Caller, query: TurnQuery) -> Result<Turn, Problem> {
+    let caller = caller.clone();
+    let by = tokio::task::spawn_blocking(move || caller.author()).await.map_err(Problem::internal)?;
+    Ok(Turn { query, by })
+}
+
 /// Applies a request if the caller may make all of its changes.
 async fn applied(
     app: &App,
     caller: &Caller,
     request: ApplyRequest,
-    turn: TurnQuery,
+    turn: Turn,
 ) -> Result<ApplyResult, Problem> {
     if caller.role == Role::Admin {
         return app.backend.apply(request, turn).await;
@@ -275,7 +284,7 @@ async fn applied(
             None => operator_may(app, caller, &request).await?,
         };
         let bound = ApplyRequest { if_generation: request.if_generation.or(Some(judged)), ..request.clone() };
-        match app.backend.apply(bound, turn).await {
+        match app.backend.apply(bound, turn.clone()).await {
             Err(problem)
                 if problem.kind == ProblemKind::Conflict
                     && request.if_generation.is_none()

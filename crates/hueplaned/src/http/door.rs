@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn the_last_places_are_for_administrators() {
         let inside = Arc::new(Authenticated::new(8));
-        let caller = |role| Caller { role };
+        let caller = |role| Caller { role, called: None };
         let tenant = caller(Role::Tenant("red".into()));
         let mut seats: Vec<_> = (0..10).filter_map(|_| inside.enter(&tenant)).collect();
         assert_eq!(seats.len(), 6);

@@ -11,7 +11,7 @@ use utoipa::openapi::path::Operation as Described;
 use utoipa::openapi::security::SecurityScheme;
 
 use super::access::{OPERATIONS, Operation, Right};
-use super::{change, events, read, stream};
+use super::{change, events, history, read, stream};
 use crate::api;
 
 /// Extension of an operation: the roles that may call it.
@@ -32,6 +32,7 @@ const ROLES: &str = "x-hueplane-roles";
         read::status,
         read::node,
         read::config,
+        history::history,
         read::networks,
         read::network,
         change::delete_network,
@@ -51,6 +52,7 @@ const ROLES: &str = "x-hueplane-roles";
         stream::capture,
         change::apply,
         change::diff,
+        history::rollback,
         change::trace,
         change::down,
     ),

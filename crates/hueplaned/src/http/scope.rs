@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::access::Caller;
 use crate::api::{
-    Config, Event, Health, Network, NetworkState, Node, Placement, Port, Problem, Stats, Status, Summary,
-    TableShare, Tables, Trace,
+    Config, Event, Health, History, Network, NetworkState, Node, ObjectKind, Placement, Port, Problem, Stats,
+    Status, Summary, TableShare, Tables, Trace,
 };
 use crate::backend::MetricsSnapshot;
+use crate::history::changes;
 
 /// The network that a query is about; for a tenant, always its own.
 ///
@@ -72,6 +73,23 @@ pub(super) fn config(caller: &Caller, mut config: Config) -> Config {
         config.documents.retain(|document| is_network(document, only));
     }
     config
+}
+
+/// The history. A tenant sees only revisions of its network, of these only that part, and who made them only if that
+/// was a tenant of the network.
+pub(super) fn history(caller: &Caller, mut history: History) -> History {
+    if let Some(only) = caller.only() {
+        history.revisions.retain(|revision| changes(revision, only));
+        for revision in &mut history.revisions {
+            revision.changes.retain(|change| change.object == ObjectKind::Network && change.name == only);
+            if revision.by.role != caller.role.name() {
+                revision.by.name = None;
+            }
+        }
+        // It is about all networks.
+        history.problem = None;
+    }
+    history
 }
 
 /// Whether a document is that of the network `name`.

@@ -61,7 +61,10 @@ pub async fn serve(backend: Arc<dyn Backend>, listeners: Listeners, closing: wat
     let site = Site { router: router(backend, limits, closing.clone()), limits, closing };
     let unix = async {
         if let Some(listener) = listeners.unix {
-            let serve = |stream| site.clone().connection(stream, Ok(Caller::local()));
+            let serve = |stream: UnixStream| {
+                let user = stream.peer_cred().ok().map(|peer| peer.uid());
+                site.clone().connection(stream, Ok(Caller::local(user)))
+            };
             accept(listener, &site, limits.connections, serve).await;
         }
     };

@@ -20,12 +20,13 @@ use super::view::{CardView, NetworkView, View};
 use super::{About, NodeHandle, capture, files, image, moves, stats};
 use crate::api::{
     self, ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
-    DownResult, EventKind, EventPage, ExecInfo, GateRequest, ImageInfo, ImageLoaded, LoadImageRequest,
-    MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, NetworkState, Placement, Plan, PlanQuery,
-    Port, PortState, Problem, ProblemKind, Route, RouteFilter, Stats, Status, Summary, Tables, Trace,
-    TurnQuery, Usage,
+    DownResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
+    LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, NetworkState,
+    Placement, Plan, PlanQuery, Port, PortState, Problem, ProblemKind, RevisionKind, Route, RouteFilter,
+    Stats, Status, Summary, Tables, Trace, TurnQuery, Usage,
 };
-use crate::backend::{Backend, MetricsSnapshot, Pieces};
+use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
+use crate::history::Origin;
 use crate::store::{Desired, Store, StoreError};
 
 /// How often a full disk is tried again.
@@ -146,20 +147,34 @@ impl Backend for NodeHandle {
         Ok(MetricsSnapshot { stats, status, networks, ports, tables })
     }
 
-    async fn apply(&self, request: ApplyRequest, turn: TurnQuery) -> Result<ApplyResult, Problem> {
-        let what = (!request.dry_run).then(|| (turn, "documents are being applied".to_owned()));
+    async fn apply(&self, request: ApplyRequest, turn: Turn) -> Result<ApplyResult, Problem> {
+        let what = (!request.dry_run)
+            .then(|| Step::new(turn, RevisionKind::Apply, "documents are being applied".to_owned()));
         self.change(what, move |node, now| change::prepare(now, &request, &node.shared.owner)).await
     }
 
     async fn diff(&self, request: ApplyRequest) -> Result<DiffResult, Problem> {
         let request = ApplyRequest { dry_run: true, ..request };
-        let result = self.apply(request, TurnQuery::default()).await?;
+        let result = self.apply(request, Turn::default()).await?;
         Ok(DiffResult { generation: result.generation, actions: result.actions })
     }
 
-    async fn delete_network(&self, name: &str, turn: TurnQuery) -> Result<ApplyResult, Problem> {
+    async fn history(&self) -> Result<History, Problem> {
+        self.history_now().await
+    }
+
+    async fn rollback(
+        &self,
+        request: api::RollbackRequest,
+        only: Option<String>,
+        turn: Turn,
+    ) -> Result<api::RollbackResult, Problem> {
+        self.rollback_now(request, only, turn).await
+    }
+
+    async fn delete_network(&self, name: &str, turn: Turn) -> Result<ApplyResult, Problem> {
         let name = name.to_owned();
-        let what = Some((turn, format!("network '{name}' is deleted")));
+        let what = Some(Step::new(turn, RevisionKind::Delete, format!("network '{name}' is deleted")));
         self.change(what, move |node, now| change::prepare_delete(now, &name, &node.shared.owner)).await
     }
 
@@ -167,22 +182,17 @@ impl Backend for NodeHandle {
         &self,
         name: &str,
         request: GateRequest,
-        turn: TurnQuery,
+        turn: Turn,
     ) -> Result<ApplyResult, Problem> {
         let (name, gated) = (name.to_owned(), request.gated);
         let what =
             format!("the clock gate of network '{name}' is {}", if gated { "closed" } else { "opened" });
         let prepare =
             move |node: &Self, now: &Desired| change::prepare_gate(now, &name, gated, &node.shared.owner);
-        self.change(Some((turn, what)), prepare).await
+        self.change(Some(Step::new(turn, RevisionKind::Gate, what)), prepare).await
     }
 
-    async fn migrate(
-        &self,
-        name: &str,
-        request: MigrateRequest,
-        turn: TurnQuery,
-    ) -> Result<Migration, Problem> {
+    async fn migrate(&self, name: &str, request: MigrateRequest, turn: Turn) -> Result<Migration, Problem> {
         let name = name.to_owned();
         let what = format!("network '{name}' is moved to {}", request.to.name());
         self.in_turn(turn, what, move |node, asked| async move {
@@ -204,7 +214,7 @@ impl Backend for NodeHandle {
         &self,
         name: &str,
         request: LoadImageRequest,
-        turn: TurnQuery,
+        turn: Turn,
     ) -> Result<ImageLoaded, Problem> {
         let name = name.to_owned();
         let what = format!("image '{name}' is loaded");
@@ -331,13 +341,13 @@ impl NodeHandle {
     }
 
     /// Makes a change, or only reports it: then it needs no turn.
-    async fn change(
+    pub(super) async fn change(
         &self,
-        what: Option<(TurnQuery, String)>,
+        step: Option<Step>,
         prepare: impl FnOnce(&Self, &Desired) -> Result<Prepared, Problem> + Send + 'static,
     ) -> Result<ApplyResult, Problem> {
-        let turn = match what {
-            Some((query, what)) => Some(self.shared.queue.turn(query, what).await?),
+        let turn = match step {
+            Some(Step { query, what, origin }) => Some((self.shared.queue.turn(query, what).await?, origin)),
             None => None,
         };
         let node = self.clone();
@@ -348,7 +358,7 @@ impl NodeHandle {
 
     async fn change_now(
         &self,
-        turn: Option<InTurn>,
+        turn: Option<(InTurn, Origin)>,
         prepare: impl FnOnce(&Self, &Desired) -> Result<Prepared, Problem> + Send + 'static,
     ) -> Result<ApplyResult, Problem> {
         let dry_run = turn.is_none();
@@ -367,15 +377,20 @@ impl NodeHandle {
             }
         })?;
         let actions = change::actions(&prepared.plan);
-        if dry_run {
+        let Some((turn, origin)) = turn else {
             return Ok(ApplyResult { generation, dry_run, actions, networks: Vec::new() });
-        }
+        };
         let desired = Arc::clone(&prepared.desired);
         if desired.generation != generation {
-            self.store(Arc::clone(&desired)).await?;
+            let (generation, restored) = (desired.generation, origin.restored);
+            self.store(Arc::clone(&desired), origin).await?;
             self.shared.set_desired(Arc::clone(&desired));
-            let text = format!("desired state {} is in force: {} changes", desired.generation, actions.len());
-            self.shared.events.add(EventKind::Applied, About::Node, text);
+            let text = format!("desired state {generation} is in force: {} changes", actions.len());
+            let (kind, text) = match restored {
+                Some(revision) => (EventKind::RolledBack, format!("back to revision {revision}: {text}")),
+                None => (EventKind::Applied, text),
+            };
+            self.shared.events.add(kind, About::Node, text);
         }
         self.look_now().await?;
         let settled = self.ask(move |node| node.reconcile(prepared)).await?;
@@ -389,7 +404,7 @@ impl NodeHandle {
     /// completed.
     async fn in_turn<T, F>(
         &self,
-        query: TurnQuery,
+        Turn { query, by }: Turn,
         what: String,
         work: impl FnOnce(Self, Asking) -> F,
     ) -> Result<T, Problem>
@@ -400,7 +415,7 @@ impl NodeHandle {
         let turn = self.shared.queue.turn(query, what).await?;
         let caller = Caller::default();
         let _guard = caller.guard();
-        let work = work(self.clone(), Asking { query, caller });
+        let work = work(self.clone(), Asking { query, by, caller });
         let task = tokio::spawn(async move {
             let _turn = turn;
             work.await
@@ -464,7 +479,8 @@ impl NodeHandle {
         }
         let migration = moved?;
         // Where it is now it shall be, also for a daemon that starts anew.
-        self.keep(change::placed(&self.shared.desired(), name, moves::placement(request.to))).await?;
+        let desired = change::placed(&self.shared.desired(), name, moves::placement(request.to));
+        self.keep(desired, asked.origin(RevisionKind::Migrate)).await?;
         Ok(migration)
     }
 
@@ -485,14 +501,15 @@ impl NodeHandle {
         let image = name.to_owned();
         let answer = self.ask_when_idle(asked, None, move |node| node.load_image(&image, away)).await??;
         let loaded = answer.await.map_err(|_| Problem::unavailable("the daemon is going down"))??;
-        self.keep(change::with_image(&self.shared.desired(), name)).await?;
+        let desired = change::with_image(&self.shared.desired(), name);
+        self.keep(desired, asked.origin(RevisionKind::Image)).await?;
         Ok(loaded)
     }
 
     /// Stores new desired state.
-    async fn keep(&self, desired: Option<Desired>) -> Result<(), Problem> {
+    async fn keep(&self, desired: Option<Desired>, origin: Origin) -> Result<(), Problem> {
         let Some(desired) = desired.map(Arc::new) else { return Ok(()) };
-        self.store(Arc::clone(&desired)).await?;
+        self.store(Arc::clone(&desired), origin).await?;
         self.shared.set_desired(Arc::clone(&desired));
         self.ask(move |node| node.desired = desired).await
     }
@@ -509,7 +526,7 @@ impl NodeHandle {
     }
 
     /// Uses the store on a thread that may wait for the disk, and reports the store's state to the node.
-    async fn with_store<T: Send + 'static>(
+    pub(super) async fn with_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Store) -> T + Send + 'static,
     ) -> Result<T, Problem> {
@@ -527,8 +544,8 @@ impl NodeHandle {
     }
 
     /// Writes desired state to the disk.
-    async fn store(&self, desired: Arc<Desired>) -> Result<(), Problem> {
-        match self.with_store(move |store| store.save(&desired)).await? {
+    async fn store(&self, desired: Arc<Desired>, origin: Origin) -> Result<(), Problem> {
+        match self.with_store(move |store| store.save(&desired, &origin)).await? {
             // A problem of the copy is one of the store, which is told there.
             Ok(_) => Ok(()),
             Err(error) => {
@@ -547,7 +564,40 @@ impl NodeHandle {
 #[derive(Default)]
 struct Asking {
     query: TurnQuery,
+    by: api::Author,
     caller: Caller,
+}
+
+impl Asking {
+    /// Its origin, for the history.
+    fn origin(&self, kind: RevisionKind) -> Origin {
+        Origin { by: self.by.clone(), kind, restored: None }
+    }
+}
+
+/// A change that takes its turn.
+pub(super) struct Step {
+    query: TurnQuery,
+    /// What is done, as a text.
+    what: String,
+    origin: Origin,
+}
+
+impl Step {
+    fn new(Turn { query, by }: Turn, kind: RevisionKind, what: String) -> Self {
+        Self { query, what, origin: Origin { by, kind, restored: None } }
+    }
+
+    /// The same, as a rollback to a revision.
+    pub(super) fn back_to(turn: Turn, revision: u64) -> Self {
+        let mut step = Self::new(
+            turn,
+            RevisionKind::Rollback,
+            format!("the documents of revision {revision} are restored"),
+        );
+        step.origin.restored = Some(revision);
+        step
+    }
 }
 
 fn lost_card() -> Problem {

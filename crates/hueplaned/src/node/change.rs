@@ -19,7 +19,8 @@ use crate::api::{
     Action, ApplyRequest, FieldChange, NetworkResult, NetworkState, ObjectKind, Problem, ProblemKind,
     Timestamp, Verb,
 };
-use crate::store::Desired;
+use crate::history::Documents;
+use crate::store::{Desired, NODE_KEY, network_key, nothing};
 
 /// A change, ready to be stored and applied.
 pub struct Prepared {
@@ -38,11 +39,50 @@ pub struct Prepared {
 /// # Errors
 /// When documents are invalid, or the state in force is not the one the request expects.
 pub fn prepare(now: &Desired, request: &ApplyRequest, owner: &Owner) -> Result<Prepared, Problem> {
-    if let Some(expected) = request.if_generation.filter(|expected| *expected != now.generation) {
-        let detail = format!("desired state {} is in force, not {expected}", now.generation);
-        return Err(Problem::new(ProblemKind::Conflict, detail));
-    }
+    expect(now, request.if_generation)?;
     let intent = merged(&now.intent, request)?;
+    changed(now, intent, owner)
+}
+
+/// Checks that the state in force is the one that a request expects, if it expects one.
+///
+/// # Errors
+/// `conflict` when it is another.
+pub fn expect(now: &Desired, generation: Option<u64>) -> Result<(), Problem> {
+    match generation.filter(|expected| *expected != now.generation) {
+        Some(expected) => {
+            let detail = format!("desired state {} is in force, not {expected}", now.generation);
+            Err(Problem::new(ProblemKind::Conflict, detail))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The change that restores documents of a revision. Without `prune`, documents in force that are not among them stay.
+///
+/// # Errors
+/// When documents are not valid any more, alone or together with those that stay.
+pub fn prepare_rollback(
+    now: &Desired,
+    (revision, documents): (u64, &Documents),
+    prune: bool,
+    owner: &Owner,
+) -> Result<Prepared, Problem> {
+    let restored = documents.iter().map(|(key, text)| {
+        let name = format!("(revision {revision}) {}", key.replace('/', " "));
+        Source { name, bytes: text.clone().into_bytes() }
+    });
+    let mut sources: Vec<Source> = restored.collect();
+    if !prune {
+        if now.intent.node_given && !documents.contains_key(NODE_KEY) {
+            sources.push(in_force_node(&now.intent)?);
+        }
+        sources.extend(in_force(&now.intent, |name| !documents.contains_key(&network_key(name)))?);
+    }
+    let intent = match sources.is_empty() {
+        true => nothing(),
+        false => hue_intent::parse(sources).map_err(|errors| Problem::from(&errors))?,
+    };
     changed(now, intent, owner)
 }
 
@@ -119,18 +159,26 @@ fn merged(now: &Intent, request: &ApplyRequest) -> Result<Intent, Problem> {
     // To get their names; whether they fit the state in force is checked below, with all documents.
     let new = hue_intent::parse(sources.clone()).map_err(|errors| Problem::from(&errors))?;
     let named: BTreeSet<&str> = new.networks.iter().map(hue_intent::Network::name).collect();
-    let json =
-        |value: Result<String, serde_json::Error>| value.map(String::into_bytes).map_err(Problem::internal);
     if now.node_given && !new.node_given {
-        let bytes = json(serde_json::to_string(&now.node))?;
-        sources.push(Source { name: "(in force) node".to_owned(), bytes });
+        sources.push(in_force_node(now)?);
     }
-    let kept = now.networks.iter().filter(|network| !request.prune && !named.contains(network.name()));
-    for network in kept {
-        let bytes = json(serde_json::to_string(network))?;
-        sources.push(Source { name: format!("(in force) network {}", network.name()), bytes });
-    }
+    sources.extend(in_force(now, |name| !request.prune && !named.contains(name))?);
     hue_intent::parse(sources).map_err(|errors| Problem::from(&errors))
+}
+
+/// The node's document in force.
+fn in_force_node(now: &Intent) -> Result<Source, Problem> {
+    let bytes = serde_json::to_vec(&now.node).map_err(Problem::internal)?;
+    Ok(Source { name: "(in force) node".to_owned(), bytes })
+}
+
+/// The documents in force of networks that stay.
+fn in_force(now: &Intent, stays: impl Fn(&str) -> bool) -> Result<Vec<Source>, Problem> {
+    let source = |network: &hue_intent::Network| {
+        let bytes = serde_json::to_vec(network).map_err(Problem::internal)?;
+        Ok(Source { name: format!("(in force) network {}", network.name()), bytes })
+    };
+    now.networks.iter().filter(|network| stays(network.name())).map(source).collect()
 }
 
 fn changed(now: &Desired, intent: Intent, owner: &Owner) -> Result<Prepared, Problem> {

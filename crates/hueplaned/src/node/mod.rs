@@ -25,6 +25,7 @@ mod plan;
 mod ports;
 mod queue;
 mod refused;
+mod rollback;
 mod stats;
 mod tables;
 mod trace;

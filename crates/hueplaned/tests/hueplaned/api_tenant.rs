@@ -38,7 +38,7 @@ impl Api {
         }
         let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
         let mut request = request.body(body).unwrap();
-        request.extensions_mut().insert(Caller { role });
+        request.extensions_mut().insert(Caller { role, called: None });
         self.router.clone().oneshot(request).await.unwrap()
     }
 
@@ -70,7 +70,7 @@ async fn no_answer_to_a_tenant_shows_another_network() {
         let body = match operation.path {
             "/v1/apply" | "/v1/diff" => Some(apply.clone()),
             "/v1/trace" => Some(json!({"port": "p0", "frame": "03"})),
-            "/v1/down" => Some(json!({})),
+            "/v1/down" | "/v1/rollback" => Some(json!({})),
             // Its stream does not end by itself; see below.
             "/v1/capture" => continue,
             _ => None,
@@ -208,6 +208,61 @@ async fn a_tenant_changes_what_concerns_nobody_else() {
     let prune = json!({"sources": [{"name": "a", "text": document("red")}], "prune": true});
     assert_eq!(api.text(red(), "POST", "/v1/apply", Some(&prune)).await.0, StatusCode::FORBIDDEN);
     assert_eq!(api.world.applied.lock().unwrap().len(), count, "nothing of that came through");
+}
+
+#[tokio::test]
+async fn a_rollback_needs_the_rights_of_its_changes() {
+    let api = Api::new();
+    let back = async |role: Role, body: Value| api.text(role, "POST", "/v1/rollback", Some(&body)).await;
+    let none = |why: &str| assert!(api.world.rolled_back.lock().unwrap().is_empty(), "{why}");
+    // Of a tenant, only its network, and only its own parts; dry runs too.
+    for (body, why) in [
+        (json!({"revision": 3}), "spec.weight"),
+        (json!({"revision": 3, "dry_run": true}), "spec.weight"),
+        (json!({"prune": true}), "prune"),
+    ] {
+        let (status, text) = back(red(), body).await;
+        assert!(
+            status == StatusCode::FORBIDDEN && text.contains(why) && !shows_blue(&text),
+            "{status} {text}"
+        );
+        none(why);
+    }
+    let (status, text) = back(red(), json!({})).await;
+    assert!(status == StatusCode::OK && !shows_blue(&text), "{status} {text}");
+    let bound = RollbackRequest { revision: Some(5), if_generation: Some(7), ..RollbackRequest::default() };
+    assert_eq!(
+        api.world.rolled_back.lock().unwrap().drain(..).next_back(),
+        Some((bound, Some("red".to_owned())))
+    );
+    // Of an operator, not the node; of a viewer, nothing.
+    assert_eq!(back(Role::Operator, json!({"revision": 2})).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(back(Role::Viewer, json!({})).await.0, StatusCode::FORBIDDEN);
+    none("the node");
+    assert_eq!(back(Role::Operator, json!({"prune": true})).await.0, StatusCode::OK);
+    assert_eq!(back(Role::Admin, json!({"revision": 2})).await.0, StatusCode::OK);
+    assert_eq!(api.world.rolled_back.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_tenant_sees_its_part_of_the_history() {
+    let api = Api::new();
+    let (_, text) = api.text(red(), "GET", "/v1/history", None).await;
+    let history: History = serde_json::from_str(&text).unwrap();
+    let numbers: Vec<u64> = history.revisions.iter().map(|revision| revision.number).collect();
+    assert_eq!(numbers, [7, 5]);
+    assert!(
+        history
+            .revisions
+            .iter()
+            .all(|revision| revision.changes.len() == 1 && revision.changes[0].name == "red")
+    );
+    // Who else changed it is not its concern; its own name it knows.
+    assert_eq!(history.revisions[0].by, Author { role: "operator".into(), name: None });
+    assert_eq!(history.revisions[1].by, Author { role: "tenant".into(), name: Some("red".into()) });
+    assert_eq!(history.problem, None);
+    let (_, text) = api.text(Role::Viewer, "GET", "/v1/history", None).await;
+    assert_eq!(serde_json::from_str::<History>(&text).unwrap(), api.world.history().await.unwrap());
 }
 
 #[tokio::test]

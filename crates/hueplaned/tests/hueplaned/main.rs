@@ -9,6 +9,7 @@ mod api_openapi;
 mod api_streams;
 mod api_tenant;
 mod api_tls;
+mod history;
 mod node;
 mod quota;
 mod store;

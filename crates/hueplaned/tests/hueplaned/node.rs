@@ -9,10 +9,10 @@ use hue_host::links::Links;
 use hue_host::netns::{self, Namespace};
 use hue_soft::LiveConfig;
 use hueplaned::api::{
-    ApplyRequest, EventKind, NetworkState, PlanQuery, PortState, ProblemKind, SchedulerName, SourceText,
-    TurnQuery, Verb,
+    ApplyRequest, Author, EventKind, NetworkState, PlanQuery, PortState, ProblemKind, RevisionKind,
+    RollbackRequest, SchedulerName, SourceText, Verb,
 };
-use hueplaned::backend::Backend;
+use hueplaned::backend::{Backend, Turn};
 use hueplaned::node::{self, NodeHandle, Running};
 use hueplaned::options::images;
 use hueplaned::store::Store;
@@ -96,7 +96,7 @@ impl Lab {
     }
 
     fn apply(&self, documents: &str) -> hueplaned::api::ApplyResult {
-        self.runtime.block_on(self.node().apply(Self::request(documents), TurnQuery::default())).unwrap()
+        self.runtime.block_on(self.node().apply(Self::request(documents), Turn::default())).unwrap()
     }
 
     fn state(&self, name: &str) -> Option<NetworkState> {
@@ -220,7 +220,7 @@ fn placements_say_since_when_and_plans_what_should_be() {
 
     // What does not move keeps its time; one that went is forgotten.
     lab.apply(&network("a", 1, &needs(100)));
-    lab.runtime.block_on(lab.node().delete_network("b", TurnQuery::default())).unwrap();
+    lab.runtime.block_on(lab.node().delete_network("b", Turn::default())).unwrap();
     until("b is gone", || placements().len() == 1);
     assert_eq!(placements()[0].since, first[0].since);
     assert_eq!(placements()[0].why.as_deref(), Some("core 0 serves its 100 Mbit/s"));
@@ -343,9 +343,8 @@ fn a_tap_that_is_removed_inside_is_made_anew() {
 fn bad_documents_change_nothing() {
     let Some(lab) = Lab::new() else { return };
     lab.apply(&(NODE.to_owned() + &network("a", 1, "")));
-    let refused = |request: ApplyRequest| {
-        lab.runtime.block_on(lab.node().apply(request, TurnQuery::default())).unwrap_err()
-    };
+    let refused =
+        |request: ApplyRequest| lab.runtime.block_on(lab.node().apply(request, Turn::default())).unwrap_err();
     for (documents, part) in [
         (network("b", 1, ""), "MAC"),
         (network("b", 2, "").replace("port: p1", "port: p9"), "p9"),
@@ -359,13 +358,96 @@ fn bad_documents_change_nothing() {
     }
     let late = ApplyRequest { if_generation: Some(7), ..Lab::request(&network("b", 2, "")) };
     assert_eq!(refused(late).kind, ProblemKind::Conflict);
-    let nothing = lab.runtime.block_on(lab.node().delete_network("b", TurnQuery::default())).unwrap_err();
+    let nothing = lab.runtime.block_on(lab.node().delete_network("b", Turn::default())).unwrap_err();
     assert_eq!(nothing.kind, ProblemKind::NotFound);
     assert_eq!(lab.runtime.block_on(lab.node().config()).unwrap().generation, 1);
     assert_eq!(lab.state("a"), Some(NetworkState::Running));
 }
 
 /// Hosts of the machine ping through two networks, one of which is then deleted.
+#[test]
+fn a_rollback_touches_what_differs_and_deletes_nothing_by_accident() {
+    let Some(mut lab) = Lab::new() else { return };
+    let by =
+        |name: &str| Turn { by: Author { role: "admin".into(), name: Some(name.into()) }, ..Turn::default() };
+    lab.apply(&(NODE.to_owned() + &network("a", 1, "") + &network("b", 2, "")));
+    let routes = "  routes: [{to: 10.66.0.0/16, via: 10.2.2.9}]\n";
+    let request = Lab::request(&(network("b", 2, routes) + &network("c", 3, "")));
+    lab.runtime.block_on(lab.node().apply(request, by("alice"))).unwrap();
+    let before = (lab.interfaces("a"), lab.interfaces("b"), lab.interfaces("c"));
+
+    // Only the difference, and only as a report.
+    let back = |lab: &Lab, request: RollbackRequest| {
+        lab.runtime.block_on(lab.node().rollback(request, None, by("bob")))
+    };
+    let dry = back(&lab, RollbackRequest { dry_run: true, ..RollbackRequest::default() }).unwrap();
+    assert_eq!((dry.revision, dry.generation, dry.dry_run), (1, 2, true));
+    assert!(dry.actions.len() == 1 && dry.actions[0].name == "b" && dry.kept == ["c"], "{dry:?}");
+    assert_eq!(lab.runtime.block_on(lab.node().history()).unwrap().revisions.len(), 2);
+
+    let done = back(&lab, RollbackRequest::default()).unwrap();
+    assert_eq!((done.revision, done.generation, done.kept), (1, 3, vec!["c".to_owned()]));
+    assert_eq!(done.networks.iter().map(|network| network.name.as_str()).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(lab.events(EventKind::RolledBack).len(), 1);
+    assert_eq!(
+        before,
+        (lab.interfaces("a"), lab.interfaces("b"), lab.interfaces("c")),
+        "nothing is made anew"
+    );
+    let again = back(&lab, RollbackRequest { revision: Some(1), ..RollbackRequest::default() }).unwrap();
+    assert!(again.actions.is_empty() && again.generation == 3, "{again:?}");
+
+    // With prune it is that revision, as a whole, also after a restart.
+    lab.stop(true);
+    lab.start();
+    until("it runs again", || lab.state("c") == Some(NetworkState::Running));
+    let prune = RollbackRequest { revision: Some(1), prune: true, ..RollbackRequest::default() };
+    let pruned = back(&lab, prune).unwrap();
+    assert!(pruned.kept.is_empty() && pruned.actions.len() == 1 && pruned.actions[0].verb == Verb::Delete);
+    assert_eq!((lab.state("c"), lab.interfaces("a")), (None, before.0));
+
+    // A rollback can be rolled back, and what was deleted comes again.
+    lab.runtime.block_on(lab.node().delete_network("b", by("alice"))).unwrap();
+    let done = back(&lab, RollbackRequest { revision: Some(2), ..RollbackRequest::default() }).unwrap();
+    assert_eq!(done.actions.iter().map(|action| action.verb).collect::<Vec<_>>(), [Verb::Create; 2]);
+    let history = lab.runtime.block_on(lab.node().history()).unwrap();
+    let what: Vec<_> = history.revisions.iter().map(|one| (one.number, one.kind, one.restored)).collect();
+    let (apply, delete, rollback) = (RevisionKind::Apply, RevisionKind::Delete, RevisionKind::Rollback);
+    let expected =
+        [(6, rollback, Some(2)), (5, delete, None), (4, rollback, Some(1)), (3, rollback, Some(1))];
+    assert_eq!((&what[..4], &what[4..]), (&expected[..], &[(2, apply, None), (1, apply, None)][..]));
+    assert_eq!(history.revisions[0].by, by("bob").by);
+    assert_eq!(history.revisions[4].by, by("alice").by);
+
+    // What was never there, what was not expected, and what does not fit any more.
+    let refused = |request: RollbackRequest| back(&lab, request).unwrap_err();
+    let unknown = refused(RollbackRequest { revision: Some(77), ..RollbackRequest::default() });
+    assert!(unknown.kind == ProblemKind::NotFound && unknown.detail.contains("0 to 6 are"), "{unknown}");
+    let late = RollbackRequest { revision: Some(1), if_generation: Some(5), ..RollbackRequest::default() };
+    assert_eq!(refused(late).kind, ProblemKind::Conflict);
+    lab.runtime.block_on(lab.node().delete_network("a", by("alice"))).unwrap();
+    // d now has the addresses of a.
+    lab.apply(&network("d", 1, ""));
+    let refused = refused(RollbackRequest { revision: Some(1), ..RollbackRequest::default() });
+    assert_eq!(refused.kind, ProblemKind::InvalidDocuments, "{refused}");
+    assert!(refused.to_string().contains("network d"), "{refused}");
+    let (status, states) =
+        (lab.runtime.block_on(lab.node().status()).unwrap(), [lab.state("a"), lab.state("d")]);
+    assert_eq!((status.generation, states), (8, [None, Some(NetworkState::Running)]));
+    assert!(lab.events(EventKind::Refused).len() >= 3);
+
+    // Of one network only: others stay as they are.
+    let only = |name: &str, revision| {
+        let request = RollbackRequest { revision, prune: false, ..RollbackRequest::default() };
+        lab.runtime.block_on(lab.node().rollback(request, Some(name.to_owned()), by("tenant")))
+    };
+    let done = only("b", Some(1)).unwrap();
+    assert!(done.kept.is_empty() && done.actions.len() == 1 && done.actions[0].name == "b", "{done:?}");
+    let done = only("b", None).unwrap();
+    assert_eq!((done.revision, done.actions.len()), (8, 1));
+    assert_eq!(only("d", Some(1)).unwrap_err().kind, ProblemKind::NotFound);
+}
+
 #[test]
 fn packets_pass_and_what_is_counted_adds_up() {
     let Some(lab) = Lab::new() else { return };
@@ -401,7 +483,7 @@ fn packets_pass_and_what_is_counted_adds_up() {
         assert_eq!(network.forwarded, network.ports.iter().map(|port| port.forwarded).sum::<u64>());
     }
     assert_eq!(networks[1].forwarded, 0);
-    lab.runtime.block_on(lab.node().delete_network("a", TurnQuery::default())).unwrap();
+    lab.runtime.block_on(lab.node().delete_network("a", Turn::default())).unwrap();
     assert!(!netns::exists(&lab.owner().namespace("a")));
     assert!(!ping(1), "nobody forwards it any more");
     assert_eq!(lab.state("b"), Some(NetworkState::Running));

@@ -9,6 +9,7 @@ use hue_demux::PortId;
 use hue_intent::{Intent, Source, parse};
 use hue_tables::Vid;
 use hueplaned::api::Timestamp;
+use hueplaned::history::Origin;
 use hueplaned::store::{COPY, Desired, FILE, Store, StoreError};
 use proptest::prelude::*;
 
@@ -26,7 +27,7 @@ fn intent(networks: &[(u8, u16)]) -> Intent {
     parse(vec![Source { name: "test".into(), bytes: text.into_bytes() }]).unwrap()
 }
 
-fn desired(generation: u64, networks: &[(u8, u16)]) -> Desired {
+pub fn desired(generation: u64, networks: &[(u8, u16)]) -> Desired {
     let intent = intent(networks);
     let vid = |number: u8| Vid::new(u16::from(number) + 100).unwrap();
     let ids = Ids {
@@ -36,7 +37,11 @@ fn desired(generation: u64, networks: &[(u8, u16)]) -> Desired {
     Desired { generation, applied: Some(Timestamp::from_us(1_700_000_000_000_000 + generation)), intent, ids }
 }
 
-fn open(folder: &Path) -> (Store, Desired) {
+pub fn save(store: &mut Store, desired: &Desired) -> Result<Option<String>, StoreError> {
+    store.save(desired, &Origin::default())
+}
+
+pub fn open(folder: &Path) -> (Store, Desired) {
     let opened = Store::open(folder).unwrap();
     assert_eq!(opened.trouble, None);
     (opened.store, opened.desired)
@@ -51,7 +56,7 @@ fn what_is_saved_is_there_after_a_restart() {
         [(1, &[(1, 1), (2, 5)][..]), (2, &[(2, 6), (3, 1)]), (3, &[]), (4, &[(9, 1)])]
     {
         let now = desired(generation, networks);
-        assert_eq!(store.save(&now).unwrap(), None);
+        assert_eq!(save(&mut store, &now).unwrap(), None);
         drop(store);
         let (again, found) = open(folder.path());
         assert_eq!(found, now);
@@ -78,7 +83,7 @@ fn a_damaged_store_is_put_aside_and_the_copy_used() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path());
     let now = desired(7, &[(1, 1), (2, 5)]);
-    store.save(&now).unwrap();
+    save(&mut store, &now).unwrap();
     drop(store);
     fs::write(folder.path().join(FILE), b"not a database").unwrap();
     let opened = Store::open(folder.path()).unwrap();
@@ -94,7 +99,7 @@ fn a_damaged_store_is_put_aside_and_the_copy_used() {
 fn a_damaged_store_without_a_copy_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path());
-    store.save(&desired(1, &[(1, 1)])).unwrap();
+    save(&mut store, &desired(1, &[(1, 1)])).unwrap();
     drop(store);
     fs::write(folder.path().join(FILE), b"not a database").unwrap();
     fs::write(folder.path().join(COPY), b"{\"format\": 1").unwrap();
@@ -110,12 +115,12 @@ fn an_empty_missing_or_older_store_is_no_order_to_forget() {
     let folder = tempfile::tempdir().unwrap();
     let (path, old) = (folder.path().join(FILE), folder.path().join("old"));
     let (mut store, _) = open(folder.path());
-    store.save(&desired(3, &[(1, 1)])).unwrap();
+    save(&mut store, &desired(3, &[(1, 1)])).unwrap();
     drop(store);
     fs::copy(&path, &old).unwrap();
     let now = desired(4, &[(1, 1), (2, 5)]);
     let (mut store, _) = open(folder.path());
-    store.save(&now).unwrap();
+    save(&mut store, &now).unwrap();
     drop(store);
     let damages: [(&str, &dyn Fn()); 3] = [
         ("empty", &|| File::create(&path).unwrap().set_len(0).unwrap()),
@@ -157,7 +162,7 @@ proptest! {
         let (mut store, _) = open(folder.path());
         let states = [desired(1, &[(1, 1)]), desired(2, &[(1, 2), (2, 1)])];
         for state in &states {
-            store.save(state).unwrap();
+            save(&mut store, state).unwrap();
         }
         drop(store);
         let path = folder.path().join(FILE);
@@ -181,11 +186,11 @@ proptest! {
 }
 
 /// A small disk of its own at a folder, until dropped.
-struct SmallDisk(tempfile::TempDir);
+pub struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
     /// `None` for callers without the right to mount.
-    fn new(size: &str) -> Option<Self> {
+    pub fn new(size: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mounted = std::process::Command::new("mount")
             .args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"])
@@ -198,12 +203,12 @@ impl SmallDisk {
         None
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.0.path()
     }
 
     /// Takes all the room that is left.
-    fn fill(&self) -> PathBuf {
+    pub fn fill(&self) -> PathBuf {
         let filler = self.path().join("filler");
         let mut file = File::options().create(true).append(true).open(&filler).unwrap();
         while file.write_all(&[1; 4096]).is_ok() {}
@@ -218,7 +223,7 @@ impl Drop for SmallDisk {
 }
 
 /// Desired state of two networks, the first with so many routes.
-fn with_routes(generation: u64, routes: usize) -> Desired {
+pub fn with_routes(generation: u64, routes: usize) -> Desired {
     let mut large = desired(generation, &[(1, 1), (2, 1)]);
     let route = large.intent.networks[0].spec.routes[0].clone();
     let to = |number: usize| format!("11.{}.{}.{}/32", number >> 16, number >> 8 & 255, number & 255);
@@ -234,19 +239,19 @@ fn a_full_disk_refuses_the_change_and_keeps_what_was() {
     let Some(disk) = SmallDisk::new("8m") else { return };
     let (mut store, _) = open(disk.path());
     let small = desired(1, &[(1, 1)]);
-    store.save(&small).unwrap();
+    save(&mut store, &small).unwrap();
     let filler = disk.fill();
     let large = with_routes(2, 100_000);
-    let error = store.save(&large).unwrap_err();
+    let error = save(&mut store, &large).unwrap_err();
     assert!(matches!(error, StoreError::Write { full: true, .. }), "{error}");
     drop(store);
     assert_eq!(open(disk.path()).1, small);
     // With room again, the same store goes on.
     let (mut store, _) = open(disk.path());
-    assert!(store.save(&large).is_err());
+    assert!(save(&mut store, &large).is_err());
     fs::remove_file(&filler).unwrap();
     let next = desired(3, &[(1, 1), (2, 1)]);
-    store.save(&next).unwrap();
+    save(&mut store, &next).unwrap();
     drop(store);
     assert_eq!(open(disk.path()).1, next);
 }
@@ -258,14 +263,14 @@ fn a_change_that_does_not_fit_takes_no_room() {
     let (mut store, _) = open(disk.path());
     let used =
         || fs::read_dir(disk.path()).unwrap().map(|file| allocated(&file.unwrap().path())).sum::<u64>();
-    store.save(&with_routes(1, 1000)).unwrap();
+    save(&mut store, &with_routes(1, 1000)).unwrap();
     let before = used();
     for round in 0..4 {
-        let error = store.save(&with_routes(2 + 2 * round, 100_000)).unwrap_err();
+        let error = save(&mut store, &with_routes(2 + 2 * round, 100_000)).unwrap_err();
         assert!(matches!(error, StoreError::Write { full: true, .. }), "{error}");
         assert!(used() <= before + (1 << 20), "{} bytes after a failed change, {before} before", used());
         let next = with_routes(3 + 2 * round, 1000 + usize::try_from(round).unwrap());
-        assert_eq!(store.save(&next).unwrap(), None);
+        assert_eq!(save(&mut store, &next).unwrap(), None);
         drop(store);
         let (again, found) = open(disk.path());
         assert!(found == next);
@@ -280,12 +285,12 @@ fn a_delete_always_works() {
         let Some(disk) = SmallDisk::new("4m") else { return };
         let (mut store, _) = open(disk.path());
         let numbers: Vec<(u8, u16)> = (1..=40).map(|number| (number, 1)).collect();
-        store.save(&desired(1, &numbers)).unwrap();
+        save(&mut store, &desired(1, &numbers)).unwrap();
         disk.fill();
         for left in (0..numbers.len()).rev() {
             let generation = 2 + (numbers.len() - left) as u64;
             let next = desired(generation, &numbers[..left]);
-            store.save(&next).unwrap();
+            save(&mut store, &next).unwrap();
             assert!(store.problem().is_some_and(|problem| problem.contains("full")), "{:?}", store.problem());
             if restarts {
                 drop(store);
@@ -309,9 +314,9 @@ fn a_disk_with_room_again_is_no_problem_any_more() {
     let Some(disk) = SmallDisk::new("4m") else { return };
     let (mut store, _) = open(disk.path());
     assert_eq!(store.problem(), None);
-    store.save(&desired(1, &[(1, 1), (2, 1)])).unwrap();
+    save(&mut store, &desired(1, &[(1, 1), (2, 1)])).unwrap();
     let filler = disk.fill();
-    store.save(&desired(2, &[(1, 1)])).unwrap();
+    save(&mut store, &desired(2, &[(1, 1)])).unwrap();
     assert!(store.problem().is_some());
     fs::remove_file(filler).unwrap();
     store.mend();

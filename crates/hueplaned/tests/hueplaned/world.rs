@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use hueplaned::api::*;
-use hueplaned::backend::{Backend, MetricsSnapshot, Pieces};
+use hueplaned::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use hueplaned::client::Client;
 use hueplaned::http::{Listeners, ServeLimits, TlsListener, serve};
 use serde_json::json;
@@ -38,6 +38,8 @@ pub struct World {
     pub documents: Mutex<(u64, Vec<serde_json::Value>)>,
     /// What was applied.
     pub applied: Mutex<Vec<ApplyRequest>>,
+    /// What was rolled back, and of which network only.
+    pub rolled_back: Mutex<Vec<(RollbackRequest, Option<String>)>>,
     /// Routes that red has beside its two.
     pub many_routes: AtomicU64,
     /// Milliseconds that a stats call takes.
@@ -95,6 +97,7 @@ impl World {
             frames: broadcast::channel(10_000).0,
             documents: Mutex::new((7, documents)),
             applied: Mutex::default(),
+            rolled_back: Mutex::default(),
             many_routes: AtomicU64::new(0),
             slow_ms: AtomicU64::new(0),
             captures_end: AtomicBool::new(false),
@@ -479,9 +482,9 @@ impl Backend for World {
         })
     }
 
-    async fn apply(&self, request: ApplyRequest, turn: TurnQuery) -> Result<ApplyResult, Problem> {
+    async fn apply(&self, request: ApplyRequest, turn: Turn) -> Result<ApplyResult, Problem> {
         self.called();
-        self.in_turn(turn).await?;
+        self.in_turn(turn.query).await?;
         let diff = self.diff(request.clone()).await?;
         let mut documents = self.documents.lock().unwrap();
         if request.if_generation.is_some_and(|expected| expected != documents.0) {
@@ -517,31 +520,96 @@ impl Backend for World {
         Ok(DiffResult { generation: self.generation(), actions })
     }
 
-    async fn delete_network(&self, name: &str, turn: TurnQuery) -> Result<ApplyResult, Problem> {
+    async fn history(&self) -> Result<History, Problem> {
         self.called();
-        self.in_turn(turn).await?;
+        let change = |verb, object, name: &str| DocumentChange { verb, object, name: name.to_owned() };
+        let revision = |number: u64, role: &str, name: &str, kind, changes| Revision {
+            number,
+            time: Timestamp::from_us(1_767_225_600_000_000),
+            by: Author { role: role.to_owned(), name: Some(name.to_owned()) },
+            kind,
+            restored: (kind == RevisionKind::Rollback).then_some(4),
+            changes,
+        };
+        let (red, blue) = (
+            change(Verb::Change, ObjectKind::Network, "red"),
+            change(Verb::Delete, ObjectKind::Network, "blue"),
+        );
+        let node = change(Verb::Create, ObjectKind::Node, "box");
+        Ok(History {
+            generation: self.generation(),
+            revisions: vec![
+                revision(
+                    7,
+                    "operator",
+                    "blue's",
+                    RevisionKind::Rollback,
+                    vec![node, red.clone(), blue.clone()],
+                ),
+                revision(6, "operator", "blue's", RevisionKind::Delete, vec![blue]),
+                revision(5, "tenant", "red", RevisionKind::Apply, vec![red]),
+            ],
+            problem: Some("the history of blue is damaged".to_owned()),
+        })
+    }
+
+    async fn rollback(
+        &self,
+        request: RollbackRequest,
+        only: Option<String>,
+        turn: Turn,
+    ) -> Result<RollbackResult, Problem> {
+        self.called();
+        let RollbackRequest { dry_run, prune, .. } = request;
+        if !dry_run {
+            self.in_turn(turn.query).await?;
+        }
+        let mut documents = self.documents.lock().unwrap();
+        if request.if_generation.is_some_and(|expected| expected != documents.0) {
+            return Err(Problem::new(ProblemKind::Conflict, "another generation is in force"));
+        }
+        let revision = request.revision.unwrap_or(5);
+        let field = if revision == 3 { "spec.weight" } else { "spec.colour" };
+        let change = FieldChange { field: field.to_owned(), before: None, after: Some(json!("#0000aa")) };
+        let action = |object, name: &str| Action {
+            verb: Verb::Change,
+            object,
+            name: name.to_owned(),
+            changes: vec![change.clone()],
+        };
+        let mut actions = vec![action(ObjectKind::Network, "red")];
+        if only.is_none() {
+            actions.insert(0, action(ObjectKind::Network, "blue"));
+        }
+        if revision == 2 {
+            actions.insert(0, action(ObjectKind::Node, "box"));
+        }
+        if !dry_run {
+            documents.0 += 1;
+            self.rolled_back.lock().unwrap().push((request, only.clone()));
+        }
+        let result =
+            |name: &str| NetworkResult { name: name.to_owned(), state: NetworkState::Running, reason: None };
+        let kept = if only.is_none() && !prune { vec!["blue-too".to_owned()] } else { Vec::new() };
+        let networks = vec![result("blue"), result("red")];
+        Ok(RollbackResult { revision, generation: documents.0, dry_run, actions, networks, kept })
+    }
+
+    async fn delete_network(&self, name: &str, turn: Turn) -> Result<ApplyResult, Problem> {
+        self.called();
+        self.in_turn(turn.query).await?;
         exists(name).map(|()| ApplyResult::default())
     }
 
-    async fn gate_network(
-        &self,
-        name: &str,
-        _: GateRequest,
-        turn: TurnQuery,
-    ) -> Result<ApplyResult, Problem> {
+    async fn gate_network(&self, name: &str, _: GateRequest, turn: Turn) -> Result<ApplyResult, Problem> {
         self.called();
-        self.in_turn(turn).await?;
+        self.in_turn(turn.query).await?;
         exists(name).map(|()| ApplyResult::default())
     }
 
-    async fn migrate(
-        &self,
-        name: &str,
-        request: MigrateRequest,
-        turn: TurnQuery,
-    ) -> Result<Migration, Problem> {
+    async fn migrate(&self, name: &str, request: MigrateRequest, turn: Turn) -> Result<Migration, Problem> {
         self.called();
-        self.in_turn(turn).await?;
+        self.in_turn(turn.query).await?;
         exists(name)?;
         let phases = vec![MigrationPhase { name: "switch".to_owned(), us: 12 }];
         Ok(Migration {
@@ -575,14 +643,9 @@ impl Backend for World {
         Ok(vec![ImageInfo { name: "default".to_owned(), running: true, ..ImageInfo::default() }])
     }
 
-    async fn load_image(
-        &self,
-        name: &str,
-        _: LoadImageRequest,
-        turn: TurnQuery,
-    ) -> Result<ImageLoaded, Problem> {
+    async fn load_image(&self, name: &str, _: LoadImageRequest, turn: Turn) -> Result<ImageLoaded, Problem> {
         self.called();
-        self.in_turn(turn).await?;
+        self.in_turn(turn.query).await?;
         let (image, before) = (name.to_owned(), "default".to_owned());
         Ok(ImageLoaded { image, before, phases: Vec::new(), duration_us: 1, networks: Vec::new() })
     }

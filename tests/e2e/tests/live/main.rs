@@ -16,6 +16,7 @@ mod forwarding;
 mod gates;
 mod generator;
 mod harness;
+mod history;
 mod hostile;
 mod memory;
 mod migrate;

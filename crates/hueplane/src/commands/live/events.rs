@@ -57,6 +57,7 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::ImageLoaded
         | EventKind::Started => GREEN,
         EventKind::Applied
+        | EventKind::RolledBack
         | EventKind::Adopted
         | EventKind::Cleaned
         | EventKind::NetworkCreated

@@ -1,0 +1,111 @@
+//! `hueplane history`: what changed the configuration; `hueplane rollback`: the way back.
+
+use hueplaned::api::{
+    Action, ApplyResult, DocumentChange, History, NetworkResult, ObjectKind, Revision, RollbackRequest, Verb,
+};
+
+use super::change::{applied_text, warn};
+use super::{Painter, client};
+use crate::cli::{Connection, History as HistoryArgs, Rollback};
+use crate::failure::Failure;
+use crate::print::{Align, DIM, GREEN, RED, YELLOW, columns, result, styled};
+
+/// Runs `hueplane history`.
+pub fn history(args: &HistoryArgs, connection: &Connection) -> Result<(), Failure> {
+    let client = client(connection)?;
+    let history = client.history()?;
+    let painter = Painter::ask(&client);
+    result(args.output.format, &history, || text(&history, &painter))
+}
+
+/// Runs `hueplane rollback`.
+pub fn rollback(args: &Rollback, connection: &Connection) -> Result<(), Failure> {
+    let client = client(connection)?;
+    let request = RollbackRequest {
+        revision: args.revision,
+        dry_run: args.dry_run,
+        prune: args.prune,
+        if_generation: None,
+    };
+    let painter = Painter::ask(&client);
+    let done = client.rollback(&request, args.turn.query())?;
+    let applied = applied(&done.actions, &done.networks, (done.generation, done.dry_run));
+    result(args.output.format, &done, || {
+        let mut out = applied_text(&applied, &painter);
+        if !done.kept.is_empty() {
+            let names: Vec<String> = done.kept.iter().map(|name| painter.paint(name)).collect();
+            let (revision, names) = (done.revision, names.join(", "));
+            out.push_str(&format!(
+                "revision {revision} did not have {names}: kept; --prune deletes what it did not have\n"
+            ));
+        }
+        out
+    })?;
+    warn(&applied);
+    Ok(())
+}
+
+/// A rollback as an apply, which is what it is.
+fn applied(
+    actions: &[Action],
+    networks: &[NetworkResult],
+    (generation, dry_run): (u64, bool),
+) -> ApplyResult {
+    ApplyResult { generation, dry_run, actions: actions.to_vec(), networks: networks.to_vec() }
+}
+
+fn text(history: &History, painter: &Painter) -> String {
+    let head = [
+        ("REVISION", Align::Right),
+        ("TIME", Align::Left),
+        ("BY", Align::Left),
+        ("WHAT", Align::Left),
+        ("CHANGES", Align::Left),
+    ];
+    let rows: Vec<Vec<String>> =
+        history.revisions.iter().map(|revision| row(revision, history.generation, painter)).collect();
+    let mut out = if rows.is_empty() {
+        format!("no revisions; desired state {} is in force\n", history.generation)
+    } else {
+        columns(&head, &rows)
+    };
+    if let Some(problem) = &history.problem {
+        out.push_str(&format!("{} {problem}\n", styled(YELLOW, "problem:")));
+    }
+    out
+}
+
+fn row(revision: &Revision, generation: u64, painter: &Painter) -> Vec<String> {
+    let by = match &revision.by.name {
+        Some(name) => format!("{} {name}", revision.by.role),
+        None => revision.by.role.clone(),
+    };
+    let kind = revision.kind.name();
+    let what = match revision.restored {
+        Some(restored) => format!("{kind} to {restored}"),
+        None => kind.to_owned(),
+    };
+    let changes: Vec<String> = revision.changes.iter().map(|change| sign(change, painter)).collect();
+    let current = if revision.number == generation { styled(DIM, " (in force)") } else { String::new() };
+    vec![
+        revision.number.to_string(),
+        // Seconds are enough in a table.
+        revision.time.to_string().split('.').next().unwrap_or_default().to_owned() + "Z",
+        by,
+        what,
+        changes.join(" ") + &current,
+    ]
+}
+
+fn sign(change: &DocumentChange, painter: &Painter) -> String {
+    let (style, sign) = match change.verb {
+        Verb::Create => (GREEN, "+"),
+        Verb::Change | Verb::Replace => (YELLOW, "~"),
+        Verb::Delete => (RED, "-"),
+    };
+    let name = match change.object {
+        ObjectKind::Network => painter.paint(&change.name),
+        ObjectKind::Node | ObjectKind::Port => format!("{} {}", change.object.name(), change.name),
+    };
+    format!("{}{name}", styled(style, sign))
+}

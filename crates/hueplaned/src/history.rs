@@ -1,0 +1,297 @@
+//! The history: what each change of the documents did, and what undoes it.
+//!
+//! Flow: `store` → **[`History`]** → the same database, in the transaction of the change; at start, database →
+//! [`History::load`]. Invariants: a revision is there only together with the change that made it, and each one leads to
+//! the one before: undoing revisions from the newest on gives the documents of every earlier one. So the history ends
+//! where a link is missing, and dropping the oldest never harms the others. At most [`REVISIONS_MAX`] revisions and
+//! [`BYTES_MAX`] bytes are kept. The documents in force never depend on the history: it may be missing or damaged.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::api::{Author, DocumentChange, ObjectKind, Revision, RevisionKind, Verb};
+
+/// Most revisions that are kept.
+pub const REVISIONS_MAX: usize = 100;
+/// Most bytes of revisions that are kept.
+pub const BYTES_MAX: usize = 64 << 20;
+
+/// Descriptions of revisions ([`Link`]), by number.
+const REVISIONS: TableDefinition<u64, &str> = TableDefinition::new("revisions");
+/// What undoes revisions ([`Undo`]), by number.
+const UNDOS: TableDefinition<u64, &str> = TableDefinition::new("undos");
+
+/// Documents by key, as the store has them.
+pub type Documents = BTreeMap<String, String>;
+/// Earlier texts of the documents that a revision changed; `None` for one that it created.
+type Undo = BTreeMap<String, Option<String>>;
+
+/// Who or what changes the documents.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Origin {
+    /// Who.
+    pub by: Author,
+    /// What.
+    pub kind: RevisionKind,
+    /// The revision that a rollback restores.
+    pub restored: Option<u64>,
+}
+
+/// Why documents of an earlier revision cannot be had.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum HistoryError {
+    /// The caller asks for a revision that is not kept, or never was.
+    #[error("revision {asked} is not kept; {}", kept(*.first, *.last))]
+    NotKept {
+        /// Its number.
+        asked: u64,
+        /// Number of the earliest one whose documents can be had.
+        first: u64,
+        /// Number of the one in force.
+        last: u64,
+    },
+    /// The database cannot be read, or contradicts itself.
+    #[error("the history cannot be read: {0}")]
+    Damaged(String),
+}
+
+fn kept(first: u64, last: u64) -> String {
+    if first == last {
+        format!("only {last}, which is in force, is")
+    } else {
+        format!("{first} to {last} are")
+    }
+}
+
+/// A revision, and the one that it follows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Link {
+    revision: Revision,
+    /// Number of the desired state before it.
+    before: u64,
+}
+
+/// A link, and the bytes that it takes with what undoes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Kept {
+    link: Link,
+    bytes: usize,
+}
+
+/// A change to be recorded.
+pub struct Entry {
+    kept: Kept,
+    link: String,
+    undo: String,
+}
+
+impl Entry {
+    /// The change from `old` to `new` documents, from desired state `before` on. `nodes` names the node: then and now.
+    #[must_use]
+    pub fn new(
+        (before, old): (u64, &Documents),
+        (mut revision, new): (Revision, &Documents),
+        node: &str,
+    ) -> Self {
+        let mut undo = Undo::new();
+        for key in old.keys().chain(new.keys()) {
+            let (was, is) = (old.get(key), new.get(key));
+            if was != is && !undo.contains_key(key) {
+                undo.insert(key.clone(), was.cloned());
+            }
+        }
+        let change = |(key, was): (&String, &Option<String>)| {
+            let (object, name) = match key.split_once('/') {
+                Some((_, name)) => (ObjectKind::Network, name),
+                None => (ObjectKind::Node, node),
+            };
+            let verb = match (was, new.contains_key(key)) {
+                (None, _) => Verb::Create,
+                (Some(_), true) => Verb::Change,
+                (Some(_), false) => Verb::Delete,
+            };
+            DocumentChange { verb, object, name: name.to_owned() }
+        };
+        revision.changes = undo.iter().map(change).collect();
+        revision.changes.sort_by_key(|change| change.object != ObjectKind::Node);
+        let kept = Link { revision, before };
+        // Numbers, names and texts always have a JSON form.
+        let link = serde_json::to_string(&kept).unwrap_or_default();
+        let undo = serde_json::to_string(&undo).unwrap_or_default();
+        Self { kept: Kept { link: kept, bytes: link.len() + undo.len() }, link, undo }
+    }
+}
+
+/// The revisions that are kept, without what undoes them, which stays in the database.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct History {
+    /// Oldest first.
+    kept: VecDeque<Kept>,
+}
+
+impl History {
+    /// Reads the history of desired state `generation`, and says what is wrong with it, if anything.
+    #[must_use]
+    pub fn load(database: &Database, generation: u64) -> (Self, Option<String>) {
+        let mut history = Self::default();
+        let mut expected = generation;
+        let problem = match read(database) {
+            Err(error) => Some(error.to_string()),
+            Ok(all) if all.is_empty() => None,
+            Ok(all) => all.into_iter().rev().find_map(|(number, text, undo_bytes)| {
+                let Ok(link) = serde_json::from_str::<Link>(&text) else {
+                    return Some(format!("revision {number} cannot be read"));
+                };
+                let Some(undo_bytes) = undo_bytes else {
+                    return Some(format!("revision {number} lacks its undo"));
+                };
+                if link.revision.number != number || number != expected || link.before >= number {
+                    return Some(format!("found revision {number}, expected {expected}"));
+                }
+                expected = link.before;
+                history.kept.push_front(Kept { bytes: text.len() + undo_bytes, link });
+                None
+            }),
+        };
+        let lost = |why| match history.kept.front() {
+            None => format!("the history is damaged ({why}): it begins anew"),
+            Some(first) => {
+                format!(
+                    "the history is damaged ({why}): it begins with revision {}",
+                    first.link.revision.number
+                )
+            }
+        };
+        let problem = problem.map(lost);
+        (history, problem)
+    }
+
+    /// The revisions, newest first.
+    #[must_use]
+    pub fn revisions(&self) -> Vec<Revision> {
+        self.kept.iter().rev().map(|kept| kept.link.revision.clone()).collect()
+    }
+
+    /// Whether there are no revisions.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Number of the revision before the latest one, or before the latest one that changed network `only`.
+    #[must_use]
+    pub fn previous(&self, only: Option<&str>) -> Option<u64> {
+        let touches = |kept: &&Kept| only.is_none_or(|only| changes(&kept.link.revision, only));
+        self.kept.iter().rev().find(touches).map(|kept| kept.link.before)
+    }
+
+    /// The history with one more revision, within its limits: `None` if that one alone exceeds them.
+    fn with(&self, entry: &Entry) -> Option<Self> {
+        let mut next = self.clone();
+        next.kept.push_back(entry.kept.clone());
+        let mut bytes: usize = next.kept.iter().map(|kept| kept.bytes).sum();
+        while next.kept.len() > REVISIONS_MAX || bytes > BYTES_MAX {
+            bytes -= next.kept.pop_front()?.bytes;
+        }
+        (!next.kept.is_empty()).then_some(next)
+    }
+
+    /// Records a change in its transaction, or without one forgets all revisions. Returns the history that is in force
+    /// when the transaction is.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn record(&self, transaction: &WriteTransaction, entry: Option<&Entry>) -> Result<Self, redb::Error> {
+        let next = entry.and_then(|entry| Some((entry, self.with(entry)?)));
+        let Some((entry, next)) = next else {
+            transaction.delete_table(REVISIONS)?;
+            transaction.delete_table(UNDOS)?;
+            return Ok(Self::default());
+        };
+        let number = entry.kept.link.revision.number;
+        let first = next.kept.front().map_or(number, |kept| kept.link.revision.number);
+        let mut revisions = transaction.open_table(REVISIONS)?;
+        let mut undos = transaction.open_table(UNDOS)?;
+        if self.is_empty() {
+            // What a damaged history left.
+            revisions.retain(|_, _| false)?;
+            undos.retain(|_, _| false)?;
+        }
+        revisions.retain_in(..first, |_, _| false)?;
+        undos.retain_in(..first, |_, _| false)?;
+        revisions.insert(number, entry.link.as_str())?;
+        undos.insert(number, entry.undo.as_str())?;
+        Ok(next)
+    }
+
+    /// The documents of revision `number`, from those in force, which are of desired state `generation`.
+    ///
+    /// # Errors
+    /// When it is not kept, or the database cannot be read.
+    pub fn documents(
+        &self,
+        database: &Database,
+        (generation, now): (u64, &Documents),
+        number: u64,
+    ) -> Result<Documents, HistoryError> {
+        let damaged = |error: redb::Error| HistoryError::Damaged(error.to_string());
+        let mut documents = now.clone();
+        let mut at = generation;
+        let first = self.kept.front().map_or(generation, |kept| kept.link.before);
+        let not_kept = HistoryError::NotKept { asked: number, first, last: generation };
+        if number == at {
+            return Ok(documents);
+        }
+        let transaction = database.begin_read().map_err(|error| damaged(error.into()))?;
+        for kept in self.kept.iter().rev() {
+            let Link { revision, before } = &kept.link;
+            let table = transaction.open_table(UNDOS).map_err(|error| damaged(error.into()))?;
+            let found = table.get(revision.number).map_err(|error| damaged(error.into()))?;
+            let undo = found.and_then(|text| serde_json::from_str::<Undo>(text.value()).ok());
+            let undo = undo.ok_or_else(|| {
+                HistoryError::Damaged(format!("what undoes revision {} cannot be read", revision.number))
+            })?;
+            for (key, was) in undo {
+                match was {
+                    Some(text) => drop(documents.insert(key, text)),
+                    None => drop(documents.remove(&key)),
+                }
+            }
+            at = *before;
+            if at == number {
+                return Ok(documents);
+            }
+        }
+        Err(not_kept)
+    }
+}
+
+/// Whether a revision changed a network.
+#[must_use]
+pub fn changes(revision: &Revision, network: &str) -> bool {
+    revision.changes.iter().any(|change| change.object == ObjectKind::Network && change.name == network)
+}
+
+/// Everything that is stored: number, description, and bytes of what undoes it.
+fn read(database: &Database) -> Result<Vec<(u64, String, Option<usize>)>, redb::Error> {
+    let transaction = database.begin_read()?;
+    let (revisions, undos) = match (transaction.open_table(REVISIONS), transaction.open_table(UNDOS)) {
+        (Ok(revisions), Ok(undos)) => (revisions, undos),
+        // Nothing was ever recorded.
+        (Err(redb::TableError::TableDoesNotExist(_)), _)
+        | (_, Err(redb::TableError::TableDoesNotExist(_))) => {
+            return Ok(Vec::new());
+        }
+        (Err(error), _) | (_, Err(error)) => return Err(error.into()),
+    };
+    let mut all = Vec::new();
+    for entry in revisions.iter()? {
+        let (number, text) = entry?;
+        let undo = undos.get(number.value())?.map(|undo| undo.value().len());
+        all.push((number.value(), text.value().to_owned(), undo));
+    }
+    Ok(all)
+}

@@ -1,0 +1,92 @@
+//! The way back: which documents a rollback restores, and which stay.
+//!
+//! Flow: request → documents of the revision (store) → [`change::prepare_rollback`] → the same path as an apply.
+//! Invariants: the revision is found when the change is made, in its turn; a document that the revision did not have
+//! stays, unless the request says otherwise.
+
+use std::sync::{Arc, OnceLock, PoisonError};
+
+use super::backend::Step;
+use super::{NodeHandle, change};
+use crate::api::{History, Problem, ProblemKind, RollbackRequest, RollbackResult};
+use crate::backend::Turn;
+use crate::history::{Documents, HistoryError};
+use crate::store::{Desired, Store, network_key};
+
+impl NodeHandle {
+    /// The revisions that are kept.
+    pub(super) async fn history_now(&self) -> Result<History, Problem> {
+        let (revisions, problem) = self.with_store(|store| store.history()).await?;
+        Ok(History { generation: self.shared.desired().generation, revisions, problem })
+    }
+
+    /// Restores the documents of a revision; without a number, of the one before the latest change.
+    pub(super) async fn rollback_now(
+        &self,
+        request: RollbackRequest,
+        only: Option<String>,
+        turn: Turn,
+    ) -> Result<RollbackResult, Problem> {
+        let now = self.shared.desired().generation;
+        let revision = match request.revision {
+            Some(revision) => revision,
+            None => self
+                .with_store({
+                    let only = only.clone();
+                    move |store| store.previous(only.as_deref())
+                })
+                .await?
+                .ok_or_else(no_earlier)?,
+        };
+        // "The revision before the latest change" is about the changes so far, not about one that comes meanwhile.
+        let if_generation = request.if_generation.or(request.revision.is_none().then_some(now));
+        let step = (!request.dry_run).then(|| Step::back_to(turn, revision));
+        let kept = Arc::new(OnceLock::new());
+        let stays = Arc::clone(&kept);
+        let prune = request.prune;
+        let prepare =
+            move |node: &Self, now: &Desired| {
+                change::expect(now, if_generation)?;
+                let documents = {
+                    let mut store = node.shared.store.lock().unwrap_or_else(PoisonError::into_inner);
+                    documents(&mut store, revision, only.as_deref())?
+                };
+                // Only a network's own documents are about it.
+                let networks =
+                    now.intent.networks.iter().map(hue_intent::Network::name).filter(|name| {
+                        !prune && only.is_none() && !documents.contains_key(&network_key(name))
+                    });
+                let _ = stays.set(networks.map(str::to_owned).collect::<Vec<String>>());
+                change::prepare_rollback(now, (revision, &documents), prune, &node.shared.owner)
+            };
+        let result = self.change(step, prepare).await?;
+        Ok(RollbackResult {
+            revision,
+            generation: result.generation,
+            dry_run: result.dry_run,
+            actions: result.actions,
+            networks: result.networks,
+            kept: kept.get().cloned().unwrap_or_default(),
+        })
+    }
+}
+
+/// The documents of a revision, or that of one network.
+fn documents(store: &mut Store, revision: u64, only: Option<&str>) -> Result<Documents, Problem> {
+    let mut documents = store.documents(revision).map_err(|error| match error {
+        HistoryError::NotKept { .. } => Problem::new(ProblemKind::NotFound, error.to_string()),
+        HistoryError::Damaged(_) => Problem::internal(error),
+    })?;
+    if let Some(only) = only {
+        documents.retain(|key, _| *key == network_key(only));
+        if documents.is_empty() {
+            let detail = format!("revision {revision} has no network {only:?}");
+            return Err(Problem::new(ProblemKind::NotFound, detail));
+        }
+    }
+    Ok(documents)
+}
+
+fn no_earlier() -> Problem {
+    Problem::new(ProblemKind::NotFound, "no earlier revision is kept: see `hueplane history`")
+}

@@ -1,0 +1,101 @@
+//! The way back: what was changed by mistake is undone, and nobody else notices.
+
+use hue_e2e::document::all;
+use hue_e2e::traffic::Flow;
+use hue_e2e::{Cli, Daemon, Lab, Pair, can_run, until};
+use serde_json::Value;
+
+/// Numbers of the revisions, newest first, each with what made it.
+fn revisions(cli: &Cli) -> Vec<(u64, String)> {
+    let history = cli.json(&["history"]);
+    let revisions = history["revisions"].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    revisions.iter().map(|one| (one["number"].as_u64().unwrap(), text(&one["kind"]))).collect()
+}
+
+#[test]
+fn a_mistake_is_rolled_back_while_others_go_on() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let pair = |name, n, tag| lab.pair(name, n, tag, [0, 1]);
+    let (red, blue, green) = (pair("red", 1, 1), pair("blue", 2, 2), pair("green", 3, 3));
+    let documents = all(&[lab.node_document(""), red.document.yaml(), blue.document.yaml()]);
+    let mut daemon = Daemon::start(&lab, &documents);
+    let cli = daemon.cli.clone();
+    [&red, &blue].into_iter().for_each(Pair::warm_up);
+    let (first, _) = revisions(&cli)[0].clone();
+    let process = cli.command(&["exec", red.name(), "--", "sleep", "600"]).spawn();
+    let mut process = process.unwrap();
+    until("it runs in the namespace", 20, || {
+        std::fs::read_to_string(format!("/proc/{}/comm", process.id()))
+            .is_ok_and(|name| name.trim() == "sleep")
+    });
+    let flow = Flow::start(&blue.left, &blue.right, 500, 100);
+
+    // The mistake: red stands still, and there is another network.
+    let gated = red.document.clone().with("gated", "true");
+    cli.apply(&all(&[gated.yaml(), green.document.yaml()]), &[]);
+    assert_eq!(red.left.ping(red.right.address, 2), 0);
+    green.warm_up();
+    let table = cli.run(&["history"]).expect_ok().stdout;
+    let changes = format!("+{} ~{} (in force)", green.name(), red.name());
+    assert!(
+        table
+            .lines()
+            .nth(1)
+            .is_some_and(|line| line.contains("admin root  apply") && line.ends_with(&changes)),
+        "{table}"
+    );
+
+    let dry = cli.run(&["rollback", "--dry-run"]).expect_ok().stdout;
+    assert!(dry.contains("spec.gated: true -> ") && dry.contains("1 change not made: dry run"), "{dry}");
+    assert_eq!(red.left.ping(red.right.address, 1), 0, "nothing was changed");
+    // Killed right behind it: what was answered stays.
+    let done = cli.run(&["rollback"]).expect_ok().stdout;
+    assert!(
+        done.contains("1 change made") && done.contains(&format!("did not have {}: kept", green.name())),
+        "{done}"
+    );
+    red.warm_up();
+    green.warm_up();
+    assert!(cli.happened("rolled_back"), "{:?}", cli.events());
+    let report = flow.stop();
+    assert!(report.sent > 0 && report.lost() == 0, "blue has lost something: {report}");
+    daemon.kill();
+    daemon.replace(&lab);
+    [&red, &blue, &green].into_iter().for_each(Pair::warm_up);
+    let kinds = |numbers: &[u64]| -> Vec<(u64, String)> {
+        let kind = |number: &u64| if *number == first + 1 || *number == first { "apply" } else { "rollback" };
+        numbers.iter().map(|number| (*number, kind(number).to_owned())).collect()
+    };
+    let last = first + 2;
+    assert_eq!(revisions(&cli)[..3], kinds(&[last, first + 1, first]));
+
+    // Only who says so removes what the revision did not have.
+    let pruned = cli.run(&["rollback", &first.to_string(), "--prune"]).expect_ok().stdout;
+    assert!(pruned.contains(&format!("delete network {}", green.name())), "{pruned}");
+    assert_eq!(cli.json(&["get", "networks"]).as_array().map(Vec::len), Some(2));
+    let nothing = cli.run(&["rollback", &first.to_string()]).expect_ok().stdout;
+    assert!(nothing.contains("nothing to change"), "{nothing}");
+    // A rollback is rolled back too.
+    let _ = cli.run(&["rollback", &last.to_string()]).expect_ok();
+    green.warm_up();
+    let unknown = cli.run(&["rollback", "999"]).expect_code(2);
+    assert!(unknown.stderr.contains("revision 999 is not kept"), "{unknown}");
+
+    // What the revision says is not valid beside what came since: nothing changes.
+    let _ = cli.run(&["delete", "network", blue.name()]).expect_ok();
+    let mut thief = blue.document.clone();
+    thief.name = lab.name("thief");
+    cli.apply(&thief.yaml(), &[]);
+    let before = cli.json(&["history"]);
+    let refused = cli.run(&["rollback", &first.to_string()]).expect_code(3);
+    assert!(refused.stderr.contains(&thief.name) && refused.stderr.contains(blue.name()), "{refused}");
+    assert_eq!(cli.json(&["history"]), before);
+    assert!(process.try_wait().unwrap().is_none(), "what runs in red has run all the time");
+    process.kill().unwrap();
+    process.wait().unwrap();
+    daemon.down(&[]);
+}
