@@ -86,7 +86,7 @@ fn golden_cases_agree() {
 
 #[test]
 fn random_networks_and_frames_agree() {
-    experiments(&IMAGES, 12, FRAMES);
+    experiments(&IMAGES, 9, FRAMES);
 }
 
 /// A million packets and more over all images; a test an image, so that they run side by side.
