@@ -181,6 +181,12 @@ impl History {
         self.kept.is_empty()
     }
 
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.kept.iter().map(|kept| kept.bytes).sum()
+    }
+
     /// Number of the revision before the latest one, or before the latest one that changed network `only`.
     #[must_use]
     pub fn previous(&self, only: Option<&str>) -> Option<u64> {
@@ -192,7 +198,7 @@ impl History {
     fn with(&self, entry: &Entry) -> Option<Self> {
         let mut next = self.clone();
         next.kept.push_back(entry.kept.clone());
-        let mut bytes: usize = next.kept.iter().map(|kept| kept.bytes).sum();
+        let mut bytes = next.bytes();
         while next.kept.len() > REVISIONS_MAX || bytes > BYTES_MAX {
             bytes -= next.kept.pop_front()?.bytes;
         }

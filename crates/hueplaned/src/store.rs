@@ -425,21 +425,26 @@ impl Store {
             written => return written,
         };
         release_reserve(&self.directory);
-        let dropped = self.drop_history();
         self.give_back();
-        let written = if rows.bytes() <= self.rows.bytes() {
-            self.write_once(rows, None)
-        } else if dropped {
-            // The room of the history may do, without the reserve, which is for what makes the state smaller.
+        let growth = rows.bytes().saturating_sub(self.rows.bytes());
+        let written = if growth == 0 {
+            // With the room of the reserve, and only if that does not do, with that of the history.
+            match self.write_once(rows, entry) {
+                Err(error) if error.is_full() && self.drop_history() => self.write_once(rows, None),
+                written => written,
+            }
+        } else if growth as u64 <= self.room() && self.drop_history() {
+            // Without the reserve, which is for what makes the state smaller.
             hold_reserve(&self.directory);
             self.write_once(rows, None).inspect_err(|_| {
                 release_reserve(&self.directory);
                 self.give_back();
             })
         } else {
+            // It would not fit without the history either, so that is not dropped in vain.
             Err(error)
         };
-        if written.is_ok() && entry.is_some() {
+        if written.is_ok() && entry.is_some() && self.history.is_empty() {
             let number = rows.generation;
             let why = format!(
                 "the disk was full: the history was dropped, up to revision {number}, to have room for it"
@@ -449,19 +454,35 @@ impl Store {
         written
     }
 
+    /// Bytes that a change may take at most once the history is dropped: what is free besides the reserve, and the history.
+    fn room(&self) -> u64 {
+        let free = nix::sys::statvfs::statvfs(&self.directory);
+        let free = free.map_or(0, |disk| disk.blocks_available().saturating_mul(disk.fragment_size()));
+        free.saturating_sub(RESERVE_BYTES).saturating_add(self.history.bytes() as u64)
+    }
+
     /// Frees the room of the history; false if there is none.
     fn drop_history(&mut self) -> bool {
         if self.history.is_empty() {
             return false;
         }
-        let last = self.rows.generation;
-        let why = format!("the disk was full: the history was dropped, up to revision {last}, to have room");
-        (self.history_problem, self.history_dropped) = (Some(why), true);
+        self.lose_history();
         let rows = self.rows.clone();
         // If that fails too, the database is written anew, without a history.
         let _ = self.write_once(&rows, None);
-        self.history = History::default();
+        self.give_back();
         true
+    }
+
+    /// Forgets the history, and says so.
+    fn lose_history(&mut self) {
+        if !self.history.is_empty() {
+            let last = self.rows.generation;
+            let why =
+                format!("the disk was full: the history was dropped, up to revision {last}, to have room");
+            (self.history_problem, self.history_dropped) = (Some(why), true);
+            self.history = History::default();
+        }
     }
 
     /// Frees the disk space that a failed write took, because the database does not shrink by itself.
@@ -484,7 +505,7 @@ impl Store {
         if written.is_err() || fs::rename(&new, &path).is_err() {
             let _ = fs::remove_file(&new);
         } else {
-            self.history = History::default();
+            self.lose_history();
         }
     }
 

@@ -227,3 +227,23 @@ fn on_a_full_disk_the_history_goes_first() {
     assert_eq!(numbers(&store), [last + 1]);
     assert!(store.documents(last).is_ok());
 }
+
+/// A change that does not fit even without the history does not cost it; a delete on a full disk is recorded if the reserve allows.
+#[test]
+fn a_hopeless_change_does_not_cost_the_history() {
+    let Some(disk) = SmallDisk::new("8m") else { return };
+    let (mut store, _) = open(disk.path());
+    save(&mut store, &desired(1, &[(1, 1), (2, 1)])).unwrap();
+    save(&mut store, &desired(2, &[(1, 1), (2, 2)])).unwrap();
+    for _ in 0..3 {
+        assert!(save(&mut store, &with_routes(3, 400_000)).is_err());
+        assert_eq!((numbers(&store), store.history().1), (vec![2, 1], None));
+    }
+    drop(store);
+    let (mut store, _) = open(disk.path());
+    assert_eq!(numbers(&store), [2, 1]);
+    disk.fill();
+    save(&mut store, &desired(3, &[(1, 1)])).unwrap();
+    assert_eq!((numbers(&store), store.history().1), (vec![3, 2, 1], None));
+    assert!(store.documents(2).unwrap().contains_key("network/n2"));
+}
