@@ -83,7 +83,7 @@ module hue_deep_fifo_formal #(
   always_comb begin
     if (before_q < in_ahead) found = u_dut.u_ahead.words_q[ahead_addr];
     else if (before_q < in_ahead + in_flight) found = u_dut.u_words.rdata_o;
-    else found = u_dut.u_words.gen_column[0].words_q[memory_addr];
+    else found = u_dut.u_words.gen_part[0].gen_column[0].gen_lut.words_q[memory_addr];
     if (!begun_q) assume (!rst_ni);
     // One assertion, so that the induction has all of it to stand on.
     if (begun_q && rst_ni) assert (leaves && places);

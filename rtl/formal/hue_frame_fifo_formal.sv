@@ -102,7 +102,7 @@ module hue_frame_fifo_formal #(
   always_comb begin
     if (before_q < in_ahead) found = u_dut.u_ahead.words_q[ahead_addr];
     else if (before_q < in_ahead + in_flight) found = u_dut.u_ram.rdata_o;
-    else found = u_dut.u_ram.gen_column[0].words_q[memory_addr];
+    else found = u_dut.u_ram.gen_part[0].gen_column[0].gen_block.words_q[memory_addr];
     // One assertion, so that the induction has all of it to stand on.
     if (begun_q && rst_ni) assert (leaves && places);
   end

@@ -131,7 +131,7 @@ module hue_meter_formal
       row[s] = written[s][0] ? u_dut.u_table.gen_column[0].rows_q[net_q[AddrBits-1:0]] : '0;
       // While the host's row stands there, the packet's is read again.
       row_read[s] = turn[2] ? row[s] : u_dut.u_table.known ? u_dut.u_table.data_q : '0;
-      last_word[s] = u_dut.u_last.gen_column[0].words_q[net_q[AddrBits-1:0]];
+      last_word[s] = u_dut.u_last.gen_part[0].gen_column[0].gen_block.words_q[net_q[AddrBits-1:0]];
       fourth_last[s] = u_dut.m4_last_q;
       {m1_two[s], m1_three[s], m2_same[s]} = {u_dut.m1_two_q, u_dut.m1_three_q, u_dut.m2_same_q};
       {m8_two[s], m8_three[s], m9_same[s]} = {u_dut.m8_two_q, u_dut.m8_three_q, u_dut.m9_same_q};
@@ -179,8 +179,8 @@ module hue_meter_formal
                            m9_same[s] ? {u_dut.gen_bucket[b].m9_limit_q[1], u_dut.gen_bucket[b].m9_earned_q[1]} : '0};
         bucket[10][b][s] = {u_dut.gen_bucket[b].m10_left_q, u_dut.gen_bucket[b].m10_clear_q, u_dut.gen_bucket[b].cost_q[10]};
         third_debt[b][s] = u_dut.gen_bucket[b].m11_debt_q;
-        cap_word[b][s] = u_dut.gen_bucket[b].u_caps.gen_column[0].words_q[net_q[AddrBits-1:0]];
-        debt_word[b][s] = u_dut.gen_bucket[b].u_debts.gen_column[0].words_q[net_q[AddrBits-1:0]];
+        cap_word[b][s] = u_dut.gen_bucket[b].u_caps.gen_part[0].gen_column[0].gen_block.words_q[net_q[AddrBits-1:0]];
+        debt_word[b][s] = u_dut.gen_bucket[b].u_debts.gen_part[0].gen_column[0].gen_block.words_q[net_q[AddrBits-1:0]];
       end
     end
   end
