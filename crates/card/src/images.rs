@@ -83,9 +83,7 @@ impl Images {
 
     /// The file of an image.
     fn find(&self, name: &str) -> Result<PathBuf, CardError> {
-        // A name is not a path: it must not lead out of the folder.
-        let plain =
-            !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-');
+        let plain = is_plain(name);
         let file =
             self.places.iter().map(|place| place.join(format!("{name}.so"))).find(|file| file.is_file());
         file.filter(|_| plain).ok_or_else(|| {
@@ -96,9 +94,26 @@ impl Images {
     }
 }
 
+/// Whether a text can be an image's name. That is not a path: it must not lead out of the folder. `NAME.PART` is an image with
+/// the sizes for an FPGA.
+fn is_plain(name: &str) -> bool {
+    let may = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.');
+    !name.is_empty() && !name.starts_with('.') && name.bytes().all(may)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_not_a_path() {
+        assert!(["default", "tcam4.ecp5-85", "my_image-2"].into_iter().all(is_plain));
+        assert!(
+            !["", ".", "..", ".hidden", "../default", "a/b", "/default", "a b", "a\0"]
+                .into_iter()
+                .any(is_plain)
+        );
+    }
 
     #[test]
     fn images_are_beside_the_binary_above_it_or_installed() {
