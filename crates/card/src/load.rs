@@ -24,6 +24,7 @@ use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Shared, Switch, write_words};
 use crate::rows::Row;
+use crate::update::wait_for_its_hops;
 
 /// The writes for one program, once all checks have passed.
 struct Change {
@@ -394,10 +395,8 @@ impl<R: Registers> Card<R> {
                     device.write_row(index, &plan::hop(hop))?;
                 }
                 if !arrival.in_hold {
-                    // A record with an older row of the network would take a new next hop for none.
-                    let loaded = self.networks.get(&change.program.vid);
-                    if let Some(mark) = loaded.and_then(|loaded| loaded.grown) {
-                        device.wait_for(mark)?;
+                    if let Some(loaded) = self.networks.get_mut(&change.program.vid) {
+                        wait_for_its_hops(loaded, device)?;
                     }
                     banks.arrive(change.program.vid, arrival, device)?;
                 }

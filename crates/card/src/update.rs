@@ -165,6 +165,15 @@ pub fn knows_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>)
     Ok(loaded.grown.is_none())
 }
 
+/// Waits until [`knows_its_hops`] says so.
+pub fn wait_for_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>) -> Result<(), CardError> {
+    if let Some(mark) = loaded.grown {
+        device.wait_for(mark)?;
+        loaded.grown = None;
+    }
+    Ok(())
+}
+
 /// Changes routes in two banks. Each packet sees the old or the new route of its address; it may see some of the changes
 /// before others.
 fn bank_routes<R: Registers>(
@@ -175,11 +184,7 @@ fn bank_routes<R: Registers>(
 ) -> Result<(), SubstrateError> {
     // A network in software has no table: its routes come when it moves to the card.
     if loaded.held.is_some() {
-        // A record with an older row of the network would take a new next hop for none.
-        if let Some(mark) = loaded.grown {
-            device.wait_for(mark).map_err(broken)?;
-            loaded.grown = None;
-        }
+        wait_for_its_hops(loaded, device).map_err(broken)?;
         let program = loaded.program();
         banks.change((program.vid, &program.name), changes, device)?;
         loaded.changed = Some(device.mark().map_err(broken)?);

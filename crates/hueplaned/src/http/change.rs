@@ -17,14 +17,14 @@ use super::access::{Caller, Right, Role};
 use super::input::{Ask, Named, answer, bad, json};
 use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, TENANT_DOCUMENTS_BYTES_MAX, scope};
 use crate::api::{
-    ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, GateRequest, ImageLoaded,
-    LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind, SourceText, Trace,
-    TraceRequest, TurnQuery,
+    Action, ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, GateRequest,
+    ImageLoaded, LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind, SourceText,
+    Trace, TraceRequest, TurnQuery,
 };
 use crate::backend::Turn;
 
 /// Number of times that a change is checked again because desired state has changed meanwhile.
-pub(super) const TRIES_MAX: usize = 4;
+const TRIES_MAX: usize = 4;
 /// Longest frame to trace, in bytes: longer than any that a port accepts, so that `too_long` can be explained.
 const FRAME_BYTES_MAX: usize = 16_384;
 /// Largest observation time before and after a move, and largest time limit of a move, in milliseconds.
@@ -276,34 +276,55 @@ async fn applied(
     if caller.role == Role::Admin {
         return app.backend.apply(request, turn).await;
     }
+    let (named, request) = (request.if_generation, &request);
+    again(named, || {
+        let turn = turn.clone();
+        async move {
+            let judged = match caller.only() {
+                Some(only) => tenant_may(app, caller, only, request).await?,
+                None => operator_may(app, caller, request).await?,
+            };
+            let bound = ApplyRequest { if_generation: named.or(Some(judged)), ..request.clone() };
+            app.backend.apply(bound, turn).await
+        }
+    })
+    .await
+}
+
+/// Judges and makes a change, and does both again if desired state has changed in between, unless the request names its
+/// generation.
+pub(super) async fn again<T, F: Future<Output = Result<T, Problem>>>(
+    named: Option<u64>,
+    attempt: impl Fn() -> F,
+) -> Result<T, Problem> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let judged = match caller.only() {
-            Some(only) => tenant_may(app, caller, only, &request).await?,
-            None => operator_may(app, caller, &request).await?,
-        };
-        let bound = ApplyRequest { if_generation: request.if_generation.or(Some(judged)), ..request.clone() };
-        match app.backend.apply(bound, turn.clone()).await {
-            Err(problem)
-                if problem.kind == ProblemKind::Conflict
-                    && request.if_generation.is_none()
-                    && tries < TRIES_MAX => {}
+        match attempt().await {
+            Err(problem) if problem.kind == ProblemKind::Conflict && named.is_none() && tries < TRIES_MAX => {
+            }
             result => return result,
         }
     }
 }
 
-/// Checks that an operator may apply this: networks, but not the node. Returns the generation that was checked.
+/// Checks that an operator may apply this. Returns the generation that was checked.
 async fn operator_may(app: &App, caller: &Caller, request: &ApplyRequest) -> Result<u64, Problem> {
     let diff = app.backend.diff(ApplyRequest { dry_run: true, ..request.clone() }).await?;
-    match diff.actions.iter().find(|action| action.object != ObjectKind::Network) {
-        Some(action) => {
-            let (verb, object) = (action.verb.name(), action.object.name());
-            Err(caller.forbidden(&format!("this: {verb} {object} {}", action.name)))
-        }
+    match diff.actions.iter().find_map(refused_to_operator) {
+        Some(refused) => Err(caller.forbidden(&refused)),
         None => Ok(diff.generation),
     }
+}
+
+/// What of an action an operator may not do, if anything: it changes networks, but not the node.
+pub(super) fn refused_to_operator(action: &Action) -> Option<String> {
+    (action.object != ObjectKind::Network).then(|| this(action))
+}
+
+/// An action that is refused as a whole, for [`Caller::forbidden`].
+pub(super) fn this(action: &Action) -> String {
+    format!("this: {} {} {}", action.verb.name(), action.object.name(), action.name)
 }
 
 /// Maximum bytes of a caller's body with documents: a tenant has one network, and is trusted least.

@@ -10,12 +10,10 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::access::{Caller, Role};
-use super::change::{TENANTS_OWN, TRIES_MAX, turn};
+use super::change::{TENANTS_OWN, again, refused_to_operator, this, turn};
 use super::input::{Ask, answer, json};
 use super::{App, BODY_BYTES_MAX, scope};
-use crate::api::{
-    Action, History, ObjectKind, Problem, ProblemKind, RollbackRequest, RollbackResult, TurnQuery, Verb,
-};
+use crate::api::{Action, History, ObjectKind, Problem, RollbackRequest, RollbackResult, TurnQuery, Verb};
 use crate::backend::Turn;
 
 /// Revisions of the documents, newest first: each accepted change of the desired state is one. The daemon keeps the
@@ -73,45 +71,38 @@ async fn rolled_back(
     if only.is_some() && request.prune {
         return Err(caller.forbidden("a prune, which is about all networks"));
     }
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let trial = RollbackRequest { dry_run: true, ..request.clone() };
-        let trial = app.backend.rollback(trial, only.clone(), Turn::default()).await?;
-        if let Some(refused) = trial.actions.iter().find_map(|action| refused(caller, action)) {
-            return Err(caller.forbidden(&refused));
+    let (named, request, only) = (request.if_generation, &request, &only);
+    again(named, || {
+        let turn = turn.clone();
+        async move {
+            let trial = RollbackRequest { dry_run: true, ..request.clone() };
+            let trial = app.backend.rollback(trial, only.clone(), Turn::default()).await?;
+            if let Some(refused) = trial.actions.iter().find_map(|action| refused(caller, action)) {
+                return Err(caller.forbidden(&refused));
+            }
+            if request.dry_run {
+                return Ok(trial);
+            }
+            // What was judged is what is made: this revision, on this generation.
+            let bound = RollbackRequest {
+                revision: Some(trial.revision),
+                if_generation: named.or(Some(trial.generation)),
+                ..request.clone()
+            };
+            app.backend.rollback(bound, only.clone(), turn).await
         }
-        if request.dry_run {
-            return Ok(trial);
-        }
-        // What was judged is what is made: this revision, on this generation.
-        let bound = RollbackRequest {
-            revision: Some(trial.revision),
-            if_generation: request.if_generation.or(Some(trial.generation)),
-            ..request.clone()
-        };
-        match app.backend.rollback(bound, only.clone(), turn.clone()).await {
-            Err(problem)
-                if problem.kind == ProblemKind::Conflict
-                    && request.if_generation.is_none()
-                    && tries < TRIES_MAX => {}
-            result => return result,
-        }
-    }
+    })
+    .await
 }
 
 /// What of an action a caller may not do, if anything.
 fn refused(caller: &Caller, action: &Action) -> Option<String> {
-    let (verb, object) = (action.verb.name(), action.object.name());
-    let Some(only) = caller.only() else {
-        return (action.object != ObjectKind::Network)
-            .then(|| format!("this: {verb} {object} {}", action.name));
-    };
+    let Some(only) = caller.only() else { return refused_to_operator(action) };
     if action.object != ObjectKind::Network || action.name != only {
         return Some("a change of anything but its network".to_owned());
     }
     if action.verb != Verb::Change {
-        return Some(format!("this: {verb} {object} {only}"));
+        return Some(this(action));
     }
     let own = |field: &str| {
         let field = field.strip_prefix("spec.").unwrap_or_default();

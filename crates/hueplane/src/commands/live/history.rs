@@ -1,8 +1,6 @@
 //! `hueplane history`: what changed the configuration; `hueplane rollback`: the way back.
 
-use hueplaned::api::{
-    Action, ApplyResult, DocumentChange, History, NetworkResult, ObjectKind, Revision, RollbackRequest, Verb,
-};
+use hueplaned::api::{ApplyResult, DocumentChange, History, ObjectKind, Revision, RollbackRequest, Verb};
 
 use super::change::{applied_text, warn};
 use super::{Painter, client};
@@ -29,7 +27,13 @@ pub fn rollback(args: &Rollback, connection: &Connection) -> Result<(), Failure>
     };
     let painter = Painter::ask(&client);
     let done = client.rollback(&request, args.turn.query())?;
-    let applied = applied(&done.actions, &done.networks, (done.generation, done.dry_run));
+    // It is told as an apply, which is what it is.
+    let applied = ApplyResult {
+        generation: done.generation,
+        dry_run: done.dry_run,
+        actions: done.actions.clone(),
+        networks: done.networks.clone(),
+    };
     result(args.output.format, &done, || {
         let mut out = applied_text(&applied, &painter);
         if !done.kept.is_empty() {
@@ -43,15 +47,6 @@ pub fn rollback(args: &Rollback, connection: &Connection) -> Result<(), Failure>
     })?;
     warn(&applied);
     Ok(())
-}
-
-/// A rollback as an apply, which is what it is.
-fn applied(
-    actions: &[Action],
-    networks: &[NetworkResult],
-    (generation, dry_run): (u64, bool),
-) -> ApplyResult {
-    ApplyResult { generation, dry_run, actions: actions.to_vec(), networks: networks.to_vec() }
 }
 
 fn text(history: &History, painter: &Painter) -> String {
