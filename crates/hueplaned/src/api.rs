@@ -34,7 +34,10 @@ pub use change::{
     NetworkResult, ObjectKind, SourceText, TurnQuery, Verb,
 };
 pub use events::{Event, EventKind, EventPage};
-pub use history::{Author, DocumentChange, History, Revision, RevisionKind, RollbackRequest, RollbackResult};
+pub use history::{
+    Author, CONFIRM_SECONDS_MAX, ConfirmRequest, ConfirmResult, DocumentChange, History, Pending, Revision,
+    RevisionKind, RollbackRequest, RollbackResult,
+};
 pub use image::{ImageInfo, ImageLoaded, LoadImageRequest, NetworkPlaced};
 pub use migration::{
     GateRequest, MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationSteering, MigrationStep,

@@ -10,10 +10,11 @@ use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 
 use crate::api::{
-    ApplyRequest, ApplyResult, Author, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
-    DownResult, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded, LoadImageRequest,
-    MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port,
-    Problem, RollbackRequest, RollbackResult, Route, RouteFilter, Stats, Status, Tables, Trace, TurnQuery,
+    ApplyRequest, ApplyResult, Author, CaptureFilter, CapturedFrame, Config, ConfirmRequest, ConfirmResult,
+    DiffResult, DownOptions, DownResult, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
+    LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Placement, Plan,
+    PlanQuery, Port, Problem, RollbackRequest, RollbackResult, Route, RouteFilter, Stats, Status, Tables,
+    Trace, TurnQuery,
 };
 
 /// Pieces of a long list, in order. The list ends with the stream, or with the first problem.
@@ -91,6 +92,8 @@ pub trait Backend: Send + Sync + 'static {
         only: Option<String>,
         turn: Turn,
     ) -> Result<RollbackResult, Problem>;
+    /// Confirms the change that waits for it; `conflict` if none does, or another one.
+    async fn confirm(&self, request: ConfirmRequest, turn: Turn) -> Result<ConfirmResult, Problem>;
     /// Deletes a network from the desired state, and removes the running network.
     async fn delete_network(&self, name: &str, turn: Turn) -> Result<ApplyResult, Problem>;
     /// Closes or opens a network's clock gate, in the desired state and in the running network.

@@ -20,11 +20,11 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::api::{
-    ApplyRequest, ApplyResult, CaptureFilter, Config, DiffRequest, DiffResult, DownOptions, DownResult,
-    EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest,
-    Migration, Neighbour, NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem,
-    ProblemKind, RollbackRequest, RollbackResult, Route, RouteFilter, Stats, Status, Tables, Trace,
-    TraceRequest, TurnQuery,
+    ApplyRequest, ApplyResult, CaptureFilter, Config, ConfirmRequest, ConfirmResult, DiffRequest, DiffResult,
+    DownOptions, DownResult, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
+    LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Placement, Plan,
+    PlanQuery, Port, Problem, ProblemKind, RollbackRequest, RollbackResult, Route, RouteFilter, Stats,
+    Status, Tables, Trace, TraceRequest, TurnQuery,
 };
 use crate::tls::{TlsError, TlsFiles};
 
@@ -323,6 +323,14 @@ impl Client {
         turn: TurnQuery,
     ) -> Result<RollbackResult, ClientError> {
         self.change(Method::POST, &path("/v1/rollback", &turn)?, Some(request))
+    }
+
+    /// Confirms the change that waits for it.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn confirm(&self, request: &ConfirmRequest, turn: TurnQuery) -> Result<ConfirmResult, ClientError> {
+        self.change(Method::POST, &path("/v1/confirm", &turn)?, Some(request))
     }
 
     /// Deletes a network.

@@ -124,8 +124,11 @@ async fn serving(
     let measuring = tokio::spawn(async move { measured.measure().await });
     let stored = handle.clone();
     let tending = tokio::spawn(async move { stored.tend_store().await });
+    let changed = handle.clone();
+    let confirming = tokio::spawn(async move { changed.tend_pending().await });
     let ended = wait(handle, running).await;
     measuring.abort();
+    confirming.abort();
     tending.abort();
     close.send_replace(true);
     // It has a limit of its own for what has begun.

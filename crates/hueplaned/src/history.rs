@@ -27,7 +27,7 @@ const UNDOS: TableDefinition<u64, &str> = TableDefinition::new("undos");
 /// Documents by key, as the store has them.
 pub type Documents = BTreeMap<String, String>;
 /// Earlier texts of the documents that a revision changed; `None` for one that it created.
-type Undo = BTreeMap<String, Option<String>>;
+pub type Undo = BTreeMap<String, Option<String>>;
 
 /// Who or what changes the documents.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -96,33 +96,70 @@ impl Entry {
         (mut revision, new): (Revision, &Documents),
         node: &str,
     ) -> Self {
-        let mut undo = Undo::new();
-        for key in old.keys().chain(new.keys()) {
-            let (was, is) = (old.get(key), new.get(key));
-            if was != is && !undo.contains_key(key) {
-                undo.insert(key.clone(), was.cloned());
-            }
-        }
-        let change = |(key, was): (&String, &Option<String>)| {
-            let (object, name) = match key.split_once('/') {
-                Some((_, name)) => (ObjectKind::Network, name),
-                None => (ObjectKind::Node, node),
-            };
-            let verb = match (was, new.contains_key(key)) {
-                (None, _) => Verb::Create,
-                (Some(_), true) => Verb::Change,
-                (Some(_), false) => Verb::Delete,
-            };
-            DocumentChange { verb, object, name: name.to_owned() }
-        };
-        revision.changes = undo.iter().map(change).collect();
-        revision.changes.sort_by_key(|change| change.object != ObjectKind::Node);
+        let undo = undo(old, new);
+        revision.changes = described(&undo, new, node);
         let kept = Link { revision, before };
         // Numbers, names and texts always have a JSON form.
         let link = serde_json::to_string(&kept).unwrap_or_default();
         let undo = serde_json::to_string(&undo).unwrap_or_default();
         Self { kept: Kept { link: kept, bytes: link.len() + undo.len() }, link, undo }
     }
+}
+
+/// What undoes the change from `old` to `new` documents.
+#[must_use]
+pub fn undo(old: &Documents, new: &Documents) -> Undo {
+    let mut undo = Undo::new();
+    for key in old.keys().chain(new.keys()) {
+        let (was, is) = (old.get(key), new.get(key));
+        if was != is && !undo.contains_key(key) {
+            undo.insert(key.clone(), was.cloned());
+        }
+    }
+    undo
+}
+
+/// The change that `undo` undoes, to `new` documents; the node, which is called `node`, first.
+#[must_use]
+pub fn described(undo: &Undo, new: &Documents, node: &str) -> Vec<DocumentChange> {
+    let change = |(key, was): (&String, &Option<String>)| {
+        let (object, name) = match key.split_once('/') {
+            Some((_, name)) => (ObjectKind::Network, name),
+            None => (ObjectKind::Node, node),
+        };
+        let verb = match (was, new.contains_key(key)) {
+            (None, _) => Verb::Create,
+            (Some(_), true) => Verb::Change,
+            (Some(_), false) => Verb::Delete,
+        };
+        DocumentChange { verb, object, name: name.to_owned() }
+    };
+    let mut changes: Vec<DocumentChange> = undo.iter().map(change).collect();
+    changes.sort_by_key(|change| change.object != ObjectKind::Node);
+    changes
+}
+
+/// The documents before a change.
+#[must_use]
+pub fn undone(mut documents: Documents, undo: Undo) -> Documents {
+    for (key, was) in undo {
+        match was {
+            Some(text) => drop(documents.insert(key, text)),
+            None => drop(documents.remove(&key)),
+        }
+    }
+    documents
+}
+
+/// What a transaction does with the history.
+#[derive(Clone, Copy)]
+pub enum Record<'e> {
+    /// Adds a change.
+    Add(&'e Entry),
+    /// Nothing: the documents stay the same.
+    Keep,
+    /// Forgets all revisions.
+    Forget,
 }
 
 /// The revisions that are kept, without what undoes them, which stays in the database.
@@ -205,13 +242,16 @@ impl History {
         (!next.kept.is_empty()).then_some(next)
     }
 
-    /// Records a change in its transaction, or without one forgets all revisions. Returns the history that is in force
-    /// when the transaction is.
+    /// Records a change in its transaction. Returns the history that is in force when the transaction is.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn record(&self, transaction: &WriteTransaction, entry: Option<&Entry>) -> Result<Self, redb::Error> {
-        let next = entry.and_then(|entry| Some((entry, self.with(entry)?)));
+    pub fn record(&self, transaction: &WriteTransaction, record: Record<'_>) -> Result<Self, redb::Error> {
+        let next = match record {
+            Record::Keep => return Ok(self.clone()),
+            Record::Forget => None,
+            Record::Add(entry) => self.with(entry).map(|next| (entry, next)),
+        };
         let Some((entry, next)) = next else {
             transaction.delete_table(REVISIONS)?;
             transaction.delete_table(UNDOS)?;
@@ -260,12 +300,7 @@ impl History {
             let undo = undo.ok_or_else(|| {
                 HistoryError::Damaged(format!("what undoes revision {} cannot be read", revision.number))
             })?;
-            for (key, was) in undo {
-                match was {
-                    Some(text) => drop(documents.insert(key, text)),
-                    None => drop(documents.remove(&key)),
-                }
-            }
+            documents = undone(documents, undo);
             at = *before;
             if at == number {
                 return Ok(documents);

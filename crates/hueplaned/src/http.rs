@@ -148,6 +148,7 @@ pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Re
         .route("/v1/apply", post(change::apply))
         .route("/v1/diff", post(change::diff))
         .route("/v1/rollback", post(history::rollback))
+        .route("/v1/confirm", post(history::confirm))
         .route("/v1/trace", post(change::trace))
         .route("/v1/down", post(change::down))
         .layer(from_fn_with_state(app.clone(), guard))

@@ -13,6 +13,7 @@ pub mod log;
 pub mod metrics;
 pub mod node;
 pub mod options;
+pub mod pending;
 mod place;
 pub mod plan;
 pub mod store;

@@ -15,6 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hue_control::Ids;
 use hue_demux::PortId;
@@ -26,7 +27,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::api::{Revision, Timestamp};
-use crate::history::{Documents, Entry, History, HistoryError, Origin};
+use crate::history::{Documents, Entry, History, HistoryError, Origin, Record};
+use crate::pending::Pending;
 
 /// The database in the state directory.
 pub const FILE: &str = "hueplane.redb";
@@ -50,6 +52,9 @@ const NODE_NAME: &str = "node";
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 const DOCUMENTS: TableDefinition<&str, &str> = TableDefinition::new("documents");
 const IDS: TableDefinition<&str, u64> = TableDefinition::new("ids");
+/// The change that waits for its confirmation, under [`PENDING_KEY`].
+const PENDING: TableDefinition<&str, &str> = TableDefinition::new("pending");
+const PENDING_KEY: &str = "pending";
 
 /// Why desired state cannot be read or written.
 #[derive(Debug, Error)]
@@ -114,11 +119,21 @@ pub struct Desired {
     pub intent: Intent,
     /// Ids of networks and ports.
     pub ids: Ids,
+    /// The change that made it, if that waits for its confirmation.
+    pub pending: Option<Arc<Pending>>,
+}
+
+impl Desired {
+    /// Its documents: JSON by name, `node` or `network/NAME`.
+    #[must_use]
+    pub fn documents(&self) -> Documents {
+        Rows::of(self).documents
+    }
 }
 
 impl Default for Desired {
     fn default() -> Self {
-        Self { generation: 0, applied: None, intent: nothing(), ids: Ids::default() }
+        Self { generation: 0, applied: None, intent: nothing(), ids: Ids::default(), pending: None }
     }
 }
 
@@ -156,15 +171,19 @@ struct Rows {
     applied_us: u64,
     documents: BTreeMap<String, String>,
     ids: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pending: Option<Pending>,
 }
 
 /// Key of the node's document.
 pub const NODE_KEY: &str = "node";
 
 impl Rows {
-    /// Bytes of its documents.
+    /// Bytes of its documents, and of what undoes a change that waits for its confirmation: so to undo it never takes
+    /// more.
     fn bytes(&self) -> usize {
-        self.documents.iter().map(|(key, text)| key.len() + text.len()).sum()
+        let documents: usize = self.documents.iter().map(|(key, text)| key.len() + text.len()).sum();
+        documents + self.pending.as_ref().map_or(0, Pending::bytes)
     }
 
     fn of(desired: &Desired) -> Self {
@@ -184,6 +203,7 @@ impl Rows {
             applied_us: desired.applied.map_or(0, Timestamp::us),
             documents,
             ids,
+            pending: desired.pending.as_deref().cloned(),
         }
     }
 
@@ -211,7 +231,10 @@ impl Rows {
             }
         }
         let applied = (self.applied_us > 0).then(|| Timestamp::from_us(self.applied_us));
-        Ok(Desired { generation: self.generation, applied, intent, ids })
+        // An earlier version of the daemon may have changed the documents since.
+        let pending =
+            self.pending.clone().filter(|pending| pending.revision == self.generation).map(Arc::new);
+        Ok(Desired { generation: self.generation, applied, intent, ids, pending })
     }
 }
 
@@ -266,7 +289,12 @@ impl Store {
                 None => {
                     let (history, trouble) = History::load(&database, rows.generation);
                     let (database, history_problem) = (Some(database), trouble.clone());
-                    let store = Self { database, rows, history, history_problem, ..Self::closed(directory) };
+                    let mut store =
+                        Self { database, rows, history, history_problem, ..Self::closed(directory) };
+                    // A daemon that was killed between the two writes: a confirmed change must not wait in the copy.
+                    if copy(directory).is_ok_and(|(rows, _)| rows != store.rows) {
+                        store.copy_problem = store.write_copy().err().map(|error| error.to_string());
+                    }
                     let trouble = trouble.map(|trouble| format!("{}: {trouble}", path.display()));
                     Ok(Opened { store, desired, trouble, emptied: false })
                 }
@@ -386,7 +414,7 @@ impl Store {
         let aside = directory.join(format!("{FILE}.damaged-{}", Timestamp::now().us()));
         fs::rename(&path, &aside).map_err(failed(&path, "put aside"))?;
         let mut store = Self::closed(directory);
-        store.write(&rows, None)?;
+        store.write(&rows, Record::Forget)?;
         store.history_problem = Some("it was lost with a damaged store".to_owned());
         let trouble = format!(
             "{}: the store was damaged ({reason}); it is kept as {}, and desired state {} of {COPY} is used; the history \
@@ -411,7 +439,8 @@ impl Store {
         let before = (self.rows.generation, &self.rows.documents);
         let node = &desired.intent.node.metadata.name;
         let entry = Entry::new(before, (revision, &rows.documents), node.as_str());
-        let written = self.write(&rows, Some(&entry));
+        let same = desired.generation == self.rows.generation && rows.documents == self.rows.documents;
+        let written = self.write(&rows, if same { Record::Keep } else { Record::Add(&entry) });
         if written.is_ok() {
             self.copy_problem = self.write_copy().err().map(|error| error.to_string());
         }
@@ -419,8 +448,8 @@ impl Store {
         written.map(|()| self.copy_problem.clone())
     }
 
-    fn write(&mut self, rows: &Rows, entry: Option<&Entry>) -> Result<(), StoreError> {
-        let error = match self.write_once(rows, entry) {
+    fn write(&mut self, rows: &Rows, record: Record<'_>) -> Result<(), StoreError> {
+        let error = match self.write_once(rows, record) {
             Err(error) if error.is_full() => error,
             written => return written,
         };
@@ -429,14 +458,14 @@ impl Store {
         let growth = rows.bytes().saturating_sub(self.rows.bytes());
         let written = if growth == 0 {
             // With the room of the reserve, and only if that does not do, with that of the history.
-            match self.write_once(rows, entry) {
-                Err(error) if error.is_full() && self.drop_history() => self.write_once(rows, None),
+            match self.write_once(rows, record) {
+                Err(error) if error.is_full() && self.drop_history() => self.write_once(rows, Record::Forget),
                 written => written,
             }
         } else if growth as u64 <= self.room() && self.drop_history() {
             // Without the reserve, which is for what makes the state smaller.
             hold_reserve(&self.directory);
-            self.write_once(rows, None).inspect_err(|_| {
+            self.write_once(rows, Record::Forget).inspect_err(|_| {
                 release_reserve(&self.directory);
                 self.give_back();
             })
@@ -444,7 +473,7 @@ impl Store {
             // It would not fit without the history either, so that is not dropped in vain.
             Err(error)
         };
-        if written.is_ok() && entry.is_some() && self.history.is_empty() {
+        if written.is_ok() && matches!(record, Record::Add(_)) && self.history.is_empty() {
             let number = rows.generation;
             let why = format!(
                 "the disk was full: the history was dropped, up to revision {number}, to have room for it"
@@ -469,7 +498,7 @@ impl Store {
         self.lose_history();
         let rows = self.rows.clone();
         // If that fails too, the database is written anew, without a history.
-        let _ = self.write_once(&rows, None);
+        let _ = self.write_once(&rows, Record::Forget);
         self.give_back();
         true
     }
@@ -500,7 +529,7 @@ impl Store {
         let new = self.directory.join(FILE_NEW);
         let written = Database::create(&new).map_err(redb::Error::from);
         let written = written.and_then(|database| {
-            transact(&database, (&Rows::default(), &self.rows), (&History::default(), None))
+            transact(&database, (&Rows::default(), &self.rows), (&History::default(), Record::Forget))
         });
         if written.is_err() || fs::rename(&new, &path).is_err() {
             let _ = fs::remove_file(&new);
@@ -509,13 +538,13 @@ impl Store {
         }
     }
 
-    fn write_once(&mut self, rows: &Rows, entry: Option<&Entry>) -> Result<(), StoreError> {
+    fn write_once(&mut self, rows: &Rows, record: Record<'_>) -> Result<(), StoreError> {
         let path = self.directory.join(FILE);
         let done = match &self.database {
-            Some(database) => transact(database, (&self.rows, rows), (&self.history, entry)),
+            Some(database) => transact(database, (&self.rows, rows), (&self.history, record)),
             None => match read(&path) {
                 Ok((database, old, _)) => {
-                    let done = transact(&database, (&old, rows), (&self.history, entry));
+                    let done = transact(&database, (&old, rows), (&self.history, record));
                     self.database = Some(database);
                     done
                 }
@@ -698,6 +727,16 @@ fn rows(database: &Database) -> Result<Rows, Fault> {
         let (key, value) = entry?;
         rows.ids.insert(key.value().to_owned(), value.value());
     }
+    rows.pending = match transaction.open_table(PENDING) {
+        Ok(pending) => match pending.get(PENDING_KEY)? {
+            Some(text) => Some(serde_json::from_str(text.value()).map_err(|error| {
+                Fault::Damaged(format!("the change that waits for its confirmation cannot be read: {error}"))
+            })?),
+            None => None,
+        },
+        Err(redb::TableError::TableDoesNotExist(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
     Ok(rows)
 }
 
@@ -705,10 +744,10 @@ fn rows(database: &Database) -> Result<Rows, Fault> {
 fn transact(
     database: &Database,
     (old, new): (&Rows, &Rows),
-    (history, entry): (&History, Option<&Entry>),
+    (history, record): (&History, Record<'_>),
 ) -> Result<History, redb::Error> {
     let transaction = database.begin_write()?;
-    let history = history.record(&transaction, entry)?;
+    let history = history.record(&transaction, record)?;
     {
         let mut meta = transaction.open_table(META)?;
         meta.insert("format", new.format)?;
@@ -727,6 +766,16 @@ fn transact(
         }
         for (key, number) in new.ids.iter().filter(|(key, number)| old.ids.get(*key) != Some(number)) {
             ids.insert(key.as_str(), number)?;
+        }
+        if old.pending != new.pending {
+            let mut pending = transaction.open_table(PENDING)?;
+            match &new.pending {
+                // It consists of numbers and texts, which have a JSON form.
+                Some(one) => drop(
+                    pending.insert(PENDING_KEY, serde_json::to_string(one).unwrap_or_default().as_str())?,
+                ),
+                None => drop(pending.remove(PENDING_KEY)?),
+            }
         }
     }
     transaction.commit()?;

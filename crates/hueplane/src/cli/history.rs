@@ -1,4 +1,4 @@
-//! `hueplane history` and `hueplane rollback`.
+//! `hueplane history`, `hueplane rollback` and `hueplane confirm`.
 
 use clap::Args;
 
@@ -40,6 +40,22 @@ pub struct Rollback {
     /// Delete networks that the revision did not have
     #[arg(long)]
     pub prune: bool,
+    #[command(flatten)]
+    pub turn: Turn,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Keep a change that was applied with --confirm-within
+///
+/// Until then, or until its time is over, no other change is accepted. Without a confirmation the daemon goes
+/// back to the configuration before by itself. `hueplane rollback` goes back at once.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane apply -f red.yaml --confirm-within 60s
+  hueplane confirm")]
+pub struct Confirm {
     #[command(flatten)]
     pub turn: Turn,
     #[command(flatten)]

@@ -168,6 +168,7 @@ impl Turn {
 Examples:
   hueplane apply -f red.yaml
   hueplane apply -f all.yaml --prune --dry-run
+  hueplane apply -f red.yaml --confirm-within 60s
   sed s/10.1.0.1/10.1.0.9/ red.yaml | hueplane apply -f -")]
 pub struct Apply {
     #[command(flatten)]
@@ -178,6 +179,9 @@ pub struct Apply {
     /// Delete networks that the files do not describe
     #[arg(long)]
     pub prune: bool,
+    /// Go back by itself unless `hueplane confirm` comes within this time, such as 60s or 10m; at most a day
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "dry_run")]
+    pub confirm_within: Option<std::time::Duration>,
     #[command(flatten)]
     pub turn: Turn,
     #[command(flatten)]

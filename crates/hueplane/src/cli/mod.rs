@@ -68,6 +68,7 @@ pub enum Command {
     Apply(Apply),
     History(History),
     Rollback(Rollback),
+    Confirm(Confirm),
     Get(Get),
     Delete(Delete),
     Migrate(Migrate),

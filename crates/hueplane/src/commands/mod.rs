@@ -32,6 +32,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Apply(args) => live::apply(args, connection),
         Command::History(args) => live::history(args, connection),
         Command::Rollback(args) => live::rollback(args, connection),
+        Command::Confirm(args) => live::confirm(args, connection),
         Command::Get(args) => live::get(args, connection),
         Command::Delete(args) => live::delete(args, connection),
         Command::Image(args) => live::image(&args.command, connection),

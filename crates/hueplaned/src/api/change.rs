@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::NetworkState;
+use super::{NetworkState, Pending};
 
 /// Behaviour while another change is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, IntoParams)]
@@ -41,6 +41,9 @@ pub struct ApplyRequest {
     /// Apply only if the desired state has this generation; otherwise the call fails with `conflict`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_generation: Option<u64>,
+    /// Go back by itself to the documents before unless the change is confirmed within so many seconds, 1 to 86,400.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_within_s: Option<u32>,
 }
 
 /// Documents to compare with the desired state.
@@ -56,7 +59,7 @@ pub struct DiffRequest {
 
 impl From<DiffRequest> for ApplyRequest {
     fn from(request: DiffRequest) -> Self {
-        Self { sources: request.sources, dry_run: true, prune: request.prune, if_generation: None }
+        Self { sources: request.sources, dry_run: true, prune: request.prune, ..Self::default() }
     }
 }
 
@@ -151,6 +154,9 @@ pub struct ApplyResult {
     pub actions: Vec<Action>,
     /// State of the networks concerned.
     pub networks: Vec<NetworkResult>,
+    /// The confirmation that the change needs, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
 }
 
 /// State of a network after an apply.

@@ -17,6 +17,10 @@ pub enum EventKind {
     Applied,
     /// The documents of an earlier revision are in force again.
     RolledBack,
+    /// A change was not confirmed in time: the documents before it are in force again.
+    AutoRolledBack,
+    /// A change was confirmed.
+    Confirmed,
     /// A change of desired state was refused or failed.
     Refused,
     /// Namespaces of an earlier daemon were adopted.
@@ -81,6 +85,8 @@ impl EventKind {
             Self::Stopping => "stopping",
             Self::Applied => "applied",
             Self::RolledBack => "rolled_back",
+            Self::AutoRolledBack => "auto_rolled_back",
+            Self::Confirmed => "confirmed",
             Self::Refused => "refused",
             Self::Adopted => "adopted",
             Self::Cleaned => "cleaned",

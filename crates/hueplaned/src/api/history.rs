@@ -5,6 +5,9 @@ use utoipa::ToSchema;
 
 use super::{Action, NetworkResult, ObjectKind, Timestamp, Verb};
 
+/// Longest time in which a change can be confirmed, in seconds: a day.
+pub const CONFIRM_SECONDS_MAX: u32 = 86_400;
+
 /// Who made a change.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Author {
@@ -32,6 +35,8 @@ pub enum RevisionKind {
     Image,
     /// The documents of an earlier revision were restored.
     Rollback,
+    /// A change was not confirmed in time, so the daemon restored the documents before it.
+    AutoRollback,
 }
 
 impl RevisionKind {
@@ -45,6 +50,7 @@ impl RevisionKind {
             Self::Migrate => "migrate",
             Self::Image => "image",
             Self::Rollback => "rollback",
+            Self::AutoRollback => "auto_rollback",
         }
     }
 }
@@ -86,9 +92,45 @@ pub struct History {
     pub generation: u64,
     /// Revisions, newest first. A tenant gets those that changed its network.
     pub revisions: Vec<Revision>,
+    /// The change that waits for its confirmation, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
     /// Why earlier revisions are missing, if not because there were too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+/// A change that the daemon undoes by itself unless it is confirmed in time. Meanwhile all other changes are refused.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Pending {
+    /// The revision that it made.
+    pub revision: u64,
+    /// The revision whose documents are restored without a confirmation.
+    pub restores: u64,
+    /// Who made it.
+    pub by: Author,
+    /// When it must be confirmed.
+    pub deadline: Timestamp,
+    /// Time left, in seconds.
+    pub remaining_s: u64,
+    /// Documents that it changed; a tenant gets its own.
+    pub changes: Vec<DocumentChange>,
+}
+
+/// Which change to confirm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfirmRequest {
+    /// Number of the revision that the change made; by default the one that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+}
+
+/// A change is confirmed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct ConfirmResult {
+    /// The revision that stays in force.
+    pub revision: u64,
 }
 
 /// Which revision to go back to, and how.

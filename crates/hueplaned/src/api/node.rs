@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{PortStats, Timestamp};
+use super::{Pending, PortStats, Timestamp};
 
 /// The machine on which the daemon runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -129,6 +129,9 @@ pub struct Status {
     /// Physical ports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<Summary>,
+    /// The change that waits for its confirmation, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
 }
 
 /// Number of objects, and of those that run.

@@ -247,7 +247,7 @@ impl Operation {
 }
 
 /// All operations of the API, and the rights they need. Anything else is refused.
-pub static OPERATIONS: [Operation; 29] = [
+pub static OPERATIONS: [Operation; 30] = [
     operation(Method::GET, "/healthz", Right::Known),
     operation(Method::GET, "/openapi.json", Right::Known),
     operation(Method::GET, "/metrics", Right::See),
@@ -275,6 +275,7 @@ pub static OPERATIONS: [Operation; 29] = [
     operation(Method::POST, "/v1/apply", Right::Change),
     operation(Method::POST, "/v1/diff", Right::Change),
     operation(Method::POST, "/v1/rollback", Right::Change),
+    operation(Method::POST, "/v1/confirm", Right::Delete),
     operation(Method::POST, "/v1/trace", Right::See),
     operation(Method::POST, "/v1/down", Right::Rule),
 ];

@@ -14,12 +14,13 @@ use hue_intent::{Intent, Network, Source};
 use serde_json::Value;
 
 use super::access::{Caller, Right, Role};
+use super::history::none_waits;
 use super::input::{Ask, Named, answer, bad, json};
 use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, TENANT_DOCUMENTS_BYTES_MAX, scope};
 use crate::api::{
-    Action, ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, GateRequest,
-    ImageLoaded, LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind, SourceText,
-    Trace, TraceRequest, TurnQuery,
+    Action, ApplyRequest, ApplyResult, CONFIRM_SECONDS_MAX, DiffRequest, DiffResult, DownOptions, DownResult,
+    GateRequest, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind,
+    SourceText, Trace, TraceRequest, TurnQuery,
 };
 use crate::backend::Turn;
 
@@ -273,6 +274,20 @@ async fn applied(
     request: ApplyRequest,
     turn: Turn,
 ) -> Result<ApplyResult, Problem> {
+    if let Some(seconds) = request.confirm_within_s {
+        if !(1..=CONFIRM_SECONDS_MAX).contains(&seconds) {
+            return Err(bad(format!(
+                "confirm_within_s: found {seconds}, expected 1 to {CONFIRM_SECONDS_MAX}"
+            )));
+        }
+        if caller.only().is_some() {
+            // Others could change nothing meanwhile.
+            return Err(caller.forbidden("a change that waits for a confirmation"));
+        }
+    }
+    if !request.dry_run {
+        none_waits(app, caller).await?;
+    }
     if caller.role == Role::Admin {
         return app.backend.apply(request, turn).await;
     }

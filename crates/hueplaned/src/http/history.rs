@@ -13,7 +13,10 @@ use super::access::{Caller, Role};
 use super::change::{TENANTS_OWN, again, refused_to_operator, this, turn};
 use super::input::{Ask, answer, json};
 use super::{App, BODY_BYTES_MAX, scope};
-use crate::api::{Action, History, ObjectKind, Problem, RollbackRequest, RollbackResult, TurnQuery, Verb};
+use crate::api::{
+    Action, ConfirmRequest, ConfirmResult, History, ObjectKind, Problem, ProblemKind, RollbackRequest,
+    RollbackResult, TurnQuery, Verb,
+};
 use crate::backend::Turn;
 
 /// Revisions of the documents, newest first: each accepted change of the desired state is one. The daemon keeps the
@@ -57,6 +60,51 @@ pub(super) async fn rollback(
     answer::<RollbackResult>(work().await)
 }
 
+/// Confirms the change that waits for it, so that the daemon does not undo it. Only who may make the change may confirm it.
+#[utoipa::path(post, path = "/v1/confirm", tag = "desired state", request_body = ConfirmRequest, params(TurnQuery),
+    responses(
+        (status = 200, description = "The change stays.", body = ConfirmResult),
+        (status = 409, description = "No change waits for a confirmation, or another one; with `no_wait`: another change is under way.",
+            body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn confirm(
+    State(app): State<App>,
+    caller: Caller,
+    Ask(query): Ask<TurnQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let work = async || {
+        let mut request: ConfirmRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
+        if caller.role != Role::Admin
+            && let Some(pending) = app.backend.status().await?.pending
+        {
+            if let Some(other) = pending.changes.iter().find(|change| change.object != ObjectKind::Network) {
+                let (verb, object) = (other.verb.name(), other.object.name());
+                return Err(caller.forbidden(&format!("this: {verb} {object} {}", other.name)));
+            }
+            // What was judged is what is confirmed.
+            request.revision = request.revision.or(Some(pending.revision));
+        }
+        app.backend.confirm(request, turn(&caller, query).await?).await
+    };
+    answer::<ConfirmResult>(work().await)
+}
+
+/// Fails for a tenant while a change waits for its confirmation, without saying whose it is.
+pub(super) async fn none_waits(app: &App, caller: &Caller) -> Result<(), Problem> {
+    if caller.only().is_some()
+        && let Some(pending) = app.backend.status().await?.pending
+    {
+        let seconds = pending.remaining_s;
+        let detail =
+            format!("a change waits for its confirmation for another {seconds} s: try again after that");
+        return Err(Problem::new(ProblemKind::Conflict, detail));
+    }
+    Ok(())
+}
+
 /// Rolls back if the caller may make all of the changes.
 async fn rolled_back(
     app: &App,
@@ -83,6 +131,7 @@ async fn rolled_back(
             if request.dry_run {
                 return Ok(trial);
             }
+            none_waits(app, caller).await?;
             // What was judged is what is made: this revision, on this generation.
             let bound = RollbackRequest {
                 revision: Some(trial.revision),

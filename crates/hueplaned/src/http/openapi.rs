@@ -53,6 +53,7 @@ const ROLES: &str = "x-hueplane-roles";
         change::apply,
         change::diff,
         history::rollback,
+        history::confirm,
         change::trace,
         change::down,
     ),

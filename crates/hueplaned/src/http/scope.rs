@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::access::Caller;
 use crate::api::{
-    Config, Event, Health, History, Network, NetworkState, Node, ObjectKind, Placement, Port, Problem, Stats,
-    Status, Summary, TableShare, Tables, Trace,
+    Config, Event, Health, History, Network, NetworkState, Node, ObjectKind, Pending, Placement, Port,
+    Problem, Stats, Status, Summary, TableShare, Tables, Trace,
 };
 use crate::backend::MetricsSnapshot;
 use crate::history::changes;
@@ -55,7 +55,8 @@ pub(super) fn status(caller: &Caller, status: Status, networks: Vec<Network>) ->
         Health::Running | Health::Degraded => Health::Running,
     };
     let networks = Summary { total: own.len() as u64, up: running };
-    Status { health, problems, pid: None, networks, ports: None, ..status }
+    let pending = status.pending.and_then(|one| pending(caller, one));
+    Status { health, problems, pid: None, networks, ports: None, pending, ..status }
 }
 
 pub(super) fn node(caller: &Caller, node: Node, networks: Vec<Network>) -> Node {
@@ -75,6 +76,14 @@ pub(super) fn config(caller: &Caller, mut config: Config) -> Config {
     config
 }
 
+/// A change that waits, if it changed a network that the caller sees; to a tenant, only that part.
+fn pending(caller: &Caller, mut pending: Pending) -> Option<Pending> {
+    pending.changes.retain(|change| change.object == ObjectKind::Network && caller.sees(&change.name));
+    // No tenant makes such a change.
+    pending.by.name = None;
+    (!pending.changes.is_empty()).then_some(pending)
+}
+
 /// The history. A tenant sees only revisions of its network, of these only that part, and who made them only if that
 /// was a tenant of the network.
 pub(super) fn history(caller: &Caller, mut history: History) -> History {
@@ -86,6 +95,7 @@ pub(super) fn history(caller: &Caller, mut history: History) -> History {
                 revision.by.name = None;
             }
         }
+        history.pending = history.pending.and_then(|one| pending(caller, one));
         // It is about all networks.
         history.problem = None;
     }

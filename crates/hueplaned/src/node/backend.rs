@@ -27,6 +27,7 @@ use crate::api::{
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use crate::history::Origin;
+use crate::pending::Pending;
 use crate::store::{Desired, Store, StoreError};
 
 /// How often a full disk is tried again.
@@ -150,6 +151,8 @@ impl Backend for NodeHandle {
     async fn apply(&self, request: ApplyRequest, turn: Turn) -> Result<ApplyResult, Problem> {
         let what = (!request.dry_run)
             .then(|| Step::new(turn, RevisionKind::Apply, "documents are being applied".to_owned()));
+        let within = request.confirm_within_s.map(|seconds| Duration::from_secs(seconds.into()));
+        let what = what.map(|step| Step { within, ..step });
         self.change(what, move |node, now| change::prepare(now, &request, &node.shared.owner)).await
     }
 
@@ -170,6 +173,10 @@ impl Backend for NodeHandle {
         turn: Turn,
     ) -> Result<api::RollbackResult, Problem> {
         self.rollback_now(request, only, turn).await
+    }
+
+    async fn confirm(&self, request: api::ConfirmRequest, turn: Turn) -> Result<api::ConfirmResult, Problem> {
+        self.confirm_now(request, turn).await
     }
 
     async fn delete_network(&self, name: &str, turn: Turn) -> Result<ApplyResult, Problem> {
@@ -269,6 +276,7 @@ impl NodeHandle {
             generation: self.shared.desired().generation,
             networks: Summary { total: view.networks.len() as u64, up: running.count() as u64 },
             ports: Some(Summary { total: view.ports.len() as u64, up: up.count() as u64 }),
+            pending: self.pending(),
         }
     }
 
@@ -347,7 +355,9 @@ impl NodeHandle {
         prepare: impl FnOnce(&Self, &Desired) -> Result<Prepared, Problem> + Send + 'static,
     ) -> Result<ApplyResult, Problem> {
         let turn = match step {
-            Some(Step { query, what, origin }) => Some((self.shared.queue.turn(query, what).await?, origin)),
+            Some(Step { query, what, origin, within }) => {
+                Some((self.shared.queue.turn(query, what).await?, origin, within))
+            }
             None => None,
         };
         let node = self.clone();
@@ -358,15 +368,33 @@ impl NodeHandle {
 
     async fn change_now(
         &self,
-        turn: Option<(InTurn, Origin)>,
+        turn: Option<(InTurn, Origin, Option<Duration>)>,
         prepare: impl FnOnce(&Self, &Desired) -> Result<Prepared, Problem> + Send + 'static,
     ) -> Result<ApplyResult, Problem> {
         let dry_run = turn.is_none();
         let now = self.shared.desired();
         let generation = now.generation;
         let node = self.clone();
+        let waits = turn.as_ref().and_then(|(_, origin, within)| Some((origin.by.clone(), (*within)?)));
+        // What undoes a change that waits may be made; else one change could hide another.
+        let settles = now.pending.as_ref().is_none_or(|pending| {
+            turn.as_ref().is_some_and(|(_, origin, _)| origin.restored == Some(pending.restores))
+        });
         let prepared = aside(move || {
-            let prepared = prepare(&node, &now)?;
+            let mut prepared = prepare(&node, &now)?;
+            if prepared.desired.generation != now.generation {
+                if !dry_run && !settles {
+                    node.none_waits()?;
+                }
+                if let Some((by, within)) = waits {
+                    let new = Arc::make_mut(&mut prepared.desired);
+                    let node = new.intent.node.metadata.name.to_string();
+                    let (old, documents) = ((now.generation, &now.documents()), new.documents());
+                    let time = (new.applied.unwrap_or_default(), within);
+                    let pending = Pending::new(old, (new.generation, &documents), &node, by, time);
+                    new.pending = Some(Arc::new(pending));
+                }
+            }
             let files_max = hue_host::service::open_files_max().unwrap_or(u64::MAX);
             files::check(&now.intent, &prepared.desired.intent, files_max).map(|()| prepared)
         })
@@ -377,17 +405,25 @@ impl NodeHandle {
             }
         })?;
         let actions = change::actions(&prepared.plan);
-        let Some((turn, origin)) = turn else {
-            return Ok(ApplyResult { generation, dry_run, actions, networks: Vec::new() });
+        let Some((turn, origin, _)) = turn else {
+            return Ok(ApplyResult { generation, dry_run, actions, networks: Vec::new(), pending: None });
         };
         let desired = Arc::clone(&prepared.desired);
         if desired.generation != generation {
-            let (generation, restored) = (desired.generation, origin.restored);
+            let (generation, restored, auto) =
+                (desired.generation, origin.restored, origin.kind == RevisionKind::AutoRollback);
             self.store(Arc::clone(&desired), origin).await?;
             self.shared.set_desired(Arc::clone(&desired));
             let text = format!("desired state {generation} is in force: {} changes", actions.len());
             let (kind, text) = match restored {
+                Some(revision) if auto => (
+                    EventKind::AutoRolledBack,
+                    format!("not confirmed in time, so back to revision {revision}: {text}"),
+                ),
                 Some(revision) => (EventKind::RolledBack, format!("back to revision {revision}: {text}")),
+                None if desired.pending.is_some() => {
+                    (EventKind::Applied, text + ", until it is confirmed or undone")
+                }
                 None => (EventKind::Applied, text),
             };
             self.shared.events.add(kind, About::Node, text);
@@ -397,12 +433,13 @@ impl NodeHandle {
         // The next change may begin while the networks of this one are set up.
         drop(turn);
         let networks = settled.await.map_err(|_| Problem::unavailable("the daemon is going down"))?;
-        Ok(ApplyResult { generation: desired.generation, dry_run, actions, networks })
+        let pending = self.pending().filter(|pending| pending.revision == desired.generation);
+        Ok(ApplyResult { generation: desired.generation, dry_run, actions, networks, pending })
     }
 
     /// Makes a change in its turn. If the caller disconnects, a change that has not begun is dropped, and one that has begun is
     /// completed.
-    async fn in_turn<T, F>(
+    pub(super) async fn in_turn<T, F>(
         &self,
         Turn { query, by }: Turn,
         what: String,
@@ -446,6 +483,7 @@ impl NodeHandle {
         request: &MigrateRequest,
         asked: &Asking,
     ) -> Result<Migration, Problem> {
+        self.none_waits()?;
         let (network, wanted) = (name.to_owned(), request.clone());
         let begin = move |node: &mut Node| node.migrate(&network, &wanted);
         let answer = self.ask_when_idle(asked, Some(name.to_owned()), begin).await??;
@@ -498,6 +536,7 @@ impl NodeHandle {
         away: Duration,
         asked: &Asking,
     ) -> Result<ImageLoaded, Problem> {
+        self.none_waits()?;
         let image = name.to_owned();
         let answer = self.ask_when_idle(asked, None, move |node| node.load_image(&image, away)).await??;
         let loaded = answer.await.map_err(|_| Problem::unavailable("the daemon is going down"))??;
@@ -507,7 +546,7 @@ impl NodeHandle {
     }
 
     /// Stores new desired state.
-    async fn keep(&self, desired: Option<Desired>, origin: Origin) -> Result<(), Problem> {
+    pub(super) async fn keep(&self, desired: Option<Desired>, origin: Origin) -> Result<(), Problem> {
         let Some(desired) = desired.map(Arc::new) else { return Ok(()) };
         self.store(Arc::clone(&desired), origin).await?;
         self.shared.set_desired(Arc::clone(&desired));
@@ -562,7 +601,7 @@ impl NodeHandle {
 
 /// How a change was requested, and whether its caller is still connected.
 #[derive(Default)]
-struct Asking {
+pub(super) struct Asking {
     query: TurnQuery,
     by: api::Author,
     caller: Caller,
@@ -581,11 +620,20 @@ pub(super) struct Step {
     /// What is done, as a text.
     what: String,
     origin: Origin,
+    /// Time in which it must be confirmed.
+    within: Option<Duration>,
 }
 
 impl Step {
     fn new(Turn { query, by }: Turn, kind: RevisionKind, what: String) -> Self {
-        Self { query, what, origin: Origin { by, kind, restored: None } }
+        Self { query, what, origin: Origin { by, kind, restored: None }, within: None }
+    }
+
+    /// Undoes a change that was not confirmed.
+    pub(super) fn undo(turn: Turn, what: String, restores: u64) -> Self {
+        let mut step = Self::new(turn, RevisionKind::AutoRollback, what);
+        step.origin.restored = Some(restores);
+        step
     }
 
     /// The same, as a rollback to a revision.

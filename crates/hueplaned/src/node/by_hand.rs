@@ -121,6 +121,7 @@ impl ByHand {
             workers: live.workers(),
             scheduling: Granted::default(),
             planning: Planning::default(),
+            deadline: watch::channel(None).0,
         });
         let around = (Monitor::without_thread()?, Jobs::to(job_sender));
         let mut node = Node::new(shared, live, images, around, config, Drive::Hand(clock));

@@ -86,6 +86,22 @@ pub fn prepare_rollback(
     changed(now, intent, owner)
 }
 
+/// The change that undoes the one that waits for its confirmation: the documents are exactly those before it.
+///
+/// # Errors
+/// `conflict` when none waits, or one of another revision.
+pub fn prepare_undo(now: &Desired, revision: u64, owner: &Owner) -> Result<Prepared, Problem> {
+    let pending = now.pending.as_ref().filter(|pending| pending.revision == revision);
+    let pending = pending.ok_or_else(|| none_pending(revision))?;
+    let documents = pending.documents(now.documents());
+    prepare_rollback(now, (pending.restores, &documents), true, owner)
+}
+
+/// The problem that a change does not wait for its confirmation.
+pub fn none_pending(revision: u64) -> Problem {
+    Problem::new(ProblemKind::Conflict, format!("revision {revision} does not wait for a confirmation"))
+}
+
 /// The change that deletes a network.
 ///
 /// # Errors
@@ -187,7 +203,7 @@ fn changed(now: &Desired, intent: Intent, owner: &Owner) -> Result<Prepared, Pro
         now.clone()
     } else {
         let (generation, applied) = (now.generation + 1, Some(Timestamp::now()));
-        Desired { generation, applied, intent, ids: now.ids.clone() }
+        Desired { generation, applied, intent, ids: now.ids.clone(), pending: None }
     };
     finish(desired, plan, owner)
 }

@@ -21,6 +21,7 @@ mod lists;
 mod memory;
 mod moves;
 mod networks;
+mod pending;
 mod plan;
 mod ports;
 mod queue;
@@ -86,6 +87,9 @@ pub struct Shared {
     scheduling: Granted,
     /// Inputs of the scheduler.
     planning: Planning,
+    /// Until when the change that waits for its confirmation must have it. A monotonic clock, so that setting the
+    /// system's clock does not undo a change.
+    deadline: watch::Sender<Option<Instant>>,
 }
 
 impl Shared {
@@ -114,6 +118,7 @@ impl Shared {
     }
 
     fn set_desired(&self, desired: Arc<Desired>) {
+        self.deadline.send_replace(pending::deadline(&desired));
         *self.desired.write().unwrap_or_else(PoisonError::into_inner) = desired;
     }
 }
@@ -172,12 +177,13 @@ pub fn start(
     owner: Owner,
     opened: Opened,
 ) -> Result<(NodeHandle, Running), DaemonError> {
-    let Opened { store, desired, trouble, emptied } = opened;
+    let Opened { mut store, desired, trouble, emptied } = opened;
     let left = owner.networks()?;
     // A store without a state says nothing of what runs, least of all that it may go.
     if desired.generation == 0 && !left.is_empty() && !emptied {
         return Err(DaemonError::Unknown { networks: left, directory: store.directory().to_owned() });
     }
+    let (desired, overdue) = pending::undo_overdue(&mut store, desired, &owner);
     let mut live = Live::start(config)?;
     let (sender, messages) = mpsc::channel();
     let (batch_sender, batches) = mpsc::sync_channel(BATCHES_MAX);
@@ -213,7 +219,11 @@ pub fn start(
         workers: live.workers(),
         scheduling: least(live.scheduling()),
         planning: Planning::default(),
+        deadline: watch::channel(pending::deadline(&prepared.desired)).0,
     });
+    if let Some((kind, text)) = overdue {
+        shared.events.add(kind, About::Node, text);
+    }
     shared.tell_scheduling("workers", &shared.scheduling);
     if let Some(trouble) = &trouble {
         shared.events.add(EventKind::Trouble, About::Node, trouble.clone());

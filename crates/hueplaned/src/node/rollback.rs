@@ -2,7 +2,7 @@
 //!
 //! Flow: request → documents of the revision (store) → [`change::prepare_rollback`] → the same path as an apply.
 //! Invariants: the revision is found when the change is made, in its turn; a document that the revision did not have
-//! stays, unless the request says otherwise.
+//! stays, unless the request says otherwise, or a change is undone that still waits for its confirmation.
 
 use std::sync::{Arc, OnceLock, PoisonError};
 
@@ -17,7 +17,8 @@ impl NodeHandle {
     /// The revisions that are kept.
     pub(super) async fn history_now(&self) -> Result<History, Problem> {
         let (revisions, problem) = self.with_store(|store| store.history()).await?;
-        Ok(History { generation: self.shared.desired().generation, revisions, problem })
+        let generation = self.shared.desired().generation;
+        Ok(History { generation, revisions, pending: self.pending(), problem })
     }
 
     /// Restores the documents of a revision; without a number, of the one before the latest change.
@@ -27,8 +28,14 @@ impl NodeHandle {
         only: Option<String>,
         turn: Turn,
     ) -> Result<RollbackResult, Problem> {
-        let now = self.shared.desired().generation;
-        let revision = match request.revision {
+        let current = self.shared.desired();
+        let now = current.generation;
+        // Back from a change that waits for its confirmation: it is undone whole, as at its deadline, without the history.
+        let waits = current.pending.as_ref().filter(|pending| {
+            only.is_none() && request.revision.is_none_or(|revision| revision == pending.restores)
+        });
+        let undoes = waits.map(|pending| pending.revision);
+        let revision = match waits.map(|pending| pending.restores).or(request.revision) {
             Some(revision) => revision,
             None => self
                 .with_store({
@@ -47,6 +54,9 @@ impl NodeHandle {
         let prepare =
             move |node: &Self, now: &Desired| {
                 change::expect(now, if_generation)?;
+                if let Some(undoes) = undoes {
+                    return change::prepare_undo(now, undoes, &node.shared.owner);
+                }
                 let documents = {
                     let mut store = node.shared.store.lock().unwrap_or_else(PoisonError::into_inner);
                     documents(&mut store, revision, only.as_deref())?

@@ -70,7 +70,7 @@ async fn no_answer_to_a_tenant_shows_another_network() {
         let body = match operation.path {
             "/v1/apply" | "/v1/diff" => Some(apply.clone()),
             "/v1/trace" => Some(json!({"port": "p0", "frame": "03"})),
-            "/v1/down" | "/v1/rollback" => Some(json!({})),
+            "/v1/down" | "/v1/rollback" | "/v1/confirm" => Some(json!({})),
             // Its stream does not end by itself; see below.
             "/v1/capture" => continue,
             _ => None,
@@ -242,6 +242,66 @@ async fn a_rollback_needs_the_rights_of_its_changes() {
     assert_eq!(back(Role::Operator, json!({"prune": true})).await.0, StatusCode::OK);
     assert_eq!(back(Role::Admin, json!({"revision": 2})).await.0, StatusCode::OK);
     assert_eq!(api.world.rolled_back.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_change_that_waits_for_its_confirmation_binds_tenants_too() {
+    let api = Api::new();
+    let sources = json!([{"name": "a", "text": document("red")}]);
+    let apply = async |role: Role, within: Value| {
+        let body = json!({"sources": sources.clone(), "confirm_within_s": within});
+        api.text(role, "POST", "/v1/apply", Some(&body)).await
+    };
+    let count = || api.world.applied.lock().unwrap().len();
+    // It stops everybody's changes, so a tenant may not make one.
+    let (status, text) = apply(red(), json!(60)).await;
+    assert!(status == StatusCode::FORBIDDEN && text.contains("confirmation"), "{status} {text}");
+    for seconds in [json!(0), json!(86_401)] {
+        let (status, text) = apply(Role::Operator, seconds).await;
+        assert!(status == StatusCode::BAD_REQUEST && text.contains("expected 1 to 86400"), "{status} {text}");
+    }
+    assert_eq!(count(), 0, "nothing of that came through");
+    let (status, text) = apply(Role::Operator, json!(60)).await;
+    let applied: ApplyResult = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (status, applied.pending.map(|one| (one.revision, one.restores))),
+        (StatusCode::OK, Some((8, 7)))
+    );
+
+    // A tenant sees that something of its network waits, and neither who nor what else.
+    for path in ["/v1/status", "/v1/history"] {
+        let (_, text) = api.text(red(), "GET", path, None).await;
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let pending: Pending = serde_json::from_value(value["pending"].clone()).unwrap();
+        let names: Vec<_> = pending.changes.iter().map(|change| change.name.as_str()).collect();
+        assert_eq!((names, pending.by.name), (vec!["red"], None), "{path}");
+    }
+    // Its changes have to wait, and it cannot confirm.
+    let plain = json!({"sources": sources.clone()});
+    let (status, text) = api.text(red(), "POST", "/v1/apply", Some(&plain)).await;
+    assert!(
+        status == StatusCode::CONFLICT && text.contains("another 60 s") && !shows_blue(&text),
+        "{status} {text}"
+    );
+    let (status, text) = api.text(red(), "POST", "/v1/rollback", Some(&json!({}))).await;
+    assert!(status == StatusCode::CONFLICT && !shows_blue(&text), "{status} {text}");
+    let confirm = async |role: Role, body: Value| api.text(role, "POST", "/v1/confirm", Some(&body)).await;
+    assert_eq!(confirm(red(), json!({})).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(confirm(Role::Viewer, json!({})).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(confirm(Role::Operator, json!({"revision": 3})).await.0, StatusCode::CONFLICT);
+
+    // An operator confirms what it may change, and no change of the node.
+    let node = DocumentChange { verb: Verb::Change, object: ObjectKind::Node, name: "box".to_owned() };
+    api.world.pending.lock().unwrap().as_mut().unwrap().changes.insert(0, node);
+    let (status, text) = confirm(Role::Operator, json!({})).await;
+    assert!(status == StatusCode::FORBIDDEN && text.contains("change node box"), "{status} {text}");
+    let _ = api.world.pending.lock().unwrap().as_mut().unwrap().changes.remove(0);
+    let (status, text) = confirm(Role::Operator, json!({})).await;
+    assert_eq!(
+        (status, serde_json::from_str(&text).unwrap()),
+        (StatusCode::OK, ConfirmResult { revision: 8 })
+    );
+    assert_eq!(confirm(Role::Admin, json!({})).await.0, StatusCode::CONFLICT, "none waits any more");
 }
 
 #[tokio::test]

@@ -3,13 +3,16 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use hue_control::Ids;
 use hue_demux::PortId;
 use hue_intent::{Intent, Source, parse};
 use hue_tables::Vid;
-use hueplaned::api::Timestamp;
+use hueplaned::api::{Author, Timestamp};
 use hueplaned::history::Origin;
+use hueplaned::pending::Pending;
 use hueplaned::store::{COPY, Desired, FILE, Store, StoreError};
 use proptest::prelude::*;
 
@@ -34,7 +37,13 @@ pub fn desired(generation: u64, networks: &[(u8, u16)]) -> Desired {
         networks: networks.iter().map(|(number, _)| (format!("n{number}"), vid(*number))).collect(),
         ports: [("p0".to_owned(), PortId::new(3))].into(),
     };
-    Desired { generation, applied: Some(Timestamp::from_us(1_700_000_000_000_000 + generation)), intent, ids }
+    Desired {
+        generation,
+        applied: Some(Timestamp::from_us(1_700_000_000_000_000 + generation)),
+        intent,
+        ids,
+        pending: None,
+    }
 }
 
 pub fn save(store: &mut Store, desired: &Desired) -> Result<Option<String>, StoreError> {
@@ -326,4 +335,53 @@ fn a_disk_with_room_again_is_no_problem_any_more() {
 fn allocated(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(path).unwrap().blocks() * 512
+}
+
+/// A change that waits for its confirmation is stored with what undoes it, in the database and in the copy; a
+/// confirmation holds whichever of the two a daemon finds.
+#[test]
+fn a_change_that_waits_keeps_what_undoes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join(COPY);
+    let (mut store, _) = open(folder.path());
+    let before = desired(1, &[(1, 1), (2, 2)]);
+    save(&mut store, &before).unwrap();
+    let mut waits = desired(2, &[(1, 5), (3, 3)]);
+    let (old, new) = (before.documents(), waits.documents());
+    let time = (waits.applied.unwrap(), Duration::from_secs(60));
+    let pending = Pending::new((1, &old), (2, &new), "box", Author::default(), time);
+    waits.pending = Some(Arc::new(pending));
+    save(&mut store, &waits).unwrap();
+    let waiting_copy = fs::read(&copy).unwrap();
+
+    let found = |opened: &Desired| {
+        assert_eq!(opened, &waits);
+        assert_eq!(opened.pending.as_ref().unwrap().documents(opened.documents()), old);
+    };
+    drop(store);
+    let (store, opened) = open(folder.path());
+    found(&opened);
+    drop(store);
+    // Without the database, from the copy.
+    fs::rename(folder.path().join(FILE), folder.path().join("aside")).unwrap();
+    let opened = Store::open(folder.path()).unwrap();
+    found(&opened.desired);
+    drop(opened);
+    fs::rename(folder.path().join("aside"), folder.path().join(FILE)).unwrap();
+
+    // Confirmed. The revision stays the one that it is, and the history has not grown.
+    let (mut store, _) = open(folder.path());
+    let revisions = store.history().0.len();
+    let confirmed = Desired { pending: None, ..waits.clone() };
+    save(&mut store, &confirmed).unwrap();
+    assert_eq!(store.history().0.len(), revisions);
+    assert_eq!(store.documents(1).unwrap(), old);
+    drop(store);
+    // As after a kill between the two writes: the copy still has it waiting, and is corrected.
+    fs::write(&copy, &waiting_copy).unwrap();
+    let (store, opened) = open(folder.path());
+    assert_eq!(opened, confirmed);
+    drop(store);
+    fs::remove_file(folder.path().join(FILE)).unwrap();
+    assert_eq!(Store::open(folder.path()).unwrap().desired, confirmed, "from the copy");
 }

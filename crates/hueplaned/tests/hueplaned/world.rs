@@ -38,6 +38,8 @@ pub struct World {
     pub documents: Mutex<(u64, Vec<serde_json::Value>)>,
     /// What was applied.
     pub applied: Mutex<Vec<ApplyRequest>>,
+    /// The change that waits for its confirmation.
+    pub pending: Mutex<Option<Pending>>,
     /// What was rolled back, and of which network only.
     pub rolled_back: Mutex<Vec<(RollbackRequest, Option<String>)>>,
     /// Routes that red has beside its two.
@@ -97,6 +99,7 @@ impl World {
             frames: broadcast::channel(10_000).0,
             documents: Mutex::new((7, documents)),
             applied: Mutex::default(),
+            pending: Mutex::default(),
             rolled_back: Mutex::default(),
             many_routes: AtomicU64::new(0),
             slow_ms: AtomicU64::new(0),
@@ -278,6 +281,7 @@ impl Backend for World {
             generation: self.generation(),
             networks: Summary { total: 2, up: 1 },
             ports: Some(Summary { total: 3, up: 3 }),
+            pending: self.pending.lock().unwrap().clone(),
         })
     }
 
@@ -501,7 +505,19 @@ impl Backend for World {
             |name: &str| NetworkResult { name: name.to_owned(), state: NetworkState::Running, reason: None };
         let (generation, dry_run) = (documents.0, request.dry_run);
         let networks = vec![network("blue"), network("red")];
-        Ok(ApplyResult { generation, dry_run, actions: diff.actions, networks })
+        let pending = request.confirm_within_s.map(|seconds| Pending {
+            revision: generation,
+            restores: generation - 1,
+            remaining_s: seconds.into(),
+            changes: vec![
+                DocumentChange { verb: Verb::Change, object: ObjectKind::Network, name: "blue".to_owned() },
+                DocumentChange { verb: Verb::Change, object: ObjectKind::Network, name: "red".to_owned() },
+            ],
+            by: Author { role: "operator".to_owned(), name: Some("blue's".to_owned()) },
+            ..Pending::default()
+        });
+        self.pending.lock().unwrap().clone_from(&pending);
+        Ok(ApplyResult { generation, dry_run, actions: diff.actions, networks, pending })
     }
 
     async fn diff(&self, request: ApplyRequest) -> Result<DiffResult, Problem> {
@@ -549,6 +565,7 @@ impl Backend for World {
                 revision(6, "operator", "blue's", RevisionKind::Delete, vec![blue]),
                 revision(5, "tenant", "red", RevisionKind::Apply, vec![red]),
             ],
+            pending: self.pending.lock().unwrap().clone(),
             problem: Some("the history of blue is damaged".to_owned()),
         })
     }
@@ -593,6 +610,16 @@ impl Backend for World {
         let kept = if only.is_none() && !prune { vec!["blue-too".to_owned()] } else { Vec::new() };
         let networks = vec![result("blue"), result("red")];
         Ok(RollbackResult { revision, generation: documents.0, dry_run, actions, networks, kept })
+    }
+
+    async fn confirm(&self, request: ConfirmRequest, turn: Turn) -> Result<ConfirmResult, Problem> {
+        self.called();
+        self.in_turn(turn.query).await?;
+        let mut pending = self.pending.lock().unwrap();
+        match pending.take_if(|one| request.revision.is_none_or(|revision| revision == one.revision)) {
+            Some(pending) => Ok(ConfirmResult { revision: pending.revision }),
+            None => Err(Problem::new(ProblemKind::Conflict, "no change waits for a confirmation")),
+        }
     }
 
     async fn delete_network(&self, name: &str, turn: Turn) -> Result<ApplyResult, Problem> {

@@ -99,3 +99,89 @@ fn a_mistake_is_rolled_back_while_others_go_on() {
     process.wait().unwrap();
     daemon.down(&[]);
 }
+
+#[test]
+fn a_change_that_nobody_confirms_is_undone() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let pair = |name, n, tag| lab.pair(name, n, tag, [0, 1]);
+    let (red, blue, green) = (pair("red", 1, 1), pair("blue", 2, 2), pair("green", 3, 3));
+    let documents = all(&[lab.node_document(""), red.document.yaml(), blue.document.yaml()]);
+    let mut daemon = Daemon::start(&lab, &documents);
+    let cli = daemon.cli.clone();
+    [&red, &blue].into_iter().for_each(Pair::warm_up);
+    let flow = Flow::start(&blue.left, &blue.right, 500, 100);
+    let good = cli.json(&["get", "nodes"])[0]["status"]["generation"].as_u64().unwrap();
+    let networks = || cli.json(&["get", "networks"]).as_array().map_or(0, Vec::len);
+    let mistake = all(&[red.document.clone().with("gated", "true").yaml(), green.document.yaml()]);
+
+    // Until its time is over it is in force, and the only change.
+    let file = lab.folder().join("mistake.yaml");
+    std::fs::write(&file, &mistake).unwrap();
+    let apply = |within: &str| {
+        let file = file.to_string_lossy();
+        cli.run(&["apply", "-f", &file, "--confirm-within", within])
+    };
+    for wrong in ["0s", "2days", "1500ms"] {
+        assert!(apply(wrong).expect_code(2).stderr.contains("expected whole seconds"), "{wrong}");
+    }
+    let told = apply("60s").expect_ok().stdout;
+    assert!(told.contains("hueplane confirm"), "{told}");
+    assert_eq!((red.left.ping(red.right.address, 1), networks()), (0, 3));
+    for refused in [
+        &["delete", "network", blue.name()][..],
+        &["rollback", "0", "--prune"],
+        &["card", "gate", blue.name()],
+        &["apply", "-f", &lab.folder().join("hueplane.yaml").to_string_lossy(), "--prune"],
+    ] {
+        let refused = cli.run(refused);
+        assert!(!refused.ok() && refused.stderr.contains("waits for its confirmation"), "{refused}");
+    }
+    assert!(cli.run(&["history"]).expect_ok().stdout.contains("pending: revision"));
+    assert!(cli.run(&["get", "nodes"]).expect_ok().stdout.contains("pending: revision"));
+    // Undone at once, by hand: the network that it made goes too.
+    let undone = cli.run(&["rollback"]).expect_ok().stdout;
+    assert!(undone.contains("2 changes made") && !undone.contains("kept"), "{undone}");
+    red.warm_up();
+    assert_eq!(networks(), 2);
+    assert!(cli.run(&["confirm"]).stderr.contains("no change waits"));
+
+    // Undone by the daemon; on a busy machine even before the networks are set up, so the answer may be anything.
+    let _ = apply("1s");
+    until("the change is undone", 30, || cli.happened("auto_rolled_back"));
+    red.warm_up();
+    until("green is gone", 10, || networks() == 2);
+    let latest = || -> Vec<String> { revisions(&cli).into_iter().take(2).map(|(_, kind)| kind).collect() };
+    assert_eq!(latest(), ["auto_rollback", "apply"]);
+
+    // Kept.
+    let _ = apply("60s").expect_ok();
+    let confirmed = cli.run(&["confirm"]).expect_ok().stdout;
+    assert!(confirmed.contains("is confirmed"), "{confirmed}");
+    daemon.kill();
+    daemon.replace(&lab);
+    assert_eq!(networks(), 3);
+    green.warm_up();
+    assert!(cli.json(&["history"])["pending"].is_null());
+
+    // Its time passes while no daemon runs: the next one starts with what was before.
+    let _ = cli.run(&["rollback", &good.to_string(), "--prune"]).expect_ok();
+    let _ = apply("3s");
+    daemon.kill();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    daemon.replace(&lab);
+    assert_eq!((latest(), networks()), (vec!["auto_rollback".to_owned(), "apply".to_owned()], 2));
+    red.warm_up();
+    // A kill in time leaves it waiting, with what is left of its time.
+    let _ = apply("60s").expect_ok();
+    daemon.kill();
+    daemon.replace(&lab);
+    let pending = cli.json(&["history"])["pending"].clone();
+    assert!(pending["remaining_s"].as_u64().is_some_and(|left| left <= 60), "{pending}");
+    let _ = cli.run(&["confirm"]).expect_ok();
+    assert_eq!(networks(), 3);
+    drop(flow);
+    daemon.down(&[]);
+}

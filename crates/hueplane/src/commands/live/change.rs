@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hueplaned::api::{
-    Action, ApplyRequest, ApplyResult, DiffRequest, DownOptions, NetworkState, ObjectKind, Verb,
+    Action, ApplyRequest, ApplyResult, CONFIRM_SECONDS_MAX, DiffRequest, DownOptions, NetworkState,
+    ObjectKind, Verb,
 };
 use hueplaned::client::ClientError;
 use serde_json::Value;
@@ -28,12 +29,21 @@ pub fn apply(args: &Apply, connection: &Connection) -> Result<(), Failure> {
         dry_run: args.dry_run,
         prune: args.prune,
         if_generation: None,
+        confirm_within_s: args.confirm_within.map(seconds).transpose()?,
     };
     let applied = client.apply(&request, args.turn.query())?;
     let painter = Painter::ask(&client);
     result(args.output.format, &applied, || applied_text(&applied, &painter))?;
     warn(&applied);
     Ok(())
+}
+
+/// The time of `--confirm-within` in whole seconds.
+fn seconds(time: Duration) -> Result<u32, Failure> {
+    let whole = u32::try_from(time.as_secs()).ok().filter(|_| time.subsec_nanos() == 0);
+    whole
+        .filter(|seconds| (1..=CONFIRM_SECONDS_MAX).contains(seconds))
+        .ok_or_else(|| Failure::Usage("--confirm-within: expected whole seconds, from 1s to 1day".to_owned()))
 }
 
 /// Runs `hueplane diff`.
@@ -109,6 +119,9 @@ pub fn applied_text(applied: &ApplyResult, painter: &Painter) -> String {
         (true, _) => format!("{changes} not made: dry run\n"),
         (false, _) => format!("{changes} made, generation {}\n", applied.generation),
     });
+    if let Some(pending) = &applied.pending {
+        out.push_str(&format!("confirm within {}s: hueplane confirm\n", pending.remaining_s));
+    }
     out
 }
 

@@ -43,6 +43,7 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::CardDown
         | EventKind::MigrationFailed
         | EventKind::ImageFailed
+        | EventKind::AutoRolledBack
         | EventKind::Trouble => RED,
         EventKind::PortFallback
         | EventKind::SchedulingFallback
@@ -55,6 +56,7 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::CardUp
         | EventKind::Migrated
         | EventKind::ImageLoaded
+        | EventKind::Confirmed
         | EventKind::Started => GREEN,
         EventKind::Applied
         | EventKind::RolledBack

@@ -12,6 +12,7 @@ use hueplaned::api::{
 use hueplaned::client::Client;
 use serde::Serialize;
 
+use super::history::pending_text;
 use super::{Painter, client};
 use crate::cli::{Connection, Format, Get, Kind};
 use crate::failure::Failure;
@@ -91,6 +92,9 @@ fn nodes(client: &Client, format: Format, name: Option<&str>) -> Result<(), Fail
             ]
         };
         let mut out = columns(&head, &nodes.iter().map(row).collect::<Vec<_>>());
+        if let Some(pending) = nodes.iter().find_map(|node| node.status.pending.as_ref()) {
+            out.push_str(&pending_text(pending));
+        }
         for problem in nodes.iter().flat_map(|node| &node.status.problems) {
             out.push_str(&format!("{} {problem}\n", styled(YELLOW, "problem:")));
         }

@@ -1,10 +1,13 @@
-//! `hueplane history`: what changed the configuration; `hueplane rollback`: the way back.
+//! `hueplane history`: what changed the configuration; `rollback`: the way back; `confirm`: no way back is needed.
 
-use hueplaned::api::{ApplyResult, DocumentChange, History, ObjectKind, Revision, RollbackRequest, Verb};
+use hueplaned::api::{
+    ApplyResult, ConfirmRequest, DocumentChange, History, ObjectKind, Pending, Revision, RollbackRequest,
+    Verb,
+};
 
 use super::change::{applied_text, warn};
 use super::{Painter, client};
-use crate::cli::{Connection, History as HistoryArgs, Rollback};
+use crate::cli::{Confirm, Connection, History as HistoryArgs, Rollback};
 use crate::failure::Failure;
 use crate::print::{Align, DIM, GREEN, RED, YELLOW, columns, result, styled};
 
@@ -33,6 +36,7 @@ pub fn rollback(args: &Rollback, connection: &Connection) -> Result<(), Failure>
         dry_run: done.dry_run,
         actions: done.actions.clone(),
         networks: done.networks.clone(),
+        pending: None,
     };
     result(args.output.format, &done, || {
         let mut out = applied_text(&applied, &painter);
@@ -47,6 +51,25 @@ pub fn rollback(args: &Rollback, connection: &Connection) -> Result<(), Failure>
     })?;
     warn(&applied);
     Ok(())
+}
+
+/// Runs `hueplane confirm`.
+pub fn confirm(args: &Confirm, connection: &Connection) -> Result<(), Failure> {
+    let confirmed = client(connection)?.confirm(&ConfirmRequest::default(), args.turn.query())?;
+    result(args.output.format, &confirmed, || format!("revision {} is confirmed\n", confirmed.revision))
+}
+
+/// The change that waits for its confirmation, as a line of text.
+pub fn pending_text(pending: &Pending) -> String {
+    let by = pending.by.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+    format!(
+        "{} revision {} by {}{by} goes back to {} in {} s: `hueplane confirm` keeps it\n",
+        styled(YELLOW, "pending:"),
+        pending.revision,
+        pending.by.role,
+        pending.restores,
+        pending.remaining_s
+    )
 }
 
 fn text(history: &History, painter: &Painter) -> String {
@@ -64,6 +87,9 @@ fn text(history: &History, painter: &Painter) -> String {
     } else {
         columns(&head, &rows)
     };
+    if let Some(pending) = &history.pending {
+        out.push_str(&pending_text(pending));
+    }
     if let Some(problem) = &history.problem {
         out.push_str(&format!("{} {problem}\n", styled(YELLOW, "problem:")));
     }

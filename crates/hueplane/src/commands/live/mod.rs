@@ -31,7 +31,7 @@ pub use doctor::doctor;
 pub use events::events;
 pub use exec::exec;
 pub use get::get;
-pub use history::{history, rollback};
+pub use history::{confirm, history, rollback};
 pub use image::image;
 pub use migrate::migrate;
 pub use stats::stats;

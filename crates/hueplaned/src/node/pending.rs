@@ -1,0 +1,159 @@
+//! Changes that go back by themselves unless they are confirmed.
+//!
+//! Flow: apply with a time → the change is stored with what undoes it → [`NodeHandle::confirm`](crate::backend::Backend::confirm), or
+//! [`NodeHandle::tend_pending`] at the deadline; at start, [`undo_overdue`], before anything of the change runs. Invariants: while a change
+//! waits, no other one is made, except the rollback to the documents before it.
+
+use std::time::{Duration, Instant};
+
+use hue_host::control::Owner;
+
+use super::backend::Step;
+use super::{About, NodeHandle, change};
+use crate::api::{
+    self, Author, ConfirmRequest, ConfirmResult, EventKind, Problem, ProblemKind, RevisionKind, Timestamp,
+};
+use crate::backend::Turn;
+use crate::history::Origin;
+use crate::pending::Pending;
+use crate::store::{Desired, Store};
+
+/// Pause after a change could not be undone, for example because the disk fails.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Until when the change that waits must be confirmed.
+pub(super) fn deadline(desired: &Desired) -> Option<Instant> {
+    desired.pending.as_ref().map(|pending| Instant::now() + pending.left(Timestamp::now()))
+}
+
+/// The daemon as the author of a change.
+fn daemon() -> Author {
+    Author { role: "daemon".to_owned(), name: None }
+}
+
+fn went_back(pending: &Pending) -> String {
+    let Pending { revision, restores, .. } = pending;
+    format!("revision {revision} was not confirmed in time: back to revision {restores}")
+}
+
+/// Undoes a change whose deadline has passed while no daemon ran, and says so. If it cannot be undone now, it stays for
+/// the moment.
+pub(super) fn undo_overdue(
+    store: &mut Store,
+    desired: Desired,
+    owner: &Owner,
+) -> (Desired, Option<(EventKind, String)>) {
+    let Some(pending) = desired.pending.clone().filter(|one| one.left(Timestamp::now()).is_zero()) else {
+        return (desired, None);
+    };
+    let by = daemon();
+    let origin = Origin { by, kind: RevisionKind::AutoRollback, restored: Some(pending.restores) };
+    let undone =
+        change::prepare_undo(&desired, pending.revision, owner).map_err(|problem| problem.to_string());
+    let undone = undone.and_then(|prepared| {
+        store.save(&prepared.desired, &origin).map_err(|error| error.to_string()).map(|_| prepared)
+    });
+    let text = went_back(&pending);
+    match undone {
+        Ok(prepared) => {
+            let desired = (*prepared.desired).clone();
+            (desired, Some((EventKind::AutoRolledBack, text)))
+        }
+        Err(why) => {
+            (desired, Some((EventKind::Trouble, format!("{text} failed, and is tried again: {why}"))))
+        }
+    }
+}
+
+impl NodeHandle {
+    /// The change that waits for its confirmation.
+    pub(super) fn pending(&self) -> Option<api::Pending> {
+        let pending = self.shared.desired().pending.clone()?;
+        let left = self.shared.deadline.borrow().map(|at| at.saturating_duration_since(Instant::now()));
+        Some(pending.view(left.unwrap_or_default()))
+    }
+
+    /// Fails while a change waits for its confirmation.
+    pub(super) fn none_waits(&self) -> Result<(), Problem> {
+        match self.pending() {
+            None => Ok(()),
+            Some(pending) => {
+                let by = match &pending.by.name {
+                    Some(name) => format!("{} {name}", pending.by.role),
+                    None => pending.by.role.clone(),
+                };
+                let (revision, seconds) = (pending.revision, pending.remaining_s);
+                let detail = format!(
+                    "revision {revision} by {by} waits for its confirmation for another {seconds} s, and nothing else changes until \
+                     then: `hueplane confirm` keeps it, `hueplane rollback` undoes it"
+                );
+                Err(Problem::new(ProblemKind::Conflict, detail))
+            }
+        }
+    }
+
+    pub(super) async fn confirm_now(
+        &self,
+        request: ConfirmRequest,
+        turn: Turn,
+    ) -> Result<ConfirmResult, Problem> {
+        let confirm = move |node: Self, _| async move {
+            let now = node.shared.desired();
+            let none = || match request.revision {
+                Some(revision) => change::none_pending(revision),
+                None => Problem::new(ProblemKind::Conflict, "no change waits for a confirmation"),
+            };
+            let pending = now.pending.clone().ok_or_else(none)?;
+            if request.revision.is_some_and(|revision| revision != pending.revision) {
+                return Err(none());
+            }
+            let revision = pending.revision;
+            if node.shared.deadline.borrow().is_some_and(|at| at <= Instant::now()) {
+                let detail = format!("revision {revision}: too late, it is being undone");
+                return Err(Problem::new(ProblemKind::Conflict, detail));
+            }
+            let confirmed = Desired { pending: None, ..(*now).clone() };
+            node.keep(Some(confirmed), Origin::default()).await?;
+            let text = format!("revision {revision} is confirmed");
+            node.shared.events.add(EventKind::Confirmed, About::Node, text);
+            Ok(ConfirmResult { revision })
+        };
+        self.in_turn(turn, "a change is confirmed".to_owned(), confirm).await
+    }
+
+    /// Undoes changes that are not confirmed in time, for as long as the daemon runs.
+    pub async fn tend_pending(&self) {
+        let mut deadline = self.shared.deadline.subscribe();
+        loop {
+            let at = *deadline.borrow_and_update();
+            let over = async {
+                match at {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                changed = deadline.changed() => if changed.is_err() { return },
+                () = over => {
+                    if let Err(problem) = self.undo_pending().await {
+                        tracing::error!(%problem, "a change that was not confirmed cannot be undone; trying again");
+                        tokio::time::sleep(RETRY).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn undo_pending(&self) -> Result<(), Problem> {
+        let Some(pending) = self.shared.desired().pending.clone() else { return Ok(()) };
+        let turn = Turn { by: daemon(), ..Turn::default() };
+        let step = Step::undo(turn, went_back(&pending), pending.restores);
+        let revision = pending.revision;
+        let undo = move |node: &Self, now: &Desired| change::prepare_undo(now, revision, &node.shared.owner);
+        match self.change(Some(step), undo).await {
+            // It was confirmed while this waited for its turn.
+            Err(_) if self.shared.desired().pending.is_none() => Ok(()),
+            done => done.map(|_| ()),
+        }
+    }
+}
