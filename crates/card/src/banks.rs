@@ -1,11 +1,11 @@
 //! Routes of images with the papers' two banks (layout `dir`): entries of all networks, and the Conflict CAM.
 //!
-//! Flow: program, or changes of it → **banks** → words and rows → device. `Dir` computes the steps of a change and their
-//! order: each packet sees the old route or the new one, with no stop of other packets. At a `Drain` the driver waits until
-//! the records accepted so far have left, as for other layouts. Runs of equal words are one write of FILL each.
+//! Flow: program, or changes of it → **banks** → words and rows → device. `Dir` computes the steps of a change and
+//! their order: each packet sees the old route or the new one, with no stop of other packets. At a `Drain` the driver
+//! waits until the records accepted so far have left, as for other layouts. A run of equal words is one FILL write.
 //!
-//! A network has entries only while the card may decide its packets; a network in software has none. Its next hops are a
-//! run of rows, as in [`crate::routes`]. What does not fit is refused before anything changes.
+//! A network has entries only while the card may decide its packets. A network in software has no entries. Its next
+//! hops are a run of rows, as in [`crate::routes`]. A change that does not fit is refused before anything is written.
 
 use std::ops::Range;
 
@@ -23,19 +23,19 @@ use crate::registers::Registers;
 use crate::routes::{HopRows, Rows};
 use crate::rows::{Row, Table};
 
-/// Shortest run of equal words that is written by FILL: a run costs some accesses, whatever its length.
+/// Shortest run of equal words that is written by FILL. The accesses of a FILL cost the same for any length.
 const FILL_ROWS_MIN: usize = 16;
-/// Polls of a run before the card counts as broken. A run of a whole bank takes 2^21 clocks if lookups use every clock, and
-/// a poll some clocks.
+/// Maximum number of polls of one FILL; after that the card counts as broken. Filling a whole bank takes 2^21 clocks
+/// if lookups use every clock, and one poll takes several clocks.
 const FILL_POLLS_MAX: usize = 1 << 20;
-/// Row of SRAM of the second bank's first word.
+/// SRAM row of the second bank's first word.
 const SECOND_BANK: u32 = SLOTS as u32;
 
 /// The tables of all networks.
 pub struct Banks {
     dir: Dir,
     hops: Rows,
-    /// Rows of next hops that records may refer to until the mark has passed.
+    /// Rows of next hops that records may still refer to, each with the mark that has to pass before reuse.
     waiting: Vec<(Mark, Range<u32>)>,
 }
 
@@ -43,16 +43,17 @@ pub struct Banks {
 pub struct Arrival {
     /// Its rows of next hops after the change.
     pub hops: Range<u32>,
-    /// Whether these were allocated for it.
+    /// Whether these rows were allocated for this change.
     pub hops_new: bool,
     /// Changes of its routes.
     pub changes: Vec<Change<u32>>,
-    /// Whether packets may use its table and other next hops with it: then no packet may come between.
+    /// Whether the change has to be written in a hold: packets may already use the network's table and its old next
+    /// hops, and no packet may see a mixture.
     pub in_hold: bool,
 }
 
 impl Banks {
-    /// Empty tables; the card's are not touched.
+    /// Empty tables; the card's tables are not accessed.
     pub fn new(of: &Description) -> Self {
         let mut dir = Dir::new(DirLimits { sets: SETS, cam_rows: of.cam_rows as usize });
         dir.record_writes();
@@ -64,7 +65,7 @@ impl Banks {
         for row in 0..device.description().cam_rows {
             device.write_row(row, &ConflictRow::default())?;
         }
-        // Words of the second bank are written before an entry names their set.
+        // Words of the second bank are written before an entry refers to their set.
         if device.read_row::<FillRow>(0)?.written {
             fill(device, 0, SLOTS, 0)?;
         }
@@ -102,7 +103,7 @@ impl Banks {
         self.find_hops((&program.name, needed), allocate, device)
     }
 
-    /// Rows of next hops, at once or when those that wait are free.
+    /// Rows of next hops; waits for rows that are about to become free if there are none.
     fn find_hops<R: Registers>(
         &mut self,
         (name, needed): (&str, usize),
@@ -124,7 +125,7 @@ impl Banks {
         self.hops.release(hops);
     }
 
-    /// Whether these changes of networks fit, one after the other.
+    /// Checks whether these changes of networks fit, one after the other.
     pub fn check(
         &mut self,
         changes: &[(Vid, Vec<Change<u32>>)],
@@ -141,8 +142,8 @@ impl Banks {
         })
     }
 
-    /// Changes routes of a network, which may be new, and writes what the card needs: each packet sees the old route or the
-    /// new one.
+    /// Changes the routes of a network, which may be new, and writes the result to the card. Each packet sees the old
+    /// route or the new one.
     pub fn change<R: Registers>(
         &mut self,
         (vid, name): (Vid, &str),
@@ -153,7 +154,7 @@ impl Banks {
         let added = if new { self.dir.add_network(vid) } else { Ok(()) };
         if let Err(error) = added.and_then(|()| self.dir.apply(vid, changes)) {
             if new {
-                // An empty one: that needs no room.
+                // The network's table is empty again, so its removal needs no room.
                 let _ = self.dir.remove_network(vid);
             }
             return Err(self.refuse(&error, name, &device.description().name));
@@ -161,7 +162,7 @@ impl Banks {
         write(device, &self.dir.take_writes()).map_err(broken)
     }
 
-    /// Writes the routes of a change that was checked.
+    /// Writes the routes of a change that was checked before.
     pub fn arrive<R: Registers>(
         &mut self,
         vid: Vid,
@@ -170,14 +171,14 @@ impl Banks {
     ) -> Result<(), CardError> {
         if !self.dir.has(vid) {
             let added = self.dir.add_network(vid);
-            assert!(added.is_ok(), "a network that is not in the table is new: {added:?}");
+            assert!(added.is_ok(), "the network is not in the table yet: {added:?}");
         }
         let applied = self.dir.apply(vid, &arrival.changes);
-        assert!(applied.is_ok(), "what was checked fits: {applied:?}");
+        assert!(applied.is_ok(), "the change was checked before: {applied:?}");
         write(device, &self.dir.take_writes())
     }
 
-    /// Removes a network's table, which no packet uses any more, with its rows of next hops.
+    /// Removes a network's table, which no packet uses any more, and its rows of next hops.
     pub fn remove<R: Registers>(
         &mut self,
         vid: Vid,
@@ -185,30 +186,32 @@ impl Banks {
         device: &mut Device<R>,
     ) -> Result<(), CardError> {
         let gone = self.dir.remove_network(vid);
-        assert!(gone.is_ok(), "what goes needs no room: {gone:?}");
+        assert!(gone.is_ok(), "a removal needs no room: {gone:?}");
         self.hops.release(hops);
         write(device, &self.dir.take_writes())
     }
 
-    /// The expected contents of a row of SRAM.
+    /// The expected contents of an SRAM row.
     pub fn word(&self, row: u32) -> u64 {
         let bank = if row < SECOND_BANK { self.dir.bank1() } else { self.dir.bank2() };
         bank.get((row % SECOND_BANK) as usize).copied().unwrap_or(0)
     }
 
-    /// Entries of the first bank, sets of the second and rows of the CAM in use, and rows of next hops.
+    /// Returns the entries of the first bank, sets of the second bank and rows of the CAM in use, then the rows of
+    /// next hops in use.
     pub fn used(&self) -> ([u64; 3], u64) {
         let usage = self.dir.usage();
         let rows = usage.cam_rows as u64;
         ([usage.slots as u64 + rows, usage.sets.into(), rows], self.hops.used())
     }
 
-    /// Bytes of entries: in use, a set as a whole, and the maximum.
+    /// Bytes of entries: in use, and the maximum. A set counts as a whole.
     pub fn bytes(&self) -> (u64, u64) {
         (self.dir.usage().words() * 36 / 8, 2 * SLOTS as u64 * 36 / 8)
     }
 
-    /// A network's routes, its entries if it were alone, and the entries that its removal would free.
+    /// Returns a network's routes, the entries that it would need if it were alone, and the entries that its removal
+    /// would free.
     pub fn account(&self, vid: Vid) -> (u64, u64, u64) {
         let (own, marginal) = self.dir.words_of(vid);
         (self.dir.routes_of(vid) as u64, own, marginal)
@@ -279,11 +282,11 @@ fn write<R: Registers>(device: &mut Device<R>, writes: &[DirWrite]) -> Result<()
     write_words(device, &words)
 }
 
-/// Writes words in their order, runs of equal ones by FILL.
+/// Writes words in order. Runs of equal words are written by FILL.
 fn write_words<R: Registers>(device: &mut Device<R>, words: &[(u32, u64)]) -> Result<(), CardError> {
     const SRAM: Table = SramRow::TABLE;
     let mut apart: Vec<(Table, u32, u64)> = Vec::new();
-    // A run ends at the end of its bank: FILL goes no further.
+    // A run stops at the end of its bank, because FILL does not cross it.
     let next = |one: &(u32, u64), other: &(u32, u64)| {
         one.0 + 1 == other.0 && one.1 == other.1 && other.0 != SECOND_BANK
     };
@@ -300,14 +303,14 @@ fn write_words<R: Registers>(device: &mut Device<R>, words: &[(u32, u64)]) -> Re
     device.write_burst(&apart)
 }
 
-/// Sets a run of rows to one word, and waits until all are.
+/// Sets a run of rows to one word and waits until all of them are written.
 fn fill<R: Registers>(device: &mut Device<R>, first: u32, rows: usize, word: u64) -> Result<(), CardError> {
-    // At most a bank, of 2^19 rows.
+    // At most one bank: 2^19 rows.
     device.write_row(0, &FillRow { index: first, count: rows as u32, word, ..FillRow::default() })?;
     for _ in 0..FILL_POLLS_MAX {
         if !device.read_row::<FillRow>(0)?.running {
             return Ok(());
         }
     }
-    Err(CardError::Table { table: FillRow::TABLE.name, row: 0, reason: "the run did not end" })
+    Err(CardError::Table { table: FillRow::TABLE.name, row: 0, reason: "the FILL did not end" })
 }

@@ -1,5 +1,5 @@
-//! A card with networks on it: its description, counters and clock gates. Loading is in `load`, changes of one
-//! running network in `update`.
+//! A card with networks on it: its description, counters and clock gates. Networks are loaded in `load`; a running
+//! network is changed in `update`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(crate) const COUNT_ROWS: u32 = 32;
 pub(crate) const BYTES_ROWS: u32 = 2;
 /// PORT rows of a port.
 const PORT_ROWS: u32 = 8;
-/// The row that counts group frames for which there was no room.
+/// The row that counts group frames dropped for lack of room.
 const FLOOD_DROPS: u32 = 6;
 
 /// An event that a card reports.
@@ -51,7 +51,7 @@ pub struct Events {
 pub struct Card<R> {
     pub(crate) device: RefCell<Device<R>>,
     pub(crate) networks: BTreeMap<Vid, Loaded>,
-    /// Contents of design select, and each port's run with its head.
+    /// Contents of design select, and each port's run in ATTACH with its head.
     pub(crate) macs: Macs,
     pub(crate) select: Vec<Option<SelectRow>>,
     pub(crate) attach: Vec<(AttachHeadRow, Vec<AttachRow>)>,
@@ -61,13 +61,13 @@ pub struct Card<R> {
     pub(crate) banks: Option<Banks>,
     /// Tables of each plane, if planes have their own.
     pub(crate) planes: Vec<Plane>,
-    /// Whether ARP goes to the owner of its destination, as in live software.
+    /// Whether ARP goes to the owner of its destination, as it does in live software.
     pub(crate) arp: bool,
     /// The lent index and its network; see `moving`.
     pub(crate) lent: Option<(u8, Vid)>,
     /// Contents of each row of QUANTUM; `None` before it is written.
     pub(crate) quanta: Vec<Option<u16>>,
-    /// Planes that are stopped whatever their networks' programs say.
+    /// Planes whose clocks are stopped even if their networks' programs do not ask for it.
     pub(crate) forced_gates: u32,
 }
 
@@ -80,7 +80,7 @@ impl<R: Registers> Card<R> {
         let mut device = Device::discover(registers)?;
         let description = device.description().clone();
         let ports = description.mac_ports + description.cpu_queues;
-        // Frames may flow already.
+        // Frames may already arrive.
         device.in_hold(|device| {
             for row in 0..description.select_rows {
                 device.write_row(row, &SelectRow::default())?;
@@ -145,7 +145,7 @@ impl<R: Registers> Card<R> {
         self.networks.values().map(Loaded::program)
     }
 
-    /// Stops planes, given as bits, and sets whether their packets go to the control plane or are dropped.
+    /// Stops planes, given as a bit mask, and sets whether their packets go to the control plane or are dropped.
     ///
     /// # Errors
     /// `Access`.
@@ -155,8 +155,8 @@ impl<R: Registers> Card<R> {
         self.write_gates()
     }
 
-    /// Stops the clocks of planes whose network is gated. A plane that networks share is not stopped for one of them;
-    /// only the network's row keeps its packets out.
+    /// Stops the clocks of planes whose network is gated. A plane that networks share is not stopped for one of them:
+    /// only the network's own row keeps its packets out.
     pub(crate) fn write_gates(&mut self) -> Result<(), CardError> {
         let device = self.device.get_mut();
         let mut gates = self.forced_gates;
@@ -177,7 +177,7 @@ impl<R: Registers> Card<R> {
     /// `Access`.
     pub fn take_events(&mut self) -> Result<Events, CardError> {
         let device = self.device.get_mut();
-        // What a later version says besides is left to who knows it.
+        // Other events of later register versions are left for drivers that know them.
         let known = regs::INTERRUPT_STATUS_TABLE_ERROR
             | regs::INTERRUPT_STATUS_ACCESS_ERROR
             | regs::INTERRUPT_STATUS_MEMORY_ERROR
@@ -192,8 +192,8 @@ impl<R: Registers> Card<R> {
         })
     }
 
-    /// Writes a damaged word of external memory again, if lookups or the driver have read one since the last call.
-    /// Returns its index. If there are several, they are found one after another, as they are read.
+    /// Rewrites a damaged word of external memory if lookups or the driver have read one since the last call, and
+    /// returns its index. If several words are damaged, they are repaired one after another, as they are read.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -213,7 +213,7 @@ impl<R: Registers> Card<R> {
             (None, None) => return Ok(None),
         };
         device.write_row(index, &SramRow { word })?;
-        // Cleared after it: what was read before the write is told of once.
+        // Clear the fault after the write: reads before the write then do not report it again.
         device.write(regs::SRAM_FAULT, regs::SRAM_FAULT_VALID)?;
         Ok(Some(index))
     }
@@ -227,8 +227,8 @@ impl<R: Registers> Card<R> {
         Ok((device.read(regs::SRAM_READS)?, device.read(regs::SRAM_LOOKUPS)?))
     }
 
-    /// Packets that went to the control plane without passing the network's plane: it runs in software, or is stopped
-    /// by [`Self::set_gates`]; `None` if the network is not loaded.
+    /// Packets that went to the control plane without passing the network's plane, because the network runs in
+    /// software or is stopped by [`Self::set_gates`]. `None` if the network is not loaded.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -243,7 +243,7 @@ impl<R: Registers> Card<R> {
         self.networks.get(&vid).map(|loaded| loaded.place.plane)
     }
 
-    /// The card's index of a network, with which rows of counters begin.
+    /// The card's index of a network. Rows of its counters start at this index.
     pub fn net(&self, vid: Vid) -> Option<u8> {
         self.networks.get(&vid).map(|loaded| loaded.place.net)
     }
@@ -276,7 +276,7 @@ impl<R: Registers> Card<R> {
         Ok(counters)
     }
 
-    /// Broadcast and multicast frames of a MAC port that found no room to be copied.
+    /// Broadcast and multicast frames of a MAC port that were dropped because there was no room for copies.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -297,7 +297,7 @@ impl<R: Registers> Card<R> {
     }
 }
 
-/// The card's error as a substrate's error: the card no longer works.
+/// Converts a card error to a substrate error that says that the card no longer works.
 pub fn broken(error: CardError) -> SubstrateError {
     SubstrateError::Broken { substrate: NAME, reason: error.to_string() }
 }

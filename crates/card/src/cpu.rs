@@ -1,4 +1,5 @@
-//! The header in front of a frame on a CPU queue, both ways: the frame's network, and its source or destination port.
+//! The header in front of a frame on a CPU queue, in both directions: the frame's network, and its source or
+//! destination port.
 //!
 //! Flow: card → CPU queue → **header**, frame → software plane; software plane → **header**, frame → CPU queue → card.
 //! Source: `hue_cpu_header_t` in `rtl/common/hue_pkg.sv`. Big endian; lengths in bytes.
@@ -28,18 +29,21 @@ impl ToCpu {
     /// Splits bytes from a CPU queue into header and frame; the error says what is wrong with them.
     pub fn split(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
         let Some((header, frame)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
-            return Err(format!("{} bytes on a CPU queue: expected a header of {HEADER_BYTES}", bytes.len()));
+            return Err(format!(
+                "{} bytes on a CPU queue: expected at least a header of {HEADER_BYTES}",
+                bytes.len()
+            ));
         };
         let [vid_high, vid_low, _, vport, outcome, port_in, _, _, length_high, length_low, ..] = *header;
         let length = u16::from_be_bytes([length_high, length_low]);
         if usize::from(length) != frame.len() {
-            return Err(format!("a CPU header says {length} bytes, {} follow", frame.len()));
+            return Err(format!("a CPU header gives a length of {length} bytes, but {} follow", frame.len()));
         }
         let vid = u16::from_be_bytes([vid_high, vid_low]);
-        let vid = Vid::new(vid).ok_or_else(|| format!("a CPU header names network {vid}"))?;
+        let vid = Vid::new(vid).ok_or_else(|| format!("a CPU header has the invalid network id {vid}"))?;
         let known = Outcome::from_code(outcome);
         if outcome != 0 && known.is_none() {
-            return Err(format!("a CPU header names outcome {outcome}"));
+            return Err(format!("a CPU header has the unknown outcome {outcome}"));
         }
         Ok((Self { vid, vport: u16::from(vport), outcome: known, port_in }, frame))
     }
@@ -51,7 +55,8 @@ pub fn port_in(header: &[u8; HEADER_BYTES]) -> u8 {
     header[5]
 }
 
-/// The header of a frame that a software plane sends: `net` selects its share of the output queue, `port_out` its port.
+/// The header of a frame that a software plane sends. `net` selects the network's share of the output queue,
+/// `port_out` the port.
 #[must_use]
 pub fn from_plane(net: u8, port_out: u8) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];

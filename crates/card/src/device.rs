@@ -14,9 +14,9 @@ use crate::generated as regs;
 use crate::registers::Registers;
 use crate::rows::{FieldError, ROW_WORDS, Row, Table, Words};
 
-/// Reads of the result of a table access before the card counts as broken; the card itself gives up after 100 clocks.
+/// Reads of a table access's result before the card counts as broken. The card itself gives up after 100 clocks.
 const POLLS_MAX: usize = 1000;
-/// Register writes of a burst that are prepared at a time.
+/// Register writes of a burst that are prepared at once.
 const BURST_WRITES: usize = 4096;
 /// Tables that support bursts.
 const ROUTE_WORDS: [Table; 5] = [
@@ -114,19 +114,19 @@ pub struct Description {
     pub sram_words: u32,
     /// Rows of the Conflict CAM (dir).
     pub cam_rows: u32,
-    /// Memory of the output queues, bytes; one queue takes at most half of the space that the others leave.
+    /// Memory of the output queues, in bytes. One queue takes at most half of the space that the others leave free.
     pub out_bytes: u32,
 }
 
 impl Description {
-    /// Rows of single addresses that neighbours may use too, of each network. An image of an earlier version keeps its rows
-    /// for the router's own addresses.
+    /// Single-address rows of each network that neighbours may use too. An image of an earlier version reserves these
+    /// rows for the router's own addresses.
     #[must_use]
     pub const fn neighbour_rows(&self) -> u32 {
         if self.version.1 >= 3 { self.local_rows } else { 0 }
     }
 
-    /// Rows of a table of this image; 0 for one that it does not have.
+    /// Rows of a table of this image; 0 if the image does not have the table.
     #[must_use]
     pub fn rows(&self, table: Table) -> u32 {
         let [level0, level1, level2, level3] = self.level_words;
@@ -161,12 +161,12 @@ impl Description {
     }
 }
 
-/// A recognized card.
+/// A card whose image was identified.
 pub struct Device<R> {
     registers: R,
     description: Description,
     /// Table and row that were last written to the access unit.
-    told: Option<(u32, u32)>,
+    selected: Option<(u32, u32)>,
 }
 
 impl<R: Registers> Device<R> {
@@ -176,7 +176,7 @@ impl<R: Registers> Device<R> {
     /// `Unknown` if it is not a card, has another major version, or contradicts itself; `Access`.
     pub fn discover(mut registers: R) -> Result<Self, CardError> {
         let description = describe(&mut registers)?;
-        Ok(Self { registers, description, told: None })
+        Ok(Self { registers, description, selected: None })
     }
 
     /// Description of the image.
@@ -205,7 +205,7 @@ impl<R: Registers> Device<R> {
     /// Writes a register.
     ///
     /// # Errors
-    /// `Write` if there is no such register, or it does not accept the value; then nothing was written. `Access`.
+    /// `Write` if there is no such register or it does not accept the value; nothing was written then. `Access`.
     pub fn write(&mut self, address: u32, value: u32) -> Result<(), CardError> {
         let at = regs::WRITABLE.binary_search_by_key(&address, |(known, _)| *known);
         let bits = at.ok().and_then(|at| regs::WRITABLE.get(at)).map_or(0, |(_, bits)| *bits);
@@ -237,7 +237,7 @@ impl<R: Registers> Device<R> {
     pub fn write_burst(&mut self, words: &[(Table, u32, u64)]) -> Result<(), CardError> {
         for (table, row, word) in words {
             if !ROUTE_WORDS.contains(table) {
-                let reason = "no table of route words";
+                let reason = "the table does not hold route words";
                 return Err(CardError::Table { table: table.name, row: *row, reason });
             }
             self.check(*table, *row)?;
@@ -277,7 +277,7 @@ impl<R: Registers> Device<R> {
         for _ in 0..POLLS_MAX {
             let status = self.registers.read(regs::BURST_STATUS)?;
             if status & !KNOWN != 0 {
-                return fault(None, "the result of a burst has bits that mean nothing");
+                return fault(None, "the result of a burst has undefined bits set");
             }
             if status & regs::BURST_STATUS_BUSY != 0 {
                 continue;
@@ -286,17 +286,17 @@ impl<R: Registers> Device<R> {
             if error == regs::TABLE_ERROR_NONE {
                 return Ok(());
             }
-            // The next burst shall tell of its own.
+            // Clear the error, so that the next burst reports only its own.
             self.registers.write(regs::BURST_STATUS, regs::BURST_STATUS_ERROR)?;
             let row = status & regs::BURST_STATUS_INDEX;
             if named(Some(row)).is_none() {
-                return fault(None, "the card tells of an error in a row that was not written");
+                return fault(None, "the card reports an error in a row that was not written");
             }
             return fault(
                 Some(row),
                 match error {
-                    regs::TABLE_ERROR_NO_TABLE => "the card has no such table",
-                    regs::TABLE_ERROR_RANGE => "the card has no such row",
+                    regs::TABLE_ERROR_NO_TABLE => "the card does not have this table",
+                    regs::TABLE_ERROR_RANGE => "the card does not have this row",
                     _ => "the card refused",
                 },
             );
@@ -332,18 +332,18 @@ impl<R: Registers> Device<R> {
 
     fn check(&self, table: Table, row: u32) -> Result<(), CardError> {
         if row >= self.description.rows(table) {
-            let reason = "the image has no such row";
+            let reason = "the image does not have this row";
             return Err(CardError::Table { table: table.name, row, reason });
         }
         Ok(())
     }
 
     fn command(&mut self, table: Table, row: u32, command: u32) -> Result<(), CardError> {
-        let told = self.told.take();
-        if told.is_none_or(|(id, _)| id != table.id) {
+        let selected = self.selected.take();
+        if selected.is_none_or(|(id, _)| id != table.id) {
             self.registers.write(regs::TABLE_ID, table.id)?;
         }
-        if told.is_none_or(|(_, index)| index != row) {
+        if selected.is_none_or(|(_, index)| index != row) {
             self.registers.write(regs::TABLE_INDEX, row)?;
         }
         self.registers.write(regs::TABLE_COMMAND, command)?;
@@ -351,16 +351,16 @@ impl<R: Registers> Device<R> {
         for _ in 0..POLLS_MAX {
             let status = self.registers.read(regs::TABLE_STATUS)?;
             if status & !(regs::TABLE_STATUS_BUSY | regs::TABLE_STATUS_ERROR) != 0 {
-                return fault("the result has bits that mean nothing");
+                return fault("the result has undefined bits set");
             }
             if status & regs::TABLE_STATUS_BUSY != 0 {
                 continue;
             }
-            self.told = Some((table.id, row));
+            self.selected = Some((table.id, row));
             return match status >> regs::TABLE_STATUS_ERROR.trailing_zeros() {
                 regs::TABLE_ERROR_NONE => Ok(()),
-                regs::TABLE_ERROR_NO_TABLE => fault("the card has no such table"),
-                regs::TABLE_ERROR_RANGE => fault("the card has no such row"),
+                regs::TABLE_ERROR_NO_TABLE => fault("the card does not have this table"),
+                regs::TABLE_ERROR_RANGE => fault("the card does not have this row"),
                 _ => fault("the card refused"),
             };
         }
@@ -384,7 +384,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     if version.0 != major {
         return Err(unknown("the version", format!("{}.{}", version.0, version.1), &format!("{major}.x")));
     }
-    // What the path to the card does to bits that change.
+    // Detects a path to the card that changes bits.
     for pattern in [0xffff_ffff, 0x5a5a_0ff1, 0] {
         registers.write(regs::SCRATCH, pattern)?;
         let found = registers.read(regs::SCRATCH)?;
@@ -415,12 +415,12 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     };
     let only = |of: Layout, max| if layout == of { (1, max) } else { (0, 0) };
     let (ternary, words) = (only(Layout::Tcam, ROWS_MAX / PLANES_MAX), only(Layout::Dag36, ROWS_MAX));
-    // The papers' banks have one size.
+    // The two banks of the papers have a fixed size.
     let external = match layout {
         Layout::Dir => (CARD_WORDS, CARD_WORDS),
         _ => only(Layout::Sram, CARD_WORDS),
     };
-    // An image of an earlier version knows no such register.
+    // Images of earlier versions do not have this register.
     let cam_rows = match layout {
         Layout::Dir => number("rows of the Conflict CAM", regs::CAM_ROWS, 1, CAM_ROWS_MAX)?,
         _ => 0,

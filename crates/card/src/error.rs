@@ -9,10 +9,10 @@ use crate::bar::BarError;
 use crate::registers::AccessError;
 use crate::rows::FieldError;
 
-/// Why a card cannot be used, or not any more.
+/// Why a card cannot be used, or can no longer be used.
 #[derive(Debug, Error)]
 pub enum CardError {
-    /// There is no image of that name (the caller's fault).
+    /// No image has this name (the caller's fault).
     #[error("no image '{name}' in {places}: {have}", have = list(.known))]
     Image {
         /// The name.
@@ -68,10 +68,10 @@ pub enum CardError {
         table: &'static str,
         /// Index of the row.
         row: u32,
-        /// The card's error, or that it did not answer.
+        /// The error that the card reported, or that it did not answer.
         reason: &'static str,
     },
-    /// A frame is for a port that does not exist (the caller's fault).
+    /// A frame names a port that does not exist (the caller's fault).
     #[error("port {port}: the card has ports 0 to {last}", last = ports - 1)]
     Port {
         /// The port.
@@ -79,23 +79,21 @@ pub enum CardError {
         /// Number of ports.
         ports: u32,
     },
-    /// Frames are in the card and nothing moves.
-    #[error("the card is stuck: nothing moved for {cycles} cycles while {waiting} frames were under way")]
+    /// Frames are in the card, but no beat moves.
+    #[error("the card is stuck: nothing moved for {cycles} cycles with {waiting} frames inside")]
     Stuck {
-        /// For how many cycles.
+        /// Number of cycles without movement.
         cycles: u64,
         /// Frames that had not left when this was noticed, including dropped ones.
         waiting: usize,
     },
-    /// Records do not leave the stages, so data they may refer to cannot be changed; nothing was changed.
+    /// Records do not leave the stages, so data that they may refer to cannot be changed. Nothing was changed.
     #[error(
         "packets do not leave the card's stages: a port accepts none, and full queues apply back-pressure"
     )]
     Busy,
-    /// A change took longer than the longest possible hold.
-    #[error(
-        "the card's hold ended while its tables were changed: packets may have seen a part of the change"
-    )]
+    /// A change took longer than the longest hold.
+    #[error("the card's hold ended while its tables were changed: packets may have seen part of the change")]
     Late,
     /// The card sent a malformed frame.
     #[error("the card sent a malformed frame: {0}")]
@@ -103,13 +101,13 @@ pub enum CardError {
     /// An assertion of the RTL failed.
     #[error("an assertion of the card failed: {0}")]
     Assertion(String),
-    /// The card's thread cannot be started; the machine's fault.
+    /// The card's thread cannot be started (the machine's fault).
     #[error("the card's thread cannot start: {reason}")]
     Start {
         /// Why.
         reason: String,
     },
-    /// Out of memory for the driver's own tables.
+    /// There is no memory for the driver's own tables.
     #[error(transparent)]
     Memory(TableError),
     /// A waveform file cannot be written.
@@ -119,8 +117,8 @@ pub enum CardError {
 
 fn list(names: &[String]) -> String {
     if names.is_empty() {
-        "there is none (make images)".to_owned()
+        "no image is installed; build them with `make images`".to_owned()
     } else {
-        format!("there are {}", names.join(", "))
+        format!("available: {}", names.join(", "))
     }
 }

@@ -1,11 +1,13 @@
-//! Tables that follow an external store: the one that software reads.
+//! Tables that follow an external store: the store that software reads.
 //!
-//! Flow: routes → the store (software forwards by it at once) → deltas → **follow** → words and rows → device. The trie is
-//! computed once for all readers. The card's encoding takes room only for networks whose tables were brought to the card
-//! ([`Card::bring_table`]), and from then on follows each change. The store's owner sends deltas in order and never waits.
+//! Flow: routes → store (software uses it at once) → deltas → **follow** → words and rows → device. The trie is
+//! computed once for all readers. The card's encoding takes room only for tables that were brought to the card
+//! ([`Card::bring_table`]); from then on it follows each change. The store's owner sends deltas in order and never
+//! waits.
 //!
-//! Invariants: a table that cannot follow is removed from the card, and software decides its network's packets, before the
-//! store's next change is processed. Words that a lookup may still read wait until the records in flight have left.
+//! Invariants: a table that cannot follow is removed from the card before the store's next change is processed, and
+//! software decides its network's packets from then on. Words that a lookup may still read wait until the records in
+//! flight have left.
 
 use hue_substrate::SubstrateError;
 use hue_tables::dag36_levels::Patch;
@@ -18,8 +20,8 @@ use crate::routes::{HopRows, Refusal, Shared, write_words};
 use crate::update::{knows_its_hops, write_change};
 
 impl<R: Registers> Card<R> {
-    /// From now on the tables follow an external store, if the image shares tables. Call it before networks are loaded; the
-    /// routes in their programs are then ignored. The store's first deltas describe its current state.
+    /// Makes the tables follow an external store from now on, if the image shares tables. Call it before networks are
+    /// loaded; the routes in their programs are then ignored. The store's first deltas describe its current state.
     ///
     /// # Errors
     /// `Networks` if networks are loaded.
@@ -39,9 +41,9 @@ impl<R: Registers> Card<R> {
         self.shared.as_ref().is_some_and(Shared::follows)
     }
 
-    /// Applies changes of the store and writes what the card's tables need: each packet sees either the old or the new table
-    /// of its network, as with [`Card::update_routes_each`]. Returns the networks whose tables could not follow, and why;
-    /// software decides their packets now.
+    /// Applies changes of the store and writes them to the card's tables. Each packet sees either the old or the new
+    /// table of its network, as with [`Card::update_routes_each`]. Returns the networks whose tables could not
+    /// follow, and why; software decides their packets now.
     ///
     /// # Errors
     /// `Broken`.
@@ -73,12 +75,12 @@ impl<R: Registers> Card<R> {
         self.shared.as_ref().is_some_and(|shared| shared.has(vid))
     }
 
-    /// The next hop of an address in a table on the card, by the driver's copy of the words.
+    /// The next hop of an address in a table on the card, looked up in the driver's copy of the words.
     pub fn answer(&self, vid: Vid, key: u32) -> Option<NextHop> {
         NextHop::new(self.shared.as_ref()?.answer(vid, key))
     }
 
-    /// Updates a table on the card to the store's; if that fails, removes it and returns why.
+    /// Updates a table on the card to the store's version. If that fails, removes the table and returns the reason.
     fn turn(&mut self, vid: Vid) -> Result<Option<SubstrateError>, SubstrateError> {
         let Self { device, networks, shared, .. } = self;
         let device = device.get_mut();
@@ -98,10 +100,11 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// Places about `nodes` more nodes of the table of a network in software; deferred words are written in the background,
-    /// or when the network moves to the card. Returns whether the whole table has its place: it then follows the store.
+    /// Places about `nodes` more nodes of the table of a network in software; deferred words are written in the
+    /// background, or when the network moves to the card. Returns whether the whole table has its place; it follows
+    /// the store from then on.
     ///
-    /// # Errors
+    /// `Unknown`; `Words`, then nothing of the table is on the card; `Broken`.
     /// `Unknown`; `Words`: then nothing of the table is on the card; `Broken`.
     pub fn bring_table(&mut self, vid: Vid, nodes: usize) -> Result<bool, SubstrateError> {
         let Self { device, networks, shared, .. } = self;

@@ -1,4 +1,4 @@
-//! Where image files are: one or more folders, with one file `NAME.so` for each image.
+//! Finds image files in one or more folders, with one file `NAME.so` for each image.
 
 use std::path::{Path, PathBuf};
 
@@ -15,14 +15,14 @@ pub struct Images {
 }
 
 impl Images {
-    /// These folders, in this order; they need not exist.
+    /// Searches these folders, in this order; they need not exist.
     #[must_use]
     pub fn in_folders(places: Vec<PathBuf>) -> Self {
         Self { places }
     }
 
-    /// The folder `images` beside a binary, and the one above it (a binary in `target/release` then finds
-    /// `target/images`); then where they are installed (for `/usr/bin/hueplane`, `/usr/lib/hueplane/images`).
+    /// Searches the folder `images` beside a binary, then the one above it (so that a binary in `target/release`
+    /// finds `target/images`), then the installation folder (for `/usr/bin/hueplane`, `/usr/lib/hueplane/images`).
     #[must_use]
     pub fn beside(binary: &Path) -> Self {
         let above = || binary.ancestors().skip(1).take(2);
@@ -48,7 +48,7 @@ impl Images {
     /// The catalogue entry of an image, JSON; `{}` when there is no `NAME.json` beside its file.
     ///
     /// # Errors
-    /// `Image` when there is none of that name, `ImageFile` when the entry cannot be read.
+    /// `Image` if no image has this name, `ImageFile` if the entry cannot be read.
     pub fn describe(&self, name: &str) -> Result<String, CardError> {
         let path = self.find(name)?.with_extension("json");
         match std::fs::read_to_string(&path) {
@@ -70,13 +70,13 @@ impl Images {
     /// Loads an image.
     ///
     /// # Errors
-    /// `Image` when there is none of that name, `ImageFile` when the file is not an image, or an image of another name.
+    /// `Image` if no image has this name, `ImageFile` if the file is not an image or is an image with another name.
     pub fn load(&self, name: &str) -> Result<Image, CardError> {
         let path = self.find(name)?;
         let image = Image::load(&path)?;
         let inside = image.name();
         if inside != name {
-            return Err(CardError::ImageFile { path, reason: format!("it is the image '{inside}'") });
+            return Err(CardError::ImageFile { path, reason: format!("it contains the image '{inside}'") });
         }
         Ok(image)
     }
@@ -94,8 +94,8 @@ impl Images {
     }
 }
 
-/// Whether a text can be an image's name. That is not a path: it must not lead out of the folder. `NAME.PART` is an image with
-/// the sizes for an FPGA.
+/// Whether a text can be an image's name. A path is not accepted, because it could lead out of the folder.
+/// `NAME.PART` is an image sized for an FPGA.
 fn is_plain(name: &str) -> bool {
     let may = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.');
     !name.is_empty() && !name.starts_with('.') && name.bytes().all(may)

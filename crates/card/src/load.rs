@@ -32,11 +32,11 @@ struct Change {
     before: Option<Place>,
     program: Program,
     switch: Option<Switch>,
-    /// Where tables are in two banks.
+    /// The network's part of a change of the two banks, if the image has them.
     arrival: Option<Arrival>,
 }
 
-/// Assignment of frames to networks, as rows.
+/// Rows that assign frames to networks.
 struct Claimed {
     macs: Macs,
     mac_writes: MacWrites,
@@ -91,8 +91,9 @@ impl<R: Registers> Substrate for Card<R> {
 }
 
 impl<R: Registers> Card<R> {
-    /// Loads networks whose packets software decides: the card finds their frames, and hands them to CPU queues. Virtual
-    /// ports may be on physical ones that the card does not have. A network that ran on the card goes to software.
+    /// Loads networks whose packets software decides: the card recognizes their frames and sends them to CPU queues.
+    /// Virtual ports may be on physical ports that the card does not have. A network that ran on the card moves to
+    /// software.
     ///
     /// # Errors
     /// As [`Substrate::load`].
@@ -101,7 +102,7 @@ impl<R: Registers> Card<R> {
     }
 
     /// Prepares a network in software so that its table can be written: assigns a plane, if planes have tables of
-    /// their own. With two banks, its routes come there.
+    /// their own. If the image has two banks, writes its routes to them.
     ///
     /// # Errors
     /// `Unknown`; `ImageNetworks` if no plane is free; `Room`; `Broken`.
@@ -129,7 +130,7 @@ impl<R: Registers> Card<R> {
         self.write_gates().map_err(broken)
     }
 
-    /// Brings the routes and next hops of a network in software to the banks.
+    /// Writes the routes and next hops of a network in software to the banks.
     fn take_banks(&mut self, vid: Vid) -> Result<(), SubstrateError> {
         let Self { device, networks, banks, .. } = self;
         let (device, Some(banks)) = (device.get_mut(), banks) else { return Ok(()) };
@@ -153,8 +154,8 @@ impl<R: Registers> Card<R> {
         Ok(())
     }
 
-    /// Sets whether software or the card decides a network's packets; one row, so each packet is decided by one of
-    /// them.
+    /// Sets whether software or the card decides a network's packets. This changes one row, so exactly one of them
+    /// decides each packet.
     ///
     /// # Errors
     /// `Unknown`; `ImageNetworks` if the network has no plane; `Broken`.
@@ -182,8 +183,8 @@ impl<R: Registers> Card<R> {
         written.map_err(broken)
     }
 
-    /// Writes about this many deferred words of tables of networks in software. Returns whether any may be left. The
-    /// remaining words are written when the network moves to the card.
+    /// Writes about `words` deferred words of tables of networks in software, and returns whether any may be left.
+    /// The remaining words are written when the network moves to the card.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -223,7 +224,7 @@ impl<R: Registers> Card<R> {
         self.write_quanta().map_err(broken)
     }
 
-    /// Checks programs and finds a place for each; nothing is changed.
+    /// Checks programs and finds a place for each. Nothing is changed.
     fn prepare(&mut self, programs: &[Program], software: bool) -> Result<Vec<Change>, SubstrateError> {
         let description = self.device.get_mut().description();
         check_programs(programs, NAME)?;
@@ -256,7 +257,7 @@ impl<R: Registers> Card<R> {
             let plane = match description.layout {
                 Layout::Tcam if software => NO_PLANE,
                 Layout::Tcam => own.or_else(|| free(&mut planes)).ok_or_else(full)?,
-                // Shared tables need none; a network's clock gate is that of its index.
+                // Shared tables need no plane of their own. A network's clock gate is the one of its index.
                 Layout::Dag36 | Layout::Sram | Layout::Dir => net % planes.len() as u8,
             };
             let place = Place { net, plane };
@@ -285,7 +286,7 @@ impl<R: Registers> Card<R> {
             self.attach.iter().zip(&attached).map(|((_, before), all)| plan::run(before, all)).collect();
         let (heads, runs) = match plan::lay_out(&self.attach, &runs, description.attach_rows) {
             Some(heads) => (heads, runs),
-            // Places that are empty are needed: of a frame that is being copied, who moves may get two, or none.
+            // Empty places are needed: a moved row could get two copies of a frame that is being copied, or none.
             None => {
                 let heads = plan::lay_out(&[], &attached, description.attach_rows).unwrap_or_default();
                 (heads, attached)
@@ -294,7 +295,7 @@ impl<R: Registers> Card<R> {
         Ok(Claimed { macs, mac_writes, select, heads, runs })
     }
 
-    /// Checks the rest: room for routes and next hops of all networks together.
+    /// Checks that there is room for the routes and next hops of all networks together.
     fn reserve(&mut self, changes: &mut [Change]) -> Result<(), SubstrateError> {
         let device = self.device.get_mut();
         let Some(shared) = &mut self.shared else { return Ok(()) };
@@ -317,13 +318,14 @@ impl<R: Registers> Card<R> {
         result
     }
 
-    /// The same for tables in two banks: routes and next hops of these networks.
+    /// The same for tables in two banks.
     fn reserve_banks(&mut self, changes: &mut [Change]) -> Result<(), SubstrateError> {
         let Self { device, networks, banks, .. } = self;
         let (device, Some(banks)) = (device.get_mut(), banks) else { return Ok(()) };
         let mut routes = Vec::with_capacity(changes.len());
         let mut result = Ok(());
-        // Tables change in this order, so that from the first that must not be seen on, all wait for the hold.
+        // Tables change in this order. After the first change that packets must not see early, all others wait for
+        // the hold too.
         let mut in_hold = false;
         for change in changes.iter_mut() {
             let program = &change.program;
@@ -412,8 +414,8 @@ impl<R: Registers> Card<R> {
         Ok(())
     }
 
-    /// Writes the rows that make the changes visible, all at once. Returns what networks had in the banks and have no
-    /// longer.
+    /// Writes the rows that make the changes visible, all at once. Returns what networks had in the banks before and
+    /// no longer need.
     fn write(
         &mut self,
         changes: Vec<Change>,
@@ -468,8 +470,8 @@ impl<R: Registers> Card<R> {
         Ok(gone)
     }
 
-    /// Removes from the banks what no packet uses since a hold: a network's table with its next hops, or its former
-    /// next hops alone.
+    /// Removes from the banks what no packet has used since a hold: a network's table with its next hops, or only its
+    /// former next hops.
     fn leave_banks(&mut self, gone: Vec<(Option<Vid>, Held)>) -> Result<(), CardError> {
         let Some(banks) = &mut self.banks else { return Ok(()) };
         for (vid, held) in gone {
@@ -502,14 +504,14 @@ impl<R: Registers> Card<R> {
             Some(shared) => held.for_each(|(_, held)| shared.remove(held)),
             None => self.leave_banks(held.collect()).map_err(broken)?,
         }
-        // The next network on a plane must not find its gate closed.
+        // The gate must be open when the next network uses this plane.
         self.write_gates().map_err(broken)?;
         self.write_quanta().map_err(broken)
     }
 }
 
-/// Writes the rows that differ from the contents of design select and of the runs of ATTACH. Added rows are written
-/// before others are removed, because a row may have moved.
+/// Writes the rows of design select and of ATTACH that differ from their contents. Because a row may have moved, new
+/// rows are written before old ones are removed.
 fn write_claimed<R: Registers>(
     device: &mut Device<R>,
     macs: &mut Macs,
@@ -546,7 +548,7 @@ fn write_claimed<R: Registers>(
     Ok(())
 }
 
-/// Resets the counters of a network's index, which another network may have had.
+/// Resets the counters of a network index that another network may have used before.
 fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), CardError> {
     for row in 0..COUNT_ROWS {
         device.take_row::<CountRow>(u32::from(net) * COUNT_ROWS + row)?;
@@ -580,7 +582,7 @@ fn free(places: &mut [bool]) -> Option<u8> {
     u8::try_from(index).ok()
 }
 
-/// Whether the image can hold a program by itself.
+/// Checks whether an empty image could hold the program.
 fn check_image(program: &Program, description: &Description) -> Result<(), SubstrateError> {
     let name = &program.name;
     if !description.kinds.contains(&program.kind) {
@@ -590,7 +592,7 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
         Kind::Ipv4 => {}
     }
     if program.gated {
-        // An image of an earlier version knows no gates: the network's packets would pass.
+        // An image of an earlier version does not know gates: it would let the network's packets pass.
         room(description, name, "clock gates of networks", 1, u32::from(description.version.1 >= 2))?;
     }
     if let Some(port) = program.ports.iter().find(|port| u32::from(port.port.get()) >= description.mac_ports)
@@ -610,7 +612,7 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     }
 }
 
-/// Whether a plane of its own has the rows.
+/// Checks whether a plane with its own tables has enough rows.
 pub fn check_plane(rows: &PlaneRows, name: &str, description: &Description) -> Result<(), SubstrateError> {
     room(description, name, "next hops", rows.hops.len(), description.hop_rows)?;
     room(description, name, "route rows", rows.routes.len(), description.route_rows)?;

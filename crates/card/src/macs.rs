@@ -1,8 +1,8 @@
 //! Contents of the card's table of exact rows: design select by port and destination MAC address.
 //!
 //! Flow: plan → **macs** → load → device. An exact row takes precedence over all ternary ones, so it may be in either
-//! table. `hue_tables::cuckoo` decides its place. A row that stays moves only to make room, and is written to its new
-//! place before the old one is overwritten, so that frames always find it.
+//! table. `hue_tables::cuckoo` decides its place. An existing row moves only to make room. It is written to its new
+//! place before the old place is overwritten, so that frames always find it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -30,12 +30,12 @@ pub struct MacWrites {
 }
 
 impl Macs {
-    /// An empty table of `rows` rows; `None` for a number that no card has.
+    /// An empty table of `rows` rows; `None` if no card has a table of this size.
     pub fn new(rows: u32) -> Option<Self> {
         Some(Self { places: Cuckoo::new(rows)?, rows: HashMap::new() })
     }
 
-    /// Makes the table hold as many of `claims` as it can, and removes those from `claims`.
+    /// Moves as many of `claims` as possible into the table, and removes them from `claims`.
     pub fn change(&mut self, claims: &mut Claims) -> MacWrites {
         let mut wanted: BTreeMap<u64, MacRow> =
             claims.rows.iter().filter_map(|(_, row)| exact(row)).collect();
@@ -71,7 +71,7 @@ impl Macs {
     }
 }
 
-/// A row that depends on port and MAC address only, with its key as the card builds it.
+/// A row that depends only on port and MAC address, with the key that the card computes.
 fn exact(row: &SelectRow) -> Option<(u64, MacRow)> {
     let SelectRow { valid, port_care, port, mac_care, mac, inner_care, arp_care, net, vport, .. } = *row;
     let fits = valid && port_care && mac_care && !inner_care && !arp_care && port < 8;
@@ -103,7 +103,7 @@ mod tests {
             writes.go.iter().for_each(|place| _ = self.exact.remove(place));
         }
 
-        /// The card's result for a frame without an inner destination.
+        /// The card's result for a frame without inner destination.
         fn find(&self, port: u8, mac: u64, arp: bool) -> Option<(u8, u8)> {
             let place = |bank| bank << 8 | index_of(8, bank, mac << 3 | u64::from(port)).unwrap();
             let mut exact = (0..BANKS).filter_map(|bank| self.exact.get(&place(bank)));
@@ -138,7 +138,7 @@ mod tests {
         tables.write(&writes, &all);
         assert_eq!(tables.find(1, 7, true), Some((1, 0)));
         assert_eq!((tables.find(1, 8, true), tables.find(1, 8, false)), (Some((2, 0)), Some((3, 0))));
-        // What did not change is not written again.
+        // Unchanged rows are not written again.
         let mut all = claims(vec![(0, by_mac(1, 7, 1)), (0, arp), (u8::MAX, port)]);
         let writes = macs.change(&mut all);
         assert!(writes.come.is_empty() && writes.go.is_empty());

@@ -1,5 +1,6 @@
-//! How full the card's tables are, and each network's share. Read from the driver's own models: no register is accessed. No
-//! table is walked, except with two banks (layout dir), where a network's share takes about a millisecond.
+//! How full the card's tables are, and each network's share. The numbers come from the driver's own models: no
+//! register is accessed. Only with two banks (layout dir) are tables walked: there, a network's share takes about a
+//! millisecond.
 
 use std::collections::HashMap;
 
@@ -38,7 +39,7 @@ pub struct CardBank {
     pub used: u64,
     /// Words or rows in all.
     pub max: u64,
-    /// The most that one network can use, where that is less.
+    /// The maximum for one network, where it is lower.
     pub network_max: Option<u64>,
 }
 
@@ -56,8 +57,8 @@ pub struct CardShare {
 }
 
 impl<R: Registers> Card<R> {
-    /// How full the tables are now, and each network's share; where tables follow an external store, the shares come from
-    /// its accounts, `followed`.
+    /// How full the tables are now, and each network's share. If tables follow an external store, the shares come
+    /// from the store's accounts (`followed`).
     pub fn memory(&self, followed: &HashMap<Vid, Account>) -> CardMemory {
         let description = self.device.borrow().description().clone();
         if let Some(banks) = &self.banks {
@@ -136,7 +137,7 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// With two banks: sets count as a whole.
+    /// The same for two banks. A set counts as a whole.
     fn bank_memory(&self, banks: &Banks, description: &Description) -> CardMemory {
         let ([entries, sets, rows], hops) = banks.used();
         let bank = |name, used, max: u64| CardBank { name, used, max, network_max: None };

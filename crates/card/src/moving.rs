@@ -1,9 +1,9 @@
 //! Support for a network that moves from software to the card: its frames wait at MAC ports until the frames that are
 //! still in software have arrived.
 //!
-//! Flow: transfer → **moving** → registers. A second index, which no network has, names the queues for frames from
-//! software meanwhile. A hold ends by itself, so a driver that dies does not stop a network. The debts of a network's
-//! meter move with the network.
+//! Flow: transfer → **moving** → registers. Meanwhile, frames from software use the queues of a second, unused index.
+//! A hold ends by itself, so a driver that dies does not stop a network. The debts of a network's meter move with the
+//! network.
 
 use std::ops::Range;
 
@@ -21,10 +21,10 @@ use crate::registers::Registers;
 const HOLD_CLOCKS: u32 = regs::OUT_HOLD_CLOCKS;
 
 impl<R: Registers> Card<R> {
-    /// Lends an index that no network has, for frames of this network. It is not reused until it is returned.
+    /// Lends an unused index for frames of this network. The index is not reused until it is returned.
     ///
     /// # Errors
-    /// `ImageNetworks` if all are in use, one is lent already, or the image has no more. `Broken`.
+    /// `ImageNetworks` if all indices are in use, one is lent already, or the image has no spare index. `Broken`.
     pub fn borrow_net(&mut self, vid: Vid) -> Result<u8, SubstrateError> {
         let description = self.device.get_mut().description();
         let nets = description.nets;
@@ -49,7 +49,7 @@ impl<R: Registers> Card<R> {
         self.lent = None;
     }
 
-    /// Holds frames of the network of this index at MAC ports, until [`Card::end_out_hold`] or for 2^24 clocks.
+    /// Holds frames of the network with this index at MAC ports, until [`Card::end_out_hold`] or for 2^24 clocks.
     ///
     /// # Errors
     /// `Access`.
@@ -58,7 +58,7 @@ impl<R: Registers> Card<R> {
         self.device.get_mut().write(regs::OUT_HOLD, value)
     }
 
-    /// Ends the hold. Returns whether it had lasted until now.
+    /// Ends the hold. Returns whether it was still active.
     ///
     /// # Errors
     /// `Access`.
@@ -69,7 +69,7 @@ impl<R: Registers> Card<R> {
         Ok(left != 0)
     }
 
-    /// Whether frames of the network of this index wait at MAC ports.
+    /// Whether frames of the network with this index wait at MAC ports.
     ///
     /// # Errors
     /// `Access`.
@@ -78,7 +78,7 @@ impl<R: Registers> Card<R> {
         Ok(self.device.get_mut().read(address)? >> (net % 32) & 1 != 0)
     }
 
-    /// Frames of the network with this index that found no room in the output queues of all ports.
+    /// Frames of the network with this index that found no room in the output queues, for all ports together.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -115,7 +115,7 @@ impl<R: Registers> Card<R> {
         Ok(Some(Debts { packets, bits, last_ns: row.time_ns }.within(limit)))
     }
 
-    /// Sets the debts of the card's meter of a network; does nothing if [`Self::debts`] is `None`.
+    /// Sets the debts of the card's meter of a network. Does nothing if [`Self::debts`] returns `None`.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -133,7 +133,7 @@ impl<R: Registers> Card<R> {
         self.device.get_mut().write_row(net, &row)
     }
 
-    /// Index and limit of a network that has a rate limit.
+    /// Index and limit of a network, if it has a rate limit.
     fn metered(&self, vid: Vid) -> Option<(u32, RateLimit)> {
         let loaded = self.networks.get(&vid)?;
         let limit = loaded.program().rate_limit?;

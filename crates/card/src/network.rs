@@ -11,21 +11,22 @@ use crate::plan::{NO_PLANE, Place};
 use crate::records::Mark;
 use crate::routes::Held;
 
-/// See the head of this file.
+/// The driver's state of a network on the card.
 #[derive(Clone)]
 pub struct Loaded {
     pub place: Place,
     /// Software decides its packets.
     pub software: bool,
     program: Program,
-    /// Index of each prefix in the program's routes, so that the cost of a change depends on its size only.
+    /// Index of each prefix in the program's routes, so that the cost of a change does not depend on the number of
+    /// routes.
     at: HashMap<Prefix4, usize>,
     /// Its part of the shared tables.
     pub held: Option<Held>,
-    /// When its routes last changed: earlier records may hold a next hop that no route names any more.
+    /// When its routes last changed: earlier records may hold a next hop that no route refers to any more.
     pub changed: Option<Mark>,
-    /// When its next hops were added to or moved, if earlier records may still be in the stages: their copy of the network's
-    /// row does not have them.
+    /// When its next hops last grew or moved, if earlier records may still be in the stages. Those records hold a
+    /// copy of the network's row that does not cover the new next hops.
     pub grown: Option<Mark>,
 }
 
@@ -64,7 +65,7 @@ impl Loaded {
         }
     }
 
-    /// Checks that these changes of next hops are allowed; returns how many there are afterwards.
+    /// Checks that these changes of next hops are allowed; returns the number of next hops after them.
     ///
     /// # Errors
     /// `Program`.
@@ -77,7 +78,7 @@ impl Loaded {
             if count > ipv4::NEXT_HOPS_MAX {
                 return Err(refuse(ProgramError::NextHops(count)));
             }
-            // "No route" is allowed: routes that name it drop their packets.
+            // "No route" is allowed: routes with this next hop drop their packets.
             if hop.kind() != AdjacencyKind::None {
                 check_hop(&self.program.ports, hop)
                     .map_err(|what| refuse(ProgramError::NextHop { index, hop: *hop, what }))?;
@@ -86,7 +87,7 @@ impl Loaded {
         Ok(count)
     }
 
-    /// Whether changes of routes change anything: most that a routing protocol sends do not.
+    /// Whether changes of routes change anything. Most changes from a routing protocol do not.
     pub fn differs(&self, changes: &[Change<u32>]) -> bool {
         let is =
             |prefix| self.at.get(prefix).and_then(|at| self.program.routes.get(*at)).map(|(_, hop)| *hop);
@@ -119,7 +120,7 @@ impl Loaded {
         }
     }
 
-    /// Applies changes of next hops to the program; indices between them that were never set are "no route".
+    /// Applies changes of next hops to the program. Indices in between that were never set become "no route".
     pub fn set_hops(&mut self, changes: &[(NextHop, Adjacency)], count: usize) {
         self.program.next_hops.resize(count, Adjacency::NONE);
         for (index, hop) in changes {
@@ -135,7 +136,7 @@ pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> Network
     NetworkRow {
         valid: true,
         vid: program.vid.get(),
-        // Packets of a network without a plane never reach one.
+        // Packets of a network without a plane never reach a plane.
         plane: if place.plane == NO_PLANE { 0 } else { place.plane },
         root,
         // Neither an image nor a network has more than 65,536 rows of next hops.

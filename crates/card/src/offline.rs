@@ -1,8 +1,9 @@
-//! Captures through the twin: takes frames in order and returns the result of each in the same order.
+//! Runs captures through the twin: takes frames in order and returns each frame's result in the same order.
 //!
-//! Flow: frames → twin's ports → cycles → frames that left → **offline** → captures. Where a network has a rate limit,
-//! frames reach the meters in the order in which they are offered. Full queues apply back-pressure instead of dropping, and
-//! idle cycles are not run. A frame that leaves is identified by the tag it entered with; a dropped frame does not leave.
+//! Flow: frames → twin's ports → cycles → frames that left → **offline** → captures. Where a network has a rate
+//! limit, frames reach the meters in the order in which they are offered. Full queues apply back-pressure instead of
+//! dropping, and idle cycles are skipped. A frame that leaves is identified by the tag it entered with; a dropped
+//! frame does not leave.
 
 use std::collections::HashMap;
 
@@ -19,8 +20,8 @@ use crate::twin::{FRAME_BYTES_MAX, Twin};
 
 /// Cycles run between two checks of the watchdog.
 const SLICE_CYCLES: u64 = 65_536;
-/// Cycles without any beat moving after which the card counts as stuck: more than a frame of 9,216 bytes needs through
-/// every queue at the narrowest bus.
+/// Cycles without any moving beat after which the card counts as stuck. A frame of 9,216 bytes needs fewer cycles to
+/// pass every queue of the narrowest bus.
 const STILL_CYCLES_MAX: u64 = 200_000;
 
 /// A frame for the card.
@@ -34,10 +35,10 @@ pub struct Offered<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Where a frame went.
+/// Where a frame left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// Out by a port.
+    /// On a port.
     Port(PortId),
     /// To a network's own control plane.
     Control {
@@ -62,7 +63,7 @@ impl From<ToCpu> for Way {
 pub struct Sent<'a> {
     /// Which of the offered frames it was.
     pub frame: usize,
-    /// Where it went.
+    /// Where it left.
     pub way: Way,
     /// Its bytes.
     pub bytes: &'a [u8],
@@ -70,7 +71,7 @@ pub struct Sent<'a> {
     pub cycle: u64,
 }
 
-/// A frame that left, before sorting.
+/// A frame that left the card, not sorted yet.
 struct Left {
     tag: u32,
     vid: u16,
@@ -105,7 +106,7 @@ impl Card<Twin> {
     }
 
     /// Runs frames through the card and hands out those that left, in the order offered; copies of one are ordered by
-    /// network. Bytes beyond what a port takes do not matter: such a frame is too long in any case.
+    /// network. Bytes above the port's frame size limit are ignored: such a frame is too long in any case.
     ///
     /// # Errors
     /// `Stuck`, `Nonsense`, `Assertion`, or `Port` for a port that the card does not have; frames may then remain inside.
@@ -119,7 +120,7 @@ impl Card<Twin> {
     /// # Errors
     /// `Port` for a port that the card does not have.
     pub fn offer(&mut self, frames: &[Offered<'_>]) -> Result<(), CardError> {
-        // Only a meter depends on the order of frames of different ports, and keeping that order costs cycles.
+        // Only meters depend on the order of frames of different ports, and keeping that order costs cycles.
         let metered = self.programs().any(|program| program.rate_limit.is_some());
         self.twin().set_ordered(metered);
         let ports = self.description().mac_ports;
@@ -133,14 +134,15 @@ impl Card<Twin> {
         Ok(())
     }
 
-    /// The second half: runs until the card is idle and hands out the frames that left, of `frames` offered.
+    /// The second half of [`Card::run`]: runs until the card is idle and hands out the frames that left. `frames` is
+    /// the number of frames offered.
     ///
     /// # Errors
     /// As [`Card::run`].
     pub fn drain(&mut self, frames: usize, mut each: impl FnMut(Sent<'_>)) -> Result<(), CardError> {
         self.finish(frames)?;
         let mut left = self.collect(frames)?;
-        // Frames of one network on one port came out in order; only different networks overtake each other.
+        // Frames of one network on one port come out in order. Only frames of different networks overtake each other.
         left.sort_by_key(|one| (one.tag, one.vid));
         for one in &left {
             each(Sent { frame: one.tag as usize, way: one.way, bytes: &one.bytes, cycle: one.cycle });

@@ -1,4 +1,4 @@
-//! Programs as rows of the card's tables. Pure: the same programs give the same rows.
+//! Converts programs to rows of the card's tables. Pure: the same programs give the same rows.
 //!
 //! Flow: program → **plan** → rows → device. The priorities of design select become an order of rows: destination
 //! MAC, then inner prefixes from the longest to the shortest, then whole ports.
@@ -24,7 +24,7 @@ pub struct Place {
     pub plane: u8,
 }
 
-/// In place of a plane: the network runs in software, and needs none if each network has its own.
+/// Used instead of a plane for a network in software, which needs no plane if each network would have its own.
 pub const NO_PLANE: u8 = u8::MAX;
 
 /// A virtual port on a physical one.
@@ -39,15 +39,15 @@ struct Attached {
 /// The networks' claims on frames, as rows of design select.
 #[derive(Clone, Debug)]
 pub struct Claims {
-    /// Rows with their ranks, in the order of precedence. Rows of one rank never match the same frame, except ARP
-    /// rows of several networks.
+    /// Rows with their ranks, in order of precedence. Two rows of one rank never match the same frame, except ARP
+    /// rows of different networks.
     pub rows: Vec<(u8, SelectRow)>,
-    /// Omitted rows for ARP: their frames belong to another network by MAC address. They return when that network is
-    /// removed.
+    /// Number of omitted ARP rows. A row is omitted while another network owns its frames by MAC address, and returns
+    /// when that network is removed.
     pub hidden: usize,
 }
 
-/// The claims of networks. `arp` is a rule of live networks, see below.
+/// The claims of networks. `arp` enables the ARP rule of live networks, see [`arp_rows`].
 pub fn claims<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, arp: bool) -> Claims {
     let mut rows: Vec<_> = networks
         .flat_map(|(program, place)| {
@@ -67,8 +67,9 @@ pub fn claims<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, arp: boo
     Claims { rows, hidden }
 }
 
-/// Ternary rows of design select, at most `rows`, in the order of precedence. Rows on a MAC address stay where they
-/// were `before`, and new ones fill gaps, so that few rows have to be written. The other rows are at the end.
+/// Ternary rows of design select, at most `rows`, in the order of precedence. Rows with a MAC address keep the place
+/// that they had in `before`, and new ones fill gaps, so that few rows have to be written. All other rows are at the
+/// end.
 pub fn select(before: &[Option<SelectRow>], claims: &Claims, rows: usize) -> Vec<Option<SelectRow>> {
     let all = &claims.rows;
     let macs = all.partition_point(|(rank, _)| *rank == 0);
@@ -109,7 +110,7 @@ fn rank(row: &Claim) -> u8 {
 }
 
 fn select_row(row: &Claim, place: Place) -> SelectRow {
-    // Virtual ports are at most 256, so that their indices fit.
+    // There are at most 256 virtual ports, so that their indices fit.
     let mut out = SelectRow { valid: true, net: place.net, vport: row.vport as u8, ..SelectRow::default() };
     let port = match row.select {
         Match::Mac { port, mac } => {
@@ -133,7 +134,7 @@ const fn mask(len: u8) -> u32 {
     if len == 0 { 0 } else { u32::MAX << (32 - len as u32) }
 }
 
-/// The receivers of group frames: all networks on each of `ports` ports.
+/// The receivers of group frames on each of `ports` ports: all networks with a virtual port there.
 pub fn attach<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, ports: usize) -> Vec<Vec<AttachRow>> {
     let mut all: Vec<Attached> = networks
         .flat_map(|(program, place)| {
@@ -155,8 +156,8 @@ pub fn attach<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, ports: u
     runs
 }
 
-/// The networks on a port as a run. A network keeps its place, and a removed one leaves it empty: the card may be
-/// copying a frame, and continues behind the place that it read last.
+/// The networks on a port as a run. A network keeps its place, and a removed network leaves its place empty: the card
+/// may be copying a frame, and it continues after the place that it read last.
 pub fn run(before: &[AttachRow], all: &[AttachRow]) -> Vec<AttachRow> {
     let mut new: HashSet<AttachRow> = all.iter().copied().collect();
     let mut run: Vec<AttachRow> =
@@ -171,8 +172,8 @@ pub fn run(before: &[AttachRow], all: &[AttachRow]) -> Vec<AttachRow> {
     run
 }
 
-/// The places of runs: an unchanged run stays where it was, unless the others find no room between such runs; a
-/// changed run stays too, if there is room.
+/// Places the runs. An unchanged run stays where it is, unless the others then do not fit; a changed run stays too,
+/// if there is room.
 pub fn lay_out(
     before: &[(AttachHeadRow, Vec<AttachRow>)],
     runs: &[Vec<AttachRow>],
@@ -209,8 +210,8 @@ fn lay_out_beside(
     Some(heads)
 }
 
-/// Changes of routes from a network's program, or from none, to its next one. The order does not depend on hashes, so that a
-/// twin does the same in each run.
+/// Changes of routes from a network's current program, if any, to its next one. The order does not depend on hashes,
+/// so that a twin does the same in each run.
 pub fn route_changes(before: Option<&Program>, after: &Program) -> Vec<hue_tables::Change<u32>> {
     let before = before.map_or(&[][..], |program| &program.routes);
     let mut left: HashMap<_, _> = before.iter().copied().collect();
@@ -224,7 +225,7 @@ pub fn route_changes(before: Option<&Program>, after: &Program) -> Vec<hue_table
     changes
 }
 
-/// A next hop.
+/// Converts a next hop.
 pub fn hop(row: &Adjacency) -> HopRow {
     HopRow {
         kind: row.kind() as u8,
@@ -235,7 +236,7 @@ pub fn hop(row: &Adjacency) -> HopRow {
     }
 }
 
-/// A rate limit.
+/// Converts a rate limit.
 pub fn meter(limit: Option<RateLimit>) -> MeterRow {
     let mut row = MeterRow::default();
     let limit = limit.unwrap_or_default();
@@ -251,16 +252,16 @@ pub fn meter(limit: Option<RateLimit>) -> MeterRow {
 /// Contents of a plane's own tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlaneRows {
-    /// Next hops, as routes name them.
+    /// Next hops, in the order of their indices.
     pub hops: Vec<HopRow>,
-    /// Ternary rows, the longest prefix first.
+    /// Ternary rows, longest prefix first.
     pub routes: Vec<RouteRow>,
     /// Addresses of the router and of neighbours, which need no route rows. They take precedence over routes.
     pub locals: Vec<LocalRow>,
 }
 
-/// A network's rows in a plane of its own. At most `addresses` of its single addresses take rows of their own, those of the
-/// router first; the others are routes. Addresses of the router never are.
+/// Rows of a network that has a plane of its own. At most `addresses` of its single addresses have rows of their own,
+/// the router's first. The other addresses become routes, except those of the router.
 pub fn plane(program: &Program, addresses: u32) -> PlaneRows {
     let (mut routes, mut locals, mut neighbours) = (Vec::new(), Vec::new(), Vec::new());
     for (prefix, next) in &program.routes {
@@ -329,8 +330,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the former contents: every row is present once, in the order of ranks, and remaining MAC rows
-        /// have not moved.
+        /// Whatever the former contents, every row is present once, in order of rank, and remaining MAC rows have not
+        /// moved.
         #[test]
         fn rows_of_select_are_in_order_and_stay(
             before in prop::collection::btree_set((0u8..6, 0u8..60), 0..30),

@@ -2,7 +2,8 @@
 //!
 //! Routes change one row at a time while packets pass. At each step a packet gets either its old or its new route:
 //! new routes are written before old ones are removed; the longest new prefixes are written first, and the longest
-//! old ones removed last; a row that makes room for another is written at its new place before it is overwritten.
+//! old prefixes are removed last; a row that makes room for another is written at its new place before it is
+//! overwritten.
 
 use crate::device::Device;
 use crate::error::CardError;
@@ -14,7 +15,7 @@ use crate::rows::Row;
 /// A plane.
 pub struct Plane {
     index: u32,
-    /// Contents; `None`: unknown, as on a card that has just been taken over.
+    /// Contents; `None` means unknown, as on a card that has just been taken over.
     rows: Option<PlaneRows>,
 }
 
@@ -30,11 +31,12 @@ impl Plane {
     }
 
     /// Changes routes of the plane to `rows` one row at a time, while packets pass. Returns `false`, and does
-    /// nothing, if this is not possible: next hops change too, there is no room for old and new routes together,
-    /// there is more than one change and `all_at_once` is set, or packets do not leave the stages.
+    /// nothing, if this is not possible: because next hops change too, because old and new routes do not fit
+    /// together, because `all_at_once` is set and there is more than one change, or because packets do not leave the
+    /// stages.
     ///
-    /// Between two rows, all packets that saw the first row's old state leave: a table waits for them before it
-    /// accepts the next row, and an access waits for 100 clocks only.
+    /// Before the next row is written, all packets that saw the previous row's old state have to leave. A table waits
+    /// for them itself, but an access gives up after 100 clocks.
     pub fn write_in_steps<R: Registers>(
         &mut self,
         device: &mut Device<R>,
@@ -81,7 +83,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Writes `count` rows that differ; those beyond the list are empty.
+    /// Writes the rows that differ among the first `count`; rows beyond the list are empty.
     fn fill<R: Registers, T: Row + Copy + Default + PartialEq>(
         &self,
         device: &mut Device<R>,
@@ -107,19 +109,19 @@ enum Step {
     Route(u32, RouteRow),
 }
 
-/// Changes of routes, one row at a time.
+/// Steps that change the routes one row at a time.
 #[derive(Default)]
 struct Steps {
     writes: Vec<Step>,
-    /// Routes that are added, changed or removed.
+    /// Number of routes that are added, changed or removed.
     changes: usize,
-    /// Most rows in use meanwhile.
+    /// Maximum number of address rows in use during the change.
     locals_most: usize,
     routes_most: usize,
 }
 
 impl Steps {
-    /// Single addresses take precedence over routes, so they come first and go last.
+    /// Single addresses take precedence over routes, so they are added first and removed last.
     fn between(from: &PlaneRows, to: &PlaneRows) -> Self {
         let mut steps = Self::default();
         let (mut locals, mut routes) = (from.locals.clone(), from.routes.clone());
@@ -146,7 +148,7 @@ impl Steps {
         let come = missing(&to.routes, routes, order);
         let go = missing(routes, &to.routes, order);
         self.changes += come.len() + go.len();
-        // The longest first, as they stand in the table.
+        // The longest first, which is their order in the table.
         for row in come {
             insert(routes, row, order, |at, row| self.writes.push(Step::Route(at, row)));
         }
@@ -163,12 +165,12 @@ fn order(row: &RouteRow) -> (u32, u32) {
     (row.mask.count_zeros(), row.value)
 }
 
-/// Rows of a sorted list whose key is not in another list.
+/// Rows of a sorted list whose key is missing from another list.
 fn missing<T: Copy, K: Ord>(of: &[T], there: &[T], key: impl Fn(&T) -> K + Copy) -> Vec<T> {
     of.iter().copied().filter(|row| there.binary_search_by_key(&key(row), key).is_err()).collect()
 }
 
-/// Makes rows what they are in another list, by their keys; returns how many changed.
+/// Changes the values of rows to those in another list with the same keys; returns how many changed.
 fn change<T: Copy + PartialEq, K: Ord>(
     rows: &mut [T],
     to: &[T],
@@ -187,7 +189,7 @@ fn change<T: Copy + PartialEq, K: Ord>(
     changes
 }
 
-/// Inserts a row in its place; the rows behind it move, the last one first.
+/// Inserts a row in its place. The rows after it move, the last one first.
 fn insert<T: Copy, K: Ord>(rows: &mut Vec<T>, row: T, key: impl Fn(&T) -> K, mut write: impl FnMut(u32, T)) {
     let at = rows.partition_point(|other| key(other) < key(&row));
     for (behind, other) in rows.iter().enumerate().skip(at).rev() {
@@ -197,7 +199,7 @@ fn insert<T: Copy, K: Ord>(rows: &mut Vec<T>, row: T, key: impl Fn(&T) -> K, mut
     rows.insert(at, row);
 }
 
-/// Removes a row; the rows behind it move, the first one first.
+/// Removes a row. The rows after it move, the first one first.
 fn remove<T: Copy + Default, K: Ord>(
     rows: &mut Vec<T>,
     row: T,
@@ -223,7 +225,8 @@ mod tests {
 
     use super::*;
 
-    /// Routes of nested prefixes of a byte, and single addresses: the next hop of each, or that it is the router's.
+    /// Routes of nested prefixes of a byte, and single addresses. Each has a next hop; `None` means the router
+    /// itself.
     type Want = (BTreeMap<(u8, u32), u16>, BTreeMap<u32, Option<u16>>);
 
     fn rows((routes, locals): &Want) -> PlaneRows {
@@ -251,7 +254,7 @@ mod tests {
         (routes, prop::collection::btree_map(key(), prop::option::of(0u16..3), 0..4))
     }
 
-    /// A packet's result: `None` no route, `Some(None)` the router itself.
+    /// A packet's result: `None` means no route, `Some(None)` the router itself.
     fn find(locals: &[LocalRow], routes: &[RouteRow], key: u32) -> Option<Option<u16>> {
         if let Some(row) = locals.iter().find(|row| row.valid && row.addr == key) {
             return Some(row.neighbour.then_some(row.hop));
@@ -281,7 +284,7 @@ mod tests {
                 }
                 for (key, now) in all(&locals, &routes).into_iter().enumerate() {
                     prop_assert!(now == before[key] || now == after[key], "{step:?}: {key}: {now:?}");
-                    // Nobody goes back.
+                    // No packet gets the old result after one got the new result.
                     prop_assert!(now == seen[key] || now == after[key], "{step:?}: {key}: {now:?}");
                     seen[key] = now;
                 }

@@ -1,9 +1,10 @@
-//! Records in flight: which old data they may still refer to, and emptying the stages for a change of several writes.
+//! Records in flight: the old data that they may still refer to, and how the stages are emptied for a change of
+//! several writes.
 //!
-//! Flow: change → **records** → device. A row is written in one clock, but a record accepted earlier may have read the
-//! old one already. Replaced rows and words are reused only when the records accepted before a [`Mark`] have left. A
-//! change of several rows at once is made in a hold: no record enters, those inside leave, then the rows are written. A
-//! hold ends by itself, so that a driver that dies does not stop the card.
+//! Flow: change → **records** → device. A row is written in one clock, but a record that was accepted earlier may
+//! already have read the old row. Replaced rows and words are reused only when the records accepted before a [`Mark`]
+//! have left. A change of several rows at once is made in a hold: no record enters, the records inside leave, then
+//! the rows are written. A hold ends by itself, so that a driver that dies does not stop the card.
 
 use crate::device::Device;
 use crate::error::CardError;
@@ -13,10 +14,10 @@ use crate::registers::Registers;
 /// Longest hold, clocks: 67 ms at 250 MHz; writing all rows of an image takes less.
 const HOLD_CLOCKS: u32 = (1 << 24) - 1;
 /// Polls of the record counters before records count as stuck. A record stays in the stages for some hundred clocks,
-/// unless a port accepts nothing and nothing is dropped.
+/// unless a port accepts no frames and nothing is dropped.
 const POLLS_MAX: usize = 10_000;
 
-/// A point in time: records accepted before it may refer to what was replaced then.
+/// A point in time. Records accepted before it may refer to data that was replaced at that time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark(u32);
 
@@ -30,20 +31,21 @@ pub struct Records {
 impl Records {
     /// Whether all records that were accepted before the mark have left.
     pub fn have_passed(self, mark: Mark) -> bool {
-        // Modulo 2^32, however old the mark: it has passed if at least as many records were accepted since as are inside.
+        // Modulo 2^32, for a mark of any age: the mark has passed if at least as many records were accepted since
+        // then as are inside.
         self.accepted.wrapping_sub(mark.0) >= self.accepted.wrapping_sub(self.retired)
     }
 }
 
 impl<R: Registers> Device<R> {
-    /// Marks the present.
+    /// Marks the current time.
     pub(crate) fn mark(&mut self) -> Result<Mark, CardError> {
         Ok(Mark(self.read(regs::ACCEPTED)?))
     }
 
     /// Reads the counters.
     pub(crate) fn records(&mut self) -> Result<Records, CardError> {
-        // In this order the count of records inside can be too high, never too low.
+        // Read in this order, the number of records inside can be too high, but never too low.
         let retired = self.read(regs::RETIRED)?;
         Ok(Records { accepted: self.read(regs::ACCEPTED)?, retired })
     }
@@ -51,7 +53,7 @@ impl<R: Registers> Device<R> {
     /// Waits until all records that were accepted before the mark have left.
     ///
     /// # Errors
-    /// `Busy` when they do not leave, `Access`.
+    /// `Busy` if they do not leave; `Access`.
     pub(crate) fn wait_for(&mut self, mark: Mark) -> Result<(), CardError> {
         for _ in 0..POLLS_MAX {
             if self.records()?.have_passed(mark) {
@@ -61,11 +63,11 @@ impl<R: Registers> Device<R> {
         Err(CardError::Busy)
     }
 
-    /// Makes a change that each frame sees as a whole or not at all, whatever it writes.
+    /// Makes a change of any number of writes that each frame sees completely or not at all.
     ///
     /// # Errors
-    /// `Busy` when records do not leave the stages; then `change` was not called. `Late` when it took longer than a
-    /// hold lasts: frames may have seen a part of it. Errors of `change`; `Access`.
+    /// `Busy` if records do not leave the stages; `change` was not called then. `Late` if the change took longer than
+    /// a hold lasts: frames may have seen part of it. Errors of `change`; `Access`.
     pub(crate) fn in_hold<T>(
         &mut self,
         change: impl FnOnce(&mut Self) -> Result<T, CardError>,
@@ -99,7 +101,7 @@ mod tests {
         assert!(passed(5, 5, 5) && passed(5, 5, 9) && passed(5, 8, 9));
         assert!(!passed(5, 4, 5) && !passed(5, 4, 60));
         assert!(passed(u32::MAX - 1, 0, 3) && !passed(u32::MAX, u32::MAX - 1, 3));
-        // Long ago: more than half of the range.
+        // A mark counts as old even after more than half of the range.
         assert!(passed(5, 0x9000_0000, 0x9000_0010) && passed(5, 3, 4));
     }
 }

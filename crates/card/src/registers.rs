@@ -45,14 +45,14 @@ pub trait Registers {
     /// Writes a register.
     ///
     /// # Errors
-    /// Any; whether it was written is then unknown.
+    /// Any; it is then unknown whether the register was written.
     fn write(&mut self, address: u32, value: u32) -> Result<(), AccessError>;
 
-    /// Writes several registers, as (address, value), in order. Implementations that need not wait for each answer before
-    /// the next write override it.
+    /// Writes several registers, as (address, value), in order. Override it in implementations that can send the next
+    /// write before the previous one is answered.
     ///
     /// # Errors
-    /// The first; which of the others were written is then unknown.
+    /// The first error; it is then unknown which of the others were written.
     fn write_all(&mut self, writes: &[(u32, u32)]) -> Result<(), AccessError> {
         writes.iter().try_for_each(|(address, value)| self.write(*address, *value))
     }

@@ -2,14 +2,14 @@
 //! hops.
 //!
 //! Flow: program, or changes of it → **routes** → writes → device. A change is computed completely, against models of
-//! the card's memories, before a word is written. A network's new program becomes a separate table beside the old one
-//! (equal parts are stored once, so only differences are written), and one write then points the network's row to the
+//! the card's memories, before a word is written. A network's new program becomes a separate table beside the old
+//! one. Equal parts are stored once, so only differences are written; then one write points the network's row to the
 //! new root. Changes of routes become words that are patched in place, or new nodes up to the level where a patch is
-//! enough (ADR-0017). Words and rows without references are kept until the card has retired every record that it had
-//! accepted by then.
+//! enough (ADR-0017). Words and rows that are no longer referred to are kept until the card has retired every record
+//! that it had accepted by that time.
 //!
-//! The trie is the driver's own, or follows the store that software reads ([`crate::follow`]): a network's table then
-//! has the network's id, and programs contain no routes.
+//! The trie belongs to the driver, or follows the store that software reads ([`crate::follow`]). In the second case,
+//! a network's table has the network's id, and programs contain no routes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,9 +29,9 @@ use crate::records::Mark;
 use crate::registers::Registers;
 use crate::rows::{Row, Table};
 
-/// The levels' memories.
+/// Memories of the levels.
 const MEMORIES: [Table; 4] = [Level0Row::TABLE, Level1Row::TABLE, Level2Row::TABLE, Level3Row::TABLE];
-/// Their names.
+/// Names of the levels' memories.
 pub const LEVELS: [&str; 4] =
     [Level0Row::TABLE.name, Level1Row::TABLE.name, Level2Row::TABLE.name, Level3Row::TABLE.name];
 /// Bytes of an IPv4 address.
@@ -56,7 +56,7 @@ impl Description {
 enum Store {
     /// The driver's own.
     Own(Box<Dag<u32>>),
-    /// An external one, with the tops of its networks.
+    /// An external one, with the root of each network.
     Followed(HashMap<Vid, Ref>),
 }
 
@@ -67,25 +67,25 @@ pub struct Shared {
     hops: Rows,
     /// Words of each memory.
     words_max: Vec<u32>,
-    /// Retired items, with the moment after which no new record could refer to them.
+    /// Retired items, each with the mark after which no new record could refer to it.
     waiting: Vec<(Mark, Retired, Range<u32>)>,
 }
 
 /// A network's part of the shared tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Held {
-    /// Its table in the store, under an id of the store alone.
+    /// Its table in the store. The id is used only in the store.
     pub table: Vid,
     /// Rows for its next hops; the last may not be in use yet.
     pub hops: Range<u32>,
 }
 
 /// One network's new program, computed but not written.
-#[must_use = "either written and told to `switched`, or given to `undo`"]
+#[must_use = "write it and call `switched`, or call `undo`"]
 pub struct Switch {
     /// Route words, to be written first.
     pub writes: Vec<Write>,
-    /// The network's part after the change.
+    /// The network's part of the tables after the change.
     pub held: Held,
     before: Option<Held>,
     /// The contents for the network's row.
@@ -97,10 +97,10 @@ pub struct Switch {
 /// Why a change of routes was refused; nothing has changed.
 #[derive(Debug, Error)]
 pub enum Refusal {
-    /// The driver's own store.
+    /// The driver's own store refused it.
     #[error(transparent)]
     Store(#[from] TableError),
-    /// The card's memories.
+    /// The card's memories refused it.
     #[error(transparent)]
     Level(#[from] Dag36Error),
     /// The card does not answer.
@@ -112,12 +112,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether there was no room.
+    /// Whether the reason is lack of room.
     fn is_full(&self) -> bool {
         matches!(self, Self::Level(Dag36Error::LevelFull { .. } | Dag36Error::Full { .. }))
     }
 
-    /// Converts to a substrate's error about a network of an image.
+    /// Converts to a substrate error about a network of an image.
     pub fn of(self, name: &str, image: &str) -> SubstrateError {
         let name = name.to_owned();
         match self {
@@ -152,9 +152,9 @@ pub struct Rows {
     max: u32,
 }
 
-/// Tables whose networks have runs of rows for next hops.
+/// Tables in which networks have runs of rows for next hops.
 pub trait HopRows {
-    /// Rows for more next hops than a run has: the run extended, or another one, with rows to spare.
+    /// Makes room for more next hops than a run has: extends the run or finds another one, with rows to spare.
     ///
     /// # Errors
     /// `Room`, `Broken`.
@@ -184,12 +184,12 @@ impl Rows {
         u64::from(self.max) - free as u64
     }
 
-    /// The error when there is no run of so many.
+    /// The error when there is no run of this length.
     pub fn lacks(&self, name: &str, image: &str, needed: usize) -> SubstrateError {
         SubstrateError::Room {
             name: name.to_owned(),
             substrate: format!("image {image}"),
-            what: "next hops in one run, beside those of other networks",
+            what: "next hops in one run, beside other networks' runs",
             needed,
             max: self.max as usize,
         }
@@ -213,7 +213,7 @@ impl Rows {
         Some(rows.start..end)
     }
 
-    /// A longer run than this one: the same run extended, or another one, with rows to spare.
+    /// Makes room for a longer run: extends this one or finds another one, with rows to spare.
     pub fn grow(&mut self, run: &Range<u32>, needed: usize) -> Option<Range<u32>> {
         let count = u32::try_from(needed).ok()?;
         let spare = count.saturating_add(count / 2).saturating_add(4);
@@ -255,7 +255,7 @@ impl Shared {
         Ok(Self { store, levels, hops: Rows::new(of.hop_rows), words_max, waiting: Vec::new() })
     }
 
-    /// From now on the tables follow an external store. There are no networks yet.
+    /// Makes the tables follow an external store from now on. There must be no networks yet.
     pub fn follow_store(&mut self) {
         self.store = Store::Followed(HashMap::new());
     }
@@ -338,11 +338,11 @@ impl Shared {
         }
     }
 
-    /// Removes a followed table; its words wait for the next mark. No new record refers to it.
+    /// Removes a followed table. Its words wait for the next mark. No new record may refer to it.
     pub fn lose(&mut self, table: Vid) {
         self.levels.end_arrival(table);
         let gone = self.levels.apply(&Delta::Root(table, None), &mut Vec::new());
-        assert!(gone.is_ok(), "what goes needs no room: {gone:?}");
+        assert!(gone.is_ok(), "a removal needs no room: {gone:?}");
     }
 
     /// Words in use in each level, including words that wait for records; and allocated rows of next hops.
@@ -395,7 +395,7 @@ impl Shared {
         hops.ok_or_else(|| self.hops.lacks(&program.name, image, needed))
     }
 
-    /// Creates a table of the program's routes under an unused id, and appends the writes for the card.
+    /// Creates a table with the program's routes under an unused id, and appends the writes for the card.
     fn build(&mut self, program: &Program, writes: &mut Vec<Write>) -> Result<Vid, Refusal> {
         let dag = self.own()?;
         let used: Vec<Vid> = dag.networks().collect();
@@ -406,8 +406,8 @@ impl Shared {
         let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
         match self.follow(id, &changes, writes) {
             Ok(()) => {
-                // The empty table that it was at first: nobody has met its words.
-                self.reclaim_unmet();
+                // The words of the initially empty table: no record has seen them.
+                self.reclaim_unseen();
                 Ok(id)
             }
             Err(refusal) => {
@@ -429,7 +429,7 @@ impl Shared {
         let result = dag.apply_if(table, changes, |deltas| {
             deltas.iter().try_for_each(|delta| levels.apply(delta, writes)).map_err(Refusal::Level)
         });
-        // What went, and after a refusal what had been told before it: neither needs room.
+        // Removed nodes, and after a refusal the deltas before it: neither needs room.
         self.drain_deltas();
         result
     }
@@ -446,12 +446,12 @@ impl Shared {
         let deltas = self.own().map(Dag::take_deltas).unwrap_or_default();
         for delta in deltas {
             let applied = self.levels.apply(&delta, &mut writes);
-            assert!(applied.is_ok(), "what goes needs no room: {applied:?}");
+            assert!(applied.is_ok(), "a removal needs no room: {applied:?}");
         }
     }
 
     /// Changes routes of a table in use. Returns the writes for the card, except the network's row. For a network in
-    /// `software` the words are deferred; for others the result includes those of `patch`.
+    /// `software`, words are deferred. For other networks, the writes of `patch` are included.
     pub fn update<R: Registers>(
         &mut self,
         table: Vid,
@@ -475,7 +475,7 @@ impl Shared {
         self.levels.set_patch(patch);
         let mut result = change(self, &mut writes);
         if result.as_ref().is_err_and(Refusal::is_full) {
-            // What was refused may have left words that wait too.
+            // A refused change may leave words that have to wait too.
             self.wait_from_now(device)?;
             if !self.waiting.is_empty() {
                 result = self.reclaim_all(device).map_err(Refusal::Card);
@@ -487,14 +487,14 @@ impl Shared {
         result.map(|()| writes)
     }
 
-    /// Words of a table that are not on the card yet.
+    /// Deferred words of a table, which are not on the card yet.
     pub fn settle(&mut self, table: Vid) -> Vec<Write> {
         let mut writes = Vec::new();
         self.levels.flush_deferred(table, &mut writes);
         writes
     }
 
-    /// About this many of the deferred words.
+    /// Returns about `words` of the deferred words.
     pub fn deferred(&mut self, words: usize) -> Vec<Write> {
         let mut writes = Vec::new();
         self.levels.take_deferred(words, &mut writes);
@@ -511,30 +511,30 @@ impl Shared {
         self.levels.words(0).get(index as usize).copied().unwrap_or(0)
     }
 
-    /// Removes a table from the store and the levels; its words wait in the levels' list of retired ones.
+    /// Removes a table from the store and the levels. Its words stay in the levels' list of retired words.
     fn drop_table(&mut self, table: Vid) {
         let Store::Own(dag) = &mut self.store else { return self.lose(table) };
         let dropped = dag.remove_network(table);
-        assert!(dropped.is_ok(), "a table of this driver is not in its store: {dropped:?}");
+        assert!(dropped.is_ok(), "the driver's table is missing from its store: {dropped:?}");
         self.drain_deltas();
     }
 
-    /// Removes a table that no record can hold, with its rows of next hops.
+    /// Removes a table that no record can refer to, and its rows of next hops.
     fn forget(&mut self, table: Vid, hops: Range<u32>) {
         let waiting = self.levels.take_retired();
-        assert!(waiting.is_empty(), "words that were retired by a change before must wait by themselves");
+        assert!(waiting.is_empty(), "words that an earlier change retired must already wait");
         self.drop_table(table);
-        self.reclaim_unmet();
+        self.reclaim_unseen();
         self.hops.release(hops);
     }
 
-    /// Words that the latest change retired and that no record can hold.
-    fn reclaim_unmet(&mut self) {
+    /// Frees words that the latest change retired and that no record can refer to.
+    fn reclaim_unseen(&mut self) {
         let retired = self.levels.take_retired();
         self.levels.reclaim(retired);
     }
 
-    /// Undoes a change that the card has not seen: its row was not written.
+    /// Undoes a change that the card has not seen, because the network's row was not written.
     pub fn undo(&mut self, switch: Switch) {
         let hops = if switch.hops_new { switch.held.hops } else { 0..0 };
         if self.follows() {
@@ -543,7 +543,7 @@ impl Shared {
         self.forget(switch.held.table, hops);
     }
 
-    /// A change was written, its network's row in a hold: frees what it replaced.
+    /// Frees what a change replaced, after it was written and the network's row was written in a hold.
     pub fn switched(&mut self, switch: Switch) -> Held {
         if let Some(before) = switch.before {
             self.forget(before.table, if switch.hops_new { before.hops } else { 0..0 });
@@ -551,12 +551,12 @@ impl Shared {
         switch.held
     }
 
-    /// A network's row was cleared in a hold: frees its tables.
+    /// Frees a network's tables, after its row was cleared in a hold.
     pub fn remove(&mut self, held: Held) {
         self.forget(held.table, held.hops);
     }
 
-    /// Words that the latest change retired wait for the records before the given mark.
+    /// Makes words that the latest change retired wait for the records accepted before the returned mark.
     pub fn wait_from_now<R: Registers>(&mut self, device: &mut Device<R>) -> Result<Mark, CardError> {
         let mark = device.mark()?;
         self.wait(mark, 0..0);
@@ -579,7 +579,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The same for all waiting items; records leave meanwhile.
+    /// The same for all waiting items; waits until the records have left.
     pub fn reclaim_all<R: Registers>(&mut self, device: &mut Device<R>) -> Result<(), CardError> {
         if let Some((latest, ..)) = self.waiting.last() {
             device.wait_for(*latest)?;
@@ -605,7 +605,7 @@ impl HopRows for Shared {
         longer.ok_or_else(|| self.hops.lacks(name, &device.description().name, needed))
     }
 
-    /// Words that the levels retired wait too.
+    /// Also makes words that the levels retired wait.
     fn wait(&mut self, mark: Mark, hops: Range<u32>) {
         let retired = self.levels.take_retired();
         if !retired.is_empty() || !hops.is_empty() {
@@ -618,7 +618,7 @@ impl HopRows for Shared {
     }
 }
 
-/// Writes route words in order; the caller writes roots.
+/// Writes route words in order. Roots are written by the caller.
 pub fn write_words<R: Registers>(device: &mut Device<R>, writes: &[Write]) -> Result<(), CardError> {
     let external = device.description().layout == Layout::Sram;
     let table =

@@ -37,10 +37,10 @@ pub trait Row: Sized {
     /// The row as words.
     ///
     /// # Errors
-    /// When a field does not fit its bits.
+    /// If a field does not fit its bits.
     fn pack(&self) -> Result<Words, FieldError>;
 
-    /// Reads a row from words; bits above it are ignored.
+    /// Reads a row from words. Bits above the row are ignored.
     fn unpack(words: &Words) -> Self;
 }
 
@@ -56,7 +56,7 @@ pub struct FieldError {
     pub max: u64,
 }
 
-/// Writes a field of up to 64 bits over zeros.
+/// Writes a field of up to 64 bits into a row where it is still zero.
 pub(crate) fn put(
     words: &mut Words,
     field: &'static str,

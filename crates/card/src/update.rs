@@ -1,9 +1,9 @@
-//! Changes of one network's routes and next hops while it runs; the cost of each depends on its own size.
+//! Changes routes and next hops of one network while it runs. The cost of a change depends only on its own size.
 //!
-//! Flow: live control → **update** → rows → device. Shared tables (`dag36`): new words, then the one word that leads to
-//! them, or the network's row with the new root (ADR-0017). A plane's own tables (`tcam`): a row at a time while packets pass
-//! (ADR-0029), or, where all changes must come at once, the rows that differ in a hold of the card. Two banks (`dir`): words and
-//! rows in the order of `Dir`. A next hop is one row.
+//! Flow: live control → **update** → rows → device. Shared tables (`dag36`): new words, then the one word that leads
+//! to them, or the network's row with the new root (ADR-0017). A plane's own tables (`tcam`): one row at a time while
+//! packets pass (ADR-0029), or, if all changes must take effect at once, the rows that differ in a hold of the card.
+//! Two banks (`dir`): words and rows in the order of `Dir`. A next hop is one row.
 
 use hue_planes::Adjacency;
 use hue_substrate::SubstrateError;
@@ -21,19 +21,20 @@ use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Shared, write_words};
 
 impl<R: Registers> Card<R> {
-    /// Changes routes of a network, in order and all at once: each packet sees all of the changes or none; with layout dir
-    /// it sees the old or the new route of its address. `None` withdraws a route, which need not exist.
+    /// Changes routes of a network, in order and all at once: each packet sees all of the changes or none of them.
+    /// With layout dir, each packet sees either the old or the new route of its address. `None` withdraws a route,
+    /// which need not exist.
     ///
     /// # Errors
-    /// `Unknown`, `Hop` for a next hop that the network does not have, `Table`, `Room` when the image is full; then
-    /// nothing has changed. `Broken`.
+    /// `Unknown`, `Hop` for a next hop that the network does not have, `Table`, `Room` if the image is
+    /// full; nothing has changed then. `Broken`.
     pub fn update_routes(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), SubstrateError> {
         self.update_routes_by(vid, changes, Patch::One)
     }
 
-    /// The same for independent changes, such as a routing protocol's: each packet sees the table either before or after all
-    /// of them, but a packet may see the old table after an earlier packet saw the new one. A batch costs a fraction of what
-    /// it costs all at once.
+    /// The same for independent changes, such as a routing protocol's: each packet sees the table either before or
+    /// after all of them, but a packet may see the old table after an earlier packet saw the new one. A batch costs a
+    /// fraction of an all-at-once change.
     ///
     /// # Errors
     /// As [`Self::update_routes`].
@@ -64,12 +65,12 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// Changes next hops of a network, or adds some, by index; indices between them that were never set are "no route".
-    /// Each packet sees either the old or the new next hop, whole. An index whose last route was removed in an earlier
-    /// update may be reused.
+    /// Changes next hops of a network, or adds some, by index; indices in between that were never set become "no
+    /// route". Each packet sees either the old or the new next hop as a whole. An index whose last route was removed
+    /// in an earlier update may be reused.
     ///
     /// # Errors
-    /// `Unknown`, `Program` for a next hop that the network cannot use, `Room`; then nothing has changed. `Broken`.
+    /// `Unknown`, `Program` for a next hop that the network cannot use, `Room`; nothing has changed then. `Broken`.
     pub fn update_hops(&mut self, vid: Vid, changes: &[(NextHop, Adjacency)]) -> Result<(), SubstrateError> {
         let loaded = self.networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
         let count = loaded.check_hops(changes)?;
@@ -89,7 +90,7 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// Changes a network with tables of its own to `next`, all at once or one change after the other.
+    /// Changes a network with tables of its own to `next`, either all at once or one change after the other.
     fn update_plane(&mut self, next: Loaded, all_at_once: bool) -> Result<(), SubstrateError> {
         let device = self.device.get_mut();
         let rows = plan::plane(next.program(), device.description().neighbour_rows());
@@ -107,7 +108,7 @@ impl<R: Registers> Card<R> {
             plane.write(device, rows)?;
             device.write_row(row.0, &row.1)
         };
-        // Next hops only: each is one row and changes atomically.
+        // Only next hops change: each is one row and changes atomically.
         let done = if hops_only { write(device) } else { device.in_hold(write) };
         done.map_err(broken)?;
         self.networks.insert(next.program().vid, next);
@@ -132,7 +133,7 @@ fn shared_routes<R: Registers>(
     write_change(loaded, shared, device, before, &writes).map_err(broken)
 }
 
-/// Writes what a change of a network's table needs; `before` is the root in its row so far.
+/// Writes the changes of a network's table. `before` is the root that its row has so far.
 pub fn write_change<R: Registers>(
     loaded: &mut Loaded,
     shared: &mut Shared,
@@ -146,7 +147,7 @@ pub fn write_change<R: Registers>(
         return Ok(());
     }
     write_words(device, writes)?;
-    // In software nothing reads it: it is written when the network moves to the card.
+    // Nothing reads the row while the network is in software; it is written when the network moves to the card.
     if !loaded.software && root != before {
         device.write_row(u32::from(loaded.place.net), &loaded.row(root))?;
     }
@@ -154,8 +155,8 @@ pub fn write_change<R: Registers>(
     Ok(())
 }
 
-/// Whether every record in the stages has the network's current row: one with an older row must not see a word that names
-/// a next hop beyond that row's count.
+/// Whether every record in the stages has the network's current row. A record with an older row must not see a word
+/// with a next hop beyond that row's count.
 pub fn knows_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>) -> Result<bool, CardError> {
     if let Some(mark) = loaded.grown
         && device.records()?.have_passed(mark)
@@ -165,7 +166,7 @@ pub fn knows_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>)
     Ok(loaded.grown.is_none())
 }
 
-/// Waits until [`knows_its_hops`] says so.
+/// Waits until [`knows_its_hops`] returns `true`.
 pub fn wait_for_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>) -> Result<(), CardError> {
     if let Some(mark) = loaded.grown {
         device.wait_for(mark)?;
@@ -174,7 +175,7 @@ pub fn wait_for_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<
     Ok(())
 }
 
-/// Changes routes in two banks. Each packet sees the old or the new route of its address; it may see some of the changes
+/// Changes routes in two banks. Each packet sees the old or the new route of its address; it may see some changes
 /// before others.
 fn bank_routes<R: Registers>(
     loaded: &mut Loaded,
@@ -182,7 +183,7 @@ fn bank_routes<R: Registers>(
     banks: &mut Banks,
     device: &mut Device<R>,
 ) -> Result<(), SubstrateError> {
-    // A network in software has no table: its routes come when it moves to the card.
+    // A network in software has no table here: its routes are written when it moves to the card.
     if loaded.held.is_some() {
         wait_for_its_hops(loaded, device).map_err(broken)?;
         let program = loaded.program();

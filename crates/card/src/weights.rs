@@ -1,8 +1,9 @@
-//! Weights of networks: how the output ports of a card are shared.
+//! Weights of networks: they divide the output ports of a card.
 //!
-//! Flow: program → **weights** → rows of QUANTUM → `hue_queue_weights`. A turn at an output port adds the network's quantum to its
-//! credit, so networks that always wait get bytes in proportion to their quanta. Quanta depend on all weights together: they are
-//! as large as possible, so that turns are few, but not so large that others wait long for one turn (ADR 0023).
+//! Flow: program → **weights** → rows of QUANTUM → `hue_queue_weights`. In each turn at an output port, the network's
+//! quantum is added to its credit, so networks that always have frames waiting send bytes in proportion to their
+//! quanta. Quanta depend on all weights together: they are as large as possible, so that there are few turns, but not
+//! so large that other networks wait long for one turn (ADR 0023).
 
 use hue_tables::Vid;
 
@@ -12,26 +13,27 @@ use crate::generated::QuantumRow;
 use crate::registers::Registers;
 use crate::rows::Row;
 
-/// Quantum of a network whose weight is the least, in bytes, and that of every row after reset.
+/// Quantum in bytes of the network with the least weight, and of every row after reset.
 const USUAL: u16 = 2048;
-/// A quantum that is exceeded only for the sake of [`LEAST`], in bytes: a turn of 16 KiB takes 131 us at 1 Gbit/s.
+/// Largest quantum in bytes; it is exceeded only where [`LEAST`] requires it. A turn of 16 KiB takes 131 us at 1
+/// Gbit/s.
 const MOST: u32 = 16_384;
-/// Least quantum, in bytes: that of the shortest frame, so that turns without a frame stay few.
+/// Least quantum in bytes: the shortest frame, so that few turns send no frame.
 const LEAST: u32 = 64;
 
-/// Weight of a network, and the index on the card that it is for.
+/// The weight of a network, and the network's index on the card.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     net: u8,
     weight: u16,
 }
 
-/// Quanta in proportion to weights, in bytes. The ratio of two is that of the weights to within a byte of the smaller quantum, as
-/// weights are at most 1,000.
+/// Quanta in proportion to weights, in bytes. Weights are at most 1,000, so the ratio of two quanta is that of the
+/// weights to within one byte of the smaller quantum.
 fn quanta(shares: &[Share]) -> impl Iterator<Item = (u8, u16)> {
     let weights = || shares.iter().map(|share| u32::from(share.weight.max(1)));
     let (least, most) = (weights().min().unwrap_or(1), weights().max().unwrap_or(1));
-    // The scale is a fraction: bytes for each unit of weight.
+    // The scale is a fraction: bytes per unit of weight.
     let usual = (u32::from(USUAL), least);
     let bounded = (MOST, most);
     let scale = if usual.0 * bounded.1 < bounded.0 * usual.1 { usual } else { bounded };
@@ -55,7 +57,7 @@ impl<R: Registers> Card<R> {
             .values()
             .map(|loaded| Share { net: loaded.place.net, weight: loaded.program().weight })
             .collect();
-        // What comes from software meanwhile is the same network's.
+        // Frames with the lent index come from software and belong to the same network.
         if let Some((net, vid)) = self.lent
             && let Some(loaded) = self.networks.get(&vid)
         {
@@ -70,7 +72,7 @@ impl<R: Registers> Card<R> {
         let device = self.device.get_mut();
         for ((row, have), bytes) in (0..).zip(&mut self.quanta).zip(want) {
             if *have != Some(bytes) {
-                // Until it is written it may be either.
+                // The contents are unknown until the write succeeds.
                 *have = None;
                 device.write_row(row, &QuantumRow { bytes })?;
                 *have = Some(bytes);

@@ -80,7 +80,8 @@ impl MacTable {
         }
     }
 
-    /// The target of a key. Compares all ways without a branch, because the matching way is unpredictable.
+    /// The target of a key. Compares all ways without a branch, because a branch on the matching way would be
+    /// unpredictable.
     #[inline(always)]
     pub fn get(&self, key: u64) -> Option<Target> {
         let mut index = self.home(key);

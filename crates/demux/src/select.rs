@@ -42,7 +42,7 @@ pub struct Demux {
     ports: Box<[PortRows]>,
     /// Inner prefixes. The first entry is for ports without their own prefixes.
     inner: Vec<Ranges>,
-    /// Sorted by port, then by VID and virtual port.
+    /// Attachments, sorted by port, then by VID and virtual port.
     attached: Vec<Target>,
 }
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Most rows, and most attachments, of one [`Demux`](crate::Demux): 4,095 networks on 16 ports.
 pub const ROWS_MAX: usize = 65_520;
 
-/// Index of a physical port of the node. Programs and documents have its name (`p0`, `n1` …).
+/// Index of a physical port of the node. Documents refer to ports by name (`p0`, `n1` …).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PortId(u8);
 

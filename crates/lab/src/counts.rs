@@ -23,8 +23,8 @@ pub struct PortCounts {
     pub sent_bytes: u64,
     /// Frames lost because the network's share of the output queue was full.
     pub output_queue_full: u64,
-    /// Broadcast and multicast frames that were received and lost, because there was no room where they wait to be
-    /// copied.
+    /// Broadcast and multicast frames that were received and then lost, because the memory for frames to be copied
+    /// was full.
     pub flood_memory_full: u64,
 }
 

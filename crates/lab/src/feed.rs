@@ -20,7 +20,7 @@ pub enum Feed {
         path: PathBuf,
         /// The reader of the file.
         reader: Box<CaptureReader>,
-        /// Whether it starts again at its end.
+        /// Whether it starts again after its end.
         again: bool,
     },
 }

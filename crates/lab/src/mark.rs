@@ -1,8 +1,8 @@
-//! What generated frames carry at the beginning of their payload, so that they are recognised wherever they
-//! arrive.
+//! The identity that generated frames carry at the beginning of their payload, so that they can be recognised
+//! wherever they arrive.
 //!
-//! It has the same place in a UDP datagram and in an ARP message, and fits the shortest frame: 42 bytes of
-//! headers and 18 of mark. Routers change the headers before it, not the mark.
+//! It has the same place in a UDP datagram and in an ARP message, and fits the shortest frame: 42 bytes of headers
+//! and 18 of mark. Routers change the headers before the mark, but not the mark.
 
 use hue_demux::PortId;
 use hue_wire::ethernet::{self, EtherType};
@@ -22,7 +22,7 @@ pub struct Mark {
     pub flow: U16,
     /// Its stream.
     pub stream: U16,
-    /// Distinguishes streams of different seeds and ports, and frames that are not ours.
+    /// Distinguishes streams of different seeds and ports, and frames that the generator did not send.
     pub tag: [u8; 6],
 }
 
@@ -34,7 +34,7 @@ impl Mark {
         Self { number: U64::ZERO, flow: U16::ZERO, stream: U16::ZERO, tag }
     }
 
-    /// The mark of a frame, whatever was changed in its headers; `None` if it has no place for one.
+    /// The mark of a frame, even if its headers were changed; `None` if the frame is too short for a mark.
     pub fn of(frame: &[u8]) -> Option<&Self> {
         let (link, rest) = ethernet::Header::over(frame)?;
         let payload = match link.ethertype() {
@@ -55,7 +55,7 @@ impl Mark {
 
 /// The tag of the streams of a seed and a port.
 pub const fn tag(seed: u64, port: PortId) -> [u8; 6] {
-    // Not the numbers that the stream itself draws.
+    // Uses other random numbers than the stream itself.
     let mut random = Random::new(!(seed ^ (port.get() as u64) << 56));
     let [_, _, tag @ ..] = random.next().to_be_bytes();
     tag
@@ -86,7 +86,7 @@ mod tests {
             let mark = *Mark::of(&frame).unwrap();
             assert_eq!((mark.number.get(), mark.flow.get(), mark.stream.get()), (6, 0, 3), "{sort}");
             assert_eq!(mark.tag, tag(5, PortId::new(2)), "{sort}");
-            // Another way, with less to live, and padding.
+            // As after forwarding: other MAC addresses, a lower TTL, and padding.
             frame[..12].fill(9);
             if sort != "broadcast" {
                 frame[22] -= 1;

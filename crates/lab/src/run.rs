@@ -25,7 +25,7 @@ use crate::traffic::{Offer, SIZE_BYTES_MAX, Source, Traffic};
 pub const FRAMES_MAX: usize = 1 << 24;
 /// Frames are pushed to the card ahead of time, for this many cycles.
 const SLICE_CYCLES: u64 = 4096;
-/// Frames that wait outside a port whose rate is `max`; a frame has at least one beat.
+/// Number of frames that wait outside a port whose rate is `max`. A frame has at least one beat.
 const AHEAD_FRAMES: u64 = 64;
 /// Cycles without any beat, while no frame is due, after which the card is considered broken.
 const STILL_CYCLES_MAX: u64 = 200_000;
@@ -78,18 +78,18 @@ pub struct PortMeasured {
     pub window_wire_bytes: u64,
 }
 
-/// Outcomes of the frames of a stream.
+/// Outcomes of a stream's frames.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StreamMeasured {
     /// Frames offered.
     pub offered: u64,
-    /// Frames of which a copy left by a port.
+    /// Frames with at least one copy that left through a port.
     pub forwarded: u64,
-    /// Frames of which a copy went to a control plane.
+    /// Frames with at least one copy that went to a control plane.
     pub punted: u64,
-    /// Frames of which nothing left: dropped by a rule, or for lack of room.
+    /// Frames without any copy that left: they were dropped by a rule, or lost for lack of room.
     pub dropped: u64,
-    /// Cycles from a frame's first beat in to its first beat out by a port; empty when ports had to wait.
+    /// Cycles from a frame's first beat in to its first beat out through a port; empty if ports had to wait.
     pub first_word: Latency,
 }
 
@@ -170,7 +170,7 @@ struct Arrival {
     beats: (u64, u64),
     /// Its stream, by number.
     stream: usize,
-    /// Whether a copy of it left by a port, or went to a control plane.
+    /// Whether a copy of it left through a port, or went to a control plane.
     forwarded: bool,
     punted: bool,
 }
@@ -180,7 +180,7 @@ struct Offering {
     port: PortId,
     name: String,
     feed: Feed,
-    /// `None`: as many as the port accepts.
+    /// `None` means as many as the port accepts.
     schedule: Option<Schedule>,
     /// The next frame's first and last beat; `None` at the end.
     next: Option<(u64, u64)>,
@@ -286,7 +286,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Offers the frames of a time slice and runs it; `false` if none is left.
+    /// Offers the frames of a time slice and runs it. Returns `false` if no frames are left.
     fn offer(&mut self, card: &mut Card<Twin>) -> Result<bool, LabError> {
         let now = card.twin().cycles() - self.start;
         let waits = self.offerings.iter().all(|offering| offering.schedule.is_none());
@@ -295,7 +295,7 @@ impl Lab {
             let slice = if waits { AHEAD_FRAMES } else { SLICE_CYCLES };
             let until = (now + slice).min(self.end.max(now + 1));
             let ran = card.twin().run(until - now);
-            // Nothing was under way in between: time passes all the same.
+            // Nothing was inside the card in between, but time passes.
             card.twin().run_exactly(until - now - ran);
             // With scheduled frames, the card may be idle until the next one.
             if waits {
@@ -305,7 +305,7 @@ impl Lab {
         Ok(more)
     }
 
-    /// Offers as many frames as ports accept; `false` if none is left.
+    /// Offers as many frames as ports accept. Returns `false` if no frames are left.
     fn offer_all(&mut self, card: &mut Card<Twin>, now: u64) -> Result<bool, LabError> {
         let mut more = false;
         for at in 0..self.offerings.len() {
@@ -316,7 +316,7 @@ impl Lab {
                 if card.twin().waiting(offering.port.get()) >= AHEAD_FRAMES {
                     break;
                 }
-                // It has the time at which it was pushed.
+                // Its arrival time is the time at which it was pushed.
                 self.push(card, at, now, now)?;
                 self.advance(at)?;
             }
@@ -324,7 +324,8 @@ impl Lab {
         Ok(more)
     }
 
-    /// Offers the frames that begin before a cycle, in the order of their beginnings; `false` if none is left.
+    /// Offers the frames that begin before a cycle, in the order in which they begin. Returns `false` if no frames
+    /// are left.
     fn offer_due(&mut self, card: &mut Card<Twin>, until: u64) -> Result<bool, LabError> {
         let mut any = false;
         loop {
@@ -346,9 +347,9 @@ impl Lab {
         let streams = self.offerings.iter().filter(|other| other.port == offering.port).count() as u64;
         let Some(free) = self.free.get_mut(offering.port.index()) else { return Ok((begin, last)) };
         let late = free.saturating_sub(begin);
-        // Each of the others may have a frame of the greatest length before it.
+        // Each of the other streams may have a frame of maximum length before it.
         if late > streams * self.bus.beats(usize::from(SIZE_BYTES_MAX)) {
-            let what = "its streams together are more than it carries".to_owned();
+            let what = "the rates of its streams add up to more than it carries".to_owned();
             return Err(LabError::Traffic { port: offering.name.clone(), what });
         }
         *free = last + late + 1;

@@ -21,7 +21,7 @@ use crate::run::{Experiment, FRAMES_MAX, Measured, PortMeasured, Stream, StreamM
 use crate::schedule::{Bus, Schedule};
 use crate::traffic::{Offer, Source};
 
-/// The wires' clock and width: a cycle is a nanosecond, and no rate is too fast.
+/// Clock and width of an ideal bus: a cycle is a nanosecond, and the bus is fast enough for every rate.
 pub const WIRES: Bus = Bus { clock_khz: 1_000_000, bytes: 64 };
 /// Frames in a batch.
 const BATCH_FRAMES: usize = 256;
@@ -53,9 +53,9 @@ struct Arrival {
     punted: bool,
 }
 
-/// Runs an experiment on a fresh engine with these networks. `ports` are the names of its ports; `bus` gives the unit of
-/// time ([`WIRES`], or a card's, whose generator then offers the same frames). Calls `each` with every frame that leaves, in
-/// the order of arrival; its cycles are those of arrival.
+/// Runs an experiment on a fresh engine with these networks. `ports` are the names of its ports; `bus` gives the unit
+/// of time: [`WIRES`], or the bus of a card, so that the frames are the same as on the card. Calls `each` with every
+/// frame that leaves, in the order of arrival; its cycles are those of arrival.
 ///
 /// # Errors
 /// All errors of [`LabError`]; an experiment with a line, a wave, or `rate:max` is for the card only.
@@ -69,7 +69,7 @@ pub fn run_soft(
     let end = check(experiment, bus)?;
     let mut engine = Soft::new(Limits::default()).map_err(|error| LabError::Engine(error.to_string()))?;
     engine.load(programs).map_err(|error| LabError::Engine(error.to_string()))?;
-    // As a card lists them, so that a seed gives the same frames.
+    // Sort as a card lists them, so that a seed gives the same frames.
     let mut known: Vec<&Program> = programs.iter().collect();
     known.sort_by_key(|program| program.vid);
     let mut measured = empty(experiment, ports.len(), bus);
@@ -120,7 +120,7 @@ pub fn run_soft(
         }
         speed.frames += batch.len() as u64;
         let mut outputs = Outputs { measured: &mut measured, arrivals: &mut arrivals, bus, each: &mut each };
-        // The engine's time alone, without what the lab does with frames.
+        // Only the engine's time, without the lab's processing of frames.
         speed.took += engine.run_timed(&mut batch, |output| outputs.take(output));
         batch.clear();
         finish(&mut arrivals, &mut measured);
@@ -182,7 +182,7 @@ impl<F: FnMut(Captured<'_>)> Outputs<'_, F> {
                 Way::Port(egress)
             }
         };
-        // Whole nanoseconds of the bus's cycles, as they were pushed.
+        // Times were rounded to nanoseconds when the frames were pushed; this gives the original cycle.
         let cycle = (u128::from(output.time_ns) * u128::from(self.bus.clock_khz)).div_ceil(1_000_000) as u64;
         (self.each)(Captured { way, bytes: output.bytes, first_cycle: cycle, last_cycle: cycle });
     }

@@ -14,7 +14,7 @@ use crate::rate::{FCS_BYTES, Rate};
 
 /// Shortest length of generated frames, in bytes.
 pub const SIZE_BYTES_MIN: u16 = 64;
-/// Longest length of generated frames, in bytes: the card accepts none that are longer.
+/// Longest length of generated frames, in bytes: the card does not accept longer ones.
 pub const SIZE_BYTES_MAX: u16 = 9220;
 /// Most flows of a port.
 pub const FLOWS_MAX: u32 = 65_536;
@@ -28,7 +28,7 @@ const FLOWS: u32 = 64;
 pub enum Offer {
     /// At exactly this rate.
     Rate(Rate),
-    /// As fast as the card accepts them: nothing is lost, and ports wait.
+    /// As fast as the card accepts them. No frame is lost, because ports wait.
     Max,
 }
 
@@ -56,7 +56,7 @@ pub enum Sort {
     /// UDP over IPv4 that a network forwards.
     #[default]
     Forward,
-    /// The same with a TTL of 1, which the control plane answers.
+    /// As `Forward`, but with a TTL of 1, so that the control plane answers.
     Ttl1,
     /// UDP to an address of the router itself, which goes to the control plane.
     Own,

@@ -7,7 +7,8 @@ use crate::ipv4::Outcome;
 use crate::spec::Verdict;
 
 impl Loss {
-    /// Whether a rule of the network drops the packet (a guard, a limit of its own), rather than a lack of room.
+    /// Whether the packet is dropped by a rule of the network (a guard, or a limit of the network), not for lack of
+    /// room.
     #[must_use]
     pub const fn is_rule(self) -> bool {
         match self {
@@ -87,7 +88,7 @@ impl Counters {
         self.iter().filter(|(outcome, count)| outcome.verdict() == Verdict::Drop && *count > 0)
     }
 
-    /// Packets that design select assigned to the network: all of the above.
+    /// Packets that design select assigned to the network: the sum of all outcomes.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.by_code.iter().sum()
@@ -124,7 +125,7 @@ impl Losses {
         self.iter().filter(|(reason, _)| reason.row().stage == stage).map(|(_, count)| count).sum()
     }
 
-    /// All of them.
+    /// Sum of all reasons.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.by_code.iter().sum()
@@ -160,7 +161,7 @@ impl UnclaimedCounters {
         Unclaimed::ALL.into_iter().map(|reason| (reason, self.get(reason)))
     }
 
-    /// All of them.
+    /// Sum of all reasons.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.by_code.iter().sum()

@@ -27,8 +27,8 @@ const PLAIN_BYTES: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES;
 /// 224.0.0.0, the first multicast address; all group and reserved addresses are at or above it.
 const GROUP_KEY_MIN: u32 = 0xe000_0000;
 
-/// Whether an address can be a host's: not in 0.0.0.0/8 ("this network"), 127.0.0.0/8 (loopback) or 224.0.0.0/3
-/// (multicast, reserved, limited broadcast). Source: RFC 1812 §4.2.2.11, §5.3.7.
+/// Whether an address can belong to a host: it is not in 0.0.0.0/8 ("this network"), 127.0.0.0/8 (loopback) or
+/// 224.0.0.0/3 (multicast, reserved, limited broadcast). Source: RFC 1812 §4.2.2.11, §5.3.7.
 #[inline(always)]
 const fn is_host(address: u32) -> bool {
     // One comparison for 0.0.0.0/8 and 224.0.0.0/3: addresses below 1.0.0.0 wrap around.
@@ -46,9 +46,9 @@ impl Checked {
     const OPTIONS: u16 = 4;
     /// The frame's destination MAC address is a group address.
     const L2_GROUP: u16 = 8;
-    /// The source cannot be a host's address.
+    /// The source address cannot belong to a host.
     const MARTIAN_SOURCE: u16 = 16;
-    /// The destination can be neither a host's address nor a group's.
+    /// The destination can belong neither to a host nor to a group.
     const MARTIAN_DESTINATION: u16 = 32;
 
     #[inline(always)]
@@ -66,7 +66,8 @@ impl Checked {
         Self { key, total_bytes: header.total_length.get(), flags }
     }
 
-    /// The same packet; with `forward_martians`, for a network that forwards between addresses that cannot be a host's.
+    /// The same packet in a network that forwards between addresses that cannot belong to a host
+    /// (`forward_martians`).
     #[inline(always)]
     #[must_use]
     pub fn with_martians(mut self, forward_martians: bool) -> Self {
@@ -80,7 +81,8 @@ impl Checked {
 /// The checks that need no table: Ethernet and IPv4 header.
 ///
 /// # Errors
-/// The packet's outcome, if it is decided here. A frame below 14 bytes, which ports do not let in, counts as `ethertype`.
+/// The packet's outcome, if it is decided here. Ports do not admit frames below 14 bytes; here they count as
+/// `ethertype`.
 #[inline(always)]
 pub fn check(frame: &[u8]) -> Result<Checked, Outcome> {
     match check_plain(frame) {
@@ -89,8 +91,8 @@ pub fn check(frame: &[u8]) -> Result<Checked, Outcome> {
     }
 }
 
-/// The common case in few instructions: a valid IPv4 header without options, of a unicast packet in a unicast frame that
-/// does not expire, between addresses that can be a host's. `None` decides nothing; [`check`] does.
+/// The common case in few instructions: a valid IPv4 header without options, of a unicast packet in a unicast frame
+/// that does not expire, between addresses that can belong to a host. `None` means that [`check`] must decide.
 #[inline(always)]
 #[must_use]
 pub fn check_plain(frame: &[u8]) -> Option<Checked> {
@@ -144,7 +146,8 @@ fn check_rest(frame: &[u8]) -> Result<Checked, Outcome> {
 #[inline(always)]
 #[must_use]
 pub fn decide(checked: Checked, hop: &Adjacency) -> Outcome {
-    // Rows that do not forward have an MTU of 0, and any flag exceeds any length: one comparison for all three.
+    // Rows that do not forward have an MTU of 0, and any flag is greater than any length, so one comparison covers
+    // all three.
     if u32::from(checked.flags) << 16 | u32::from(checked.total_bytes) <= u32::from(hop.mtu_bytes()) {
         return Outcome::Forward;
     }

@@ -21,5 +21,5 @@ pub use generated::{
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use spec::{Metric, OutcomeRow, Verdict};
 
-// The limits of frames stand in the specification and in `wire`, which cannot read it.
+// The frame limits are in the specification and in `wire`, which cannot read the specification.
 const _: () = assert!(FRAME_BYTES_MAX == hue_wire::FRAME_MAX && FRAME_BYTES_MIN == hue_wire::FRAME_MIN);

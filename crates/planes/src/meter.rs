@@ -18,8 +18,8 @@
 //! frame. Then each debt rises by the cost; otherwise none does. Time that goes backwards earns nothing and loses
 //! nothing.
 //!
-//! Debts can be read and set, so that another meter of the network can continue where this one stopped. A debt may then exceed
-//! `cap`: the bucket passes nothing until it has earned the rest.
+//! Debts can be read and set, so that another meter of the network can continue where this one stopped. A debt may
+//! then exceed `cap`: the bucket passes nothing until it has earned the excess.
 
 use thiserror::Error;
 
@@ -36,7 +36,7 @@ pub struct Rate {
 /// Why numbers are not a valid rate; the caller's fault.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum MeterError {
-    /// Rate or burst is 0, which would never pass anything, or above its limit.
+    /// Rate or burst is above its limit, or is 0, with which no packet would ever pass.
     #[error("{what} is {found}: expected 1 to {max}")]
     Range {
         /// Which of the two.
@@ -108,8 +108,8 @@ impl Debts {
     /// The largest debt that a meter holds: 70 bits.
     pub const MAX: u128 = (1 << 70) - 1;
 
-    /// Limited to the capacity of the buckets of `limit`, so that debts read before a change of the limit cannot stop
-    /// the network for longer than an empty bucket does.
+    /// Limits the debts to the capacity of the buckets of `limit`. Debts that were read before a change of the limit
+    /// then cannot stop the network for longer than an empty bucket does.
     #[must_use]
     pub fn within(self, limit: RateLimit) -> Self {
         let within = |debt: u128, rate: Option<Rate>| debt.min(rate.map_or(0, Rate::cap));
@@ -150,7 +150,7 @@ impl Meter {
         Self { packets: limit.packets.map(Bucket::full), bits: limit.bits.map(Bucket::full), last_ns: 0 }
     }
 
-    /// Whether a frame of `frame_bytes` at `now_ns` conforms; it is charged if so.
+    /// Whether a frame of `frame_bytes` at `now_ns` conforms; if so, it is charged.
     #[must_use]
     pub fn conforms(&mut self, now_ns: u64, frame_bytes: usize) -> bool {
         let elapsed_ns = now_ns.saturating_sub(self.last_ns);
@@ -227,7 +227,7 @@ mod tests {
         assert!(meter.conforms(0, 60));
         assert!(!meter.conforms(0, 41));
         assert!(meter.conforms(0, 40));
-        assert!(!meter.conforms(0, 0), "both packets are gone");
+        assert!(!meter.conforms(0, 0), "both packets are used up");
         assert!(meter.conforms(1_000_000_000, 100));
     }
 

@@ -40,7 +40,7 @@ pub struct OutcomeRow {
     pub verdict: Verdict,
     /// Stage of the plane that decides it.
     pub stage: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
     /// Its condition, given that none before it holds; terms as in `spec/kinds.toml`.
     pub when: &'static str,

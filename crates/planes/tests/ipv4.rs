@@ -1,4 +1,5 @@
-//! The `ipv4` plane against its oracle: same outcome, same bytes; and the comparison against planes with a planted bug.
+//! Compares the `ipv4` plane with its oracle: same outcome, same bytes. Also compares planes with a planted bug,
+//! which must differ.
 
 #![allow(clippy::unwrap_used)] // a test may panic: that is how it fails
 
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// A plane: what becomes of a frame, which it rewrites.
+/// A plane: returns the outcome of a frame, and rewrites it.
 type Plane = fn(&mut [u8], &Adjacency) -> Outcome;
 
 fn plane(frame: &mut [u8], hop: &Adjacency) -> Outcome {
@@ -54,7 +55,7 @@ proptest! {
     }
 }
 
-/// A network that forwards martians drops none, and is the same in everything else.
+/// A network that forwards martians drops none, and treats all other packets the same.
 #[test]
 fn martians_are_forwarded_where_wanted() {
     let forward =
@@ -98,7 +99,7 @@ fn every_outcome_is_reached() {
     assert_eq!(missing, [Outcome::Gated, Outcome::RateLimited], "gate and meter are not the plane's");
 }
 
-/// A comparison that cannot fail proves nothing: each of these must.
+/// A comparison that cannot fail proves nothing: each of these bugs must make it fail.
 #[test]
 fn planted_bugs_are_found() {
     let bugs: [(&str, Plane); 9] = [
@@ -149,7 +150,7 @@ fn planted_bugs_are_found() {
     ];
     for (bug, plane) in bugs {
         let config = Config { cases: 20_000, failure_persistence: None, ..Config::default() };
-        // Always the same frames: a rare one is among them, or never.
+        // Always uses the same frames, so that a rare frame is always among them, or never.
         let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
         let result =
             runner.run(&(oracle::frame(), oracle::hop()), |(frame, hop)| compare(plane, &frame, &hop));

@@ -1,10 +1,12 @@
-//! What a port costs by itself: sends what it receives on one interface out of another, both ways, MACs swapped.
+//! Measures the cost of a port itself: sends frames received on one interface out of another, in both directions,
+//! with MACs swapped.
 //!
 //!     bounce A B [--driver auto|afxdp|packet] [--seconds N] [--ring N] [--sleep] [--quota N]
 //!     bounce --blast A [--driver …] [--seconds N] [--bytes N] [--to MAC] [--batch N]
 //!
-//! The second form sends UDP frames (10.1.0.2 to 10.2.0.2) as fast as it can. Prints packets a second. `--sleep` waits
-//! for readiness instead of polling; `--quota` lets so many packets of a port be between ring and engine at a time.
+//! The second form sends UDP frames (10.1.0.2 to 10.2.0.2) as fast as it can. Prints packets per second. `--sleep`
+//! waits for readiness instead of polling; `--quota` limits the packets of a port between ring and engine to this
+//! number.
 
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
@@ -116,7 +118,7 @@ fn blast(arguments: &Arguments, pool: &mut Pool) -> Result<(), PortError> {
     Ok(())
 }
 
-/// Moves one batch from one port to the other; how many packets.
+/// Moves one batch from one port to the other; returns the number of packets.
 fn pass(
     pool: &mut Pool,
     ports: (&mut dyn Port, &mut dyn Port),
@@ -168,7 +170,7 @@ fn bounce(arguments: &Arguments, pool: &mut Pool) -> Result<(), PortError> {
                 events: libc::POLLIN,
                 revents: 0,
             });
-            // A tenth of a second at most, so that the end is seen.
+            // A tenth of a second at most, so that the end time is noticed.
             wait(&mut polled);
         }
     }
@@ -195,7 +197,7 @@ fn bounce(arguments: &Arguments, pool: &mut Pool) -> Result<(), PortError> {
     Ok(())
 }
 
-/// Processor time of this thread, with what the kernel does in its name.
+/// Processor time of this thread, including kernel time.
 #[allow(unsafe_code)]
 fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

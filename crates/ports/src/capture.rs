@@ -25,7 +25,7 @@ use crate::{Batch, Frame, PortError};
 /// The only link type that is read.
 pub const LINK_TYPE_ETHERNET: u32 = 1;
 
-/// Largest record of a capture, bytes; a longer one is taken for a damaged length field.
+/// Largest record of a capture, bytes. A longer record means that its length field is damaged.
 pub const MAX_RECORD_BYTES: usize = 4 << 20;
 
 /// Link types are 16 bits; the bits above carry the length of the frame check sequence.
@@ -46,7 +46,7 @@ pub enum Resolution {
 pub struct CaptureInfo {
     /// Packets.
     pub packets: u64,
-    /// Packets of which the capture kept only the beginning.
+    /// Packets that are truncated in the capture.
     pub cut: u64,
     /// The finest time resolution of its interfaces.
     pub resolution: Resolution,
@@ -155,7 +155,7 @@ impl CaptureReader {
         &self.path
     }
 
-    /// Packets of which the capture kept only the beginning, so far.
+    /// Number of truncated packets so far.
     #[must_use]
     pub fn cut(&self) -> u64 {
         self.cut
@@ -209,7 +209,7 @@ impl CaptureReader {
         }
     }
 
-    /// Appends up to `limit` packets to `batch` and returns how many; 0: the capture has ended.
+    /// Appends up to `limit` packets to `batch` and returns how many; 0 means that the capture has ended.
     ///
     /// # Errors
     /// As [`CaptureReader::next_frame`]; packets appended before it stay in `batch`.
@@ -273,7 +273,7 @@ enum FaultKind {
 
 struct Fault {
     kind: FaultKind,
-    /// Where the record starts, when the format's reader knows better than the caller.
+    /// Where the record starts, if the format's reader knows this better than the caller.
     at: Option<u64>,
 }
 

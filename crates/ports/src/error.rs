@@ -1,4 +1,4 @@
-//! Errors of ports, and whose fault they are.
+//! Errors of ports, with whose fault each is.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub enum PortError {
     NotACapture {
         /// The file.
         path: PathBuf,
-        /// Its first bytes.
+        /// The first bytes found.
         found: String,
     },
     /// The file ends inside a record; the caller's fault. Re-capture, or cut it at the last whole packet.
@@ -33,7 +33,7 @@ pub enum PortError {
     Truncated {
         /// The capture.
         path: PathBuf,
-        /// What was being read: the header, or which packet (from 1).
+        /// What was being read: the header, or a packet by number (from 1).
         what: String,
         /// Where that record starts, bytes from the start of the file.
         offset: u64,
@@ -81,8 +81,9 @@ pub enum PortError {
         /// The time, nanoseconds since the Unix epoch.
         time_ns: u64,
     },
-    /// The interface was deleted, is down, or its device was removed; nobody's fault. Open it again when it is back.
-    #[error("{interface}: the interface is gone or down: {source}")]
+    /// The interface was deleted or is down, or its device was removed (nobody's fault). Open it again when it is
+    /// back.
+    #[error("{interface}: the interface was removed or is down: {source}")]
     Gone {
         /// The interface.
         interface: String,
@@ -113,7 +114,7 @@ pub enum PortError {
     },
     /// A class is out of range; a bug of the caller.
     #[error(
-        "{interface}: class {class} is none: expected 1 to {}, or that of group frames or others",
+        "{interface}: invalid class {class}: expected 1 to {}, or the class of group frames or of others",
         crate::CLASS_MAX
     )]
     Class {
@@ -135,13 +136,13 @@ pub enum PortError {
 }
 
 impl PortError {
-    /// Whether the destination is at fault and not the input.
+    /// Whether the fault is in the destination, not in the input.
     #[must_use]
     pub fn is_output(&self) -> bool {
         matches!(self, Self::Write { .. })
     }
 
-    /// Whether the interface is gone or down, and opening it again later may work.
+    /// Whether the interface was removed or is down, so that opening it again later may work.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Gone { .. })

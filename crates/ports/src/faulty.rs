@@ -1,4 +1,5 @@
-//! A port with a bad wire, which loses, doubles, reorders, cuts and corrupts packets as a seed determines.
+//! A port with a bad wire, which loses, duplicates, reorders, truncates and corrupts packets, as determined by a
+//! seed.
 //!
 //! Flow: wraps any port, in both directions; each direction has its own faults and its own stream of random numbers.
 //! Invariants: what happens to the nth packet of a direction depends on seed, faults and n alone, not on batches or
@@ -11,9 +12,9 @@ use crate::{ClassLosses, ClassRule, Driver, DriverCounters, Packet, Pool, Port, 
 
 /// How far back a packet may fall, packets.
 pub const DISTANCE_MAX: u32 = 8;
-/// Packets held at a time in one direction; when that many are, no more are reordered.
+/// Maximum number of packets held in one direction. When it is reached, no more packets are reordered.
 const HELD_MAX: usize = 16;
-/// Held packets leave when nothing was received for so long, nanoseconds.
+/// Held packets leave when nothing was received for this time, nanoseconds.
 const IDLE_NS: u64 = 10_000_000;
 
 /// Probabilities, each from 0 to 1 and for each packet by itself.
@@ -21,9 +22,9 @@ const IDLE_NS: u64 = 10_000_000;
 pub struct Faults {
     /// It is lost.
     pub loss: f64,
-    /// It comes twice.
+    /// It arrives twice.
     pub duplication: f64,
-    /// It comes after packets that were behind it.
+    /// It arrives after packets that were behind it.
     pub reordering: f64,
     /// Its end is missing; at least one byte is left.
     pub truncation: f64,
@@ -38,11 +39,11 @@ pub struct FaultCounts {
     pub packets: u64,
     /// Packets lost.
     pub lost: u64,
-    /// Packets doubled.
+    /// Packets duplicated.
     pub duplicated: u64,
     /// Packets held back.
     pub reordered: u64,
-    /// Packets cut.
+    /// Packets truncated.
     pub truncated: u64,
     /// Packets with an inverted bit.
     pub corrupted: u64,
@@ -60,7 +61,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// True with this probability; takes one number whatever it is.
+    /// Returns `true` with this probability; always takes one random number.
     fn happens(&mut self, probability: f64) -> bool {
         // The top 53 bits, as a number from 0 up to but not including 1.
         let drawn = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
@@ -90,10 +91,10 @@ impl Lane {
         Self { faults, random: Random(seed), counts: FaultCounts::default(), held }
     }
 
-    /// Determines the fate of a packet; other packets that leave with it go to `extra`.
+    /// Determines the fate of a packet. Other packets that leave together with it are added to `extra`.
     fn pass(&mut self, pool: &mut Pool, mut packet: Packet, extra: &mut Vec<Packet>) -> Fate {
         self.counts.packets += 1;
-        // All numbers are drawn whatever happens, so that one packet's fate does not move the next one's.
+        // All numbers are always drawn, so that the fate of one packet does not change that of the next.
         let faults = self.faults;
         let lost = self.random.happens(faults.loss);
         let doubled = self.random.happens(faults.duplication);
@@ -131,7 +132,7 @@ impl Lane {
         Fate::Passes(packet)
     }
 
-    /// A packet passed the held ones: those that have waited long enough leave.
+    /// Counts that a packet passed the held ones, and releases those that have waited long enough.
     fn release(&mut self, extra: &mut Vec<Packet>) {
         for (_, left) in &mut self.held {
             *left -= 1;
@@ -153,14 +154,14 @@ pub struct Faulty<P> {
     port: P,
     incoming: Lane,
     outgoing: Lane,
-    /// Received from the wrapped port and not passed yet; always empty between calls.
+    /// Packets received from the wrapped port and not passed on yet; always empty between calls.
     fresh: Vec<Packet>,
     extra: Vec<Packet>,
     /// When a packet was received last, nanoseconds.
     busy_ns: u64,
-    /// Something was sent since the last flush.
+    /// Whether something was sent since the last flush.
     sending: bool,
-    /// Doubled or late packets that the wrapped port had no room for.
+    /// Duplicated or late packets for which the wrapped port had no room.
     refused: u64,
 }
 
@@ -179,7 +180,7 @@ impl<P: Port> Faulty<P> {
         }
     }
 
-    /// What happened to packets received, and to packets sent.
+    /// Faults of received packets, and of sent packets.
     #[must_use]
     pub fn faults(&self) -> (FaultCounts, FaultCounts) {
         (self.incoming.counts, self.outgoing.counts)
@@ -214,7 +215,8 @@ impl<P: Port> Port for Faulty<P> {
         limit: usize,
     ) -> Result<usize, PortError> {
         let before = into.len();
-        // Each packet may bring a copy and held ones; what was received already is never dropped for the limit.
+        // Each packet may bring a copy and held packets; packets that were already received are never dropped because
+        // of the limit.
         let limit = limit.min(self.fresh.capacity());
         let outcome = self.port.receive(pool, now_ns, &mut self.fresh, limit);
         if !self.fresh.is_empty() {
@@ -225,7 +227,7 @@ impl<P: Port> Port for Faulty<P> {
             match self.incoming.pass(pool, packet, &mut self.extra) {
                 Fate::Passes(packet) => into.push(packet),
                 Fate::Held => {}
-                // It has left the receive ring for good.
+                // It has left the receive ring.
                 Fate::Lost if class != 0 => self.port.consumed(class, 1),
                 Fate::Lost => {}
             }
@@ -307,7 +309,7 @@ mod tests {
         frame
     }
 
-    /// Feeds 2,000 frames in portions, receives them in batches of `batch`, and returns what came.
+    /// Feeds 2,000 frames in portions, receives them in batches of `batch`, and returns the received frames.
     fn received(seed: u64, faults: Faults, batch: usize) -> (Vec<Vec<u8>>, FaultCounts) {
         let mut pool = Pool::new(256, 2048).unwrap();
         let (port, handle) = MemoryPort::pair("m", 2000).unwrap();
@@ -359,7 +361,7 @@ mod tests {
         assert!(near(counts.lost, 200) && near(counts.duplicated, 180) && near(counts.reordered, 180));
         assert!(near(counts.truncated, 90) && near(counts.corrupted, 90), "{counts:?}");
         let short = all.iter().filter(|frame| frame.len() < 64).count() as u64;
-        assert_eq!(short, counts.truncated, "a copy is made before the cut");
+        assert_eq!(short, counts.truncated, "a copy is made before truncation");
     }
 
     #[test]
@@ -378,7 +380,7 @@ mod tests {
         assert_ne!(mixed, sorted);
         let mut again = mixed.clone();
         again.sort();
-        assert_eq!(again, sorted, "nothing is lost by reordering");
+        assert_eq!(again, sorted, "reordering loses nothing");
         for (at, got) in mixed.iter().enumerate() {
             let number = u32::from_be_bytes([got[0], got[1], got[2], got[3]]) as usize;
             assert!(at.abs_diff(number) <= DISTANCE_MAX as usize + HELD_MAX, "{number} came at {at}");

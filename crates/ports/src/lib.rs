@@ -1,9 +1,9 @@
-//! Places frames come from and go to: AF_XDP, packet sockets, TAP devices, captures and memory.
+//! Sources and destinations of frames: AF_XDP, packet sockets, TAP devices, captures and memory.
 //!
 //! Live flow: [`Port`] → [`Packet`] in the worker's [`Pool`] → demux/planes → [`Port`]. Offline flow: capture →
-//! [`Batch`] → demux/planes → capture. Nothing here knows networks or verdicts; a class is a number to it.
-//! Invariants: frames keep the order they were received in; times are carried, never invented; a slot of a pool has
-//! one owner; an output file appears under its name only when it is complete.
+//! [`Batch`] → demux/planes → capture. Nothing here knows networks or verdicts; a class is only a number. Invariants:
+//! frames keep the order in which they were received; times are passed on, never made up; a slot of a pool has one
+//! owner; an output file appears under its name only when it is complete.
 
 mod afxdp;
 mod batch;

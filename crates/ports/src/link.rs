@@ -1,4 +1,4 @@
-//! The state of an interface, before anybody opens it.
+//! The state of an interface, read before it is opened.
 
 use crate::{PortError, sys};
 
@@ -7,17 +7,17 @@ use crate::{PortError, sys};
 pub struct Link {
     /// Bytes of the longest packet, without the Ethernet header.
     pub mtu_bytes: u32,
-    /// Whether it was switched on.
+    /// Whether it is enabled (`ip link set up`).
     pub is_up: bool,
-    /// Whether something is at the other end of its cable.
+    /// Whether it has a carrier: a device is connected at the other end.
     pub has_carrier: bool,
 }
 
 impl Link {
-    /// The state of `interface` in the network namespace of the calling thread; `None` when there is no such interface.
+    /// The state of `interface` in the network namespace of the calling thread; `None` if it does not exist.
     ///
     /// # Errors
-    /// `System` when the kernel does not tell.
+    /// `System` if the kernel does not report the state.
     pub fn of(interface: &str) -> Result<Option<Self>, PortError> {
         let asked = sys::interface(interface).and_then(|found| Ok((found, sys::flags(interface)?)));
         match asked {
@@ -27,7 +27,7 @@ impl Link {
                 has_carrier: flags & libc::IFF_RUNNING != 0,
             })),
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
-            // Not a name of an interface.
+            // The text cannot be the name of an interface.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => Ok(None),
             Err(error) => Err(PortError::of(interface, "find the interface", error)),
         }

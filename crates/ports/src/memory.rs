@@ -1,8 +1,8 @@
 //! A port in memory: another thread supplies the frames to receive, and takes the frames that are sent. For tests and
 //! benches.
 //!
-//! Invariants: both queues have a fixed room and one lock, taken once a batch; nothing is allocated after [`pair`]
-//! (reading what was sent allocates, on the handle's side). [`pair`]: MemoryPort::pair
+//! Invariants: both queues have a fixed capacity and one lock, which is taken once per batch; nothing is allocated
+//! after [`pair`] (reading what was sent allocates, on the handle's side). [`pair`]: MemoryPort::pair
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ use crate::{Driver, DriverCounters, Packet, Pool, Port, PortError, sys};
 /// Longest frame, bytes.
 const FRAME_BYTES_MAX: usize = 4096;
 
-/// Frames in a ring of fixed room.
+/// Frames in a ring of fixed capacity.
 struct Frames {
     arena: Vec<u8>,
     lengths: Vec<u16>,
@@ -60,7 +60,7 @@ struct Queues {
     discard: bool,
     failure: Option<i32>,
     ended: bool,
-    /// The descriptor is readable.
+    /// Whether the descriptor is readable.
     signalled: bool,
 }
 
@@ -99,10 +99,10 @@ pub struct MemoryHandle {
 }
 
 impl MemoryPort {
-    /// A port and its other end, each direction with room for `room` frames (at least 1).
+    /// Creates a port and its other end, with room for `room` frames (at least 1) in each direction.
     ///
     /// # Errors
-    /// `System` when the process has no descriptor left.
+    /// `System` if the process has no descriptors left.
     pub fn pair(name: &str, room: usize) -> Result<(Self, MemoryHandle), PortError> {
         let room = room.max(1);
         let readable =
@@ -129,7 +129,9 @@ impl MemoryPort {
     fn check(&self, queues: &Queues) -> Result<(), PortError> {
         match queues.failure {
             None => Ok(()),
-            Some(code) => Err(PortError::of(&self.name, "go on", io::Error::from_raw_os_error(code))),
+            Some(code) => {
+                Err(PortError::of(&self.name, "use the interface", io::Error::from_raw_os_error(code)))
+            }
         }
     }
 }
@@ -282,19 +284,19 @@ impl MemoryHandle {
         true
     }
 
-    /// From now on, sent frames are counted and discarded.
+    /// Makes later sent frames be counted and discarded.
     pub fn discard_sent(&self) {
         self.shared.lock().discard = true;
     }
 
-    /// Every call on the port fails with this error number from now on; `None`: works again.
+    /// Makes every later call on the port fail with this error number; `None` makes it work again.
     pub fn fail(&self, code: Option<i32>) {
         let mut queues = self.shared.lock();
         queues.failure = code;
         self.shared.wake(&mut queues);
     }
 
-    /// No more frames will be added.
+    /// Declares that no more frames will be added.
     pub fn end(&self) {
         let mut queues = self.shared.lock();
         queues.ended = true;
@@ -313,7 +315,7 @@ mod tests {
         for i in 0..4 {
             assert!(handle.feed(&[i; 20]));
         }
-        assert!(!handle.feed(&[9; 20]), "the room is used up");
+        assert!(!handle.feed(&[9; 20]), "there is no room left");
         let mut packets = Vec::with_capacity(8);
         assert_eq!(port.receive(&mut pool, 5, &mut packets, 3).unwrap(), 3);
         assert_eq!(port.receive(&mut pool, 6, &mut packets, 3).unwrap(), 1);

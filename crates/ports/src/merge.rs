@@ -26,7 +26,7 @@ pub struct MergedFrame<'a> {
 struct Source {
     path: PathBuf,
     info: CaptureInfo,
-    /// `None`: the whole capture is in `ahead` already.
+    /// `None` means that the whole capture is already in `ahead`.
     reader: Option<CaptureReader>,
     ahead: Batch,
     next: usize,

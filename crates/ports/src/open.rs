@@ -1,4 +1,4 @@
-//! Opens an interface with the best driver that works on it, and says why if that is not the first choice.
+//! Opens an interface with the best driver that works on it, and reports the reason if that is not the first choice.
 
 use std::str::FromStr;
 
@@ -44,7 +44,7 @@ pub struct OpenOptions {
     pub pass_unknown: bool,
     /// Limits on frames to group addresses before the ring (AF_XDP).
     pub group: GroupLimits,
-    /// A TAP device persists when it is closed.
+    /// Whether a TAP device persists after it is closed.
     pub persist: bool,
 }
 
@@ -71,13 +71,14 @@ pub struct Opened {
 /// Opens `interface` in the network namespace of the calling thread; its frames are stored in `pool`.
 ///
 /// # Errors
-/// `System` and `Unfit` say what the driver, or the last one tried, lacks; `Gone` when there is no such interface.
+/// `System` and `Unfit` describe the problem of the driver, or of the last one tried; `Gone` if the interface does
+/// not exist.
 pub fn open(interface: &str, options: &OpenOptions, pool: &Pool) -> Result<Opened, PortError> {
     open_on(interface, options, &pool.region())
 }
 
-/// The same for a pool that another thread owns: opening takes the kernel some milliseconds, which a worker should spend
-/// on packets. The port takes slots from the pool when it first receives.
+/// The same for a pool that another thread owns. Opening takes some milliseconds in the kernel, which a worker should
+/// spend on packets. The port takes slots from the pool when it first receives.
 ///
 /// # Errors
 /// As [`open`].

@@ -54,7 +54,7 @@ pub struct Packet {
     pub len: u32,
     /// Time of reception, nanoseconds, on the clock of the caller of [`Port::receive`](crate::Port::receive).
     pub time_ns: u64,
-    /// The class whose share of the receive ring it uses; 0: none.
+    /// The class whose share of the receive ring it uses; 0 means none.
     pub class: u16,
 }
 
@@ -89,7 +89,7 @@ unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that `Pool::new` made, and nobody uses it any more.
+        // SAFETY: this is the mapping that `Pool::new` created, and nothing uses it any more.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
@@ -160,7 +160,7 @@ impl Pool {
             return Err(refuse(io::Error::from(io::ErrorKind::InvalidInput)));
         }
         let bytes = bytes as usize;
-        // SAFETY: a new private anonymous mapping; no address is asked for.
+        // SAFETY: a new private anonymous mapping; no address is requested.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -216,8 +216,8 @@ impl Pool {
         Some(packet)
     }
 
-    /// Copies a packet into a slot of its own, without a class; `None` when no slot is free, or when the packet, which may
-    /// extend into the headroom, does not fit after it.
+    /// Copies a packet into another slot, without a class. `None` if no slot is free, or if the packet, which may
+    /// extend into the headroom, does not fit after the headroom.
     pub fn duplicate(&mut self, packet: &Packet) -> Option<Packet> {
         if packet.len > self.region.frame_bytes_max() {
             return None;
@@ -274,7 +274,7 @@ impl Pool {
     /// Gives a slot back.
     ///
     /// # Panics
-    /// When the slot belongs to another, larger pool, or more slots come back than exist: a bug of ours.
+    /// If the slot belongs to another, larger pool, or more slots are returned than exist (a bug of ours).
     #[inline]
     #[allow(clippy::needless_pass_by_value)] // giving it up is the point
     pub fn give(&mut self, slot: Slot) {

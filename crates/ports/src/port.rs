@@ -1,8 +1,8 @@
 //! The interface of all ports of the live system, and their counters.
 //!
-//! Flow: [`Port::receive`] → packets in the worker's pool → engine → [`Port::send`] … [`Port::flush`]. A port belongs to
-//! one worker and never blocks. Invariants: a slot that goes in by `send` or comes from the pool is given back to the
-//! pool by the port, at the latest in [`Port::close`]; no call but the constructor allocates.
+//! Flow: [`Port::receive`] → packets in the worker's pool → engine → [`Port::send`] … [`Port::flush`]. A port belongs
+//! to one worker and never blocks. Invariants: the port returns every slot that it got by `send` or took from the
+//! pool, at the latest in [`Port::close`]; only the constructor allocates.
 
 use std::fmt;
 use std::ops::Add;
@@ -15,7 +15,7 @@ use crate::{Packet, Pool, PortError};
 pub enum Driver {
     /// AF_XDP socket behind an XDP program.
     AfXdp {
-        /// The card writes into our memory itself.
+        /// Whether the NIC writes directly into our memory.
         zero_copy: bool,
     },
     /// Packet socket.
@@ -60,11 +60,11 @@ pub struct DriverCounters {
     pub sent_packets: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// Packets that arrived and found the ring full, no slot free, or were longer than a slot.
+    /// Packets that arrived while the ring was full or no slot was free, or that were longer than a slot.
     pub ring_full: u64,
     /// Packets dropped before the ring because their class had used up its share: classes 1 to [`CLASS_MAX`].
     pub ring_quota: u64,
-    /// The same for the other classes, and group frames above their rates.
+    /// The same for the other classes, and for group frames above their rates.
     pub shared_quota: u64,
     /// Packets dropped before the ring because they belong to no network here.
     pub no_network: u64,
@@ -106,12 +106,12 @@ impl Add for DriverCounters {
 pub struct ClassLosses {
     /// Dropped before the ring because the class had used up its share.
     pub ring_quota: u64,
-    /// Admitted and lost: the ring had no room, or there was no slot.
+    /// Admitted and then lost, because the ring was full or no slot was free.
     pub ring_full: u64,
 }
 
 impl ClassLosses {
-    /// The losses since `seen`, which becomes these.
+    /// Returns the losses since `seen`, and sets `seen` to these losses.
     pub fn since(self, seen: &mut Self) -> Self {
         let before = std::mem::replace(seen, self);
         Self {
@@ -127,7 +127,7 @@ pub const CLASS_NONE: u16 = 0;
 /// The class of frames to a group address (broadcast, multicast).
 pub const CLASS_GROUP: u16 = u16::MAX;
 
-/// The class of frames whose network is known only behind the ring.
+/// The class of frames whose network is only known after the ring.
 pub const CLASS_OTHER: u16 = u16::MAX - 1;
 
 /// Largest class of a network: classes 1 to 4,095 are network ids.
@@ -166,10 +166,11 @@ pub trait Port: Send {
     /// Its driver.
     fn driver(&self) -> Driver;
 
-    /// Appends up to `limit` packets, received at `now_ns`, to `into`, and returns how many; 0: nothing there now.
+    /// Appends up to `limit` packets, received at `now_ns`, to `into`. Returns how many; 0 means that there are none
+    /// at the moment.
     ///
     /// # Errors
-    /// [`PortError::Gone`] when the interface is; packets appended before it stay in `into`.
+    /// [`PortError::Gone`] if the interface was removed; packets appended before the error stay in `into`.
     fn receive(
         &mut self,
         pool: &mut Pool,
@@ -181,19 +182,20 @@ pub trait Port: Send {
     /// Queues one packet to be sent.
     ///
     /// # Errors
-    /// The packet, when the transmit ring is full: the caller counts it and gives its slot back.
+    /// The packet, if the transmit ring is full: the caller counts it and returns its slot.
     fn send(&mut self, pool: &mut Pool, packet: Packet) -> Result<(), Packet>;
 
     /// Hands queued packets to the system and takes back the slots of those that were sent.
     ///
     /// # Errors
-    /// [`PortError::Gone`] when the interface is.
+    /// [`PortError::Gone`] if the interface was removed.
     fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError>;
 
-    /// Returns every slot that it holds. Afterwards the port neither receives nor sends.
+    /// Returns every slot that the port holds. Afterwards the port neither receives nor sends.
     fn close(&mut self, pool: &mut Pool);
 
-    /// A descriptor that becomes readable when there is something to receive; `None`: the port must be polled.
+    /// A descriptor that becomes readable when there is something to receive; `None` means that the port must be
+    /// polled.
     fn readiness(&self) -> Option<BorrowedFd<'_>>;
 
     /// Queued packets that the system has not accepted yet. If there are any, flush again soon, even if nothing more
@@ -202,7 +204,8 @@ pub trait Port: Send {
         0
     }
 
-    /// This many packets of a class have left the worker's queues: frees their share of the receive ring.
+    /// Reports that this many packets of a class have left the worker's queues, which frees their share of the
+    /// receive ring.
     fn consumed(&mut self, class: u16, count: u32) {
         let _ = (class, count);
     }
@@ -217,16 +220,16 @@ pub trait Port: Send {
         Ok(())
     }
 
-    /// Packets of a class that were lost before they were received; unknown for a port that does not police.
+    /// Packets of a class that were lost before they were received; always zero for a port that does not police.
     fn lost(&self, class: u16) -> ClassLosses {
         let _ = class;
         ClassLosses::default()
     }
 
-    /// The counters; asks the kernel, so do not call it for every batch.
+    /// The counters. This asks the kernel, so do not call it for every batch.
     fn counters(&self) -> DriverCounters;
 
-    /// Whether no more will come: the end of a capture.
+    /// Whether no more packets will come, as at the end of a capture.
     fn ended(&self) -> bool {
         false
     }

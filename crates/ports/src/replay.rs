@@ -1,8 +1,8 @@
 //! A port over capture files: it receives the packets of one file, and writes sent packets to another.
 //!
-//! Invariants: packets are received in the file's order, as fast as they are asked for or at the pace they were
-//! captured; the output appears under its name when the port is closed, complete. Reading a pcapng file allocates.
-//! Units: nanoseconds; packets carry the time they are received at, the output the time they were received at first.
+//! Invariants: packets are received in the file's order, as fast as they are requested or at the pace of the capture;
+//! the complete output appears under its name when the port is closed. Reading a pcapng file allocates. Units:
+//! nanoseconds; packets carry the time they are received at, the output the time they were received at first.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub enum Pace {
     /// As soon as there is room.
     #[default]
     Fast,
-    /// With the gaps that the capture has, from the first call on.
+    /// With the gaps of the capture, starting at the first call.
     Recorded,
 }
 
@@ -27,7 +27,7 @@ pub struct CapturePort {
     pace: Pace,
     /// The next packet, read and waiting for its time or for a slot.
     next: Option<Next>,
-    /// Memory of the packet before.
+    /// Memory of the previous packet.
     spare: Vec<u8>,
     /// (time of the first call, time of the first packet).
     origin: Option<(u64, u64)>,
@@ -45,10 +45,10 @@ const QUEUE: usize = 1024;
 
 impl CapturePort {
     /// Receives the packets of `input` and writes sent packets to `output` (pcap, nanoseconds). Without an input
-    /// nothing is received; without an output sent packets are counted and discarded.
+    /// nothing is received. Without an output, sent packets are counted and discarded.
     ///
     /// # Errors
-    /// As [`CaptureReader::open`]; `Write` when the output cannot be made.
+    /// As [`CaptureReader::open`]; `Write` if the output cannot be created.
     pub fn open(input: Option<&Path>, output: Option<&Path>, pace: Pace) -> Result<Self, PortError> {
         Ok(Self {
             input: input.map(CaptureReader::open).transpose()?,
@@ -153,7 +153,7 @@ impl Port for CapturePort {
     }
 
     fn close(&mut self, pool: &mut Pool) {
-        // What was sent is written; an error shows as packets not sent, and the file does not appear.
+        // Sent packets are written; after an error, they count as not sent and the file does not appear.
         let flushed = self.flush(pool);
         if let (Some(output), Ok(())) = (self.output.take(), flushed) {
             let packets = output.packets();

@@ -21,7 +21,7 @@ pub(crate) fn check_size(result: isize) -> io::Result<usize> {
 /// Takes ownership of a descriptor that a system call has just returned.
 pub(crate) fn own(result: libc::c_int) -> io::Result<OwnedFd> {
     let fd = check(result)?;
-    // SAFETY: the kernel has just returned this descriptor; nobody else has it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn join_promiscuous(socket: &OwnedFd, interface: u32) -> io::Result<(
     set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
-/// Tells the kernel that a ring was filled.
+/// Wakes the kernel to process a ring that was filled.
 pub(crate) fn poke(socket: BorrowedFd<'_>) {
     // SAFETY: no buffer and no address are given. An error shows up at the next send or check of the socket.
     unsafe {
@@ -228,7 +228,7 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     let _ = bytes;
 }
 
-/// Requests a larger socket buffer: beyond the system's limit if permitted, else up to it.
+/// Requests a larger socket buffer: above the system's limit if permitted, otherwise up to the limit.
 pub(crate) fn grow_buffer(socket: &OwnedFd, force: i32, ask: i32, bytes: i32) {
     if set_option(socket, libc::SOL_SOCKET, force, &bytes).is_err() {
         // Best effort: a smaller buffer drops earlier, which is counted.

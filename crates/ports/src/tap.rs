@@ -1,9 +1,10 @@
 //! A TAP device: its kernel receives the frames that we send, and we receive the frames that it sends.
 //!
-//! Flow: namespace's kernel ↔ TAP ↔ worker. The device is made, or an existing one taken over, in the network
+//! Flow: namespace's kernel ↔ TAP ↔ worker. The device is created, or an existing one is used, in the network
 //! namespace of the thread that calls [`Tap::open`]; the descriptor then works from any thread. Frames carry no extra
-//! header; the kernel completes checksums and cuts segments, because no offload is offered. One system call a packet:
-//! TAP has no batches. Source: Linux `Documentation/networking/tuntap.rst`, `drivers/net/tun.c`.
+//! header; the kernel completes checksums and cuts segments, because no offload is offered. Each packet takes one
+//! system call, because TAP devices have no batches. Source: Linux `Documentation/networking/tuntap.rst`,
+//! `drivers/net/tun.c`.
 
 #![allow(unsafe_code)]
 
@@ -29,11 +30,11 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Opens the TAP device `name`, making it when there is none. A persistent one stays when it is closed.
+    /// Opens the TAP device `name`, or creates it if it does not exist. A persistent device stays when it is closed.
     ///
     /// # Errors
-    /// `System`: no right to (root, or the device's owner), the name is taken by another kind of interface, or
-    /// another process has it open.
+    /// `System` if permission is missing (root, or the device's owner), if another kind of interface has the name, or
+    /// if another process has the device open.
     pub fn open(name: &str, persist: bool) -> Result<Self, PortError> {
         let wrong = |action: &'static str, hint: &'static str| {
             move |source: io::Error| match source.raw_os_error() {
@@ -69,17 +70,17 @@ impl Tap {
     /// Whether the device stays when it is closed.
     ///
     /// # Errors
-    /// `Gone` when the device is.
+    /// `Gone` if the device was removed.
     pub fn set_persistent(&self, persistent: bool) -> Result<(), PortError> {
         sys::ioctl_number(self.fd.as_raw_fd(), TUNSETPERSIST, c_ulong::from(persistent))
             .map_err(|source| PortError::of(&self.name, "make the TAP device persistent", source))?;
         Ok(())
     }
 
-    /// Gives the device its MAC, as the kernel at the other end sees it.
+    /// Sets the device's MAC, as the kernel at the other end sees it.
     ///
     /// # Errors
-    /// `System` for a group address, `Gone` when the device is.
+    /// `System` for a group address; `Gone` if the device was removed.
     pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), PortError> {
         let wrong = |source| PortError::of(&self.name, "set the MAC", source);
         let mut request = sys::request(&self.name).map_err(wrong)?;
@@ -95,7 +96,7 @@ impl Tap {
     /// The device's MAC.
     ///
     /// # Errors
-    /// `Gone` when the device is.
+    /// `Gone` if the device was removed.
     pub fn mac(&self) -> Result<[u8; 6], PortError> {
         let wrong = |source| PortError::of(&self.name, "read the MAC", source);
         let mut request = sys::request(&self.name).map_err(wrong)?;
@@ -109,20 +110,21 @@ impl Tap {
         Ok(mac)
     }
 
-    /// Another handle of the same open device, with counters of its own: for its settings, while a worker has this one.
+    /// Another handle of the same open device, with separate counters. It is used for settings while a worker has
+    /// this one.
     ///
     /// # Errors
-    /// `System` when there are too many open files.
+    /// `System` if too many files are open.
     pub fn try_clone(&self) -> Result<Self, PortError> {
         let wrong = |source| PortError::of(&self.name, "share the TAP device", source);
         let fd = self.fd.try_clone().map_err(wrong)?;
         Ok(Self { name: self.name.clone(), fd, counters: DriverCounters::default(), failure: None })
     }
 
-    /// Tells the kernel at the other end whether the wire behind is up.
+    /// Tells the kernel at the other end whether the wire behind the device is up.
     ///
     /// # Errors
-    /// `Gone` when the device is.
+    /// `Gone` if the device was removed.
     pub fn set_carrier(&self, up: bool) -> Result<(), PortError> {
         let mut value = libc::c_int::from(up);
         sys::ioctl(self.fd.as_raw_fd(), TUNSETCARRIER, &mut value)
@@ -131,7 +133,7 @@ impl Tap {
     }
 }
 
-/// The device did not take the packet now; another will do.
+/// Whether the device did not accept this packet but will accept others.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR))
 }
@@ -158,7 +160,7 @@ impl Port for Tap {
             let read =
                 sys::check_size(unsafe { libc::read(self.fd.as_raw_fd(), buffer.as_mut_ptr().cast(), room) });
             match read {
-                // A frame that fills the slot may have been cut by the kernel without a word.
+                // A frame that fills the slot may have been truncated by the kernel, which does not report this.
                 Ok(len) if len < room => {
                     self.counters.received_bytes += len as u64;
                     into.push(Packet { slot, start, len: len as u32, time_ns: now_ns, class: 0 });
@@ -195,7 +197,7 @@ impl Port for Tap {
             Err(error) if is_full(&error) => return Err(packet),
             Err(error) => {
                 self.counters.send_failed += 1;
-                // A frame that this kernel does not like (shorter than a header) is no failure of the device.
+                // If the kernel rejects a frame (for example one shorter than a header), the device has not failed.
                 if error.raw_os_error() != Some(libc::EINVAL) {
                     self.failure = Some(error);
                 }

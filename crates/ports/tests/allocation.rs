@@ -1,4 +1,4 @@
-//! Receiving and sending costs no allocation, on any live driver. Needs root for those with an interface.
+//! Receiving and sending allocates nothing, on any live driver. The drivers with an interface need root.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 #![allow(unsafe_code)]

@@ -1,10 +1,10 @@
-//! What a running system costs a packet beyond the plane itself: queues, shares, counters, ports.
+//! The cost per packet of a running system beyond the plane itself: queues, shares, counters, ports.
 //!
-//! `cargo run --release -p hue-soft --example live_cost -- [NETWORKS[,NETWORKS…]]` (default `1,15,200`). One worker and
-//! four ports that make 64-byte frames up and throw away what they are given, against the plane alone over frames
-//! copied the same way, in turns. Median, tenth and ninetieth percentile of nanoseconds of processor time a packet, as
-//! the kernel counts it for each thread, so that what else runs on the machine is not counted. Compare within one run
-//! only.
+//! `cargo run --release -p hue-soft --example live_cost -- [NETWORKS[,NETWORKS…]]` (default `1,15,200`). Compares one
+//! worker and four ports, which generate 64-byte frames and discard sent frames, with the plane alone over frames
+//! copied the same way, in turns. Prints the median, tenth and ninetieth percentile of nanoseconds of processor time
+//! per packet. The kernel counts this time for each thread, so other load on the machine is not included. Compare
+//! within one run only.
 
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
@@ -100,7 +100,7 @@ fn packets(port: u8, networks: u16) -> Vec<[u8; PACKET_BYTES]> {
     (0..FRAMES).map(packet).collect()
 }
 
-/// Always has frames, takes all frames.
+/// Always has frames to receive, and accepts all frames to send.
 struct Null {
     frames: Vec<[u8; PACKET_BYTES]>,
     next: usize,
@@ -166,7 +166,7 @@ fn threads() -> Result<HashSet<String>, Error> {
     Ok(tasks.filter_map(|task| task.ok()?.file_name().into_string().ok()).collect())
 }
 
-/// Processor time that a thread has had, nanoseconds.
+/// Processor time of a thread, nanoseconds.
 fn processor_ns(thread: &str) -> Result<u64, Error> {
     let text = std::fs::read_to_string(format!("/proc/{thread}/schedstat"))?;
     Ok(text.split_whitespace().next().ok_or("no processor time")?.parse()?)
@@ -227,7 +227,7 @@ impl Bench {
     }
 
     fn live(&mut self) -> Result<(), Error> {
-        // The kernel tells the time of a thread that sleeps, so both are read when there is nothing to do.
+        // The kernel updates the time of a thread when it sleeps, so both are read when there is no work.
         let (before, start) = (self.packets(), processor_ns(&self.thread)?);
         self.on.store(true, Ordering::Relaxed);
         std::thread::sleep(ROUND);
@@ -240,7 +240,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The plane alone, its frames copied in as ports do: 64 of each port, each into a slot of its own.
+    /// The plane alone, with frames copied in as ports do: 64 of each port, each into its own slot.
     fn soft(&mut self) -> Result<(), Error> {
         let (mut count, start, begin) = (0, Instant::now(), processor_ns("thread-self")?);
         let mut frames = Vec::with_capacity(BATCH_MAX);

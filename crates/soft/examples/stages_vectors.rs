@@ -1,4 +1,4 @@
-//! Vectors for the test bench of `rtl/planes/hue_stages.sv`: random networks and frames, and what [`Soft`] makes of them.
+//! Vectors for the test bench of `rtl/planes/hue_stages.sv`: random networks and frames, and the results of [`Soft`].
 //!
 //! `cargo run -p hue-soft --example stages_vectors -- SEED SCENARIOS tcam|dag36|dir PLANES NETS SELECT MACS ROUTES LOCALS
 //! HOPS [WORDS WORDS WORDS WORDS]` prints a line a step, numbers hexadecimal:
@@ -18,7 +18,8 @@
 //! v VERDICT OUTCOME NET VID VPORT IN OUT LEN REWRITE DST SRC TTL CHECKSUM [| what it is before the writes of `b`]
 //! ```
 //!
-//! The stages get no frames, only records of them; these are made here by reading the frame's bytes with `hue_wire`.
+//! The stages get no frames, only records of them. The records are made here by reading the frame's bytes with
+//! `hue_wire`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -39,9 +40,9 @@ type Failure = Box<dyn std::error::Error>;
 
 const PORTS: u8 = 8;
 const FRAME_BYTES_MAX: usize = 9216;
-/// Frames of a scenario, of which a few make several records.
+/// Frames of a scenario; a few of them make several records.
 const FRAMES: u32 = 600;
-/// Between which routes change.
+/// Rounds of a scenario; routes change between them.
 const ROUNDS: u32 = 6;
 const TCAM: u8 = 1;
 const DAG36: u8 = 2;
@@ -63,7 +64,7 @@ const MAC: u8 = 20;
 const CONFLICT: u8 = 23;
 const FILL: u8 = 24;
 
-/// What the image holds.
+/// The sizes of the image.
 struct Image {
     layout: u8,
     planes: u32,
@@ -135,13 +136,13 @@ fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// One scenario: the networks, their reference and what has become of the frames so far.
+/// One scenario: the networks, their reference, and the results of the frames so far.
 struct Scenario<'a> {
     image: &'a Image,
     random: &'a mut Random,
     out: String,
     soft: Soft,
-    /// The same before the change whose writes run beside the frames.
+    /// The reference before the change whose writes run beside the frames.
     before: Soft,
     /// That change.
     beside: Option<(Vid, Vec<Change<u32>>)>,
@@ -149,7 +150,7 @@ struct Scenario<'a> {
     dag: Dag<u32>,
     levels: Dag36Levels,
     banks: Dir,
-    /// What of the routes of the networks so far fits into the banks.
+    /// The routes of the networks so far that fit into the banks.
     fitted: Option<Dir>,
     programs: Vec<Program>,
     /// Index on the card, plane and first hop row, by network.
@@ -157,11 +158,11 @@ struct Scenario<'a> {
     demux: Demux,
     addresses: Vec<u32>,
     macs: Vec<(PortId, Mac)>,
-    /// Rows of the table of exact rows, by place, and where a key stands.
+    /// Rows of the table of exact rows, by place, and the place of each key.
     exact: HashMap<u32, Bits>,
     homes: BTreeMap<u64, u32>,
     bytes: HashMap<(u32, bool), u64>,
-    /// Packets that a gated plane did not see, by network and outcome.
+    /// Packets that a gated plane did not process, by network and outcome.
     gated: HashMap<(u32, u32), u64>,
     unclaimed: [u64; 4],
     gates: u32,
@@ -253,13 +254,13 @@ fn scenario(image: &Image, random: &mut Random, first: bool) -> Result<String, F
     };
     one.refusals();
     if image.layout == DIR && first {
-        // Whatever the banks were.
+        // Clears the banks, whatever they contain.
         let mut bits = Bits::default();
         bits.push(0, 22).push(SLOTS as u64, 20);
         let data = bits.hex();
         one.line(&format!("w {FILL:x} 0 {data}"));
         one.line(&format!("p {FILL:x} 0 1"));
-        // It has ended, and no word was written since.
+        // The FILL has ended, and no word was written since.
         one.line(&format!("r {FILL:x} 0 0"));
     }
     one.networks()?;
@@ -291,7 +292,7 @@ impl Scenario<'_> {
         }
     }
 
-    /// Accesses that must be refused, and a table that nobody has.
+    /// Accesses that must be refused, and a table that does not exist.
     fn refusals(&mut self) {
         let Image { nets, select, macs, .. } = *self.image;
         for (table, index, write, error) in [
@@ -379,8 +380,8 @@ impl Scenario<'_> {
         Ok(())
     }
 
-    /// Leaves out routes for which the two banks have no room beside those before, and most of short prefixes: one default
-    /// route takes a whole bank.
+    /// Omits routes for which the two banks have no room beside the earlier ones, and most routes with short
+    /// prefixes, because one default route takes a whole bank.
     fn fit(&mut self, program: &mut Program) {
         let mut others = self.fitted.take().unwrap_or_else(|| Dir::new(DirLimits::default()));
         let _ = others.add_network(program.vid); // new
@@ -457,7 +458,7 @@ impl Scenario<'_> {
             .collect()
     }
 
-    /// An address out of few places, so that prefixes nest.
+    /// An address in one of few places, so that prefixes nest.
     fn address(&mut self) -> u32 {
         let byte = |random: &mut Random| match random.below(3) {
             0 => random.below(4),
@@ -477,7 +478,7 @@ impl Scenario<'_> {
         let mut seen = HashSet::new();
         let mut routes = Vec::new();
         for _ in 0..count {
-            // On a plane of its own, single addresses take other rows.
+            // On a plane with tables of its own, single addresses use other rows.
             let single = self.image.layout == TCAM && self.random.percent(25);
             let len = if single { 32 } else { self.random.below(33) as u8 };
             let prefix = match self.addresses.is_empty() || self.random.percent(60) {
@@ -542,7 +543,7 @@ impl Scenario<'_> {
             Match::Port(_) => 100,
         });
         self.mac_rows(&mut rows);
-        // Rows that are not used lie between those that are.
+        // Leaves unused rows between used ones.
         let step =
             if self.random.percent(50) { (self.image.select / (rows.len() as u32 + 1)).max(1) } else { 1 };
         for (row, index) in rows.iter().zip(0u32..) {
@@ -570,16 +571,16 @@ impl Scenario<'_> {
                     bits.push(0, 1).push(junk, 48).push(junk, 32).push(junk, 32).push(0, 1);
                 }
             }
-            // Not for ARP alone: that is a rule of live networks.
+            // The row does not only match ARP: that is a rule of live networks.
             bits.push(0, 1).push(u64::from(place.net), 8).push(u64::from(row.vport), 8);
             self.row(SELECT, index * step, &bits);
         }
     }
 
-    /// Most of the rows on MAC addresses stand in the table of exact rows; they are taken out of `rows`.
+    /// Most of the rows with MAC addresses go to the table of exact rows; they are removed from `rows`.
     fn mac_rows(&mut self, rows: &mut Vec<Row>) {
         let Some(mut table) = Cuckoo::new(self.image.macs).filter(|table| table.rows() > 0) else { return };
-        // It keeps its rows over a reset.
+        // The table keeps its rows during a reset.
         for place in 0..self.image.macs {
             self.row(MAC, place, &Bits::default());
         }
@@ -596,14 +597,14 @@ impl Scenario<'_> {
         });
         self.homes.extend(moves.into_iter().map(|Placed { place, key }| (key, place)));
         for (key, place) in self.homes.clone() {
-            // Any of a key's places will do, where it is free.
+            // Any free place of a key may be used.
             let other = self.places_of(key)[self.random.below(BANKS) as usize];
             let home = if self.homes.values().any(|taken| *taken == other) { place } else { other };
             self.homes.insert(key, home);
             let (net, vport) = says[&key];
             self.exact_row(home, key, net, vport);
         }
-        // Rows of keys that differ in one bit, where they are looked at and must not be found: they do not stand there.
+        // Adds rows of keys that differ in one bit to places where lookups of a key read. They must not match.
         for (key, place) in self.homes.clone() {
             for other in self.places_of(key).into_iter().filter(|other| *other != place) {
                 let near = key ^ 1 << self.random.below(51);
@@ -627,7 +628,7 @@ impl Scenario<'_> {
         self.exact.insert(place, bits);
     }
 
-    /// Moves some keys to another of their places: no frame may notice.
+    /// Moves some keys to another of their places; this must not affect any frame.
     fn move_macs(&mut self) {
         let homes: Vec<(u64, u32)> = self.homes.iter().map(|(key, place)| (*key, *place)).collect();
         for (key, from) in homes {
@@ -672,15 +673,15 @@ impl Scenario<'_> {
         let mut bits = Bits::default();
         bits.push(1, 1).push(u64::from(vid.get()), 12).push(u64::from(place.plane), 4).push(root, 36);
         bits.push(u64::from(place.hop_base), 16).push(hops as u64, 16);
-        // Never in software.
+        // The network is never in software.
         bits.push(0, 1).push(u64::from(forward_martians), 1);
         bits.push(u64::from(program.is_some_and(|one| one.gated)), 1);
         self.row(NETWORK, place.net, &bits);
     }
 
-    /// Brings the card's tables to what `changes` make of the reference's.
+    /// Applies `changes` to the reference's tables and writes the result to the card's.
     fn route_changes(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), Failure> {
-        // The frames that entered before the change before this one have left.
+        // All frames that entered before the previous change have left.
         self.levels.reclaim(std::mem::take(&mut self.retired));
         self.dag.apply(vid, changes)?;
         let deltas = self.dag.take_deltas();
@@ -715,7 +716,7 @@ impl Scenario<'_> {
         Ok(())
     }
 
-    /// Changes of routes in the two banks, in the steps that `Dir` gives.
+    /// Changes routes in the two banks, in the steps that `Dir` computes.
     fn bank_changes(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), Failure> {
         self.banks.apply(vid, changes)?;
         let writes = self.banks.take_writes();
@@ -741,14 +742,14 @@ impl Scenario<'_> {
             }
         }
         self.bank_words(&mut words);
-        // Frames find their network by its row from the first change on.
+        // The network's row selects its frames from the first change on.
         if self.beside.is_none() {
             self.network_row(vid, 0);
         }
         Ok(())
     }
 
-    /// Writes words, long runs of equal ones by FILL.
+    /// Writes words; long runs of equal words by FILL.
     fn bank_words(&mut self, words: &mut Vec<(u32, u64)>) {
         let next = |one: &(u32, u64), other: &(u32, u64)| {
             one.0 + 1 == other.0 && one.1 == other.1 && other.0 != SLOTS as u32
@@ -760,7 +761,7 @@ impl Scenario<'_> {
                 bits.push(0, 2).push(u64::from(first), 20).push(run.len() as u64, 20).push(word, 36);
                 let data = bits.hex();
                 self.line(&format!("w {FILL:x} 0 {data}"));
-                // Reading it waits until the run has ended; `written` stands in the bit above `running`.
+                // Waits until the FILL has ended; `written` is in the bit above `running`.
                 self.line(&format!("p {FILL:x} 0 1"));
                 continue;
             }
@@ -780,11 +781,11 @@ impl Scenario<'_> {
         routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         let is_local =
             |hop: NextHop| program.next_hops[usize::from(hop.get())].kind() == AdjacencyKind::Local;
-        // With whether they are neighbours'.
+        // Single addresses, and whether each belongs to a neighbour.
         let singles = routes.iter().filter(|(prefix, _)| prefix.len() == 32);
         let mut addresses: Vec<_> = singles.map(|route| (*route, !is_local(route.1))).collect();
         addresses.sort_by_key(|(_, neighbour)| *neighbour);
-        // What does not fit is a route as any other.
+        // Addresses that do not fit become ordinary routes.
         addresses.truncate(self.image.locals as usize);
         let has_row = |route: &(Prefix4, NextHop)| addresses.iter().any(|(other, _)| other == route);
         let others: Vec<_> = routes.iter().copied().filter(|route| !has_row(route)).collect();
@@ -813,7 +814,7 @@ impl Scenario<'_> {
         }
     }
 
-    /// Route changes of one network: when no frame is inside or, where a change is atomic to packets, beside them.
+    /// Changes routes of one network: when no frame is inside or, if a change is atomic for packets, beside frames.
     fn change(&mut self) -> Result<(), Failure> {
         if let Some((vid, changes)) = self.beside.take() {
             self.before.update_routes(vid, &changes)?;
@@ -832,7 +833,7 @@ impl Scenario<'_> {
                 _ => true,
             };
             if self.image.layout == DIR && !changes.is_empty() {
-                // Of several, a packet may meet one and not another.
+                // With several changes, a packet could see one but not another.
                 break;
             }
             if before.contains_key(&prefix) && self.random.percent(50) {
@@ -877,7 +878,7 @@ impl Scenario<'_> {
     fn frame(&mut self) {
         let (port, bytes) = loop {
             let (port, bytes) = self.frame_bytes();
-            // Of a group frame, the reference has all targets decide or none.
+            // For a group frame, either all targets or none are gated, because the reference cannot mix them.
             let targets = self.gated_targets(port, &bytes);
             if targets.iter().all(|(_, gated)| *gated) || targets.iter().all(|(_, gated)| !gated) {
                 break (port, bytes);
@@ -895,7 +896,7 @@ impl Scenario<'_> {
             Some((net, out)) => vec![(None, self.returned(port, bytes.len(), net, out))],
             None => self.process(port, &bytes),
         };
-        // A group frame comes once for each network, and with it.
+        // The record of a group frame comes once for each network, and names the network.
         let group = hue_wire::ethernet::is_group(&bytes);
         for (target, verdict) in verdicts {
             let head = self.head(port, &bytes, from_cpu, target.filter(|_| group));
@@ -904,7 +905,7 @@ impl Scenario<'_> {
         }
     }
 
-    /// A frame: mostly a sound packet for one of the networks, at times spoilt.
+    /// A frame: usually a valid packet for one of the networks, sometimes damaged.
     fn frame_bytes(&mut self) -> (PortId, Vec<u8>) {
         let (mut port, mut dst) = self.macs[self.random.below(self.macs.len() as u32) as usize];
         if self.random.percent(10) {
@@ -935,7 +936,7 @@ impl Scenario<'_> {
         (port, bytes)
     }
 
-    /// An IPv4 packet with a right checksum, a tunnel at times.
+    /// An IPv4 packet with a correct checksum, sometimes a tunnel.
     fn packet(&mut self, bytes: &mut Vec<u8>, address: u32, options: usize, payload: usize) {
         let at = bytes.len();
         let total = 20 + options + payload;
@@ -959,7 +960,7 @@ impl Scenario<'_> {
         let sum = (sum & 0xffff) + (sum >> 16);
         let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
         header[10..12].copy_from_slice(&sum.to_be_bytes());
-        // Now and then the other spelling of zero, or of all ones.
+        // Sometimes uses the other representation of zero, or of all ones.
         if sum == 0 && self.random.percent(50) {
             header[10..12].copy_from_slice(&[0xff, 0xff]);
         }
@@ -1004,7 +1005,8 @@ impl Scenario<'_> {
         }
     }
 
-    /// The record, `hue_pkg::hue_head_t`: its last field is pushed first. Fields of a header that the frame does not hold are zero.
+    /// The record, `hue_pkg::hue_head_t`, with its last field pushed first. Fields of a header that the frame does
+    /// not contain are zero.
     fn head(&self, port: PortId, bytes: &[u8], from_cpu: Option<(u32, u32)>, copy: Option<Target>) -> String {
         let copy = copy.map(|target| (self.places[&target.vid].net, u32::from(target.vport)));
         let len = bytes.len().min(FRAME_BYTES_MAX + 1);
@@ -1041,7 +1043,7 @@ impl Scenario<'_> {
         format!("v {}", nobodys(reason, port, len))
     }
 
-    /// What a software plane returned: it leaves as it is.
+    /// The result for a frame that a software plane returned: it leaves unchanged.
     fn returned(&mut self, port: PortId, len: usize, net: u32, out: u32) -> String {
         match len {
             0..14 => return self.unclaimed(Unclaimed::Runt, port, len),
@@ -1094,7 +1096,7 @@ impl Scenario<'_> {
         }
     }
 
-    /// What a verdict's line says.
+    /// The text of a verdict's line.
     fn verdict(&self, port: PortId, len: usize, fate: Fate, after: &[u8]) -> String {
         let (vid, vport, outcome, egress) = match fate {
             Fate::Network { vid, vport, outcome, egress } => (vid, vport, outcome, egress),
@@ -1124,7 +1126,7 @@ impl Scenario<'_> {
         )
     }
 
-    /// The targets of a frame while planes are gated, as the reference has them; none when no plane is gated.
+    /// The targets of a frame according to the reference, while planes are gated; empty if no plane is gated.
     fn gated_targets(&self, port: PortId, bytes: &[u8]) -> Vec<(Target, bool)> {
         let targets = match self.demux.select(port, bytes) {
             _ if self.gates == 0 || !(14..=FRAME_BYTES_MAX).contains(&bytes.len()) => return Vec::new(),
@@ -1136,7 +1138,8 @@ impl Scenario<'_> {
         targets.into_iter().map(|target| (target, gated(&target))).collect()
     }
 
-    /// Packets of gated planes, which touch neither meter nor tables; the reference knows no gates and never sees them.
+    /// Packets of gated planes, which access neither meter nor tables. The reference does not know gates and never
+    /// processes them.
     fn process_gated(&mut self, port: PortId, bytes: &[u8]) -> Option<Vec<(Option<Target>, String)>> {
         let targets = self.gated_targets(port, bytes);
         if !targets.iter().any(|(_, gated)| *gated) {
@@ -1145,7 +1148,7 @@ impl Scenario<'_> {
         let mut verdicts = Vec::new();
         for (target, _) in targets {
             let place = self.places[&target.vid];
-            // A gated network's packets are dropped, whatever becomes of those of its plane.
+            // Packets of a gated network are dropped, whatever happens to other packets of its plane.
             let to_cpu = self.to_cpu && !self.programs.iter().any(|one| one.vid == target.vid && one.gated);
             let outcome = if to_cpu { 0 } else { ipv4::Outcome::Gated.code() };
             *self.gated.entry((place.net, u32::from(outcome))).or_default() += 1;
@@ -1198,7 +1201,7 @@ fn nobodys(reason: Unclaimed, port: PortId, len: usize) -> String {
     format!("3 {:x} 0 0 0 {:x} {:x} {len:x} 0 0 0 0 0", reason.code(), port.get(), port.get())
 }
 
-/// What becomes of a frame, or of its copies, and their bytes.
+/// The fates of a frame, or of its copies, and their bytes.
 fn fates(soft: &mut Soft, port: PortId, now_ns: u64, bytes: &[u8]) -> Vec<(Fate, Vec<u8>)> {
     let mut buffer = bytes.to_vec();
     let mut frame = [Frame::new(port, now_ns, 0, bytes.len() as u32)];

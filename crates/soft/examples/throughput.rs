@@ -1,4 +1,4 @@
-//! How many 64-byte packets a second one engine takes from parse to rewritten bytes and counters.
+//! How many 64-byte packets per second one engine processes, from parsing to rewritten bytes and counters.
 //!
 //! `cargo run --release -p hue-soft --example throughput -- [NETWORKS[,NETWORKS…]] [ROUTES-FILE]`: networks (default
 //! `1,15`), and a text file with a prefix at the start of each line (default: 16 routes of /8). Each network has its own next hop
@@ -100,7 +100,7 @@ fn packet(random: &mut Random, vid: u16, prefixes: &[Prefix4]) -> (PortId, [u8; 
     bytes[..6].copy_from_slice(&router_mac(vid, port).0);
     bytes[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
     bytes[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0]);
-    // Sources that hosts can have: packets of others are dropped.
+    // Source addresses that hosts can have, because packets from others are dropped.
     bytes[26..30].copy_from_slice(&(0x0a00_0000 | random.below(1 << 24) as u32).to_be_bytes());
     bytes[30..34].copy_from_slice(&(prefix.addr() | host).to_be_bytes());
     let checksum = hue_wire::checksum::full(&bytes[14..34]);
@@ -113,7 +113,7 @@ struct Bench {
     soft: Soft,
     buffer: Vec<u8>,
     frames: Vec<Frame>,
-    /// Packets a second of each pass, in millions.
+    /// Packets per second of each pass, in millions.
     rates: Vec<f64>,
 }
 
@@ -134,13 +134,13 @@ impl Bench {
         Ok(Self { networks, soft, buffer, frames, rates: Vec::new() })
     }
 
-    /// The engine has rewritten all of them: make them receivable again.
+    /// The engine has rewritten all packets; restore them so that they can be received again.
     fn restore(&mut self, fresh: &[u8]) {
         self.buffer.copy_from_slice(fresh);
     }
 
-    /// Times passes over all packets. A pass is short (a fraction of a millisecond), so that most of them are not
-    /// interrupted, and the median is of those.
+    /// Measures passes over all packets. A pass is short (a fraction of a millisecond), so that most of them are not
+    /// interrupted, and the median is one of those.
     fn round(&mut self, fresh: &[u8]) {
         for _ in 0..ROUND_PACKETS / PACKETS {
             self.restore(fresh);

@@ -5,8 +5,9 @@
 //! checked against. A batch is at most [`BATCH_MAX`] frames of any networks: each stage runs over the whole batch, so
 //! that one table lookup serves all networks and its cache misses overlap.
 //!
-//! 1. select: design select, meter, header checks; packets decided there are counted, the rest lined up densely.
-//! 2. lookup: one batched longest-prefix match over all lined-up packets.
+//! 1. select: design select, meter, header checks. Packets decided here are counted; the others are collected in
+//!    dense arrays.
+//! 2. lookup: one batched longest-prefix match over all collected packets.
 //! 3. finish: next-hop row, last checks, rewrite, counter.
 
 use std::sync::Arc;
@@ -25,9 +26,11 @@ use crate::network::Network;
 pub const BATCH_MAX: usize = 256;
 /// Networks of one engine: all that 12-bit ids can name.
 pub const NETWORKS_MAX: usize = Vid::MAX as usize;
-/// Flag in the slot index: the network has a meter or a closed gate, so [`select_plain`] leaves its frames to [`select_rest`].
+/// Flag in the slot index: the network has a meter or a closed gate, so [`select_plain`] leaves its frames to
+/// [`select_rest`].
 pub(crate) const NOT_PLAIN: u16 = 0x8000;
-/// In the slot index: no such network. Includes the bit of [`NOT_PLAIN`], for the same reason.
+/// In the slot index: the network does not exist. Includes the bit of [`NOT_PLAIN`], so that [`select_plain`] leaves
+/// these frames too.
 pub(crate) const NO_SLOT: u16 = u16::MAX;
 
 const SLOTS: usize = Vid::MAX as usize + 1;
@@ -58,7 +61,7 @@ pub(crate) struct Claimed {
     pub vport: u16,
 }
 
-/// Packets lined up for the lookup, at the start of each array.
+/// Packets collected for the lookup, at the start of each array.
 struct Line {
     vids: [Vid; BATCH_MAX],
     keys: [u32; BATCH_MAX],
@@ -67,7 +70,7 @@ struct Line {
     origins: [Origin; BATCH_MAX],
 }
 
-/// Where a lined-up packet comes from.
+/// The origin of a collected packet.
 #[derive(Clone, Copy)]
 struct Origin {
     /// Which frame of the batch.
@@ -141,8 +144,8 @@ impl Engine {
         processed
     }
 
-    /// The stages after design select, for frames whose networks are known: as many as the shorter slice has, at most
-    /// [`BATCH_MAX`].
+    /// Runs the stages after design select for frames whose networks are known. Processes as many frames as the
+    /// shorter slice has, at most [`BATCH_MAX`].
     pub fn process_claimed(&mut self, buffer: &mut [u8], frames: &mut [Frame], claims: &[Claimed]) {
         let limit = frames.len().min(BATCH_MAX);
         let (batch, _) = frames.split_at_mut(limit);
@@ -185,9 +188,10 @@ impl Soft {
         Ok(Self { engine, dag })
     }
 
-    /// Takes frames of `buffer` through all stages: sets each one's fate, and rewrites the bytes of those to forward.
-    /// Returns how many were processed: at least one unless there is none, at most [`BATCH_MAX`], fewer when their
-    /// copies would exceed [`COPIES_MAX`]. Copies of flooded frames are in [`Soft::copies`] until the next call.
+    /// Passes frames of `buffer` through all stages: sets the fate of each frame, and rewrites the bytes of forwarded
+    /// frames. Returns how many were processed: at least one if there is any, at most [`BATCH_MAX`], and fewer if
+    /// their copies would exceed [`COPIES_MAX`]. Copies of flooded frames are in [`Soft::copies`] until the next
+    /// call.
     pub fn process(&mut self, buffer: &mut [u8], frames: &mut [Frame]) -> usize {
         self.engine.process(buffer, frames)
     }
@@ -290,7 +294,7 @@ struct Rare<'a> {
     copies: &'a mut Copies,
 }
 
-/// Stage 1. Returns how many frames were processed, and how many lined up.
+/// Stage 1. Returns how many frames were processed, and how many packets were collected.
 ///
 /// One loop: two loops, one for design select and one for the checks, were 15 % slower (example `throughput`).
 /// It takes separate references, not the engine, so that the compiler knows that they do not overlap.
@@ -320,7 +324,7 @@ fn select(
     (batch.len(), lined)
 }
 
-/// Stage 1 without design select; returns how many lined up.
+/// Stage 1 without design select; returns how many packets were collected.
 #[inline(never)]
 fn check_claimed(
     networks: &mut [Network],
@@ -347,7 +351,7 @@ fn check_claimed(
     lined
 }
 
-/// Stage 3, for the packets lined up.
+/// Stage 3, for the collected packets.
 #[inline(never)]
 fn finish(networks: &mut [Network], line: &Line, buffer: &mut [u8], batch: &mut [Frame], lined: usize) {
     let lined = lined.min(BATCH_MAX);
@@ -395,7 +399,7 @@ fn select_plain(
     frame: &Frame,
     buffer: &[u8],
 ) -> Option<(u16, Target, ipv4::Checked)> {
-    // Design select first: its reads depend on each other, and the checks can run meanwhile.
+    // Design select first: its reads depend on each other, and the checks can run at the same time.
     let bytes = frame.bytes(buffer).filter(|bytes| bytes.len() <= FRAME_BYTES_MAX)?;
     let target = demux.select_mac(frame.port, bytes)?;
     let slot = slot_of(slots, target.vid);

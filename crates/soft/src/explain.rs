@@ -8,14 +8,14 @@ use hue_wire::Mac;
 
 use crate::engine::Soft;
 
-/// The fate of a frame and why.
+/// The fate of a frame, with the reasons.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
-    /// The stages before a network is known; the last one decided if no network claims the frame.
+    /// The stages before the network is known; if no network claims the frame, the last one decided.
     pub stages: Vec<Stage>,
-    /// Why no network claims the frame, if none does.
+    /// Why no network claims the frame; `None` if one does.
     pub unclaimed: Option<Unclaimed>,
-    /// What each network that receives it does with it: at most one, unless it is a group frame.
+    /// What each receiving network does with the frame. At most one network unless it is a group frame.
     pub networks: Vec<NetworkTrace>,
 }
 

@@ -1,6 +1,6 @@
 //! Copies of group frames that several networks receive: each network's plane processes its own. Not in the fast path.
 //!
-//! A copy that is not forwarded equals the frame, so only forwarded ones take memory.
+//! Only forwarded copies take memory, because other copies equal the frame.
 
 use hue_demux::{PortId, Target};
 use hue_planes::ipv4;
@@ -67,7 +67,7 @@ impl Copies {
         }
     }
 
-    /// Takes one network's copy through all stages after design select; appends its bytes if it is forwarded.
+    /// Passes one network's copy through all stages after design select, and appends its bytes if it is forwarded.
     fn copy(
         &mut self,
         frame: &Frame,

@@ -70,7 +70,7 @@ impl Soft {
     /// As [`Substrate::load`], but the networks in `keep`, which are loaded already, keep their routes and next hops.
     pub(crate) fn load_keeping(&mut self, programs: &[Program], keep: &[Vid]) -> Result<(), SubstrateError> {
         check_programs(programs, NAME)?;
-        // A new kind does not compile here until the stages handle it.
+        // If a kind is added, this does not compile until the stages handle it.
         programs.iter().for_each(|program| match program.kind {
             Kind::Ipv4 => {}
         });

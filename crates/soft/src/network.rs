@@ -5,7 +5,7 @@ use hue_planes::{Adjacency, Counters, Meter, RateLimit, ipv4};
 use hue_substrate::{Program, VirtualPort};
 use hue_tables::Vid;
 
-/// Next-hop rows, followed by a row of "no route".
+/// Next-hop rows, followed by a row for "no route".
 #[derive(Clone, Debug)]
 pub struct Hops(Box<[Adjacency]>);
 
@@ -20,7 +20,8 @@ impl Hops {
         self.0.get(usize::from(word)).unwrap_or(&Adjacency::NONE)
     }
 
-    /// Changes or adds rows; new rows between them are "no route". Leaves the last row, which no route names, unchanged.
+    /// Changes or adds rows. New rows in between are "no route". The last row, which routes cannot name, stays
+    /// unchanged.
     pub fn set(&mut self, rows: &[(u16, Adjacency)]) {
         let needed = rows.iter().map(|(index, _)| usize::from(*index) + 1).max().unwrap_or_default();
         if needed > self.count() {
@@ -69,7 +70,8 @@ pub struct Shape {
 }
 
 impl Network {
-    /// A network that is loaded, or reloaded: keeps its counters, and its meter if the rate limit is the same.
+    /// Creates the state of a network that is loaded, or loaded again: counters are kept, and the meter too if the
+    /// rate limit is the same.
     pub fn new(program: &Program, before: Option<&Self>) -> Self {
         let kept = before.filter(|before| before.shape.rate_limit == program.rate_limit);
         let meter = match kept {
@@ -98,7 +100,7 @@ impl Network {
         ipv4::check(bytes).map(|checked| checked.with_martians(self.forward_martians))
     }
 
-    /// Whether a packet reaches the plane: gate and meter, which is charged. The error is the packet's outcome.
+    /// Whether a packet reaches the plane: checks the gate and charges the meter. The error is the packet's outcome.
     #[inline(always)]
     pub fn admit(&mut self, now_ns: u64, frame_bytes: usize) -> Result<(), ipv4::Outcome> {
         if self.gated {
@@ -108,7 +110,7 @@ impl Network {
         if conforms { Ok(()) } else { Err(ipv4::Outcome::RateLimited) }
     }
 
-    /// Whether plain packets pass it like those of any network: it has no meter and no gate.
+    /// Whether plain packets pass without further checks: the network has no meter and no gate.
     pub fn is_plain(&self) -> bool {
         self.meter.is_none() && !self.gated
     }

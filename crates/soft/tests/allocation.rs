@@ -59,6 +59,6 @@ fn a_warm_engine_does_not_allocate() {
     assert!(copies > 0, "frames were copied");
     assert_eq!(allocated.count_total, 0);
     assert_eq!(soft.counters(vid(1)).unwrap().received(), 2 * before);
-    // The counter itself counts.
+    // Checks the counter itself.
     assert_eq!(allocation_counter::measure(|| drop(std::hint::black_box(vec![0u8; 64]))).count_total, 1);
 }

@@ -17,7 +17,7 @@ enum Source {
     Hand(Arc<AtomicU64>),
 }
 
-/// Advances a clock that otherwise stands still.
+/// Advances a clock that otherwise does not move.
 #[derive(Clone, Debug)]
 pub struct Hand(Arc<AtomicU64>);
 

@@ -49,7 +49,7 @@ impl FrameKey {
         // Padding may change on the path.
         let packet = packet.get(..total).filter(|packet| packet.len() >= 20).unwrap_or(packet);
         let frame = hash(&[packet.get(..8)?, packet.get(9..10)?, packet.get(12..)?]);
-        // Fragments have no ports; they form a flow of their own.
+        // Fragments have no ports: those of one protocol between two addresses form one flow.
         let whole = packet.get(6..8)?.iter().fold(0, |sum, byte| sum << 8 | u16::from(*byte)) & 0x3fff == 0;
         let header = usize::from(packet.first()? & 0xf) * 4;
         let ports = match whole && matches!(packet.get(9), Some(6 | 17)) {
@@ -69,7 +69,7 @@ fn hash(parts: &[&[u8]]) -> u64 {
 /// How a frame ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// It left by a port that the card's thread does not see.
+    /// It left through a port that the card's thread does not observe.
     Left,
     /// It went to the network's namespace.
     Punted(Outcome),
@@ -77,18 +77,18 @@ pub enum Ending {
     Dropped(Outcome),
     /// One of the network's rules dropped it ([`Loss::is_rule`]).
     Refused(Loss),
-    /// There was no room for it.
+    /// It was lost for lack of room.
     Lost(Loss),
 }
 
 impl Ending {
-    /// The ending of a frame lost for this reason.
+    /// The ending of a frame that was lost for this reason.
     #[must_use]
     pub const fn of_loss(loss: Loss) -> Self {
         if loss.is_rule() { Self::Refused(loss) } else { Self::Lost(loss) }
     }
 
-    /// The ending as a number, for a record.
+    /// Encodes the ending as a number, for a record.
     #[must_use]
     pub const fn code(self) -> u16 {
         match self {
@@ -99,7 +99,7 @@ impl Ending {
         }
     }
 
-    /// The ending from such a number.
+    /// Decodes such a number.
     #[must_use]
     pub const fn from_code(code: u16) -> Option<Self> {
         let [kind, low] = code.to_be_bytes();
@@ -113,8 +113,8 @@ impl Ending {
     }
 }
 
-/// The network whose frames are followed. One thread sets it, another reads it: a worker that takes a frame handed over
-/// after it was set, and then reads it, sees the new value.
+/// The network whose frames are followed. One thread sets it, another reads it. A worker that takes a frame that was
+/// handed over after the setting sees the new value.
 #[derive(Clone, Default, Debug)]
 pub struct Followed(Arc<Shared>);
 
@@ -125,7 +125,7 @@ struct Shared {
 }
 
 impl Followed {
-    /// Follows this network's frames, or none.
+    /// Follows the frames of this network; `None` ends this.
     pub fn set(&self, vid: Option<Vid>) {
         self.0.untold.store(0, Ordering::Relaxed);
         self.0.vid.store(vid.map_or(NOBODY, Vid::get), Ordering::Release);
@@ -170,7 +170,7 @@ mod tests {
         let other = FrameKey::of(&packet(64, 1, 8, 2, 0));
         assert!(other.frame != key.frame && other.flow == key.flow);
         assert_ne!(FrameKey::of(&packet(64, 1, 7, 3, 0)).flow, key.flow);
-        // Frames that are not IPv4, or too short for it, have keys of their own.
+        // Frames that are not IPv4, or too short for it, get keys too.
         for bytes in [&[1; 60][..], &[1; 5], &[], &packet(64, 1, 7, 2, 0)[..30]] {
             assert_eq!(FrameKey::of(bytes), FrameKey::of(bytes));
             assert_ne!(FrameKey::of(bytes).frame, key.frame);

@@ -1,5 +1,5 @@
-//! Passes frames from one thread of a data plane to another: between each two there is a ring of bytes with one
-//! writer and one reader.
+//! Passes frames from one thread of a data plane to another. Between any two threads there is a ring of bytes in each
+//! direction, with one writer and one reader.
 //!
 //! Flow: a frame arrives at the home of its port and is decided at the home of its network; if it leaves by a port of
 //! another home, it crosses again. Homes are the workers of the software substrate, and the thread of a card. Each
@@ -25,7 +25,7 @@ pub const RING_BYTES: usize = 1 << 20;
 const RECORD_BYTES: usize = 20;
 /// More records than a ring holds.
 pub const RING_RECORDS_MAX: usize = RING_BYTES / RECORD_BYTES;
-/// Bytes of debts behind their record.
+/// Bytes of debts, which follow their record.
 const DEBTS_BYTES: usize = 40;
 
 /// What the other worker must do with a frame.
@@ -37,13 +37,13 @@ pub enum Crossing {
     Leaves,
     /// Send it on `port` for the network's control plane.
     FromControl,
-    /// Not a frame: a mark that the home of the network returns behind all of the network's frames that were handed
-    /// over before it. `time_ns` names the mark.
+    /// Not a frame: a mark. The network's home returns it after all frames of the network that were handed over
+    /// before it. `time_ns` names the mark.
     Fence,
     /// Not a frame: a frame of the followed network has ended. `time_ns` is its key, `vport` the [`Ending`]'s code.
     Ended,
-    /// Not a frame: the debts of the network's meter, to which its home sets the meter. A record without debts is a
-    /// question, which the home answers immediately, with the same `time_ns`.
+    /// Not a frame: the debts of the network's meter, which its home adopts. A record without debts asks for them;
+    /// the home answers immediately, with the same `time_ns`.
     Debts,
 }
 
@@ -57,8 +57,8 @@ impl Crossing {
 pub struct Home {
     /// The thread.
     pub worker: usize,
-    /// Distinguishes the network from earlier ones with the same VID: a frame of a removed network may still be in a
-    /// ring, and then belongs to no network. Increases by one with each network that is loaded; wraps.
+    /// Distinguishes the network from earlier ones with the same VID. A frame of a removed network may still be in a
+    /// ring; it then belongs to no network. Increases by one with each loaded network; wraps.
     pub generation: u16,
 }
 
@@ -71,7 +71,7 @@ pub struct Record {
     pub port: PortId,
     /// Its network.
     pub vid: Vid,
-    /// Identifies the network with that VID; see [`Home::generation`].
+    /// The network's generation; see [`Home::generation`].
     pub generation: u16,
     /// The network's virtual port on `port`.
     pub vport: u16,
@@ -89,7 +89,7 @@ impl Record {
         Self { crossing, port, vid, generation, vport: ending.code(), time_ns: key.frame, len: 0 }
     }
 
-    /// Debts of a network's meter, or a question for them; `name` identifies the answer.
+    /// Debts of a network's meter, or a request for them; `name` identifies the answer.
     #[must_use]
     pub const fn of_debts(vid: Vid, generation: u16, name: u64) -> Self {
         let (crossing, port) = (Crossing::Debts, PortId::new(0));
@@ -138,7 +138,7 @@ pub struct Incoming {
     taken: Taken,
     /// A record whose bytes have not arrived yet.
     pending: Option<Record>,
-    /// Debts of the latest such record; `None` if it was a question.
+    /// Debts of the latest such record; `None` if it was a request.
     debts: Option<Debts>,
 }
 
@@ -150,13 +150,13 @@ pub struct Peer {
     pub into: Incoming,
     /// Wakes it.
     pub wake: Arc<Wake>,
-    /// The network whose frames are followed: a guest sets it, a worker reads it.
+    /// The network whose frames are followed. A guest sets it and a worker reads it.
     pub followed: Followed,
 }
 
 impl Peer {
-    /// The ends that two threads have of each other, given what wakes them: the first thread's view of the second,
-    /// and the reverse.
+    /// The two ends of the connection between two threads, given their wake-ups: the first thread's view of the
+    /// second, and the reverse.
     #[must_use]
     pub fn pair(first: &Arc<Wake>, second: &Arc<Wake>) -> (Self, Self) {
         let ((there, from_first), (back, from_second)) = (ring(), ring());
@@ -181,13 +181,14 @@ pub fn ring() -> (Outgoing, Incoming) {
 }
 
 impl Outgoing {
-    /// Hands over debts with their record ([`Record::of_debts`]); `false` if the network has no room in the ring.
+    /// Hands over debts with their record ([`Record::of_debts`]); returns `false` if the network has no room left in
+    /// the ring.
     #[must_use]
     pub fn push_debts(&mut self, record: &Record, debts: &Debts) -> bool {
         self.push(record, &encode_debts(debts))
     }
 
-    /// Copies a frame into the ring; `false` if the network has no room there.
+    /// Copies a frame into the ring; returns `false` if the network has no room left in the ring.
     #[must_use]
     pub fn push(&mut self, record: &Record, bytes: &[u8]) -> bool {
         let cost = RECORD_BYTES + bytes.len();
@@ -239,8 +240,8 @@ impl Incoming {
     /// Copies the next frame into a slot of `pool`. `Ok(None)` if the ring is empty.
     ///
     /// # Errors
-    /// The record of a frame for which there is no slot; the frame is lost. Or a record of debts, which need no slot,
-    /// so they cannot be lost: see [`Incoming::take_debts`].
+    /// The record of a frame for which there is no free slot; the frame is lost. Or a record of debts: these need no
+    /// slot and are not lost, see [`Incoming::take_debts`].
     pub fn pop(&mut self, pool: &mut Pool) -> Result<Option<(Record, Packet)>, Record> {
         let record = match self.pending.take() {
             Some(record) => record,
@@ -289,7 +290,7 @@ impl Incoming {
     /// Counts a record and its bytes as taken.
     fn took(&self, vid: Vid, len: usize) {
         if let Some(taken) = self.taken.get(vid.index()) {
-            // The only writer.
+            // There is only one writer.
             let sum = taken.load(Ordering::Relaxed).wrapping_add((RECORD_BYTES + len) as u32);
             taken.store(sum, Ordering::Release);
         }
@@ -349,7 +350,7 @@ mod tests {
             assert_eq!(found.vid.get(), 1);
             pool.give(packet.slot);
         }
-        assert!(fill(&mut out, 1) > 0, "what was taken is free again");
+        assert!(fill(&mut out, 1) > 0, "taken bytes are free again");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct Capacity {
     pub table_bytes_max: u64,
 }
 
-/// Why a substrate refused a request; nothing has changed.
+/// Why a substrate refused a request. Nothing has changed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SubstrateError {
     /// A program contradicts itself (the caller's fault).
@@ -83,9 +83,9 @@ pub enum SubstrateError {
     /// More networks than [`Capacity::networks_max`].
     #[error("{count} networks: at most {max}")]
     Networks {
-        /// How many there would be.
+        /// Number of networks after the request.
         count: usize,
-        /// How many there may be.
+        /// Maximum number of networks.
         max: usize,
     },
     /// More networks than the image that the substrate runs can hold.

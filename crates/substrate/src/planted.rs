@@ -6,13 +6,13 @@
 /// A bug in moves between card and software, or in the paths of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bug {
-    /// The old path does not run empty: no fence follows its last frame.
+    /// The old path is not drained: no fence follows its last frame.
     NoFence,
     /// The card's hold of a network's frames is not ended.
     HoldStays,
-    /// The index that frames from software used meanwhile is not returned.
+    /// The index that frames from software used during the move is not returned.
     NetStays,
-    /// The row gives the decision to the card before the network's table is complete.
+    /// The card decides the network's packets before its table is complete.
     RowFirst,
     /// Occasionally a frame goes to the worker as a frame of the next network.
     WrongNetwork,
@@ -33,7 +33,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// All of them.
+    /// All bugs.
     pub const ALL: [Self; 12] = [
         Self::NoFence,
         Self::HoldStays,
@@ -60,7 +60,7 @@ mod chosen {
         static CHOSEN: Cell<Option<Bug>> = const { Cell::new(None) };
     }
 
-    /// Plants a bug in this thread; `None`: none.
+    /// Plants a bug in this thread; `None` removes it.
     pub fn plant(bug: Option<Bug>) {
         CHOSEN.set(bug);
     }
@@ -75,7 +75,7 @@ mod chosen {
 #[cfg(feature = "planted")]
 pub use chosen::{plant, planted};
 
-/// Whether this bug is planted here: never.
+/// No bug is ever planted here.
 #[cfg(not(feature = "planted"))]
 #[must_use]
 #[inline(always)]

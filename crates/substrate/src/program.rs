@@ -34,7 +34,7 @@ pub struct Program {
     pub vid: Vid,
     /// Name, unique on this node.
     pub name: String,
-    /// What happens to its packets.
+    /// How its packets are processed.
     pub kind: Kind,
     /// Its virtual ports; rows name them by index. Group frames of their physical ports reach the network.
     pub ports: Vec<VirtualPort>,
@@ -46,11 +46,12 @@ pub struct Program {
     pub routes: Vec<(Prefix4, NextHop)>,
     /// Its rate limit, if any.
     pub rate_limit: Option<RateLimit>,
-    /// Its share where networks compete, relative to others; at least 1.
+    /// Its share when networks compete, relative to others; at least 1.
     pub weight: u16,
-    /// It forwards packets from and to addresses that no host can have (RFC 1812 §5.3.7); other networks drop them.
+    /// Whether it forwards packets from and to addresses that no host can have (RFC 1812 §5.3.7); other networks drop
+    /// them.
     pub forward_martians: bool,
-    /// Its plane is stopped: its packets are dropped, whatever they are.
+    /// Whether its plane is stopped: all of its packets are dropped.
     pub gated: bool,
 }
 
@@ -82,8 +83,8 @@ pub enum ProgramError {
         /// Its MTU.
         mtu_bytes: u16,
     },
-    /// A row belongs to another network, names no virtual port, or selects on a physical port that its virtual port is not
-    /// on.
+    /// A row belongs to another network, refers to a missing virtual port, or selects on a physical port that its
+    /// virtual port is not on.
     #[error("row for {claim}: {what}")]
     Row {
         /// What the row selects.
@@ -94,7 +95,7 @@ pub enum ProgramError {
     /// More next hops than a network may have.
     #[error("{0} next hops: at most {max}", max = ipv4::NEXT_HOPS_MAX)]
     NextHops(usize),
-    /// A next hop sends on a port that is not the network's, from an address that is not its own there, or with an MTU
+    /// A next hop uses a port that the network is not on, a source address that is not the network's there, or an MTU
     /// above the port's.
     #[error("next hop {index} ({hop}): {what}")]
     NextHop {
@@ -192,10 +193,10 @@ impl Program {
 
     fn check_row(&self, row: &Row) -> Result<(), &'static str> {
         if row.vid != self.vid {
-            return Err("the row is of another network");
+            return Err("the row belongs to another network");
         }
         let Some(vport) = self.ports.get(usize::from(row.vport)) else {
-            return Err("the network has no such virtual port");
+            return Err("the network does not have this virtual port");
         };
         let port = match row.select {
             Match::Mac { port, .. } | Match::Port(port) | Match::Inner { port: Some(port), .. } => port,
@@ -220,20 +221,20 @@ impl Program {
     }
 }
 
-/// Checks that a network with these virtual ports can use a next hop, so that a route may name it.
+/// Checks that a network with these virtual ports can use a next hop, so that routes may refer to it.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn check_hop(ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static str> {
     let mut here = ports.iter().filter(|port| port.port == hop.port());
     match hop.kind() {
-        AdjacencyKind::None => Err("no route may name it"),
+        AdjacencyKind::None => Err("a route cannot use it"),
         AdjacencyKind::Local => Ok(()),
         AdjacencyKind::Glean => here.next().map(drop).ok_or("the network is not on that port"),
         AdjacencyKind::Forward => {
             match here.filter(|port| port.mac == hop.src()).map(|port| port.mtu_bytes).max() {
-                None => Err("the network has no such address on that port"),
-                Some(mtu_bytes) if hop.mtu_bytes() > mtu_bytes => Err("the MTU is above the port's"),
+                None => Err("the network does not have this address on that port"),
+                Some(mtu_bytes) if hop.mtu_bytes() > mtu_bytes => Err("the MTU is above the MTU of the port"),
                 Some(_) => Ok(()),
             }
         }
@@ -306,13 +307,13 @@ mod tests {
             ("MAC ff:ff:ff:ff:ff:ff is not a unicast", |p| p.ports[0].mac = Mac::BROADCAST),
             ("MTU 67", |p| p.ports[0].mtu_bytes = 67),
             ("MTU 9203", |p| p.ports[0].mtu_bytes = 9203),
-            ("of another network", |p| p.rows[0].vid = Vid::new(2).unwrap()),
-            ("no such virtual port", |p| p.rows[1].vport = 1),
+            ("belongs to another network", |p| p.rows[0].vid = Vid::new(2).unwrap()),
+            ("does not have this virtual port", |p| p.rows[1].vport = 1),
             ("on another physical port", |p| p.rows[0].select = Match::Port(P1)),
             ("65536 next hops", |p| p.next_hops = vec![Adjacency::local(); ipv4::NEXT_HOPS_MAX + 1]),
             ("next hop 1 (none)", |p| p.next_hops[1] = Adjacency::NONE),
             ("is not on that port", |p| p.next_hops[1] = Adjacency::glean(P1)),
-            ("no such address", |p| p.next_hops[2] = Adjacency::forward(P0, OTHER, OTHER, 1500)),
+            ("does not have this address", |p| p.next_hops[2] = Adjacency::forward(P0, OTHER, OTHER, 1500)),
             ("MTU is above", |p| p.next_hops[2] = Adjacency::forward(P0, OWN, OTHER, 1501)),
             ("names next hop 2 of 2", |p| p.next_hops.truncate(2)),
             ("two routes to 10.0.0.0/8", |p| p.routes.push(p.routes[0])),

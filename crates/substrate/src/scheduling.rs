@@ -54,7 +54,7 @@ pub struct Granted {
 const RUN_NS: u64 = 750_000;
 /// It pauses for the time it ran divided by this: it has at most fifteen sixteenths of its processor.
 const PARTS: u64 = 15;
-/// The longest pause, after a long piece of work.
+/// The longest pause, after a long run.
 const PAUSE_NS_MAX: u64 = 1_000_000;
 
 /// Real-time threads of this process.
@@ -81,7 +81,7 @@ pub fn enter(wanted: Scheduling) -> (Bound, Granted) {
             }
         }
     };
-    // Without the right to it the thread is as others are.
+    // Without the permission, the thread is scheduled like others.
     let _ = hurry();
     (Bound::default(), Granted { scheduling: Scheduling::Fair, why_not })
 }
@@ -110,18 +110,18 @@ impl Drop for Place {
     }
 }
 
-/// Keeps a real-time thread within its bound; does nothing for others.
+/// Keeps a real-time thread within its bound. Does nothing for other threads.
 #[derive(Default, Debug)]
 pub struct Bound {
     place: Option<Place>,
     /// When it last checked.
     since_ns: u64,
-    /// Processor time that the thread had had by then.
+    /// Processor time that the thread had used at that time.
     had_ns: u64,
 }
 
 impl Bound {
-    /// Pauses if the thread has used its processor for long enough; `now_ns` never decreases.
+    /// Pauses if the thread has used its processor for too long; `now_ns` never decreases.
     #[inline]
     pub fn keep(&mut self, now_ns: u64) {
         if self.place.is_some() && now_ns.wrapping_sub(self.since_ns) >= RUN_NS {
@@ -136,17 +136,17 @@ impl Bound {
         }
     }
 
-    /// The pause that is due, if the thread has had `had_ns` of its processor by now.
+    /// The pause that is due, if the thread has used `had_ns` of its processor so far.
     fn decide(&mut self, now_ns: u64, had_ns: u64) -> Option<Duration> {
         let ran_ns = now_ns.wrapping_sub(self.since_ns);
         let used_ns = had_ns.wrapping_sub(self.had_ns);
         (self.since_ns, self.had_ns) = (now_ns, had_ns);
-        // It slept, or others had their part.
+        // It slept, or others used their part.
         if u128::from(used_ns) * u128::from(PARTS + 1) <= u128::from(ran_ns) * u128::from(PARTS) {
             return None;
         }
         let pause_ns = (ran_ns / PARTS).min(PAUSE_NS_MAX);
-        // The pause is none of what the next look is about.
+        // The next check does not count the pause.
         self.since_ns = now_ns.saturating_add(pause_ns);
         Some(Duration::from_nanos(pause_ns))
     }
@@ -180,10 +180,10 @@ mod tests {
 
     #[test]
     fn a_thread_that_never_sleeps_leaves_a_sixteenth() {
-        // Short rounds as a worker's, long ones as a card's.
+        // Short rounds as a worker's, and long rounds as a card's.
         for work_ns in [2_000, 40_000, 400_000, 1_500_000, 14_000_000] {
             let (had_ns, paused_ns, longest_ns) = second(work_ns, 0);
-            // The last pause was not due yet, and each is whole nanoseconds.
+            // The last pause was not due yet, and pauses are rounded to nanoseconds.
             let open_ns = RUN_NS + work_ns + 100_000;
             assert!(had_ns <= paused_ns * PARTS + open_ns, "{work_ns}: {had_ns} {paused_ns}");
             assert!(

@@ -1,5 +1,5 @@
-//! Checks that every substrate makes before it loads programs: each is sound by itself, and all of them are consistent
-//! with each other and with the networks that stay.
+//! Checks that every substrate makes before it loads programs: each program must be sound, and all of them must be
+//! consistent with each other and with the networks that stay loaded.
 
 use std::collections::HashMap;
 

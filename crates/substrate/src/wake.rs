@@ -5,8 +5,8 @@
 //! With a fence in between on both sides, at least one of them sees the other, and no wake-up is lost.
 //!
 //! There are two sorts of descriptors. Those that are polled occasionally (TAPs, the wake-up) stay registered.
-//! Sockets that are polled in every round anyway are waited for only during a sleep: a registered socket costs a call
-//! of its waiter, under two locks, for every packet that the kernel has received or finished sending.
+//! Sockets, which are polled in every round anyway, are waited for only during a sleep. If a socket is registered,
+//! the kernel calls its waiter under two locks for every packet received or sent.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -23,7 +23,7 @@ const SLEEP_FDS_MAX: usize = PortId::COUNT;
 /// The token of the wake-up itself.
 const WAKE: u64 = u64::MAX;
 
-/// What wakes one worker.
+/// Wakes one worker.
 #[derive(Debug)]
 pub struct Wake {
     asleep: AtomicBool,
@@ -40,11 +40,11 @@ impl Wake {
         Ok(Self { asleep: AtomicBool::new(false), fd })
     }
 
-    /// Wakes the worker if it sleeps; call it after leaving it work.
+    /// Wakes the worker if it sleeps. Call it after giving work to the worker.
     pub fn notify(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
-            // It can only fail when it is readable as it is.
+            // The write can only fail if the descriptor is already readable.
             let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
         }
     }
@@ -90,7 +90,7 @@ impl Poller {
     pub fn look(&mut self) {
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [none; EVENTS_MAX];
-        // Interrupted: as if nothing had happened.
+        // If interrupted, report no events.
         self.count = epoll::wait(&self.epoll, &mut events[..], Some(&timespec(Duration::ZERO))).unwrap_or(0);
         for (token, event) in self.tokens.iter_mut().zip(&events) {
             *token = event.data.u64();
@@ -120,7 +120,7 @@ impl Poller {
             *to = PollFd::from_borrowed_fd(fd, PollFlags::IN);
             count += 1;
         }
-        // Interrupted: as if nothing had happened.
+        // If interrupted, continue as usual.
         let _ = poll(&mut fds[..count], Some(&timespec(timeout)));
         let registered = !fds[0].revents().is_empty();
         wake.asleep.store(false, Ordering::Relaxed);

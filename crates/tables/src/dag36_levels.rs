@@ -51,7 +51,7 @@ pub enum Write {
     Root {
         /// The network.
         vid: Vid,
-        /// The item; `None`: the network has no table any more.
+        /// The item; `None` means that the network no longer has a table.
         item: Option<u64>,
     },
 }
@@ -69,7 +69,7 @@ pub struct Retired {
 }
 
 impl Retired {
-    /// Whether there are no such words, and nothing else to wait for.
+    /// Whether there are no such words and no dropped references.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty() && !self.references_dropped
@@ -136,7 +136,7 @@ pub struct Dag36Levels {
     serial: u64,
     in_flight: BTreeSet<u64>,
     references_dropped: bool,
-    /// A planted bug: dropped references are forgotten at once.
+    /// A planted bug: dropped references are forgotten immediately.
     #[cfg(test)]
     forgets: bool,
 }

@@ -212,7 +212,7 @@ pub struct Dir {
     sets_free: BTreeSet<u32>,
     bank1: Vec<u64>,
     bank2: Vec<u64>,
-    /// There is no unused slot below this one.
+    /// No slot below this one is unused.
     lowest: u32,
     /// Steps of the changes, if they are recorded.
     writes: Option<Vec<DirWrite>>,
@@ -415,8 +415,8 @@ impl Dir {
         result
     }
 
-    /// Changes routes, answers and owners of slots, but no word: [`Self::place`] or [`Self::restore`] must
-    /// follow. `earlier`: CAM rows of networks after changes that were planned before. On an error nothing has
+    /// Changes routes, answers and owners of slots, but no word: [`Self::place`] or [`Self::restore`] must follow.
+    /// `earlier` has the CAM rows of networks after the changes planned before this one. On an error, nothing has
     /// changed.
     fn plan(
         &mut self,
@@ -432,7 +432,7 @@ impl Dir {
             network.set_route(*prefix, *hop);
             touched.extend(slot_of(prefix.addr())..=slot_of(prefix.last()));
         }
-        // Before the words of sets are computed: those of a large table would take gigabytes.
+        // Check this before the words of sets are computed: the words of a large table would take gigabytes.
         let needed: usize = self.networks.values().map(|network| network.long.len()).sum();
         let needed = u32::try_from(needed).unwrap_or(u32::MAX);
         if needed > self.limits.sets {
@@ -454,7 +454,7 @@ impl Dir {
         Ok(Planned { before, undo, rows })
     }
 
-    /// Computes the answers of these slots anew, and returns those that differ as they were.
+    /// Computes the answers of these slots again. Returns the previous states of those that differ.
     fn answer_slots(&mut self, vid: Vid, touched: BTreeSet<u32>) -> Vec<Undo> {
         let mut undo = Vec::new();
         let Some(network) = self.networks.get_mut(&vid) else { return undo };

@@ -1,4 +1,4 @@
-//! Epochs: when can the words of a replaced node be reused?
+//! Epochs decide when the words of a replaced node can be reused.
 //!
 //! Flow: readers `pin` before they load a root, and unpin when done. The updater stores new roots, retires
 //! the old nodes under the epoch from `advance()`, and frees them once `quiescent()` exceeds that epoch.
@@ -85,7 +85,7 @@ impl Epochs {
         self.now.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// No reader can access words retired in an epoch below this one.
+    /// The first epoch whose words readers may still access: words retired in an earlier epoch can be reused.
     #[must_use]
     pub fn quiescent(&self) -> u64 {
         fence(Ordering::SeqCst);

@@ -1,5 +1,5 @@
 //! Registers of a physical card: a memory region (BAR) of its PCI function, mapped from the kernel's file for it
-//! (`/sys/bus/pci/devices/…/resourceN`). Any file that can be mapped works; tests rely on that.
+//! (`/sys/bus/pci/devices/…/resourceN`). Any file that can be mapped works, and tests use this.
 //!
 //! Contains `unsafe` code: register accesses are volatile reads and writes of mapped memory.
 
@@ -57,8 +57,8 @@ impl Bar {
         Self::open_at(path, 0)
     }
 
-    /// Maps a file that holds the card's registers from byte `offset` on. `offset` is a multiple of the page size: a
-    /// shell's own registers come first (docs/guide/boards.md).
+    /// Maps a file that holds the card's registers from byte `offset` on. `offset` is a multiple of the page size:
+    /// the registers of a board's shell come first (docs/guide/boards.md).
     ///
     /// # Errors
     /// `Map`, `Short`.
@@ -67,7 +67,7 @@ impl Bar {
         if !offset.is_multiple_of(PAGE_BYTES) {
             return Err(fault(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "the offset is not a number of whole pages",
+                "the offset is not a multiple of the page size",
             )));
         }
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(fault)?;
@@ -92,8 +92,8 @@ impl Bar {
 impl Registers for Bar {
     fn read(&mut self, address: u32) -> Result<u32, AccessError> {
         let at = self.at(address)?;
-        // SAFETY: `at` is a multiple of 4 inside the mapping, which begins at a page and lives as long as `self`.
-        // The card may change the value at any time, so the access is volatile.
+        // SAFETY: `at` is a multiple of 4 inside the mapping, which begins at a page boundary and lives as long as
+        // `self`. The card may change the value at any time, so the access is volatile.
         let value = unsafe { at.read_volatile() };
         Ok(u32::from_le(value))
     }

@@ -1,7 +1,7 @@
 //! A running card without a thread of its own: its owner runs each round. For simulations.
 //!
-//! Flow: caller → [`LiveCard::round`] → one job and one round of the card, in the caller's thread, at the time of the clock
-//! given at the start. Everything else is the same code.
+//! Flow: caller → [`LiveCard::round`] → one job and one round of the card, in the caller's thread, at the time of the
+//! clock given at the start. All other code is the same as with a thread.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};

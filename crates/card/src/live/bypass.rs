@@ -1,7 +1,7 @@
-//! Replaces the card while its image is changed: frames go from wires to workers and back without the card.
+//! Replaces the card while its image is changed: frames go from wires to workers and back without passing the card.
 //!
-//! Flow: wire → **bypass** (which network) → worker → wire. Before, the card was drained and all its networks moved to
-//! software, so frames keep their order; the new card starts after the last bypassed frame.
+//! Flow: wire → **bypass** (which network) → worker → wire. Before the bypass starts, all networks move to software
+//! and the card is drained; the new card starts after the last bypassed frame. Therefore frames keep their order.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,19 @@ use hue_demux::{Demux, PortId, Selection, Target};
 use hue_substrate::{Program, SubstrateError, demux_of};
 use hue_wire::ethernet::EtherType;
 
-/// Assigns frames to networks; ports have the card's numbers. See the head of this file.
+/// Assigns frames to networks. Ports have the card's numbers.
 pub struct Bypass {
     demux: Demux,
-    /// ARP to a router's own MAC address belongs to its network even where a different rule selects its other frames.
+    /// ARP to a router's own MAC address belongs to its network even where another rule selects the network's other
+    /// frames.
     arp: HashMap<(PortId, [u8; 6]), Target>,
 }
 
 impl Bypass {
-    /// The bypass of these networks.
+    /// Creates the bypass for these networks.
     ///
     /// # Errors
-    /// `Same`, `Claim`, `Demux`: never for networks that are loaded on a card.
+    /// `Same`, `Claim`, `Demux`; none of them occurs for networks that are loaded on a card.
     pub fn new(programs: &[Program]) -> Result<Self, SubstrateError> {
         let demux = demux_of(std::iter::empty(), programs)?;
         let owner = |program: &Program| -> Vec<((PortId, [u8; 6]), Target)> {

@@ -1,15 +1,15 @@
-//! Detects when every frame that a network in software has sent through the card so far has left the card.
+//! Detects when every frame that a network in software has already sent through the card has left the card.
 //!
-//! Flow: control, once the network sends by another path → **drain**: the rings from workers run empty, a fence follows
-//! the last of their frames through the card, and the network's output queues run empty → control is told. The
-//! time until then bounds how much later a frame on the old path arrives than one sent on the new path at once.
+//! Flow: control, once the network sends by another path → **drain**: the rings from workers become empty, a fence
+//! follows their last frame through the card, and the network's output queues become empty → control is notified. A
+//! frame on the old path arrives later than one sent immediately on the new path by at most this time.
 
 use hue_tables::Vid;
 
 use super::runner::Runner;
 use super::transfer::{AGAIN_NS, fence_name};
 
-/// The longest a drain may take; it does not wait for frames queued for a wire that accepts none.
+/// Time limit of a drain. It does not wait for frames that are queued for a wire that accepts none.
 const LIMIT_NS: u64 = 1_000_000_000;
 
 /// One drain in progress.
@@ -25,11 +25,11 @@ pub(super) struct Drain {
     done: Option<Done>,
 }
 
-/// Called once, with whether all have left: not when the drain was given up.
+/// Called once, and told whether all frames have left; `false` if the drain was given up.
 pub type Done = Box<dyn FnOnce(bool) + Send>;
 
 impl Runner {
-    /// Calls `done` when every frame that a network in software has sent through the card so far has left it.
+    /// Calls `done` when every frame that a network in software has already sent through the card has left it.
     pub fn drained(&mut self, vid: Vid, done: Done) {
         let (began_ns, name) = (self.now(), fence_name());
         let drain = Drain { vid, began_ns, fence_ns: None, name, through: false, done: Some(done) };

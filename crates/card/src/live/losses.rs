@@ -1,9 +1,9 @@
-//! Losses at the card's wires by network: the same reasons and owners as at ports of workers.
+//! Losses at the card's wires by network, with the same reasons and owners as at ports of workers.
 //!
 //! Flow: a wire's port drops frames before its ring by class, and a class is a network → [`Seen`] → [`Crossings`] of
 //! the network. If a wire does not accept a frame from the card, the loss belongs to the network whose router address
-//! is the frame's source. Invariants: each loss is counted once; losses from before a network was added are not the
-//! network's.
+//! is the frame's source. Invariants: each loss is counted once; losses from before a network was added do not count
+//! for it.
 
 use hue_planes::Loss;
 use hue_ports::{ClassLosses, Port};
@@ -13,7 +13,7 @@ use hue_tables::Vid;
 use super::runner::Runner;
 use super::totals::Crossings;
 
-/// Losses of each network at a wire, as counted so far, by VID.
+/// Losses of each network at a wire that have already been counted, by VID.
 pub(super) struct Seen(Box<[ClassLosses]>);
 
 impl Default for Seen {
@@ -23,7 +23,7 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Counts a network's losses at a port since the last call.
+    /// Adds a network's losses at a port since the last call to its `crossings`.
     pub fn look(&mut self, port: &dyn Port, vid: Vid, crossings: &mut Crossings) {
         let Some(seen) = self.0.get_mut(vid.index()) else { return };
         let more = port.lost(vid.get()).since(seen);
@@ -32,7 +32,8 @@ impl Seen {
     }
 }
 
-/// The network of a frame that leaves by a port of the card: the one whose router address on that port is its source.
+/// The network of a frame that leaves through a port of the card: the network whose router address on that port is
+/// the frame's source.
 pub(super) fn sender<'p>(
     mut programs: impl Iterator<Item = &'p Program>,
     number: usize,
@@ -45,7 +46,7 @@ pub(super) fn sender<'p>(
 }
 
 impl Runner {
-    /// Counts the networks' losses at wires since the last call.
+    /// Counts the losses of all networks at wires since the last call.
     pub(super) fn look_at_losses(&mut self) {
         let Self { card, wires, totals, .. } = self;
         for wire in wires.iter_mut().flatten() {
@@ -67,7 +68,8 @@ impl Runner {
         [(Loss::RingQuota, crossings.ring_quota), (Loss::RingFull, crossings.ring_full)]
     }
 
-    /// A frame that the card sent is lost: there is no wire (`PortDown`), or the wire does not accept the frame.
+    /// Counts the loss of a frame that the card sent: there is no wire (`PortDown`), or the wire did not accept the
+    /// frame.
     pub(super) fn lose_departure(&mut self, number: usize, source: Option<[u8; 6]>, loss: Loss) {
         match source.and_then(|source| sender(self.card.programs(), number, source)) {
             Some(vid) => {
@@ -77,7 +79,7 @@ impl Runner {
                     _ => crossings.port_full += 1,
                 }
             }
-            // Of a network that has left meanwhile.
+            // The frame belongs to a network that was removed meanwhile.
             None => {
                 if let Some(base) = self.bases.get_mut(number) {
                     base.send_failed += 1;
@@ -148,7 +150,7 @@ mod tests {
         assert_eq!((crossings.ring_quota, crossings.ring_full), (12, 24));
         let mut other = Crossings::default();
         seen.look(&Lossy(12), Vid::new(8).unwrap(), &mut other);
-        assert_eq!(other.ring_quota, 12, "another network's are its own");
+        assert_eq!(other.ring_quota, 12, "losses of another network count for that network");
     }
 
     #[test]
@@ -174,6 +176,6 @@ mod tests {
         let programs = [program(1, 0), program(2, 0), program(3, 1)];
         let whose = |number, last| sender(programs.iter(), number, [2, 0, 0, 0, 0, last]).map(Vid::get);
         assert_eq!((whose(0, 2), whose(1, 3)), (Some(2), Some(3)));
-        assert_eq!((whose(1, 2), whose(0, 9)), (None, None), "the port counts, too");
+        assert_eq!((whose(1, 2), whose(0, 9)), (None, None), "the port matters, too");
     }
 }

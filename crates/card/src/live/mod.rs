@@ -1,11 +1,11 @@
 //! A running card: a thread that clocks the twin while there is work, and sleeps while there is none.
 //!
 //! Flow: wires → MAC ports of the card → planes → MAC ports → wires; packets that planes do not decide → CPU queues →
-//! workers of the software substrate; frames from workers → CPU queues → MAC ports. Control changes the card by jobs
-//! ([`Runner`]), which the thread does between two rounds. Time stamps of frames are the host's time; simulated time
-//! runs as fast as the twin is clocked; both are reported ([`CardTotals`]). Invariants: the card is accessed through
-//! registers and queues only; frames keep their order on every path; a card that no longer moves or answers is
-//! reported ([`CardEvent::Failed`]) and ends its thread, but never the process.
+//! workers of the software substrate; frames from workers → CPU queues → MAC ports. Control changes the card with
+//! jobs ([`Runner`]) that the thread runs between two rounds. Frames have the host's time as their time stamps, while
+//! simulated time runs as fast as the twin is clocked; both are reported ([`CardTotals`]). Invariants: the card is
+//! accessed through registers and queues only; frames keep their order on every path; if a card no longer moves or
+//! answers, this is reported ([`CardEvent::Failed`]) and ends the card's thread, but never the process.
 
 mod by_hand;
 mod bypass;
@@ -39,10 +39,10 @@ use crate::error::CardError;
 use crate::generated as regs;
 use crate::twin::Twin;
 
-/// A job of control, done between two rounds.
+/// A job of control. It runs between two rounds.
 type Job = Box<dyn FnOnce(&mut Runner) + Send>;
 
-/// An event of a card without a request.
+/// An event that a card reports without being asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CardEvent {
     /// A port failed and was closed.
@@ -65,14 +65,14 @@ pub struct LiveCard {
     totals: Arc<Mutex<CardTotals>>,
     thread: Option<JoinHandle<()>>,
     scheduling: Granted,
-    /// The card itself, when it has no thread.
+    /// The running card, if it has no thread.
     own: Option<Own>,
 }
 
 impl LiveCard {
     /// Starts a card that has no ports yet. `peers` are the workers, which wake the card's thread by `wake`; its
-    /// packet memory has `slots` slots of `slot_bytes` bytes. The thread has the scheduling `wanted`, if permitted,
-    /// and calls `events`.
+    /// packet memory has `slots` slots of `slot_bytes` bytes. The thread gets the scheduling `wanted` if permitted,
+    /// and reports to `events`.
     ///
     /// # Errors
     /// `Access`; `Start` if there is no memory or no thread.
@@ -90,7 +90,7 @@ impl LiveCard {
         let thread = std::thread::Builder::new().name("hue-card".to_owned()).spawn(move || {
             let (bound, got) = scheduling::enter(wanted);
             runner.set_bound(bound);
-            let _ = granted.send(got); // it is waited for
+            let _ = granted.send(got); // the caller waits for it
             let ended = catch_unwind(AssertUnwindSafe(|| runner.run(&mailbox, &events)));
             let bug = || Err("a bug of hueplane stopped its thread; see the log, and report it".to_owned());
             if let Err(reason) = ended.unwrap_or_else(|_| bug()) {
@@ -102,7 +102,7 @@ impl LiveCard {
         Ok(live)
     }
 
-    /// A card that does not run yet.
+    /// Creates a card that does not run yet.
     fn make(
         mut card: Card<Twin>,
         wake: Arc<Wake>,
@@ -147,8 +147,8 @@ impl LiveCard {
         &self.region
     }
 
-    /// Queues a job, which the card's thread does between two rounds; jobs are done in order. `false` if the thread
-    /// has ended.
+    /// Queues a job, which the card's thread runs between two rounds. Jobs run in order. Returns `false` if the
+    /// thread has ended.
     pub fn tell(&self, job: impl FnOnce(&mut Runner) + Send + 'static) -> bool {
         let Some(jobs) = &self.jobs else { return false };
         let given = jobs.send(Box::new(job)).is_ok();
@@ -156,7 +156,7 @@ impl LiveCard {
         given
     }
 
-    /// Its totals as last published: while it works, about a thousand times a second, and before it sleeps.
+    /// Its totals as last published: about a thousand times a second while it works, and before it sleeps.
     #[must_use]
     pub fn totals(&self) -> CardTotals {
         totals::read(&self.totals)
@@ -175,7 +175,8 @@ impl LiveCard {
 /// `Access`.
 pub fn make_live(card: &mut Card<Twin>) -> Result<(), CardError> {
     card.set_live()?;
-    // Wires wait in the rings of their sockets, where each network has its share, and workers in theirs.
+    // Ports pause instead of dropping: frames from wires wait in the rings of their sockets, where each network has
+    // its share, and frames from workers in the workers' rings.
     card.device().write(regs::CONTROL, regs::CONTROL_PAUSE)
 }
 
@@ -184,7 +185,7 @@ impl Drop for LiveCard {
         self.jobs = None;
         self.wake.notify();
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // one that panicked has told so itself
+            let _ = thread.join(); // a panic has already been reported
         }
     }
 }

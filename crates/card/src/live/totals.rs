@@ -13,11 +13,11 @@ use hue_tables::Vid;
 pub struct CardTotals {
     /// Clock cycles since it started. A real card needs this many periods of the image's clock.
     pub cycles: u64,
-    /// Time that the host took for them, in nanoseconds: the time in which the twin was clocked.
+    /// Host time in which the twin was clocked, in nanoseconds.
     pub clocking_ns: u64,
     /// Number of times it went to sleep because it had no work.
     pub sleeps: u64,
-    /// Its open ports, by the card's own numbers.
+    /// Its open ports, by the card's port number.
     pub ports: BTreeMap<u8, LivePortTotals>,
     /// Frames between the card and software, by network.
     pub crossings: BTreeMap<Vid, Crossings>,
@@ -36,7 +36,7 @@ pub struct CardCounts {
     pub outcomes: Counters,
     /// Bytes of frames received.
     pub received_bytes: u64,
-    /// Bytes of frames sent, including those that software sends by the card.
+    /// Bytes of frames sent, including frames that software sends through the card.
     pub sent_bytes: u64,
     /// Frames that found no room in the output queues of ports.
     pub port_full: u64,
@@ -51,13 +51,13 @@ pub struct Crossings {
     pub to_software: u64,
     /// Their bytes.
     pub to_software_bytes: u64,
-    /// Frames that software sends by a port of the card.
+    /// Frames that software sends through a port of the card.
     pub from_software: u64,
-    /// Their bytes that the card counts as the network's; frames that are diverted during a move do not count.
+    /// Those bytes that the card counts for the network. Frames that are diverted during a move do not count.
     pub from_software_bytes: u64,
-    /// Frames for software for which there was no room.
+    /// Frames for software that were lost for lack of room.
     pub to_software_lost: u64,
-    /// Frames from software for which there was no room, or no port any more.
+    /// Frames from software that were lost for lack of room, or because their port no longer exists.
     pub from_software_lost: u64,
     /// Frames dropped before the rings of the card's wires, because the network's share of a ring was used up.
     pub ring_quota: u64,
@@ -69,7 +69,7 @@ pub struct Crossings {
     pub port_down: u64,
 }
 
-/// A wire of the card.
+/// Totals of a wire of the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LivePortTotals {
     /// The port, as networks name it.
@@ -78,12 +78,12 @@ pub struct LivePortTotals {
     pub driver: Driver,
     /// Its counters, including those of earlier ports with this number.
     pub counters: DriverCounters,
-    /// Received broadcast and multicast frames that the card had no room to copy.
+    /// Received broadcast and multicast frames that the card dropped because there was no room for copies.
     pub flood_full: u64,
 }
 
 /// A copy of the totals that were published last.
 pub fn read(totals: &Mutex<CardTotals>) -> CardTotals {
-    // Published as a whole, so that a panic elsewhere leaves it sound.
+    // Totals are replaced as a whole, so they are consistent even after a panic elsewhere.
     totals.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

@@ -1,11 +1,11 @@
-//! Follows each of a network's frames during a move until its end.
+//! Follows each frame of a network until its end, during a move of the network.
 //!
-//! Flow: frames from wires, frames that software hands over, frames to wires, and reports of the card and the workers
+//! Flow: frames from wires, frames handed over by software, frames to wires, and reports of the card and the workers
 //! on frames that end inside ([`TwinEnding`](crate::TwinEnding), [`Ending`]) → **witness** → [`Proof`]. The witness
 //! is independent of planes, counters and queues. Inside the card a tag identifies a frame, elsewhere its
-//! [`FrameKey`] does. A frame is lost if that is reported, or if everything behind it has passed and it has not
-//! ([`Witness::vanished`]). If neither is known, the frame is undecided. Frames that arrived before the observation
-//! began are ignored. Times in nanoseconds.
+//! [`FrameKey`] does. A frame is lost if its loss is reported, or if everything behind it has left the card and it
+//! has not ([`Witness::vanished`]). If neither is known, the frame is undecided. Frames that arrived before the
+//! observation began are ignored. Times in nanoseconds.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -19,7 +19,7 @@ use crate::twin::Cause;
 
 /// Largest number of frames that are remembered: more than cross a card in a second at the twin's speed.
 const FRAMES_MAX: usize = 1 << 18;
-/// Reasons of losses that are not losses of software ([`hue_planes::Loss`]).
+/// Reasons for losses outside software (see [`hue_planes::Loss`] for losses in software).
 pub const VANISHED: &str = "vanished";
 /// The card's output queues had no room.
 pub const OUTPUT_FULL: &str = "output_full";
@@ -31,12 +31,12 @@ pub const FLOOD_FULL: &str = "flood_full";
 pub struct Seen {
     /// Frames that arrived for the network.
     pub received: u64,
-    /// Frames of any period that left.
+    /// Frames that left, whenever they arrived.
     pub sent: u64,
     /// Length of the period.
     pub ns: u64,
     /// The longest time between two frames that left, or from the first arrival to the first frame that left. A gap
-    /// that spans two periods counts for the move.
+    /// that spans two periods is counted in the period of the move.
     pub gap_ns_max: u64,
 }
 
@@ -51,13 +51,13 @@ pub struct Proof {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Frames that went to the network's control plane, by outcome.
     pub punted: BTreeMap<&'static str, u64>,
-    /// Frames whose end is not known.
+    /// Frames whose end is unknown.
     pub undecided: u64,
-    /// Frames that left again.
+    /// Frames that left a second time.
     pub doubled: u64,
     /// Frames that left after a frame of the same flow that had arrived later (RFC 4737 §3.3).
     pub reordered: u64,
-    /// Whether there were more frames than are remembered: the others are in none of the counts.
+    /// Whether there were more frames than can be remembered. The frames above the limit are in none of the counts.
     pub cut: bool,
 }
 
@@ -72,9 +72,9 @@ impl Proof {
 /// A frame, or several identical ones.
 struct Frame {
     flow: u64,
-    /// Its place in the flow; `None` while several identical frames are inside, which cannot be told apart.
+    /// Its place in the flow; `None` while several identical frames are inside, because they cannot be distinguished.
     number: Option<u32>,
-    /// Number of these that have not ended.
+    /// Number of these frames that have not ended.
     inside: u32,
 }
 
@@ -87,7 +87,7 @@ struct Tagged {
 #[derive(Default)]
 struct Flow {
     arrived: u32,
-    /// One more than the latest number that left.
+    /// One more than the highest number that left.
     left: u32,
 }
 
@@ -104,13 +104,14 @@ pub struct Witness {
     proof: Proof,
     at: usize,
     began_ns: u64,
-    /// When the latest frame left; before that, when the first one arrived.
+    /// When the latest frame left. Before any frame left: when the first one arrived.
     left_ns: Option<u64>,
     /// When the move was over.
     moved_ns: u64,
     /// Frames that have not ended.
     inside: u64,
-    /// Tags of frames from software that are still in the card: a second copy of a frame that has ended is one of them.
+    /// Tags of frames from software that are still in the card. A second copy of a frame that has already ended has
+    /// its tag here too.
     returning: HashSet<u32>,
     over: bool,
 }
@@ -144,7 +145,7 @@ impl Witness {
     /// A frame arrives from a wire and enters the card with this tag. Returns whether it is followed.
     pub fn arrived(&mut self, port: u8, tag: u32, bytes: &[u8], now_ns: u64) -> bool {
         if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len()) {
-            return false; // nobody's, whatever it says
+            return false; // it belongs to no network, whatever it contains
         }
         let copies = match self.demux.select(PortId::new(port), bytes) {
             Selection::One(target, _) => usize::from(target.vid == self.vid),
@@ -166,7 +167,7 @@ impl Witness {
     }
 
     /// A frame that the network sends from software enters the card with this tag. Returns whether it is followed. A
-    /// frame of its control plane begins here; any other has arrived before.
+    /// frame of the network's control plane is first seen here; any other frame has arrived before.
     pub fn handed_over(&mut self, from_control: bool, tag: u32, bytes: &[u8]) -> bool {
         let key = FrameKey::of(bytes);
         if from_control {
@@ -194,7 +195,7 @@ impl Witness {
         true
     }
 
-    /// A frame that left the card with this tag goes to a wire, which has accepted it, or has not for this reason.
+    /// A frame left the card with this tag and goes to a wire, which accepted it or refused it for this reason.
     pub fn left(&mut self, tag: u32, taken: Result<(), Loss>, now_ns: u64) {
         let Some(Tagged { key, number }) = self.tags.remove(&tag) else { return };
         self.returning.remove(&tag);
@@ -225,7 +226,7 @@ impl Witness {
         self.left_ns = Some(now_ns);
     }
 
-    /// A frame of the network, or of none, ended inside the card.
+    /// A frame of the network, or a frame without network, ended inside the card.
     pub fn ended_in_card(&mut self, tag: u32, cause: Cause) {
         let copies = match cause {
             Cause::FloodFull | Cause::Copied => self.copying.remove(&tag).unwrap_or(0),
@@ -263,17 +264,17 @@ impl Witness {
         }
     }
 
-    /// A frame from software did not enter the card after all.
+    /// A frame from software did not enter the card.
     pub fn not_sent(&mut self, tag: u32) {
         self.returning.remove(&tag);
     }
 
-    /// A frame, on its way between card and software, found no room.
+    /// A frame on its way between card and software was lost for lack of room.
     pub fn lost_between(&mut self, bytes: &[u8], loss: Loss) {
         self.lose(FrameKey::of(bytes).frame, loss.name());
     }
 
-    /// One of the frames of a key has ended; `false` when none is inside.
+    /// Ends one of the frames of a key; returns `false` if none is inside.
     fn end(&mut self, key: u64) -> bool {
         let Some(frame) = self.frames.get_mut(&key).filter(|frame| frame.inside > 0) else { return false };
         frame.inside -= 1;
@@ -287,7 +288,7 @@ impl Witness {
         }
     }
 
-    /// Frames without an arrival, such as those of the control plane, count as lost too.
+    /// Counts a loss. Frames without an arrival, such as those of the control plane, count as lost too.
     fn lose(&mut self, key: u64, reason: &'static str) {
         let known = self.end(key);
         if known || !self.over {
@@ -295,7 +296,7 @@ impl Witness {
         }
     }
 
-    /// The next period begins.
+    /// Begins the next period.
     pub fn turn(&mut self, now_ns: u64) {
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
             seen.ns = now_ns.saturating_sub(self.began_ns);
@@ -307,7 +308,8 @@ impl Witness {
         self.at += 1;
     }
 
-    /// Later frames are not followed; frames that are inside may still end. Returns whether this is a change.
+    /// Later frames are not followed any more; frames that are inside may still end. Returns whether following was
+    /// active until now.
     pub fn close(&mut self, now_ns: u64) -> bool {
         if self.over {
             return false;
@@ -318,7 +320,7 @@ impl Witness {
         true
     }
 
-    /// This many frames were lost before they could be observed: they are not among the arrivals.
+    /// Counts frames that were lost before they could be observed and are not among the arrivals.
     pub fn lost_unseen(&mut self, loss: Loss, count: u64) {
         if count > 0 {
             *self.proof.lost.entry(loss.name()).or_default() += count;
@@ -335,8 +337,8 @@ impl Witness {
         self.over && self.inside == 0 && self.returning.is_empty()
     }
 
-    /// Everything behind the frames that are still inside has passed: they are lost, except as many frames as a
-    /// worker had no room to report.
+    /// Everything behind the frames that are still inside has passed, so these frames are lost. As many of them as
+    /// workers had no room to report (`untold`) are undecided instead.
     pub fn vanished(&mut self, untold: u64) {
         let undecided = self.inside.min(untold);
         let lost = self.inside - undecided;
@@ -347,7 +349,7 @@ impl Witness {
         self.returning.clear();
     }
 
-    /// The observations.
+    /// Returns the observations.
     pub fn proof(self) -> Proof {
         Proof { undecided: self.inside, ..self.proof }
     }
@@ -404,11 +406,11 @@ mod tests {
         for number in 0..8 {
             assert!(arrives(&mut witness, number, 5, 5) && arrives(&mut witness, number, 6, 5));
         }
-        // Another network's.
+        // A frame of another network.
         assert!(!witness.arrived(0, 99, &frame(Mac([2, 0, 0, 0, 0, 9]), 9, 64, 5), 5));
         assert!(!witness.arrived(1, 99, &frame(MAC, 9, 64, 5), 5));
-        assert!(!witness.arrived(0, 99, &frame(MAC, 9, 64, 5)[..13], 5), "a runt is nobody's");
-        // Flow 5: 2 after 3, 5 twice, 6 lost. Flow 6 as it should be.
+        assert!(!witness.arrived(0, 99, &frame(MAC, 9, 64, 5)[..13], 5), "a runt belongs to no network");
+        // Flow 5: 2 after 3, 5 twice, 6 lost. Flow 6 is in order.
         for (at, number) in [0u16, 1, 3, 2, 4, 5, 7].into_iter().enumerate() {
             witness.left(tag(number, 5), Ok(()), 10 + 10 * at as u64);
         }
@@ -459,7 +461,7 @@ mod tests {
         witness.ended_in_software(key(5), Ending::Punted(Outcome::Options));
         witness.ended_in_software(key(6), Ending::of_loss(Loss::PuntLimited));
         witness.ended_in_software(key(7), Ending::of_loss(Loss::QueueFull));
-        // Nobody has seen it arrive: it is lost, and of no other ending anything is known.
+        // Its arrival was not seen: it counts as lost, and no other end is known.
         witness.ended_in_software(key(20), Ending::of_loss(Loss::QueueFull));
         witness.ended_in_software(key(21), Ending::Punted(Outcome::Options));
         witness.lost_between(&frame(MAC, 8, 63, 5), Loss::HandoverFull);
@@ -483,11 +485,11 @@ mod tests {
         assert_eq!(witness.inside, 0);
         witness.ended_in_card(1, Cause::Copied);
         assert!(!witness.is_copying());
-        // Frames of no IPv4 are followed too.
+        // Frames that are not IPv4 are followed too.
         all[12..14].copy_from_slice(&[8, 6]);
         assert!(witness.arrived(2, 2, &all, 5));
         witness.ended_in_software(FrameKey::of(&all).frame, Ending::Punted(Outcome::Options));
-        assert!(witness.is_copying(), "the card tells this apart");
+        assert!(witness.is_copying(), "the card reports this");
         witness.ended_in_card(2, Cause::Copied);
         witness.close(9);
         assert!(witness.is_done() && !witness.is_copying());
@@ -538,7 +540,7 @@ mod tests {
         assert!(witness.handed_over(true, 3, &same));
         witness.left(2, Ok(()), 10);
         witness.left(3, Ok(()), 11);
-        // From software it is not known which one it is.
+        // For frames from software, it is not known which of the two this is.
         assert!(witness.arrived(0, 4, &frame(MAC, 1, 64, 5), 12));
         assert!(witness.handed_over(false, 5, &same));
         witness.left(5, Ok(()), 13);

@@ -5,7 +5,7 @@
 //!
 //! A fence for unsafe code. The calls are sound because a library is used only if it has every function and the
 //! version [`ABI`]; a twin is created by its library and returned to it once; every call takes `&mut self` or reads
-//! plain numbers, so only one thread is inside at a time; and the library is kept until its last twin is gone.
+//! plain numbers, so only one thread is inside at a time; the library stays loaded until its last twin is dropped.
 
 #![allow(unsafe_code)]
 
@@ -32,11 +32,11 @@ pub const FRAME_BYTES_MAX: usize = 65_535;
 const OK: c_int = 0;
 const REFUSED: c_int = 2;
 const NO_ANSWER: c_int = 3;
-/// Causes of endings that need no further data (`hue_pkg.sv`).
+/// Causes of frame ends that carry no further data (`hue_pkg.sv`).
 const FLOOD_FULL: u32 = 513;
 const COPIED: u32 = 514;
 
-/// The library's twin; only the library knows its contents.
+/// The library's twin, an opaque type.
 #[repr(C)]
 struct Handle {
     _private: [u8; 0],
@@ -74,7 +74,7 @@ macro_rules! functions {
                 // SAFETY: the types are those of rtl/twin/hue_twin.h, whose version is checked before any other call.
                 unsafe {
                     Ok(Self { $($field: library.get(concat!($symbol, "\0").as_bytes()).map_err(|_| {
-                        CardError::ImageFile { path: path.to_owned(), reason: format!("it has no {}", $symbol) }
+                        CardError::ImageFile { path: path.to_owned(), reason: format!("it does not define {}", $symbol) }
                     })?,)* })
                 }
             }
@@ -119,7 +119,7 @@ pub struct Image {
 struct Loaded {
     functions: Functions,
     path: PathBuf,
-    // Dropped last: the functions are of it.
+    // Dropped last, because the functions belong to it.
     _library: Library,
 }
 
@@ -195,20 +195,21 @@ impl Image {
     /// `ImageFile` if it is not a library, not a twin, or has another version.
     pub fn load(path: &Path) -> Result<Self, CardError> {
         let fault = |reason: String| CardError::ImageFile { path: path.to_owned(), reason };
-        // With a slash in it the system does not look anywhere else.
+        // The path contains a slash, so that the system does not search other folders.
         let file = path.canonicalize().map_err(|error| fault(error.to_string()))?;
         seal::check(&file).map_err(fault)?;
-        // SAFETY: loading runs the initialisers of the library, those of the C++ runtime and Verilator. The file is an
-        // image that the caller names and is whole (a cut one would fault when its pages are touched); that it is a sound
-        // one is as much a matter of trust as a bitstream's.
+        // SAFETY: loading runs the initialisers of the library, those of the C++ runtime and Verilator. The file is
+        // an image that the caller chose. It was checked to be complete, because a truncated file would fault when
+        // its pages are accessed. Its code has to be trusted, like a bitstream.
         let library = unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) };
-        let library = library.map_err(|error| fault(format!("no shared library: {error}")))?;
+        let library =
+            library.map_err(|error| fault(format!("it cannot be loaded as a shared library: {error}")))?;
         let functions = Functions::find(&library, path)?;
-        // SAFETY: takes nothing, returns a number, in every version.
+        // SAFETY: in every version, the function takes nothing and returns a number.
         let abi = unsafe { (functions.abi)() };
         if abi != ABI {
             return Err(fault(format!(
-                "version {abi} of the twin interface, expected {ABI}: make the images again"
+                "version {abi} of the twin interface, expected {ABI}: build the images again"
             )));
         }
         Ok(Self { library: Arc::new(Loaded { functions, path: path.to_owned(), _library: library }) })
@@ -227,7 +228,7 @@ impl Image {
     /// # Errors
     /// `ImageFile` if there is no memory for it.
     pub fn start(&self) -> Result<Twin, CardError> {
-        // SAFETY: makes a twin of its own, which `Twin` owns.
+        // SAFETY: creates a twin, which `Twin` then owns.
         let handle = unsafe { (self.library.functions.new)() };
         let handle = NonNull::new(handle).ok_or_else(|| CardError::ImageFile {
             path: self.library.path.clone(),
@@ -278,8 +279,8 @@ impl Twin {
         })
     }
 
-    /// Whether to record the ends of frames that do not leave, for [`Twin::ended`]: of frames with a tag other than
-    /// 0.
+    /// Sets whether the ends of frames that do not leave are recorded for [`Twin::ended`]. Only frames with a tag
+    /// other than 0 are recorded.
     pub fn keep_endings(&mut self, on: bool) {
         // SAFETY: the handle is live and ours alone.
         unsafe { (self.functions().keep_endings)(self.handle.as_ptr(), c_int::from(on)) }
@@ -329,21 +330,21 @@ impl Twin {
         unsafe { (self.functions().cycles)(self.handle.as_ptr()) }
     }
 
-    /// Whether no frame waits outside the ports or is inside.
+    /// Whether no frame is inside or waits outside the ports.
     #[must_use]
     pub fn idle(&self) -> bool {
         // SAFETY: as in `cycles`.
         unsafe { (self.functions().idle)(self.handle.as_ptr()) != 0 }
     }
 
-    /// Flips bits in a word of the external memories, as radiation does; for tests. Returns `false`, and does
+    /// Flips bits in a word of the external memories, as radiation does (for tests). Returns `false`, and does
     /// nothing, if the word or the memories do not exist.
     pub fn damage(&mut self, word: u32, bits: u64) -> bool {
         // SAFETY: the handle is live and ours alone.
         unsafe { (self.functions().damage)(self.handle.as_ptr(), word, bits) == OK }
     }
 
-    /// Cycles since a beat last moved on any stream, or waited for a line ([`Twin::set_line`]).
+    /// Cycles since a beat last moved on any stream or waited for a line ([`Twin::set_line`]).
     #[must_use]
     pub fn still_cycles(&self) -> u64 {
         // SAFETY: as in `cycles`.
@@ -364,8 +365,8 @@ impl Twin {
         unsafe { (self.functions().ordered)(self.handle.as_ptr(), c_int::from(on)) }
     }
 
-    /// Random pauses from a seed: in how many of 256 cycles a port offers no beat, and in how many it accepts none;
-    /// 256 means always. Returns `false`, and does nothing, above that.
+    /// Sets random pauses from a seed: the number of 256 cycles in which a port offers no beat (`idle`), and in which
+    /// it accepts none (`stall`). 256 means always. Returns `false`, and does nothing, for larger numbers.
     pub fn set_stress(&mut self, seed: u64, idle: u16, stall: u16) -> bool {
         // SAFETY: the handle is live and ours alone.
         unsafe {
@@ -404,7 +405,7 @@ impl Twin {
 
 impl Drop for Twin {
     fn drop(&mut self) {
-        // SAFETY: given back once; nothing borrows from it any more.
+        // SAFETY: the twin is returned once, and nothing borrows from it any more.
         unsafe { (self.functions().free)(self.handle.as_ptr()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Checks that an image file is intact: `scripts/images` appends a mark, and the length and CRC-32 (ISO 3309, as in
+//! Checks that an image file is intact. `scripts/images` appends a mark, and the length and CRC-32 (ISO 3309, as in
 //! zlib) of everything before the mark.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ const POLYNOMIAL: u32 = 0xedb8_8320;
 /// Reads the file and checks it against its seal.
 pub fn check(path: &Path) -> Result<(), String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    if whole(&bytes) { Ok(()) } else { Err("no image, or a damaged one: its seal does not hold".to_owned()) }
+    if whole(&bytes) { Ok(()) } else { Err("not an image, or damaged: its seal is wrong".to_owned()) }
 }
 
 fn whole(bytes: &[u8]) -> bool {

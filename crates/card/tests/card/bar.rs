@@ -1,4 +1,4 @@
-//! The driver over a mapped file: the path of a card that is plugged in, with a plain file in its place.
+//! The driver over a mapped file: the same path as for a physical card, with a plain file instead of the card.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use hue_card::generated::{HopRow, SramRow};
 use hue_card::{BAR_BYTES_MIN, Bar, CardError, Device, Layout, Registers, Row};
 use proptest::prelude::*;
 
-/// A file as a card's registers are after reset.
+/// A file with the contents of a card's registers after reset.
 fn reset_file() -> Vec<u8> {
     let mut bytes = vec![0; BAR_BYTES_MIN as usize];
     let values = [
@@ -75,7 +75,7 @@ fn a_card_in_a_file_is_driven_as_one_in_a_slot() {
     assert!(device.registers().read(BAR_BYTES_MIN).is_err());
     assert!(device.registers().write(BAR_BYTES_MIN, 0).is_err());
     assert!(device.registers().read(2).is_err());
-    // What is no register, is read only or has no such bits is not written at all.
+    // If a register does not exist, is read only or does not have these bits, nothing is written.
     let before = fs::read(&path).unwrap();
     for (address, value, bits) in
         [(0x7fc, 1, 0), (regs::IDENT, 1, 0), (regs::GATED, 2, 1), (regs::GATED + 1, 1, 0)]
@@ -104,11 +104,11 @@ fn a_card_behind_the_registers_of_a_shell() {
     let at = (shell + regs::SCRATCH) as usize;
     assert_eq!(bytes.get(at..at + 4).unwrap(), 0x1234_5678_u32.to_le_bytes());
     assert!(bytes.iter().take(shell as usize).all(|byte| *byte == 0x5a));
-    // The last page of it holds a card, a page behind it none.
+    // The last page of the file holds a card; a page after it would be beyond the end.
     let beyond = Bar::open_at(&path, shell + 4096).map(|_| ()).unwrap_err().to_string();
     assert!(beyond.ends_with("1052672 bytes: expected at least 1056768"), "{beyond}");
     let odd = Bar::open_at(&path, 100).map(|_| ()).unwrap_err().to_string();
-    assert!(odd.ends_with("the offset is not a number of whole pages"), "{odd}");
+    assert!(odd.ends_with("the offset is not a multiple of the page size"), "{odd}");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn what_is_no_card_is_refused_by_name() {
     let missing = discover(Path::new("/no/such/resource0")).map(|_| ()).unwrap_err().to_string();
     assert!(missing.starts_with("/no/such/resource0: "), "{missing}");
     assert!(refusal(&[0; 100]).ends_with("100 bytes: expected at least 4096"));
-    // A slot whose card fell off the bus reads as ones.
+    // A slot whose card is no longer on the bus reads as ones.
     assert!(refusal(&[0xff; 4096]).contains("the identification is 0xffffffff, expected 0x48554543"));
     for (address, value, what) in [
         (regs::VERSION, 0x0002_0003, "the version is 2.3, expected 3.x"),
@@ -143,7 +143,7 @@ fn what_is_no_card_is_refused_by_name() {
     }
 }
 
-/// What a later minor version has besides does not matter.
+/// Additions of a later minor version do not matter.
 #[test]
 fn a_card_of_a_later_minor_version_is_known() {
     let folder = tempfile::tempdir().unwrap();
@@ -162,9 +162,9 @@ fn nonsense_from_the_access_unit_is_an_error() {
     let path = folder.path().join("resource0");
     for (status, what) in [
         (regs::TABLE_STATUS_BUSY, "the access did not end"),
-        (u32::MAX, "the result has bits that mean nothing"),
-        (2, "the card has no such table"),
-        (4, "the card has no such row"),
+        (u32::MAX, "the result has undefined bits set"),
+        (2, "the card does not have this table"),
+        (4, "the card does not have this row"),
         (6, "the card refused"),
     ] {
         let mut bytes = reset_file();
@@ -190,11 +190,11 @@ fn nonsense_from_a_burst_is_an_error() {
     let error = regs::BURST_STATUS_ERROR.trailing_zeros();
     for (status, what) in [
         (regs::BURST_STATUS_BUSY, "row 5: the burst did not end"),
-        (u32::MAX, "row 5: the result of a burst has bits that mean nothing"),
-        (1 << error | 6, "row 6: the card has no such table"),
-        (2 << error | 5, "row 5: the card has no such row"),
+        (u32::MAX, "row 5: the result of a burst has undefined bits set"),
+        (1 << error | 6, "row 6: the card does not have this table"),
+        (2 << error | 5, "row 5: the card does not have this row"),
         (3 << error | 9, "row 9: the card refused"),
-        (3 << error | 7, "row 5: the card tells of an error in a row that was not written"),
+        (3 << error | 7, "row 5: the card reports an error in a row that was not written"),
     ] {
         let mut bytes = card();
         set(&mut bytes, regs::BURST_STATUS, status);
@@ -203,26 +203,29 @@ fn nonsense_from_a_burst_is_an_error() {
         let found = discover(&path).unwrap().write_burst(&words).unwrap_err().to_string();
         assert_eq!(found, format!("table sram, {what}"));
     }
-    // What cannot be is not written at all.
+    // Impossible rows are not written at all.
     fs::write(&path, card()).unwrap();
     let mut device = discover(&path).unwrap();
     for (words, what) in [
         (
             [(SramRow::TABLE, 5, 1), (SramRow::TABLE, 1000, 2)],
-            "table sram, row 1000: the image has no such row",
+            "table sram, row 1000: the image does not have this row",
         ),
-        ([(SramRow::TABLE, 5, 1), (HopRow::TABLE, 1, 2)], "table hop, row 1: no table of route words"),
+        (
+            [(SramRow::TABLE, 5, 1), (HopRow::TABLE, 1, 2)],
+            "table hop, row 1: the table does not hold route words",
+        ),
         ([(SramRow::TABLE, 5, 1), (SramRow::TABLE, 6, 1 << 36)], "sram = 68719476736: at most 68719476735"),
     ] {
         assert_eq!(device.write_burst(&words).unwrap_err().to_string(), what);
     }
     assert_eq!(fs::read(&path).unwrap(), {
         let mut bytes = card();
-        // What a card is recognised by leaves no trace.
+        // Identifying the card changes nothing but the scratch register.
         set(&mut bytes, regs::SCRATCH, 0);
         bytes
     });
-    // Each word with its place where it does not follow the one before.
+    // Each word, and its place if the word does not follow the previous one.
     let words = [(SramRow::TABLE, 5, 0x3_1234_5678), (SramRow::TABLE, 6, 0xa_0000_0001)];
     device.write_burst(&words).unwrap();
     let place = SramRow::TABLE.id << 24 | 5;
@@ -234,7 +237,7 @@ fn nonsense_from_a_burst_is_an_error() {
 }
 
 proptest! {
-    /// Whatever stands in the registers: an error or a description within its limits, never a panic.
+    /// Any contents of the registers: they lead to an error or to a description within its limits, never to a panic.
     #[test]
     fn no_content_panics(values in prop::collection::vec((0u32..0x60, any::<u32>()), 0..20)) {
         let folder = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
-//! What is outside a twin's ports: frames that wait, and lines that take frames no faster than Ethernet does.
+//! The model outside a twin's ports: waiting frames, and lines that carry frames no faster than Ethernet does.
 
 use crate::common::echo;
 use hue_card::Twin;
 
 const FRAMES: u32 = 200;
 
-/// Pushes frames of these lengths in turn and gives the cycles in which they left: first and last.
+/// Pushes frames of these lengths in turn. Returns the cycles in which they left: first and last.
 fn through(twin: &mut Twin, lengths: &[usize]) -> Vec<(u64, u64)> {
     for (tag, len) in (0..FRAMES).zip(lengths.iter().cycle()) {
         assert!(twin.push(0, 0, tag, 0, &vec![7; *len]));
@@ -30,13 +30,13 @@ fn a_line_carries_no_more_than_it_can_and_no_less() {
         let left = through(&mut twin, lengths);
         let mut free = 2 * left[0].0;
         for ((first, last), half_cycles) in left.iter().zip(half_cycles.iter().cycle()) {
-            // In the first whole cycle in which the line is free, and then without a gap.
+            // In the first whole cycle in which the line is free, and after that without a gap.
             assert_eq!(*first, free.div_ceil(2), "{lengths:?}");
             assert!(last - first < 190);
             free += half_cycles;
         }
     }
-    // Without a line, and with one at another port only, a beat a cycle.
+    // Without a line, or with a line only at another port, one beat per cycle.
     assert!(twin.set_line(1, None) && twin.set_line(2, Some((1, 2))));
     let left = through(&mut twin, &[64]);
     assert!(left.windows(2).all(|pair| pair[1].0 - pair[0].0 == 8), "{left:?}");
@@ -45,7 +45,7 @@ fn a_line_carries_no_more_than_it_can_and_no_less() {
 #[test]
 fn a_slow_line_is_no_still_card() {
     let mut twin = echo("tcam1");
-    // 84 byte times of 1,000 cycles: longer than anything else may stand still.
+    // 84 byte times of 1,000 cycles: longer than anything else may stay without movement.
     assert!(twin.set_line(1, Some((1000, 1))));
     for tag in 0..4 {
         assert!(twin.push(0, 0, tag, 0, &[7; 60]));

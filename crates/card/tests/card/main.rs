@@ -1,4 +1,4 @@
-//! The card as its users have it: twins of images, the wire in front, changes while it runs.
+//! The card as its users see it: twins of images, the wires before them, changes while it runs.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

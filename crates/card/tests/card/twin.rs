@@ -1,11 +1,12 @@
-//! The twin and the driver's lower half, over a card that has registers and one table but echoes its frames.
+//! The twin and the lower half of the driver, with a card that has registers and one table but only echoes its
+//! frames.
 
 use crate::common::{ECHOES, echo, echoes, mute};
 use hue_card::generated as regs;
 use hue_card::generated::{BytesRow, CountRow, HopRow, Level0Row, SelectRow};
 use hue_card::{AccessError, CardError, Device, Images, Layout, Registers, Row, Twin};
 
-/// Frames of every length at which something changes, and some others.
+/// Frames of every length at which behaviour changes, and some others.
 fn frames(bus_bytes: usize) -> Vec<Vec<u8>> {
     let around = |n: usize| n.saturating_sub(1)..n + 2;
     let lengths =
@@ -50,7 +51,7 @@ fn frames_of_every_length_pass_at_every_width() {
                 assert!(twin.push((tag % 8) as u8, 0, tag, 0, frame));
             }
             while !twin.idle() {
-                assert!(twin.run(100_000) > 0 && twin.still_cycles() < 10_000, "{name} stands still");
+                assert!(twin.run(100_000) > 0 && twin.still_cycles() < 10_000, "{name} makes no progress");
             }
             let mut taken = take_all(&mut twin);
             taken.sort_unstable_by_key(|(_, tag, _)| *tag);
@@ -101,7 +102,8 @@ fn registers_answer_or_refuse() {
     assert_eq!(twin.read(regs::IDENT), Ok(0x4855_4543));
     twin.write(regs::SCRATCH, 0xdead_beef).unwrap();
     assert_eq!(twin.read(regs::SCRATCH), Ok(0xdead_beef));
-    // Every address of the first page and some beyond: answered, and those that are none are refused and noted.
+    // Every address of the first page and some beyond: registers answer, and other addresses are refused and
+    // reported.
     let mut refused = 0;
     for address in (0..0x1000).step_by(4).chain([0x1000, 0x80_0000, 0xff_fffc]) {
         match twin.read(address) {
@@ -127,13 +129,13 @@ fn registers_answer_or_refuse() {
         assert!(matches!(twin.read(address), Err(AccessError::Address { .. })), "0x{address:x}");
         assert!(matches!(twin.write(address, 0), Err(AccessError::Address { .. })), "0x{address:x}");
     }
-    // Gates of planes that are there.
+    // Gates of existing planes.
     twin.write(regs::GATES, u32::MAX).unwrap();
     assert_eq!(twin.read(regs::GATES), Ok(0b1111));
     assert_eq!(twin.failure(), None);
 }
 
-/// A card that answers no register and takes no frame: errors, in bounded time.
+/// A card that answers no register access and accepts no frame causes errors, in bounded time.
 #[test]
 fn a_card_that_answers_nothing_is_an_error() {
     let mut twin = mute();
@@ -143,7 +145,7 @@ fn a_card_that_answers_nothing_is_an_error() {
         Err(AccessError::NoAnswer { what: "write", address: regs::SCRATCH })
     );
     assert!(twin.push(0, 0, 0, 0, &[1; 64]));
-    assert_eq!(twin.run(5000), 5000, "what waits outside is not done");
+    assert_eq!(twin.run(5000), 5000, "frames still wait outside");
     assert!(!twin.idle() && twin.still_cycles() >= 5000);
     let error = Device::discover(mute()).map(drop).unwrap_err().to_string();
     assert_eq!(error, "the card did not answer a read of register 0x000");
@@ -200,28 +202,28 @@ fn counters_are_read_and_taken() {
 fn bad_table_accesses_are_errors() {
     let text = |result: Result<(), CardError>| result.unwrap_err().to_string();
     let mut device = Device::discover(echo("default")).unwrap();
-    // The image says how many rows there are; the driver does not ask for more.
+    // The image says how many rows there are, so the driver does not access others.
     assert_eq!(
         text(device.write_row(64, &HopRow::default())),
-        "table hop, row 64: the image has no such row"
+        "table hop, row 64: the image does not have this row"
     );
     // The card itself refuses too: it counts 4 rows, allows no write, has no design select, and never answers BYTES.
     assert_eq!(
         text(device.read_row::<CountRow>(4).map(drop)),
-        "table count, row 4: the card has no such row"
+        "table count, row 4: the card does not have this row"
     );
     assert_eq!(text(device.write_row(0, &CountRow::default())), "table count, row 0: the card refused");
     assert_eq!(
         text(device.write_row(0, &SelectRow::default())),
-        "table select, row 0: the card has no such table"
+        "table select, row 0: the card does not have this table"
     );
     assert_eq!(
         text(device.read_row::<BytesRow>(0).map(drop)),
-        "table bytes, row 0: the card has no such table"
+        "table bytes, row 0: the card does not have this table"
     );
     let status = device.read(regs::INTERRUPT_STATUS).unwrap();
     assert_eq!(status, regs::INTERRUPT_STATUS_TABLE_ERROR);
-    // While an access runs nothing of it can be changed.
+    // While an access runs, nothing of it can be changed.
     device.write(regs::TABLE_ID, BytesRow::TABLE.id).unwrap();
     device.write(regs::TABLE_COMMAND, regs::TABLE_COMMAND_READ).unwrap();
     for address in [regs::TABLE_ID, regs::TABLE_INDEX, regs::TABLE_COMMAND, regs::TABLE_DATA[7]] {
@@ -231,9 +233,9 @@ fn bad_table_accesses_are_errors() {
     assert_eq!(device.read(regs::TABLE_STATUS).unwrap() & regs::TABLE_STATUS_BUSY, regs::TABLE_STATUS_BUSY);
     device.registers().run_exactly(110);
     assert_eq!(device.read(regs::TABLE_STATUS).unwrap() & regs::TABLE_STATUS_BUSY, 0);
-    // A command that is none is refused at once.
+    // An invalid command is refused immediately.
     assert!(device.write(regs::TABLE_COMMAND, 0).is_err());
-    // And after all that the table still works.
+    // After all of these, the table still works.
     device.write_row(1, &HopRow { mtu: 7, ..HopRow::default() }).unwrap();
     assert_eq!(device.read_row::<HopRow>(1).unwrap().mtu, 7);
     assert_eq!(device.registers().failure(), None);
@@ -245,15 +247,15 @@ fn bursts_that_cannot_be_are_errors() {
     let mut device = Device::discover(echo("default")).unwrap();
     // This card has no memories for route words.
     let words: Vec<_> = (3..40).map(|row| (Level0Row::TABLE, row, 7 << 32 | u64::from(row))).collect();
-    assert_eq!(text(device.write_burst(&words)), "table level0, row 3: the card has no such table");
-    // The error was told once; a row written after it is written.
+    assert_eq!(text(device.write_burst(&words)), "table level0, row 3: the card does not have this table");
+    // The error was reported once; a row written after it is written.
     let events = device.read(regs::INTERRUPT_STATUS).unwrap();
     assert_eq!(events, regs::INTERRUPT_STATUS_TABLE_ERROR);
     assert_eq!(device.read(regs::BURST_STATUS).unwrap() & regs::BURST_STATUS_ERROR, 0);
     device.write_burst(&[]).unwrap();
     device.write_row(1, &HopRow { mtu: 7, ..HopRow::default() }).unwrap();
     assert_eq!(device.read_row::<HopRow>(1).unwrap().mtu, 7);
-    // Writes one behind the other: the first that is refused is named.
+    // Several writes in a row: the error names the first that is refused.
     let twin = device.registers();
     let refused =
         twin.write_all(&[(regs::SCRATCH, 1), (regs::IDENT, 1), (regs::NETS, 1), (regs::SCRATCH, 2)]);
@@ -261,8 +263,8 @@ fn bursts_that_cannot_be_are_errors() {
     assert_eq!(twin.write_all(&[]), Ok(()));
     let clocks = twin.cycles();
     twin.write_all(&[(regs::SCRATCH, 5); 1000]).unwrap();
-    // The last one is answered three clocks after it is taken.
-    assert_eq!(twin.cycles() - clocks, 1003, "a write a clock");
+    // The last write is answered three clocks after it is accepted.
+    assert_eq!(twin.cycles() - clocks, 1003, "one write per clock");
     assert_eq!(twin.read(regs::SCRATCH), Ok(5));
     assert!(matches!(twin.write_all(&[(2, 1)]), Err(AccessError::Address { address: 2, .. })));
     assert_eq!(twin.failure(), None);
@@ -282,7 +284,7 @@ fn a_wave_is_written_where_asked() {
     assert!(twin.push(0, 0, 0, 0, &[0x55; 200]));
     twin.run_exactly(100);
     drop(twin);
-    assert!(file.metadata().unwrap().len() > 300, "an FST file with something in it");
+    assert!(file.metadata().unwrap().len() > 300, "an FST file with contents");
     let mut twin = echo("tcam1");
     let error = twin.set_wave(&folder.path().join("no/such/wave.fst"), 0, 10).unwrap_err();
     assert!(error.to_string().contains("no/such/wave.fst: the waveform cannot be written"), "{error}");
@@ -295,13 +297,13 @@ fn image_files_that_are_none_are_named() {
     assert_eq!(images.names(), ["default", "tcam1", "wide"]);
     let missing = text(images.load("tcam9"));
     assert!(
-        missing.contains("no image 'tcam9'") && missing.ends_with("there are default, tcam1, wide"),
+        missing.contains("no image 'tcam9'") && missing.ends_with("available: default, tcam1, wide"),
         "{missing}"
     );
     assert!(text(images.load("../echo/tcam1")).contains("no image '../echo/tcam1'"));
     let folder = tempfile::tempdir().unwrap();
     let place = Images::in_folders(vec![folder.path().join("nowhere"), folder.path().to_owned()]);
-    assert!(text(place.load("tcam1")).ends_with("there is none (make images)"));
+    assert!(text(place.load("tcam1")).ends_with("build them with `make images`"));
     let good = std::fs::read(echo_file("tcam1")).unwrap();
     let half = good.get(..good.len() / 2).unwrap();
     let mut flipped = good.clone();
@@ -310,10 +312,10 @@ fn image_files_that_are_none_are_named() {
     for (what, bytes) in damages.into_iter().chain([("one bit", flipped.as_slice())]) {
         std::fs::write(folder.path().join("tcam1.so"), bytes).unwrap();
         let error = text(place.load("tcam1"));
-        assert!(error.contains("tcam1.so: no image, or a damaged one"), "{what}: {error}");
+        assert!(error.contains("tcam1.so: not an image, or damaged"), "{what}: {error}");
     }
     std::fs::write(folder.path().join("tcam5.so"), &good).unwrap();
-    assert!(text(place.load("tcam5")).ends_with("it is the image 'tcam1'"));
+    assert!(text(place.load("tcam5")).ends_with("it contains the image 'tcam1'"));
 }
 
 fn echo_file(name: &str) -> std::path::PathBuf {

@@ -156,7 +156,7 @@ impl<'s> CardRoom<'s> {
     pub fn of(site: &'s Site, demands: &[&Demand], sides: &[Side]) -> Self {
         let mut room = Self::new(site);
         let on = demands.iter().zip(sides).filter(|(_, side)| **side == Side::Card);
-        // Those that are there have come before the others.
+        // Networks that are on the card now were added before the others.
         let (there, coming): (Vec<_>, Vec<_>) = on.partition(|(demand, _)| demand.now == Some(Side::Card));
         there.into_iter().chain(coming).for_each(|(demand, _)| room.take(demand));
         room

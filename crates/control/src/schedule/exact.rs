@@ -212,7 +212,7 @@ impl Program {
                 None => Vec::new(),
             };
             if let (Some(by_card), Some(on_card)) = (by_card, on_card) {
-                // A network is served by the card only if it is there.
+                // The card can serve a network only if the network is on the card.
                 problem.add_constraint([(by_card, 1.0), (on_card, -card.1)], ComparisonOp::Le, 0.0);
             }
             if cores.is_some() && count > 0 {

@@ -1,4 +1,4 @@
-//! Explains why each network is at its place, and why not at the other.
+//! Explains why each network has its place, and why it is not at the other.
 //!
 //! Flow: choice → **explain** → [`Schedule`]. Reasons are computed after the choice: each network is moved to
 //! the other side, with everything else unchanged, and the effect of that is the reason.

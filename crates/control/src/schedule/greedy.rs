@@ -20,7 +20,7 @@ pub fn greedy(site: &Site, demands: &[&Demand]) -> Choice {
     if anew.value(site, demands) > kept.value(site, demands) { stay(site, demands, anew) } else { kept }
 }
 
-/// Takes moves back that gain nothing: a network whose move makes no room for another stays where it is.
+/// Cancels moves that gain nothing: a network stays in place if its move makes no room for another.
 fn stay(site: &Site, demands: &[&Demand], mut best: Choice) -> Choice {
     let (given, room) = fixed(site, demands);
     for at in by_need(demands) {

@@ -1,13 +1,13 @@
 //! The scheduler: decides which networks run on the card and which in software, with reasons.
 //!
-//! Flow: documents, properties of the card, current places ([`Site`], [`Demand`]s) → **schedule** →
-//! [`Schedule`] → `plan`, migration. There are two schedulers: `greedy`, as in the paper, and `exact`, an
-//! integer program. Both are pure: the same input gives the same result. Invariants: every network has one
-//! place, and no capacity is exceeded. A network whose document names its place is there if possible. If
-//! networks already run as scheduled, nothing moves. Table sizes are estimates: only the card itself knows
-//! whether a table fits. With two banks (layout `dir`) they are exact, if networks came to the card in the
-//! scheduler's order: of two that conflict, the later one needs rows of the Conflict CAM. Units: bits of frames per second, rows, words of the card's memories.
-//! Source: Unnikrishnan §4.1 (greedy).
+//! Flow: documents, properties of the card, current places ([`Site`], [`Demand`]s) → **schedule** → [`Schedule`] →
+//! `plan`, migration. There are two schedulers: `greedy`, as in the paper, and `exact`, an integer program. Both are
+//! pure: the same input gives the same result. Invariants: every network has one place, and no capacity is exceeded.
+//! A network whose document names its place is there if possible. If networks already run as scheduled, nothing
+//! moves. Table sizes are estimates: only the card itself knows whether a table fits. With two banks (layout `dir`)
+//! they are exact, if networks came to the card in the scheduler's order: if two networks conflict, the later one
+//! needs rows of the Conflict CAM. Units: bits of frames per second, rows, words of the card's memories. Source:
+//! Unnikrishnan §4.1 (greedy).
 
 mod capacity;
 mod demands;
@@ -152,7 +152,7 @@ pub struct Demand {
     pub neighbours: u32,
     /// Next hops.
     pub hops: u32,
-    /// Its routes as two banks hold them, for a card with [`TableSite::Banks`]; `None` counts as no routes.
+    /// The shape of its routes in two banks, for a card with [`TableSite::Banks`]; `None` counts as no routes.
     pub shape: Option<Arc<DirShape>>,
     /// Where it runs now; `None` if it is new.
     pub now: Option<Side>,
@@ -221,7 +221,7 @@ pub struct Scheduled {
     pub needed_bps: u64,
     /// Bandwidth served, in bits per second.
     pub served_bps: u64,
-    /// Why it is there.
+    /// Why it has this place.
     pub why: String,
     /// Why it is not on the other side.
     pub why_not: String,

@@ -567,7 +567,7 @@ fn networks_that_conflict_share_a_cam_and_reasons_have_figures() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// The model says that a network fits exactly when the card's own table takes it.
+    /// The model must say that a network fits exactly when the card's own table accepts it.
     #[test]
     fn two_banks_fit_as_on_the_card(
         networks in prop::collection::vec(

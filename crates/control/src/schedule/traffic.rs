@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Parameters of the smoothing.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Smoothing {
-    /// Time constant of the average: older traffic has lost two thirds of its weight. No rate is reported
+    /// Time constant of the average: older traffic has lost about two thirds of its weight. No rate is reported
     /// before this time.
     pub memory_ms: u64,
     /// Relative width of the band around a rate, 0 to 1.
@@ -185,7 +185,7 @@ mod tests {
         }
         assert_eq!(rates.rate("a"), Some(16_000_000));
         rates.insert("a", 21_000, Counted::default());
-        assert_eq!(rates.rate("a"), Some(16_000_000), "the last that is known");
+        assert_eq!(rates.rate("a"), Some(16_000_000), "the last known rate");
         rates.insert("a", 21_000, Counted::default());
         rates.insert("a", 20_000, Counted::default());
         rates.retain(|name| name != "a");

@@ -139,7 +139,7 @@ fn errors_are_reported() {
         dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())])
     };
     run("--on card --image tcam9").fails(3, "no image 'tcam9' in ");
-    run("--on card --image tcam9").fails(3, "there are default, dir, sram, tcam");
+    run("--on card --image tcam9").fails(3, "available: default, dir, sram, tcam");
     run("--wave w.fst").fails(2, "--wave requires --on card");
     run("--on card --wave-packet 1").fails(2, "--wave");
     run("--on card --wave w.fst --wave-cycles 9-3").fails(2, "FROM below TO");
@@ -156,7 +156,7 @@ fn errors_are_reported() {
     std::fs::write(damaged.join("default.so"), b"\x7fELF").unwrap();
     let line = format!("run --on card -f red.yaml --in p0={} --out out", lab.display());
     let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", damaged.to_str().unwrap())]);
-    done.fails(3, "default.so: no image, or a damaged one");
+    done.fails(3, "default.so: not an image, or damaged");
 }
 
 /// First and last time of a wave, in picoseconds. An FST file begins with a header (type and length),

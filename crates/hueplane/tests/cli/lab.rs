@@ -230,9 +230,9 @@ fn live_traffic_needs_interfaces() {
     fails(&format!("--live p0= {rest}"), 2, "expected PORT=INTERFACE");
     fails(&format!("--live p7=lo {rest}"), 2, "--live: found port 'p7', expected one of: p0, p1");
     fails(&format!("--live p1=lo {rest}"), 2, "traffic of p0: no interface is cabled to it; name the one");
-    fails(&format!("--live p0=lo p1=lo {rest}"), 3, "lo: it is cabled to another port already");
-    fails(&format!("--live p0=lo p0=absent {rest}"), 3, "absent: its port has another interface");
-    fails(&format!("--live p0=absent {rest}"), 3, "absent: there is no such interface here");
+    fails(&format!("--live p0=lo p1=lo {rest}"), 3, "lo: it is already cabled to another port");
+    fails(&format!("--live p0=lo p0=absent {rest}"), 3, "absent: its port already has an interface");
+    fails(&format!("--live p0=absent {rest}"), 3, "absent: no interface here has this name");
     fails("--live p0=absent --traffic p0=rate:1M", 2, "set a duration");
     fails("--live p0=absent --traffic p0=rate:10T --duration-us 60000000", 4, "use a shorter duration");
     for other in ["--on soft", "--on card", "--image tcam1", "--line 1G", "--wave x.fst"] {

@@ -1,15 +1,15 @@
-//! What was sent in a stream, and what came back.
+//! Records which frames of a stream were sent, and which came back.
 //!
-//! Flow: sender → [`Ledger::sent`] → the node → receiver → [`Ledger::returned`] → [`Returned`]. One word a frame,
-//! written by the thread that sends it and by the one that receives it, on whatever interface that is. Times are
+//! Flow: sender → [`Ledger::sent`] → the node → receiver → [`Ledger::returned`] → [`Returned`]. Each frame has one
+//! word, written by the thread that sends the frame and by the thread that receives it, on any interface. Times are
 //! nanoseconds since the epoch of the ledger.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::StreamFate;
 
-/// Bit of a frame that came back; the rest of its word is then its latency, before that the time at which it was
-/// sent, plus one. A frame that was not sent has 0.
+/// Set when a frame has come back; the other bits then hold its latency. Before, they hold the time at which it was
+/// sent, plus one. The word of a frame that was not sent is 0.
 const BACK: u64 = 1 << 63;
 
 /// The frames of a stream.
@@ -20,19 +20,20 @@ pub struct Ledger {
     frames: Vec<AtomicU64>,
 }
 
-/// What a frame is that came back.
+/// Kind of a frame that came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Returned {
-    /// It came for the first time.
+    /// It came back for the first time.
     First,
-    /// It came before.
+    /// It came back before.
     Again,
     /// It was never sent: left over from another experiment.
     Foreign,
 }
 
 impl Ledger {
-    /// For a stream of `frames` frames at most with this tag. Times are given as those of the clock that is at `epoch_ns` now.
+    /// Creates the ledger of a stream with this tag and at most `frames` frames. `epoch_ns` is the current time of
+    /// the clock that all times refer to.
     pub fn new(tag: [u8; 6], frames: usize, epoch_ns: u64) -> Self {
         let frames = std::iter::repeat_with(AtomicU64::default).take(frames).collect();
         Self { tag, epoch_ns, frames }
@@ -43,17 +44,17 @@ impl Ledger {
         self.tag
     }
 
-    /// Most frames that it can have.
+    /// Maximum number of frames.
     pub const fn frames_max(&self) -> usize {
         self.frames.len()
     }
 
-    /// Frame `number` is about to be sent.
+    /// Records that frame `number` is about to be sent.
     pub fn sent(&self, number: u64, now_ns: u64) {
         self.set(number, now_ns.saturating_sub(self.epoch_ns) + 1);
     }
 
-    /// Frame `number` was not sent after all.
+    /// Records that frame `number` was not sent.
     pub fn not_sent(&self, number: u64) {
         self.set(number, 0);
     }
@@ -64,7 +65,7 @@ impl Ledger {
         }
     }
 
-    /// Frame `number` was received.
+    /// Records that frame `number` was received.
     pub fn returned(&self, number: u64, now_ns: u64) -> Returned {
         let found = usize::try_from(number).ok().and_then(|number| self.frames.get(number));
         let Some(frame) = found else { return Returned::Foreign };
@@ -80,7 +81,7 @@ impl Ledger {
         }
     }
 
-    /// Frames that came back, and how long they took; the caller knows the rest.
+    /// Returns the number of frames that came back and their latencies. The caller sets the other fields.
     pub fn finish(self) -> StreamFate {
         let words = self.frames.into_iter().map(AtomicU64::into_inner);
         let mut latencies_ns: Vec<u64> =
@@ -90,11 +91,12 @@ impl Ledger {
     }
 }
 
-/// The order in which frames of a stream arrive on an interface, by flow: routers keep the order of a flow only.
+/// Checks the order in which frames of a stream arrive on an interface. Order matters only within a flow, because
+/// routers keep only that.
 pub struct Order(Vec<u64>);
 
 impl Order {
-    /// For a stream of so many flows.
+    /// Creates the check for a stream with this many flows.
     pub fn new(flows: usize) -> Self {
         Self(vec![0; flows])
     }
@@ -124,7 +126,7 @@ mod tests {
             .to_vec();
         use Returned::{Again, First, Foreign};
         assert_eq!(returned, [First, First, Again, Foreign, Foreign, Foreign]);
-        // A clock that was set back meanwhile gives no nonsense.
+        // A clock that was set back must not give an invalid result.
         assert_eq!(ledger.returned(2, 0), First);
         let fate = ledger.finish();
         assert_eq!((fate.received, fate.latencies_ns.clone()), (3, vec![0, 0, 500]));

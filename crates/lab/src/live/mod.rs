@@ -1,13 +1,13 @@
 //! Runs an experiment on real interfaces that are cabled to the ports of a running node.
 //!
 //! Flow: feeds → [`pace`] → packet sockets → the node → packet sockets → [`Mark`](crate::mark::Mark) → [`ledger`] →
-//! [`LiveMeasured`]. One thread an interface sends and receives. The frames are those of the other experiments with the same
-//! documents, traffic and duration, in the same order on each port, and all of them are sent: when the machine cannot keep the
-//! rate, the traffic takes longer. A frame's latency begins before the system call that sends it and its batch, and
-//! ends with the kernel's time stamp of its reception, so it includes what this machine takes to send.
-//! Invariants: interfaces stay as they are, except for promiscuous mode, which the kernel ends with the socket;
-//! nothing is allocated for a frame; a frame that the receiver itself misses is counted.
-//! Source: RFC 2544 §23 (waiting for what is under way), RFC 4737 §3 (reordering).
+//! [`LiveMeasured`]. Each interface has one thread that sends and receives. With the same documents, traffic and
+//! duration, the frames and their order on each port are the same as in the other experiments. All of them are sent:
+//! if the machine cannot keep the rate, the traffic takes longer. A frame's latency begins before the system call
+//! that sends it and its batch, and ends with the kernel's time stamp of its reception, so it includes the time for
+//! sending on this machine. Invariants: interfaces are not changed, except for promiscuous mode, which the kernel
+//! ends with the socket; nothing is allocated for a frame; frames that the receiver itself misses are counted.
+//! Source: RFC 2544 §23 (waiting for frames under way), RFC 4737 §3 (reordering).
 
 mod ledger;
 mod pace;
@@ -34,9 +34,9 @@ use crate::traffic::{Offer, Sort, Source, Traffic};
 use ledger::Ledger;
 use worker::{Common, Part, Sending, Worker};
 
-/// Frames that the kernel keeps for us on each interface.
+/// Number of frames that the kernel buffers for us on each interface.
 const RING_FRAMES: u32 = 8192;
-/// Slots for frames of an interface: two batches are under way.
+/// Slots for frames of an interface: two batches at a time.
 const SLOTS: u32 = 256;
 /// Bytes of an Ethernet header and a VLAN tag.
 const LINK_BYTES: u32 = 18;
@@ -57,11 +57,11 @@ pub struct Received<'a> {
     pub cable: usize,
     /// The bytes of the frame.
     pub bytes: &'a [u8],
-    /// When the kernel had it, nanoseconds since the Unix epoch.
+    /// When the kernel received it, nanoseconds since the Unix epoch.
     pub time_ns: u64,
 }
 
-/// What happened on an interface.
+/// Results of an interface.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CableMeasured {
     /// Frames sent.
@@ -70,47 +70,48 @@ pub struct CableMeasured {
     pub sent_wire_bytes: u64,
     /// Duration of the traffic: as planned, or until the last frame was sent if that was later. 0 without traffic.
     pub took_ns: u64,
-    /// How much later than planned the latest frame was sent.
+    /// Largest delay between the planned time of a frame and its sending.
     pub late_ns: u64,
-    /// Frames that the system will not send on this interface: longer than its MTU, or shorter than a header.
+    /// Frames that the system does not send on this interface, because they are longer than its MTU or shorter than a
+    /// header.
     pub refused: u64,
-    /// Frames received that are ours.
+    /// Received frames that this experiment sent.
     pub received: u64,
-    /// Frames received that are not ours.
+    /// Other received frames.
     pub others: u64,
-    /// Frames lost because this program did not keep up with receiving.
+    /// Frames lost because this program did not receive fast enough.
     pub missed: u64,
-    /// Frames sent that were truncated in the capture.
+    /// Sent frames that are truncated in the capture.
     pub cut: u64,
 }
 
-/// What became of a stream.
+/// Results of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StreamSent {
     /// Frames sent.
     pub sent: u64,
     /// Byte times of these frames on the wire.
     pub sent_wire_bytes: u64,
-    /// What came back; `None` when frames carry no number: runts, and those of captures.
+    /// The returned frames; `None` if frames carry no number, as runts and frames of captures.
     pub fate: Option<StreamFate>,
 }
 
-/// What came back of a stream.
+/// The returned frames of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StreamFate {
     /// Different frames that came back.
     pub received: u64,
-    /// Frames that came back again.
+    /// Frames that came back more than once.
     pub doubled: u64,
-    /// Frames that came back after a later one of their flow.
+    /// Frames that came back after a later frame of their flow.
     pub reordered: u64,
-    /// How long each of the different frames took, sorted.
+    /// Latency of each of the different frames, sorted.
     pub latencies_ns: Vec<u64>,
 }
 
 impl StreamFate {
-    /// Quantile of the latency in thousandths: the smallest that this share of the frames does not exceed; `None` without
-    /// frames.
+    /// Quantile of the latency in thousandths: the smallest latency that this share of the frames does not exceed;
+    /// `None` without frames.
     #[must_use]
     pub fn latency_ns(&self, thousandths: u64) -> Option<u64> {
         let rank = (self.latencies_ns.len() as u128 * u128::from(thousandths.min(1000))).div_ceil(1000);
@@ -121,9 +122,9 @@ impl StreamFate {
 /// The result of an experiment on real interfaces.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LiveMeasured {
-    /// Duration of the traffic as planned; `None`: captures, once.
+    /// Planned duration of the traffic; `None` means each capture once.
     pub planned_ns: Option<u64>,
-    /// It was stopped before its end.
+    /// Whether it was stopped early.
     pub is_stopped: bool,
     /// Interfaces, in their order.
     pub cables: Vec<CableMeasured>,
@@ -131,7 +132,7 @@ pub struct LiveMeasured {
     pub streams: Vec<StreamSent>,
 }
 
-/// Something to do with each frame that was received.
+/// Called for each received frame.
 pub type Each<'a> = dyn FnMut(Received<'_>) + Send + 'a;
 
 /// Runs an experiment on real interfaces of this network namespace. `ports` are the names of the node's ports. Calls `each`
@@ -186,14 +187,14 @@ pub fn run_live<'a>(
     Ok(LiveMeasured { planned_ns: end_ns, is_stopped, cables, streams: together(fates, &parts) })
 }
 
-/// The streams of each interface, and the frames that are truncated in their captures.
+/// The streams of each interface, and the number of frames that are truncated in their captures.
 fn sources(
     programs: &[Program],
     ports: &[String],
     experiment: &Experiment,
     cables: &[Cable],
 ) -> Result<(Vec<Vec<Sending>>, Vec<CableMeasured>), LabError> {
-    // As a card lists them, so that a seed gives the same frames.
+    // Sort as a card lists them, so that a seed gives the same frames.
     let mut known: Vec<&Program> = programs.iter().collect();
     known.sort_by_key(|program| program.vid);
     let again = experiment.duration_us.is_some();
@@ -214,7 +215,7 @@ fn sources(
     Ok((sources, measured))
 }
 
-/// What became of the streams, from what each thread knows.
+/// Combines the results of the streams from what each thread recorded.
 fn together(fates: Vec<Option<StreamFate>>, parts: &[Vec<Part>]) -> Vec<StreamSent> {
     let mut streams: Vec<StreamSent> =
         fates.into_iter().map(|fate| StreamSent { fate, ..StreamSent::default() }).collect();
@@ -242,17 +243,17 @@ fn check(experiment: &Experiment, cables: &[Cable], ports: &[String]) -> Result<
         return Err(LabError::Plan("no port has traffic"));
     }
     if experiment.line.is_some() || experiment.wave.is_some() {
-        return Err(LabError::Plan("lines and waves are the card's: real interfaces have neither"));
+        return Err(LabError::Plan("lines and waveforms are only for the card"));
     }
     for (at, cable) in cables.iter().enumerate() {
         let fault = |what: &str| {
             Err(LabError::Interface { interface: cable.interface.clone(), what: what.to_owned() })
         };
         if cables.iter().take(at).any(|other| other.port == cable.port) {
-            return fault("its port has another interface; a port has one cable");
+            return fault("its port already has an interface; a port has one cable");
         }
         if cables.iter().take(at).any(|other| other.interface == cable.interface) {
-            return fault("it is cabled to another port already");
+            return fault("it is already cabled to another port");
         }
     }
     for (at, Stream { port, traffic }) in experiment.streams.iter().enumerate() {
@@ -264,7 +265,7 @@ fn check(experiment: &Experiment, cables: &[Cable], ports: &[String]) -> Result<
             other.port == *port && [other.traffic.offer, traffic.offer].contains(&Offer::Max)
         };
         if experiment.streams.iter().take(at).any(shares) {
-            return fault("it has two, and rate:max is the whole of a port");
+            return fault("it has two streams, but rate:max uses the whole port");
         }
         if experiment.duration_us.is_none() && matches!(traffic.source, Source::Synthetic(_)) {
             return Err(LabError::Plan("generated traffic has no end: set a duration"));
@@ -273,7 +274,7 @@ fn check(experiment: &Experiment, cables: &[Cable], ports: &[String]) -> Result<
     Ok(())
 }
 
-/// How many frames each stream can have at most; streams without numbers are not limited.
+/// Maximum number of frames of each stream; streams without numbers are not limited.
 struct Room(Vec<Option<usize>>);
 
 impl Room {
@@ -316,10 +317,10 @@ fn flows(stream: &Stream) -> usize {
 fn usable(interface: &str) -> Result<Link, LabError> {
     let fault = |what: String| Err(LabError::Interface { interface: interface.to_owned(), what });
     match Link::of(interface)? {
-        None => fault("there is no such interface here; `ip link` lists them".to_owned()),
+        None => fault("no interface here has this name; `ip link` lists the interfaces".to_owned()),
         Some(link) if !link.is_up => fault(format!("it is down; switch it on: ip link set {interface} up")),
         Some(link) if !link.has_carrier => {
-            fault("it has no carrier; connect its cable, and switch on what is at the other end".to_owned())
+            fault("it has no carrier; connect its cable, and enable the device at the other end".to_owned())
         }
         Some(link) => Ok(link),
     }
@@ -370,12 +371,16 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_before_anything_is_sent() {
         let nobody = "rate:1M,sort:nobody";
-        fails(&[(0, nobody)], &[(0, "absent0")], "absent0: there is no such interface");
-        fails(&[(0, nobody)], &[(0, "a-name-that-is-too-long")], "there is no such interface");
+        fails(&[(0, nobody)], &[(0, "absent0")], "absent0: no interface here has this name");
+        fails(&[(0, nobody)], &[(0, "a-name-that-is-too-long")], "no interface here has this name");
         fails(&[(0, nobody)], &[(1, "absent0")], "traffic of p0: no interface is cabled to it");
-        fails(&[(0, nobody)], &[(0, "absent0"), (0, "absent1")], "absent1: its port has another");
-        fails(&[(0, nobody)], &[(0, "absent0"), (1, "absent0")], "absent0: it is cabled to another");
-        fails(&[(0, nobody), (0, "rate:max,sort:nobody")], &[(0, "absent0")], "rate:max is the whole");
+        fails(
+            &[(0, nobody)],
+            &[(0, "absent0"), (0, "absent1")],
+            "absent1: its port already has an interface",
+        );
+        fails(&[(0, nobody)], &[(0, "absent0"), (1, "absent0")], "absent0: it is already cabled to another");
+        fails(&[(0, nobody), (0, "rate:max,sort:nobody")], &[(0, "absent0")], "rate:max uses the whole port");
         let fast = "rate:10T,sort:nobody";
         fails(&[(0, fast), (0, fast)], &[(0, "absent0")], "use a shorter duration");
     }

@@ -1,19 +1,19 @@
-//! When a frame may be sent: at its time, and never in a long burst that makes up for lost time.
+//! Decides when a frame may be sent: at its time, and never in a long burst that makes up for lost time.
 //!
-//! A machine that keeps the rate sends frames at their times, or soon after, and the average is exact. One that
-//! does not moves all times: the traffic then takes longer, which is measured, and what receives it never sees
-//! much more than the rate and [`BURST_FRAMES`]. Times are nanoseconds since the start.
+//! A machine that keeps the rate sends frames at their times or soon after, and the average rate is exact. If a
+//! machine does not keep the rate, all later times are moved: the traffic then takes longer, which is measured, and
+//! the receiver never gets much more than the rate and [`BURST_FRAMES`]. Times are nanoseconds since the start.
 
-/// Frames that are sent one right after the other, to make up for lost time. The last quarter of them stays due, so that
-/// a machine that never keeps up still sends whole batches.
+/// Frames that are sent one right after the other, to make up for lost time. The last quarter of a burst stays due,
+/// so that a machine that never keeps up still sends whole batches.
 pub const BURST_FRAMES: u32 = 256;
 
 /// The times of the frames of an interface.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
-    /// By how much all times have moved.
+    /// The time by which all times have moved.
     slip_ns: u64,
-    /// Frames that were due since one had to wait, or since times moved.
+    /// Number of frames that were due since one had to wait, or since times moved.
     burst_frames: u32,
     /// When the first of them was due.
     burst_due_ns: u64,
@@ -25,7 +25,7 @@ impl Pace {
     /// Whether a frame that is due at `due_ns` may be sent at `now_ns`.
     ///
     /// # Errors
-    /// Nanoseconds until it may.
+    /// The nanoseconds until then.
     pub fn admit(&mut self, due_ns: u64, now_ns: u64) -> Result<(), u64> {
         let at_ns = due_ns.saturating_add(self.slip_ns);
         let Some(behind_ns) = now_ns.checked_sub(at_ns) else {
@@ -45,7 +45,7 @@ impl Pace {
         Ok(())
     }
 
-    /// How late the latest frame was, against the time that it should have had.
+    /// The largest delay of a frame after its original time.
     pub const fn late_ns_max(&self) -> u64 {
         self.late_ns_max
     }
@@ -55,7 +55,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Sends frames that are due each microsecond, at the times of `clock`; how many at each.
+    /// Sends frames that are due each microsecond, at the times of `clock`. Returns the number of frames sent at each
+    /// time.
     fn sent(pace: &mut Pace, next: &mut u64, clock: &[u64]) -> Vec<u64> {
         let at = |now_ns: &u64| {
             let first = *next;
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_never_keeps_up_is_not_pushed() {
-        // Each frame takes twice its time: the rate reached is half of the rate wanted.
+        // Each frame takes twice its time, so the actual rate is half of the requested rate.
         let mut pace = Pace::default();
         let mut now_ns = 0;
         for frame in 0..100_000 {

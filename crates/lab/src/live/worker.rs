@@ -1,7 +1,7 @@
-//! The thread of an interface: sends its streams, and takes what comes back.
+//! The thread of an interface: sends its streams, and receives the frames that come back.
 //!
-//! Invariants: every slot that is taken from the pool is in one of the two lists or given back; frames of the
-//! queue are in the ledger before the system has them.
+//! Invariants: every slot taken from the pool is in one of the two lists, or returned to the pool; frames in the
+//! queue are recorded in the ledger before they are given to the system.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
@@ -19,43 +19,44 @@ use crate::mark::Mark;
 use crate::rate::wire_bytes;
 use crate::schedule::Schedule;
 
-/// Frames of a system call.
+/// Number of frames in one system call.
 const BATCH_FRAMES: usize = 64;
-/// Silence after the last new frame of ours after which all that is missing is lost (RFC 2544 §23), and when nothing is
-/// missing: a frame may come twice.
+/// The experiment ends when no new frame has come back for this long. [`MISSING`] applies while frames are missing,
+/// which are then lost (RFC 2544 §23); [`COMPLETE`] applies when none is missing, because a frame may come twice.
 const MISSING: Duration = Duration::from_secs(2);
 const COMPLETE: Duration = Duration::from_millis(100);
-/// A queue that takes nothing for this long is looked at: without a carrier it never will.
+/// If a queue accepts no frames for this long, the state of the interface is checked: without a carrier it never
+/// will.
 const FULL_NS: u64 = 100_000_000;
-/// A thread sleeps until this long before the next frame is due, and then watches the clock: the system wakes it up late by
-/// less.
+/// A thread sleeps until this long before the next frame is due, and then polls the clock. The system wakes it up
+/// late, but by less than this time.
 const WAKE: Duration = Duration::from_micros(100);
 /// Longest sleep of a thread that may receive.
 const NAP: Duration = Duration::from_micros(500);
 
-/// What the threads of an experiment share.
+/// State that the threads of an experiment share.
 pub struct Common<'a> {
-    /// By stream; `None` when its frames carry no number.
+    /// By stream; `None` if its frames carry no number.
     pub ledgers: Vec<Option<Ledger>>,
     /// Number of flows of each stream.
     pub flows: Vec<usize>,
     /// When traffic ends, nanoseconds since the beginning; `u64::MAX` when captures end by themselves.
     pub end_ns: u64,
-    /// When it began.
+    /// When the traffic began.
     pub begin: OnceLock<Instant>,
-    /// Where all wait for each other before it.
+    /// All threads wait here before the traffic begins.
     pub barrier: Barrier,
     /// Threads that have not sent everything yet.
     pub sending: AtomicUsize,
-    /// When a frame was sent, or came back for the first time, the last time.
+    /// When a frame was last sent, or last came back for the first time.
     pub active_ns: AtomicU64,
     /// Frames with numbers that were sent and did not come back.
     pub under_way: AtomicU64,
-    /// The user wants it to end.
+    /// Whether the user wants to end the experiment.
     pub stop: &'a AtomicBool,
-    /// A thread failed.
+    /// Whether a thread failed.
     pub failed: AtomicBool,
-    /// What to do with received frames.
+    /// Called for each received frame.
     pub each: Option<Mutex<&'a mut Each<'a>>>,
 }
 
@@ -64,7 +65,7 @@ pub struct Sending {
     stream: usize,
     port: String,
     feed: Feed,
-    /// `None`: as many as the system takes.
+    /// `None` means as many as the system accepts.
     schedule: Option<Schedule>,
     /// When the next frame is due; `None` at the end.
     next_ns: Option<u64>,
@@ -82,7 +83,8 @@ impl Sending {
         Self { stream, port, feed, schedule, next_ns: Some(0), last_ns: 0, frame, number: 0 }
     }
 
-    /// Fetches the next frame, if it is due before the end; as in software, so that the same frames are.
+    /// Fetches the next frame if it is due before the end. Uses the same rules as the software experiment, so that
+    /// the frames are the same.
     fn advance(&mut self, end_ns: u64) -> Result<(), LabError> {
         self.last_ns = self.next_ns.take().unwrap_or(self.last_ns);
         if !self.feed.next(&mut self.frame)? {
@@ -100,7 +102,7 @@ impl Sending {
     }
 }
 
-/// A part of what became of a stream: what one thread knows.
+/// One thread's part of the results of a stream.
 #[derive(Clone, Copy, Default)]
 pub struct Part {
     pub sent: u64,
@@ -126,7 +128,7 @@ pub struct Worker<'c, 'a> {
     parts: Vec<Part>,
     measured: CableMeasured,
     last_sent_ns: u64,
-    /// Since when the system has taken nothing.
+    /// Time since which the system has accepted nothing.
     full_since_ns: Option<u64>,
     common: &'c Common<'a>,
 }
@@ -159,10 +161,10 @@ impl<'c, 'a> Worker<'c, 'a> {
         }
     }
 
-    /// Sends and receives until all is over.
+    /// Sends and receives until the experiment is over.
     pub fn run(mut self) -> Result<(CableMeasured, Vec<Part>), LabError> {
         let done = self.prepare();
-        // The others wait for this one, even if it has failed.
+        // The others wait for this thread, even if it has failed.
         self.common.barrier.wait();
         let done = done.and_then(|()| self.work());
         if done.is_err() {
@@ -208,12 +210,13 @@ impl<'c, 'a> Worker<'c, 'a> {
         }
     }
 
-    /// The stream with the next frame, by number, and when that is due.
+    /// The stream whose frame is due next, by number, and its time.
     fn next(&self) -> Option<(u64, usize)> {
         self.sources.iter().zip(0..).filter_map(|(source, at)| Some((source.next_ns?, at))).min()
     }
 
-    /// Sends what is due. Returns how long there is nothing to send; `None`: there is already, or there never will be.
+    /// Sends the frames that are due. Returns the time until the next frame is due; `None` if frames are due now, or
+    /// no frames are left.
     fn send(&mut self, now_ns: u64, begin: Instant) -> Result<Option<Duration>, LabError> {
         if self.common.stop.load(Ordering::Relaxed) || self.common.failed.load(Ordering::Relaxed) {
             self.abandon();
@@ -231,7 +234,7 @@ impl<'c, 'a> Worker<'c, 'a> {
                 numbered += 1;
             }
         }
-        // Before they are sent, so that it is never below what comes back.
+        // Count before sending, so that the number never falls below that of returned frames.
         self.common.under_way.fetch_add(numbered, Ordering::AcqRel);
         let offered = self.socket.offer(&self.pool, &self.queue);
         let (sent, done) = match offered {
@@ -256,7 +259,7 @@ impl<'c, 'a> Worker<'c, 'a> {
             self.full_since_ns = None;
             return Ok(None);
         }
-        // Others need the processor for it to become empty.
+        // Give the processor to other threads, so that the queue can become empty.
         std::thread::yield_now();
         let since_ns = *self.full_since_ns.get_or_insert(now_ns);
         if now_ns.saturating_sub(since_ns) > FULL_NS {
@@ -270,7 +273,7 @@ impl<'c, 'a> Worker<'c, 'a> {
         matches!(self.common.ledgers.get(stream), Some(Some(_)))
     }
 
-    /// Fills the queue with frames that are due. Returns nanoseconds until the next is.
+    /// Fills the queue with frames that are due. Returns the nanoseconds until the next frame is due.
     fn fill(&mut self, now_ns: u64) -> Result<Option<u64>, LabError> {
         while self.queue.len() < BATCH_FRAMES {
             let Some((due_ns, at)) = self.next() else { return Ok(None) };
@@ -292,7 +295,7 @@ impl<'c, 'a> Worker<'c, 'a> {
                     self.queue.push(packet);
                     self.owners.push((source.stream, source.number));
                 }
-                // Longer than the interface takes.
+                // Longer than the interface accepts.
                 None => self.measured.refused += 1,
             }
             source.number += 1;
@@ -314,7 +317,7 @@ impl<'c, 'a> Worker<'c, 'a> {
         }
     }
 
-    /// Takes frames of the queue out of the ledger.
+    /// Removes frames of the queue from the ledger.
     fn forget(&self, which: std::ops::Range<usize>) {
         for (stream, number) in self.owners.get(which).unwrap_or_default() {
             if let Some(Some(ledger)) = self.common.ledgers.get(*stream) {
@@ -323,7 +326,7 @@ impl<'c, 'a> Worker<'c, 'a> {
         }
     }
 
-    /// Sends nothing any more.
+    /// Stops sending.
     fn abandon(&mut self) {
         self.forget(0..self.owners.len());
         self.owners.clear();
@@ -349,7 +352,7 @@ impl<'c, 'a> Worker<'c, 'a> {
         self.measured.late_ns = self.pace.late_ns_max();
     }
 
-    /// Takes a batch of what has come; whether there may be more.
+    /// Receives a batch of frames. Returns whether there may be more.
     fn receive(&mut self, now_ns: u64) -> Result<bool, LabError> {
         let count = self.socket.receive(&mut self.pool, now_ns, &mut self.received, BATCH_FRAMES)?;
         if count == 0 {
@@ -373,7 +376,7 @@ impl<'c, 'a> Worker<'c, 'a> {
             }
             self.pool.give(packet.slot);
         }
-        // Copies do not count: a loop in the network would keep this going for ever.
+        // Repeated frames do not count: a loop in the network would otherwise keep the experiment running forever.
         if first > 0 {
             self.common.active_ns.fetch_max(now_ns, Ordering::Relaxed);
             self.common.under_way.fetch_sub(first, Ordering::AcqRel);
@@ -381,7 +384,7 @@ impl<'c, 'a> Worker<'c, 'a> {
         Ok(true)
     }
 
-    /// Whether everything was sent, and has come back or never will.
+    /// Whether everything was sent, and every frame has come back or is lost.
     fn is_over(&self, begin: Instant) -> bool {
         let common = self.common;
         if common.failed.load(Ordering::Relaxed) {
@@ -397,7 +400,7 @@ impl<'c, 'a> Worker<'c, 'a> {
     }
 }
 
-/// What a received frame is, counted for its stream.
+/// Classifies a received frame and counts it for its stream.
 fn take(
     common: &Common<'_>,
     orders: &mut [Order],

@@ -35,9 +35,9 @@ pub struct Explanation {
     pub bytes: Vec<u8>,
 }
 
-/// Explains a frame of at least 14 bytes that the meter let pass, in a network that forwards martians or not.
-/// `lookup` returns the row for a destination address, [`Adjacency::NONE`] without a match, and a text that says what
-/// matched.
+/// Explains a frame of at least 14 bytes that passed the meter, in a network that forwards martians or not. `lookup`
+/// returns the row for a destination address ([`Adjacency::NONE`] without a match) and a text that describes the
+/// match.
 pub fn explain(
     frame: &[u8],
     forward_martians: bool,
@@ -74,7 +74,7 @@ fn stage(name: &'static str, detail: String) -> Stage {
 fn end(mut stages: Vec<Stage>, outcome: Outcome, hop: Option<Adjacency>, bytes: Vec<u8>) -> Explanation {
     if let Some(last) = stages.last_mut() {
         last.outcome = Some(outcome.name());
-        // `forward` is the outcome of all remaining packets; it has no condition to name.
+        // `forward` is the outcome of all remaining packets, so it has no condition to describe.
         if outcome != Outcome::Forward {
             let _ = write!(last.detail, "; {}: {}", outcome.name(), outcome.row().when);
         }

@@ -1,7 +1,8 @@
-//! The `ipv4` kind word for word from the conditions of `spec/kinds.toml`, as plainly as can be, and random packets to
-//! compare planes with it.
+//! The `ipv4` kind, written directly from the conditions of `spec/kinds.toml` and as simple as possible, and random
+//! packets to compare planes with it.
 //!
-//! A condition is found by its outcome's name and the order is the table's, so that a change of either shows.
+//! A condition is found by the name of its outcome, and the order is that of the table, so that a change of either is
+//! detected.
 
 #![allow(dead_code)] // shared by several test binaries
 
@@ -14,7 +15,8 @@ fn be16(f: &[u8], i: usize) -> usize {
     usize::from(f[i]) * 256 + usize::from(f[i + 1])
 }
 
-/// Whether the condition of an outcome holds, all before it being false. The meter is not this oracle's.
+/// Whether the condition of an outcome holds, given that all earlier ones are false. The oracle does not include the
+/// meter.
 fn holds(outcome: Outcome, f: &[u8], hop: &Adjacency) -> bool {
     let present = f.len() - 14;
     let ihl = || 4 * usize::from(f[14] & 15);
@@ -59,7 +61,7 @@ fn ones_sum(header: &[u8]) -> u32 {
     sum
 }
 
-/// Writes the checksum that makes a header hold.
+/// Writes the correct checksum of a header.
 pub fn fix_checksum(header: &mut [u8]) {
     header[10] = 0;
     header[11] = 0;
@@ -67,7 +69,7 @@ pub fn fix_checksum(header: &mut [u8]) {
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// What becomes of a frame of 14 bytes or more, and its bytes afterwards.
+/// The outcome of a frame of 14 bytes or more, and its bytes afterwards.
 pub fn expected(frame: &[u8], hop: &Adjacency) -> (Outcome, Vec<u8>) {
     let outcome = Outcome::ALL.into_iter().find(|outcome| holds(*outcome, frame, hop)).unwrap();
     let mut bytes = frame.to_vec();
@@ -80,7 +82,7 @@ pub fn expected(frame: &[u8], hop: &Adjacency) -> (Outcome, Vec<u8>) {
     (outcome, bytes)
 }
 
-/// Any next-hop row, its MTU often at the edge of the packets below.
+/// Any next-hop row; its MTU is often close to the lengths of the packets below.
 pub fn hop() -> impl Strategy<Value = Adjacency> {
     let mtu = prop_oneof![4 => Just(1500u16), 1 => 19u16..60, 1 => any::<u16>()];
     let forward = (any::<[u8; 6]>(), any::<[u8; 6]>(), any::<u8>(), mtu)
@@ -93,7 +95,7 @@ pub fn hop() -> impl Strategy<Value = Adjacency> {
     ]
 }
 
-/// A frame that is often sound, often wrong in one field, sometimes cut, rarely noise.
+/// A frame that is often valid, often wrong in one field, sometimes truncated, and rarely noise.
 pub fn frame() -> impl Strategy<Value = Vec<u8>> {
     let near = prop_oneof![6 => Just(0i32), 1 => -3i32..4, 1 => any::<i16>().prop_map(i32::from)];
     let fields = (

@@ -1,11 +1,11 @@
-//! A port over AF_XDP: rings shared with the kernel, an XDP program in front of them.
+//! A port over AF_XDP: rings shared with the kernel, with an XDP program in front of them.
 //!
-//! Flow: driver → XDP program (class, quota) → receive ring → worker → transmit ring → driver. One socket a receive
-//! queue, all served by the port's worker; the first one sends. Each socket registers the worker's whole pool as its
-//! packet memory, so that a frame received here leaves by any port of the worker without a copy of ours.
-//! Invariants: a slot that the kernel may write to or has not finished sending is marked as held, and close gives
-//! back what is held; closing a socket waits until the kernel has left the memory.
-//! Source: Linux `Documentation/networking/af_xdp.rst`, `net/xdp/xsk.c`.
+//! Flow: driver → XDP program (class, quota) → receive ring → worker → transmit ring → driver. Each receive queue has
+//! a socket. The port's worker serves all of them; the first one also sends. Each socket registers the worker's whole
+//! pool as its packet memory, so that a frame received here can leave through any port of the worker without a copy
+//! by us. Invariants: a slot that the kernel may write to or has not finished sending is marked as held, and `close`
+//! returns held slots; closing a socket waits until the kernel no longer uses the memory. Source: Linux
+//! `Documentation/networking/af_xdp.rst`, `net/xdp/xsk.c`.
 
 mod program;
 mod ring;
@@ -31,9 +31,9 @@ const LINK_BYTES: u32 = 18;
 const FRAME_BYTES_MIN: u32 = 14;
 /// How often an idle port checks that its interface still exists.
 const CHECK_NS: u64 = 100_000_000;
-/// System calls that one flush makes at most while the kernel takes packets.
+/// Maximum number of system calls in one flush while the kernel accepts packets.
 const KICKS_MAX: usize = 8;
-/// How long to wait for a card that writes into our memory to release it. The kernel does not report when it has.
+/// How long to wait until a NIC that writes into our memory releases it. The kernel does not report when it has.
 const ZERO_COPY_RELEASE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// `struct meta` of the program, right before the frame.
@@ -45,11 +45,11 @@ const META_MAGIC: u16 = 0x4855;
 pub struct AfXdpOptions {
     /// Entries of each ring, a power of two.
     pub ring: u32,
-    /// Frames for nobody here are handed to the kernel instead of being dropped.
+    /// Whether frames that belong to no network here are handed to the kernel instead of being dropped.
     pub pass_unknown: bool,
     /// Limits of frames to group addresses.
     pub group: GroupLimits,
-    /// Only the kernel's generic hook is tried: slower, for any driver.
+    /// Whether only the kernel's generic hook is tried. It is slower, but works with any driver.
     pub generic: bool,
 }
 
@@ -72,7 +72,7 @@ impl Held {
         self.0[slot as usize / 64] |= 1 << (slot % 64);
     }
 
-    /// Whether it was held; it is not any more.
+    /// Marks the slot as not held; returns whether it was held.
     #[inline]
     fn clear(&mut self, slot: u32) -> bool {
         let Some(word) = self.0.get_mut(slot as usize / 64) else { return false };
@@ -94,13 +94,13 @@ pub struct AfXdp {
     name: String,
     region: Region,
     queues: Vec<Queue>,
-    /// Queue that is served first next time.
+    /// Queue that is served first in the next round.
     first: usize,
     program: Option<Program>,
     share: Share,
     held: Held,
     counters: DriverCounters,
-    /// Packets written to the transmit ring and not shown to the kernel yet.
+    /// Whether the transmit ring has packets that were not published to the kernel yet.
     unpublished: bool,
     zero_copy: bool,
     failure: Option<i32>,
@@ -111,13 +111,13 @@ pub struct AfXdp {
 
 impl AfXdp {
     /// Opens `interface`, in the network namespace of the calling thread, over a pool's memory. The native hook is
-    /// tried first, then the generic one; the second value says why it is not the first.
+    /// tried first, then the generic one; the second value says why the native hook is not used.
     ///
-    /// The pool's slots are taken by the first [`Port::receive`], so this may run on another thread than the pool's.
+    /// The pool's slots are taken by the first [`Port::receive`], so this may run on a thread other than the pool's.
     ///
     /// # Errors
-    /// `Gone` when there is no such interface, `Unfit` when its frames do not fit a slot, `System` when the kernel
-    /// refuses (no right, no AF_XDP, another program is attached, locked memory).
+    /// `Gone` if the interface does not exist, `Unfit` if its frames do not fit into a slot, `System` if the kernel
+    /// refuses (no permission, no AF_XDP, another program attached, limit of locked memory).
     pub fn open(
         interface: &str,
         options: &AfXdpOptions,
@@ -143,7 +143,7 @@ impl AfXdp {
             return Err(PortError::Unfit {
                 interface: interface.to_owned(),
                 driver: "afxdp",
-                found: format!("it has {queues} receive queues, {QUEUES_MAX} at most are served"),
+                found: format!("it has {queues} receive queues, expected at most {QUEUES_MAX}"),
             });
         }
         let mut program = Program::load(queues, options.pass_unknown, options.group)
@@ -196,10 +196,10 @@ impl AfXdp {
     }
 
     fn gone(&self, code: i32) -> PortError {
-        PortError::of(&self.name, "go on", io::Error::from_raw_os_error(code))
+        PortError::of(&self.name, "use the interface", io::Error::from_raw_os_error(code))
     }
 
-    /// Takes what a queue has received, at most `limit` packets.
+    /// Receives packets of a queue, at most `limit`.
     fn receive_queue(
         &mut self,
         number: usize,
@@ -217,7 +217,7 @@ impl AfXdp {
                 let entry = queue.socket.received.read(ahead);
                 let index = entry.addr as u32 / self.region.slot_bytes();
                 if !self.held.clear(index) {
-                    continue; // an address that we never gave: nothing of ours to keep
+                    continue; // not an address of ours: there is no slot to keep
                 }
                 let (start, len) = (entry.addr as u32, entry.len);
                 prefetch(pool, start, policed.is_some());
@@ -256,7 +256,7 @@ impl AfXdp {
         }
     }
 
-    /// Shows the kernel what was queued and makes it send.
+    /// Publishes queued packets to the kernel and makes it send them.
     fn transmit(&mut self) -> Result<(), PortError> {
         let Some(socket) = self.queues.first().map(|queue| &queue.socket) else { return Ok(()) };
         let Some(ring) = &socket.transmit else { return Ok(()) };
@@ -272,7 +272,8 @@ impl AfXdp {
             match socket.kick() {
                 Ok(()) => {}
                 Err(error) => match error.raw_os_error() {
-                    // Its budget for one call, or room for the moment, is used up; or one packet was not taken.
+                    // The kernel used up its budget for one call, has no room at the moment, or did not accept one
+                    // packet.
                     Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR | libc::ENOMEM) => {}
                     code => {
                         self.failure = code;
@@ -290,7 +291,7 @@ impl AfXdp {
     }
 }
 
-/// Takes the packets' slots that a queue's fill ring lacks from the pool.
+/// Takes slots from the pool for a queue's fill ring, as far as it lacks them.
 fn refill(queue: &mut Queue, held: &mut Held, pool: &mut Pool) {
     let room = queue.socket.fill.room(queue.wanted);
     let mut filled = 0;
@@ -309,8 +310,8 @@ fn refill(queue: &mut Queue, held: &mut Held, pool: &mut Pool) {
     }
 }
 
-/// The class that the program wrote before the frame, its index and the frame's number; erased, so that it is not
-/// found again when the slot comes back by another way.
+/// Returns what the program wrote before the frame: its class, its index and the frame's number. Erases it, so that
+/// it is not found again when the slot is used on another path.
 #[inline]
 fn take_meta(pool: &mut Pool, start: u32) -> Option<(u16, usize, u32)> {
     let start = start as usize;
@@ -325,7 +326,7 @@ fn take_meta(pool: &mut Pool, start: u32) -> Option<(u16, usize, u32)> {
     Some((class, index_of(class)?, number))
 }
 
-/// Brings the frame's first bytes near: another CPU has just written them.
+/// Prefetches the frame's first bytes, because another CPU has just written them.
 #[inline]
 fn prefetch(pool: &Pool, start: u32, meta: bool) {
     let start = start as usize;
@@ -340,14 +341,14 @@ fn prefetch(pool: &Pool, start: u32, meta: bool) {
 fn refused(interface: &str, action: &'static str, source: io::Error) -> PortError {
     let hint = match source.raw_os_error() {
         Some(libc::ENOBUFS | libc::ENOMEM) => "raise the limit of locked memory or grant CAP_IPC_LOCK",
-        Some(libc::EBUSY) => "another program uses this queue by AF_XDP",
+        Some(libc::EBUSY) => "another program uses this queue with AF_XDP",
         Some(libc::EAFNOSUPPORT) => "this kernel has no AF_XDP",
         _ => return PortError::of(interface, action, source),
     };
     PortError::System { interface: interface.to_owned(), action, source, hint }
 }
 
-/// Attaches natively, else generically, and says why when not natively.
+/// Attaches the program natively if possible, otherwise generically, and says why in the second case.
 fn attach(
     program: &mut Program,
     interface: &str,
@@ -364,11 +365,11 @@ fn attach(
         _ => PortError::of(interface, "attach the XDP program", source),
     };
     let first = if generic {
-        "generic XDP was asked for".to_owned()
+        "generic XDP was requested".to_owned()
     } else {
         match program.attach(index, true) {
             Ok(()) => return Ok(None),
-            Err(error) => format!("generic XDP, because the driver does not take the program: {error}"),
+            Err(error) => format!("generic XDP, because the driver does not accept the program: {error}"),
         }
     };
     program.attach(index, false).map_err(wrong)?;
@@ -419,7 +420,7 @@ impl Port for AfXdp {
     fn send(&mut self, pool: &mut Pool, packet: Packet) -> Result<(), Packet> {
         let base = packet.slot.index() * self.region.slot_bytes();
         let within = packet.start.wrapping_sub(base);
-        // What the kernel would refuse, it refuses without giving the slot back.
+        // The kernel would not return the slot of a packet that it refuses, so such packets are refused here.
         if packet.len < FRAME_BYTES_MIN
             || u64::from(within) + u64::from(packet.len) > u64::from(self.region.slot_bytes())
         {
@@ -450,7 +451,7 @@ impl Port for AfXdp {
     }
 
     fn close(&mut self, pool: &mut Pool) {
-        // First nothing comes in any more, then the kernel leaves the memory.
+        // First stop receiving; then the kernel stops using the memory.
         self.program = None;
         self.readiness = None;
         self.queues.clear();

@@ -1,7 +1,8 @@
 //! The XDP program of a port and its maps: loading, attaching, setting classes, and the counters shared with it.
 //!
-//! Invariants: the program leaves the interface when this is dropped or the process dies (a BPF link); words shared
-//! with it are aligned 64-bit words in mapped arrays. The maps' layout is that of spec/xdp/hueplane.c.
+//! Invariants: the program is detached from the interface when [`Program`] is dropped or the process dies (a BPF
+//! link); words shared with it are aligned 64-bit words in mapped arrays. The maps' layout is that of
+//! spec/xdp/hueplane.c.
 
 #![allow(unsafe_code)]
 
@@ -24,9 +25,9 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/hu
 pub(super) const CLASSES: usize = CLASS_MAX as usize + 2;
 /// Index of group frames.
 const INDEX_GROUP: usize = 0;
-/// Index of frames whose network is known only behind the ring.
+/// Index of frames whose network is only known after the ring.
 const INDEX_OTHER: usize = CLASSES - 1;
-/// Receive queues of an interface at most.
+/// Maximum number of receive queues of an interface.
 pub(super) const QUEUES_MAX: u32 = 64;
 
 const FLAG_CLASSES: u64 = 1;
@@ -43,18 +44,19 @@ const STATS: usize = 8;
 /// Limits of frames to group addresses, before the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupLimits {
-    /// Packets a second that one sender (by its MAC) may send; 0: any number.
+    /// Packets per second from one sender (by its MAC); 0 means no limit.
     pub source_packets_per_second: u64,
-    /// Packets that it may send at once.
+    /// Packets that one sender may send at once.
     pub source_burst_packets: u64,
-    /// Packets a second that all senders may send together; 0: any number.
+    /// Packets per second from all senders together; 0 means no limit.
     pub packets_per_second: u64,
-    /// Packets that they may send at once.
+    /// Packets that all senders together may send at once.
     pub burst_packets: u64,
 }
 
 impl Default for GroupLimits {
-    /// Far above what address resolution and routing protocols of hundreds of hosts need, far below what hurts.
+    /// Far above what address resolution and routing protocols of hundreds of hosts need, and far below what causes
+    /// overload.
     fn default() -> Self {
         Self {
             source_packets_per_second: 1_000,
@@ -88,14 +90,14 @@ pub(super) struct Words {
     _map: OwnedFd,
 }
 
-// SAFETY: memory that is only reached through atomics.
+// SAFETY: the memory is accessed only through atomics.
 unsafe impl Send for Words {}
 
 impl Words {
     fn map(map: &MapData, count: usize) -> io::Result<Self> {
         let fd = map.fd().as_fd().try_clone_to_owned()?;
         let bytes = (count * size_of::<u64>()).next_multiple_of(4096);
-        // SAFETY: a new shared mapping of the map's memory; the kernel refuses more than there is.
+        // SAFETY: a new shared mapping of the map's memory; the kernel refuses a larger size than the map has.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -150,7 +152,7 @@ struct Rules {
 
 /// The program, attached.
 pub(super) struct Program {
-    /// Dropping it takes the program off the interface.
+    /// Dropping it detaches the program from the interface.
     bpf: Ebpf,
     settings: Settings,
     rules: Rules,
@@ -161,7 +163,7 @@ pub(super) struct Program {
     queues: usize,
 }
 
-/// Index of a class in the arrays; `None` when it is out of range or stands for no class.
+/// Index of a class in the arrays; `None` if it is out of range or means no class.
 pub(super) fn index_of(class: u16) -> Option<usize> {
     match class {
         CLASS_GROUP => Some(INDEX_GROUP),
@@ -172,7 +174,7 @@ pub(super) fn index_of(class: u16) -> Option<usize> {
 }
 
 fn other(error: impl std::error::Error) -> io::Error {
-    // The causes say what the kernel said; the outer errors only which call it was.
+    // The causes contain the kernel's error; the outer error only names the call.
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -235,7 +237,7 @@ impl Program {
         program.try_into().map_err(other)
     }
 
-    /// Puts the program on an interface; the driver's hook, or the kernel's generic one.
+    /// Attaches the program to an interface, at the driver's hook or the kernel's generic one.
     pub(super) fn attach(&mut self, interface: u32, native: bool) -> io::Result<()> {
         let mode = if native { XdpMode::Driver } else { XdpMode::Skb };
         self.xdp()?.attach_to_if_index(interface, mode).map_err(other)?;
@@ -255,7 +257,8 @@ impl Program {
         Array::try_from(map).map_err(other)?.set(0, settings, 0).map_err(other)
     }
 
-    /// Replaces rules and quotas. New rules are added before old ones go, so a class that stays loses nothing.
+    /// Replaces rules and quotas. New rules are added before old ones are removed, so that a class that stays loses
+    /// no frame.
     pub(super) fn set_classes(&mut self, rules: &[ClassRule], quotas: &[(u16, u32)]) -> io::Result<()> {
         let mut new = Rules { quotas: quotas.iter().copied().collect(), ..Rules::default() };
         let mut flags = (self.settings.flags & FLAG_PASS_UNKNOWN) | FLAG_CLASSES;
@@ -329,7 +332,7 @@ impl Program {
         (0..self.queues).map(|queue| self.policed.get(queue * CLASSES + index)).sum()
     }
 
-    /// Adds its drops to a port's counters.
+    /// Adds the drops of the program to a port's counters.
     pub(super) fn count(&self, counters: &mut DriverCounters) {
         counters.shared_quota += self.policed(INDEX_GROUP) + self.policed(INDEX_OTHER);
         counters.ring_quota += (1..INDEX_OTHER).map(|index| self.policed(index)).sum::<u64>();
@@ -337,7 +340,7 @@ impl Program {
         counters.runt += self.stats.get(STAT_RUNT);
     }
 
-    /// Whether classes are set and the driver lets the program describe frames, so that metadata may be read.
+    /// Whether classes are set and the driver supports metadata before frames, so that it may be read.
     pub(super) fn describes(&self) -> bool {
         self.settings.flags & FLAG_CLASSES != 0 && self.stats.get(STAT_NO_META) == 0
     }

@@ -23,7 +23,7 @@ const TX_BUDGET: u32 = 1024;
 /// Kernel memory that packets being sent may use, bytes; the kernel's default suffices for some 270 packets.
 const SEND_BUFFER_BYTES: i32 = 64 << 20;
 
-/// How long to retry on a busy queue: the kernel frees it some time after its last socket was closed.
+/// How long to retry if a queue is busy: the kernel frees a queue some time after its last socket was closed.
 const BUSY: Duration = Duration::from_millis(500);
 /// Interval between two tries.
 const BUSY_STEP: Duration = Duration::from_millis(5);
@@ -34,7 +34,7 @@ struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: memory shared with the kernel; the thread that has the ring uses it.
+// SAFETY: the memory is shared with the kernel, and only the thread that has the ring uses it.
 unsafe impl Send for Mapping {}
 
 impl Drop for Mapping {
@@ -170,13 +170,13 @@ pub(super) struct Socket {
     pub(super) fd: OwnedFd,
     pub(super) received: Ring<libc::xdp_desc>,
     pub(super) fill: Ring<u64>,
-    /// Present when asked for: one socket of a port sends.
+    /// Present if requested: only one socket of a port sends.
     pub(super) transmit: Option<Ring<libc::xdp_desc>>,
     pub(super) completed: Ring<u64>,
     pub(super) zero_copy: bool,
 }
 
-/// The result of one step of opening; an error comes with the step's description.
+/// The result of one step of opening. An error carries the step's description.
 pub(super) type Step<T> = Result<T, (&'static str, io::Error)>;
 
 fn step<T>(action: &'static str, result: io::Result<T>) -> Step<T> {
@@ -206,12 +206,14 @@ impl Socket {
         step("size the AF_XDP rings", set(libc::XDP_RX_RING, size))?;
         if sends {
             step("size the AF_XDP rings", set(libc::XDP_TX_RING, size))?;
-            // Older kernels do not know the option and send in smaller portions.
+            // Older kernels do not have this option and send in smaller portions.
             let _ = set(XDP_MAX_TX_SKB_BUDGET, TX_BUDGET.min(size));
             sys::grow_buffer(&fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER_BYTES);
         }
-        let offsets: libc::xdp_mmap_offsets =
-            step("ask for the AF_XDP rings", sys::option(&fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS))?;
+        let offsets: libc::xdp_mmap_offsets = step(
+            "read the layout of the AF_XDP rings",
+            sys::option(&fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS),
+        )?;
         let map = "map the AF_XDP rings";
         let received = step(map, Ring::map(&fd, libc::XDP_PGOFF_RX_RING, offsets.rx, size))?;
         let fill = step(map, Ring::map(&fd, libc::XDP_UMEM_PGOFF_FILL_RING as i64, offsets.fr, size))?;
@@ -223,19 +225,19 @@ impl Socket {
         };
         step("bind the AF_XDP socket to a queue", bind(&fd, interface, queue))?;
         let options: libc::xdp_options =
-            step("ask for the AF_XDP mode", sys::option(&fd, libc::SOL_XDP, libc::XDP_OPTIONS))?;
+            step("read the AF_XDP mode", sys::option(&fd, libc::SOL_XDP, libc::XDP_OPTIONS))?;
         let zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
         Ok(Self { fd, received, fill, transmit, completed, zero_copy })
     }
 
-    /// Packets that the kernel dropped between our program and the ring, and those it refused to send.
+    /// Packets that the kernel dropped between our program and the ring, and packets that it refused to send.
     pub(super) fn dropped(&self) -> (u64, u64) {
         let statistics = sys::option::<libc::xdp_statistics>(&self.fd, libc::SOL_XDP, libc::XDP_STATISTICS);
         // A socket that was unbound has no statistics.
         statistics.map_or((0, 0), |s| (s.rx_dropped + s.rx_ring_full, s.tx_invalid_descs))
     }
 
-    /// The socket's pending error: the interface is gone.
+    /// The socket's pending error, which means that the interface was removed.
     pub(super) fn error(&self) -> Option<io::Error> {
         match sys::option::<i32>(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR) {
             Ok(0) => None,
@@ -254,8 +256,8 @@ impl Socket {
     }
 }
 
-/// Binds; the kernel uses zero-copy where the driver supports it, else copies. A busy queue may be one that we have just
-/// closed, so binding is retried for a moment.
+/// Binds the socket to a queue. The kernel uses zero-copy if the driver supports it, and copies otherwise. A busy
+/// queue may be one that we have just closed, so binding is retried for a short time.
 fn bind(fd: &OwnedFd, interface: u32, queue: u32) -> io::Result<()> {
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,

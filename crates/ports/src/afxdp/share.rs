@@ -1,9 +1,9 @@
 //! Use of the receive rings by class: the user-space half of the quota in spec/xdp/hueplane.c.
 //!
 //! The program admits a frame of a class while `admitted - consumed` is below the class's quota, and numbers what it
-//! admits. Here `consumed` is kept: a frame is consumed when the engine says so ([`Share::consume`]), or when its
-//! number is missing, because it was lost after admission ([`Share::arrived`]). Numbers rise in each queue; where a
-//! driver mixes them up, a late one takes back the loss it was counted as.
+//! admits. `consumed` is kept here: a frame is consumed when the engine reports it ([`Share::consume`]), or when its
+//! number is missing because it was lost after admission ([`Share::arrived`]). Numbers rise in each queue. If a
+//! driver reorders frames, a late frame was already counted as lost, and this count is taken back.
 
 use super::program::{CLASSES, Words};
 
@@ -28,7 +28,7 @@ impl Share {
         }
     }
 
-    /// Frame number `number` of a class arrived.
+    /// Records the arrival of frame number `number` of a class.
     #[inline]
     pub(super) fn arrived(&mut self, consumed: &Words, queue: usize, index: usize, number: u32) {
         let at = queue * CLASSES + index;
@@ -46,12 +46,12 @@ impl Share {
         }
     }
 
-    /// Frames of a class that were admitted and lost, as far as is known: later frames of the class have arrived.
+    /// Frames of a class that were admitted and are known to be lost, because later frames of the class have arrived.
     pub(super) fn lost(&self, index: usize) -> u64 {
         self.lost.get(index).copied().unwrap_or_default()
     }
 
-    /// The engine is done with `count` frames of a class, whichever queues they came by.
+    /// Records that the engine has finished with `count` frames of a class, from any queue.
     #[inline]
     pub(super) fn consume(&mut self, consumed: &Words, index: usize, count: u32) {
         let mut left = count;

@@ -1,12 +1,12 @@
 //! A port over packet sockets, for interfaces where AF_XDP does not work.
 //!
 //! Flow: driver → ring of the receiving socket → copied into slots → worker → `sendmmsg` → driver. The receiving
-//! socket does not see what we send; the sending one goes past the queueing discipline. What the kernel keeps beside a
-//! frame is put back into it: a VLAN tag, and the checksum that a sender on the same machine left to its card. A
-//! segment longer than a slot (cards and kernels glue segments together) is dropped and counted: switch segmentation
-//! offload off at the other end.
-//! Invariants: arrays of message headers are made once; their pointers are set right before each call.
-//! Source: packet(7), Linux `net/packet/af_packet.c`, `include/uapi/linux/virtio_net.h`.
+//! socket does not receive the frames that we send; the sending socket bypasses the queueing discipline. Data that
+//! the kernel keeps outside a frame is put back into it: a VLAN tag, and the checksum that a sender on the same
+//! machine left to its NIC. A segment longer than a slot (NICs and kernels merge segments) is dropped and counted:
+//! disable segmentation offload at the other end. Invariants: arrays of message headers are made once; their pointers
+//! are set right before each call. Source: packet(7), Linux `net/packet/af_packet.c`,
+//! `include/uapi/linux/virtio_net.h`.
 
 #![allow(unsafe_code)]
 
@@ -21,7 +21,7 @@ use receive::{Next, Receiver};
 use crate::pool::Region;
 use crate::{Driver, DriverCounters, Packet, Pool, Port, PortError, sys};
 
-/// Packets that one system call sends at most.
+/// Maximum number of packets in one system call.
 const BATCH: usize = 64;
 /// Bytes that the kernel may queue for sending.
 const SEND_BUFFER_BYTES: i32 = 16 << 20;
@@ -56,7 +56,7 @@ impl Messages {
         head.msg_iovlen = 1;
     }
 
-    /// Sends the first packets, one system call; how many the system took.
+    /// Sends the first packets in one system call. Returns how many the system accepted.
     fn send(&mut self, socket: &OwnedFd, pool: &Pool, packets: &[Packet]) -> io::Result<usize> {
         let count = packets.len().min(BATCH);
         for (at, packet) in packets.iter().take(count).enumerate() {
@@ -70,14 +70,14 @@ impl Messages {
     }
 }
 
-/// What the system took of the frames that [`PacketSocket::offer`] gave it.
+/// How many of the frames given to [`PacketSocket::offer`] the system accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Offered {
-    /// The first so many, at least one.
+    /// This many of the first frames, at least one.
     Taken(usize),
-    /// None now: its queue is full.
+    /// None at the moment, because its queue is full.
     Full,
-    /// Not the first, ever: it is longer than the MTU or shorter than an Ethernet header.
+    /// None, because the first frame can never be sent: it is longer than the MTU or shorter than an Ethernet header.
     Unfit,
 }
 
@@ -92,15 +92,17 @@ pub struct PacketSocket {
     failure: Option<i32>,
     checked_ns: u64,
     kernel_times: bool,
-    /// Frames that found the ring full. Asking the kernel resets its count, so it is summed up here.
+    /// Frames lost because the ring was full. Reading the kernel's count resets it, so it is summed up here.
     lost: Cell<u64>,
 }
 
 impl PacketSocket {
-    /// Opens `interface` in the network namespace of the calling thread; `ring` packets may be queued each way.
+    /// Opens `interface` in the network namespace of the calling thread. In each direction, `ring` packets may be
+    /// queued.
     ///
     /// # Errors
-    /// `Gone` when there is no such interface, `Unfit` when its frames do not fit a slot, `System` without the right.
+    /// `Gone` if the interface does not exist, `Unfit` if its frames do not fit into a slot, `System` without
+    /// permission.
     pub fn open(interface: &str, ring: u32, region: &Region) -> Result<Self, PortError> {
         let wrong = |action| move |source| PortError::of(interface, action, source);
         let found = sys::interface(interface).map_err(wrong("find the interface"))?;
@@ -132,18 +134,18 @@ impl PacketSocket {
         })
     }
 
-    /// Received packets carry the time at which the kernel had them, nanoseconds since the Unix epoch, instead of the
-    /// caller's.
+    /// Gives received packets the time at which the kernel received them, nanoseconds since the Unix epoch, instead
+    /// of the caller's.
     #[must_use]
     pub fn with_kernel_times(self) -> Self {
         Self { kernel_times: true, ..self }
     }
 
-    /// Sends packets at once, one system call, of at most a batch. They stay the caller's, as do their slots: the system has
-    /// copied those that it took.
+    /// Sends packets immediately in one system call, at most a batch. The caller keeps the packets and their slots,
+    /// because the system copies the packets that it accepts.
     ///
     /// # Errors
-    /// `Gone` when the interface is.
+    /// `Gone` if the interface was removed.
     pub fn offer(&mut self, pool: &Pool, packets: &[Packet]) -> Result<Offered, PortError> {
         if let Some(code) = self.failure {
             return Err(self.gone(code));
@@ -165,7 +167,7 @@ impl PacketSocket {
     }
 
     fn gone(&self, code: i32) -> PortError {
-        PortError::of(&self.name, "go on", io::Error::from_raw_os_error(code))
+        PortError::of(&self.name, "use the interface", io::Error::from_raw_os_error(code))
     }
 
     /// Records a permanent failure.
@@ -178,7 +180,7 @@ impl PacketSocket {
         error
     }
 
-    /// Sends queued packets `from..`, one system call; how many are done with, sent or not.
+    /// Sends queued packets from index `from` in one system call. Returns how many are finished, sent or not.
     fn send_batch(&mut self, pool: &Pool, from: usize) -> Result<usize, PortError> {
         match self.outgoing.send(&self.sender, pool, &self.queued[from..]) {
             Ok(sent) => {
@@ -187,7 +189,7 @@ impl PacketSocket {
             }
             Err(error) => match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::EINTR) => Ok(0),
-                // The first packet was not taken: longer than the MTU, or the driver's queue is full.
+                // The first packet was not accepted: it is longer than the MTU, or the driver's queue is full.
                 Some(libc::EMSGSIZE | libc::ENOBUFS | libc::EINVAL | libc::ENOMEM) => {
                     self.counters.send_failed += 1;
                     Ok(1)
@@ -202,7 +204,7 @@ fn sender(interface: u32) -> io::Result<OwnedFd> {
     let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
     sys::set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1i32)?;
     sys::grow_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER_BYTES);
-    bind(&socket, interface, 0)?; // protocol 0: it receives nothing
+    bind(&socket, interface, 0)?; // with protocol 0 it receives nothing
     Ok(socket)
 }
 

@@ -1,11 +1,10 @@
 //! The receiving half of a packet socket: the kernel copies frames into a ring, from which we copy them into slots.
 //!
-//! Each frame of the ring has a header whose status word says who owns it, we or the kernel. What the kernel stores
-//! outside a frame (VLAN tag, checksum offload) is in that header and in the `virtio_net_hdr` before the frame. Measured
-//! on veth, 60-byte frames received and sent again, processor time per packet: 2.0 to 2.2 us with `recvmmsg`, 1.5 to
-//! 1.7 us with the ring.
-//! Source: Linux `Documentation/networking/packet_mmap.rst`; version 2 of the ring, because version 3 holds frames
-//! back until a block is full or a timer ends.
+//! Each frame of the ring has a header whose status word says whether we or the kernel own it. What the kernel stores
+//! outside a frame (VLAN tag, checksum offload) is in that header and in the `virtio_net_hdr` before the frame.
+//! Measured on veth, 60-byte frames received and sent again, processor time per packet: 2.0 to 2.2 us with
+//! `recvmmsg`, 1.5 to 1.7 us with the ring. Source: Linux `Documentation/networking/packet_mmap.rst`; version 2 of
+//! the ring, because version 3 holds frames back until a block is full or a timer ends.
 
 #![allow(unsafe_code)]
 
@@ -39,7 +38,7 @@ struct Found<'a> {
     len: usize,
     offload: [u8; OFFLOAD_BYTES],
     vlan: Option<(u16, u16)>,
-    /// When the kernel had it, nanoseconds since the Unix epoch.
+    /// When the kernel received it, nanoseconds since the Unix epoch.
     time_ns: u64,
 }
 
@@ -65,7 +64,7 @@ pub(super) struct Receiver {
     next: u32,
 }
 
-// SAFETY: memory shared with the kernel; the thread that has the receiver uses it.
+// SAFETY: the memory is shared with the kernel, and only the thread that has the receiver uses it.
 unsafe impl Send for Receiver {}
 
 impl Drop for Receiver {
@@ -176,7 +175,7 @@ impl Receiver {
         outcome
     }
 
-    /// The socket's pending error: the interface is gone.
+    /// The socket's pending error, which means that the interface was removed.
     pub(super) fn error(&self) -> Option<io::Error> {
         match sys::option::<i32>(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR) {
             Ok(0) => None,
@@ -185,7 +184,7 @@ impl Receiver {
         }
     }
 
-    /// Frames dropped because the ring was full, since the last call.
+    /// Frames dropped since the last call because the ring was full.
     pub(super) fn dropped(&self) -> u64 {
         let statistics =
             sys::option::<libc::tpacket_stats>(&self.fd, libc::SOL_PACKET, libc::PACKET_STATISTICS);
@@ -193,7 +192,7 @@ impl Receiver {
     }
 }
 
-/// Completes a checksum that the sender left to its NIC; `false` when the positions are invalid.
+/// Completes a checksum that the sender left to its NIC. Returns `false` if the positions are invalid.
 fn complete_checksum(offload: [u8; OFFLOAD_BYTES], frame: &mut [u8]) -> bool {
     if offload[0] & NEEDS_CHECKSUM == 0 {
         return true;
@@ -261,9 +260,9 @@ mod tests {
         }
         assert_eq!(sum, 0xffff, "sum with the pseudo header verifies");
         offload[6..8].copy_from_slice(&24u16.to_ne_bytes());
-        assert!(!complete_checksum(offload, &mut frame), "a field behind the end");
+        assert!(!complete_checksum(offload, &mut frame), "a field after the end");
         offload[6..8].copy_from_slice(&2000u16.to_ne_bytes());
-        assert!(!complete_checksum(offload, &mut frame), "a start behind the end");
+        assert!(!complete_checksum(offload, &mut frame), "a start after the end");
     }
 
     #[test]

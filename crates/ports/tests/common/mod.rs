@@ -1,4 +1,4 @@
-//! Two namespaces joined by a veth, and a raw socket at the far end: what the tests of live ports stand on. Needs root.
+//! Two namespaces joined by a veth, and a raw socket at the far end, used by the tests of live ports. Needs root.
 
 #![allow(dead_code)] // each test binary uses its part
 #![allow(unsafe_code)]
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use hue_ports::{Packet, Pool, Port, PortError};
 
-/// Ethertype of the tests' frames: for local experiments (IEEE 802).
+/// Ethertype of the tests' frames, for local experiments (IEEE 802).
 pub const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
-/// How long something that must happen may take on a busy machine.
+/// Time limit for expected events, long enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Whether this may run; says so when it may not.
+/// Whether the test can run; prints the reason if it cannot.
 pub fn may_run() -> bool {
     // SAFETY: asks for a number.
     let root = unsafe { libc::geteuid() } == 0;
@@ -43,7 +43,7 @@ pub fn try_run(command: &str) -> bool {
     output.status.success()
 }
 
-/// A namespace "near" with our port's interface `near` and one "far" with its peer `far`; gone when dropped.
+/// A namespace "near" with our port's interface `near`, and one "far" with its peer `far`; removed when dropped.
 pub struct Lab {
     name: String,
 }
@@ -60,7 +60,7 @@ impl Lab {
             run(&format!("ip netns add {}", lab.namespace(side)));
             lab.inside(side, || {
                 for conf in ["all", "default"] {
-                    // A kernel without IPv6 has nothing to switch off.
+                    // On a kernel without IPv6 there is nothing to disable.
                     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{conf}/disable_ipv6"), "1");
                 }
             });
@@ -73,7 +73,7 @@ impl Lab {
         format!("{}-{side}", self.name)
     }
 
-    /// Makes the veth (again).
+    /// Creates the veth (again).
     pub fn join(&self, queues: u32) {
         let (near, far) = (self.namespace("near"), self.namespace("far"));
         let numbers = format!("numrxqueues {queues} numtxqueues {queues}");
@@ -121,7 +121,7 @@ impl Drop for Lab {
     }
 }
 
-/// A packet socket, made by hand and independent of the crate.
+/// A packet socket, built by hand and independent of the crate.
 pub struct Raw(OwnedFd);
 
 impl Raw {
@@ -155,7 +155,7 @@ impl Raw {
         assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
     }
 
-    /// The next frame of the tests that is there now.
+    /// Returns the next frame of the tests, if one has arrived.
     pub fn receive(&self) -> Option<Vec<u8>> {
         let mut buffer = vec![0u8; 9000];
         loop {
@@ -191,12 +191,13 @@ pub fn number(frame: &[u8]) -> u32 {
     u32::from_be_bytes(frame[14..18].try_into().unwrap())
 }
 
-/// What a port receives until `count` frames of the tests are there or patience ends; slots go back.
+/// Returns what a port receives until `count` frames of the tests have arrived or the time limit is reached. Slots
+/// are returned.
 pub fn collect(port: &mut dyn Port, pool: &mut Pool, count: usize) -> Vec<Vec<u8>> {
     collect_until(port, pool, |frames| frames.len() >= count, PATIENCE)
 }
 
-/// What a port receives in a while.
+/// Returns what a port receives in a certain time.
 pub fn collect_for(port: &mut dyn Port, pool: &mut Pool, time: Duration) -> Vec<Vec<u8>> {
     collect_until(port, pool, |_| false, time)
 }
@@ -252,7 +253,7 @@ pub fn flush(port: &mut dyn Port, pool: &mut Pool) {
     }
 }
 
-/// Uses a port until it fails, or patience ends.
+/// Uses a port until it fails, or the time limit is reached.
 pub fn fails(port: &mut dyn Port, pool: &mut Pool, frame: &[u8]) -> Option<PortError> {
     let begin = Instant::now();
     let mut packets: Vec<Packet> = Vec::new();

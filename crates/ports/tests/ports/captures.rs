@@ -1,4 +1,4 @@
-//! Captures read, merged and written, through the public API: every format, damage at every byte.
+//! Reads, merges and writes captures through the public API: every format, and damage at every byte.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn half(value: u16, big: bool) -> [u8; 2] {
     if big { value.to_be_bytes() } else { value.to_le_bytes() }
 }
 
-/// A pcap file made by hand, independent of the library.
+/// A pcap file built by hand, independent of the library.
 fn pcap(packets: &[Packet], big: bool, nano: bool, link: u32) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend(word(if nano { 0xa1b2_3c4d } else { 0xa1b2_c3d4 }, big));
@@ -175,7 +175,8 @@ fn a_file_cut_anywhere_is_an_error_or_a_shorter_capture() {
     (header..=file.len()).for_each(|cut| starts(&file, cut, &all, &sizes, header));
 }
 
-/// Reading takes as long as the file is, whatever it consists of: with a look at all interfaces for each, this takes minutes.
+/// The time to read a file depends only on its size. If every packet required a scan of all interfaces, this would
+/// take minutes.
 #[test]
 fn many_interfaces_are_read_once_each() {
     let dir = tempfile::tempdir().unwrap();
@@ -185,7 +186,7 @@ fn many_interfaces_are_read_once_each() {
     file.extend(enhanced(&sample()[0], 5, 65_535, false));
     let path = save(dir.path(), "many.pcapng", &file);
     assert_eq!(read_all(&path).unwrap().len(), 1);
-    // A section with more of them is refused before they fill the memory.
+    // A section with more interfaces is refused before they fill the memory.
     file.extend(interface(1, None, false));
     let error = read_all(&save(dir.path(), "more.pcapng", &file)).unwrap_err().to_string();
     assert!(error.contains("more than 65536 interfaces"), "{error}");

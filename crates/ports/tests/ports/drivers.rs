@@ -1,5 +1,5 @@
-//! Every live driver against a raw socket at the other end of a wire: both ways, bursts, full rings, an interface that
-//! goes and comes back. Needs root.
+//! Tests every live driver against a raw socket at the other end of a wire: both directions, bursts, full rings, an
+//! interface that is removed and added again. Needs root.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ enum Kind {
 
 const KINDS: [Kind; 4] = [Kind::Native, Kind::Generic, Kind::Packet, Kind::Tap];
 
-/// A port of a kind, and a raw socket that it talks to.
+/// A port of some kind, and a raw socket at the other end.
 fn port(lab: &Lab, kind: Kind, ring: u32, pool: &mut Pool) -> (Box<dyn Port>, Raw) {
     let region = pool.region();
     match kind {
@@ -48,7 +48,7 @@ fn port(lab: &Lab, kind: Kind, ring: u32, pool: &mut Pool) -> (Box<dyn Port>, Ra
 fn close(mut port: Box<dyn Port>, pool: &mut Pool) {
     port.close(pool);
     drop(port);
-    assert_eq!(pool.free(), SLOTS as usize, "every slot is back");
+    assert_eq!(pool.free(), SLOTS as usize, "every slot was returned");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn without_free_slots_nothing_breaks() {
         for _ in 0..200 {
             pool.give(taken.pop().unwrap());
         }
-        // Slots are there again: frames come again (those before are lost where the ring had none).
+        // Slots are free again, so frames arrive again (earlier frames are lost if the ring had no slot).
         collect_for(&mut *port, &mut pool, Duration::from_millis(50));
         raw.send(&frame(TO, 99, 60));
         assert_eq!(number(collect(&mut *port, &mut pool, 1).last().unwrap()), 99, "{kind:?}");
@@ -254,7 +254,7 @@ fn a_deleted_interface_is_gone_and_works_again_when_it_is_back() {
             let (mut port, raw) = port(&lab, kind, 256, &mut pool);
             raw.send(&frame(TO, 7, 60));
             assert_eq!(collect(&mut *port, &mut pool, 1).len(), 1, "{kind:?}, round {round}");
-            // Frames are under way in both directions when it goes.
+            // Frames are under way in both directions when the interface is removed.
             for i in 0..50 {
                 raw.send(&frame(TO, i, 60));
                 send(&mut *port, &mut pool, &frame(TO, i, 60));
@@ -267,7 +267,7 @@ fn a_deleted_interface_is_gone_and_works_again_when_it_is_back() {
             }
             let error = fails(&mut *port, &mut pool, &frame(TO, 0, 60)).expect("the port fails");
             assert!(error.is_gone(), "{kind:?}: {error}");
-            assert!(error.to_string().contains("gone or down"), "{error}");
+            assert!(error.to_string().contains("removed or is down"), "{error}");
             let again = fails(&mut *port, &mut pool, &frame(TO, 0, 60)).expect("and fails on");
             assert!(again.is_gone(), "{kind:?}: {again}");
             close(port, &mut pool);
@@ -375,7 +375,7 @@ fn open_takes_the_best_driver_and_says_why_not_the_first() {
     let first = near(&OpenOptions::default(), &pool).unwrap();
     assert_eq!((first.port.driver(), first.note.clone()), (Driver::AfXdp { zero_copy: false }, None));
 
-    // The queue is taken, so the second falls back, and works.
+    // The queue is in use, so the second port falls back to another driver, which works.
     let mut second = near(&OpenOptions::default(), &pool).unwrap();
     assert_eq!(second.port.driver(), Driver::Packet);
     let note = second.note.clone().unwrap();
@@ -396,7 +396,7 @@ fn open_takes_the_best_driver_and_says_why_not_the_first() {
     assert_eq!(large.free(), 64);
 
     let Err(error) = lab.inside("near", || open("nothere", &OpenOptions::default(), &pool)) else {
-        panic!("there is no such interface")
+        panic!("opened an interface that does not exist")
     };
     assert!(error.is_gone(), "{error}");
     let tap = OpenOptions { driver: Wanted::Tap, ..OpenOptions::default() };

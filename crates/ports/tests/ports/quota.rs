@@ -1,4 +1,4 @@
-//! Isolation before the ring: a flood of one class takes its own share and no other's. Needs root.
+//! Isolation before the ring: a flood of one class uses up only its own share. Needs root.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const NO_LIMITS: GroupLimits = GroupLimits {
     packets_per_second: 0,
     burst_packets: 0,
 };
-/// The program lets a frame of a starved class through that often; the tests allow for some of them.
+/// The program lets a frame of a starved class pass this often; the tests allow for some of them.
 const PROBE: Duration = Duration::from_millis(50);
 
 struct Bench {
@@ -50,11 +50,11 @@ impl Bench {
         }
     }
 
-    /// Takes everything from the ring and keeps it, as a queue that is not served would.
+    /// Takes everything from the ring and keeps it, like a queue that is not served.
     fn receive(&mut self) -> usize {
         let before = self.held.len();
         let mut idle = 0;
-        // What the far end sent went through the program before `send` returned, or does at once.
+        // Frames that the far end sent passed the program before `send` returned, or do so immediately.
         while idle < 20 {
             let now_ns = self.begin.elapsed().as_nanos() as u64;
             let got = self.port.receive(&mut self.pool, now_ns, &mut self.held, 64).unwrap();
@@ -72,7 +72,7 @@ impl Bench {
         self.held.iter().filter(|packet| packet.class == class).count()
     }
 
-    /// The engine is done with every held packet.
+    /// Reports that the engine has finished with every held packet.
     fn serve(&mut self) {
         for packet in self.held.drain(..) {
             if packet.class != 0 {
@@ -89,7 +89,7 @@ impl Bench {
         drop(self.lab);
     }
 
-    /// Probes that may have passed since the beginning.
+    /// Maximum number of probes that may have passed since the beginning.
     fn probes(&self) -> usize {
         (self.begin.elapsed().as_nanos() / PROBE.as_nanos()) as usize + 1
     }
@@ -239,7 +239,7 @@ fn rules_follow_what_the_frame_carries() {
         assert_eq!(bench.held[0].bytes(&bench.pool), frame, "{what}");
         bench.serve();
     }
-    // Rules that go are gone, those that stay stay.
+    // Removed rules no longer apply, and kept rules still do.
     bench.port.set_classes(&rules[..2], &quotas).unwrap();
     for (frame, class) in [(ethernet(FLOOD, &plain), 1), (ethernet(NOBODY, &plain), 2)] {
         bench.raw.send(&frame);
@@ -281,7 +281,7 @@ fn group_frames_have_a_share_and_each_sender_a_rate() {
     other[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 0x99]);
     bench.raw.send(&other);
     bench.receive();
-    assert!(bench.held_of(CLASS_GROUP) > flood, "another sender is heard");
+    assert!(bench.held_of(CLASS_GROUP) > flood, "frames of another sender pass");
     assert!(bench.port.lost(CLASS_GROUP).ring_quota > 200);
     bench.end();
 }
@@ -300,7 +300,7 @@ fn frames_lost_after_admission_are_given_back_to_their_class() {
         sent += 200;
         assert!(bench.receive() >= 60, "round {round}");
         bench.serve();
-        // At most one frame is needed to see the gap; when all of the share was lost, a probe shows it.
+        // At most one frame is needed to detect the gap; if all of the share was lost, a probe shows it.
         let begin = Instant::now();
         while begin.elapsed() < crate::common::PATIENCE {
             std::thread::sleep(PROBE + Duration::from_millis(10));
@@ -312,7 +312,7 @@ fn frames_lost_after_admission_are_given_back_to_their_class() {
                 break;
             }
         }
-        // The whole share is there again: portions that fit the ring all pass.
+        // The whole share is available again: portions that fit the ring all pass.
         let policed = bench.port.lost(10).ring_quota;
         for _ in 0..3 {
             bench.flood(FLOOD, 60);
@@ -321,7 +321,7 @@ fn frames_lost_after_admission_are_given_back_to_their_class() {
         }
         assert_eq!(bench.port.lost(10).ring_quota, policed, "round {round}");
         bench.serve();
-        // Each loss has its owner, and all of them add up.
+        // Each loss has an owner, and all losses add up.
         let (counters, lost) = (bench.port.counters(), bench.port.lost(10));
         assert!(lost.ring_full > 0 && lost.ring_full == counters.ring_full, "round {round}: {lost:?}");
         assert_eq!(counters.received_packets + lost.ring_full + lost.ring_quota, sent, "round {round}");

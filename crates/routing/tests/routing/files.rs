@@ -241,7 +241,7 @@ fn mrt_records_of_other_families_are_passed_over_and_counted() {
     assert_eq!(listed(&routes), pairs(&[("10.0.0.0/8", "192.0.2.1")]));
     assert_eq!((routes.passed_over, routes.skipped), (4, 0));
 
-    // One that is cut short, or longer than its entries, is damage.
+    // A record that is truncated, or longer than its entries, is damaged.
     let sound = &others[0][12..];
     let longer = [sound, &[0]].concat();
     for body in [&sound[..6], &sound[..12], &sound[..sound.len() - 1], &longer] {

@@ -1,8 +1,8 @@
-//! ARP messages that tell a network's neighbours to send to another wire.
+//! ARP messages that make a network's neighbours send to another wire.
 //!
 //! Each neighbour that the network knows gets its own ARP messages, because a broadcast would also reach the hosts of
-//! other networks on the segment. An unknown neighbour is not told: it uses the old wire until its next ARP request,
-//! and each wire accepts the network's frames at any time.
+//! other networks on the segment. An unknown neighbour gets no message. It uses the old wire until its next ARP
+//! request; each wire accepts the network's frames at any time.
 
 use std::net::Ipv4Addr;
 
@@ -18,8 +18,8 @@ pub(crate) struct Announcement {
     pub address: Ipv4Addr,
 }
 
-/// The messages for these neighbours: one for each address on whose link a neighbour is or, if it is on no link, for
-/// each address of the port. Neighbours with the same MAC address share messages.
+/// The messages for these neighbours. A neighbour gets one message for each address whose link it is on. A neighbour
+/// that is on no link gets one for each address of the port. Neighbours with the same MAC address share messages.
 pub(crate) fn announcements(
     addresses: &[(u16, Ipv4Addr, u8)],
     neighbours: &[(u16, Ipv4Addr, Mac)],
@@ -64,14 +64,14 @@ mod tests {
 
     #[test]
     fn neighbours_hear_of_their_link() {
-        assert_eq!(told(&[]), [], "nobody is known, nobody is told");
+        assert_eq!(told(&[]), [], "without neighbours there are no messages");
         assert_eq!(told(&[(0, [10, 0, 0, 7], ONE)]), [(0, ONE, [10, 0, 0, 1])]);
         assert_eq!(told(&[(1, [10, 0, 1, 7], TWO)]), [(1, TWO, [10, 0, 1, 1])]);
-        // Its port counts, not its address alone.
+        // The neighbour's port matters, not only its address.
         assert_eq!(told(&[(1, [10, 0, 0, 7], TWO)]), [(1, TWO, [10, 0, 1, 1])]);
-        // On no link: any of the port's may be its next hop.
+        // On no link: any of the port's addresses may be its next hop.
         assert_eq!(told(&[(0, [192, 0, 2, 1], ONE)]), [(0, ONE, [10, 0, 0, 1]), (0, ONE, [10, 9, 0, 1])]);
-        // A host with two addresses hears once.
+        // A host with two addresses gets one message.
         assert_eq!(
             told(&[(0, [10, 0, 0, 8], TWO), (0, [10, 0, 0, 7], ONE), (0, [10, 0, 0, 9], ONE)]),
             [(0, ONE, [10, 0, 0, 1]), (0, TWO, [10, 0, 0, 1])]

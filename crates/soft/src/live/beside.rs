@@ -1,12 +1,12 @@
 //! NICs beside ports of a card: a second wire to the same segment (the papers' multi-receiver arrangement, their section
 //! 3.2). Networks in software have their neighbours send to the NIC, so that their frames do not cross the card.
 //!
-//! A network has two MAC addresses on such a segment: its own on the card's port, and [`Mac::companion`] of it on the NIC.
-//! Each port accepts unicast frames to its own address only, so that a flooding switch duplicates nothing; both accept
-//! them at any time, so that nothing is lost while neighbours change from one to the other. Group frames arrive on both
-//! wires and are accepted on one: the network's. The network also sends on that one. The stages behind see only the
-//! card's port: MAC addresses, also those in ARP messages, are translated as frames arrive and leave, and the frames
-//! count as the card's port's. Only networks that are selected by their MAC address take part.
+//! A network has two MAC addresses on such a segment: its own on the card's port, and [`Mac::companion`] of it on the
+//! NIC. Each port accepts unicast frames to its own address only, so that a flooding switch duplicates nothing; both
+//! accept them at any time, so that nothing is lost while neighbours switch. Group frames arrive on both wires and
+//! are accepted only on the network's current wire, on which the network also sends. Later stages see only the card's
+//! port: MAC addresses, including those in ARP messages, are translated as frames arrive and leave, and the frames
+//! are counted at the card's port. Only networks that are selected by their MAC address take part.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use hue_wire::{Mac, arp, ethernet};
 use super::classes::{self, Classes};
 use crate::network::Network;
 
-/// No port, in the tables by port.
+/// Marks absent ports in the tables by port.
 const NONE: u8 = u8::MAX;
 
 /// Offsets of an ARP message's MAC addresses in a frame: sender and target.
@@ -60,7 +60,7 @@ impl Beside {
         for vid in on.iter().filter(|vid| rows.iter().any(|row| row.vid == **vid)) {
             on_nic[vid.index()] = true;
         }
-        // No two rows are the same, because no two of the rows they are made from are.
+        // All rows differ, because the rows from which they are made differ.
         let macs = Demux::new(&rows, &[] as &[Attachment]).unwrap_or_default();
         Self { nics, fronts, macs, on: on_nic }
     }

@@ -1,7 +1,8 @@
 //! A running system without threads: its owner runs each round of a worker. For simulations.
 //!
-//! Flow: caller → [`Live::round`] → a worker's jobs and one round of it, in the caller's thread, at the time of the clock
-//! given at the start. Everything else is the same code; a worker does control's jobs at once.
+//! Flow: caller → [`Live::round`] → a worker's jobs and one round of it, in the caller's thread, at the time of the
+//! clock given at the start. All other code is the same as with threads, except that a worker runs control's jobs at
+//! once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -157,7 +157,7 @@ pub(crate) fn capture(filter: CaptureFilter) -> (Tap, CaptureStream) {
 }
 
 impl Tap {
-    /// Whether nobody reads any more.
+    /// Whether the reader has ended.
     pub fn stopped(&self) -> bool {
         self.shared.stopped.load(Ordering::Relaxed)
     }

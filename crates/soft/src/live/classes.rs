@@ -1,8 +1,9 @@
 //! The limits that a port enforces before its receive ring: the classes of design select and the share of each.
 //!
-//! The class of a network is its id. A share bounds a network's frames between the wire and the end of its queue. Group
-//! frames have [`SHARE_GROUP`]; the rest of the ring is shared equally by the networks on the port, so that no one can
-//! take another's part. Many networks get [`SHARE_MIN`] each, which together may be more than the ring has.
+//! The class of a network is its id. A share bounds a network's frames between the wire and the end of its queue.
+//! Group frames have [`SHARE_GROUP`]; the rest of the ring is shared equally by the networks on the port, so that no
+//! network can take another's part. If there are many networks, each gets [`SHARE_MIN`]; together this may exceed the
+//! ring.
 //!
 //! Unicast frames that only the ARP rule of [`super::steering`] assigns to a network need a class too. On a port with
 //! inner prefixes and no network that takes all frames, they share a class of their own ([`CLASS_OTHER`]). With the

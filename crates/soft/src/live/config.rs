@@ -13,7 +13,7 @@ pub const WORKERS_MAX: usize = 64;
 /// Options for starting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LiveConfig {
-    /// Worker threads; 0: half of the processors, 1 to 4. At most [`WORKERS_MAX`].
+    /// Number of worker threads, at most [`WORKERS_MAX`]; 0 means half of the processors, but 1 to 4.
     pub workers: usize,
     /// Whether each worker is pinned to a processor.
     pub pin: bool,
@@ -43,7 +43,7 @@ impl Default for LiveConfig {
 /// Why a running system refused a request; everything continues as before.
 #[derive(Debug, Error)]
 pub enum LiveError {
-    /// A worker cannot be started; the machine's fault.
+    /// A worker cannot be started (the machine's fault).
     #[error("worker {worker} cannot start: {reason}")]
     Start {
         /// Which one.
@@ -64,7 +64,7 @@ pub enum LiveError {
     #[error(transparent)]
     Table(#[from] TableError),
     /// The port was added before; remove it first.
-    #[error("port {0} is open already")]
+    #[error("port {0} is already open")]
     PortOpen(PortId),
     /// The port cannot be opened.
     #[error("port {id}: {error}")]
@@ -87,10 +87,10 @@ pub enum LiveError {
         /// Why.
         reason: String,
     },
-    /// No such network is loaded; the caller's fault.
+    /// The network is not loaded (the caller's fault).
     #[error("network {0} is not loaded")]
     Unknown(Vid),
-    /// The network has no such virtual port; the caller's fault.
+    /// The network does not have this virtual port (the caller's fault).
     #[error("network {vid} has no virtual port {vport}")]
     Vport {
         /// The network.

@@ -1,4 +1,5 @@
-//! The control side of a running system: one thread owns it, and changes workers by jobs they do between two rounds.
+//! The control side of a running system. One thread owns it, and changes workers with jobs that they run between two
+//! rounds.
 //!
 //! Flow: node thread → [`Live`] → the model, which checks everything and keeps the tables → workers. The model is a
 //! [`Soft`] without packets: a change that it refuses never reaches a worker. Every method returns when all workers
@@ -45,7 +46,8 @@ use crate::engine::Soft;
 pub struct PortEvent {
     /// The port.
     pub id: PortId,
-    /// Whether its interface is gone or down, so that it may come back; otherwise the system refused an operation.
+    /// Whether its interface was removed or is down, so that it may come back; otherwise the system refused an
+    /// operation.
     pub gone: bool,
     /// The error.
     pub error: String,
@@ -66,14 +68,14 @@ pub struct Live {
     pub(super) steering: Arc<Steering>,
     /// NICs beside ports: pairs of port and NIC.
     nics: Vec<(PortId, PortId)>,
-    /// Networks whose neighbours send there.
+    /// Networks whose neighbours send to the NICs.
     pub(super) on_nic: BTreeSet<Vid>,
     pub(super) events: Option<Receiver<PortEvent>>,
 }
 
 /// Control's handle of a worker.
 pub(super) struct Handle {
-    /// `None` once it must stop.
+    /// `None` once the worker must stop.
     jobs: Option<Sender<Job>>,
     wake: Arc<Wake>,
     region: Region,
@@ -185,7 +187,7 @@ impl Live {
                 .name(format!("hue-worker-{index}"))
                 .spawn(move || {
                     let (bound, got) = scheduling::enter(config.scheduling);
-                    let _ = granted.send(got); // it is waited for
+                    let _ = granted.send(got); // the caller waits for it
                     Worker::new(parts).run(bound);
                 })
                 .map_err(|error| start_error(index, &error))?;
@@ -213,7 +215,7 @@ impl Live {
         &self.scheduling
     }
 
-    /// Gives a worker a job, done between two rounds, and waits for the result.
+    /// Gives a worker a job, which it runs between two rounds, and waits for the result.
     pub(super) fn ask<R: Send + 'static>(
         &self,
         worker: usize,
@@ -332,7 +334,7 @@ impl Live {
             return Err(LiveError::PortOpen(id));
         }
         Ok(match self.ports.get(&id) {
-            // One that was lent chooses anew.
+            // A port that was lent gets a new home.
             Some(port) if port.home < self.workers.len() => port.home,
             _ => self.emptiest(self.ports.values().map(|port| port.home)),
         })
@@ -356,9 +358,9 @@ impl Live {
         Ok(driver)
     }
 
-    /// Connects the thread of another substrate as a guest: it hands over frames for networks here to decide, and
-    /// gets the frames that leave by ports lent to it ([`Live::lend_port`]). Returns its end of each worker's rings,
-    /// in order. There is one guest at a time; an earlier one is disconnected.
+    /// Connects the thread of another substrate as a guest. The guest hands over frames that networks here decide,
+    /// and gets the frames that leave through ports lent to it ([`Live::lend_port`]). Returns its end of each
+    /// worker's rings, in order. There is one guest at a time; an earlier one is disconnected.
     ///
     /// # Errors
     /// `Ended`.
@@ -379,7 +381,7 @@ impl Live {
             self.ports.iter().filter(|(_, port)| port.home == guest).map(|(id, _)| *id).collect();
         lent.into_iter().for_each(|id| self.remove_port(id));
         for worker in 0..guest {
-            // A worker that has ended knows nobody.
+            // A worker that has ended has no guest.
             let _ = self.ask(worker, |worker| worker.set_guest(None));
         }
     }
@@ -411,9 +413,10 @@ impl Live {
         let Some(port) = self.ports.get_mut(&id) else { return };
         port.open = false;
         let home = port.home;
-        // A worker that has ended has closed it.
+        // A worker that has ended has already closed it.
         let _ = self.ask(home, move |worker| worker.remove_port(id));
-        // What it received on the port, others take before anything that arrives there later by another way, such as a card.
+        // The other workers first take what this worker received on the port, before frames that arrive there later
+        // on another path, such as a card.
         for other in (0..self.workers.len()).filter(|worker| *worker != home) {
             let _ = self.ask(other, move |worker| worker.receive_from(home, RING_RECORDS_MAX));
         }
@@ -513,7 +516,7 @@ impl Live {
         self.ask_home(vid, move |worker| worker.set_hops(vid, &rows)).map_err(broken)
     }
 
-    /// Sets the neighbours that a network knows, for the ARP guard; the list replaces the former one. An ARP message
+    /// Sets the neighbours that the ARP guard of a network knows. The list replaces the former one. An ARP message
     /// that claims one of these addresses for another MAC is dropped.
     pub fn neighbours(&mut self, vid: Vid, known: &[(u16, Ipv4Addr, Mac)]) {
         let settings = self.settings.entry(vid).or_default();
@@ -522,12 +525,12 @@ impl Live {
         }
         let known = known.to_vec();
         settings.neighbours.clone_from(&known);
-        // Taken up when the network is loaded.
+        // The settings are applied when the network is loaded.
         let _ = self.ask_home(vid, move |worker| worker.set_neighbours(vid, &known));
     }
 
     /// Sets a network's addresses on its virtual ports, with the prefix lengths of their links; the list replaces the
-    /// former one. The network then gets only broadcasts that concern it. Without a call it gets all.
+    /// former one. The network then gets only broadcasts that concern it. Before the first call it gets all.
     pub fn set_addresses(&mut self, vid: Vid, addresses: &[(u16, Ipv4Addr, u8)]) {
         let settings = self.settings.entry(vid).or_default();
         if settings.addresses.as_deref() == Some(addresses) {
@@ -539,8 +542,8 @@ impl Live {
         let _ = self.steer();
     }
 
-    /// Limits the packets to a network's control plane; 1,000 packets a second and 200 at once without a call.
-    /// Packets that are not for the router itself get at most half of it. Zeros count as 1.
+    /// Limits the packets to a network's control plane. Without a call, the limit is 1,000 packets per second and 200
+    /// at once. Packets that are not for the router itself get at most half of the limit. Zeros count as 1.
     pub fn set_punt_limit(&mut self, vid: Vid, packets_per_second: u64, burst: u64) {
         let limit = (packets_per_second, burst);
         let settings = self.settings.entry(vid).or_default();
@@ -565,8 +568,8 @@ impl Live {
     }
 
     /// Sets whether a network sends by the NICs beside its ports and accepts group frames from there. Unicast frames
-    /// are accepted from both, each with its own MAC address. Neighbours are not told; see [`Live::announce`]. A
-    /// network that is not selected by MAC address stays as it is.
+    /// are accepted from both, each with its own MAC address. Neighbours are not notified; see [`Live::announce`]. A
+    /// network that is not selected by MAC address does not change.
     ///
     /// # Errors
     /// `Ended`.
@@ -667,7 +670,7 @@ impl Live {
         counts.iter().enumerate().min_by_key(|(_, count)| **count).map_or(0, |(worker, _)| worker)
     }
 
-    /// Sends the present steering to all workers.
+    /// Sends the current steering to all workers.
     pub(super) fn steer(&mut self) -> Result<(), LiveError> {
         let mut network_homes = vec![NO_HOME; usize::from(Vid::MAX) + 1].into_boxed_slice();
         for (vid, network) in &self.networks {
@@ -733,7 +736,7 @@ impl Live {
     pub(super) fn police(&mut self) -> Result<(), LiveError> {
         for (id, home, (rules, quotas)) in self.changed_classes(false) {
             let set = self.ask(home, move |worker| worker.set_classes(id, &rules, &quotas))?;
-            // The port works without it; only a flood would be cut later.
+            // The port works without limits; floods are then cut only after the ring.
             if let Err(error) = set
                 && let Some(entry) = self.totals.write().ports.get_mut(&id)
             {
@@ -744,7 +747,7 @@ impl Live {
     }
 }
 
-/// Its one thread need not be the one that started it.
+/// The handle can be used by a thread other than the one that started it.
 const _: fn() = || {
     fn send<T: Send>() {}
     send::<Live>();
@@ -758,7 +761,7 @@ impl Drop for Live {
         }
         for worker in &mut self.workers {
             if let Some(thread) = worker.thread.take() {
-                let _ = thread.join(); // a worker that panicked has told so itself
+                let _ = thread.join(); // a panic has already been reported
             }
         }
     }
@@ -781,7 +784,7 @@ fn start_error(worker: usize, error: &dyn std::fmt::Display) -> LiveError {
     LiveError::Start { worker, reason: error.to_string() }
 }
 
-/// A worker that has ended, as a substrate's error.
+/// Converts the error of a worker that has ended.
 pub(super) fn broken(error: LiveError) -> SubstrateError {
     match error {
         LiveError::Unknown(vid) => SubstrateError::Unknown(vid),

@@ -34,7 +34,7 @@ impl Live {
         let mut before = Vec::with_capacity(hops.len());
         for (index, hop) in hops {
             let what = match index {
-                &u16::MAX => Some("no route may name it"),
+                &u16::MAX => Some("a route cannot use it"),
                 _ => fault(&network.shape.ports, hop),
             };
             if let Some(what) = what {
@@ -56,8 +56,9 @@ impl Live {
         Ok(())
     }
 
-    /// Replaces next hops that a network kept but its new virtual ports do not allow: their packets go to its control plane.
-    fn mend_hops(&mut self, vid: Vid) {
+    /// Replaces next hops that a network kept but that its new virtual ports do not allow. Their packets go to its
+    /// control plane.
+    fn repair_hops(&mut self, vid: Vid) {
         let Some(network) = self.model.network_mut(vid) else { return };
         let ports = &network.shape.ports;
         let rows = network.hops.rows().iter().zip(0u16..);
@@ -194,7 +195,7 @@ impl Substrate for Live {
         self.hold(&changed, true)?;
         let taken = self.model.load_keeping(programs, &keep);
         if taken.is_ok() {
-            keep.iter().for_each(|vid| self.mend_hops(*vid));
+            keep.iter().for_each(|vid| self.repair_hops(*vid));
             for program in programs {
                 self.install(program)?;
             }

@@ -19,7 +19,7 @@ use super::totals::Ledger;
 
 /// Most frames in a network's queue; fewer while packet memory is short.
 pub(crate) const QUEUE_FRAMES_MAX: usize = 1024;
-/// Additional places for fences: a network that moves has one at a time, and it may be sent again.
+/// Additional places for fences. A moving network has one fence at a time, but it may be sent again.
 const QUEUE_FENCES: usize = 8;
 /// Allowance of a network of weight 1 in one turn, in the units of [`cost`].
 const QUANTUM: u32 = 4096;
@@ -43,11 +43,11 @@ pub(crate) enum Waiting {
     Frame,
     /// A frame from the network's control plane: it bypasses the plane.
     Control,
-    /// A mark from the guest, which is returned to it in its turn.
+    /// A mark from the guest, which is returned to the guest when its turn comes.
     Fence,
 }
 
-/// A place in a network's queue.
+/// An entry of a network's queue with its frame.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub packet: Packet,
@@ -84,7 +84,7 @@ pub(crate) struct LiveNetwork {
     /// Whether its turn has begun.
     pub served: bool,
     pub held: bool,
-    /// Whether it sends on NICs beside its ports.
+    /// Whether it sends on the NICs beside its ports.
     pub on_nic: bool,
     pub punt: PuntLimit,
     pub guard: Guard,
@@ -101,9 +101,9 @@ pub(crate) struct LiveNetwork {
     pub dirty: bool,
 }
 
-/// Rate limit of a network's control plane: a token bucket for everything, and before it one of half its size for
-/// packets that are not for the router itself (TTL, MTU, unknown neighbours, no route). A flood of those exhausts only
-/// the small bucket; the other half remains for ARP, routing protocols and pings.
+/// Rate limit of a network's control plane. All packets pass one token bucket. Packets that are not for the router
+/// itself (TTL, MTU, unknown neighbours, no route) first pass another bucket of half the size. A flood of those
+/// exhausts only the small bucket; the other half remains for ARP, routing protocols and pings.
 #[derive(Debug)]
 pub(crate) struct PuntLimit {
     all: Meter,
@@ -121,7 +121,8 @@ impl PuntLimit {
         Self { all: meter(per_second, burst), others: meter(per_second / 2, burst / 2) }
     }
 
-    /// Whether a packet may go to the control plane; charges it if so. `own`: it is for the router itself.
+    /// Whether a packet may go to the control plane; charges the limit if so. `own` says that the packet is for the
+    /// router itself.
     #[inline]
     pub fn conforms(&mut self, own: bool, now_ns: u64, frame_bytes: usize) -> bool {
         (own || self.others.conforms(now_ns, frame_bytes)) && self.all.conforms(now_ns, frame_bytes)
@@ -158,7 +159,7 @@ impl LiveNetwork {
         network
     }
 
-    /// Takes a new program and keeps the state that it does not replace. Returns the TAPs whose virtual ports are gone.
+    /// Adopts a new program and keeps the state that it does not replace. Returns the TAPs of removed virtual ports.
     pub fn replace(&mut self, program: &Program, block: Arc<Block>) -> Vec<u32> {
         let vport = |port: &hue_substrate::VirtualPort| Vport {
             name: port.name.clone(),
@@ -186,7 +187,8 @@ impl LiveNetwork {
         orphans
     }
 
-    /// The virtual port by which a frame leaves on a physical port, by its source MAC if several are there.
+    /// The virtual port through which a frame leaves on a physical port, found by its source MAC if several virtual
+    /// ports are on it.
     #[inline(always)]
     pub fn egress(&self, port: PortId, frame: &[u8]) -> u16 {
         if self.ambiguous {
@@ -213,8 +215,8 @@ impl LiveNetwork {
         }
     }
 
-    /// Whether the queue takes another frame while `slots_free` packet slots are free: its length stays below half of them,
-    /// so that neither one network nor several together take all packet memory.
+    /// Whether the queue accepts another frame while `slots_free` packet slots are free. Its length stays below half
+    /// of them, so that neither one network nor several together use up the packet memory.
     #[inline(always)]
     pub fn has_room(&self, slots_free: usize) -> bool {
         self.queue.len() < QUEUE_FRAMES_MAX.min(slots_free / 2)
@@ -225,7 +227,7 @@ impl LiveNetwork {
         self.queue.len() as u64 - u64::from(self.fences)
     }
 
-    /// Whether the queue takes a fence without growing.
+    /// Whether a fence fits into the queue without growing it.
     pub fn has_room_for_fence(&self) -> bool {
         !self.remote && self.queue.len() < QUEUE_FRAMES_MAX + QUEUE_FENCES
     }

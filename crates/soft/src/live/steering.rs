@@ -4,10 +4,12 @@
 //! whole, between batches. Each port and each network belongs to one worker, its home.
 //!
 //! Two rules beyond design select, for segments that several networks share:
-//! - A unicast ARP message goes to the owner of its destination MAC, however that network's other frames are selected;
-//!   otherwise a network selected by inner prefix or by port could not be resolved, or would answer for another.
-//! - A group frame reaches only the virtual ports that it concerns (once control has set their addresses): an ARP request
-//!   for one of their addresses, an announcement or reply from their links, an IPv4 packet from their links.
+//! - A unicast ARP message goes to the owner of its destination MAC, even if that network's other frames are selected
+//!   differently. Otherwise a network selected by inner prefix or by port could not be resolved, or would answer for
+//!   another network.
+//! - A group frame reaches only the virtual ports that it concerns (once control has set their addresses): ports with
+//!   the requested address for an ARP request, ports with the sender on their link for an announcement, a reply or an
+//!   IPv4 packet.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -20,7 +22,7 @@ use hue_wire::{Mac, arp, ethernet, ipv4};
 
 use super::beside::Beside;
 
-/// No home worker.
+/// Marks ports and networks without a home worker.
 pub(crate) const NO_HOME: u8 = u8::MAX;
 
 /// An address of a network on a virtual port, with the prefix length of its link.
@@ -59,7 +61,7 @@ pub(crate) struct Steering {
 /// The links of each virtual port of a network.
 pub(crate) type VportLinks = Box<[Vec<Link>]>;
 
-/// The properties of a group frame that decide whom it concerns.
+/// The properties of a group frame that decide which virtual ports it concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GroupFrame {
     Arp {
@@ -70,7 +72,7 @@ pub(crate) enum GroupFrame {
     Ipv4 {
         source: u32,
     },
-    /// Nothing that an IPv4 plane or its control plane accepts.
+    /// A frame that neither an IPv4 plane nor its control plane accepts.
     Other,
 }
 

@@ -187,7 +187,7 @@ impl NetworkTotals {
         self.to_control_packets += misc[3];
         self.to_control_bytes += misc[4];
         self.waiting_packets += misc[5];
-        // Handed over at one worker, taken at another: read at different moments.
+        // Counted at one worker when handed over and at another when taken; the two are read at different times.
         self.crossing_packets = self.crossing_packets.wrapping_add(misc[6]).wrapping_sub(misc[7]);
         self.nic_packets += misc[8];
         let count = vports.len() / VPORT_WORDS;
@@ -407,7 +407,7 @@ pub struct TotalsReader {
 
 impl TotalsReader {
     fn read(&self) -> RwLockReadGuard<'_, Registry> {
-        // A panic elsewhere leaves a registry whose parts are whole.
+        // Every part of the registry is consistent even after a panic elsewhere.
         self.registry.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -427,7 +427,8 @@ impl TotalsReader {
         let blocks = self.read().networks.get(&vid)?.blocks.clone();
         let mut totals = NetworkTotals::default();
         blocks.iter().for_each(|block| totals.add(&block.read()));
-        // A frame may be counted as taken in a block that was read after the one where it was handed over.
+        // Frames may be counted as taken here although the block with their handover was read before they were
+        // counted there.
         if totals.crossing_packets > u64::MAX / 2 {
             totals.crossing_packets = 0;
         }

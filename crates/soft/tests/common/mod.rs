@@ -34,8 +34,8 @@ pub fn mac(id: u16, port: u8) -> Mac {
     Mac([2, 0, 0, high, low, port])
 }
 
-/// A network on ports 0 to 2. Next hops: 0 local, 1 glean on port 1, then one neighbour on each port. Routes name them
-/// differently for each network: 10.0.0.0/8 is everybody's, to port `id % 3`.
+/// A network on ports 0 to 2. Next hops: 0 local, 1 glean on port 1, then one neighbour on each port. Routes use them
+/// differently in each network: every network has 10.0.0.0/8, to port `id % 3`.
 pub fn program(id: u16) -> Program {
     let ports: Vec<_> = (0..PORTS)
         .map(|port| VirtualPort {
@@ -81,7 +81,7 @@ pub fn program(id: u16) -> Program {
     }
 }
 
-/// A sound UDP packet of 46 bytes to `address`.
+/// A valid UDP packet of 46 bytes to `address`.
 pub fn packet(dst: Mac, address: [u8; 4]) -> Vec<u8> {
     let mut bytes = dst.0.to_vec();
     bytes.extend([2, 9, 9, 9, 9, 9, 8, 0, 0x45, 0, 0, 32, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1]);

@@ -1,4 +1,4 @@
-//! Random frames of several networks: each is decided by its own network's program and by nothing else.
+//! Random frames of several networks: only the program of a frame's own network may decide it.
 
 use crate::common::{PORTS, is_frame, mac, program, soft, vid};
 use crate::oracle;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const NETWORKS: u16 = 4;
 
-/// A frame, the port it comes to, and whom its MAC names: a network, or nobody.
+/// A frame, the port on which it arrives, and the owner of its MAC: a network, or none.
 fn arrivals() -> impl Strategy<Value = Vec<(u8, u16, Vec<u8>)>> {
     let address = prop_oneof![
         3 => Just([10, 0, 0]), 2 => Just([10, 1, 0]), 2 => Just([10, 2, 0]), 1 => Just([10, 77, 1]), 1 => any::<[u8; 3]>()
@@ -31,7 +31,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u8, u16, Vec<u8>)>> {
     prop::collection::vec(one, 1..600)
 }
 
-/// The next-hop row by a scan over the program's routes.
+/// The next-hop row, found by a scan over the program's routes.
 fn row(program: &Program, frame: &[u8]) -> Adjacency {
     let Some(dst) = frame.get(30..34) else { return Adjacency::NONE };
     let key = u32::from_be_bytes(dst.try_into().unwrap());
@@ -84,7 +84,7 @@ proptest! {
         prop_assert_eq!(soft.unclaimed().total(), nobody);
     }
 
-    /// What others send, and whether they are there at all, makes no difference.
+    /// Frames of other networks, and the existence of those networks, make no difference.
     #[test]
     fn a_network_does_not_see_the_others(arrivals in arrivals()) {
         let run = |ids: &[u16], frames: &mut dyn Iterator<Item = &(u8, u16, Vec<u8>)>| {
@@ -124,7 +124,7 @@ proptest! {
         prop_assert!(count >= frames.len());
     }
 
-    /// A trace tells what then happens, and changes nothing.
+    /// A trace predicts what happens, and changes nothing.
     #[test]
     fn traces_say_what_happens(arrivals in arrivals()) {
         let mut soft = soft();

@@ -1,4 +1,4 @@
-//! The running system from outside: real threads, ports in memory, every change under traffic.
+//! The running system from outside: real threads, ports in memory, and every change under traffic.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -53,13 +53,14 @@ fn frames_reach_their_ports_with_one_worker_and_with_several() {
     }
 }
 
-/// A frame for a network that a guest's port took.
+/// A frame for a network that arrived on a guest's port.
 fn arrived(world: &World, id: u16, port: PortId) -> Record {
     let generation = world.live.home(vid(id)).unwrap().generation;
     Record { crossing: Crossing::Arrived, port, vid: vid(id), generation, vport: 2, time_ns: 0, len: 0 }
 }
 
-/// Frames that were under way for a network when it went are nobody's, also when another network has its VID by then.
+/// Frames that were under way for a network when it was removed belong to no network, even if another network has its
+/// VID by then.
 #[test]
 fn frames_of_a_network_that_is_gone_do_not_reach_its_successor() {
     let mut world = world(2, &[program(1), program(2)]);
@@ -75,7 +76,7 @@ fn frames_of_a_network_that_is_gone_do_not_reach_its_successor() {
     let frame = packet(mac(1, 2), [10, 9, 9, 9]);
     let counted = world.totals(1);
     for crossing in [Crossing::Arrived, Crossing::Leaves] {
-        // The old network's at both workers, and behind them one of the new network.
+        // Frames of the old network at both workers, and behind them one of the new network.
         for peer in &mut peers {
             for _ in 0..3 {
                 assert!(peer.out.push(&Record { crossing, port: PortId::new(1), ..old }, &frame));
@@ -103,7 +104,7 @@ fn a_guest_hands_frames_over_and_has_ports() {
         world.live.lend_port(port, Driver::Memory).unwrap();
         assert!(world.live.port_state(port).unwrap().up);
 
-        // Network 2 sends what it forwards by the guest's port: network 1 forwards to port 1, which a worker has.
+        // Network 2 forwards through the guest's port; network 1 forwards to port 1, which belongs to a worker.
         let mut give = |world: &World, id: u16, bytes: &[u8]| {
             let record = arrived(world, id, port);
             let peer = &mut peers[world.live.home(vid(id)).unwrap().worker];
@@ -131,7 +132,7 @@ fn a_guest_hands_frames_over_and_has_ports() {
             "the guest's to count from there on"
         );
 
-        // A fence comes back behind all frames that were handed over before it.
+        // A fence returns behind all frames that were handed over before it.
         let home = world.live.home(vid(2)).unwrap().worker;
         for fence in [7, 9] {
             let record = |crossing| Record { crossing, time_ns: fence, ..arrived(&world, 2, port) };
@@ -171,7 +172,7 @@ fn a_guest_hands_frames_over_and_has_ports() {
     }
 }
 
-/// What the meter of a network lacks, as its home says.
+/// The debts of a network's meter, as its home reports them.
 fn debts(world: &World, peers: &mut [Peer], id: u16, name: u64) -> Debts {
     let home = world.live.home(vid(id)).unwrap();
     let question = Record::of_debts(vid(id), home.generation, name);
@@ -189,7 +190,7 @@ fn debts(world: &World, peers: &mut [Peer], id: u16, name: u64) -> Debts {
     peer.into.take_debts().unwrap()
 }
 
-/// A network that comes from a card, or goes to one, takes along what its meter lacks.
+/// The debts of a network's meter move with it, from a card and to a card.
 #[test]
 fn a_guest_says_and_hears_what_a_meter_lacks() {
     let rate = RateLimit { packets: Some(Rate::new(1, 10).unwrap()), bits: None };
@@ -203,7 +204,8 @@ fn a_guest_says_and_hears_what_a_meter_lacks() {
     let before = debts(&world, &mut peers, 1, 8);
     assert!((1..=4_000_000_000).contains(&before.packets) && before.bits == 0, "{before:?}");
 
-    // The card passed the rest of the burst, and more than the burst cannot be lacking; an hour on, so that nothing is earned.
+    // The card passed the rest of the burst. A debt cannot exceed the burst. The time is an hour later, so that
+    // nothing is earned.
     let there = Debts { packets: Debts::MAX, bits: 5, last_ns: before.last_ns + 3_600_000_000_000 };
     let home = world.live.home(vid(1)).unwrap();
     let told = Record::of_debts(vid(1), home.generation, 0);
@@ -235,7 +237,7 @@ fn control_planes_get_and_send_frames_wherever_their_network_lives() {
         let mut world = world(workers, &[program(1), program(2)]);
         for id in [1, 2] {
             let taps: Vec<_> = (0..3).map(|vport| world.tap(id, vport)).collect();
-            // To the router, with a dead TTL, and to where no route leads.
+            // Packets to the router, with an expired TTL, and without a route.
             world.feed(1, &packet(mac(id, 1), [10, 0, 0, 1]));
             world.feed(1, &packet(mac(id, 1), [99, 0, 0, 1]));
             assert!(taps[1].wait_sent(2, PATIENCE));
@@ -413,8 +415,8 @@ fn an_idle_system_sleeps() {
 
 #[test]
 fn a_flood_costs_its_own_network_only() {
-    // One network floods six ports; the worker takes in more than it gets done, so queues fill. The victim on the
-    // seventh port, and on one of the six, keeps everything: nothing it sends meets a full queue.
+    // One network floods six ports. The worker accepts more than it can process, so queues fill. The victim on the
+    // seventh port, and on one of the six, loses nothing: its frames never find a full queue.
     const FLOODED: u8 = 6;
     let port = |id: u16, port: u8| hue_substrate::VirtualPort {
         name: format!("v{port}"),
@@ -445,7 +447,7 @@ fn a_flood_costs_its_own_network_only() {
             std::thread::spawn(move || {
                 let mut fed = 0u64;
                 while !stop.load(Ordering::Relaxed) {
-                    // Leaves room in the shared port: cutting floods before the ring is the port's affair.
+                    // Leaves room in the shared port, because limiting floods before the ring is the port's task.
                     fed += u64::from(wire.waiting() < 512 && wire.feed(&frame));
                 }
                 fed
@@ -469,7 +471,7 @@ fn a_flood_costs_its_own_network_only() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// Whatever arrives, on wires and from control planes: every packet is counted once and no slot is lost.
+    /// Whatever arrives on wires and from control planes, every packet is counted once and no slot is lost.
     #[test]
     fn every_packet_is_accounted_for(
         workers in 1usize..4,
@@ -511,7 +513,7 @@ proptest! {
         for id in 1..=4 {
             prop_assert_eq!(world.totals(id).check(), Ok(()));
         }
-        // Frames sent are out of the slots once the wires are read.
+        // Slots of sent frames are free after the wires are read.
         until("all slots free", || {
             world.wires.iter().chain(&taps).for_each(|wire| drop(wire.collect()));
             world.live.worker_totals().iter().all(|worker| worker.slots == worker.slots_free)

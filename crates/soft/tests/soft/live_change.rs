@@ -14,8 +14,8 @@ use hue_soft::live::{Live, LiveError};
 use hue_substrate::{Substrate, SubstrateError};
 use hue_wire::Mac;
 
-/// Sends to network `id` until told to stop, as fast as it is dealt with: fewer frames are on their way than a queue
-/// holds, however long the network is held. Returns how many were sent.
+/// Sends to network `id` until stopped, as fast as frames are processed. Fewer frames are under way than a queue
+/// holds, even if the network is held for a long time. Returns how many were sent.
 fn traffic(world: &World, id: u16, port: u8, stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
     let (wire, totals, stop) =
         (world.wires[usize::from(port)].clone(), world.live.totals_reader(), stop.clone());
@@ -27,7 +27,7 @@ fn traffic(world: &World, id: u16, port: u8, stop: &Arc<AtomicBool>) -> std::thr
                 fed += 1;
             } else {
                 std::thread::sleep(Duration::from_micros(100));
-                // Those between workers are still on their way: the ring there is bounded too.
+                // Frames between workers are still under way: the ring between them is limited too.
                 let totals = totals.network(vid(id)).unwrap();
                 decided = totals.outcomes.received().saturating_sub(totals.crossing_packets);
             }
@@ -90,8 +90,8 @@ fn a_reload_under_traffic_loses_nothing_and_touches_nobody_else() {
 
 #[test]
 fn routes_change_under_traffic_and_never_mix() {
-    // Two next hops that differ in port and MAC together: a mixture would show as a frame with one's MAC on the other's
-    // port. Rows are used anew all the time, as the contract allows.
+    // Two next hops that differ in both port and MAC: a mixture would show as a frame with the MAC of one on the port
+    // of the other. Rows are reused all the time, as the contract allows.
     let mut bare = program(1);
     (bare.routes, bare.next_hops) = (Vec::new(), Vec::new());
     let mut world = world(1, &[bare]);
@@ -136,7 +136,7 @@ fn wrong_updates_change_nothing() {
     let elsewhere = Adjacency::forward(PortId::new(1), mac(2, 1), Mac([2, 0, 0, 0, 0, 1]), 1500);
     let to = |address: &str, index| vec![(prefix(address), Some(hop(index)))];
     let refused = world.live.update(vid(1), &[(2, elsewhere)], &to("11.0.0.0/8", 2));
-    assert!(refused.unwrap_err().to_string().contains("no such address"));
+    assert!(refused.unwrap_err().to_string().contains("does not have this address"));
     assert!(matches!(world.live.update(vid(1), &[], &to("11.0.0.0/8", 99)), Err(SubstrateError::Hop { .. })));
     assert!(matches!(world.live.update(vid(9), &[], &[]), Err(SubstrateError::Unknown(_))));
     let glean = (2u16..5).map(|row| (row, Adjacency::glean(PortId::new(0)))).collect::<Vec<_>>();
@@ -193,7 +193,7 @@ fn a_bare_program_keeps_routes_and_mends_next_hops() {
     world.live.load(&[bare(mac(1, 1))]).unwrap();
     world.feed(0, &packet(mac(1, 0), [10, 9, 9, 9]));
     assert_eq!(world.settled(1, 1).outcomes.forwarded(), 1, "routes and next hops stay");
-    // Port 1 gets another address: a next hop under the old one must not send any more.
+    // Port 1 gets another address: a next hop with the old address must no longer send.
     world.live.load(&[bare(Mac([2, 0, 0, 0, 9, 9]))]).unwrap();
     world.feed(0, &packet(mac(1, 0), [10, 9, 9, 9]));
     world.feed(0, &packet(mac(1, 0), [10, 2, 9, 9]));
@@ -246,7 +246,7 @@ fn a_port_that_is_opened_elsewhere_has_its_place_from_the_start() {
     let mut live = Live::start(config(2)).unwrap();
     let open = |name: &str| MemoryPort::pair(name, 16).unwrap();
     let (p0, p1) = (PortId::new(0), PortId::new(1));
-    // Both are under way at once: each has a worker of its own.
+    // Both are under way at the same time: each has its own worker.
     let (first, second) = (live.reserve_port(p0).unwrap(), live.reserve_port(p1).unwrap());
     assert!(!first.is(&second), "two ports, two workers");
     assert!(live.reserve_port(p0).unwrap().is(&first), "it keeps its place");
@@ -269,13 +269,13 @@ fn packet_memory_is_replaced_while_no_port_is_open() {
     until("the worker has it", || slots(&live) == 16_384);
     let after = live.reserve_port(p0).unwrap();
     assert_eq!((after.slots(), after.slot_bytes()), (16_384, 4096));
-    // A port that was opened over the memory before is not taken.
+    // A port that was opened with the former memory is refused.
     let (late, _wire) = MemoryPort::pair("p0", 16).unwrap();
     assert!(matches!(live.adopt_port(p0, &before, Box::new(late)), Err(LiveError::Memory { .. })));
     let wires: Vec<_> = (0..PORTS).map(|port| wire(&mut live, port)).collect();
     live.load(&[program(1)]).unwrap();
     let refused = live.set_memory(32_768, 4096).unwrap_err();
-    assert!(refused.to_string().contains("a port is open"), "{refused}");
+    assert!(refused.to_string().contains("a port uses the current memory"), "{refused}");
     for (slots, bytes) in [(1024, 3000), (u32::MAX, 4096)] {
         assert!(matches!(live.set_memory(slots, bytes), Err(LiveError::Memory { .. })), "{slots} x {bytes}");
     }

@@ -1,4 +1,4 @@
-//! Loading, unloading and changing routes: all or nothing, and what runs is not disturbed.
+//! Loading, unloading and changing routes: all or nothing, without effect on running networks.
 
 use crate::common::{hop, mac, packet, prefix, program, soft, vid};
 use hue_demux::{Match, PortId, Row};
@@ -78,7 +78,7 @@ fn a_reload_keeps_the_meter_unless_its_rate_changed() {
     assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Outcome::RateLimited);
 }
 
-/// Every way to refuse; each leaves everything as it was, though sound programs came first in the list.
+/// Every reason to refuse. Each refusal changes nothing, although valid programs come first in the list.
 #[test]
 fn what_is_refused_changes_nothing() {
     let mut soft = soft();
@@ -106,7 +106,7 @@ fn what_is_refused_changes_nothing() {
     assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Outcome::Forward, "the table is the old one");
 }
 
-/// The table runs full in the middle of a list: what was put in before is taken out again.
+/// The table becomes full in the middle of a list: earlier entries are removed again.
 #[test]
 fn a_full_table_changes_nothing() {
     let limits = Limits { image_bytes_max: 1 << 20, ..Limits::default() };
@@ -179,7 +179,7 @@ fn group_frames_are_copied_in_order_and_within_the_limit() {
     assert!(frames[processed..].iter().all(|frame| frame.fate == Fate::Pending));
     for (index, copy) in soft.copies().enumerate() {
         let id = (index % 200 + 1) as u16;
-        // Unicast in a broadcast frame: no network forwards it.
+        // A unicast packet in a broadcast frame: no network forwards it.
         let (outcome, egress) = (Outcome::L2Group, PortId::new(0));
         let wanted = Fate::Network { vid: vid(id), vport: 0, outcome, egress };
         assert_eq!((copy.frame, copy.fate), (index / 200, wanted));

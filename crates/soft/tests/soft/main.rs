@@ -1,4 +1,4 @@
-//! The software engine from outside.
+//! Tests of the software engine from outside.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

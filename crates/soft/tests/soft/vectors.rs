@@ -107,7 +107,7 @@ struct Expect {
     out: Option<String>,
 }
 
-/// What became of one frame in one network; the network is none for a frame of nobody.
+/// The result of one frame in one network; without a network for a frame that belongs to none.
 #[derive(PartialEq, Debug)]
 struct Result_ {
     network: Option<String>,
@@ -205,7 +205,7 @@ fn expected(frame: &Frame) -> Result<Vec<Result_>, Error> {
     frame.expect.iter().map(one).collect()
 }
 
-/// Runs a file's frames; the first difference is an error.
+/// Runs the frames of a file; the first difference is an error.
 fn drive(text: &str) -> Result<usize, Error> {
     let case: Case = toml::from_str(text)?;
     let programs = case.network.iter().map(program).collect::<Result<Vec<_>, Error>>()?;
@@ -288,7 +288,7 @@ fn every_outcome_and_reason_has_a_case() {
     }
 }
 
-/// The driver must see a wrong outcome, a wrong byte, a wrong port and a wrong counter.
+/// The test driver must detect a wrong outcome, a wrong byte, a wrong port and a wrong counter.
 #[test]
 fn planted_errors_are_found() {
     let text = fs::read_to_string(folder().join("next_hop.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! The running system between two hosts of this kernel: two namespaces, each behind a veth. Needs root.
+//! The running system between two hosts on the same kernel: two namespaces, each behind a veth. Needs root.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use hue_soft::live::{CaptureFilter, Live, LiveConfig};
 use hue_substrate::{Program, Substrate, VirtualPort};
 use hue_wire::Mac;
 
-/// Longer than anything takes on a busy machine; only a failing test waits so long.
+/// A time limit longer than any operation takes on a busy machine; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 const HOSTS: u8 = 2;
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < end, "waited for: {what}");
+        assert!(Instant::now() < end, "timeout while waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -44,7 +44,7 @@ fn host_mac(host: u8) -> Mac {
     Mac([2, 0, 0, 0, 2, host])
 }
 
-/// Hosts 10.HOST.0.2 behind interfaces of ours; gone when dropped.
+/// Hosts 10.HOST.0.2 behind interfaces of ours; removed when dropped.
 struct Hosts {
     name: String,
 }
@@ -151,7 +151,7 @@ fn hosts_reach_each_other_over_every_driver() {
         let totals = live.totals(vid(7)).unwrap();
         assert!(totals.outcomes.forwarded() >= 400, "{totals:?}");
         assert_eq!(totals.sent_packets(), totals.outcomes.forwarded());
-        // One host's interface goes and comes back; the other one stays.
+        // The interface of one host is removed and added again; the other one stays.
         must(&format!("ip link del {}", hosts.interface(1)));
         let event = events.recv_timeout(PATIENCE).unwrap();
         assert!((event.id, event.gone) == (PortId::new(1), true), "{event:?}");

@@ -1,4 +1,4 @@
-//! A running system with ports in memory, for the tests that look at it from outside.
+//! A running system with ports in memory, for tests that observe it from outside.
 
 #![allow(dead_code)] // each test binary uses its part
 
@@ -12,7 +12,7 @@ use hue_tables::Limits;
 
 use crate::common::{PORTS, vid};
 
-/// Longer than anything takes on a busy machine; only a failing test waits so long.
+/// A time limit longer than any operation takes on a busy machine; only a failing test waits this long.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn config(workers: usize) -> LiveConfig {
@@ -42,7 +42,7 @@ pub fn wire(live: &mut Live, port: u8) -> MemoryHandle {
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < end, "waited for: {what}");
+        assert!(Instant::now() < end, "timeout while waiting for {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -56,7 +56,7 @@ impl World {
         self.live.totals(vid(id)).unwrap()
     }
 
-    /// Waits until a network was given so many frames and has dealt with them.
+    /// Waits until a network has received this many frames and processed them.
     pub fn settled(&self, id: u16, received: u64) -> NetworkTotals {
         let done = |totals: &NetworkTotals| {
             totals.received_packets() + totals.losses.at("arrival") >= received

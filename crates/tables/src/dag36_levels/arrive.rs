@@ -16,7 +16,7 @@ impl Dag36Levels {
     /// for the card. Returns whether the table is complete; the network then has its root.
     ///
     /// # Errors
-    /// As [`Dag36Levels::apply`]. Nothing of the table is left here then.
+    /// As [`Dag36Levels::apply`]. After an error, nothing of the table is left here.
     pub fn place_step(
         &mut self,
         vid: Vid,

@@ -17,7 +17,7 @@ pub struct DirShape {
 }
 
 impl fmt::Debug for DirShape {
-    /// Half a million slots help nobody.
+    /// Does not print half a million slots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DirShape").field("alone", &self.alone()).finish()
     }

@@ -36,7 +36,7 @@ fn a_run_that_stands_still_ends() {
     for (idle, stall) in [(0, 256), (256, 0)] {
         let error = card_with(&image, idle, stall).run(&offered(&world().1), |_| ()).unwrap_err().to_string();
         assert!(error.starts_with("the card is stuck: nothing moved for "), "{error}");
-        assert!(error.ends_with(" cycles while 100 frames were under way"), "{error}");
+        assert!(error.ends_with(" cycles with 100 frames inside"), "{error}");
     }
 }
 
@@ -96,7 +96,7 @@ fn a_live_card_that_stands_still_has_failed() {
         };
         let CardEvent::Failed(reason) = event else { panic!("{event:?}") };
         assert!(reason.starts_with("nothing has moved in the card for "), "{reason}");
-        assert!(reason.ends_with(" cycles, and it is not empty"), "{reason}");
+        assert!(reason.ends_with(" cycles, although it is not empty"), "{reason}");
         assert!(!live.round(), "it has ended");
     }
 }

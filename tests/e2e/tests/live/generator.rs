@@ -339,7 +339,7 @@ fn interfaces_stay_as_they_are() {
     let output = lab.switch().run("setpriv", &less).expect_code(3);
     let says = "w0: no permission to send and receive on it (CAP_NET_RAW); run as root";
     assert!(output.stdout.is_empty() && output.stderr.contains(says), "{output}");
-    fails("--live p0=absent", "absent: there is no such interface here");
+    fails("--live p0=absent", "absent: no interface here has this name");
     // The other end goes in the middle of the traffic.
     let line = "--live p0=w0 --traffic p0=rate:100k,sort:nobody --duration-us 60000000";
     let line = arguments(&lab, line);

@@ -315,7 +315,7 @@ fn a_card_that_disappears_leaves_its_networks_to_software() {
     let (red, blue, daemon) = two_on_card(&lab);
     // In the midst of a move, too.
     let (text, _) = refused(&daemon, &[red.name(), "--to", "soft", "--fail", "card"]);
-    assert!(text.contains("asked to fail"), "{text}");
+    assert!(text.contains("failed as requested"), "{text}");
     let began = Instant::now();
     for pair in [&red, &blue] {
         runs_on(&daemon, pair.name(), "soft");
@@ -324,7 +324,7 @@ fn a_card_that_disappears_leaves_its_networks_to_software() {
     eprintln!("hosts reach each other {:?} after the card was gone", began.elapsed());
     assert!(daemon.cli.happened("card_down"));
     let status = &daemon.cli.json(&["get", "nodes"])[0]["status"];
-    assert!(status["problems"].to_string().contains("asked to fail"), "{status}");
+    assert!(status["problems"].to_string().contains("failed as requested"), "{status}");
     let (text, _) = refused(&daemon, &[red.name(), "--to", "card"]);
     assert!(text.contains("no card"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Input from workers: frames that networks in software send by ports of the card, returned fences, and the ends of
+//! Input from workers: frames that networks in software send through ports of the card, returned fences, and ends of
 //! followed frames.
 
 use hue_planes::Loss;
@@ -11,7 +11,7 @@ use super::{CPU_QUEUES, NONE, Runner, WAITING_MAX};
 use crate::cpu::{self, HEADER_BYTES};
 
 impl Runner {
-    /// Takes what workers have handed over. Returns whether there was anything.
+    /// Takes everything that workers have handed over. Returns whether there was anything.
     pub(super) fn receive_from_workers(&mut self) -> bool {
         let mut any = false;
         let ports = self.wires.len() as u8;
@@ -30,7 +30,7 @@ impl Runner {
                 any = true;
                 if record.crossing == Crossing::Debts {
                     let debts = into.take_debts();
-                    self.debts_told(&record, debts);
+                    self.debts_answered(&record, debts);
                     continue;
                 }
                 match (record.crossing, packet) {
@@ -43,7 +43,7 @@ impl Runner {
                     (Crossing::Arrived | Crossing::Leaves | Crossing::FromControl, Some(packet)) => {
                         self.take_frame(&record, packet);
                     }
-                    // There was no slot for it.
+                    // There was no free slot for the frame.
                     (Crossing::Arrived | Crossing::Leaves | Crossing::FromControl, None) => {
                         self.totals.crossings.entry(record.vid).or_default().from_software_lost += 1;
                     }
@@ -68,7 +68,7 @@ impl Runner {
 
     fn take_frame(&mut self, record: &Record, packet: Packet) {
         if record.generation != self.homes.generation(record.vid) {
-            return self.pool.give(packet.slot); // its network is gone, and another has its VID
+            return self.pool.give(packet.slot); // its network was removed, and another one has its VID
         }
         let number = self.numbers.get(record.port.index()).copied().unwrap_or(NONE);
         if self.bypass.is_some() {
@@ -83,7 +83,7 @@ impl Runner {
         let crossings = self.totals.crossings.entry(record.vid).or_default();
         if sent {
             crossings.from_software += 1;
-            // The card counts those aside as another network's.
+            // The card counts diverted frames for another index.
             let own = aside.is_none();
             crossings.from_software_bytes += if own { u64::from(packet.len) } else { 0 };
         } else {
@@ -92,7 +92,7 @@ impl Runner {
         self.pool.give(packet.slot);
     }
 
-    /// Sends a frame into the card, with a tag if it is followed; `false` if it is lost.
+    /// Sends a frame into the card, with a tag if the frame is followed; returns `false` if it is lost.
     fn send_followed(
         &mut self,
         record: &Record,
@@ -118,7 +118,7 @@ impl Runner {
                 }
                 sent
             }
-            Some(Mishap::Lost) => return false, // and nobody is told
+            Some(Mishap::Lost) => return false, // without any report
             Some(Mishap::Doubled) => {
                 let again = self.next_tag();
                 let witness = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut());
@@ -144,7 +144,7 @@ impl Runner {
         sent
     }
 
-    /// Sends a frame that was held back.
+    /// Sends a frame that was delayed.
     fn send_late(&mut self) {
         let late = self.transfer.as_mut().and_then(|transfer| transfer.late.take());
         if let Some(Late { queue, tag, bytes, .. }) = late {
@@ -152,14 +152,14 @@ impl Runner {
         }
     }
 
-    /// A tag that no other frame in the card has.
+    /// Returns a tag that no other frame in the card has.
     pub(super) fn next_tag(&mut self) -> u32 {
         self.tag = self.tag.wrapping_add(1).max(1);
         self.tag
     }
 
-    /// The CPU queue of a frame from software, always the same for a network, so that frames keep their order; and
-    /// the header of the frame.
+    /// Returns the CPU queue of a frame from software and the frame's header. A network always uses the same queue,
+    /// so that its frames keep their order.
     fn way(&self, (net, aside): (u8, Option<u8>), number: u8) -> (u8, [u8; HEADER_BYTES]) {
         (self.cpu_queue(net), cpu::from_plane(aside.unwrap_or(net), number))
     }
@@ -168,7 +168,7 @@ impl Runner {
     fn send(&mut self, nets: (u8, Option<u8>), number: u8, tag: u32, packet: &Packet) -> bool {
         let (queue, header) = self.way(nets, number);
         let start = packet.start as usize;
-        // There is headroom before every frame of a pool.
+        // Every frame of a pool has headroom before it.
         let Some(at) = start.checked_sub(HEADER_BYTES) else { return false };
         let bytes = self.pool.bytes_mut();
         let Some(place) = bytes.get_mut(at..start) else { return false };

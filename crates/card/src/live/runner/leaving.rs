@@ -1,4 +1,4 @@
-//! Frames that leave the card, to wires and workers, and those that end in it.
+//! Frames that leave the card for wires and workers, and frames that end inside it.
 
 use hue_planes::Loss;
 use hue_ports::Pool;
@@ -11,7 +11,7 @@ use crate::cpu::ToCpu;
 use crate::twin::{Cause, TwinEnding};
 
 impl Runner {
-    /// Frames that left the card.
+    /// Passes on the frames that left the card.
     pub(super) fn deliver(&mut self) -> bool {
         let mut any = false;
         while let Some(frame) = self.card.twin().pop() {
@@ -69,7 +69,7 @@ impl Runner {
         let net = transfer.net();
         let Some(witness) = &mut transfer.witness else { return };
         while let Some(TwinEnding { tag, net: whose, cause }) = self.card.twin().ended() {
-            // These are told without a network, or of one that is not its own.
+            // These reports name no network, or a network that does not own the frame.
             let of_any = matches!(cause, Cause::Unclaimed(_) | Cause::FloodFull | Cause::Copied);
             if whose == net || of_any {
                 witness.ended_in_card(tag, cause);
@@ -78,7 +78,7 @@ impl Runner {
     }
 }
 
-/// Sends a frame on a wire; the error says why it is lost.
+/// Sends a frame on a wire; the error is the reason for its loss.
 fn send_by(place: &mut Option<Wire>, pool: &mut Pool, bytes: &[u8], now_ns: u64) -> Result<(), Loss> {
     let wire = place.as_mut().ok_or(Loss::PortDown)?;
     let packet = pool.copy_in(bytes, now_ns).ok_or(Loss::PortFull)?;

@@ -1,8 +1,8 @@
 //! The card's thread: frames in, cycles, frames out.
 //!
-//! A round: a job of control, a step of a move → frames from wires and workers into the twin's queues outside its
-//! ports → some cycles → frames that left, to wires and workers. At most [`WAITING_MAX`] frames wait outside a port.
-//! The others wait in the rings of sockets and workers, as with a real card that accepts no more.
+//! A round: one job of control and one step of a move → frames from wires and workers into the twin's queues outside
+//! its ports → some cycles → frames that left, to wires and workers. At most [`WAITING_MAX`] frames wait outside a
+//! port. The others wait in the rings of sockets and workers, as with a real card that accepts no more frames.
 
 mod from_workers;
 mod leaving;
@@ -34,29 +34,30 @@ use crate::twin::Twin;
 
 /// Most frames that wait outside a port of the card.
 pub const WAITING_MAX: usize = 64;
-/// CPU queues of a card; a network's frames take the queue with its number modulo this.
+/// CPU queues of a card. A network's frames use the queue with the network's number modulo this number.
 const CPU_QUEUES: u8 = 4;
-/// Most cycles in one round: frames that left wait no longer than this.
+/// Maximum number of cycles in one round. It limits how long frames that left wait for their delivery.
 const ROUND_CYCLES: u64 = 256;
-/// The same while a network is moving: frames may wait for the next step, and a round at full load takes a
-/// millisecond.
+/// The same limit while a network is moving: frames may wait for the move's next step, and a round at full load takes
+/// a millisecond.
 const STEP_CYCLES: u64 = 32;
-/// Cycles without any beat moving after which the card counts as broken; as offline.
+/// Cycles without any moving beat after which the card counts as broken, as in `offline`.
 const STILL_CYCLES_MAX: u64 = 200_000;
-/// Longest sleep; ports report their counters between two sleeps.
+/// Longest sleep. Between two sleeps, ports report their counters.
 const NAP: Duration = Duration::from_millis(250);
-/// The same while a wire has not accepted everything, or cannot be waited for.
+/// Longest sleep while a wire has not accepted all frames, or cannot be waited for.
 const NAP_SHORT: Duration = Duration::from_micros(100);
-/// How long the thread looks for work before it sleeps.
+/// How long the thread polls for work before it sleeps.
 const IDLE_NS: u64 = 20_000;
 /// How often totals are published while there is work.
 const PUBLISH_NS: u64 = 1_000_000;
-/// How often ports are asked for their counters, and the card for damaged words, while there is work.
+/// How often ports are asked for their counters and the card for damaged words while there is work.
 const ASK_NS: u64 = 100_000_000;
-/// Most damaged words that are repaired in a round, so that a card that reports damage forever does not block its
-/// thread.
+/// Maximum number of damaged words that are repaired in one round, so that a card that always reports damage does not
+/// block its thread.
 const REPAIRS_MAX: usize = 64;
-/// Words of tables of networks in software that a round writes: about 500 cycles, in which frames keep flowing.
+/// Number of deferred words of tables of networks in software that are written in one round. This takes about 500
+/// cycles, in which frames keep flowing.
 const DEFERRED_WORDS: usize = 128;
 
 /// A wire of the card.
@@ -70,11 +71,11 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Sends a frame; `false` when there is no room for it.
+    /// Sends a frame; returns `false` if there is no room for it.
     fn send(&mut self, pool: &mut Pool, packet: Packet) -> bool {
         let mut refused = self.port.send(pool, packet).err();
         if let Some(packet) = refused.take() {
-            // Once more, when the kernel has what it holds; its error is seen at the next flush.
+            // Try again after the kernel has taken the queued frames. The next flush reports the error.
             let _ = self.port.flush(pool);
             refused = self.port.send(pool, packet).err();
         }
@@ -96,16 +97,16 @@ pub struct Runner {
     peers: Vec<Peer>,
     wake: Arc<Wake>,
     poller: Poller,
-    /// By the card's number.
+    /// By the card's port number.
     pub(super) wires: Vec<Option<Wire>>,
-    /// Counters of earlier wires, and losses on the way to a wire.
+    /// Counters of former wires, and losses on the way to a wire.
     pub(super) bases: Vec<DriverCounters>,
     /// Group frames for which earlier cards had no room.
     flood_bases: Vec<u64>,
     /// Cycles of the card at the last read.
     flood_cycles: u64,
     homes: Homes,
-    /// The index whose output queues a network's frames from software take, if it is not the network's own.
+    /// The index whose output queues a network's frames from software use, if not the network's own.
     aside: Box<[Option<u8>]>,
     /// The card's number of each port, by id.
     numbers: Box<[u8]>,
@@ -119,12 +120,12 @@ pub struct Runner {
     pub(super) drains: Vec<Drain>,
     arrivals: Vec<Packet>,
     failed: Vec<(usize, String)>,
-    /// Why the card can no longer be used.
+    /// Why the card can no longer be used, set by [`Self::give_up`].
     gave_up: Option<String>,
     pub(super) totals: CardTotals,
     published: Arc<Mutex<CardTotals>>,
     clock: Clock,
-    /// Tag of the latest frame that entered the card with one.
+    /// The last tag that was given to a frame entering the card.
     tag: u32,
     bound: Bound,
     now_ns: u64,
@@ -134,12 +135,12 @@ pub struct Runner {
     repaired_ns: u64,
 }
 
-/// Contents of a running card between two rounds; all must be zero when no work is left.
+/// Contents of a running card between two rounds. All numbers must be zero when no work is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Inside {
     /// Moves that are under way or waiting.
     pub moves: usize,
-    /// Networks whose frames from software take other queues than their own.
+    /// Networks whose frames from software use other queues than their own.
     pub aside: usize,
     /// Whether frames bypass the card.
     pub bypass: bool,
@@ -151,7 +152,7 @@ pub struct Inside {
     pub slots: (usize, usize),
 }
 
-/// In `homes` and `numbers`: none.
+/// Marks absent entries of `homes` and `numbers`.
 pub(super) const NONE: u8 = u8::MAX;
 
 impl Runner {
@@ -208,8 +209,8 @@ impl Runner {
         &mut self.card
     }
 
-    /// Connects a port of the card, by the card's number, to a wire; networks name it `id`. An earlier wire is
-    /// closed. Returns `false`, and closes the port, if the card has no such number.
+    /// Connects a port of the card, named by the card's number, to a wire. Networks know the port as `id`. A former
+    /// wire is closed. Returns `false`, and closes the port, if the card does not have this number.
     pub fn set_port(&mut self, number: u8, id: PortId, mut port: Box<dyn Port>) -> bool {
         self.take_port(number);
         let Some(place) = self.wires.get_mut(usize::from(number)) else {
@@ -242,7 +243,7 @@ impl Runner {
     }
 
     /// Sets the limits that a port enforces before its ring, so that networks share the card's capacity. The port
-    /// works without them.
+    /// also works without limits.
     ///
     /// # Errors
     /// As [`Port::set_classes`].
@@ -268,12 +269,12 @@ impl Runner {
         }
     }
 
-    /// Keeps the thread from taking too much of a processor.
+    /// Limits the processor time of the thread.
     pub(super) fn set_bound(&mut self, bound: Bound) {
         self.bound = bound;
     }
 
-    /// Works until control drops the mailbox. The error says how the card broke.
+    /// Works until control drops the mailbox. The error says why the card broke.
     pub(super) fn run(&mut self, jobs: &Receiver<Job>, events: &dyn Fn(CardEvent)) -> Result<(), String> {
         let result = loop {
             let worked = match self.turn(jobs, events) {
@@ -293,8 +294,8 @@ impl Runner {
         result
     }
 
-    /// Does a job of control, if there is one, and a round. Returns whether there was anything to do, or `None` if
-    /// control has dropped the mailbox. The error says how the card broke.
+    /// Does one job of control, if there is one, and a round. Returns whether there was work, or `None` if control
+    /// has dropped the mailbox. The error says why the card broke.
     pub(super) fn turn(
         &mut self,
         jobs: &Receiver<Job>,
@@ -319,7 +320,7 @@ impl Runner {
         Ok(Some(worked))
     }
 
-    /// Closes its ports.
+    /// Closes the card's ports.
     pub(super) fn end(&mut self) {
         for number in 0..self.wires.len() as u8 {
             self.take_port(number);
@@ -327,7 +328,7 @@ impl Runner {
         self.publish();
     }
 
-    /// Its contents between two rounds.
+    /// Returns its contents between two rounds.
     pub fn inside(&mut self) -> Inside {
         Inside {
             moves: self.orders.len() + usize::from(self.transfer.is_some()),
@@ -339,7 +340,7 @@ impl Runner {
         }
     }
 
-    /// Does one round. Returns whether there was anything to do.
+    /// Does one round. Returns whether there was work.
     fn round(&mut self) -> Result<bool, String> {
         self.now_ns = self.now();
         let mut worked = self.tend_transfer()?;
@@ -378,7 +379,8 @@ impl Runner {
         Ok(worked)
     }
 
-    /// For each port, the frames that were queued outside it, and how many of these the card has begun to accept.
+    /// For each port: the number of frames that were queued outside it, and how many of these the card has begun to
+    /// accept.
     pub(super) fn taken(&mut self) -> Vec<(u64, u64)> {
         let twin = self.card.twin();
         let of = |(number, place): (u8, &Option<Wire>)| {
@@ -388,7 +390,7 @@ impl Runner {
         (0..).zip(&self.wires).map(of).collect()
     }
 
-    /// Makes the card and the workers follow a network's frames, or none.
+    /// Makes the card and the workers follow the frames of a network; `None` ends this.
     pub(super) fn follow(&mut self, vid: Option<Vid>) {
         self.card.twin().keep_endings(vid.is_some());
         self.peers.iter().for_each(|peer| peer.followed.set(vid));
@@ -399,11 +401,11 @@ impl Runner {
         self.peers.iter().map(|peer| u64::from(peer.followed.untold())).sum()
     }
 
-    /// Writes missing words of the tables of networks in software, while frames keep flowing: one of them is about to
-    /// move here.
+    /// Writes missing words of the tables of networks in software while frames keep flowing, because one of these
+    /// networks is about to move to the card.
     ///
     /// # Errors
-    /// How the card broke.
+    /// The reason why the card broke.
     pub fn catch_up(&mut self) -> Result<(), String> {
         while self.card.has_deferred() {
             self.round()?;
@@ -426,7 +428,7 @@ impl Runner {
         Ok(())
     }
 
-    /// The card is not in its expected state: it fails before the next round.
+    /// Records that the card is not in its expected state. It fails before the next round.
     pub fn give_up(&mut self, why: String) {
         self.gave_up = Some(why);
     }
@@ -439,12 +441,14 @@ impl Runner {
         }
         let still = twin.still_cycles();
         if still > STILL_CYCLES_MAX && !twin.idle() {
-            return Err(format!("nothing has moved in the card for {still} cycles, and it is not empty"));
+            return Err(format!(
+                "nothing has moved in the card for {still} cycles, although it is not empty"
+            ));
         }
         Ok(())
     }
 
-    /// Frames from wires.
+    /// Receives frames from wires.
     fn receive(&mut self) -> bool {
         let mut any = false;
         for (number, place) in self.wires.iter_mut().enumerate() {
@@ -460,7 +464,7 @@ impl Runner {
             }
             for packet in self.arrivals.drain(..) {
                 any = true;
-                // It has left what the wire's ring is shared by.
+                // The frame has left the wire's ring, so its network's share of the ring is free again.
                 if packet.class != 0 {
                     wire.port.consumed(packet.class, 1);
                 }
@@ -473,7 +477,7 @@ impl Runner {
                     }
                 }
                 match &self.bypass {
-                    // The port is one of the card's, and a slot is shorter than the longest frame.
+                    // The port exists on the card, and a slot is shorter than the longest frame.
                     None => {
                         let _ = twin.push(number as u8, packet.time_ns, tag, 0, bytes);
                         wire.pushed += 1;
@@ -513,11 +517,11 @@ impl Runner {
         wire.send(&mut self.pool, packet)
     }
 
-    /// Makes frames bypass the card, once none is inside: all networks on it are in software. `programs` are those
-    /// networks, with the card's port numbers.
+    /// Makes frames bypass the card. Before, all networks on it must be in software; the call waits until no frame is
+    /// inside. `programs` are these networks, with the card's port numbers.
     ///
     /// # Errors
-    /// A text, if the card does not run empty or the networks contradict each other; then nothing has changed.
+    /// A text, if the card does not become empty or the networks contradict each other; nothing has changed then.
     pub fn set_bypass(&mut self, programs: &[Program]) -> Result<(), String> {
         let bypass = Bypass::new(programs).map_err(|error| error.to_string())?;
         while !planted(Bug::BypassEarly) && !self.card.twin().idle() {
@@ -525,14 +529,15 @@ impl Runner {
             self.watch_over()?;
             self.deliver();
         }
-        // An idle card may have sent what nobody has taken yet: clocks run during register accesses too.
+        // Even an idle card may have sent frames that were not taken yet, because clocks also run during register
+        // accesses.
         self.deliver();
         self.bypass = Some(bypass);
         Ok(())
     }
 
-    /// Makes frames pass through the card again: the same card, or another one with the same networks in software and
-    /// as many ports; then the former card is returned. Its counters of networks are kept.
+    /// Ends the bypass: frames pass through the card again, or through `card`, which must have the same networks in
+    /// software and as many ports. In the second case the former card is returned. Counters of networks are kept.
     pub fn end_bypass(&mut self, card: Option<Card<Twin>>) -> Option<Card<Twin>> {
         self.bypass = None;
         let card = card?;
@@ -547,7 +552,7 @@ impl Runner {
         Some(std::mem::replace(&mut self.card, card))
     }
 
-    /// Counters of a network, from this card and earlier ones; empty if they cannot be read.
+    /// Counters of a network from this card and former ones; empty if they cannot be read.
     pub fn counts(&mut self, vid: Vid) -> Option<CardCounts> {
         let mut counts = self.carried.get(&vid).copied().unwrap_or_default();
         for (outcome, count) in self.card.read_counters(vid).ok()??.iter() {
@@ -563,15 +568,15 @@ impl Runner {
         Some(counts)
     }
 
-    /// Group frames of a port for which this card and earlier ones had no room.
+    /// Group frames of a port that this card and former ones dropped for lack of room.
     fn flood_full(&mut self, number: u8) -> u64 {
         let before = self.flood_bases.get(usize::from(number)).copied().unwrap_or_default();
-        // A card that cannot be read fails otherwise, too.
+        // A card that cannot be read will fail anyway.
         before + self.card.read_flood_drops(u32::from(number)).unwrap_or_default()
     }
 
-    /// Reads the counters of floods, if the card has run since the last read: a read takes cycles, and an idle card
-    /// shall stay idle.
+    /// Reads the counters of floods, but only if the card has run since the last read: a read takes cycles, and an
+    /// idle card should stay idle.
     fn look_at_floods(&mut self) {
         if self.card.twin().cycles() == self.flood_cycles {
             return;
@@ -585,61 +590,61 @@ impl Runner {
         self.flood_cycles = self.card.twin().cycles();
     }
 
-    /// Frames that belong to no network, at this card and earlier ones, and at its thread. The counters of its wires
-    /// have those before their rings.
+    /// Frames that belong to no network, counted by this card, former cards and the card's thread. Frames dropped
+    /// before the rings of its wires are in the wires' counters.
     pub fn unclaimed(&mut self) -> UnclaimedCounters {
         let mut unclaimed = self.carried_unclaimed;
-        // A card that cannot be read fails otherwise, too.
+        // A card that cannot be read will fail anyway.
         let here = self.card.read_unclaimed().unwrap_or_default();
         here.iter().for_each(|(reason, count)| unclaimed.add(reason, count));
         unclaimed
     }
 
-    /// Forgets the counters of a removed network: another one may get its VID.
+    /// Discards the counters of a removed network, because another network may get its VID.
     pub fn forget(&mut self, vid: Vid) {
         self.look_at_losses();
         self.carried.remove(&vid);
         self.totals.crossings.remove(&vid);
     }
 
-    /// The CPU queue of a network's index, by its number among ports.
+    /// The CPU queue of a network's index, as a port number.
     pub(super) fn cpu_queue(&self, net: u8) -> u8 {
         self.wires.len() as u8 + net % CPU_QUEUES
     }
 
-    /// Makes a network's frames from software take the output queues of another index; `None`: its own.
+    /// Makes a network's frames from software use the output queues of another index; `None` means its own.
     pub(super) fn set_aside(&mut self, vid: Vid, net: Option<u8>) {
         if let Some(aside) = self.aside.get_mut(vid.index()) {
             *aside = net;
         }
     }
 
-    /// Identifies the network with that VID that is known here.
+    /// The generation of the network that currently has this VID.
     pub(super) fn generation(&self, vid: Vid) -> u16 {
         self.homes.generation(vid)
     }
 
-    /// Hands a record to the worker of its network; `false` if it has none, or there is no room.
+    /// Hands a record to its network's worker. Returns `false` if the network has no worker or there is no room.
     pub(super) fn give(&mut self, record: &Record) -> bool {
         self.homes.give(&mut self.peers, record, &[])
     }
 
-    /// Hands debts to the worker of their network; `false` as for [`Self::give`].
+    /// Hands debts to their network's worker; `false` as for [`Self::give`].
     pub(super) fn give_debts(&mut self, record: &Record, debts: &Debts) -> bool {
         self.homes.give_by(&mut self.peers, record.vid, |out| out.push_debts(record, debts))
     }
 
-    /// Whether everything that workers have handed over has been taken.
+    /// Whether all records that workers handed over have been taken.
     pub(super) fn rings_are_empty(&self) -> bool {
         self.peers.iter().all(|peer| peer.into.is_empty())
     }
 
-    /// A fence is about to be counted as sent by its network.
+    /// Prepares the counters for a fence that the card will count as a frame of its network.
     pub(super) fn count_fence(&mut self, vid: Vid, bytes: u64) {
         self.totals.crossings.entry(vid).or_default().from_software_bytes += bytes;
     }
 
-    /// Hands the frames of wires to the kernel.
+    /// Hands frames for wires to the kernel.
     fn flush(&mut self) {
         for (number, place) in self.wires.iter_mut().enumerate() {
             let Some(wire) = place else { continue };
@@ -653,7 +658,7 @@ impl Runner {
         }
     }
 
-    /// Sleeps until there is work; `false` if control has dropped the mailbox.
+    /// Sleeps until there is work; returns `false` if control has dropped the mailbox.
     fn sleep(&mut self, jobs: &Receiver<Job>) -> bool {
         self.wires.iter_mut().flatten().for_each(|wire| wire.unflushed = true);
         self.flush();
@@ -681,7 +686,7 @@ impl Runner {
         !gone
     }
 
-    /// Makes totals visible.
+    /// Publishes the totals.
     fn publish(&mut self) {
         self.published_ns = self.now_ns;
         if self.now_ns.saturating_sub(self.asked_ns) >= ASK_NS {
@@ -704,7 +709,7 @@ impl Runner {
     }
 }
 
-/// The worker of each network, and the workers to wake at the end of a round.
+/// The worker of each network, and which workers to wake at the end of a round.
 struct Homes {
     /// By VID.
     of: Box<[u8]>,
@@ -715,17 +720,18 @@ struct Homes {
 }
 
 impl Homes {
-    /// Identifies the network with that VID that is known here.
+    /// The generation of the network that currently has this VID.
     fn generation(&self, vid: Vid) -> u16 {
         self.generations.get(vid.index()).copied().unwrap_or_default()
     }
 
-    /// Hands a frame or a fence to the worker of its network; `false` if it has none, or there is no room.
+    /// Hands a frame or a fence to its network's worker. Returns `false` if the network has no worker or there is no
+    /// room.
     fn give(&mut self, peers: &mut [Peer], record: &Record, bytes: &[u8]) -> bool {
         self.give_by(peers, record.vid, |out| out.push(record, bytes))
     }
 
-    /// Hands over what `push` puts into the ring.
+    /// Hands over the record that `push` puts into the ring.
     fn give_by(&mut self, peers: &mut [Peer], vid: Vid, push: impl FnOnce(&mut Outgoing) -> bool) -> bool {
         let home = usize::from(self.of.get(vid.index()).copied().unwrap_or(NONE));
         let (Some(peer), Some(notify)) = (peers.get_mut(home), self.notify.get_mut(home)) else {

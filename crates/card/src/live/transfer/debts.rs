@@ -1,9 +1,10 @@
-//! A network's debts move with the network: its rate limit continues on the other side, and a move admits no second burst.
+//! Moves a network's debts together with the network: its rate limit continues on the other side, and a move does not
+//! allow a second burst.
 //!
-//! Flow: a step before the row changes → **debts** → the meter of the other side. To software, the card's debts take the same
-//! ring as frames, so they arrive before the first frame that software decides. To the card, the network's worker is asked, and
-//! its answer is written before the row changes. Both sides use the same clock, so times need no conversion. Networks without
-//! a rate limit skip all of this.
+//! Flow: a step before the row changes → **debts** → the meter of the other side. In a move to software, the card's
+//! debts take the same ring as frames, so they arrive before the first frame that software decides. In a move to the
+//! card, the worker is asked for the debts, and its answer is written before the row changes. Both sides use the same
+//! clock, so times need no conversion. Networks without a rate limit skip all of this.
 
 use hue_planes::Debts;
 use hue_substrate::handover::Record;
@@ -27,7 +28,8 @@ pub(super) struct Asked {
 }
 
 impl Runner {
-    /// Brings the debts to the side that will decide. Returns whether they have arrived; if not, call it again.
+    /// Brings the debts to the side that will decide. Returns whether they have arrived; if not, it has to be called
+    /// again.
     pub(super) fn bring_debts(&mut self, transfer: &mut Transfer, now_ns: u64) -> Result<bool, CardError> {
         let vid = transfer.order.vid;
         if transfer.at == Side::Card {
@@ -46,7 +48,7 @@ impl Runner {
         Ok(false)
     }
 
-    /// As [`Self::bring_debts`], but a move that is late goes on without them.
+    /// As [`Self::bring_debts`], but a move that is late continues without the debts.
     pub(super) fn debts_are_there(
         &mut self,
         transfer: &mut Transfer,
@@ -55,7 +57,7 @@ impl Runner {
         Ok(transfer.is_late(now_ns) || self.bring_debts(transfer, now_ns)?)
     }
 
-    /// Sends the card's debts of a network to its worker; `false` when there is no room in the ring.
+    /// Sends the card's debts of a network to its worker; returns `false` if there is no room in the ring.
     pub(super) fn give_debts_to_software(&mut self, vid: Vid) -> Result<bool, CardError> {
         if planted(Bug::DebtsStay) {
             return Ok(true);
@@ -73,7 +75,7 @@ impl Runner {
         }
     }
 
-    /// Steers a network to software immediately, because the card cannot continue with it.
+    /// Moves a network to software immediately, because the card cannot continue with it.
     ///
     /// # Errors
     /// As [`crate::Card::steer`].
@@ -84,7 +86,7 @@ impl Runner {
         Ok(())
     }
 
-    /// As [`crate::Card::load_in_software`]; networks that run on the card take their debts along.
+    /// As [`crate::Card::load_in_software`]; the debts of networks that run on the card move with them.
     ///
     /// # Errors
     /// The same.
@@ -97,8 +99,8 @@ impl Runner {
         self.card().load_in_software(programs)
     }
 
-    /// Takes a worker's answer.
-    pub(in crate::live) fn debts_told(&mut self, record: &Record, debts: Option<Debts>) {
+    /// Takes a worker's answer with the debts.
+    pub(in crate::live) fn debts_answered(&mut self, record: &Record, debts: Option<Debts>) {
         let Some(transfer) = &mut self.transfer else { return };
         if transfer.asked.question.is_some_and(|(name, _)| name == record.time_ns) {
             transfer.asked.debts = debts;

@@ -1,7 +1,8 @@
 //! Fences: marks that follow frames. When a fence returns, all frames before it have passed.
 //!
 //! Flow: a step of a move, or its end → **fence** → the card's stages and the network's CPU queue → its worker →
-//! back. A fence that finds no room is lost, so it is sent again until one returns. Nobody else knows its name.
+//! back. A fence is lost if there is no room for it, so it is sent again until one returns. Its name is random, so
+//! that no other sender can forge it.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -21,7 +22,7 @@ use crate::error::CardError;
 /// Bytes of a fence's frame in the card.
 const FENCE_BYTES: usize = 60;
 const FENCE_MARK: &[u8; 16] = b"hueplane fence\0\0";
-/// Pause before a fence that has not returned is sent again: one that found no room is lost.
+/// Time after which a fence that has not returned is sent again. It may have been lost for lack of room.
 pub(in crate::live) const AGAIN_NS: u64 = 50_000_000;
 /// Cycles in which the narrowest bus empties all input queues of 16 KiB and the frame that is entering, together with
 /// as many bytes of frames that take precedence.
@@ -33,24 +34,24 @@ const LEAVE_CYCLES: u64 = 16_384;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Emptying {
     Not,
-    /// Some wait outside the card's ports.
+    /// Some frames wait outside the card's ports.
     Before,
-    /// All had begun to enter in this cycle.
+    /// All frames had begun to enter in this cycle.
     In(u64),
     /// A fence is in the card.
     Card,
-    /// It is in software.
+    /// A fence is in software.
     Software,
-    /// Another one is in the card.
+    /// A second fence is in the card.
     Back,
     /// All queues were empty in this cycle.
     Out(u64),
-    /// All have left the card; the rest of the round delivers them.
+    /// All frames have left the card; the rest of the round delivers them.
     Left,
 }
 
 impl Runner {
-    /// Sends a fence of its own for a step: through the card to the network's CPU queue.
+    /// Sends a step's fence through the card to the network's CPU queue.
     pub(super) fn send_fence(&mut self, transfer: &mut Transfer, now_ns: u64) {
         transfer.fence = fence_name();
         let none = planted(Bug::NoFence);
@@ -62,7 +63,8 @@ impl Runner {
         transfer.fence_ns = now_ns;
         let queue = self.cpu_queue(transfer.net);
         match transfer.aside.filter(|_| transfer.older.is_some()) {
-            // The network may be gone and its index another's: that one's counters have no fence in them.
+            // The network may have been removed and its index reused. The new network's counters do not expect a
+            // fence.
             Some(aside) => self.push_fence_to(queue, aside, transfer.fence, now_ns),
             None => self.push_fence_of(transfer.order.vid, transfer.net, transfer.fence, now_ns),
         }
@@ -76,7 +78,7 @@ impl Runner {
         self.push_fence_to(queue, net, name, now_ns);
     }
 
-    /// The same through any queue; the card counts it as sent by the network with index `net`.
+    /// The same through any queue. The card counts the fence as sent by the network with index `net`.
     fn push_fence_to(&mut self, queue: u8, net: u8, name: u64, now_ns: u64) {
         let mut bytes = [0; HEADER_BYTES + FENCE_BYTES];
         let (header, frame) = bytes.split_at_mut(HEADER_BYTES);
@@ -97,7 +99,8 @@ impl Runner {
         }
     }
 
-    /// Hands the fence to the network's home, behind all frames of the network; `false` while there is no room.
+    /// Hands the fence to the network's worker, behind all frames of the network; returns `false` while there is no
+    /// room.
     pub(super) fn give_fence(&mut self, transfer: &Transfer) -> bool {
         let vid = transfer.order.vid;
         let record = Record {
@@ -112,9 +115,9 @@ impl Runner {
         self.give(&record)
     }
 
-    /// A frame has left a CPU queue. Returns whether it was a fence: of this move, of one of these drains, or a late
-    /// one that was sent again. Frames from wires are never fences, whatever they contain: `ports` and above are CPU
-    /// queues.
+    /// Returns whether a frame that has left a CPU queue is a fence: of this move, of one of these drains, or a late
+    /// fence that was sent again. Ports from `ports` on are CPU queues. Frames from wires are never fences, whatever
+    /// they contain.
     pub(in crate::live) fn is_fence(
         transfer: &mut Option<Box<Transfer>>,
         drains: &mut [Drain],
@@ -134,12 +137,12 @@ impl Runner {
         true
     }
 
-    /// A fence has returned from a worker.
+    /// Takes a fence that has returned from a worker.
     pub(in crate::live) fn fence_back(&mut self, name: u64) {
         let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.fence == name) else { return };
         if transfer.in_software {
             transfer.through_software = true;
-            // What comes behind it comes after what went by the card meanwhile.
+            // Frames behind the fence come after those that bypassed the card meanwhile.
             let vid = transfer.order.vid;
             self.set_aside(vid, None);
         }
@@ -147,7 +150,7 @@ impl Runner {
 
     /// Waits until a fence has taken every path behind the last followed frame: through the card, through software,
     /// and through the card again with frames from software. Frames that have not left by then are lost. Returns
-    /// whether this is known.
+    /// whether all of this is done.
     pub(super) fn run_empty(&mut self, transfer: &mut Transfer, now_ns: u64) -> Result<bool, CardError> {
         match transfer.emptying {
             Emptying::Not => {
@@ -156,7 +159,7 @@ impl Runner {
             }
             Emptying::Before => {
                 let taken = self.taken();
-                // A port that was closed has begun anew, and lost what was before it.
+                // A port that was closed and opened again counts from zero, and its earlier frames were lost.
                 let entered =
                     |((pushed, taken), before): (&(u64, u64), &u64)| taken >= before || pushed < before;
                 if taken.iter().zip(&transfer.before).all(entered) {
@@ -165,7 +168,8 @@ impl Runner {
             }
             Emptying::In(since) => {
                 let twin = self.card().twin();
-                // Copies of group frames wait behind frames that came later: a fence passes them until they are made.
+                // Copies of group frames wait behind frames that came later. Until all copies are made, a fence would
+                // pass them.
                 let copying = transfer.witness.as_ref().is_some_and(Witness::is_copying);
                 if twin.idle() || (twin.cycles() >= since + ENTER_CYCLES && !copying) {
                     self.send_fence(transfer, now_ns);
@@ -213,7 +217,7 @@ impl Runner {
     }
 }
 
-/// A name for a fence that nobody else can guess.
+/// Returns a name for a fence that other senders cannot guess.
 pub(in crate::live) fn fence_name() -> u64 {
     RandomState::new().build_hasher().finish()
 }

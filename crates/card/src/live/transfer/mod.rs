@@ -1,23 +1,24 @@
-//! A network moves between the card and software while its frames flow; none is lost, doubled or overtaken.
+//! Moves a network between the card and software while its frames flow. No frame is lost, duplicated or overtaken.
 //!
-//! Flow: order of control → **transfer**, step by step between rounds → report. The network's table is on both sides
-//! before the move begins, and on both when it ends. How the order is kept (ADR 0013):
+//! Flow: order from control → **transfer**, step by step between rounds → report. The network's table is on both
+//! sides before the move begins and when it ends. Frames are kept in order as follows (ADR 0013):
 //!
 //! To software: one row changes. All frames of a network pass the same stages and the same output queue in order;
 //! frames that take the path through software return behind earlier ones. Once the records that were accepted before
 //! the row changed have left, the card's table is no longer used.
 //!
-//! To the card: frames on the short path could overtake frames that are still in software, so they wait:
-//! 1. *aside*: frames that come back from software take the queues of an index of their own, held until the network's
-//!    queues are empty;
+//! To the card: frames on the short path must wait, because they could overtake frames that are still in software:
+//! 1. *aside*: frames that come back from software use the queues of a separate index, which are held until the
+//!    network's queues are empty;
 //! 2. *switch*: the network's queues are held, and the row changes;
-//! 3. *drain*: a fence follows the last of the frames in software on their path: through the card to its CPU
-//!    queue, through the worker that is the network's home, and back;
-//! 4. *join*: frames from software take the network's own queues again; when the others are empty the hold ends.
+//! 3. *drain*: a fence follows the last frame in software on its path: through the card to the CPU queue, through the
+//!    worker that is the network's home, and back;
+//! 4. *join*: frames from software use the network's own queues again; when the separate queues are empty, the hold
+//!    ends.
 //!
-//! Immediately before the row changes, the other side gets the debts of the network's meter (`debts`).
+//! Immediately before the row changes, the debts of the network's meter are sent to the other side (`debts`).
 //!
-//! If a step fails, the remaining steps take the network back; their order keeps the order of frames.
+//! If a step fails, the remaining steps take the network back, in an order that keeps the order of frames.
 
 mod debts;
 mod fence;
@@ -37,13 +38,13 @@ use super::runner::Runner;
 use super::witness::{Proof, Witness};
 use crate::error::CardError;
 
-/// How long frames that are inside at the end may take to leave. This limit is reached only if a wire accepts nothing
-/// or a worker is stuck; otherwise a fence returns long before.
+/// How long frames that are inside at the end may take to leave. The limit is reached only if a wire accepts no
+/// frames or a worker is stuck; otherwise a fence returns long before.
 const SETTLE_NS: u64 = 5_000_000_000;
-/// How long frames of a returned index may take to leave.
+/// How long frames may take to leave after their index was returned.
 const CLEAR_UP_NS: u64 = 100_000_000;
 
-/// A side of the card.
+/// The two sides between which a network moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     /// The card decides.
@@ -52,7 +53,7 @@ pub enum Side {
     Software,
 }
 
-/// A step that may take several rounds.
+/// A step of a move. A step may take several rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// No step yet: frames before the move are observed.
@@ -61,9 +62,9 @@ pub enum Phase {
     Aside,
     /// The row changes.
     Switch,
-    /// The old path runs empty.
+    /// The old path becomes empty.
     Drain,
-    /// Frames from software take the network's own queues again.
+    /// Frames from software use the network's own queues again.
     Join,
     /// Done: frames after the move are observed.
     After,
@@ -87,23 +88,23 @@ impl Phase {
 /// The failure to cause; for tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fail {
-    /// A step fails: the network returns.
+    /// This step fails, so the network returns.
     Step(Phase),
-    /// The card fails while the old path runs empty.
+    /// The card fails while the old path becomes empty.
     Card,
-    /// Not a step: every tenth frame from software vanishes, is sent twice, or waits until a later one was sent; the
+    /// Not a step: every tenth frame from software is lost, sent twice, or delayed until a later one was sent. The
     /// report must show it.
     Frames(Mishap),
 }
 
-/// A fault of frames, for tests.
+/// A fault of single frames, for tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mishap {
     /// Lost.
     Lost,
     /// Sent twice.
     Doubled,
-    /// Overtaken by a later one of its flow.
+    /// Overtaken by a later frame of its flow.
     Reordered,
 }
 
@@ -113,11 +114,11 @@ pub struct Order {
     pub vid: Vid,
     /// The destination.
     pub to: Side,
-    /// How long frames are observed before and after; `None`: not at all.
+    /// How long frames are observed before and after; `None` means no observation.
     pub watch: Option<(Demux, Duration)>,
     /// Time limit, without the observation.
     pub limit: Duration,
-    /// Least time that software takes to drain; for tests.
+    /// Least time that the drain step takes; for tests.
     pub drain: Duration,
     /// The failure to cause.
     pub fail: Option<Fail>,
@@ -136,7 +137,7 @@ pub struct Report {
     pub phases: Vec<(Phase, u64)>,
     /// Clock cycles of the card from the switch to the end of the hold.
     pub cycles: u64,
-    /// Frames of the network that output queues dropped meanwhile.
+    /// Frames of the network that output queues dropped during the move.
     pub out_dropped: u64,
     /// Observations at the wires.
     pub proof: Option<Proof>,
@@ -146,7 +147,7 @@ pub struct Report {
 pub(super) struct Transfer {
     order: Order,
     phase: Phase,
-    /// Its destination; reversed once a step has failed.
+    /// Its destination. It is reversed when a step fails.
     goal: Side,
     at: Side,
     began_ns: u64,
@@ -154,13 +155,13 @@ pub(super) struct Transfer {
     watch_ns: u64,
     failed: Option<String>,
     phases: Vec<(Phase, u64)>,
-    /// The network's index, and the index of diverted frames.
+    /// The network's index, and the index for diverted frames.
     net: u8,
     aside: Option<u8>,
-    /// Set if the network was changed meanwhile: frames of this index leave before the held ones.
+    /// Set if the network was changed during the move: frames of this index leave before the held frames.
     older: Option<u8>,
     fence: u64,
-    /// When the fence was last sent, and whether it has returned: through the card, and through software.
+    /// When the fence was last sent, and whether it has returned, first through the card, then through software.
     fence_ns: u64,
     through_card: bool,
     in_software: bool,
@@ -171,9 +172,9 @@ pub(super) struct Transfer {
     cycles: u64,
     drops: u64,
     emptying: Emptying,
-    /// The network's losses at the card's wires when the observation began.
+    /// The network's losses at the card's wires at the start of the observation.
     rings: [(Loss, u64); 2],
-    /// Frames that had been queued outside each port when the observation ended.
+    /// Number of frames that had been queued outside each port at the end of the observation.
     before: Vec<u64>,
     pub(super) witness: Option<Witness>,
     /// Frames from software that were followed, for tests.
@@ -190,12 +191,12 @@ pub(super) struct Late {
     pub tag: u32,
     /// Its flow.
     pub flow: u64,
-    /// With the header before it.
+    /// The frame, with the CPU header before it.
     pub bytes: Vec<u8>,
 }
 
 impl Runner {
-    /// Queues a move of a network, after earlier orders.
+    /// Queues a move of a network after earlier orders.
     pub fn transfer(&mut self, order: Order) {
         self.orders.push_back(order);
     }
@@ -214,7 +215,7 @@ impl Runner {
         };
         match self.step(&mut transfer) {
             Err(error) => {
-                // The card itself no longer works, and all of its networks go to software.
+                // The card itself no longer works, so all of its networks go to software.
                 transfer.failed = Some(error.clone());
                 transfer.at = match transfer.order.to {
                     Side::Card => Side::Software,
@@ -236,7 +237,7 @@ impl Runner {
         }
     }
 
-    /// `None`: it ended at once.
+    /// Begins a move; `None` if it ended at once.
     fn begin(&mut self, mut order: Order) -> Option<Box<Transfer>> {
         let known = self.card().net(order.vid).zip(self.card().is_in_software(order.vid));
         let stays = |order: Order, at, failed| {
@@ -290,7 +291,7 @@ impl Runner {
         }))
     }
 
-    /// Whether the move has come to its end. The error says how the card broke.
+    /// Does one step. Returns whether the move has ended. The error says why the card broke.
     fn step(&mut self, transfer: &mut Transfer) -> Result<bool, String> {
         let now_ns = self.now();
         let text = |error: CardError| error.to_string();
@@ -298,10 +299,11 @@ impl Runner {
             return self.clear_up(transfer, older, now_ns).map_err(text);
         }
         if !self.is_as_known(transfer) {
-            // Control loaded it anew, or took it off.
+            // Control loaded the network again, or removed it.
             transfer.fault("the network was changed meanwhile");
             let Some(aside) = transfer.aside else { return Ok(true) };
-            // Held frames are behind those of the other index, and what software still sends is another network's.
+            // Held frames have to wait for those of the other index. What software still sends belongs to another
+            // network.
             transfer.older = Some(if transfer.phase == Phase::Aside { transfer.net } else { aside });
             transfer.began_ns = now_ns;
             self.set_aside(transfer.order.vid, None);
@@ -339,7 +341,7 @@ impl Runner {
                     self.enter(transfer, next, now_ns)?;
                 }
             }
-            // It takes no time.
+            // This step takes no time.
             Phase::Switch => self.enter(transfer, Phase::Drain, now_ns)?,
             Phase::Drain => return self.drain(transfer, now_ns),
             Phase::Join => {
@@ -384,13 +386,13 @@ impl Runner {
     fn drain(&mut self, transfer: &mut Transfer, now_ns: u64) -> Result<bool, String> {
         self.send_again(transfer, now_ns);
         if transfer.order.fail == Some(Fail::Card) {
-            return Err("it was asked to fail".to_owned());
+            return Err("it failed as requested".to_owned());
         }
         if transfer.goal == Side::Software && transfer.at == Side::Software && transfer.aside.is_none() {
-            // Behind the fence nothing of the network is in the stages that the card had decided.
+            // Behind the fence, no frame of the network that the card had decided is in the stages.
             if transfer.through_card {
                 if transfer.wants_fault(Phase::Drain) {
-                    // Back as it came, the long way round: frames are in software by now.
+                    // Go back through all steps, because frames are in software by now.
                     transfer.goal = Side::Card;
                     self.enter(transfer, Phase::Aside, now_ns)?;
                 } else {
@@ -419,14 +421,14 @@ impl Runner {
         if transfer.through_software || transfer.is_late(now_ns) {
             if !transfer.through_software {
                 transfer
-                    .fault("software did not give the fence back in time: packets that left out of order are counted as reordered");
+                    .fault("software did not return the fence in time: packets that left out of order are counted as reordered");
             }
             self.enter(transfer, Phase::Join, now_ns)?;
         }
         Ok(false)
     }
 
-    /// Whether the card has the network as the move left it.
+    /// Whether the network on the card is still as the move left it.
     fn is_as_known(&mut self, transfer: &Transfer) -> bool {
         let vid = transfer.order.vid;
         self.card().net(vid) == Some(transfer.net)
@@ -434,8 +436,8 @@ impl Runner {
     }
 
     /// Cleans up after a move whose network was changed meanwhile, once the frames of the older index have left.
-    /// Returns whether that is done. Another network may have the index by now and keep it busy, so the wait is
-    /// bounded.
+    /// Returns whether this is complete. The wait is limited, because another network may already have the index and
+    /// keep it busy.
     fn clear_up(&mut self, transfer: &mut Transfer, older: u8, now_ns: u64) -> Result<bool, CardError> {
         if now_ns.saturating_sub(transfer.began_ns) < CLEAR_UP_NS {
             self.send_again(transfer, now_ns);
@@ -493,7 +495,7 @@ impl Runner {
             Phase::Drain => self.send_fence(transfer, now_ns),
             Phase::Join => {
                 if transfer.at == Side::Software && transfer.switched_cycles == 0 {
-                    // It was not switched: the network's own queues wait for those aside.
+                    // The row was not switched: the network's own queues wait for the diverted frames.
                     self.card().out_hold(transfer.net).map_err(text)?;
                 }
                 self.set_aside(transfer.order.vid, None);
@@ -513,7 +515,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Gives the decision to the other side.
+    /// Makes the other side decide the network's packets.
     fn steer(&mut self, transfer: &mut Transfer) -> Result<(), String> {
         let software = transfer.at == Side::Card;
         let text = |error: CardError| error.to_string();
@@ -522,7 +524,8 @@ impl Runner {
         }
         match self.card().steer(transfer.order.vid, software) {
             Ok(()) if software => {
-                // Again, because the card has charged frames since. No frame for software is on its way to the worker yet.
+                // Send the debts again, because the card has charged frames since. No frame for software is on its
+                // way to the worker yet.
                 self.give_debts_to_software(transfer.order.vid).map_err(text)?;
                 transfer.at = Side::Software;
             }
@@ -543,7 +546,7 @@ impl Transfer {
         self.net
     }
 
-    /// The failure for the next followed frame from software.
+    /// The fault for the next followed frame from software.
     pub(super) fn mishap(&mut self) -> Option<Mishap> {
         let Some(Fail::Frames(mishap)) = self.order.fail else { return None };
         self.followed += 1;
@@ -554,7 +557,7 @@ impl Transfer {
         self.failed.get_or_insert_with(|| text.to_owned());
     }
 
-    /// Whether this step must fail, for a test or because the time is over.
+    /// Whether this step must fail, because a test wants it or the time limit was exceeded.
     fn wants_fault(&mut self, phase: Phase) -> bool {
         if self.order.fail != Some(Fail::Step(phase)) {
             return false;
@@ -571,7 +574,7 @@ impl Transfer {
         u128::from(spent) > self.order.limit.as_nanos()
     }
 
-    /// Reverses a move that has taken too long, if that loses nothing.
+    /// Reverses a move that has taken too long, if this loses no frame.
     fn expect(&mut self, now_ns: u64) {
         if self.goal != self.at && self.is_late(now_ns) {
             self.fault(&format!("it took more than {} ms", self.order.limit.as_millis()));

@@ -1,4 +1,4 @@
-//! What the card's meters lack, as the driver reads and writes it.
+//! Debts of the card's meters, as the driver reads and writes them.
 
 use hue_planes::{Debts, Rate, RateLimit};
 
@@ -22,14 +22,14 @@ fn debts_are_those_of_the_network_and_of_its_limit() {
     assert_eq!(card.debts(vid(1)).unwrap(), Some(Debts::default()));
     assert_eq!((card.debts(vid(2)).unwrap(), card.debts(vid(9)).unwrap()), (None, None));
     assert!(card.tells_debts(vid(1)) && !card.tells_debts(vid(2)) && !card.tells_debts(vid(9)));
-    // More than 64 bits of each.
+    // Each debt has more than 64 bits.
     let debts = Debts { packets: 4 * UNIT, bits: u128::from(Rate::MAX) * UNIT - 1, last_ns: u64::MAX };
     card.set_debts(vid(3), debts).unwrap();
     card.set_debts(vid(2), debts).unwrap();
     card.set_debts(vid(9), debts).unwrap();
     assert_eq!(card.debts(vid(3)).unwrap(), Some(debts));
     assert_eq!(card.debts(vid(1)).unwrap(), Some(Debts::default()));
-    // No bucket lacks more than it holds.
+    // No debt exceeds the capacity of its bucket.
     card.set_debts(vid(1), Debts { packets: Debts::MAX, bits: 0, last_ns: 3 }).unwrap();
     assert_eq!(card.debts(vid(1)).unwrap(), Some(Debts { packets: 5 * UNIT, bits: 0, last_ns: 3 }));
 }

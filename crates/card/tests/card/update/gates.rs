@@ -1,4 +1,4 @@
-//! Clock gates, as the driver sets them.
+//! Clock gates as the driver sets them.
 
 use super::*;
 
@@ -27,16 +27,16 @@ fn planes_of_gated_networks_stand_still_where_they_have_one() {
         let two = bit(&card, 2);
         assert_eq!(gates(&mut card), two);
         assert_eq!([1, 2, 3].map(|number| rows_say(&mut card, number)), [false, true, false]);
-        // Opened, closed, and gone with its network.
+        // One gate is opened, one closed, and one removed with its network.
         card.load(&[network(2, false), network(3, true)]).unwrap();
         let three = bit(&card, 3);
         assert_eq!((gates(&mut card), rows_say(&mut card, 2)), (three, false));
         card.unload(&[vid(3)]).unwrap();
         assert_eq!(gates(&mut card), 0);
-        // A plane that is taken from a network has no gate of its own for the next one.
+        // A plane that a gated network has left is not gated for the next network.
         card.load(&[network(4, false)]).unwrap();
         assert_eq!((gates(&mut card), rows_say(&mut card, 4)), (0, false));
-        // In software and back, it is gated still.
+        // After a move to software and back, the network is still gated.
         card.load(&[network(1, true)]).unwrap();
         let one = bit(&card, 1);
         card.steer(vid(1), true).unwrap();
@@ -53,6 +53,6 @@ fn an_image_without_gates_takes_no_gated_network() {
     let refused = card.load(&[network(2, true)]).unwrap_err();
     assert!(refused.to_string().contains("clock gates"), "{refused}");
     assert_eq!(card.net(vid(2)), None);
-    // Software has its gates in any case.
+    // Software always has gates.
     card.load_in_software(&[network(2, true)]).unwrap();
 }

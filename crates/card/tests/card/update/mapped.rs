@@ -1,5 +1,5 @@
-//! The whole driver over a mapped file, as for a card that is plugged in: what is written there is, write by write, what
-//! the model gets, whose rows the other tests here check; what is read there counts.
+//! The whole driver over a mapped file, as for a physical card. The driver must write to the file exactly what it
+//! writes to the model, whose rows the other tests here check, and must use what it reads from the file.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use hue_substrate::Substrate;
 use super::memory::{Memory, PLANE_ROWS};
 use super::{dag36, hop, neighbour, program, vid};
 
-/// Registers, and what was written to them.
+/// Registers, and a log of the writes to them.
 struct Logged<R> {
     registers: R,
     writes: Vec<(u32, u32)>,
@@ -33,7 +33,7 @@ fn take_over<R: Registers>(registers: R) -> Card<Logged<R>> {
     Card::new(Logged { registers, writes: Vec::new() }).unwrap()
 }
 
-/// What a driver does on a day; the writes of each step.
+/// Typical operations of a driver. Returns the writes of each step.
 fn steps<R: Registers>(card: &mut Card<Logged<R>>) -> Vec<Vec<(u32, u32)>> {
     let prefix = |text: &str| text.parse().unwrap();
     let routes = vec![(prefix("10.0.0.0/8"), hop(1)), (prefix("10.1.0.0/16"), hop(0))];
@@ -73,7 +73,7 @@ fn a_file_gets_what_the_model_gets() {
         assert!(expected.iter().all(|writes| !writes.is_empty()));
         assert_eq!(found, expected);
 
-        // A plain file holds what was written last, to the tables too.
+        // A plain file returns the last written value, also for tables.
         let net = card.net(vid(1)).unwrap();
         for (address, value) in regs::TABLE_DATA.into_iter().zip([77, 1]) {
             set(&path, address, value);
@@ -81,11 +81,11 @@ fn a_file_gets_what_the_model_gets() {
         let counters = card.read_counters(vid(1)).unwrap().unwrap();
         assert!(Outcome::ALL.into_iter().all(|outcome| counters.get(outcome) == (1 << 32) + 77));
         let asked = Bar::open(&path).unwrap().read(regs::TABLE_INDEX).unwrap();
-        assert_eq!(asked / 32, u32::from(net), "the last row that was asked for is one of the network's");
+        assert_eq!(asked / 32, u32::from(net), "the last row that was read belongs to the network");
         set(&path, regs::INTERRUPT_STATUS, regs::INTERRUPT_STATUS_MEMORY_ERROR | 1 << 31);
         assert_eq!(card.take_events().unwrap(), Events { memory_error: true, ..Events::default() });
 
-        // It stops answering in the middle: the networks stay known, and nothing is said to have worked.
+        // The file ends in the middle of an operation: the networks stay known, and no operation reports success.
         set(&path, regs::TABLE_STATUS, u32::MAX);
         assert!(card.load(&[program(3, 2, Vec::new())]).is_err());
         assert!(card.read_counters(vid(1)).is_err());

@@ -1,5 +1,5 @@
-//! A model of a card's registers and memories: it keeps what is written, says which rows were, and looks destinations
-//! up as the card's stages do, from the words alone. Records are inside for as long as the test wants.
+//! A model of a card's registers and memories. It stores what is written, reports which rows were written, and looks
+//! up destinations as the card's stages do, using only the words. The test decides how long records stay inside.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use hue_card::{AccessError, Registers, Row, Words};
 /// Rows by table and index.
 pub type Rows = BTreeMap<(u32, u32), Words>;
 
-/// What a packet gets: the index of its next hop and the row that stands there.
+/// The result of a packet: the index of its next hop, and that row.
 pub type Found = Option<(u16, HopRow)>;
 
-/// How a card holds records when it is told to.
+/// How a card obeys HOLD.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// It does.
+    /// It holds records.
     Sound,
-    /// It takes no notice.
+    /// It ignores HOLD.
     Deaf,
-    /// It says so, but records enter: a bug that the tests must find.
+    /// It reports that it holds, but records enter: a bug that the tests must find.
     Leaky,
 }
 
@@ -28,11 +28,11 @@ pub enum Hold {
 pub struct Written {
     /// Table and index.
     pub row: (u32, u32),
-    /// What.
+    /// Its contents.
     pub words: Words,
-    /// In a hold: no packet enters.
+    /// Whether it was written in a hold, when no packet enters.
     pub held: bool,
-    /// Records that had left by then.
+    /// Records that had left at that time.
     pub left: u64,
 }
 
@@ -46,18 +46,18 @@ pub struct Memory {
     pub writes: u64,
     accepted: u32,
     retired: u32,
-    /// Records inside, and that ever left.
+    /// Number of records inside, and of all records that left.
     inside: u64,
     left: u64,
-    /// What it makes of HOLD.
+    /// How it obeys HOLD.
     pub hold: Hold,
-    /// At every such read of RETIRED a record leaves; `None`: none ever does.
+    /// A record leaves at every n-th read of RETIRED; `None` means that none ever leaves.
     pub slow: Option<u32>,
     looks: u32,
 }
 
 impl Memory {
-    /// An image with levels of so many words (dag36), or with so many rows in each table of a plane (tcam).
+    /// An image whose levels have this many words (dag36), or with this many rows in each table of a plane (tcam).
     pub fn new(layout: u32, planes: u32, level_words: [u32; 4], hop_rows: u32) -> Self {
         let tcam = layout == regs::LAYOUT_TCAM;
         let mut registers = BTreeMap::from([
@@ -101,7 +101,7 @@ impl Memory {
         self
     }
 
-    /// What stands in the tables.
+    /// The contents of the tables.
     pub fn rows(&self) -> &Rows {
         &self.rows
     }
@@ -111,7 +111,7 @@ impl Memory {
         std::mem::take(&mut self.journal)
     }
 
-    /// A record enters.
+    /// Lets a record enter.
     pub fn enter(&mut self) {
         self.accepted = self.accepted.wrapping_add(1);
         self.inside += 1;
@@ -192,16 +192,16 @@ pub fn get<T: Row>(rows: &Rows, index: u32) -> T {
     T::unpack(&rows.get(&(T::TABLE.id, index)).copied().unwrap_or_default())
 }
 
-/// What a packet of a network gets that finds this row of it; `None`: no route.
+/// The result of a packet of a network that read this row of the network; `None` means no route.
 pub fn lookup(rows: &Rows, network: &NetworkRow, key: u32) -> Found {
     let word = walk(rows, network.root, key);
     (word < network.hop_count).then(|| (word, get(rows, u32::from(network.hop_base) + u32::from(word))))
 }
 
-/// Rows of each table of a plane of its own.
+/// Rows of each table of a plane with tables of its own.
 pub const PLANE_ROWS: u32 = 12;
 
-/// The same in a plane of its own.
+/// The same in a plane with tables of its own.
 pub fn match_rows(rows: &Rows, network: &NetworkRow, key: u32) -> Found {
     let plane = u32::from(network.plane) * PLANE_ROWS;
     let mut locals = (plane..plane + PLANE_ROWS).map(|index| get::<LocalRow>(rows, index));
@@ -217,7 +217,7 @@ pub fn match_rows(rows: &Rows, network: &NetworkRow, key: u32) -> Found {
     Some((route.hop, get(rows, plane + u32::from(route.hop))))
 }
 
-/// A lookup by the words of the levels, as crates/tables/src/dag36/words.rs describes them.
+/// Looks up an address in the words of the levels, as crates/tables/src/dag36/words.rs describes them.
 fn walk(rows: &Rows, root: u64, key: u32) -> u16 {
     let tables = [regs::LEVEL0.id, regs::LEVEL1.id, regs::LEVEL2.id, regs::LEVEL3.id];
     let mut item = root;

@@ -1,6 +1,6 @@
-//! Changes of networks that run, over a model of a card's memories: at every row that is written, a packet gets what
-//! the table of before says or what the table of after says, and records inside get what they were to get when they
-//! entered.
+//! Changes of running networks, over a model of a card's memories. After every row that is written, a packet must get
+//! the result of either the table before or the table after the change, and records inside must get a result that was
+//! allowed since they entered.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod debts;
@@ -36,7 +36,7 @@ fn hop(number: u16) -> NextHop {
     NextHop::new(number).unwrap()
 }
 
-/// Mostly a neighbour; the router itself for a few seeds.
+/// Usually a neighbour; for a few seeds the router itself.
 fn neighbour(network: u16, seed: u16) -> Adjacency {
     if seed >= 35 {
         return Adjacency::local();
@@ -63,7 +63,7 @@ fn program(number: u16, hops: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
     }
 }
 
-/// A network as it must be.
+/// The expected state of a network.
 #[derive(Clone, Default)]
 struct Want {
     routes: Oracle<u32>,
@@ -71,7 +71,7 @@ struct Want {
 }
 
 impl Want {
-    /// The destination MAC that a packet leaves with, 0 to the router itself; `None`: no route.
+    /// The destination MAC with which a packet leaves, 0 for packets to the router itself; `None` means no route.
     fn lookup(&self, key: u32) -> Option<u64> {
         let (_, hop) = self.routes.lookup(key)?;
         let hop = self.hops.get(usize::from(hop.get()))?;
@@ -97,7 +97,8 @@ enum Step {
     Hops(u16, Vec<(u16, u16)>),
     Load(u16),
     Unload(u16),
-    /// Where tables follow a store: some of a network's table comes; once all is there, the card decides its packets.
+    /// If tables follow a store: brings a part of a network's table to the card. When all of it is there, the card
+    /// decides the network's packets.
     Bring(u16),
     Enter(u16),
     Slow(Option<u32>),
@@ -120,8 +121,8 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..most)
 }
 
-/// A record inside: the row that it found, and by key the next hops that it may find and what it may get, as routes and
-/// next hops changed since it entered.
+/// A record inside: the row that it read and, by key, the next hops that it may find and its allowed results. Both
+/// grow as routes and next hops change after it entered.
 struct Record {
     number: u64,
     network: u16,
@@ -129,7 +130,7 @@ struct Record {
     expect: Vec<(u32, Vec<u16>, Vec<Option<u64>>)>,
 }
 
-/// A card of the model, and what must be on it.
+/// A card of the model, and its expected contents.
 struct World {
     card: Card<Memory>,
     want: BTreeMap<u16, Want>,
@@ -137,7 +138,7 @@ struct World {
     records: Vec<Record>,
     entered: u64,
     tcam: bool,
-    /// The store that tables follow; without one they are the card's own.
+    /// The store that tables follow; `None` if they are the card's own.
     store: Option<Dag<u32>>,
 }
 
@@ -151,12 +152,12 @@ impl World {
         Self { store: Some(store), ..world }
     }
 
-    /// Has the card follow; `after` is what the store says now.
+    /// Makes the card follow; `after` is the current content of the store.
     fn follow(&mut self, after: BTreeMap<u16, Want>, one_by_one: bool) {
         let deltas = self.store.as_mut().unwrap().take_deltas();
         let lost = self.change(after, one_by_one, |card| {
             for (vid, error) in card.follow(&deltas)? {
-                // There is no room, or none while packets do not leave.
+                // There is no room, or there will be none until packets leave.
                 assert!(
                     matches!(error, SubstrateError::Words { .. } | SubstrateError::Broken { .. }),
                     "{error}"
@@ -204,7 +205,7 @@ impl World {
                     let _ = self.change(after, false, |card| card.load(&[want.program(*number)]));
                     return;
                 };
-                // As a rule it is there.
+                // Usually the network exists already.
                 let _ = store.add_network(vid(*number));
                 let bare = Program { routes: Vec::new(), ..want.program(*number) };
                 if self.change(after.clone(), false, |card| card.load_in_software(&[bare])).is_ok() {
@@ -248,7 +249,7 @@ impl World {
         let known = self.want.get(&number).map_or(0, |want| want.hops.len());
         let unknown = changes.iter().flat_map(|(_, hop)| hop).any(|hop| usize::from(hop.get()) >= known);
         if !unknown {
-            // It may meet the new route or the old one, whatever of it was written when it asked.
+            // It may get the new route or the old one, depending on how much was written when it looked it up.
             let want = &after[&number];
             for record in self.records.iter_mut().filter(|record| record.network == number) {
                 for (key, words, allowed) in &mut record.expect {
@@ -258,7 +259,7 @@ impl World {
             }
         }
         if let Some(store) = &mut self.store {
-            // Who has the store knows the next hops.
+            // Whoever changes the store knows the next hops, so unknown ones are not tried.
             if !unknown {
                 store.apply(vid(number), &changes).unwrap();
                 self.follow(after, true);
@@ -308,7 +309,7 @@ impl World {
         self.memory().enter();
     }
 
-    /// Makes a change and goes through what was written, row by row.
+    /// Makes a change and checks the state after each row that was written.
     fn change(
         &mut self,
         after: BTreeMap<u16, Want>,
@@ -323,7 +324,8 @@ impl World {
         for write in self.memory().take_journal() {
             rows.insert(write.row, write.words);
             self.records.retain(|record| record.number >= write.left);
-            // Of a plane of its own a record holds nothing, which is why rows change when none is inside.
+            // A record keeps nothing of a plane with tables of its own, which is why its rows change only when no
+            // record is inside.
             for record in self.records.iter().filter(|_| !self.tcam) {
                 for (key, _, allowed) in &record.expect {
                     let found = dst(lookup(&rows, &record.row, *key));
@@ -338,11 +340,14 @@ impl World {
                 if get::<NetworkRow>(&rows, u32::from(net)).software {
                     continue;
                 }
-                // Next hops change one by one; all else as a whole.
+                // Next hops may change one by one; all else must change as a whole.
                 let (was, is) = (self.agreeing(&rows, net, was), self.agreeing(&rows, net, is));
                 let each = one_by_one && was.union(&is).count() == self.keys.len();
                 let whole = [was, is].iter().any(|keys| keys.len() == self.keys.len());
-                assert!(each || whole, "net{number}: neither the table of before nor that of after");
+                assert!(
+                    each || whole,
+                    "net{number}: neither the table before the change nor the one after it"
+                );
             }
         }
         assert_eq!(&rows, self.memory().rows());
@@ -366,7 +371,7 @@ impl World {
         result
     }
 
-    /// The keys for which a network's rows say what they should.
+    /// The keys for which a network's rows give the expected result.
     fn agreeing(&self, rows: &Rows, net: u8, want: &Want) -> BTreeSet<u32> {
         let row: NetworkRow = get(rows, u32::from(net));
         let find = if self.tcam { match_rows } else { lookup };
@@ -386,7 +391,7 @@ proptest! {
         steps.iter().for_each(|step| world.step(step));
     }
 
-    /// So little room that many changes are refused; these change nothing.
+    /// There is so little room that many changes are refused. A refused change must change nothing.
     #[test]
     fn what_does_not_fit_changes_nothing(steps in steps(60)) {
         let mut world = World::new(dag36(64, 16), false);
@@ -394,7 +399,7 @@ proptest! {
         steps.iter().for_each(|step| world.step(step));
     }
 
-    /// Tables come in steps, follow the store, and leave.
+    /// Tables arrive in steps, follow the store, and are removed.
     #[test]
     fn packets_meet_the_old_or_the_new_table_of_a_store(steps in steps(80)) {
         let mut world = World::following(dag36(4096, 64));
@@ -402,7 +407,7 @@ proptest! {
         steps.iter().for_each(|step| world.step(step));
     }
 
-    /// So little room that networks cannot come, or fall into software while they run.
+    /// There is so little room that some networks cannot move to the card, or fall back to software while they run.
     #[test]
     fn what_cannot_follow_a_store_runs_in_software(steps in steps(80)) {
         let mut world = World::following(dag36(48, 32));
@@ -418,9 +423,9 @@ proptest! {
     }
 }
 
-/// The tests above find a card that holds no packets when it is told to.
+/// The tests above must fail for a card that does not hold packets when it is told to.
 #[test]
-#[should_panic(expected = "neither the table of before nor that of after")]
+#[should_panic(expected = "neither the table before the change nor the one after it")]
 fn a_card_that_does_not_hold_is_found() {
     let mut world = World::new(Memory::new(regs::LAYOUT_TCAM, 3, [0; 4], PLANE_ROWS), true);
     world.memory().hold = Hold::Leaky;
@@ -467,7 +472,7 @@ fn what_a_card_cannot_hold_is_refused_by_name() {
         select: Match::Inner { port: None, prefix: "10.0.0.0/8".parse().unwrap() },
     });
     assert_eq!(text(rows, &two), "network 'net1' needs 2 ternary rows of design select: image memo has 1");
-    // A route table that does not fit a level names the level, and takes nothing away from the next.
+    // The error for a route table that does not fit names the level. A refused load takes no room from the next one.
     let (routes, _) = table(400);
     let full = text(dag36(100, 64), &program(1, 4, routes.clone()));
     assert!(
@@ -499,7 +504,7 @@ fn a_card_knows_how_full_it_is_and_who_has_what() {
     };
     assert_eq!(words(&one), share.own);
     assert_eq!(one.banks.iter().find(|bank| bank.name == "next hops").map(|bank| bank.used), Some(4));
-    // Its twin takes next hops and no word; a change of one of them is its alone.
+    // An equal network needs next hops but no words. A change of one of them affects only that one.
     card.load(&[program(2, 4, routes.clone())]).unwrap();
     let twins = card.memory(&HashMap::new());
     assert_eq!(words(&twins), words(&one));
@@ -509,7 +514,7 @@ fn a_card_knows_how_full_it_is_and_who_has_what() {
     assert!(apart.networks.iter().all(|twin| twin.marginal > 0 && twin.marginal < twin.own), "{apart:?}");
     card.unload(&[vid(1), vid(2)]).unwrap();
     assert_eq!(card.memory(&HashMap::new()), empty);
-    // Rows of planes of their own.
+    // Rows of planes with tables of their own.
     let mut card = Card::new(Memory::new(regs::LAYOUT_TCAM, 2, [0; 4], 16)).unwrap();
     card.load(&[program(1, 4, routes[..5].to_vec())]).unwrap();
     let rows = card.memory(&HashMap::new());
@@ -533,20 +538,20 @@ fn updates_of_what_is_not_there_change_nothing() {
     );
     let far = Adjacency::forward(PORT, own(9), own(3), 1500);
     let refused = text(card.update_hops(vid(1), &[(hop(0), neighbour(1, 7)), (hop(1), far)]));
-    assert!(refused.ends_with("the network has no such address on that port"), "{refused}");
+    assert!(refused.ends_with("the network does not have this address on that port"), "{refused}");
     let refused = text(card.update_hops(vid(1), &[(hop(8), neighbour(1, 7))]));
     assert_eq!(
         refused,
-        "network 'net1' needs 9 next hops in one run, beside those of other networks: image memo has 8"
+        "network 'net1' needs 9 next hops in one run, beside other networks' runs: image memo has 8"
     );
     card.update_routes(vid(1), &[(prefix, None)]).unwrap();
     assert!(card.device().registers().take_journal().is_empty());
-    // To the last row; those between were never set.
+    // Up to the last row; the rows between were never set.
     card.update_hops(vid(1), &[(hop(7), neighbour(1, 7))]).unwrap();
     assert_eq!(card.programs().next().unwrap().next_hops[6], Adjacency::NONE);
 }
 
-/// So many routes, from /9 to /32, and one more.
+/// This many routes, from /9 to /32, and one more.
 fn table(count: u32) -> (Vec<(Prefix4, NextHop)>, impl Iterator<Item = Prefix4>) {
     let mut state = 1u32;
     let mut random = move || {
@@ -564,7 +569,7 @@ fn table(count: u32) -> (Vec<(Prefix4, NextHop)>, impl Iterator<Item = Prefix4>)
     (routes.into_iter().collect(), std::iter::from_fn(move || Some(prefix())))
 }
 
-/// Register writes of a change do not grow with the table, but with the nodes on its way.
+/// The register writes of a change grow with the number of nodes on its path, not with the table.
 #[test]
 fn a_change_costs_what_it_changes() {
     const CHANGES: u64 = 200;
@@ -592,11 +597,11 @@ fn a_change_costs_what_it_changes() {
     assert!(load > 40 * large, "a whole table against a change: {costs:?}");
 }
 
-/// A card that sometimes answers with anything.
+/// A card that sometimes returns arbitrary answers.
 struct Babble {
     memory: Memory,
     random: u64,
-    /// One answer in so many.
+    /// One answer in this many is arbitrary.
     rare: u64,
 }
 
@@ -623,7 +628,8 @@ impl Registers for Babble {
 }
 
 proptest! {
-    /// Whatever a card answers: a result or an error, after as many reads as the driver allows, and never a panic.
+    /// Whatever a card answers, the result is a value or an error, after no more reads than the driver allows, and
+    /// never a panic.
     #[test]
     fn no_answer_panics(seed in 1..u64::MAX, rare in prop::sample::select(vec![3u64, 10, 100, 1_000]), tcam: bool) {
         let memory = || if tcam { Memory::new(regs::LAYOUT_TCAM, 3, [0; 4], PLANE_ROWS) } else { dag36(4096, 64) };
@@ -644,7 +650,7 @@ proptest! {
         for number in 1..4 {
             let _ = card.unload(&[vid(number)]);
         }
-        // Taken over by a driver that begins; most of these are not taken for a card.
+        // A new driver takes over the card; most of these cards are not recognised.
         let _ = Card::new(Babble { memory: memory(), random: seed, rare: rare * 100 });
     }
 }

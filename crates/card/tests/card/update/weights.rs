@@ -1,4 +1,4 @@
-//! Quanta of networks, as the driver writes them.
+//! Quanta of networks as the driver writes them.
 
 use super::*;
 
@@ -20,11 +20,12 @@ fn quanta_follow_networks_as_they_come_change_and_go() {
         assert_eq!(quanta(&mut card, &[1, 2]), [2048; 2]);
         card.load(&[weighted(3, 15)]).unwrap();
         assert_eq!(quanta(&mut card, &[1, 2, 3]), [2048, 2048, 6144]);
-        // Of one that changes, and of one that software decides for: its frames leave by the card's ports too.
+        // One network changes its weight. Another is in software; it has a quantum too, because its frames leave
+        // through the card's ports.
         card.load(&[weighted(1, 30)]).unwrap();
         card.load_in_software(&[weighted(2, 1)]).unwrap();
         assert_eq!(quanta(&mut card, &[1, 2, 3]), [16_384, 546, 8192]);
-        // What comes from software in a move has the network's quantum.
+        // During a move, frames from software use the network's quantum.
         let aside = card.borrow_net(vid(1)).unwrap();
         let row = card.device().read_row::<regs::QuantumRow>(u32::from(aside)).unwrap();
         assert_eq!(row.bytes, 16_384);
@@ -32,10 +33,10 @@ fn quanta_follow_networks_as_they_come_change_and_go() {
         card.unload(&[vid(2)]).unwrap();
         assert_eq!(quanta(&mut card, &[1, 3]), [4096, 2048]);
         assert_eq!(card.read_quantum(vid(2)).unwrap(), None);
-        // A change that is refused changes none.
+        // A refused change changes no quantum.
         assert!(card.load(&[weighted(9, 1000), weighted(9, 1000)]).is_err());
         assert_eq!(quanta(&mut card, &[1, 3]), [4096, 2048]);
-        // Who takes the card over does not know what it holds.
+        // A driver that takes over a card does not know its contents.
         let registers = std::mem::replace(card.device().registers(), Memory::new(layout, 4, levels, 64));
         let mut card = Card::new(registers).unwrap();
         for row in 0..8 {

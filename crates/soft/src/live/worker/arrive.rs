@@ -78,7 +78,7 @@ impl Worker {
         }
     }
 
-    /// A frame from a NIC that stands beside `front`.
+    /// Takes a frame from a NIC beside the port `front`.
     #[inline(never)]
     fn arrive_beside(&mut self, at: usize, nic: PortId, front: PortId, mut packet: Packet) {
         let bytes = packet.bytes(&self.pool);
@@ -93,7 +93,7 @@ impl Worker {
         let Some(target) = self.steering.beside.target(nic, bytes) else {
             return self.unclaimed(at, nic, Unclaimed::NoNetwork, packet);
         };
-        // Its place between wire and plane is given back here: the plane knows the frame as one of the other port.
+        // The frame no longer counts at the NIC, because the plane treats it as a frame of the other port.
         self.consumed(at, &mut packet);
         beside::inwards(packet.bytes_mut(&mut self.pool));
         let slot = place(slot_of(&self.engine.slots, target.vid));
@@ -170,7 +170,7 @@ impl Worker {
         match last {
             Some(target) => self.claim(at, port, target, packet),
             None => {
-                // Of nobody only if nothing was counted for anybody.
+                // It belongs to no network only if it was counted for none.
                 if nth_target(self, packet.bytes(&self.pool), 0).is_none() {
                     return self.unclaimed(at, port, Unclaimed::NoNetwork, packet);
                 }
@@ -237,7 +237,7 @@ impl Worker {
         self.lose_queued(slot, port, vport, Loss::QueueFull, Direction::In, packet);
     }
 
-    /// A frame that was counted is lost before the plane.
+    /// Loses a frame before the plane that was already counted as received.
     fn lose_queued(
         &mut self,
         slot: usize,
@@ -258,7 +258,7 @@ impl Worker {
         self.pool.give(packet.slot);
     }
 
-    /// A copy of a frame that is lost before it is made counts as received and lost.
+    /// Counts a copy that is lost before it is made as received and lost.
     fn lose_arrival(&mut self, slot: usize, port: PortId, vport: u16, loss: Loss, packet: &Packet) {
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let Some(network) = self.networks.get_mut(slot) else { return };
@@ -274,7 +274,8 @@ impl Worker {
         self.ended(slot, key, Ending::of_loss(loss));
     }
 
-    /// A copy that the plane would drop anyway: dropped before it is made, whatever the network's limits.
+    /// Counts a copy that the plane would drop anyway as dropped, without making it and whatever the network's
+    /// limits.
     fn drop_ethertype(&mut self, slot: usize, port: PortId, vport: u16, packet: &Packet) {
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let Some((network, plane)) = self.networks.get_mut(slot).zip(self.engine.networks.get_mut(slot))
@@ -368,7 +369,7 @@ impl Worker {
         most > 0
     }
 
-    /// The place of a network, if it is the one for which a record was made.
+    /// The place of a network, if its generation is the one in a record.
     fn slot_of_generation(&self, vid: Vid, generation: u16) -> Option<usize> {
         let slot = self.slot(vid)?;
         self.networks.get(slot).is_some_and(|network| network.generation == generation).then_some(slot)
@@ -376,7 +377,7 @@ impl Worker {
 
     fn arrive_crossing(&mut self, guest: bool, record: &Record, packet: Packet) {
         let Record { crossing, port, vid, vport, .. } = *record;
-        // One of a network that is gone is nobody's, also if another has its VID now.
+        // A frame of a removed network belongs to no network, even if another network has the VID now.
         let Some(slot) = self.slot_of_generation(vid, record.generation) else {
             self.count_gone(crossing);
             return self.pool.give(packet.slot);
@@ -403,15 +404,14 @@ impl Worker {
         }
     }
 
-    /// A record's network is gone: an arrived frame then belongs to no network.
+    /// Handles a record of a removed network: an arrived frame then belongs to no network.
     fn count_gone(&mut self, crossing: Crossing) {
         if crossing == Crossing::Arrived {
             self.engine.unclaimed.count(Unclaimed::NoNetwork);
         }
     }
 
-    /// A mark goes to the end of the network's queue. A mark that finds no room is lost, and its sender sends
-    /// another.
+    /// Queues a mark behind the network's frames. If there is no room, the mark is lost and its sender sends another.
     fn line_up_fence(&mut self, slot: usize, port: PortId, vport: u16, packet: Packet) {
         let Some(network) = self.networks.get_mut(slot).filter(|network| network.has_room_for_fence()) else {
             return self.pool.give(packet.slot);
@@ -420,8 +420,8 @@ impl Worker {
         network.fences += 1;
     }
 
-    /// The guest sets the debts of a network's meter, or asks for them. An answer that finds no room is lost; the guest asks
-    /// again.
+    /// The guest sets the debts of a network's meter, or asks for them. An answer for which there is no room is lost;
+    /// the guest asks again.
     #[cold]
     fn take_debts(&mut self, record: &Record, debts: Option<Debts>) {
         let guest = self.guest();
@@ -482,7 +482,7 @@ impl Worker {
                 Ok(count) if count == limit => self.ready_taps.push_back(at),
                 Ok(_) => live.ready = false,
                 Err(_) => {
-                    // The device is gone. Control, which watches the namespace, gives another one.
+                    // The device was removed. Control watches the namespace and provides another one.
                     live.ready = false;
                     if let Some(fd) = live.port.readiness() {
                         self.poller.remove(fd);
@@ -534,7 +534,7 @@ impl Worker {
         self.pool.give(packet.slot);
     }
 
-    /// A packet leaves the part between wire and plane: frees its share at the port.
+    /// A packet has left the part between wire and plane: returns its share of the port's ring.
     pub(super) fn consumed(&mut self, at: usize, packet: &mut Packet) {
         let class = std::mem::take(&mut packet.class);
         if class != 0

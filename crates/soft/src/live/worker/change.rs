@@ -1,4 +1,4 @@
-//! Changes that control makes at a worker, between two rounds. Control waits meanwhile, so errors are returned
+//! Changes that control makes at a worker between two rounds. Control waits for them, so errors are returned
 //! directly.
 
 use std::net::Ipv4Addr;
@@ -26,7 +26,7 @@ use crate::network::{Hops, Network};
 /// Shortest frame on an Ethernet wire, without its check sequence, bytes (IEEE 802.3 §4A.4.2).
 const FRAME_BYTES_LEAST: usize = 60;
 
-/// A network to install: its program without routes and next hops, and these.
+/// A network to install: its program without routes and next hops, and the remaining data.
 pub(crate) struct Installation {
     pub program: Arc<Program>,
     /// Only at its home.
@@ -48,7 +48,7 @@ impl Worker {
         self.remove_port(id);
         let mut port = open(&mut self.pool)?;
         let driver = port.driver();
-        // All others have rings in memory; a TAP costs a system call each time it is asked.
+        // All other ports have rings in memory; asking a TAP costs a system call.
         let polled = driver != Driver::Tap || port.readiness().is_none();
         if !polled
             && let Some(fd) = port.readiness()
@@ -96,7 +96,7 @@ impl Worker {
         if let Some(moved) = self.ports.get(at) {
             self.port_at[moved.id.index()] = at as u16;
         }
-        // Packets that wait owe this port nothing any more, and the next one of its id even less.
+        // The queued packets no longer count at this port, nor at the next one with its id.
         for queued in self.networks.iter_mut().flat_map(|network| &mut network.queue) {
             if queued.port == id {
                 queued.packet.class = 0;
@@ -104,29 +104,29 @@ impl Worker {
         }
     }
 
-    /// Closes ports that failed in this round, and tells control.
+    /// Closes ports that failed in this round, and reports them to control.
     #[cold]
     pub(super) fn take_down_broken(&mut self) {
         for (id, error) in std::mem::take(&mut self.broken) {
             if self.port_at[id.index()] == NO_PORT {
-                continue; // it failed twice
+                continue; // its failure is handled already
             }
             self.remove_port(id);
             if let Some(entry) = self.registry.write().ports.get_mut(&id) {
                 (entry.state.up, entry.state.error) = (false, Some(error.to_string()));
             }
             let event = PortEvent { id, gone: error.is_gone(), error: error.to_string() };
-            let _ = self.failures.send(event); // control is gone: so will be the worker
+            let _ = self.failures.send(event); // control has ended, and the worker ends soon
         }
     }
 
     /// Replaces the packet memory, none of which may be in use.
     pub fn set_pool(&mut self, pool: Pool) -> Result<(), &'static str> {
         if !self.ports.is_empty() {
-            return Err("a port is open with the present memory");
+            return Err("a port uses the current memory");
         }
         if self.pool.free() < self.pool.slots() as usize {
-            return Err("packets are stored in the present memory");
+            return Err("packets are stored in the current memory");
         }
         self.pool = pool;
         Ok(())
@@ -163,7 +163,7 @@ impl Worker {
         self.asked_ns = self.now_ns;
         (0..self.ports.len()).for_each(|at| self.ask_port(at));
         for slot in std::mem::take(&mut self.dirty) {
-            // What was policed is visible at once.
+            // Makes policed frames visible at once.
             if let Some((network, plane)) =
                 self.networks.get_mut(usize::from(slot)).zip(self.engine.networks.get(usize::from(slot)))
             {
@@ -251,7 +251,7 @@ impl Worker {
     pub fn remove(&mut self, vid: Vid) {
         let Some(slot) = self.slot(vid) else { return };
         self.remove_taps(vid);
-        // What was lost until now is not the next one's of this VID.
+        // Earlier losses must not count for the next network with this VID.
         self.ask_ports();
         self.publish();
         let gone = self.networks.swap_remove(slot);
@@ -316,7 +316,7 @@ impl Worker {
     }
 
     /// Tells a network's neighbours its MAC addresses: each gets a unicast ARP announcement (RFC 5227 §2.3), behind
-    /// the frames that wait. Announcements that find no room are omitted, because nobody has asked for them.
+    /// the frames that wait. Announcements for which there is no room are omitted: they are optional.
     pub fn announce(&mut self, vid: Vid, messages: &[Announcement]) {
         let Some(slot) = self.slot(vid) else { return };
         for Announcement { vport, to, address } in messages {

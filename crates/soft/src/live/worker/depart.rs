@@ -19,7 +19,7 @@ impl Worker {
     #[inline(always)]
     pub(super) fn depart(&mut self, slot: usize, packet: Packet, frame: &Frame) {
         let Fate::Network { vport, outcome, egress, .. } = frame.fate else {
-            return self.pool.give(packet.slot); // its network is gone
+            return self.pool.give(packet.slot); // its network was removed
         };
         let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
         let count = network.ledger.vport(vport);
@@ -69,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// Sends by the NIC beside a port or, if there is none, by the port.
+    /// Sends through the NIC beside a port or, if there is none, through the port.
     #[inline(never)]
     fn send_beside(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet, crossing: Crossing) {
         let Some(nic) = self.steering.beside.nic(port) else {
@@ -147,18 +147,19 @@ impl Worker {
             return self.lose(slot, Loss::HandoverSendFull, Some(packet));
         }
         if usize::from(home) == self.guest() {
-            // What leaves by a guest's port is the guest's to count from here on.
+            // A frame that leaves through a guest's port is counted by the guest from here on.
             self.count_sent(slot, vport, len);
         } else if let Some(network) = self.networks.get_mut(slot) {
             network.ledger.handed_packets += 1;
-            // No fence goes that way.
+            // Fences do not take this path.
             let key = self.followed_key(slot, &packet);
             self.ended(slot, key, Ending::Left);
         }
         self.pool.give(packet.slot);
     }
 
-    /// Returns the fence at the head of a network's queue to the guest; `false` while there is no room on the path.
+    /// Returns the fence at the head of a network's queue to the guest. Returns `false` while there is no room on the
+    /// path.
     #[cold]
     pub(super) fn return_fence(&mut self, slot: usize) -> bool {
         let guest = self.guest();
@@ -167,7 +168,7 @@ impl Worker {
         let (vid, generation, time_ns) = (network.vid, network.generation, packet.time_ns);
         let (port, vport) = (*port, *vport);
         let record = Record { crossing: Crossing::Fence, port, vid, generation, vport, time_ns, len: 0 };
-        // Without a guest there is nobody to give it to.
+        // Without a guest, the fence is dropped.
         if let Some(Some(other)) = self.peers.get_mut(guest) {
             if !other.out.push(&record, &[]) {
                 return false;
@@ -189,7 +190,7 @@ impl Worker {
         self.send(slot, vport, port, packet, Crossing::Leaves);
     }
 
-    /// A packet is lost on its way out.
+    /// Counts a packet that is lost on its way out.
     #[cold]
     fn lose(&mut self, slot: usize, loss: Loss, packet: Option<Packet>) {
         if let Some(network) = self.networks.get_mut(slot) {
@@ -225,7 +226,7 @@ impl Worker {
         };
         let len = packet.len;
         match tap.port.send(&mut self.pool, packet) {
-            // A TAP whose device is down takes a frame and tells then.
+            // A TAP whose device is down accepts a frame and reports the error afterwards.
             Ok(()) if tap.port.flush(&mut self.pool).is_ok() => {
                 network.ledger.to_control_packets += 1;
                 network.ledger.to_control_bytes += u64::from(len);

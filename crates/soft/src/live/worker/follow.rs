@@ -1,4 +1,4 @@
-//! Frames of a network that moves: the card's thread follows them, and a worker reports the fate of those that end here.
+//! Frames of a moving network: the card's thread follows them, and a worker reports the fate of frames that end here.
 //!
 //! Flow: a frame leaves by a port of the worker's, goes to a namespace, is dropped or lost → **follow** → a record to the
 //! guest. While no network is followed, which is nearly always, this costs one comparison per frame.
@@ -11,7 +11,7 @@ use hue_tables::Vid;
 use super::Worker;
 
 impl Worker {
-    /// Reads from the guest which network is followed.
+    /// Reads which network the guest follows.
     pub(super) fn ask_followed(&mut self) {
         let guest = self.peers.last().and_then(Option::as_ref);
         self.followed = guest.and_then(|guest| guest.followed.get());

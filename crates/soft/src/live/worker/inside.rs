@@ -1,4 +1,5 @@
-//! What a worker holds between two rounds; when the system is idle, all but `slots` and `networks` must be 0.
+//! What a worker holds between two rounds. When the system is idle, everything except `slots` and `networks` must be
+//! 0.
 
 use super::Worker;
 

@@ -50,7 +50,7 @@ const RECEIVE_MAX: usize = 64;
 const RECEIVE_OPEN_MAX: usize = 2 * BATCH_MAX;
 /// How often descriptors that are not polled in every round are checked while there is work.
 const LOOK_NS: u64 = 25_000;
-/// How long a worker without work looks for some before it sleeps.
+/// How long a worker without work polls for some before it sleeps.
 const IDLE_NS: u64 = 10_000;
 /// How often counters are published while there is work.
 const PUBLISH_NS: u64 = 200_000;
@@ -62,7 +62,7 @@ const NAPS: [Duration; 4] =
     [Duration::from_millis(1), Duration::from_millis(25), Duration::from_millis(250), Duration::from_secs(2)];
 /// The same while the system has not accepted all frames to be sent, or a port cannot be waited for.
 const NAP_SHORT: Duration = Duration::from_micros(100);
-/// In [`Worker::port_at`]: not here.
+/// In [`Worker::port_at`]: the port is not here.
 const NO_PORT: u16 = u16::MAX;
 /// Tokens of TAPs begin here; those of ports are their ids.
 const TAP_TOKENS: u64 = 1 << 32;
@@ -99,10 +99,10 @@ struct LivePort {
     unflushed: bool,
     /// Whether a full transmit ring was flushed in this round already.
     full: bool,
-    /// Counters of earlier ports with this id.
+    /// Counters of former ports with this id.
     base: PortTotals,
     block: Arc<Block>,
-    /// Losses of each network at the port, as counted so far, by VID; empty if it polices nothing.
+    /// Losses of each network at the port that were already counted, by VID; empty if the port enforces no limits.
     lost: Vec<ClassLosses>,
 }
 
@@ -227,7 +227,7 @@ impl Worker {
         self.close();
     }
 
-    /// Does control's jobs; `false` if control has dropped the mailbox.
+    /// Runs control's jobs; returns `false` if control has dropped the mailbox.
     pub(super) fn work_off_jobs(&mut self) -> bool {
         loop {
             match self.jobs.try_recv() {
@@ -269,7 +269,7 @@ impl Worker {
         worked
     }
 
-    /// Hands the frames of ports to the kernel: of ports with new frames, or of all.
+    /// Hands the frames queued at ports to the kernel: at ports with new frames, or at all.
     fn flush(&mut self, all: bool) {
         for live in &mut self.ports {
             live.full = false;
@@ -303,7 +303,7 @@ impl Worker {
         }
     }
 
-    /// Sleeps until there is work; `false` if control has dropped the mailbox.
+    /// Sleeps until there is work; returns `false` if control has dropped the mailbox.
     fn sleep(&mut self) -> bool {
         self.flush(true);
         self.publish();

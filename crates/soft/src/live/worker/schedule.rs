@@ -1,9 +1,9 @@
 //! The middle of a round: chooses the networks whose frames come next, and takes the frames through the plane.
 //!
-//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): networks with frames take turns; a turn allows a number
-//! of bytes in proportion to the weight. A frame's fixed cost counts too, because a core's time is what is shared. A
-//! network whose queue is empty gives up its deficit. A batch may end in the middle of a turn; the next batch continues
-//! it.
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): networks with frames take turns; a turn allows a
+//! number of bytes in proportion to the weight. A frame's fixed cost counts too, because the networks share the time
+//! of a core. A network whose queue is empty gives up its deficit. A batch may end in the middle of a turn; the next
+//! batch continues it.
 
 use super::super::network::{Queued, Waiting, cost};
 use super::Worker;

@@ -25,14 +25,15 @@ impl Watch {
         self.taps.push(tap);
     }
 
-    /// Removes captures that nobody reads any more.
+    /// Removes captures whose reader has ended.
     pub fn tidy(&mut self) {
         if self.is_on() {
             self.taps.retain(|tap| !tap.stopped());
         }
     }
 
-    /// Passes a frame to the captures that want it; `whose` is its virtual port, if a network claims it.
+    /// Passes a frame to the captures that want it; `whose` is the virtual port of the network that claims it, if
+    /// any.
     #[inline(always)]
     pub fn see(
         &self,
