@@ -44,6 +44,9 @@ pub const IMAGES: [&str; 4] = ["tcam3", "default", "sram", "dir"];
 pub const ALL_IMAGES: [&str; 9] =
     ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide", "sram", "dir"];
 
+/// The images whose sizes differ for an FPGA (`target` in `rtl/images`), as they are on it.
+pub const TARGET_IMAGES: [&str; 2] = ["default.ecp5-85", "tcam4.ecp5-85"];
+
 /// The folder with these images of the card, made with their assertions on when they are missing or stale. All tests have the
 /// same ones.
 ///

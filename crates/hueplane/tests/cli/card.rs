@@ -1,16 +1,17 @@
 //! `run --on card`: the same bytes and counters as in software, and errors.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
-use hue_testdata::{ALL_IMAGES, IMAGES, full, root};
+use hue_testdata::{ALL_IMAGES, IMAGES, TARGET_IMAGES, full, root};
 
 use crate::captures::{ALL, captures};
 use crate::support::{RED, Scratch, ipv4, pcap};
 
-/// The images for these tests; all images in the full test run.
+/// The images for these tests; all images in the full test run, and those for an FPGA.
 fn names() -> &'static [&'static str] {
-    if full() { &ALL_IMAGES } else { &IMAGES }
+    static ALL: LazyLock<Vec<&str>> = LazyLock::new(|| [&ALL_IMAGES[..], &TARGET_IMAGES].concat());
+    if full() { &ALL } else { &IMAGES }
 }
 
 /// A directory with these images, which are built if missing or stale.

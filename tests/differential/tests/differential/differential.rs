@@ -105,8 +105,23 @@ mod every_image_agrees {
     images!(tcam1, tcam2, tcam3, tcam4, tcam5, default, wide, sram, dir);
 
     #[test]
+    #[ignore = "long: make test-full"]
+    fn images_for_an_fpga() {
+        super::experiments(&hue_differential::TARGET_IMAGES, 180, super::FRAMES);
+    }
+
+    #[test]
     fn no_image_is_left_out() {
         assert_eq!(TESTED, hue_differential::ALL_IMAGES);
+        let mut for_an_fpga = Vec::new();
+        for image in TESTED {
+            let file = hue_testdata::root().join(format!("rtl/images/{image}.toml"));
+            let text = std::fs::read_to_string(file).unwrap();
+            let targets = text.lines().filter_map(|line| line.strip_prefix("[target.")?.strip_suffix(']'));
+            for_an_fpga.extend(targets.map(|target| format!("{image}.{target}")));
+        }
+        for_an_fpga.sort();
+        assert_eq!(for_an_fpga, hue_differential::TARGET_IMAGES);
     }
 }
 
