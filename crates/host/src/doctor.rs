@@ -83,7 +83,7 @@ fn kernel() -> Check {
     } else {
         Err((release, format!("boot a kernel of version {major}.{minor} or newer")))
     };
-    check("kernel", true, "network namespaces, AF_XDP and protocol numbers of addresses", result)
+    check("kernel", true, "it needs network namespaces, AF_XDP and protocol numbers of addresses", result)
 }
 
 fn rights() -> Check {
@@ -171,7 +171,7 @@ fn bpf() -> Check {
     /// The first fields of `union bpf_attr` for this command: type, key, value, entries. The others are zero.
     type Attributes = [u32; 4];
     let attributes: Attributes = [ARRAY, 4, 4, 1];
-    // SAFETY: the kernel reads as many bytes of the live array as it is told, and returns a new descriptor or an error.
+    // SAFETY: the kernel reads the given number of bytes of the live array, and returns a new descriptor or an error.
     let fd =
         unsafe { libc::syscall(libc::SYS_bpf, MAP_CREATE, attributes.as_ptr(), size_of::<Attributes>()) };
     let result = match i32::try_from(fd) {
@@ -239,7 +239,7 @@ fn open_files() -> Check {
 }
 
 fn real_time() -> Check {
-    // On a thread of its own, which ends as a real-time one.
+    // On a separate thread, because the thread stays a real-time thread until it ends.
     let tried = std::thread::spawn(scheduling::real_time).join();
     let result = match tried {
         Ok(Ok(())) => Ok("round robin, at the lowest priority".to_owned()),
@@ -257,7 +257,12 @@ fn real_time() -> Check {
         }
         Err(_) => Err(("its thread ended".to_owned(), "try again".to_owned())),
     };
-    check("real-time threads", false, "packets do not wait for other programs of a busy machine", result)
+    check(
+        "real-time threads",
+        false,
+        "packets do not wait for other programs when the machine is busy",
+        result,
+    )
 }
 
 fn cgroups() -> Check {

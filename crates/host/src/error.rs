@@ -54,9 +54,9 @@ pub enum HostError {
         /// The mark found.
         found: String,
     },
-    /// Another namespace stands under the name of an open one. It was not modified.
+    /// Another namespace has the name of an open one. It was not modified.
     #[error(
-        "another namespace stands under the name {0}; `ip netns delete {0}` removes it, and the network's own gets the name back"
+        "another namespace has the name {0}; delete it (`ip netns delete {0}`), and the network's namespace gets the name back"
     )]
     Replaced(String),
     /// The kernel has no control group that can limit this resource.

@@ -115,8 +115,8 @@ fn request(interface: &str, words: &mut [u32], what: &str) -> Result<(), HostErr
     }
     let data = libc::__c_anonymous_ifr_ifru { ifru_data: words.as_mut_ptr().cast() };
     let mut ask = libc::ifreq { ifr_name: letters, ifr_ifru: data };
-    // SAFETY: `ask` is a live ifreq with a name that ends in a zero, and points to live words of as many as the command reads
-    // and writes: two of ethtool_value, nine of ethtool_channels.
+    // SAFETY: `ask` is a live ifreq whose name ends in a zero. It points to as many live words as the command reads and
+    // writes: two of ethtool_value, nine of ethtool_channels.
     let code = unsafe { libc::ioctl(fd.as_raw_fd(), SIOCETHTOOL, &raw mut ask) };
     if code >= 0 {
         return Ok(());

@@ -35,8 +35,8 @@ pub fn command(
 ) -> Result<Command, HostError> {
     let place = Place::open(namespace, cgroup)?;
     let mut command = Command::new(program);
-    // SAFETY: `enter` makes only system calls, on memory that was allocated before: nothing that a thread of the parent may
-    // have held a lock of.
+    // SAFETY: `enter` makes only system calls, on memory that was allocated before. It uses nothing whose lock a thread of
+    // the parent may have held.
     unsafe { command.pre_exec(move || place.enter()) };
     Ok(command)
 }

@@ -27,7 +27,7 @@ const OWN: &str = "/proc/thread-self/ns/net";
 /// Type of the file system of namespace files (`NSFS_MAGIC`).
 const NSFS: i64 = 0x6e73_6673;
 
-/// What stands under the name of an open namespace.
+/// The namespace that has the name of an open namespace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// The namespace itself.
@@ -80,7 +80,7 @@ impl Namespace {
         Ok((Self { name: name.to_owned(), file }, true))
     }
 
-    /// What stands under its name.
+    /// Which namespace has its name.
     ///
     /// # Errors
     /// If a system call fails.
@@ -100,7 +100,7 @@ impl Namespace {
     /// Gives its name back to a namespace whose name was deleted. Returns whether that was necessary.
     ///
     /// # Errors
-    /// [`HostError::Replaced`] if another namespace stands under the name, or if a system call fails.
+    /// [`HostError::Replaced`] if another namespace has the name, or if a system call fails.
     pub fn restore_name(&self) -> Result<bool, HostError> {
         let path = path(&self.name)?;
         let what = format!("name network namespace {:?} again", self.name);
@@ -241,7 +241,7 @@ fn path(name: &str) -> Result<PathBuf, HostError> {
     if good { Ok(Path::new(FOLDER).join(name)) } else { Err(HostError::NamespaceName(name.to_owned())) }
 }
 
-/// Gives a namespace a name under which no namespace stands.
+/// Gives a namespace a name that no namespace has.
 fn bind(file: &File, path: &Path, what: &str) -> Result<(), HostError> {
     // A leftover file without a mount.
     remove(path, what)?;

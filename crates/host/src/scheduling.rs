@@ -35,8 +35,8 @@ pub enum RealTimeRefused {
     Other(String),
 }
 
-/// Makes the calling thread a real-time thread: ordinary threads run on its processor only while it does not. The
-/// caller must leave them time.
+/// Makes the calling thread a real-time thread: ordinary threads run on its processor only while this thread does
+/// not. The caller must leave them time.
 ///
 /// # Errors
 /// The reason; the thread is unchanged.
@@ -63,7 +63,7 @@ pub fn hurry() -> io::Result<()> {
     }
 }
 
-/// Processor time that the calling thread has had, nanoseconds.
+/// Processor time that the calling thread has used, in nanoseconds.
 #[must_use]
 pub fn thread_time_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -23,7 +23,7 @@ pub const NEEDED: [Capability; 8] = [
     Capability::CAP_DAC_OVERRIDE, // files of an earlier run that belong to others
 ];
 
-/// Open files that a process wants to be allowed: enough for the most networks that a node can have.
+/// The limit on open files that a process requests: enough for the most networks that a node can have.
 const OPEN_FILES_WANTED: u64 = 1 << 20;
 
 /// Raises the limit on open files, because each network needs several: to a million with CAP_SYS_RESOURCE, else to

@@ -51,7 +51,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// As options of a daemon that is a process of its own.
+    /// As options of a daemon that is a separate process.
     #[must_use]
     pub fn options(self) -> Options {
         let files = self.tls_ca.zip(self.tls_cert).zip(self.tls_key);

@@ -1,9 +1,9 @@
 //! Interface between the API (`http`) and the node.
 //!
-//! `node::NodeHandle` is the real one; tests of the API have one of their own.
+//! `node::NodeHandle` implements it; tests of the API have their own implementation.
 //! Rules: a call never blocks its thread; changes run one at a time, and a change whose future is dropped while it
-//! waits is not made; long lists come in pieces; the backend knows no roles: `http` asks for what a caller may see,
-//! and removes the rest.
+//! waits is not made; long lists come in pieces. The backend knows no roles: `http` requests only what a caller may
+//! see, and removes the rest from the answers.
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -20,12 +20,12 @@ use crate::api::{
 /// Pieces of a long list, in order. The list ends with the stream, or with the first problem.
 pub type Pieces<T> = BoxStream<'static, Result<Vec<T>, Problem>>;
 
-/// Who asks for a change, and how it behaves while another one is under way.
+/// Who requests a change, and how the change behaves while another one is under way.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Turn {
-    /// While another change is under way.
+    /// Behaviour while another change is under way.
     pub query: TurnQuery,
-    /// Who, for the history.
+    /// The caller, for the history.
     pub by: Author,
 }
 
@@ -47,7 +47,7 @@ pub struct MetricsSnapshot {
 /// The daemon, as seen by the API.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// Whether it knows its networks. Until it does, nothing is answered from the running state but the status.
+    /// Whether it knows its networks. Until it does, only the status is answered from the running state.
     fn is_ready(&self) -> bool {
         true
     }
@@ -78,10 +78,10 @@ pub trait Backend: Send + Sync + 'static {
     /// The source of all metrics.
     async fn metrics(&self) -> Result<MetricsSnapshot, Problem>;
 
-    /// Applies documents, or reports the changes that it would make. Networks that fail are in the result; they are
-    /// no error.
+    /// Applies documents, or reports the changes that it would make. Networks that fail are listed in the result; the
+    /// call itself succeeds.
     async fn apply(&self, request: ApplyRequest, turn: Turn) -> Result<ApplyResult, Problem>;
-    /// The changes that an apply of these documents would make; `request.dry_run` is set.
+    /// The changes that applying these documents would make; `request.dry_run` is set.
     async fn diff(&self, request: ApplyRequest) -> Result<DiffResult, Problem>;
     /// The revisions that are kept.
     async fn history(&self) -> Result<History, Problem>;

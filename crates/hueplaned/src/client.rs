@@ -137,7 +137,7 @@ impl Client {
         self.connector.target()
     }
 
-    /// How the daemon is.
+    /// Status of the daemon.
     ///
     /// # Errors
     /// Any [`ClientError`] except those of creating a client. The same holds for all calls.
@@ -357,7 +357,7 @@ impl Client {
     /// Moves a network between card and software.
     ///
     /// # Errors
-    /// See [`Self::status`]; the network is then where it was.
+    /// See [`Self::status`]; the network then stays where it was.
     pub fn migrate(
         &self,
         name: &str,
@@ -412,7 +412,7 @@ impl Client {
         self.get(&of_network(name, "/exec")?, &())
     }
 
-    /// Asks the daemon to stop; it answers before it stops.
+    /// Tells the daemon to stop; it answers before it stops.
     ///
     /// # Errors
     /// See [`Self::status`].

@@ -49,9 +49,9 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     if !missing.is_empty() {
         return Err(DaemonError::Rights(service::names(&missing)));
     }
-    // Before rights are dropped: it may need one.
+    // Before rights are dropped, because this may need one of them.
     if let Err(error) = service::raise_open_files() {
-        tracing::warn!(%error, "the limit of open files stays as it is");
+        tracing::warn!(%error, "the limit on open files cannot be raised");
     }
     if options.least_rights {
         service::drop_capabilities(&service::NEEDED)?;
@@ -62,9 +62,9 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         false => Store::open(&options.state_dir)?,
         true => Store::open_empty(&options.state_dir)?,
     };
-    // More neighbours than the kernel's few by default: one machine has many networks.
+    // The kernel's default allows too few neighbours for a machine with many networks.
     if let Err(error) = hue_host::sysctl::raise_neighbour_limits() {
-        tracing::warn!(%error, "the kernel's limits of neighbours stay as they are");
+        tracing::warn!(%error, "the kernel's limits on neighbours cannot be raised");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(API_THREADS)
@@ -74,14 +74,14 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         .map_err(DaemonError::Thread)?;
     let Options { workers, pin, scheduling, .. } = options;
     let config = LiveConfig { workers, pin, scheduling, ..LiveConfig::default() };
-    // Before the node says that it is ready; who connects until it answers waits.
+    // Before the node reports that it is ready. Callers that connect earlier wait until the API answers.
     let unix = place.listen()?;
     let (handle, running) = node::start(config, images(), options.owner(), opened)?;
     let ended = runtime.block_on(serving(&handle, &running, unix, tls));
     service::stopping();
     let keep = match &ended {
         Ok(options) => options.keep,
-        // It may be a passing fault: the next daemon goes on with what is there.
+        // The fault may be temporary: the next daemon adopts the namespaces.
         Err(_) => true,
     };
     let text = if keep { "the daemon is stopping; namespaces stay" } else { "the daemon is stopping" };
@@ -102,7 +102,7 @@ fn listen(listen: &Listen) -> Result<(StdTcpListener, Arc<rustls::ServerConfig>)
     Ok((socket, config))
 }
 
-/// Answers the API until the daemon shall stop. Returns how it shall stop.
+/// Answers the API until the daemon must stop. Returns the options for stopping.
 async fn serving(
     handle: &NodeHandle,
     running: &Running,
@@ -131,9 +131,9 @@ async fn serving(
     confirming.abort();
     tending.abort();
     close.send_replace(true);
-    // It has a limit of its own for what has begun.
+    // The API itself limits the time for answers that have begun.
     if let Err(error) = api.await {
-        tracing::error!(%error, "the API ended by a fault");
+        tracing::error!(%error, "the API has failed");
     }
     ended
 }

@@ -16,7 +16,7 @@ use crate::tls::TlsError;
 pub enum DaemonError {
     /// Another daemon uses the run directory.
     #[error(
-        "{}: a daemon is running already{}: change it with `hueplane apply`, or end it with `hueplane down`",
+        "{}: a daemon is running already{}: change it with `hueplane apply`, or stop it with `hueplane down`",
         lock.display(), .pid.map_or_else(String::new, |pid| format!(", process {pid}"))
     )]
     Running {
@@ -26,7 +26,7 @@ pub enum DaemonError {
         pid: Option<u32>,
     },
     /// A privilege is missing; the caller's fault.
-    #[error("these rights are missing: {0}; run as root")]
+    #[error("missing capabilities: {0}; run as root")]
     Rights(String),
     /// A file or directory cannot be created or used.
     #[error("{}: cannot be {done}: {source}", path.display())]
@@ -54,8 +54,8 @@ pub enum DaemonError {
     Stored(String),
     /// Nothing is stored, and networks run.
     #[error(
-        "networks run that the store does not know: {}: restore the state directory {} from a backup, or begin with nothing, which \
-         removes them: `hueplane up --empty`", networks.join(", "), directory.display()
+        "networks run that the store does not know: {}: restore the state directory {} from a backup, or remove them and start \
+         with an empty state: `hueplane up --empty`", networks.join(", "), directory.display()
     )]
     Unknown {
         /// The networks.
@@ -76,7 +76,7 @@ pub enum DaemonError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// A thread or runtime cannot be started.
-    #[error("no thread can be started: {0}")]
+    #[error("a thread cannot be started: {0}")]
     Thread(io::Error),
     /// The node's thread ended unexpectedly; a bug.
     #[error("the node's thread has ended; restart the daemon and report this")]

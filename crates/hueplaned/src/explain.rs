@@ -1,7 +1,7 @@
 //! Explains one frame in terms of the API: the engine's trace, with names in place of numbers.
 //!
 //! Flow: the engine's trace and a source of names ([`Words`]) → [`Trace`] → API, command line. Used for the running
-//! system and for files.
+//! system and for offline traces of configuration files.
 
 use std::net::Ipv4Addr;
 

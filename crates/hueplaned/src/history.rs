@@ -194,7 +194,7 @@ impl History {
             }),
         };
         let lost = |why| match history.kept.front() {
-            None => format!("the history is damaged ({why}): it begins anew"),
+            None => format!("the history is damaged ({why}): a new one begins"),
             Some(first) => {
                 format!(
                     "the history is damaged ({why}): it begins with revision {}",

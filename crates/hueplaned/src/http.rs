@@ -1,11 +1,12 @@
 //! The daemon's API: HTTP/1.1 and JSON over a Unix socket, and over TCP with mutual TLS.
 //!
-//! Flow: socket → [`serve`] (who it is: [`Caller`]) → [`router`] (what it may do: `access`) → handler (what it may
-//! see: `scope`) → [`Backend`]. The API reaches the node only through the backend, and never blocks it: readers pull
-//! long lists and streams at their own pace, and one that is too slow loses events without delaying others.
+//! Flow: socket → [`serve`] (authenticates the [`Caller`]) → [`router`] (checks its rights: `access`) → handler (limits
+//! the answer to what it may see: `scope`) → [`Backend`]. The API reaches the node only through the backend, and never
+//! blocks it: readers pull long lists and streams at their own pace, and a reader that is too slow loses events without
+//! delaying others.
 //! Invariants: a path that is not in `access::OPERATIONS` is refused to every caller; every error is a [`Problem`];
-//! whatever bytes come in, the daemon answers the next caller. The limits are the constants of this file, each with a
-//! test at it.
+//! whatever bytes arrive, the daemon answers the next caller. The limits are the constants of this file; a test covers
+//! each.
 
 mod access;
 mod change;
@@ -64,12 +65,12 @@ pub const TENANT_CHANGES_MAX: usize = 2;
 /// Limits on connections and on time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServeLimits {
-    /// Concurrent connections over the Unix socket, and as many of known callers over TCP; the last eighth of these is
-    /// for administrators, and the eighth before it not for tenants.
+    /// Concurrent connections over the Unix socket, and the same number of authenticated callers over TCP. Of these,
+    /// the last eighth is reserved for administrators, and tenants cannot use the eighth before it either.
     pub connections: usize,
     /// Concurrent connections of one tenant.
     pub tenant_connections: usize,
-    /// Connections whose peer is not known yet; when there are more, silent ones are disconnected.
+    /// Connections whose peer is not authenticated yet; if there are more, silent ones are disconnected.
     pub handshakes: usize,
     /// Time for a TLS handshake.
     pub handshake: Duration,
@@ -184,8 +185,7 @@ async fn guard(
 }
 
 fn late(after: Duration) -> Problem {
-    let detail =
-        format!("no answer in {} seconds; what was begun may still come to its end", after.as_secs());
+    let detail = format!("no answer in {} seconds; the operation may still complete", after.as_secs());
     Problem::new(ProblemKind::Timeout, detail)
 }
 
@@ -194,6 +194,6 @@ async fn nowhere() -> Response {
 }
 
 async fn not_so() -> Response {
-    let detail = "the path does not take this method; /openapi.json says which";
+    let detail = "the path does not support this method; /openapi.json lists those it supports";
     Problem::new(ProblemKind::MethodNotAllowed, detail).into_response()
 }

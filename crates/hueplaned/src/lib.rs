@@ -1,4 +1,4 @@
-//! The daemon: wiring, REST, events, metrics
+//! The daemon: wiring, REST, events, metrics.
 
 pub mod api;
 pub mod arguments;

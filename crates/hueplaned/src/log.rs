@@ -1,8 +1,9 @@
 //! The log file of a daemon in the background.
 //!
-//! Flow: `hueplane up --detach` opens the file as the standard output and error of the daemon; the daemon writes its log there, and begins a
-//! new file when one is full. Invariants: the file has at most [`LOG_BYTES_MAX`] bytes of log, and one older file is kept beside it; standard
-//! error is always the current file, so what does not pass through the log (a panic) is in it too.
+//! Flow: `hueplane up --detach` opens the file as the standard output and error of the daemon. The daemon writes its log to it,
+//! and begins a new file when this one is full. Invariants: the file has at most [`LOG_BYTES_MAX`] bytes of log, and one older
+//! file is kept beside it. Standard error is always the current file, so it also contains output that bypasses the log, such
+//! as a panic.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -63,7 +64,7 @@ impl LogFile {
 impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.length > 0 && self.length + line.len() as u64 > self.length_max && self.replace().is_err() {
-            // No new file can be made: what the file says is given up, so that it does not fill the disk.
+            // A new file cannot be created: empty this one, so that it does not fill the disk.
             self.file.set_len(0)?;
             self.length = 0;
         }
@@ -81,7 +82,7 @@ fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Keeps the file as the older one, and begins a new one.
+/// Renames the file to that of the older log, and begins a new one.
 fn begin(path: &Path) -> io::Result<File> {
     fs::rename(path, older(path))?;
     append(path)

@@ -5,8 +5,8 @@
 //! with value 0, so that its first occurrence is visible as an increase; for every network, `packets` by verdict is
 //! the sum over its virtual ports, its verdict `drop` is the sum of `drops` by reason, and the same holds for `punt`.
 //! Names of verdicts and reasons are those of `spec/kinds.toml`.
-//! Source: Prometheus, exposition formats, text format 0.0.4. Well-known crates write OpenMetrics or keep counters of
-//! their own, so this module writes the format itself.
+//! Source: Prometheus, exposition formats, text format 0.0.4. The well-known crates write OpenMetrics or keep their own
+//! counters, so this module writes the format itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -97,7 +97,7 @@ fn daemon(text: &mut Text, snapshot: &MetricsSnapshot) {
     text.sample(&[("version", &status.version)], 1);
     text.metric("hueplane_start_time_seconds", Kind::Gauge, "When the daemon started, seconds since 1970.");
     text.sample(&[], status.started.us() as f64 / 1e6);
-    text.metric("hueplane_up", Kind::Gauge, "Whether all that should run does, 1 or 0.");
+    text.metric("hueplane_up", Kind::Gauge, "Whether everything runs as desired, 1 or 0.");
     text.sample(&[], u8::from(status.health == Health::Running));
     text.metric("hueplane_generation", Kind::Gauge, "Number of the desired state in force.");
     text.sample(&[], status.generation);
@@ -206,10 +206,10 @@ fn networks(text: &mut Text, snapshot: &MetricsSnapshot) {
     text.metric(
         "hueplane_network_cpu_seconds_total",
         Kind::Counter,
-        "Seconds of a core that the processes of a network took.",
+        "Processor time used by the processes of a network, in seconds.",
     );
     usage().for_each(|(network, usage)| text.sample(&[("network", network)], usage.cpu_seconds));
-    text.metric("hueplane_network_memory_bytes", Kind::Gauge, "Memory that the processes of a network take.");
+    text.metric("hueplane_network_memory_bytes", Kind::Gauge, "Memory used by the processes of a network.");
     usage().for_each(|(network, usage)| text.sample(&[("network", network)], usage.memory_bytes));
     text.metric("hueplane_network_processes", Kind::Gauge, "Processes and threads of a network.");
     usage().for_each(|(network, usage)| text.sample(&[("network", network)], usage.processes));
@@ -224,7 +224,7 @@ fn tables(text: &mut Text, snapshot: &MetricsSnapshot) {
     text.metric(
         "hueplane_network_table_bytes",
         Kind::Gauge,
-        "Table memory that lookups of a network can reach; networks share memory, so these add up to more than all.",
+        "Table memory that lookups of a network can reach; networks share memory, so the sum can exceed the total.",
     );
     tables.networks.iter().for_each(|share| text.sample(&[("network", &share.network)], share.bytes_own));
     let mut each = |name, kind, doc, of: fn(&TableShare) -> Option<u64>| {
@@ -253,7 +253,7 @@ fn tables(text: &mut Text, snapshot: &MetricsSnapshot) {
     each(
         "hueplane_network_route_refusals_total",
         Kind::Counter,
-        "Announcements of a network that were refused for want of room.",
+        "Announcements of a network that its table had no room for.",
         |share| Some(share.refusals),
     );
     if let Some(card) = tables.card.as_ref().filter(|card| !card.memories.is_empty()) {
@@ -271,7 +271,11 @@ fn tables(text: &mut Text, snapshot: &MetricsSnapshot) {
         text.sample(&[], bytes);
     }
     if let Some(bytes) = tables.bytes_max {
-        text.metric("hueplane_table_max_bytes", Kind::Gauge, "Table memory at most.");
+        text.metric(
+            "hueplane_table_max_bytes",
+            Kind::Gauge,
+            "Limit on the table memory of all networks together.",
+        );
         text.sample(&[], bytes);
     }
 }
@@ -314,9 +318,11 @@ fn workers(text: &mut Text, snapshot: &MetricsSnapshot) {
             .for_each(|worker| text.sample(&[("worker", &worker.worker.to_string())], count(worker)));
     };
     each("hueplane_worker_packets_total", "Packets that a worker decided on.", |worker| worker.packets);
-    each("hueplane_worker_batches_total", "Batches that a worker took them in.", |worker| worker.batches);
+    each("hueplane_worker_batches_total", "Batches of packets that a worker processed.", |worker| {
+        worker.batches
+    });
     each("hueplane_worker_sleeps_total", "Times that a worker went to sleep.", |worker| worker.sleeps);
-    each("hueplane_worker_handovers_total", "Frames that a worker handed to others.", |worker| {
+    each("hueplane_worker_handovers_total", "Frames that a worker passed to other workers.", |worker| {
         worker.handed_over
     });
 }

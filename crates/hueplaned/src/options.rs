@@ -75,7 +75,7 @@ pub struct Options {
     pub least_rights: bool,
     /// Whether to write the log to standard error.
     pub log: bool,
-    /// The file that is standard error, if the daemon bounds it: see [`crate::log`].
+    /// The file that is standard error, if the daemon limits its size: see [`crate::log`].
     pub log_file: Option<PathBuf>,
     /// Whether to start with nothing: the stored state is kept under another name, and running networks are removed.
     pub empty: bool,
@@ -138,7 +138,7 @@ fn directory(given: Option<&Path>, variable: &str, usual: &str) -> PathBuf {
 #[must_use]
 pub fn owner_name(state_dir: &Path) -> String {
     let path = std::path::absolute(state_dir).unwrap_or_else(|_| state_dir.to_owned());
-    // The directory itself is not looked at: it may not be there yet, or be gone.
+    // Only the path counts: the directory may not exist yet, or no longer exist.
     let path: PathBuf = path.components().collect();
     if path == Path::new(STATE_DIR) {
         return "main".to_owned();

@@ -1,7 +1,7 @@
-//! Where a daemon runs: its directory, the lock that shows that it runs, its socket.
+//! The run directory of a daemon: the lock that shows that it runs, and its socket.
 //!
-//! Invariants: the lock is held as long as the process lives, however it ends; the socket of a dead daemon is
-//! replaced, that of a running one never; only root can use a socket before it has its mode and group.
+//! Invariants: the lock is held until the process ends, however it ends; the socket of a dead daemon is replaced, that of
+//! a running one never; only root can use a socket before it has its mode and group.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ impl Place {
     /// Takes the run directory, which is created when missing.
     ///
     /// # Errors
-    /// [`DaemonError::Running`] when another daemon has it; when the system refuses.
+    /// [`DaemonError::Running`] if another daemon uses it, or if a system call fails.
     pub fn take(run_dir: &Path) -> Result<Self, DaemonError> {
         fs::create_dir_all(run_dir).map_err(DaemonError::file(run_dir, "made"))?;
         let path = run_dir.join(LOCK);

@@ -417,8 +417,8 @@ impl Store {
         store.write(&rows, Record::Forget)?;
         store.history_problem = Some("it was lost with a damaged store".to_owned());
         let trouble = format!(
-            "{}: the store was damaged ({reason}); it is kept as {}, and desired state {} of {COPY} is used; the history \
-             begins anew",
+            "{}: the store was damaged ({reason}); it is kept as {}, and desired state {} of {COPY} is used; a new \
+             history begins",
             path.display(),
             aside.display(),
             desired.generation

@@ -25,7 +25,7 @@ const PROTOCOL: &[u8] = b"http/1.1";
 pub struct TlsFiles {
     /// Certificates of the authority that issued the other side's certificate.
     pub ca: PathBuf,
-    /// Our certificate, then those between it and the authority.
+    /// Our certificate, followed by the intermediate certificates up to the authority.
     pub certificate: PathBuf,
     /// The private key of our certificate.
     pub key: PathBuf,

@@ -40,7 +40,7 @@ pub enum Latency {
     /// No requirement.
     #[default]
     Normal,
-    /// As low as possible: on the card, with priority over networks that do not ask for it.
+    /// As low as possible: on the card, with priority over networks that do not require it.
     Low,
 }
 

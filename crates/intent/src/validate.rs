@@ -124,7 +124,7 @@ fn nics(node: &NodeDraft<'_>, networks: &[NetworkDraft<'_>]) {
     for (port, at) in networks.iter().flat_map(|network| present(&network.ports)) {
         let field = at.field_or_self("port");
         if let Some(front) = fronts.get(port.port.as_str()) {
-            let found = format!("port \"{}\", which is the NIC beside \"{front}\"", port.port);
+            let found = format!("port \"{}\", which is the NIC of \"{front}\"", port.port);
             field.fault(found, format!("\"{front}\": its networks use both"), None);
         }
         if !fronts.values().any(|front| *front == port.port.as_str()) {

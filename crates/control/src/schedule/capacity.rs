@@ -59,7 +59,7 @@ impl fmt::Display for Lack {
             Self::NoCard => f.write_str("the node has no card"),
             Self::Document => f.write_str("its document says soft"),
             Self::Kind { kind, image } => write!(f, "image '{image}' has no plane of kind {kind}"),
-            Self::Port(port) => write!(f, "its port '{port}' is not one of the card's"),
+            Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
                 write!(f, "it needs {needs} {what}, but image '{image}' has {max}")
             }

@@ -131,7 +131,7 @@ fn documents_decide_first_and_reasons_name_the_limit() {
         assert_eq!(why_not("b"), "its document says soft");
         assert_eq!(why_not("d"), "the card has no places for networks left (2 in total)");
         assert_eq!(why_not("e"), "it needs 12032 words, but image 'test' has 10000");
-        assert_eq!(why_not("wide"), "its port 'n0' is not one of the card's");
+        assert_eq!(why_not("wide"), "its port 'n0' is not a port of the card");
     }
     site.card = None;
     let made = schedule(&site, &demands, SchedulerKind::Exact);

@@ -1,8 +1,8 @@
 //! Compares the interfaces and addresses of a namespace with the target state, without changing anything.
 //!
-//! Flow: [`Config`], interfaces and addresses of the namespace → **comparison** → [`Drift`]. Only what the target
-//! state says is compared: additional addresses, routes and interfaces are the owner's. Invariants: an interface is
-//! recognised by its index once that is known, so another one under its name is not mistaken for it.
+//! Flow: [`Config`], interfaces and addresses of the namespace → **comparison** → [`Drift`]. Only items of the target
+//! state are compared: additional addresses, routes and interfaces belong to the owner. Invariant: once its index is
+//! known, an interface is recognised by it, so that another interface with the same name is not mistaken for it.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -149,7 +149,7 @@ mod tests {
         assert!(found(&[link()], &own, &[7]).is_empty());
         assert!(found(&[link()], &own, &[0]).is_empty());
         assert!(found(&[link()], &own, &[]).is_empty());
-        // Additional interfaces and addresses are the owner's.
+        // Additional interfaces and addresses belong to the owner.
         let more = Link { index: 9, name: "dummy0".to_owned(), ..Link::default() };
         let others = [own[0], address(Ipv4Addr::new(10, 60, 0, 1), 24, 7)];
         assert!(found(&[link(), more], &others, &[7]).is_empty());

@@ -243,7 +243,7 @@ impl ControlNamespace {
     /// First stage for a namespace that is already open: also gives it its name back if that was deleted.
     ///
     /// # Errors
-    /// [`HostError::Replaced`] if another namespace stands under its name, or if a system call fails.
+    /// [`HostError::Replaced`] if another namespace has its name, or if a system call fails.
     pub fn ensure_again(&self, owner: &Owner, network: &str, limits: &Limits) -> Result<Ensured, HostError> {
         let mut changes = Changes::default();
         if self.namespace.restore_name()? {

@@ -106,7 +106,7 @@ struct NetworkReport<'a> {
     forward: u64,
     punt: u64,
     drop: Counts<'a, u64>,
-    /// Lost outside the plane: before it, or after it had decided forward or punt.
+    /// Lost outside the plane: before it, or after its decision to forward or punt.
     lost: Counts<'a, u64>,
 }
 
@@ -249,7 +249,7 @@ impl Out {
     }
 }
 
-/// Completes so many files. Returns their names and packet counts as text.
+/// Completes these files. Returns their names and packet counts as text.
 fn commit(mut dir: OutputDir, files: usize) -> Result<String, Failure> {
     let packets: Vec<u64> =
         (0..files).map(|index| dir.writer(index).map_or(0, |writer| writer.packets())).collect();

@@ -122,7 +122,7 @@ impl Run<'_> {
     fn run(&mut self) -> Result<(), Failure> {
         let (plan, place) = (self.plan, self.place);
         let hosts = plan.networks.len() * 2;
-        // Without a card they would stand beside nothing.
+        // NICs make sense only beside ports of a card.
         let nics = self.args.nics && self.image.is_some();
         let lab = step("lab", || {
             let lab = Lab::build(plan, place, nics)?;
@@ -212,7 +212,7 @@ impl Run<'_> {
         };
         match images.iter().find(can) {
             Some(other) => moves::images(daemon, self.plan, lab, card, &other.name),
-            None => Ok("there is no other image (make images)".to_owned()),
+            None => Ok("no other image exists (make images)".to_owned()),
         }
     }
 
@@ -363,7 +363,7 @@ fn image(args: &Demo, plan: &Plan) -> Result<Option<String>, Failure> {
         return Ok(Some(args.image.clone()));
     }
     if known.is_empty() {
-        print_progress("there is no image for a card (make images): all networks run in software");
+        print_progress("no image for a card exists (make images): all networks run in software");
         return Ok(None);
     }
     Err(Failure::Usage(format!("--image: found '{}', expected one of: {}", args.image, known.join(", "))))

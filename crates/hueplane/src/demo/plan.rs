@@ -166,7 +166,7 @@ impl Network {
 }
 
 impl Host {
-    /// The MAC addresses of its network on its link: its own, and the router's, which has another one on a NIC.
+    /// The MAC addresses of its network on its link: the host's, and those of the router on the port and on a NIC.
     pub fn own_macs(&self) -> [Mac; 3] {
         [self.mac, self.router_mac, self.router_mac.companion()]
     }

@@ -269,7 +269,7 @@ fn networks_that_share_prefixes_use_the_conflict_cam() {
     both(&dir, "-f both.yaml --in p0=in.pcap", "dir");
     assert!(dir.packets("card/p1.pcap").len() > 20);
 
-    // What they need is told where they do not fit: the Conflict CAM, the sets, the entries. Nothing is written then, and the
+    // If they do not fit, the error says what they need: the Conflict CAM, the sets, the entries. Nothing is written then, and the
     // scheduler says the same.
     let node = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: box}\nspec:\n  ports: [{name: p0}, {name: p1}]\n  \
                 card: {twin: {image: dir}, ports: [p0, p1]}\n---\n";
@@ -287,7 +287,7 @@ fn networks_that_share_prefixes_use_the_conflict_cam() {
             made["networks"].as_array().unwrap().iter().find(|one| one["network"] == "third").unwrap();
         assert_eq!((&third["substrate"], &third["why_not"]), (&"soft".into(), &plan.into()), "{made}");
     };
-    // Of blue, ten blocks of 20.0.0.0/9 around 20.1.0.0/19, that slot and two links; of the third, two links.
+    // blue needs rows for ten blocks of 20.0.0.0/9 around 20.1.0.0/19, that slot and two links; the third for two links.
     let halves: Vec<String> = (0..40).map(|n| format!("20.{}.0.0/16", 2 * n)).collect();
     fails(
         &halves,
@@ -300,7 +300,7 @@ fn networks_that_share_prefixes_use_the_conflict_cam() {
         "network 'third' needs 78 sets of the second bank, with those of other networks: image dir has 64",
         Some("it needs 72 sets of the second bank, but image 'dir' has 64"),
     );
-    // The scheduler lets this one, which has few routes, come first, and then has no room for the others.
+    // The scheduler places this one first, because it has few routes, and then has no room for the others.
     fails(
         &prefixes(&["0.0.0.0/0"]),
         "entries of the first bank, with those of other networks: image dir has 524288",

@@ -21,7 +21,7 @@ fn ready() -> bool {
     false
 }
 
-/// What a demo process has left: names of namespaces, its directory, control groups.
+/// Remains of a demo process: names of namespaces, its directory, control groups.
 fn left(pid: u32) -> Vec<PathBuf> {
     let own = |path: &PathBuf| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("hdemo-{pid}-")))
@@ -106,7 +106,7 @@ fn nics_beside_the_card_leak_nothing() {
     let json = done.json();
     assert_eq!((done.code, &json["ok"]), (0, &Value::Bool(true)), "{done:?}");
     assert!(done.stderr.contains("a NIC beside each"), "{done:?}");
-    // Neighbours were told where to send, and hosts of no other network saw it.
+    // Neighbours were redirected, and hosts of other networks did not see this.
     let moves = json["card"]["migrations"].as_array().unwrap();
     assert!(!moves.is_empty() && moves.iter().all(|moved| moved["steering"]["neighbours"] == 2), "{moves:?}");
     assert!(!json["card"]["images"].as_array().unwrap().is_empty(), "{json}");

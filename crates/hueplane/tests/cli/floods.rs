@@ -1,4 +1,4 @@
-//! `lab run`: a flood of any sort takes nothing from networks that stay within their share.
+//! `lab run`: a flood of any sort does not affect networks that stay within their share.
 //!
 //! `victim` sends from p1 to p2. `beside` sends from p0, on which floods arrive too. `flooder`, and in images with room a
 //! hundred others, have a virtual port on p0. Every flood fills p0 and p3.
@@ -17,7 +17,7 @@ use crate::support::Scratch;
 /// Longest frame, bytes without check sequence.
 const LONGEST_BYTES: u64 = 9216;
 
-/// An image, its lines in Mbit/s, the bytes of its bus, networks on p0 besides three, and how long it is flooded.
+/// An image, its lines in Mbit/s, the bytes of its bus, networks on p0 besides the three, and the duration of the flood.
 struct Image {
     name: &'static str,
     line_mbps: u64,
@@ -36,7 +36,7 @@ const IMAGES: [Image; 6] = [
     Image { name: "tcam5", line_mbps: 1000, bus_bytes: 8, others: 2, us: 4000 },
 ];
 
-/// What is flooded: the sort, and the bytes of a frame.
+/// A flood: the sort, and the bytes of a frame.
 const FLOODS: [(&str, u64); 11] = [
     ("forward", 64),
     ("forward", 2040),
@@ -87,7 +87,8 @@ fn documents(image: &Image) -> String {
     text
 }
 
-/// What became of a stream: offered, forwarded, and the 99th of a hundred in cycles from first word to first word.
+/// Result of a stream: frames offered and forwarded, and the 99th percentile of the latency, first word to first word, in
+/// cycles.
 #[derive(Debug)]
 struct Seen {
     offered: u64,
@@ -105,7 +106,7 @@ fn seen(report: &Value, stream: usize) -> Seen {
     }
 }
 
-/// Networks, and what is offered to them.
+/// Networks, and the traffic that is offered to them.
 struct Lab {
     dir: Scratch,
     image: &'static Image,
@@ -119,7 +120,7 @@ impl Lab {
         Self { dir, image, images: images.to_owned() }
     }
 
-    /// Runs `victim` and `beside` at shares of their lines, in percent, and what floods.
+    /// Runs `victim` and `beside` at shares of their lines, in percent, together with a flood.
     fn run(&self, shares: [u64; 2], flood: &str) -> (Value, [Seen; 2]) {
         let Image { name, line_mbps, us, .. } = self.image;
         let [victim, beside] = shares.map(|percent| line_mbps * percent / 100);
@@ -132,7 +133,7 @@ impl Lab {
         (report, seen)
     }
 
-    /// Floods p0 in what `beside` leaves of it, and p3.
+    /// Floods p3, and p0 with the part of its line that `beside` leaves.
     fn flood(&self, sort: &str, size: u64, beside: u64) -> String {
         let line = self.image.line_mbps;
         let rest = line * (100 - beside) / 100;
@@ -142,7 +143,7 @@ impl Lab {
     }
 }
 
-/// What a flood did that it must not: every line names one.
+/// Violations by a flood, one per line.
 fn damage(lab: &Lab) -> Vec<String> {
     let Image { name, bus_bytes, .. } = lab.image;
     let (_, alone) = lab.run([40, 10], "");
@@ -151,8 +152,9 @@ fn damage(lab: &Lab) -> Vec<String> {
         let (report, flooded) = lab.run([40, 10], &lab.flood(sort, size, 10));
         let offered = |stream: usize| report["traffic"][stream]["offered"].as_u64().unwrap();
         assert!(offered(2) > 10 && offered(3) > 10, "{name}, {sort} {size}: no flood: {report}");
-        // One frame of the greatest length, and short ones. At the port of a flood of such frames, one of that port, for
-        // which the frame waits as they keep their order, behind one of another port and a copy.
+        // A frame waits for one frame of the greatest length, and for short ones. On the flooded port it also waits for
+        // such a frame of its own port, because frames of a port keep their order; that frame in turn waits for one of
+        // another port and a copy.
         let words = LONGEST_BYTES / bus_bytes;
         let longest = words + words / 16;
         let beside = if size > LONGEST_BYTES { 7 * longest / 2 } else { longest };
@@ -180,13 +182,13 @@ fn a_flood_takes_nothing_from_networks_within_their_share() {
     }
 }
 
-/// The experiment must see a card that lets copies of broadcasts go before everybody's frames.
+/// The experiment must detect a card that sends copies of broadcasts before all other frames.
 #[test]
 #[ignore = "long: make test-full"]
 fn a_card_in_which_copies_go_first_is_found() {
     let out = target().join("tmp/mutated/floods");
     let rtl = out.join("rtl");
-    let _ = fs::remove_dir_all(&rtl); // there is none at first
+    let _ = fs::remove_dir_all(&rtl); // it may not exist
     fs::create_dir_all(&out).unwrap();
     let copied = Command::new("cp").arg("-r").arg(root().join("rtl")).arg(&rtl).status().unwrap();
     assert!(copied.success());

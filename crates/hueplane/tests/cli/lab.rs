@@ -91,7 +91,7 @@ fn lines_and_queues_that_are_too_slow_drop_by_reason() {
     let line = "--traffic p0=rate:2G,size:1518 --duration-us 3000 --line 1G -o json";
     let report = lab(&dir, line).ok().json();
     let full = report["ports"]["p1"]["drop"]["output_queue_full"].as_u64().unwrap();
-    // The plane forwarded them: what is lost behind it is none of what it dropped.
+    // The plane forwarded them: losses behind the plane do not count as its drops.
     let red = &report["networks"]["red"];
     assert_eq!((&red["drop"], &red["lost"]), (&json!({}), &json!({"port_full": full})));
     let sum = |network: &Value| {
@@ -217,7 +217,7 @@ fn invalid_experiments_are_reported() {
     fails(&format!("--traffic p0=rate:1G --out red.yaml {us}"), 1, "red.yaml");
 }
 
-/// `--live` says what is wrong before anything is sent; the tests with interfaces are in `tests/e2e`.
+/// `--live` reports errors before anything is sent; the tests with interfaces are in `tests/e2e`.
 #[test]
 fn live_traffic_needs_interfaces() {
     let dir = Scratch::new();
@@ -249,7 +249,7 @@ fn live_traffic_needs_interfaces() {
     assert_eq!(dir.files("."), ["red.yaml"]);
 }
 
-/// A closed clock gate stops its plane and nobody else's; without packets next to nothing switches.
+/// A closed clock gate stops only its plane; without packets almost nothing switches.
 #[test]
 fn gated_planes_stand_still() {
     let dir = Scratch::new();
@@ -265,7 +265,7 @@ fn gated_planes_stand_still() {
     assert_eq!((&idle["state"], &at_work["state"], gated.len()), (&json!("idle"), &json!("at work"), 3));
     assert_eq!(at_work["total"], 100.0);
     assert!(number(&idle["total"]) < 10.0, "{idle}");
-    // The instances that blocks are made of are all there.
+    // All instances of the blocks exist.
     let blocks = at_work["blocks"].as_object().unwrap();
     assert!(blocks.len() >= 14 && number(&blocks["between blocks"]) < 30.0, "{at_work}");
     let mut stopped = Vec::new();
@@ -303,7 +303,7 @@ fn a_sweep_fills_the_cards_lines() {
             (&card["image"], &card["networks"], &card["dropped"]),
             (&json!("tcam3"), &json!(3), &json!(0))
         );
-        // A frame more or less of those in 300 microseconds.
+        // Within one frame of those in 300 microseconds.
         assert!((number(&card["gbps_per_network"]) - 1.0).abs() < 0.05, "{row}");
         assert!(number(&card["first_word_ns_median"]) > 0.0, "{row}");
         let more = row["networks"].as_u64().unwrap() - 3;

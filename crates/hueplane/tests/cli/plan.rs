@@ -84,7 +84,7 @@ fn the_card_in_the_document_is_used() {
     assert_eq!((found[0].0, found[0].1), ("big", "card"));
     assert_eq!(found[1], ("fast", "card", "it asks for low latency"));
     assert_eq!(found[2], ("kept", "soft", "its document says soft"));
-    assert_eq!(found[4], ("wide", "soft", "its port 'n0' is not one of the card's"));
+    assert_eq!(found[4], ("wide", "soft", "its port 'n0' is not a port of the card"));
     let uses = plan["uses"].to_string();
     assert!(uses.contains("card words") && uses.contains("core 1 bit/s"), "{uses}");
     // The scheduler in the document is only the default.

@@ -169,7 +169,8 @@ fn the_card_answers_like_software() {
     let full = run(&format!("table size --on card --image tcam3 {} -o json", files.join(" ")));
     let overflow = full.json()["overflow"].as_str().unwrap().to_owned();
     assert!(
-        full.code == 4 && overflow.contains("network 'n4': table full after 0 of 1 routes: it is number 4"),
+        full.code == 4
+            && overflow.contains("network 'n4': table full after 0 of 1 routes: it is network number 4"),
         "{full:?}"
     );
 }

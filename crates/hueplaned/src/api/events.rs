@@ -1,4 +1,4 @@
-//! Events. Their sequence numbers start at 1 and rise by one for as long as a daemon runs; it keeps the last 10,000.
+//! Events. Their sequence numbers start at 1 when a daemon starts, and rise by one. The daemon keeps the last 10,000.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -55,9 +55,9 @@ pub enum EventKind {
     MigrationStarted,
     /// The network has moved.
     Migrated,
-    /// The move failed: the network is where it was.
+    /// The move failed: the network is in its previous place.
     MigrationFailed,
-    /// The network's neighbours are told to send to NICs or to the card's ports.
+    /// The network's neighbours are redirected to NICs or to the card's ports.
     Steered,
     /// A change of the card's image begins.
     ImageLoading,

@@ -1,4 +1,4 @@
-//! Revisions of the documents, and the way back to one.
+//! Revisions of the documents, and rollbacks to them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -18,7 +18,7 @@ pub struct Author {
     pub name: Option<String>,
 }
 
-/// What made a revision.
+/// Kind of change that made a revision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RevisionKind {
@@ -75,7 +75,7 @@ pub struct Revision {
     pub time: Timestamp,
     /// Who made it.
     pub by: Author,
-    /// What made it.
+    /// Kind of change that made it.
     pub kind: RevisionKind,
     /// The revision that a rollback restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]

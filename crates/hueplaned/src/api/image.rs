@@ -40,11 +40,11 @@ pub struct ImageInfo {
     /// CRC-32 of the file's content, eight hexadecimal digits.
     #[serde(default)]
     pub checksum: String,
-    /// FPGA resources that it takes, by technology, as far as measured (`make synth`).
+    /// FPGA resources that it uses, by technology, if measured (`make synth`).
     #[serde(default)]
     #[schema(value_type = Object)]
     pub resources: BTreeMap<String, Value>,
-    /// Whether the card runs it.
+    /// Whether the card runs this image.
     #[serde(default)]
     pub running: bool,
     /// Why it cannot be loaded.

@@ -34,9 +34,9 @@ pub enum MigrationStep {
     Prepare,
     /// Frames from software are diverted.
     Aside,
-    /// The other side begins to decide.
+    /// The destination begins to decide.
     Switch,
-    /// The old path runs empty.
+    /// The old path drains.
     Drain,
     /// Not a step: every tenth packet from software is lost, and the report must show it.
     Packets,
@@ -64,8 +64,8 @@ pub struct MigrateRequest {
     /// Time limit of all steps together, milliseconds, at most 10,000.
     #[serde(default = "limit_ms")]
     pub limit_ms: u32,
-    /// A step that shall fail; for tests, and only for administrators. The network must stay where it is and lose
-    /// nothing.
+    /// A step that is made to fail; for tests, and only for administrators. The network must then stay where it is and
+    /// lose no packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail: Option<MigrationStep>,
     /// Least time that software takes to drain, while the card holds the network's packets, milliseconds, at most
@@ -148,7 +148,7 @@ pub struct Migration {
     /// received.
     #[serde(default)]
     pub lost_by: BTreeMap<String, u64>,
-    /// Packets whose end is not known: they were still inside after five seconds, or the network was changed
+    /// Packets whose fate is unknown: they were still inside after five seconds, or the network was changed
     /// meanwhile.
     #[serde(default)]
     pub undecided: u64,
@@ -183,7 +183,7 @@ pub struct Migration {
     /// Problems that did not prevent the move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// How neighbours were told, if there are NICs beside the card's ports.
+    /// How neighbours were redirected, if there are NICs beside the card's ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<MigrationSteering>,
     /// The image that was loaded for this move.
@@ -192,7 +192,7 @@ pub struct Migration {
 }
 
 impl Migration {
-    /// Whether it is known that packets passed as if there had been no move.
+    /// Whether it is certain that the move affected no packets.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.lost == 0 && self.doubled == 0 && self.reordered == 0 && self.undecided == 0 && !self.cut
@@ -209,16 +209,15 @@ impl Migration {
     }
 }
 
-/// Neighbours were told to send to NICs, before a move to software, or to the card's ports, after a move to the card.
+/// Redirection of neighbours: to NICs before a move to software, or to the card's ports after a move to the card.
 /// Both paths are outside the node: frames on one path may overtake frames on the other until the old path is empty.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MigrationSteering {
-    /// Number of neighbours that were told: all neighbours whose MAC addresses the network knows, each by unicast ARP
-    /// messages.
+    /// Number of neighbours that were notified by unicast ARP messages: all whose MAC addresses the network knows.
     pub neighbours: u64,
     /// Time for which the old path was observed, microseconds.
     pub watched_us: u64,
-    /// Frames that still arrived on the old path: at most so many were overtaken on their way to the node.
+    /// Frames that still arrived on the old path: at most this many were overtaken on their way to the node.
     pub late: u64,
     /// Only for moves to software: time until the network's last frame had left the card, microseconds. Frames from
     /// the NICs have overtaken earlier frames by at most this time.

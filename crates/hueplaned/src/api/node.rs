@@ -57,7 +57,7 @@ pub struct CardInfo {
     pub cycles: u64,
     /// Time that a real card needs for these cycles, seconds.
     pub simulated_seconds: f64,
-    /// Time that this machine took for these cycles, seconds.
+    /// Time that this machine needed to simulate these cycles, seconds.
     pub clocking_seconds: f64,
     /// Seconds since it started.
     pub wall_seconds: f64,
@@ -109,7 +109,7 @@ impl Health {
 /// Status of the daemon.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Status {
-    /// Its state, as far as the caller may see.
+    /// Its state, limited to what the caller may see.
     pub health: Health,
     /// Problems, as text.
     pub problems: Vec<String>,
@@ -207,7 +207,7 @@ pub struct Port {
     /// Number of the worker that serves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<usize>,
-    /// Networks with a virtual port on it, as far as the caller may see.
+    /// Networks with a virtual port on it that the caller may see.
     pub networks: Vec<String>,
     /// Its counters.
     #[serde(skip_serializing_if = "Option::is_none")]

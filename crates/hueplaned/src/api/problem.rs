@@ -5,15 +5,15 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Kind of a problem: it tells whose fault it is, and thus what may help.
+/// Kind of a problem: it says whose fault the problem is, and so what may help.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     /// The request is malformed; the caller's fault.
     BadRequest,
-    /// The caller is not known.
+    /// The caller is not authenticated.
     Unauthenticated,
-    /// The caller may not do this.
+    /// The caller's role does not allow this.
     Forbidden,
     /// The object does not exist, or the caller may not see it.
     NotFound,
@@ -21,7 +21,7 @@ pub enum ProblemKind {
     MethodNotAllowed,
     /// The request or its answer took too long.
     Timeout,
-    /// The request contradicts the state in force, for example in `if_generation`.
+    /// The request conflicts with the current state, for example in `if_generation`.
     Conflict,
     /// The request is too large.
     TooLarge,
@@ -103,18 +103,18 @@ impl ProblemKind {
     const fn title(self) -> &'static str {
         match self {
             Self::BadRequest => "The request is malformed",
-            Self::Unauthenticated => "Who asks is not known",
-            Self::Forbidden => "Who asks may not do this",
-            Self::NotFound => "There is no such thing",
-            Self::MethodNotAllowed => "Not with this method",
-            Self::Timeout => "It took too long",
-            Self::Conflict => "It contradicts what is in force",
+            Self::Unauthenticated => "The caller is not authenticated",
+            Self::Forbidden => "The caller's role does not allow this",
+            Self::NotFound => "The object does not exist",
+            Self::MethodNotAllowed => "The path does not support this method",
+            Self::Timeout => "The request took too long",
+            Self::Conflict => "The request conflicts with the current state",
             Self::TooLarge => "The request is too large",
             Self::UnsupportedMediaType => "The body is not JSON",
-            Self::InvalidDocuments => "Documents are wrong",
+            Self::InvalidDocuments => "Documents are invalid",
             Self::Full => "A limit is reached",
             Self::Busy => "Too many calls at once",
-            Self::Internal => "A fault of the daemon",
+            Self::Internal => "The daemon has failed",
             Self::Unavailable => "The daemon is not ready",
         }
     }
@@ -238,7 +238,7 @@ impl From<&hue_intent::Errors> for Problem {
         let detail = match findings.first() {
             Some(first) if count == 1 => first.message.clone(),
             Some(first) => format!("{} (and {} more)", first.message, count - 1),
-            None => "the documents are wrong".to_owned(),
+            None => "the documents are invalid".to_owned(),
         };
         Self { findings, more: errors.more, ..Self::new(ProblemKind::InvalidDocuments, detail) }
     }

@@ -81,7 +81,7 @@ impl Connector {
         &self.shared.target
     }
 
-    /// Sends a request and returns when the head of the reply is there. A reply with an error status is an error.
+    /// Sends a request and returns when the head of the reply has arrived. A reply with an error status is an error.
     pub(super) fn call(
         &self,
         method: Method,
@@ -111,7 +111,7 @@ impl Connector {
             .map_err(|_| self.shared.late(CONNECT_SECONDS_MAX))??;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.shared.failed(error))?;
-        // It ends with the reply, which reports its errors too.
+        // The task ends with the reply, and the reply also reports its errors.
         tokio::spawn(connection);
         sender.send_request(request).await.map_err(|error| self.shared.failed(error))
     }
@@ -234,7 +234,7 @@ impl Reply {
 }
 
 fn plain(status: StatusCode) -> String {
-    format!("status {status} without an explanation")
+    format!("status {status} without a problem description")
 }
 
 /// The bytes of an answer as they arrive. Reading blocks; dropping it ends the call.

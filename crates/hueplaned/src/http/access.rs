@@ -45,7 +45,7 @@ impl Role {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum RoleError {
     /// There is no certificate, it is not X.509, or its subject is not text.
-    #[error("the certificate's subject cannot be read")]
+    #[error("the subject of the certificate cannot be read")]
     Unreadable,
     /// There is not exactly one organisational unit, or it is not a role.
     #[error("found the organisational units {0:?}, expected one of viewer, operator, admin or tenant")]
@@ -76,7 +76,7 @@ impl TryFrom<&Subject> for Role {
 /// Right that an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
-    /// None: every known caller has it.
+    /// No right: every authenticated caller may call it.
     Known,
     /// See what runs; for a tenant, its network.
     See,
@@ -93,7 +93,7 @@ pub enum Right {
 }
 
 impl Right {
-    /// Whether operations with this right change what runs, and so may take longer.
+    /// Whether operations with this right change the running state, and so may take longer.
     #[must_use]
     pub const fn is_change(self) -> bool {
         matches!(self, Self::Change | Self::Delete | Self::Rule)
@@ -103,12 +103,12 @@ impl Right {
 /// Characters of a caller's name that are kept.
 const NAME_CHARS_MAX: usize = 64;
 
-/// How a caller is called. It gives no rights.
+/// Name of a caller. It gives no rights.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Called {
-    /// By the common name of its certificate.
+    /// The common name of its certificate.
     Certificate(Arc<str>),
-    /// By the system's user of its process, which uses the Unix socket.
+    /// The system user of its process, for a caller on the Unix socket.
     User(u32),
 }
 
@@ -148,7 +148,7 @@ impl Caller {
                 Ok(None) | Err(_) => format!("user {id}"),
             },
         });
-        // A certificate's name is any text, and is shown on terminals.
+        // A certificate's name can be any text, and it is shown on terminals.
         let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect());
         Author { role: self.role.name().to_owned(), name }
     }
@@ -183,12 +183,12 @@ impl Caller {
         self.only().is_none_or(|only| only == network)
     }
 
-    /// The problem that it may not do `what`.
+    /// The problem that its role does not allow `what`.
     #[must_use]
     pub fn forbidden(&self, what: &str) -> Problem {
         let detail = match &self.role {
-            Role::Tenant(network) => format!("a tenant (of network {network}) may not do {what}"),
-            role => format!("the role {} may not do {what}", role.name()),
+            Role::Tenant(network) => format!("the role tenant (of network {network}) does not allow {what}"),
+            role => format!("the role {} does not allow {what}", role.name()),
         };
         Problem::new(ProblemKind::Forbidden, detail)
     }
@@ -213,7 +213,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
         }
         Err(match parts.extensions.get::<Stranger>() {
             Some(Stranger(problem)) => problem.clone(),
-            None => Problem::new(ProblemKind::Unauthenticated, "the caller is unknown"),
+            None => Problem::new(ProblemKind::Unauthenticated, "the caller is not authenticated"),
         })
     }
 }

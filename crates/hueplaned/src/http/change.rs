@@ -153,7 +153,7 @@ pub(super) async fn gate_network(
             content_type = "application/problem+json"),
         (status = 507, description = "The destination has no room for it.", body = Problem,
             content_type = "application/problem+json"),
-        (status = "default", description = "The error; the network is where it was.", body = Problem,
+        (status = "default", description = "The error; the network has not moved.", body = Problem,
             content_type = "application/problem+json"),
     ))]
 pub(super) async fn migrate(
@@ -170,9 +170,7 @@ pub(super) async fn migrate(
         let MigrateRequest { watch_ms, limit_ms, drain_ms, .. } = request;
         if request.fail.is_some() || drain_ms > 0 {
             // They are for tests: a card that is made to fail takes all its networks to software.
-            caller
-                .may(Right::Rule)
-                .map_err(|_| caller.forbidden("a move that is made to fail or to wait"))?;
+            caller.may(Right::Rule).map_err(|_| caller.forbidden("a move with `fail` or `drain_ms`"))?;
         }
         for (field, found) in [("watch_ms", watch_ms), ("limit_ms", limit_ms), ("drain_ms", drain_ms)] {
             if found > MIGRATE_MS_MAX {
@@ -350,7 +348,7 @@ fn documents_max(caller: &Caller) -> usize {
 /// Checks that a tenant may apply this. Returns the generation that was checked.
 async fn tenant_may(app: &App, caller: &Caller, only: &str, request: &ApplyRequest) -> Result<u64, Problem> {
     if request.prune {
-        return Err(caller.forbidden("a prune, which is about all networks"));
+        return Err(caller.forbidden("a prune of all networks"));
     }
     let (config, intent) = (app.backend.config().await?, parsed(&request.sources).await?);
     let [network] = intent.networks.as_slice() else {

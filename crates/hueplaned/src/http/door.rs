@@ -1,4 +1,4 @@
-//! Admission of TCP connections: how many unauthenticated ones there may be, and how many of each role.
+//! Admission of TCP connections: limits on unauthenticated connections, and on those of each role.
 //!
 //! Flow: accepted → [`Unauthenticated::enter`] → TLS handshake → [`Authenticated::enter`] by role → answers.
 //! Invariants: a peer without a certificate cannot keep out one that has one. Accepting never waits: when there are too
@@ -46,8 +46,8 @@ impl Unauthenticated {
         Self { max, list: Mutex::default() }
     }
 
-    /// Adds a connection. If there are too many, another one is told to close: first those that have sent nothing, of these
-    /// one from the address that has most connections, of these the oldest.
+    /// Adds a connection. If there are too many, one of the others is told to close: preferably one that has sent nothing,
+    /// among these one from the address with the most connections, among these the oldest.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Ticket {
         let mut list = self.list();
         if list.waiters.len() >= self.max
@@ -157,14 +157,14 @@ mod tests {
         spoke.iter().for_each(Ticket::has_spoken);
         let alone = waiting.enter(address(3));
         let silent = waiting.enter(address(2));
-        // All places are taken. One silent one has to leave, the older of two that are alone.
+        // All places are taken. Of two silent connections, each the only one of its address, the older must close.
         let next = waiting.enter(address(2));
         assert!(left(&alone) && !left(&silent) && !left(&next));
         let last = waiting.enter(address(2));
         assert!(left(&silent) && !left(&next) && spoke.iter().all(|one| !left(one)));
         next.has_spoken();
         last.has_spoken();
-        // All have spoken: it is one of the address that has most.
+        // All have sent something: one of the address with the most connections must close.
         let late = waiting.enter(address(4));
         assert!(left(&spoke[0]) && !left(&next) && !left(&last) && !left(&late));
         drop((spoke, alone, silent, next, last, late));

@@ -88,7 +88,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 
 fn follow(app: App, caller: Caller, since: u64, place: Place) -> Response {
     let newest = app.backend.events_watch();
-    // Something is sent at once, so that the client knows that the stream has begun.
+    // Send something at once, so that the client knows that the stream has begun.
     let hello = VecDeque::from([Bytes::from_static(b": events\n\n")]);
     let follower = Follower { app, caller, since, newest, ready: hello, _place: place };
     let body = stream::unfold(follower, |mut follower| async move {
@@ -159,7 +159,7 @@ fn gap(since: u64, first: u64) -> Event {
         kind: EventKind::Gap,
         network: None,
         port: None,
-        message: format!("events {} to {} are not kept any more", since + 1, first - 1),
+        message: format!("events {} to {} are no longer kept", since + 1, first - 1),
     }
 }
 

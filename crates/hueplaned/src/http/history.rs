@@ -117,7 +117,7 @@ async fn rolled_back(
         return app.backend.rollback(request, only, turn).await;
     }
     if only.is_some() && request.prune {
-        return Err(caller.forbidden("a prune, which is about all networks"));
+        return Err(caller.forbidden("a prune of all networks"));
     }
     let (named, request, only) = (request.if_generation, &request, &only);
     again(named, || {

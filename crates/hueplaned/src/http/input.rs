@@ -64,11 +64,11 @@ pub(super) async fn json<T: DeserializeOwned>(
     let read = tokio::time::timeout(app.limits.body, limited.collect()).await;
     let bytes = match read {
         Err(_) => {
-            let detail = format!("body: not all there after {} seconds", app.limits.body.as_secs());
+            let detail = format!("body: incomplete after {} seconds", app.limits.body.as_secs());
             return Err(Problem::new(ProblemKind::Timeout, detail));
         }
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let detail = format!("body: expected {bytes_max} bytes at most");
+            let detail = format!("body: expected at most {bytes_max} bytes");
             return Err(Problem::new(ProblemKind::TooLarge, detail));
         }
         Ok(Err(error)) => return Err(bad(format!("body: {error}"))),

@@ -85,9 +85,9 @@ fn pool<'p>(pools: &'p [Arc<Semaphore>; 2], caller: &Caller) -> &'p Arc<Semaphor
     if caller.only().is_some() { tenants } else { others }
 }
 
-/// There is no place left.
+/// The problem that no place is free.
 pub(super) fn busy(what: &str, max: usize) -> Problem {
-    let detail = format!("{what}: there are {max} already, the most there may be; try again later");
+    let detail = format!("{what}: the limit of {max} is reached; try again later");
     Problem::new(ProblemKind::Busy, detail)
 }
 

@@ -23,7 +23,7 @@ use crate::metrics;
 
 /// Whether the daemon answers and networks run.
 #[utoipa::path(get, path = "/healthz", tag = "daemon", responses(
-    (status = 200, description = "It does.", body = String, content_type = "text/plain"),
+    (status = 200, description = "The daemon answers and networks run.", body = String, content_type = "text/plain"),
     (status = 503, description = "The daemon is starting or stopping.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn healthz(State(app): State<App>) -> Response {
@@ -216,7 +216,7 @@ pub(super) struct OfNetwork {
 
 /// Counters.
 #[utoipa::path(get, path = "/v1/stats", tag = "networks", params(OfNetwork), responses(
-    (status = 200, description = "Counters, at one moment.", body = Stats),
+    (status = 200, description = "Counters, all read at one moment.", body = Stats),
     (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn stats(State(app): State<App>, caller: Caller, Ask(asked): Ask<OfNetwork>) -> Response {
@@ -247,8 +247,8 @@ pub(super) async fn plan(State(app): State<App>, Ask(query): Ask<PlanQuery>) -> 
     answer(app.backend.plan(query).await)
 }
 
-/// A list as a JSON array, sent as its pieces come, with at most `limit` elements. If a piece fails, the connection
-/// breaks off, so that a partial list is not taken for the whole.
+/// A list as a JSON array, sent as its pieces arrive, with at most `limit` elements. If a piece fails, the connection
+/// is aborted, so that a partial list is not mistaken for the whole.
 fn list<T: Serialize + Send + 'static>(pieces: Pieces<T>, limit: Option<u64>) -> Response {
     struct State<T> {
         pieces: Pieces<T>,

@@ -1,5 +1,5 @@
 //! Limits answers to what the caller may see. Everyone except a tenant sees everything. A tenant sees its own
-//! network, and that shared objects exist, but not how others use them.
+//! network. It also sees that shared objects exist, but not how others use them.
 //!
 //! Invariant: nothing in the answer to a tenant depends on another network, apart from sequence and generation numbers.
 
@@ -16,7 +16,7 @@ use crate::history::changes;
 /// The network that a query is about; for a tenant, always its own.
 ///
 /// # Errors
-/// `not_found` when it asks for another one: for a tenant no other exists.
+/// `not_found` if it requests another one: for a tenant, no other network exists.
 pub(super) fn network(caller: &Caller, asked: Option<String>) -> Result<Option<String>, Problem> {
     match (caller.only(), asked) {
         (Some(only), Some(asked)) if only != asked => Err(Problem::no_network(&asked)),

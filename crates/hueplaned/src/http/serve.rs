@@ -1,7 +1,7 @@
 //! Accepts connections: who may connect, how many at once, and how long they may be silent.
 //!
 //! Invariants: each listener has its own budget of connections, so that nobody on TCP can lock out the Unix socket;
-//! on TCP, `door` admits connections, and none waits for another; a peer that does not read, write or finish its handshake
+//! on TCP, `door` admits connections, and no connection waits for another; a peer that does not read, write or finish its handshake
 //! in time is disconnected.
 
 use std::future::Future;
@@ -78,11 +78,11 @@ pub async fn serve(backend: Arc<dyn Backend>, listeners: Listeners, closing: wat
                 tenant_connections: limits.tenant_connections,
             });
             let serve = |(stream, from): (TcpStream, SocketAddr)| {
-                // Before the task runs, so that the oldest is known.
+                // Before the task runs, so that the order of arrival is known.
                 let ticket = door.waiting.enter(from.ip());
                 site.clone().tls_connection(stream, Arc::clone(&door), ticket)
             };
-            // Admission bounds them. Connections that were told to close are about to.
+            // Admission limits their number. Connections that were told to close will do so soon.
             accept(listener, &site, limits.connections + 2 * limits.handshakes, serve).await;
         }
     };
@@ -151,7 +151,7 @@ async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
                 });
             }
             Some((Err(error), _)) => {
-                tracing::warn!(%error, "a connection to the API could not be taken");
+                tracing::warn!(%error, "a connection to the API could not be accepted");
                 tokio::time::sleep(PAUSE).await;
             }
             None => break,
@@ -191,7 +191,7 @@ impl Door {
         };
         match self.inside.enter(&caller) {
             Some(seat) => Ok((caller, (seat, share))),
-            None => Err(Stranger(busy("connections of such callers", self.inside.max_of(&caller)))),
+            None => Err(Stranger(busy("connections of callers with this role", self.inside.max_of(&caller)))),
         }
     }
 }
@@ -243,7 +243,7 @@ impl Site {
             .max_headers(HEADERS_MAX)
             .serve_connection(TokioIo::new(TimedStream::new(stream, limits.write)), service);
         tokio::pin!(connection);
-        // An error is the peer's fault: it disconnected, was too slow, or did not speak HTTP, and was told so.
+        // An error is the peer's fault: it disconnected, was too slow, or did not speak HTTP, and got an answer that says so.
         tokio::select! {
             _ = connection.as_mut() => return,
             _ = closing.wait_for(|closing| *closing) => {}

@@ -78,7 +78,7 @@ struct Capture {
     /// Frames that may still be sent.
     left: u64,
     caller: Caller,
-    /// Longest time without sending: often only sending shows that a reader is gone.
+    /// Longest time without sending. Often only an attempt to send reveals that a reader has disconnected.
     alive: Duration,
     closing: watch::Receiver<bool>,
     /// Keeps its place among the streams.

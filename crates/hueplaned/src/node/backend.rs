@@ -134,7 +134,7 @@ impl Backend for NodeHandle {
     async fn plan(&self, query: PlanQuery) -> Result<Plan, Problem> {
         let question = self.ask(move |node| node.question(query.from_traffic)).await?;
         let kind = query.scheduler.map(Into::into);
-        // Off the node's thread: the solver takes its time.
+        // Not on the node's thread, because the solver can take long.
         aside(move || question.plan(kind)).await
     }
 
@@ -289,7 +289,7 @@ impl NodeHandle {
             Some(answer) => answer.await.unwrap_or_default(),
             None => Default::default(),
         };
-        // After its counters: what they have of crossings is in these.
+        // Read after the card's counters, so that these totals include every crossing that those have counted.
         Ok(OnCard { counts, unclaimed, totals: card.totals() })
     }
 
@@ -348,7 +348,7 @@ impl NodeHandle {
         .boxed()
     }
 
-    /// Makes a change, or only reports it: then it needs no turn.
+    /// Makes a change, or only reports it (this needs no turn).
     pub(super) async fn change(
         &self,
         step: Option<Step>,
@@ -361,7 +361,7 @@ impl NodeHandle {
             None => None,
         };
         let node = self.clone();
-        // A task of its own: who asked may go, but what is begun comes to its end.
+        // In a separate task: the caller may disconnect, but a change that has begun is completed.
         let change = tokio::spawn(async move { node.change_now(turn, prepare).await });
         change.await.map_err(Problem::internal)?
     }
@@ -414,7 +414,7 @@ impl NodeHandle {
                 (desired.generation, origin.restored, origin.kind == RevisionKind::AutoRollback);
             self.store(Arc::clone(&desired), origin).await?;
             self.shared.set_desired(Arc::clone(&desired));
-            let text = format!("desired state {generation} is in force: {} changes", actions.len());
+            let text = format!("desired state {generation} is now in force: {} changes", actions.len());
             let (kind, text) = match restored {
                 Some(revision) if auto => (
                     EventKind::AutoRolledBack,
@@ -432,7 +432,7 @@ impl NodeHandle {
         let settled = self.ask(move |node| node.reconcile(prepared)).await?;
         // The next change may begin while the networks of this one are set up.
         drop(turn);
-        let networks = settled.await.map_err(|_| Problem::unavailable("the daemon is going down"))?;
+        let networks = settled.await.map_err(|_| Problem::unavailable("the daemon is stopping"))?;
         let pending = self.pending().filter(|pending| pending.revision == desired.generation);
         Ok(ApplyResult { generation: desired.generation, dry_run, actions, networks, pending })
     }
@@ -491,7 +491,7 @@ impl NodeHandle {
         if let Err(problem) = &mut moved
             && problem.kind == ProblemKind::Full
         {
-            // Would another image hold it?
+            // Check whether the network would fit another image.
             let network = name.to_owned();
             let trial = self.ask(move |node| node.trial(&network)).await?;
             let other = match trial {
@@ -509,14 +509,14 @@ impl NodeHandle {
                     }
                 }
                 Some(image) => {
-                    let hint = format!("; image '{image}' would hold it: --load-image loads that");
+                    let hint = format!("; it would fit image '{image}': --load-image loads that image");
                     problem.detail.push_str(&hint);
                 }
                 None => {}
             }
         }
         let migration = moved?;
-        // Where it is now it shall be, also for a daemon that starts anew.
+        // The documents name the new place, so that the network also runs there after a restart of the daemon.
         let desired = change::placed(&self.shared.desired(), name, moves::placement(request.to));
         self.keep(desired, asked.origin(RevisionKind::Migrate)).await?;
         Ok(migration)
@@ -539,7 +539,7 @@ impl NodeHandle {
         self.none_waits()?;
         let image = name.to_owned();
         let answer = self.ask_when_idle(asked, None, move |node| node.load_image(&image, away)).await??;
-        let loaded = answer.await.map_err(|_| Problem::unavailable("the daemon is going down"))??;
+        let loaded = answer.await.map_err(|_| Problem::unavailable("the daemon is stopping"))??;
         let desired = change::with_image(&self.shared.desired(), name);
         self.keep(desired, asked.origin(RevisionKind::Image)).await?;
         Ok(loaded)
@@ -576,7 +576,7 @@ impl NodeHandle {
             (result, store.problem())
         })
         .await?;
-        // A node that goes down need not know.
+        // A node that is stopping does not need this.
         let told = Message::Ask(Box::new(move |node: &mut Node| node.set_store_problem(problem)));
         let _ = self.shared.sender.send(told);
         Ok(result)
@@ -585,7 +585,7 @@ impl NodeHandle {
     /// Writes desired state to the disk.
     async fn store(&self, desired: Arc<Desired>, origin: Origin) -> Result<(), Problem> {
         match self.with_store(move |store| store.save(&desired, &origin)).await? {
-            // A problem of the copy is one of the store, which is told there.
+            // A failure of the copy counts as a problem of the store, and `with_store` has reported it.
             Ok(_) => Ok(()),
             Err(error) => {
                 self.shared.events.add(EventKind::Refused, About::Node, error.to_string());
@@ -617,7 +617,7 @@ impl Asking {
 /// A change that takes its turn.
 pub(super) struct Step {
     query: TurnQuery,
-    /// What is done, as a text.
+    /// Description of the change.
     what: String,
     origin: Origin,
     /// Time in which it must be confirmed.

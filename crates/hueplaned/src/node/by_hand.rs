@@ -3,7 +3,7 @@
 //! Flow: caller → **[`ByHand`]** → the node's messages, jobs and pieces of tables; rounds of workers and of the card,
 //! one at a time, in the caller's thread. The node, the workers, the card's thread and the card's logic are those of
 //! the daemon. The operating system is simulated: ports are queues in memory, a namespace contains what its document
-//! says (`kernel` stands for the kernel), TAPs are queues, and nothing is stored on a disk.
+//! says (`kernel` simulates the kernel), TAPs are queues, and nothing is stored on a disk.
 //! Invariants: the caller sets the time, and also when failed work is retried; changes wait for each other as in the
 //! daemon.
 
@@ -186,7 +186,7 @@ impl ByHand {
         self.turn_to_change()?;
         let prepared = prepare(&self.node.shared.desired(), &self.node.shared.owner)?;
         self.node.shared.set_desired(Arc::clone(&prepared.desired));
-        // Nobody waits for it.
+        // No caller waits for the result.
         drop(self.node.reconcile(prepared));
         Ok(())
     }
@@ -235,7 +235,7 @@ impl ByHand {
         work: impl FnOnce(&mut Node) -> Result<Answering<T>, Problem> + Send + 'static,
     ) -> oneshot::Receiver<Result<Answering<T>, Problem>> {
         let (reply, begun) = oneshot::channel();
-        // Nobody lets go of the other end before there is an answer.
+        // The receiver is kept until there is an answer.
         let work = Box::new(move |node: &mut Node, still: Result<(), Problem>| {
             drop(reply.send(still.and_then(|()| work(node))));
         });
@@ -260,7 +260,7 @@ impl ByHand {
         }
         let pending = self.moving.as_mut()?;
         let result = taken(pending)?;
-        // Not one that was refused before anything was tried.
+        // A request that was refused before the move was tried does not count.
         let tried = pending.answer.is_some();
         let full = tried && result.as_ref().is_err_and(|problem| problem.kind == ProblemKind::Full);
         let Moving { request, image } = self.moves.as_ref()?;
@@ -329,13 +329,13 @@ impl ByHand {
         let Ok(job) = self.jobs.try_recv() else { return false };
         let done = match job {
             Job::Setup(name, setup) => {
-                // Its kernel tells what is in the document, and nothing else.
+                // Its kernel reports what is in the document, and nothing else.
                 self.learned.retain(|(network, _), _| *network != name);
                 self.kernels.insert(name.clone(), setup.config);
                 self.telling.push_back(name.clone());
                 Done::Setup(name, Ok(None))
             }
-            // There are no namespaces to look at.
+            // There are no namespaces to check.
             Job::Look(_) => Done::Look(Vec::new()),
             Job::Delete(name) => {
                 self.taps.remove(&name);
@@ -355,7 +355,7 @@ impl ByHand {
                 Done::Close(interface)
             }
         };
-        // The node listens as long as this has it.
+        // The node has the receiver, and this value owns the node.
         let _ = self.node.sender.send(Message::Done(done));
         true
     }
@@ -366,7 +366,7 @@ impl ByHand {
         if let Some(config) = self.kernels.get(&name) {
             let events = kernel::snapshot(config);
             if !self.feed(&name, events) {
-                // Nobody listens yet.
+                // The network's monitor does not exist yet.
                 self.telling.push_back(name);
                 return false;
             }
@@ -374,7 +374,7 @@ impl ByHand {
         true
     }
 
-    /// A routing daemon of a network announces or withdraws a route. Returns whether somebody listens.
+    /// A routing daemon of a network announces or withdraws a route. Returns whether anything receives it.
     pub fn route(
         &mut self,
         name: &str,
@@ -438,14 +438,14 @@ impl ByHand {
             handles.clear();
             for (port, vport) in have.program.ports.iter().zip(0u16..) {
                 let Ok((tap, handle)) = MemoryPort::pair(&port.name, ROOM_FRAMES) else { continue };
-                // A worker that has ended has none.
+                // A worker that has ended has no TAPs.
                 let _ = live.add_tap(have.program.vid, vport, Box::new(tap));
                 handles.push(handle);
             }
         }
     }
 
-    /// Puts a frame onto the wire of an interface; `false` when nobody listens there, or there is no room.
+    /// Puts a frame onto the wire of an interface; `false` if no port is open on it, or its queue is full.
     #[must_use]
     pub fn send(&self, interface: &str, frame: &[u8]) -> bool {
         self.wires.get(interface).is_some_and(|wire| wire.feed(frame))
@@ -502,7 +502,7 @@ impl ByHand {
         self.node.networks.get(network).is_some_and(|entry| entry.on_card)
     }
 
-    /// Whether a network is set up and takes frames.
+    /// Whether a network is set up and accepts frames.
     #[must_use]
     pub fn runs(&self, network: &str) -> bool {
         self.node.networks.get(network).is_some_and(|entry| {

@@ -44,7 +44,7 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Packet slots of the card's thread.
 const SLOTS: u32 = 16_384;
 
-/// Stands for ports that are not the card's in programs for the card.
+/// In programs for the card, replaces ports that do not belong to the card.
 const ELSEWHERE: PortId = PortId::new(u8::MAX);
 
 /// The card and its networks.
@@ -120,7 +120,7 @@ impl Node {
     pub(super) fn reconcile_card(&mut self) {
         let want = self.desired.intent.node.spec.card.clone();
         self.pair_ports();
-        // Which NICs stand beside its ports is nothing to the card.
+        // A change of the NICs beside its ports does not affect the card.
         let same = |have: &hue_intent::Card, want: &hue_intent::Card| {
             (&have.twin, have.pci, &have.ports) == (&want.twin, want.pci, &want.ports)
         };
@@ -132,7 +132,7 @@ impl Node {
             }
             _ => {}
         }
-        let mut moved = self.drop_card("the card is another one now");
+        let mut moved = self.drop_card("the node has a different card now");
         self.card_problem = None;
         if let Some(want) = want {
             let names: Vec<String> = want.ports.iter().map(ToString::to_string).collect();
@@ -145,11 +145,11 @@ impl Node {
                     self.card = Some(card);
                     self.lead_card();
                     for name in &names {
-                        self.close_port(name, "it is the card's now");
+                        self.close_port(name, "it now belongs to the card");
                     }
                     moved.extend(names);
                 }
-                // Ports that workers have meanwhile stay open: this comes with every change of documents.
+                // Ports that workers use meanwhile stay open, because this also runs after unrelated changes of documents.
                 Err(why) => self.card_is_down(why),
             }
             let seated = self.in_order(None);
@@ -208,7 +208,7 @@ impl Node {
         for name in &names {
             self.close_port(name, why);
         }
-        // Its thread closes what it has before it ends.
+        // Its thread closes its ports before it ends.
         let Some(CardSide { live, seats, .. }) = self.card.take() else { return names };
         self.live.disable_deltas();
         self.give_up_loading(why);
@@ -251,7 +251,7 @@ impl Node {
         let driver = port.driver();
         let card = self.card.as_ref().ok_or_else(gone)?;
         let connect = move |runner: &mut Runner| {
-            // The card has this port: that was looked at when it was started.
+            // The card has this port: this was checked when the card was started.
             let _ = runner.set_port(number, id, port);
         };
         if !card.live.tell(connect) {
@@ -269,7 +269,7 @@ impl Node {
         for (id, (rules, quotas)) in self.live.lent_classes() {
             card.live.tell(move |runner| {
                 if let Err(error) = runner.set_classes(id, &rules, &quotas) {
-                    tracing::warn!(%id, %error, "floods are limited only after the ring");
+                    tracing::warn!(%id, %error, "the card cannot limit floods before its receive ring");
                 }
             });
         }
@@ -283,7 +283,7 @@ impl Node {
     }
 
     /// Tells the card how to recognize the frames of loaded networks; software then decides them. Networks that have
-    /// not changed stay where they are.
+    /// not changed are not affected.
     pub(super) fn seat(&mut self, names: &[&str]) {
         let Some(card) = &mut self.card else { return };
         let networks = &self.networks;
@@ -314,7 +314,7 @@ impl Node {
             let program = have.program.clone();
             let (stage, broken) = (Stage::Software, Arc::default());
             let seat = Seat { program, stage, again: false, tried: 0, kept: false, broken };
-            // What is under way for the seat before it comes to nothing.
+            // Jobs in progress for the previous seat have no effect.
             if let Some(before) = card.seats.insert(vid, seat) {
                 (known, room) = (true, room || before.stage != Stage::Software);
                 let _ = before.broken.set("the network has changed".to_owned());
@@ -323,7 +323,7 @@ impl Node {
             homes.push((vid, self.live.home(vid)));
         }
         if room {
-            // They give up what they had there, and may not come back.
+            // They release their room on the card, and may not return to it.
             card.has_room();
         }
         if programs.is_empty() || planted(Bug::SeatForgotten) && known {
@@ -337,7 +337,7 @@ impl Node {
                 let _ = sender.send(Message::Card(CardNews::Refused(vids, error.to_string())));
             }
         });
-        // What they were on the card is gone before what software has of them comes.
+        // The networks' previous tables are removed from the card before those of software are sent.
         self.forward();
         self.keep(names);
         self.police_card();
@@ -361,7 +361,7 @@ impl Node {
         }
     }
 
-    /// The card or its image has changed: sets what its tables follow.
+    /// The card or its image has changed: decides whether its tables follow software's.
     pub(super) fn lead_card(&mut self) {
         let Some(card) = &self.card else { return };
         match card.description().words_of_node() {
@@ -376,7 +376,7 @@ impl Node {
     pub(super) fn forward(&mut self) {
         let Some(card) = self.card.as_ref().filter(|card| card.follows()) else { return };
         let mut deltas = self.live.take_deltas();
-        // Nodes go together: the card's driver looks at what it has of them before the first one goes.
+        // Nodes are retired in one job: the card's driver checks all of them before it retires the first one.
         let first = deltas.iter().position(|delta| matches!(delta, Delta::Retire(_))).unwrap_or(deltas.len());
         let last = deltas.split_off(first);
         let mut pieces: Vec<Vec<Delta>> = Vec::with_capacity(deltas.len() / PIECE_NODES + 2);
@@ -395,7 +395,7 @@ impl Node {
     pub(super) fn let_go(&mut self, vid: Vid) {
         let Some(seat) = self.card.as_mut().and_then(|card| card.seats.get_mut(&vid)) else { return };
         seat.kept = false;
-        // Nothing that was told the card's thread of its table counts any more.
+        // Jobs about its table that the card's thread still has become void.
         let _ = seat.broken.set("the network is in software".to_owned());
         seat.broken = Arc::default();
         self.strip(vid);
@@ -418,7 +418,7 @@ impl Node {
         card.live.tell(move |runner| {
             runner.set_home(vid, None);
             runner.forget(vid);
-            // One that was refused is not there.
+            // A network that was refused is not on the card.
             let _ = runner.card().unload(&[vid]);
         });
         self.police_card();
@@ -437,7 +437,7 @@ impl Node {
         let Some(card) = &mut self.card else { return };
         let Some(seat) = card.seats.get(&vid) else { return };
         if routes.iter().any(|(_, hop)| hop.is_none()) && card.retry.is_none() {
-            // Where it is, or where it is to go, there may be room now.
+            // Its current place, or its destination, may have room now.
             card.retry = Some(Instant::now() + card.pause);
         }
         let routes = if card.follows() { &[] } else { routes };
@@ -450,7 +450,7 @@ impl Node {
         }
         let (sender, broken) = (self.sender.clone(), Arc::clone(&seat.broken));
         card.write(vid, &seat.broken, hops, routes, move |runner, _| {
-            // Software has it all: the network goes there at once.
+            // Software has the complete table: the network moves there at once.
             let _ = runner.fall(vid);
             let _ = sender.send(Message::Card(CardNews::Fell(vid, Arc::clone(&broken))));
         });
@@ -546,11 +546,11 @@ impl Node {
         let (reply, answer) = oneshot::channel();
         let (sender, counted) = mpsc::channel();
         for vid in vids {
-            // A job each: frames move between two.
+            // One job for each network, so that frames move between the jobs.
             let sender = sender.clone();
             card.live.tell(move |runner| {
                 if let Some(counts) = runner.counts(vid) {
-                    let _ = sender.send((vid, counts)); // who asked is gone
+                    let _ = sender.send((vid, counts)); // the receiver may be gone
                 }
             });
         }
@@ -618,7 +618,7 @@ impl CardSide {
     /// A program in the card's own numbers.
     pub(super) fn on_card(&self, program: &Program) -> Program {
         let mut program = program.renumbered(|port| self.number(port));
-        // Frames of other ports never come here.
+        // Frames of other ports never reach the card.
         program.rows.retain(|row| match row.select {
             Match::Mac { port, .. } | Match::Port(port) | Match::Inner { port: Some(port), .. } => {
                 port != ELSEWHERE
@@ -675,14 +675,14 @@ impl CardSide {
         for _ in 0..=words / PIECE_NODES as u64 {
             self.tell(broken, failed.clone(), move |card| card.bring_table(vid, PIECE_NODES).map(drop));
         }
-        // As a rule nothing is left.
+        // Usually nothing is left.
         self.tell(broken, failed, move |card| {
             while !card.bring_table(vid, PIECE_NODES)? {}
             Ok(())
         });
     }
 
-    /// Makes the card's tables follow.
+    /// Makes the card's tables follow those of software.
     fn tell_deltas(&self, piece: Vec<Delta>, sender: &mpsc::Sender<Message>) {
         let seat = |delta: &Delta| {
             let Delta::Root(vid, _) = delta else { return None };
@@ -728,15 +728,15 @@ impl CardSide {
 fn plugged_in(address: PciAddress) -> Result<String, String> {
     let path = format!("/sys/bus/pci/devices/{address}/resource0");
     if !Path::new(&path).exists() {
-        return Err(format!("there is no PCI device {address} (lspci -D lists the existing ones)"));
+        return Err(format!("PCI device {address} does not exist (lspci -D lists the existing ones)"));
     }
     let text = |error: &dyn std::fmt::Display| format!("PCI device {address}: {error}");
     let bar = Bar::open(Path::new(&path)).map_err(|error| text(&error))?;
     let device = Device::discover(bar).map_err(|error| text(&error))?;
     let description = device.description();
     Ok(format!(
-        "PCI device {address} is a card with image '{}' ({}), but its frames for software come by DMA queues, which are \
-         not driven yet",
+        "PCI device {address} is a card with image '{}' ({}), but it passes frames to software through DMA queues, which \
+         hueplane does not support yet",
         description.name,
         words(description)
     ))

@@ -34,10 +34,10 @@ pub struct Prepared {
     pub plan: Plan,
 }
 
-/// The change that an apply request makes.
+/// Prepares the change of an apply request.
 ///
 /// # Errors
-/// When documents are invalid, or the state in force is not the one the request expects.
+/// If documents are invalid, or the state in force is not the one that the request expects.
 pub fn prepare(now: &Desired, request: &ApplyRequest, owner: &Owner) -> Result<Prepared, Problem> {
     expect(now, request.if_generation)?;
     let intent = merged(&now.intent, request)?;
@@ -47,18 +47,18 @@ pub fn prepare(now: &Desired, request: &ApplyRequest, owner: &Owner) -> Result<P
 /// Checks that the state in force is the one that a request expects, if it expects one.
 ///
 /// # Errors
-/// `conflict` when it is another.
+/// `conflict` if it is a different one.
 pub fn expect(now: &Desired, generation: Option<u64>) -> Result<(), Problem> {
     match generation.filter(|expected| *expected != now.generation) {
         Some(expected) => {
-            let detail = format!("desired state {} is in force, not {expected}", now.generation);
+            let detail = format!("the desired state in force is {}, not {expected}", now.generation);
             Err(Problem::new(ProblemKind::Conflict, detail))
         }
         None => Ok(()),
     }
 }
 
-/// The change that restores documents of a revision. Without `prune`, documents in force that are not among them stay.
+/// Prepares the change that restores documents of a revision. Without `prune`, other documents in force stay.
 ///
 /// # Errors
 /// When documents are not valid any more, alone or together with those that stay.
@@ -102,10 +102,10 @@ pub fn none_pending(revision: u64) -> Problem {
     Problem::new(ProblemKind::Conflict, format!("revision {revision} does not wait for a confirmation"))
 }
 
-/// The change that deletes a network.
+/// Prepares the change that deletes a network.
 ///
 /// # Errors
-/// `not_found` when there is none.
+/// `not_found` if it does not exist.
 pub fn prepare_delete(now: &Desired, name: &str, owner: &Owner) -> Result<Prepared, Problem> {
     let mut intent = now.intent.clone();
     let before = intent.networks.len();
@@ -125,10 +125,10 @@ pub fn prepare_delete(now: &Desired, name: &str, owner: &Owner) -> Result<Prepar
     changed(now, intent, owner)
 }
 
-/// The change that closes or opens a network's clock gate.
+/// Prepares the change that closes or opens a network's clock gate.
 ///
 /// # Errors
-/// `not_found` when there is none.
+/// `not_found` if the network does not exist.
 pub fn prepare_gate(now: &Desired, name: &str, gated: bool, owner: &Owner) -> Result<Prepared, Problem> {
     let mut intent = now.intent.clone();
     let network = intent.networks.iter_mut().find(|network| network.name() == name);
@@ -172,7 +172,7 @@ fn merged(now: &Intent, request: &ApplyRequest) -> Result<Intent, Problem> {
         .iter()
         .map(|source| Source { name: source.name.clone(), bytes: source.text.clone().into_bytes() })
         .collect();
-    // To get their names; whether they fit the state in force is checked below, with all documents.
+    // Parsed only to get their names; all documents are validated together below.
     let new = hue_intent::parse(sources.clone()).map_err(|errors| Problem::from(&errors))?;
     let named: BTreeSet<&str> = new.networks.iter().map(hue_intent::Network::name).collect();
     if now.node_given && !new.node_given {
@@ -308,7 +308,10 @@ impl Node {
         });
         let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
         for name in gone {
-            self.close_port(&name, "it is no longer desired, or by another interface or driver");
+            self.close_port(
+                &name,
+                "the node's document no longer has it, or gives it another interface or driver",
+            );
             self.ports.remove(&name);
         }
         self.fit_memory();
@@ -328,11 +331,11 @@ impl Node {
         new
     }
 
-    /// Applies stored desired state. What an earlier daemon left of networks is adopted or removed.
+    /// Applies stored desired state. Networks that an earlier daemon left are adopted or removed.
     pub(super) fn bring_up(&mut self, prepared: Prepared, left: Vec<String>) {
         self.leftovers = left.into_iter().collect();
         self.list_links();
-        // Nobody waits for the results.
+        // No caller waits for the results.
         drop(self.reconcile(prepared));
         for name in self.leftovers.clone() {
             if !self.networks.contains_key(&name) {

@@ -41,7 +41,7 @@ use crate::store::Desired;
 
 /// Messages handled in a row before routing gets its turn.
 const MESSAGES_MAX: usize = 64;
-/// Longest sleep: state without notifications is checked this often.
+/// Longest sleep: state for which there are no notifications is checked this often.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Something for the node's thread to do.
@@ -85,7 +85,7 @@ pub struct Node {
     pub(super) asking: Option<bool>,
     /// NICs beside ports: pairs of port and NIC.
     pub(super) nics: Vec<(PortId, PortId)>,
-    /// Neighbours that were told to send elsewhere.
+    /// Neighbours that were redirected.
     pub(super) turns: Vec<Turn>,
     /// Another image that is being loaded.
     pub(super) loading: Option<Loading>,
@@ -117,9 +117,9 @@ pub struct Node {
     pub(super) changed: bool,
     pub(super) health: Health,
     pub(super) troubles: Vec<String>,
-    /// What is wrong with the store of the desired state, if anything.
+    /// The problem of the store of the desired state, if it has one.
     pub(super) store_problem: Option<String>,
-    /// When networks were looked at for drift.
+    /// When networks were checked for drift.
     pub(super) looks: Looks,
 }
 
@@ -228,7 +228,7 @@ impl Node {
         self.tend_drift(now);
     }
 
-    /// Records what is wrong with the store of the desired state.
+    /// Records the problem of the store of the desired state.
     pub(super) fn set_store_problem(&mut self, problem: Option<String>) {
         if self.store_problem == problem {
             return;
@@ -240,7 +240,7 @@ impl Node {
         self.changed = true;
     }
 
-    /// Publishes the state. Neighbours are told first, because their networks may have moved.
+    /// Publishes the state. Neighbours are redirected first, because their networks may have moved.
     pub(super) fn publish(&mut self) {
         self.rewire_all();
         self.changed = false;
@@ -307,11 +307,11 @@ impl Node {
             .extract_if(.., |waiter| waiter.names.is_empty() && waiter.opening.is_empty())
             .collect();
         if !done.is_empty() {
-            // Who is answered shall see what it is answered.
+            // Publish first, so that callers see the state that their answer reports.
             self.publish();
         }
         for waiter in done {
-            // Who waited may have gone.
+            // The caller may have disconnected.
             let _ = waiter.reply.send(waiter.results.into_values().collect());
         }
     }

@@ -1,10 +1,10 @@
-//! Drift: what others change in a network's namespace although the document says otherwise, and how it is mended.
+//! Drift: changes that others make in a network's namespace against its document, and their repair.
 //!
 //! Flow: netlink notifications of the monitor, and a clock → [`Look`] (on a thread for networks) → [`Seen`] → node
 //! thread → the network is degraded with the reason → setup, as for any other failed network. Addresses, MAC
-//! addresses, MTUs, the state `up` and the namespace's name are mended; another namespace under that name is never
-//! touched. Invariants: a network's namespace is the one that the daemon holds open, whatever stands under its name;
-//! a network is looked at, at most, once per [`LOOK_EACH`], and one that drifts again soon is mended after a growing
+//! addresses, MTUs, the state `up` and the namespace's name are repaired; another namespace with that name is never
+//! modified. Invariants: a network's namespace is the one that the daemon holds open, whichever namespace has its name;
+//! a network is checked at most once per [`LOOK_EACH`]; a network that soon drifts again is repaired after a growing
 //! pause, at most [`PAUSE_MAX`].
 
 use std::sync::Arc;
@@ -22,25 +22,25 @@ use super::networks::Entry;
 use super::wanted::Wanted;
 use crate::api::{ExecInfo, NetworkState, Problem, ProblemKind};
 
-/// Shortest time between two looks.
+/// Shortest time between two checks.
 const LOOK_EACH: Duration = Duration::from_millis(300);
-/// How often the names of all namespaces are compared with the namespaces held: nothing reports a change of them.
+/// How often the names of all namespaces are compared with the open namespaces, because nothing reports their changes.
 const NAMES_EACH: Duration = Duration::from_secs(3);
-/// First and longest pause before drift is mended.
+/// First and longest pause before drift is repaired.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(16);
-/// A network that has not drifted for this long is mended after the first pause again.
+/// A network that has not drifted for this long is repaired after the first pause again.
 const QUIET: Duration = Duration::from_secs(60);
-/// Differences that a reason names.
+/// Most differences that a reason names.
 const WORDS_MAX: usize = 4;
 
-/// When networks were looked at.
+/// When networks were checked.
 pub struct Looks {
-    /// Whether a look is in progress.
+    /// Whether a check is in progress.
     busy: bool,
-    /// The last look.
+    /// The last check.
     last: Instant,
-    /// The last look at all names.
+    /// The last check of all names.
     names: Instant,
 }
 
@@ -55,7 +55,7 @@ impl Default for Looks {
 pub struct Drifting {
     /// Whether a notification says that its interfaces or addresses have changed.
     pub(super) look: bool,
-    /// What differs, as text.
+    /// The differences, as text.
     pub(super) reason: Option<String>,
     /// Interfaces of its virtual ports; empty if not known yet.
     pub(super) indices: Vec<u32>,
@@ -65,7 +65,7 @@ pub struct Drifting {
 }
 
 impl Drifting {
-    /// The pause before drift found now is mended.
+    /// The pause before drift that is found now is repaired.
     fn pause(&mut self, now: Instant) -> Duration {
         let quiet = self.last.is_none_or(|last| now.saturating_duration_since(last) >= QUIET);
         self.pause = if quiet { PAUSE_MIN } else { (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX) };
@@ -74,17 +74,17 @@ impl Drifting {
     }
 }
 
-/// A network to look at.
+/// A network to check.
 pub struct Look {
     name: String,
     control: Arc<ControlNamespace>,
     want: Arc<Wanted>,
     indices: Vec<u32>,
-    /// Whether to look into its namespace too, not only at its name.
+    /// Whether to check its namespace too, not only the name.
     inside: bool,
 }
 
-/// What was seen of a network.
+/// Result of a check of a network.
 pub struct Seen {
     name: String,
     control: Arc<ControlNamespace>,
@@ -92,7 +92,7 @@ pub struct Seen {
     inside: Option<Drift>,
 }
 
-/// Looks at networks. Those that cannot be looked at are left out.
+/// Checks networks. Those that cannot be checked are left out.
 pub fn look(looks: Vec<Look>) -> Vec<Seen> {
     let see = |look: Look| -> Result<Seen, HostError> {
         let Look { name, control, want, indices, inside } = look;
@@ -101,7 +101,7 @@ pub fn look(looks: Vec<Look>) -> Vec<Seen> {
     };
     let seen = looks.into_iter().map(see);
     seen.filter_map(|seen| {
-        seen.inspect_err(|error| tracing::warn!(%error, "a network's namespace cannot be looked at")).ok()
+        seen.inspect_err(|error| tracing::warn!(%error, "a network's namespace cannot be checked")).ok()
     })
     .collect()
 }
@@ -110,7 +110,7 @@ pub fn look(looks: Vec<Look>) -> Vec<Seen> {
 pub const fn is_suspect(event: &Event) -> bool {
     matches!(
         event,
-        // At the end of a snapshot notifications may have been lost before it.
+        // A snapshot ends here; notifications may have been lost before it.
         Event::End
             | Event::Link(Change::Added | Change::Replaced | Change::Removed, _)
             | Event::Address(Change::Removed, _)
@@ -131,7 +131,7 @@ impl Entry {
 }
 
 impl Node {
-    /// Networks to look at: all, or those of which a notification says something.
+    /// Networks to check: all, or those that notifications concern.
     pub(super) fn looks(&mut self, names: bool, inside: bool) -> Vec<Look> {
         let mut looks = Vec::new();
         for (name, entry) in &mut self.networks {
@@ -164,17 +164,17 @@ impl Node {
         }
     }
 
-    /// A look has ended.
+    /// A check has ended.
     pub(super) fn look_done(&mut self, seen: Vec<Seen>) {
         self.looks.busy = false;
         self.looked(seen);
     }
 
-    /// Takes what was seen.
+    /// Processes the results of a check.
     pub(super) fn looked(&mut self, seen: Vec<Seen>) {
         for Seen { name, control, standing, inside } in seen {
             let Some(entry) = self.networks.get_mut(&name) else { continue };
-            // What was seen of an earlier setup no longer counts.
+            // Results about an earlier setup no longer count.
             let Some((_, want)) = entry.settled_control().filter(|(own, _)| Arc::ptr_eq(own, &control))
             else {
                 continue;
@@ -195,19 +195,19 @@ impl Node {
             let words = words(&control, &want, standing, &ports);
             match words {
                 Some(words) => self.drifted(&name, words),
-                // Somebody else mended it.
+                // Somebody else has repaired it.
                 None if whole && entry.drift.reason.is_some() => self.advance(&name),
                 None => {}
             }
         }
     }
 
-    /// A network has drifted: it is degraded, and mended after a pause.
+    /// A network has drifted: it is degraded, and repaired after a pause.
     fn drifted(&mut self, name: &str, reason: String) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let before = entry.drift.reason.replace(reason.clone());
         if before.as_ref() == Some(&reason) {
-            return; // it is to be mended already
+            return; // its repair is already scheduled
         }
         let now = Instant::now();
         let due = now + entry.drift.pause(now);
@@ -219,7 +219,7 @@ impl Node {
     }
 }
 
-/// What differs, as text.
+/// The differences, as text.
 fn words(
     control: &ControlNamespace,
     want: &Wanted,
@@ -246,7 +246,7 @@ fn words(
 }
 
 impl NodeHandle {
-    /// Looks at all networks, so that a change finds drift that nothing has reported yet.
+    /// Checks all networks, so that a change finds drift that nothing has reported yet.
     pub(super) async fn look_now(&self) -> Result<(), Problem> {
         let looks = self.ask(|node| node.looks(true, true)).await?;
         if looks.is_empty() {
@@ -256,7 +256,7 @@ impl NodeHandle {
         self.ask(move |node| node.looked(seen)).await
     }
 
-    /// Namespace and control groups for commands in a network, if its namespace stands under its name.
+    /// Namespace and control groups for commands in a network, if the name still belongs to its namespace.
     pub(super) async fn exec_info_now(&self, name: String) -> Result<ExecInfo, Problem> {
         let (info, control) = self.ask(move |node| node.exec_info_of(&name)).await??;
         let standing = tokio::task::spawn_blocking(move || control.namespace.standing()).await;
@@ -268,7 +268,7 @@ impl NodeHandle {
             ))),
             Standing::Other => Err(Problem::new(
                 ProblemKind::Conflict,
-                format!("nothing is run in it: {}", HostError::Replaced(info.namespace)),
+                format!("commands cannot be run in the network: {}", HostError::Replaced(info.namespace)),
             )),
         }
     }

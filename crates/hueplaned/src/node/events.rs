@@ -52,7 +52,7 @@ impl EventLog {
             ring.pop_front();
         }
         ring.push_back(Event { sequence, time: Timestamp::now(), kind, network, port, message });
-        // Under the lock, so that numbers are told in their order.
+        // Under the lock, so that numbers are announced in order.
         self.newest.send_replace(sequence);
     }
 

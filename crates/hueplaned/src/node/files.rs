@@ -1,19 +1,19 @@
-//! Descriptors that a desired state takes, so that a change for which there are too few is refused as a whole.
+//! Estimates the file descriptors that a desired state needs, so that a change that needs too many is refused as a whole.
 //!
-//! Flow: change → **here** → refused, or stored and applied. Only changes that need more than what is in force are refused: a
-//! daemon that was started again with a lower limit can still delete networks.
+//! Flow: change → **here** → refused, or stored and applied. Only changes that need more than the state in force are refused:
+//! a daemon that was restarted with a lower limit can still delete networks.
 
 use hue_intent::Intent;
 
 use crate::api::{Problem, ProblemKind};
 
-/// Those of the daemon itself: connections of the API, at most 576, and the store, the log, control sockets and some to spare.
+/// Descriptors of the daemon itself: at most 576 connections of the API, the store, the log, control sockets, and a reserve.
 const OWN: u64 = 640;
-/// Those of a port of the node: sockets, rings, programs and their maps.
+/// Descriptors of a port of the node: sockets, rings, programs and their maps.
 const PER_PORT: u64 = 24;
-/// Those of a network: its namespace, and the socket that watches it.
+/// Descriptors of a network: its namespace, and the socket that watches it.
 const PER_NETWORK: u64 = 2;
-/// Those of a virtual port: its TAP device, twice.
+/// Descriptors of a virtual port: its TAP device, twice.
 const PER_VIRTUAL_PORT: u64 = 2;
 
 /// Descriptors that a daemon with this desired state needs, rounded up.
@@ -26,7 +26,7 @@ fn needed(intent: &Intent) -> u64 {
 /// Checks a change.
 ///
 /// # Errors
-/// `full` when it needs more descriptors than what is in force, and more than this process may open.
+/// `full` if it needs more descriptors than the state in force, and more than this process may open.
 pub fn check(now: &Intent, next: &Intent, files_max: u64) -> Result<(), Problem> {
     let (before, after) = (needed(now), needed(next));
     if after <= files_max || after <= before {
@@ -34,7 +34,7 @@ pub fn check(now: &Intent, next: &Intent, files_max: u64) -> Result<(), Problem>
     }
     let count = next.networks.len();
     let detail = format!(
-        "{count} networks need about {after} open files, and the daemon may have {files_max}: \
+        "{count} networks need about {after} open files, but the daemon's limit is {files_max}: \
          start it with a higher limit (`ulimit -n`, or `LimitNOFILE=` of the service)"
     );
     Err(Problem::new(ProblemKind::Full, detail))
@@ -68,7 +68,7 @@ mod tests {
         assert!(check(&none, &many, limit).is_ok());
         let problem = check(&few, &many, limit - 1).unwrap_err().to_string();
         assert!(problem.contains("300 networks") && problem.contains(&(limit - 1).to_string()), "{problem}");
-        // What is in force can always become less.
+        // A change that needs fewer descriptors is always allowed.
         assert!(check(&many, &few, 1).is_ok() && check(&many, &many, 1).is_ok());
         assert!(check(&few, &networks(11), 1).is_err());
     }

@@ -3,7 +3,7 @@
 //! Flow: [`Node::when_idle`] → the node's thread checks after each message → the work is done, in the order of the requests.
 //! The node itself moves networks to where documents or the scheduler place them, and onto the card when there is room.
 //! A move or an image load that somebody requests does not start until those moves have ended.
-//! Invariants: nobody waits longer than the limit, and the error then names what was waited for; work whose caller has
+//! Invariants: no work waits longer than the limit, and the error then says why it waited; work whose caller has
 //! disconnected is dropped.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::card::Stage;
 use super::core::Node;
 use crate::api::{Problem, ProblemKind, TurnQuery};
 
-/// How long requested work waits for moves of the node's own.
+/// How long requested work waits for moves that the node makes itself.
 pub const IDLE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The work; gets an error if the wait was too long.
@@ -89,7 +89,7 @@ impl Node {
             let still = match waits_for {
                 None => Ok(()),
                 Some(what) => {
-                    Err(Problem::new(ProblemKind::Conflict, format!("{what}: try again when that is over")))
+                    Err(Problem::new(ProblemKind::Conflict, format!("{what}: try again afterwards")))
                 }
             };
             work(self, still);
@@ -101,7 +101,7 @@ impl Node {
         self.deferred.iter().map(|deferred| deferred.until).min()
     }
 
-    /// What is moving, or about to, as a text.
+    /// Description of what is moving or about to move.
     fn moving(&self) -> Option<String> {
         self.loading_image().or_else(|| self.networks_move())
     }
@@ -117,8 +117,8 @@ impl Node {
             };
             Some(format!("network '{}' is moving to {to}", self.vids.get(vid)?))
         });
-        let asked = || self.asking.is_some().then(|| "the scheduler is being asked".to_owned());
-        let told = || (!self.turns.is_empty()).then(|| "neighbours are being told where to send".to_owned());
+        let asked = || self.asking.is_some().then(|| "the scheduler is running".to_owned());
+        let told = || (!self.turns.is_empty()).then(|| "neighbours are being redirected".to_owned());
         moves.into_iter().next().or_else(asked).or_else(told)
     }
 

@@ -118,7 +118,7 @@ impl Trial {
     }
 }
 
-/// A card with an image, on which all networks are in software; its tables follow software's, or are its own.
+/// Creates a card with an image and with all networks in software; its tables follow software's, or are separate.
 fn start(
     images: &Images,
     name: &str,
@@ -194,13 +194,13 @@ impl Node {
     ) -> Result<oneshot::Receiver<Result<ImageLoaded, Problem>>, Problem> {
         let no = |kind, detail: String| Err(Problem::new(kind, detail));
         let Some(card) = &self.card else {
-            return no(ProblemKind::Conflict, "there is no card".to_owned());
+            return no(ProblemKind::Conflict, "this node has no card".to_owned());
         };
         if self.loading.is_some() {
             return no(ProblemKind::Conflict, "an image is being loaded already".to_owned());
         }
         if let Some(what) = self.networks_move() {
-            return no(ProblemKind::Conflict, format!("{what}: try again when that is over"));
+            return no(ProblemKind::Conflict, format!("{what}: try again afterwards"));
         }
         let known = self.images.names();
         if !known.iter().any(|one| one == name) {
@@ -264,7 +264,7 @@ impl Node {
                 });
             }
             Step::Swap | Step::Choose => {}
-            // With a reservation, that network moves first, and the others after it.
+            // If the card is reserved for a network, that network moves first, and the others after it.
             Step::Return if self.reserved.is_some() => self.loaded_image(),
             Step::Return => {
                 loading.next(Step::Settle);
@@ -329,7 +329,7 @@ impl Node {
                     }
                     (Some(*new), None)
                 } else {
-                    (None, Some(format!("it does not have {ports} ports, as the running card has")))
+                    (None, Some(format!("it does not have {ports} ports like the running card")))
                 }
             }
             Err(why) => (None, Some(why)),
@@ -337,14 +337,14 @@ impl Node {
         let drive = self.drive.clone();
         card.live.tell(move |runner| {
             let before = runner.end_bypass(new);
-            // It takes its time to go.
+            // On a separate thread, because dropping it can take long.
             drop(drive.aside("hue-image", move || drop(before)));
         });
         match failed {
             Some(why) => self.turn_back(why),
             None => {
                 loading.next(Step::Choose);
-                // It is another card: nothing of networks is there yet.
+                // It is another card: it has no tables of networks yet.
                 card.seats.values_mut().for_each(|seat| seat.kept = false);
                 self.lead_card();
                 self.choose();
@@ -444,7 +444,7 @@ impl Node {
         }));
     }
 
-    /// The card is gone: ends the image load.
+    /// The card was removed or has failed: ends the image load.
     pub(super) fn give_up_loading(&mut self, why: &str) {
         if let Some(loading) = self.loading.take() {
             let text = format!("image '{}' was not loaded: {why}", loading.name);

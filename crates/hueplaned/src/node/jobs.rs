@@ -30,7 +30,7 @@ pub struct Setup {
     pub limits: Limits,
     /// Its contents.
     pub config: Config,
-    /// Whether to open the TAPs: they are not open yet.
+    /// Whether to open the TAPs, because they are not open yet.
     pub taps: bool,
     /// The namespace that the network has already.
     pub held: Option<Arc<ControlNamespace>>,
@@ -71,7 +71,7 @@ pub enum Job {
     Open(Box<Opening>),
     /// Close an unwanted port: its interface, and the port.
     Close(String, Box<dyn Port>),
-    /// Look at networks for drift.
+    /// Check networks for drift.
     Look(Vec<Look>),
 }
 
@@ -100,7 +100,7 @@ pub struct OpenPort {
 
 /// Result of a job.
 pub enum Done {
-    /// A setup; `None` where there is no operating system to set up.
+    /// A setup; `None` if the operating system is simulated.
     Setup(String, Result<Option<Box<Made>>, String>),
     /// A removal: whether there was anything to remove.
     Delete(String, Result<bool, String>),
@@ -108,7 +108,7 @@ pub enum Done {
     Open(PortTag, Result<OpenPort, String>),
     /// Closing a port of this interface.
     Close(String),
-    /// A look at networks.
+    /// A check of networks.
     Look(Vec<Seen>),
 }
 
@@ -141,7 +141,7 @@ impl Jobs {
         Ok(Self { networks: start("hue-host", THREADS)?, ports: start("hue-port", PORT_THREADS)? })
     }
 
-    /// Without threads: all jobs go to `queue`.
+    /// A version without threads: all jobs go to `queue`.
     pub fn to(queue: Sender<Job>) -> Self {
         Self { networks: queue.clone(), ports: queue }
     }
@@ -187,7 +187,7 @@ fn work(owner: &Owner, job: Job) -> Done {
     }
 }
 
-/// A job that panics must not end its thread: its network is degraded or its port down, and others go on.
+/// A job that panics must not end its thread: its network becomes degraded or its port down, and others continue.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err("a bug of hueplane stopped this; see the log, and report it".to_owned()))
@@ -219,7 +219,7 @@ fn set_up(owner: &Owner, name: &str, setup: &Setup) -> Result<Made, String> {
     let ensured = match &setup.held {
         None => ControlNamespace::ensure(owner, name, &setup.limits).map_err(text)?,
         Some(held) => held.ensure_again(owner, name, &setup.limits).map_err(|error| {
-            // Another namespace under the name does not keep the network's own from being as desired.
+            // Even if another namespace has the name, the network's own namespace is brought to its target state.
             match held.configure(&setup.config) {
                 Err(more) => format!("{error}; {more}"),
                 Ok(_) => error.to_string(),

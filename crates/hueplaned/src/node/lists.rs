@@ -120,7 +120,7 @@ impl Node {
         // Where the card's tables follow software's, software knows their sizes.
         let account = |vid: &Vid| Some((*vid, self.live.follower_account(*vid).ok()?));
         let accounts: HashMap<_, _> = names.keys().filter_map(account).collect();
-        // The caller may have gone.
+        // The caller may have disconnected.
         card.live.tell(move |runner| {
             drop(reply.send(card_tables(image, &runner.card().memory(&accounts), &names)));
         });

@@ -2,8 +2,8 @@
 //!
 //! Flow: desired ports, interfaces → [`Memory::for_ports`] → data plane. Invariants: never less than for a node
 //! without ports; memory changes only while no port is open, since sockets register all of it. A port that comes
-//! later and needs more gets shorter rings, or is refused, and reports that; after a restart of the daemon it has
-//! what it needs.
+//! later and needs more gets shorter rings, or is refused, and reports that; after a restart of the daemon it gets
+//! the memory that it needs.
 //! Units: slots of one worker, bytes.
 
 use hue_ports::{HEADROOM_BYTES, OpenOptions, SLOT_BYTES};

@@ -98,7 +98,7 @@ impl Shared {
         if let Some(why) = &granted.why_not {
             let name = granted.scheduling;
             let text = format!(
-                "scheduling of {whose} is {name}, so packets wait for other programs of a busy machine: {why}"
+                "scheduling of {whose} is {name}, so packets wait for other programs when the machine is busy: {why}"
             );
             self.events.add(EventKind::SchedulingFallback, About::Node, text);
         }
@@ -153,8 +153,8 @@ impl NodeHandle {
         work: impl FnOnce(&mut Node) -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let (reply, answer) = oneshot::channel();
-        let gone = || Problem::unavailable("the daemon is going down");
-        // Who asked may have gone meanwhile.
+        let gone = || Problem::unavailable("the daemon is stopping");
+        // The caller may have disconnected meanwhile.
         let work = Message::Ask(Box::new(move |node| drop(reply.send(work(node)))));
         self.shared.sender.send(work).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
@@ -179,7 +179,7 @@ pub fn start(
 ) -> Result<(NodeHandle, Running), DaemonError> {
     let Opened { mut store, desired, trouble, emptied } = opened;
     let left = owner.networks()?;
-    // A store without a state says nothing of what runs, least of all that it may go.
+    // An empty store says nothing about the networks that run. They must not be removed because of it.
     if desired.generation == 0 && !left.is_empty() && !emptied {
         return Err(DaemonError::Unknown { networks: left, directory: store.directory().to_owned() });
     }
@@ -272,19 +272,19 @@ fn forward_failures(live: &mut Live, sender: Sender<Message>) -> Result<(), Daem
 /// Watches the interfaces of the daemon's namespace, on a thread that lives as long as the node.
 fn watch_links(sender: Sender<Message>) -> Result<(), DaemonError> {
     let (mut watch, there) = Watch::here()?;
-    // The node's thread has not begun to listen, and there is room without bound.
+    // The receiver exists, although the node's thread has not started, and the channel is unbounded.
     let _ = sender.send(Message::Links(there.into_iter().map(LinkEvent::Present).collect()));
     let follow = move || {
         loop {
             let events = match watch.next(Duration::from_secs(1)) {
                 Ok(events) => events,
                 Err(error) => {
-                    tracing::warn!(%error, "interfaces cannot be followed; trying again");
+                    tracing::warn!(%error, "changes of interfaces cannot be monitored; trying again");
                     std::thread::sleep(WATCH_PAUSE);
                     vec![LinkEvent::Lost]
                 }
             };
-            // An empty message asks whether anybody is still there.
+            // An empty message tests whether the receiver still exists.
             if sender.send(Message::Links(events)).is_err() {
                 return;
             }
@@ -383,7 +383,7 @@ impl Node {
         }
         for name in under_way {
             let text =
-                format!("network {name}: its namespace is not removed yet; the next daemon removes it");
+                format!("network {name}: its namespace is not removed yet; the next daemon will remove it");
             shared.events.add(EventKind::Trouble, About::Node, text);
         }
     }

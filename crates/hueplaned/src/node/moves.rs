@@ -33,13 +33,13 @@ const LIMIT: Duration = Duration::from_secs(1);
 pub struct Asked {
     name: String,
     request: MigrateRequest,
-    /// How neighbours were told before it began, and how many frames the card had received then.
+    /// How neighbours were redirected before it began, and how many frames the card had received then.
     steering: Option<(MigrationSteering, Option<u64>)>,
     reply: oneshot::Sender<Result<Migration, Problem>>,
 }
 
 impl Asked {
-    /// The same, once neighbours were told to send elsewhere.
+    /// The same, once neighbours were redirected.
     pub(super) fn steered(self, steering: MigrationSteering, by_card: Option<u64>) -> Self {
         Self { steering: Some((steering, by_card)), ..self }
     }
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// Moves a network to where its document says, if possible.
+    /// Moves a network to the place that its document requires, if possible.
     pub(super) fn place(&mut self, name: &str) {
         if self.must_stay(name) {
             self.moves_deferred = true;
@@ -119,11 +119,11 @@ impl Node {
         if entry.state != NetworkState::Running || entry.torn {
             return;
         }
-        // Without a scheduler the card has what fits.
+        // Without a scheduler, every network that fits is placed on the card.
         let schedule = self.desired.intent.node.spec.scheduler.is_some();
         let (wanted, why) = match have.network.spec.placement {
             Placement::Auto if schedule => match self.scheduled.as_ref().and_then(|sides| sides.get(name)) {
-                None => return, // it is asked
+                None => return, // the scheduler has not answered yet
                 Some((hue_control::schedule::Side::Soft, why)) => {
                     (Placement::Soft, format!("the scheduler: {why}"))
                 }
@@ -142,7 +142,7 @@ impl Node {
         let Some(entry) = self.networks.get_mut(name) else { return };
         match why {
             Some(_) => entry.why_soft = why,
-            // Until it has come, what is known of why it could not holds: a try that fails again is no news.
+            // The reason of the last failure is kept until the network has arrived, so that another failure is no news.
             None => self.come(name, None),
         }
     }
@@ -155,7 +155,7 @@ impl Node {
         self.try_again();
     }
 
-    /// Tries them once nothing is moving, because moving networks take room that they may not keep.
+    /// Retries networks that did not fit, once nothing is moving: moving networks take room that they may not keep.
     pub(super) fn try_again(&mut self) {
         let Some(card) = &mut self.card else { return };
         if card.seats.values().any(|seat| matches!(seat.stage, Stage::Coming | Stage::Leaving)) {
@@ -169,12 +169,12 @@ impl Node {
         }
     }
 
-    /// Why a network can never be on the card as it is.
+    /// Why a network in its present form can never run on the card.
     fn elsewhere(&self, name: &str) -> Option<String> {
         let (card, entry) = (self.card.as_ref()?, self.networks.get(name)?);
         let program = &entry.have.as_ref()?.program;
         let port = program.ports.iter().find(|port| !card.numbers.contains_key(&port.port))?;
-        Some(format!("its port '{}' is not one of the card's", port.name))
+        Some(format!("its port '{}' is not a port of the card", port.name))
     }
 
     /// Begins a requested move of a network. The receiver gets the result. With `load_image` the card is reserved for
@@ -182,7 +182,7 @@ impl Node {
     ///
     /// # Errors
     /// `not_found`; `conflict` if it is there already, is moving, is not in the desired state, or there is no card;
-    /// `full` if the card can never hold it, or if the rates that documents say networks need would not be available.
+    /// `full` if the card can never hold it, or cannot provide the rates that networks need according to their documents.
     pub(super) fn migrate(
         &mut self,
         name: &str,
@@ -198,8 +198,8 @@ impl Node {
         let to = request.to.name();
         let Some(card) = &self.card else {
             let why = self.card_problem.clone();
-            let why = why.unwrap_or_else(|| "name one in the node's document: `card`".to_owned());
-            return no(format!("there is no card: {why}"));
+            let why = why.unwrap_or_else(|| "add `card` to the node's document".to_owned());
+            return no(format!("this node has no card: {why}"));
         };
         let Some(have) = entry.have.as_ref().filter(|_| entry.state == NetworkState::Running && !entry.torn)
         else {
@@ -207,12 +207,12 @@ impl Node {
             return no(format!("the network is {}: {why}", entry.state.name()));
         };
         if self.loading.is_some() {
-            return no("the card's image is being changed: try again when it is".to_owned());
+            return no("the card's image is being changed: try again afterwards".to_owned());
         }
         let seat = card.seats.get(&have.program.vid);
         match seat.map(|seat| seat.stage) {
             Some(Stage::Coming | Stage::Leaving) => {
-                return no("the network is already moving: try again when the move has ended".to_owned());
+                return no("the network is already moving: try again afterwards".to_owned());
             }
             Some(Stage::Card) if request.to == SubstrateName::Card => {
                 return no(format!("the network is on {to} already"));
@@ -223,7 +223,7 @@ impl Node {
             None => {
                 return Err(Problem::new(
                     ProblemKind::Full,
-                    "none of its ports is one of the card's".to_owned(),
+                    "none of its ports is a port of the card".to_owned(),
                 ));
             }
             Some(_) => {}
@@ -259,7 +259,7 @@ impl Node {
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         (seat.stage, seat.tried) = (Stage::Coming, room);
         let broken = Arc::clone(&seat.broken);
-        // A table that is kept has all that follows here, or is being told it.
+        // A kept table already has everything that is written below, or its jobs are queued.
         let kept = seat.kept;
         let began = std::time::Instant::now();
         card.tell(&broken, |_, _| {}, move |card| card.take_plane(vid));
@@ -271,13 +271,13 @@ impl Node {
         }
         let bare = card.on_card(&have.program);
         self.order(vid, broken, Side::Card, asked, move |runner, broken| {
-            // A card that broke says so at its next round.
+            // A card that has failed reports this at its next round.
             let fails = broken.get().cloned().or_else(|| runner.catch_up().err());
             let prepare_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
             match fails {
                 None => Ok(prepare_ns),
                 Some(why) => {
-                    // What was written of its table is of no use. It was there without one, so that it fits.
+                    // Discard the partly written table. This fits, because the network was on the card without one before.
                     let _ = runner.card().load_in_software(&[bare]);
                     Err(why)
                 }
@@ -285,7 +285,7 @@ impl Node {
         });
     }
 
-    /// Moves a network to software, once its neighbours send to NICs if there are any.
+    /// Moves a network to software. If there are NICs beside the card's ports, its neighbours are redirected to them first.
     pub(super) fn leave(&mut self, name: &str, asked: Option<Asked>) {
         let Some(card) = &mut self.card else { return };
         let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
@@ -304,7 +304,7 @@ impl Node {
         let Some(broken) = broken else { return };
         let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid));
         if seat.is_none_or(|seat| !Arc::ptr_eq(&seat.broken, &broken) || seat.stage != Stage::Leaving) {
-            let outcome = Err("it has changed meanwhile".to_owned());
+            let outcome = Err("the network has changed meanwhile".to_owned());
             return self.moved(Moved { vid, broken, outcome, prepare_ns: 0, asked });
         }
         self.order(vid, broken, Side::Software, asked, |_, _| Ok(0));
@@ -382,7 +382,7 @@ impl Node {
         let Moved { vid, broken, outcome, prepare_ns, asked } = moved;
         let Some(name) = self.vids.get(&vid).cloned().filter(|_| self.seat_of(vid, &broken).is_some()) else {
             if let Some(asked) = asked {
-                let text = "the network, or the card, has changed meanwhile";
+                let text = "the network or the card has changed meanwhile";
                 self.shared.events.add(
                     EventKind::MigrationFailed,
                     About::Network(&asked.name),
@@ -404,24 +404,24 @@ impl Node {
             None => failed.is_none(),
         };
         if let (Some(to), true) = (to, arrived) {
-            // Stored when the answer is there; nothing shall move it back meanwhile.
+            // The new place is stored with the answer. Until then, nothing may move the network back.
             self.pin(&name, to);
         }
         let Some(seat) = self.seat_of(vid, &broken) else { return };
         seat.stage = if at == Side::Card { Stage::Card } else { Stage::Software };
-        // Others on their way may have had the room that it lacked.
+        // Other networks that were moving may have held the room that it lacked.
         seat.again = at == Side::Software && failed.is_some();
         let keeps = self.card.as_ref().is_some_and(CardSide::keeps);
         let Some(seat) = self.seat_of(vid, &broken) else { return };
         seat.kept = keeps && outcome.is_ok();
         if at == Side::Software && !seat.kept {
-            // Nothing that was told the card's thread of its table counts any more; it goes from the card.
+            // Jobs about its table that the card's thread still has become void, and the table is removed from the card.
             let _ = seat.broken.set("the network is in software".to_owned());
             seat.broken = Arc::default();
             if outcome.is_ok() {
                 self.strip(vid);
             } else if keeps && self.let_all_go() {
-                // What was kept for others in software may be what it lacked.
+                // Tables kept for other networks in software may have taken the room that it lacked.
                 self.make_room();
             }
         }
@@ -481,7 +481,7 @@ impl Node {
         if !card.seats.values().any(moves)
             && let Some(seat) = card.seats.get_mut(&vid)
         {
-            // Unless there has come some since.
+            // Keep `again` only if the card has gained room since the try.
             seat.again &= seat.tried != card.room;
         }
         self.try_again();
@@ -493,7 +493,7 @@ impl Node {
         let (shared, name) = (Arc::clone(&self.shared), asked.name.clone());
         let refuse = |kind, detail: String| {
             shared.events.add(EventKind::MigrationFailed, About::Network(&name), detail.clone());
-            Problem::new(kind, format!("the network is where it was: {detail}"))
+            Problem::new(kind, format!("the network did not move: {detail}"))
         };
         let report = match outcome {
             Err(why) => {
@@ -540,7 +540,7 @@ impl Node {
         };
         let bare = card.on_card(&have.program);
         card.live.tell(move |runner| {
-            // It was there with less.
+            // This fits, because the network was on the card with its table before.
             let _ = runner.card().load_in_software(&[bare]);
         });
     }

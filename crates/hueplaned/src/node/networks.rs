@@ -47,7 +47,7 @@ pub struct Entry {
     pub(super) control: Option<Arc<ControlNamespace>>,
     /// Whether the workers have its TAPs.
     pub(super) taps: bool,
-    /// Second handles of its TAPs, by virtual port, and whether the kernel was told that the link is up.
+    /// Second handles of its TAPs, by virtual port, and whether the link is reported to the kernel as up.
     wires: Vec<(Tap, bool)>,
     pub(super) rib: Rib,
     pub(super) session: Option<Session>,
@@ -55,9 +55,9 @@ pub struct Entry {
     pub(super) piece: Option<Piece>,
     /// Routes that its table has no room for.
     pub(super) refused: Refused,
-    /// Whether it is queued because its table is behind.
+    /// Whether it is queued because its table has changes to catch up with.
     pub(super) behind: bool,
-    /// Its table does not match what was handed out, and must be loaded as a whole.
+    /// Its table does not match the updates that were handed out, and must be loaded as a whole.
     pub(super) torn: bool,
     pub(super) state: NetworkState,
     pub(super) reason: Option<String>,
@@ -76,7 +76,7 @@ pub struct Entry {
     announced: bool,
     /// Whether an event has reported it as degraded.
     reported_bad: bool,
-    /// What others changed in its namespace.
+    /// Changes by others in its namespace.
     pub(super) drift: Drifting,
     view: Option<Arc<NetworkView>>,
 }
@@ -199,7 +199,7 @@ impl Node {
         self.unseat(vid);
         self.live.remove_taps(vid);
         if let Err(error) = self.live.unload(&[vid]) {
-            tracing::error!(network = name, %error, "a network that was loaded cannot be unloaded");
+            tracing::error!(network = name, %error, "a network cannot be unloaded from the data plane");
         }
         self.forward();
         self.vids.remove(&vid);
@@ -242,7 +242,7 @@ impl Node {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let same_ports = entry.have.as_ref().is_some_and(|have| have.ports == want.ports);
         if entry.taps && !same_ports {
-            // A TAP can be reopened only when nobody has it open.
+            // A TAP can be reopened only while it is not open anywhere.
             entry.wires.clear();
             if let Some(have) = &entry.have {
                 self.live.remove_taps(have.program.vid);
@@ -305,7 +305,7 @@ impl Node {
     fn delete_done(&mut self, name: &str, result: Result<bool, String>) {
         let is_leftover = self.leftovers.remove(name);
         if is_leftover && result.as_ref().is_ok_and(|was| *was) {
-            let text = format!("remains of network {name} from an earlier daemon were removed");
+            let text = format!("network {name}, left by an earlier daemon, was removed");
             self.shared.events.add(EventKind::Cleaned, About::Node, text);
         }
         let Some(entry) = self.networks.get_mut(name) else { return };
@@ -442,7 +442,7 @@ impl Node {
         }
         let control = Arc::new(control);
         if created && entry.session.take().is_some() {
-            // Someone removed the namespace: nothing known about it holds.
+            // Someone removed the namespace: everything known about it is outdated.
             entry.rib = Rib::new(entry.rib.ports().to_vec());
             entry.torn = true;
         }
@@ -542,7 +542,9 @@ impl Node {
             if on != *told {
                 match tap.set_carrier(on) {
                     Ok(()) => *told = on,
-                    Err(error) => tracing::warn!(network = name, %error, "a wire cannot be switched"),
+                    Err(error) => {
+                        tracing::warn!(network = name, %error, "the carrier of a virtual port cannot be switched")
+                    }
                 }
             }
         }

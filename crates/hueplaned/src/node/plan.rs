@@ -1,4 +1,4 @@
-//! The scheduler on a live node: its questions and answers, and since when networks are where they are.
+//! The scheduler on a live node: its questions and answers, and since when networks are in their places.
 //!
 //! Flow: desired state, card, tables, counters → [`Question`] (the node's thread, quick) → schedule (any thread; the
 //! solver may take long) → API. This module moves nothing.
@@ -23,7 +23,7 @@ use crate::plan::{card_site, plan};
 
 /// How often counters are read to compute rates.
 const MEASURE: Duration = Duration::from_secs(5);
-/// Losses of packets that a network would have received.
+/// Reasons of losses that count as traffic offered to a network.
 const OFFERED: [Loss; 3] = [Loss::RingQuota, Loss::HandoverFull, Loss::QueueFull];
 
 /// Inputs of the scheduler besides documents and tables.
@@ -61,7 +61,7 @@ impl Planning {
         let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let placement = |network: &super::view::NetworkView| {
             let api = &network.api;
-            // One that came or went meanwhile has no reasons yet.
+            // A network that moved meanwhile has no reasons yet.
             let reason = reasons.network(&api.name).filter(|one| one.side.name() == api.substrate);
             Placement {
                 network: api.name.clone(),
@@ -69,7 +69,7 @@ impl Planning {
                 substrate: api.substrate.clone(),
                 since: since.get(&api.name).map_or_else(Timestamp::now, |(_, since)| *since),
                 why: reason.map(|one| one.why.clone()),
-                // What the card itself said is nearer to the truth than what is reckoned.
+                // The card's own reason is more accurate than the estimate.
                 why_not: api.why_soft.clone().or_else(|| reason.map(|one| one.why_not.clone())),
             }
         };
@@ -103,7 +103,8 @@ impl Question {
         let mut plan = plan(&self.schedule(kind), self.measured.is_some());
         let unknown = self.measured.map_or(0, |measured| self.demands.len() - measured);
         if unknown > 0 {
-            let text = format!("not measured yet, so documents count: {unknown} of the networks");
+            let text =
+                format!("{unknown} of the networks are not measured yet; their documents give the rates");
             plan.note = Some(plan.note.map_or_else(|| text.clone(), |note| format!("{note}; {text}")));
         }
         plan
@@ -197,7 +198,7 @@ impl Node {
             if chooses {
                 self.chosen(Some(schedule));
             }
-            return; // else it has come too late
+            return; // otherwise, the answer is too late
         }
         let sides = schedule.networks.iter().map(|one| (one.name.clone(), (one.side, one.why.clone())));
         self.scheduled = Some(sides.collect());
@@ -217,7 +218,7 @@ impl NodeHandle {
     pub async fn measure(&self) {
         loop {
             tokio::time::sleep(MEASURE).await;
-            // The node goes down, or is about to: there is nothing to follow.
+            // On an error, the node is stopping or about to, and there is nothing to measure.
             let Ok(stats) = self.stats(None).await else { continue };
             let planning = &self.shared.planning;
             let now_ms = u64::try_from(planning.started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -230,7 +231,7 @@ impl NodeHandle {
                 }
                 rates.retain(|name| stats.networks.iter().any(|network| network.network == name));
             }
-            // The node goes down, or is about to.
+            // On an error, the node is stopping or about to.
             let _ = self.ask(Node::ask_scheduler_of_traffic).await;
         }
     }

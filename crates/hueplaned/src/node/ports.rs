@@ -104,12 +104,14 @@ impl PhysicalPort {
         };
         let short = link.filter(|link| link.mtu < u32::from(self.want.mtu)).map(|link| {
             let (takes, says) = (link.mtu, self.want.mtu);
-            format!("its interface takes packets of {takes} bytes, the node's document says {says}")
+            format!(
+                "the MTU of its interface is {takes} bytes, less than the {says} bytes in the node's document"
+            )
         });
         let rings = self.short.filter(|_| self.open.is_some()).map(|ring| {
             format!(
-                "rings of {ring} packets: packet memory is for fewer ports, {SLOTS_MAX} slots of a worker at most; it \
-                 follows the ports when the daemon is started again"
+                "its rings have only {ring} packets, because packet memory was sized for fewer ports (at most \
+                 {SLOTS_MAX} slots per worker); restart the daemon to size it again"
             )
         });
         let notes: Vec<String> = self.note.iter().cloned().chain(short).chain(rings).collect();
@@ -154,7 +156,7 @@ impl Node {
         let interface = port.want.interface();
         let missing = match self.links.get(interface) {
             _ if port.is_ours() => None,
-            None => Some(format!("there is no interface {interface}")),
+            None => Some(format!("interface {interface} does not exist")),
             Some(link) if !link.up => {
                 Some(format!("interface {interface} is switched off: ip link set {interface} up"))
             }
@@ -248,7 +250,7 @@ impl Node {
     pub(super) fn interface_free(&mut self, interface: &str) {
         self.opening.remove(interface);
         let on = self.ports.iter().filter(|(_, port)| port.want.interface() == interface);
-        // One that was just refused waits for its retry.
+        // A port that was just refused waits for its retry.
         let due: Vec<String> =
             on.filter(|(_, port)| port.retry.is_none()).map(|(name, _)| name.clone()).collect();
         due.iter().for_each(|name| self.tend_port(name));
@@ -267,7 +269,7 @@ impl Node {
         let adopted = match self.card_port(name) {
             None => self.live.adopt_port(id, &region, device).map_err(|error| error.to_string()),
             Some((number, memory)) if memory.is(&region) => self.give_to_card(number, id, device),
-            Some(_) => Err("the port was opened for another card; it is opened again".to_owned()),
+            Some(_) => Err("the port was opened for another card; it will be opened again".to_owned()),
         };
         let driver = match adopted {
             Ok(driver) => driver,
@@ -311,18 +313,18 @@ impl Node {
             Ok(()) => self.memory = wanted,
             // Ports get shorter rings, or are refused and say why.
             Err(error) => {
-                let text = format!("packet memory does not follow the ports: {error}");
+                let text = format!("packet memory cannot be adapted to the ports: {error}");
                 tracing::warn!("{text}");
                 self.shared.events.add(EventKind::Trouble, About::Node, text);
             }
         }
     }
 
-    /// Advice for a port that cannot be opened with the packet memory there is.
+    /// Advice for a port that cannot be opened with the current packet memory.
     fn memory_hint(&self, want: &NodePort) -> &'static str {
         let have = mtu_max(self.memory.slot_bytes);
         if (have + 1..=mtu_max(SLOT_BYTES[1])).contains(&self.need(want).mtu) {
-            "; packet memory follows the ports when the daemon is started again"
+            "; restart the daemon to adapt packet memory to the ports"
         } else {
             ""
         }
@@ -351,7 +353,7 @@ impl Node {
                     self.links.insert(link.name.clone(), link);
                 }
                 LinkEvent::Gone(link) => {
-                    // A new one of this name may have been reported before.
+                    // A new interface with this name may have been reported before.
                     self.links.retain(|_, old| old.index != link.index);
                     touched.insert(link.name);
                 }

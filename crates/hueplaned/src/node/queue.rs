@@ -22,7 +22,7 @@ pub struct Queue {
     turns: Arc<Turns<()>>,
     at_most: Duration,
     waiting: AtomicUsize,
-    /// The change under way, as a text.
+    /// Description of the change under way.
     doing: Mutex<String>,
 }
 
@@ -61,13 +61,12 @@ impl Queue {
             return Ok(self.taken(turn, what));
         }
         if query.no_wait {
-            let detail = format!("another change is under way ({}): try again when it is over", self.doing());
+            let detail = format!("another change is under way ({}): try again afterwards", self.doing());
             return Err(Problem::new(ProblemKind::Conflict, detail));
         }
         let waits = Waits(&self.waiting);
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
-            let detail =
-                format!("{WAITING_MAX} changes are waiting already, which is the limit; try again later");
+            let detail = format!("{WAITING_MAX} changes are waiting, which is the limit; try again later");
             return Err(Problem::new(ProblemKind::Busy, detail));
         }
         let turn = Arc::clone(&self.turns).lock_owned();
@@ -131,7 +130,7 @@ mod tests {
         drop(first);
         let second = second.await.unwrap().ok().unwrap();
         assert!(!third.is_finished() && queue.doing() == "the second");
-        // One that does not want to wait does not overtake those that do.
+        // A change that does not want to wait does not overtake those that wait.
         drop(second);
         let at_once = turn(&queue, true, "nothing").await.unwrap();
         assert!(at_once.is_err_and(|problem| problem.kind == ProblemKind::Conflict));

@@ -1,11 +1,11 @@
 //! Routes refused because of a network's quota or a full table: which they are, why, and when they are retried.
 //!
 //! Flow: pieces of a table → data plane → [`Refusals`] → **[`Refused`]** → condition of the network, events, counts;
-//! and back: refused routes in pieces, once there is room. The namespace's kernel still reports the routes; only
-//! which of them the table lacks is kept here.
-//! Invariants: a prefix here has no route in the data plane, nor on the card; a prefix that the kernel withdraws is
-//! removed here. Retries cost one piece of [`RETRY_ROUTES`] when the network's own table has shrunk, and one each
-//! [`RETRY_EACH`]; if any of a piece fits, the next piece follows at once.
+//! and back: refused routes in pieces, once there is room. The namespace's kernel still reports the routes; this module
+//! only records the prefixes that the table lacks.
+//! Invariants: a prefix recorded here has no route in the data plane or on the card; a prefix that the kernel withdraws
+//! is removed here. Retries cost one piece of [`RETRY_ROUTES`] when the network's own table has shrunk, and one each
+//! [`RETRY_EACH`]; if any route of a piece fits, the next piece follows at once.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -21,7 +21,7 @@ use super::core::Node;
 use super::networks::Entry;
 use crate::api::{EventKind, NetworkState};
 
-/// Routes per piece of a network with refused routes: each may need a change by itself.
+/// Routes per piece of a network with refused routes: few, because each route may need a separate change.
 pub const RETRY_ROUTES: usize = 256;
 /// How often some are retried although the network's own table has not shrunk. It also limits the events about a
 /// network whose routes come and go at the edge of its quota.
@@ -88,7 +88,7 @@ impl Refused {
         self.again = true;
     }
 
-    /// The table is filled again: nothing is refused yet.
+    /// The table will be filled again from the start: no route is refused yet.
     pub fn forget(&mut self) {
         self.routes.clear();
         (self.at, self.why, self.again) = (None, None, false);
@@ -110,7 +110,7 @@ impl Refused {
         Some(some.into_iter().map(|prefix| (prefix, rib.published_hop(prefix))).collect())
     }
 
-    /// Takes the result of a piece. Refused entries of `changes` become withdrawals, which is what was done.
+    /// Takes the result of a piece. Refused entries of `changes` become withdrawals, as in the table.
     pub fn take(&mut self, changes: &mut [Change<u32>], refusals: Refusals, own: u64) {
         if self.routes.is_empty() && refusals.at.is_empty() {
             return;
@@ -142,12 +142,12 @@ impl Refused {
             Some(TableError::Quota { bytes_needed, .. }) => {
                 let quota = account.bytes_quota.unwrap_or(u64::MAX);
                 Some(format!(
-                    "{head}: its table has {own} bytes, would have {bytes_needed} with the next one, and its quota is \
-                     {quota} (table.quota)"
+                    "{head}: the network's table has {own} bytes and would have {bytes_needed} with the next route, but \
+                     its quota (table.quota) is {quota}"
                 ))
             }
             Some(TableError::Full { bytes_max, .. }) => Some(format!(
-                "{head}: its table has {own} bytes, and the one of all networks, of {bytes_max} bytes, is full"
+                "{head}: the network's table has {own} bytes, and the memory of all tables, {bytes_max} bytes, is full"
             )),
             // No other error refuses a route.
             Some(_) | None => Some(head),
@@ -156,7 +156,7 @@ impl Refused {
 }
 
 impl Entry {
-    /// State, and what is not as desired.
+    /// State, and the reason if it is not the desired one.
     pub(super) fn condition(&self) -> (NetworkState, Option<&String>) {
         match (self.state, self.refused.reason()) {
             (NetworkState::Running, Some(reason)) => (NetworkState::Degraded, Some(reason)),
@@ -183,13 +183,13 @@ impl Node {
         let before = self.live.account(vid).ok().and_then(|account| account.bytes_quota);
         if before != quota {
             if let Err(error) = self.live.set_quota(vid, quota) {
-                tracing::error!(network = name, %error, "a quota cannot be set");
+                tracing::error!(network = name, %error, "the table quota cannot be set");
             }
             entry.refused.try_again();
         }
     }
 
-    /// Updates a network's route counts, and reports when routes begin to be refused or none are any more.
+    /// Updates a network's route counts, and reports when the first route is refused, and when no route is refused any more.
     pub(super) fn look_at_refused(&mut self, name: &str, now: Instant) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let counts = (entry.refused.len() as u64, entry.refused.count());
@@ -292,7 +292,7 @@ mod tests {
             assert_eq!(refused.next(&rib, own), None);
         }
         assert_eq!(tried, (0..count).map(prefix).collect::<Vec<_>>());
-        // Starts again with the first; one that fits brings the next piece.
+        // Starts again with the first route; if one fits, the next piece follows.
         refused.try_again();
         let mut some = refused.next(&rib, 1000).unwrap();
         assert_eq!(some[0].0, prefix(0));

@@ -51,7 +51,7 @@ pub fn stats(view: &View, totals: &TotalsReader, card: &OnCard, only: Option<&st
 }
 
 fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkStats {
-    // One that is not loaded yet counted nothing.
+    // A network that is not loaded yet has no counters.
     let totals = totals.network(view.vid).unwrap_or_default();
     let of = |verdict: Verdict| -> BTreeMap<String, u64> {
         let all = totals.outcomes.iter();
@@ -62,7 +62,7 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkS
     let mut losses: BTreeMap<String, u64> =
         losses.map(|(reason, count): (Loss, u64)| (reason.name().to_owned(), count)).collect();
     let mut drops = of(Verdict::Drop);
-    // What the card punts is decided once more in software, and counted there.
+    // Packets that the card punts are decided again in software, and counted there.
     let counted = card.counts.get(&view.vid).copied().unwrap_or_default();
     let crossed = card.totals.crossings.get(&view.vid).copied().unwrap_or_default();
     for (outcome, count) in counted.outcomes.iter() {
@@ -70,7 +70,7 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkS
             *drops.entry(outcome.name().to_owned()).or_default() += count;
         }
     }
-    // By the card's ports and queues, and its thread: the reasons are those of workers and their ports.
+    // Losses at the card's ports and queues, and in its thread: the reasons are the same as for workers and their ports.
     let departed = [
         (Loss::PortFull, counted.port_full + crossed.port_full),
         (Loss::PortDown, crossed.port_down),
@@ -84,7 +84,7 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkS
     for (reason, count) in arrived.into_iter().chain(departed).filter(|(_, count)| *count > 0) {
         *losses.entry(reason.name().to_owned()).or_default() += count;
     }
-    // Workers count what they hand to the card's thread, and the card what it forwards, as sent.
+    // Frames count as sent when a worker passes them to the card's thread, or when the card forwards them.
     let not_sent: u64 = departed.iter().map(|(_, count)| count).sum();
     let forwarded = totals.outcomes.forwarded() + counted.outcomes.forwarded();
     let (punted, dropped) = (totals.outcomes.punted(), drops.values().sum());

@@ -2,8 +2,8 @@
 //!
 //! Flow: monitor → batches → one [`Rib`](hue_routing::Rib) per network → updates → **pieces** of at most
 //! [`PIECE_ROUTES`] → data plane. Invariants: next hops of an update are set before its first route; an update is
-//! complete before the next is taken, since rows are reused then; a network with many changes gets one piece per
-//! turn, like every other.
+//! completed before the next one is taken, because the next one may reuse rows; a network with many changes gets one
+//! piece per turn, like every other.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -45,7 +45,7 @@ impl Node {
             match &event {
                 Event::Link(How::Removed, link) => lost.push(link.name.clone()),
                 Event::Closed(reason) => {
-                    let reason = format!("its routes cannot be followed: {reason}");
+                    let reason = format!("changes of its routes cannot be monitored: {reason}");
                     entry.session = None;
                     return self.degrade(&name, reason);
                 }
@@ -76,7 +76,7 @@ impl Node {
         let Some(entry) = self.networks.get_mut(&name) else { return false };
         if entry.torn {
             entry.behind = false;
-            // Loads what is known by then; if that is nothing yet, the table is kept.
+            // Load the routes known so far; if there are none yet, keep the table.
             if entry.rib.is_synchronized() {
                 self.load_whole(&name);
             }
@@ -190,7 +190,7 @@ impl Node {
                     self.fall_behind(vid);
                 }
                 self.look_at_refused(name, Instant::now());
-                // What the card has of it may be outdated.
+                // Its table on the card may be outdated.
                 self.seat_anew(&[name]);
                 if whole && as_wanted {
                     self.announce(name);

@@ -1,7 +1,7 @@
-//! Target state of a network, for everyone who has a part in it: data plane, namespace, routing, API.
+//! Target state of a network, for all parts that use it: data plane, namespace, routing, API.
 //!
-//! Flow: document and compiled program → **[`Wanted`]** → node thread. Two equal values are the same network to
-//! everyone.
+//! Flow: document and compiled program → **[`Wanted`]** → node thread. If two values are equal, no part has to change
+//! anything.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Wanted {
     pub config: Config,
     /// Its virtual ports, as its routes name them.
     pub ports: Vec<RibPort>,
-    /// Its description in the API, as far as documents determine it.
+    /// The part of its description in the API that documents determine.
     pub api: api::Network,
 }
 

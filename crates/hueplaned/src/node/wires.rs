@@ -1,7 +1,7 @@
-//! Two links (multi-receiver): NIC ports beside the card's ports, to which neighbours send instead.
+//! Two links (multi-receiver): NIC ports beside the card's ports. Neighbours of networks in software send to the NICs.
 //!
-//! Flow: where networks run, and which ports have a link → **here** → workers receive and send on the other link, and
-//! tell each neighbour (unicast ARP announcements) → shortly after, frames that still arrived on the old link are
+//! Flow: places of networks, and the ports that have a link → **here** → workers receive and send on the other link,
+//! and notify each neighbour (unicast ARP announcements) → shortly after, frames that still arrived on the old link are
 //! counted, and work that waited for the switch continues. Neighbours of a network send to the NICs before it moves
 //! to software, and to the card's ports once it has moved there: during the move, the card holds almost none of the
 //! network's frames, and the path through the card to software, which carries less than either link, has none of its
@@ -23,10 +23,10 @@ use crate::api::{EventKind, MigrationSteering, NetworkState};
 
 /// How long frames of the old link are counted, and how long a move to the card waits for them.
 const TURN: Duration = Duration::from_millis(20);
-/// The same while the card's thread has not answered yet: without its answer, nobody knows how many frames were late.
+/// The same while the card's thread has not answered yet: without its answer, the number of late frames is unknown.
 const TURN_MAX: Duration = Duration::from_secs(1);
 
-/// Neighbours that were told to send elsewhere, and the work that waits until they do.
+/// Neighbours that are being redirected, and the work that waits for this.
 pub struct Turn {
     vid: Vid,
     /// Identifies the network's seat.
@@ -36,7 +36,7 @@ pub struct Turn {
     /// Frames that NICs had received when the turn began.
     by_nic: u64,
     to_nic: bool,
-    /// Whether the card's thread is still to answer.
+    /// Whether the card's thread has not answered yet.
     waits_for_card: bool,
     /// How long the network's frames on the card took to leave it, once known.
     overlap: Option<Duration>,
@@ -75,7 +75,7 @@ impl Node {
         self.nics.iter().find(|(front, _)| *front == port).map(|(_, nic)| *nic)
     }
 
-    /// The port that a NIC is beside.
+    /// The port of the card beside which a NIC is.
     pub(super) fn front_of(&self, nic: PortId) -> Option<PortId> {
         self.nics.iter().find(|(_, other)| *other == nic).map(|(front, _)| *front)
     }
@@ -122,10 +122,10 @@ impl Node {
         entry.on_nic = to_nic;
         let vid = entry.have.as_ref()?.program.vid;
         if let Err(error) = self.live.use_nic(vid, to_nic) {
-            tracing::error!(network = name, %error, "the network keeps its wire");
+            tracing::error!(network = name, %error, "the network cannot be switched between NICs and card ports");
             return None;
         }
-        // Counted from before the neighbours are told: what comes between is late, not forgotten.
+        // Start before the neighbours are redirected, so that frames in between count as late and are not missed.
         let (began, by_nic) = (Instant::now(), self.by_nic(vid));
         let broken =
             self.card.as_ref().and_then(|card| card.seats.get(&vid)).map(|seat| Arc::clone(&seat.broken));
@@ -143,7 +143,7 @@ impl Node {
         }
         let neighbours = self.live.announce(vid);
         let wire = if to_nic { "the NICs" } else { "the card's ports" };
-        let text = format!("{neighbours} neighbours are told to send to {wire}");
+        let text = format!("ARP announcements redirect {neighbours} neighbours to {wire}");
         self.shared.events.add(EventKind::Steered, About::Network(name), text);
         self.changed = true;
         self.tell_wires(name);
@@ -179,7 +179,7 @@ impl Node {
         self.turns.iter().map(Turn::due).min()
     }
 
-    /// Continues what waits for turns that are due.
+    /// Continues work that waits for turns that are due.
     pub(super) fn tend_turns(&mut self, now: Instant) {
         let due: Vec<Turn> = self.turns.extract_if(.., |turn| turn.due() <= now).collect();
         for turn in due {
@@ -189,7 +189,7 @@ impl Node {
                 // Announces again, in case a frame was lost.
                 self.live.announce(turn.vid);
             }
-            // For the card's frames, its thread reports the rest.
+            // If the old link is the card's, its late frames are counted from the numbers that the card's thread reports.
             let late = if turn.to_nic { 0 } else { self.by_nic(turn.vid).saturating_sub(turn.by_nic) };
             let steering = MigrationSteering {
                 neighbours: turn.neighbours as u64,
@@ -214,7 +214,7 @@ impl Turn {
         self.began + if self.waits_for_card { TURN_MAX } else { TURN }
     }
 
-    /// The same, with something that waits for it.
+    /// The same turn, with work that waits for it.
     pub(super) fn then(self, then: Then) -> Self {
         Self { then, ..self }
     }

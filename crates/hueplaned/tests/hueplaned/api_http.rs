@@ -19,7 +19,7 @@ fn source(text: impl Into<String>) -> Vec<SourceText> {
     vec![SourceText { name: "test.yaml".to_owned(), text: text.into() }]
 }
 
-/// A request of a method and path with a body that is said to be JSON.
+/// A request with a method, a path, and a body whose content type is JSON.
 fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
@@ -155,7 +155,7 @@ fn errors_are_problems_of_the_right_kind() {
     assert!(String::from_utf8_lossy(&query).contains("netwrok"), "the error names the field");
 }
 
-/// An empty list would say that there are no networks.
+/// An empty list would claim that no networks exist.
 #[test]
 fn a_starting_daemon_does_not_answer_for_its_networks() {
     let served = Served::new();
@@ -263,7 +263,7 @@ fn a_slow_call_delays_no_other() {
     slow.write_all(b"GET /v1/stats HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     eventually("the slow call begins", || served.world.calls.load(Ordering::Relaxed) == 1);
     assert_eq!(served.client().networks().unwrap().len(), 2);
-    // It is answered when its time is over.
+    // It gets an answer when its time is over.
     let mut answer = [0; 12];
     slow.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 408");
@@ -302,7 +302,7 @@ fn who_does_not_read_is_cut_off() {
     served.world.many_routes.store(300_000, Ordering::Relaxed);
     let mut stream = served.connect();
     stream.write_all(b"GET /v1/routes HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
-    // Not a byte of it is read until the daemon has given up.
+    // The client reads nothing until the daemon has given up.
     eventually("it gives up", || stream.write_all(b"GET /v1/status HTTP/1.1\r\n\r\n").is_err());
     let answer = until_closed(&mut stream);
     assert!(answer.len() < 10 << 20 && !answer.ends_with(b"]\n\r\n0\r\n\r\n"), "{} bytes", answer.len());
@@ -312,7 +312,7 @@ fn who_does_not_read_is_cut_off() {
 fn connections_above_the_limit_wait_for_a_place() {
     let served = served_with(|limits| (limits.connections, limits.head) = (8, Duration::from_secs(1)));
     let silent: Vec<_> = (0..40).map(|_| served.connect()).collect();
-    // Those before it are cut off, eight at a time.
+    // Earlier ones are disconnected, eight at a time.
     assert_eq!(served.client().status().unwrap().node, "box");
     drop(silent);
 }
@@ -415,7 +415,7 @@ fn changes_wait_for_their_turn_unless_they_say_no_and_who_hangs_up_leaves_the_qu
         drop(stream);
         until("it has gone", &served.world.gone, before + 1);
     }
-    // More wait than documents may be read at once.
+    // More changes wait than bodies with documents may be read at once.
     let waits = (0..2 * CHANGES_MAX as u64).map(|_| {
         let mut stream = served.connect();
         stream

@@ -1,5 +1,5 @@
-//! Malformed requests by the thousands, over the real socket: every one is refused or answered, no answer is a fault of
-//! ours, and the daemon answers the next caller. `HUEPLANE_FULL=1` sends 10,000 of each kind.
+//! Thousands of malformed requests over the real socket: every one is refused or answered, no answer is an internal
+//! error, and the daemon answers the next caller. `HUEPLANE_FULL=1` sends 10,000 of each kind.
 
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ fn cases() -> u32 {
     if hue_testdata::full() { 10_000 } else { 2_500 }
 }
 
-/// An API whose captures end by themselves, as whoever sends these requests reads until the end.
+/// An API whose captures end by themselves, because the sender of these requests reads until the end.
 fn served() -> Served {
     let served = Served::new();
     served.world.captures_end.store(true, Ordering::Relaxed);
@@ -25,7 +25,7 @@ fn runner() -> TestRunner {
     TestRunner::new(Config { cases: cases(), failure_persistence: None, ..Config::default() })
 }
 
-/// Sends bytes and no more; the status of each answer that comes back. A fault of ours is one of 5xx.
+/// Sends bytes and nothing else. Returns the status of each answer; 5xx would be an error in the daemon.
 fn statuses(served: &Served, bytes: &[u8]) -> Vec<u16> {
     let mut stream = served.connect();
     let _ = stream.write_all(bytes);
@@ -37,7 +37,7 @@ fn statuses(served: &Served, bytes: &[u8]) -> Vec<u16> {
     text.split("\r\n").filter_map(status).collect()
 }
 
-/// A request that is right.
+/// A well-formed request.
 fn valid() -> impl Strategy<Value = Vec<u8>> {
     let body = select(vec![
         String::new(),
@@ -60,7 +60,7 @@ fn valid() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What is done to bytes.
+/// Mutations of bytes.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(Index),

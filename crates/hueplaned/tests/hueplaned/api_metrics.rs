@@ -1,4 +1,4 @@
-//! Metrics: the text format holds, and what should add up does.
+//! Metrics: the text format is valid, and the counters add up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use hueplaned::metrics;
 
 type Labels = BTreeMap<String, String>;
 
-/// Samples of a text by metric, as a scraper reads them; fails where the format is broken.
+/// Samples of a text by metric, as a scraper reads them; fails if the format is invalid.
 fn parse(text: &str) -> BTreeMap<String, Vec<(Labels, f64)>> {
     assert!(text.ends_with('\n'));
     let mut all: BTreeMap<String, Vec<(Labels, f64)>> = BTreeMap::new();

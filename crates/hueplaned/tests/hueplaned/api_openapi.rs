@@ -1,4 +1,4 @@
-//! The OpenAPI description: published as generated, whole, and of one mind with what the daemon answers.
+//! The OpenAPI description: published as generated, complete, and consistent with the daemon's answers.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ fn every_reference_has_its_target() {
     }
 }
 
-/// Whether a value has the fields that its schema requires and no others, all the way down.
+/// Whether a value has exactly the fields of its schema, recursively, including all required ones.
 fn fits(all: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = all.pointer(reference.trim_start_matches('#')).ok_or(reference)?;
@@ -136,7 +136,7 @@ fn answers_are_as_described() {
         let (head, mut body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200"), "{path}: {answer}");
         if head.contains("chunked") {
-            // One chunk, or more whose sizes stand between them.
+            // One chunk, or several with their sizes between them.
             body = body.split_once("\r\n").unwrap().1;
         }
         let text: String = if head.contains("chunked") {
@@ -152,7 +152,7 @@ fn answers_are_as_described() {
         seen += 1;
     }
     assert_eq!(seen, 16);
-    // The check sees a fault.
+    // The check detects a fault.
     let schema = serde_json::json!({"$ref": "#/components/schemas/Bucket"});
     assert!(fits(&all, &schema, &serde_json::json!({"per_second": 1}), "planted").is_err());
     assert!(fits(&all, &schema, &serde_json::json!({"per_second": 1, "burst": "x"}), "planted").is_err());

@@ -1,4 +1,4 @@
-//! Events and captures: order, resumption, gaps, and what the bytes of a capture say.
+//! Events and captures: order, resumption, gaps, and the bytes of a capture.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -71,7 +71,7 @@ fn a_client_that_comes_late_learns_that_events_are_gone() {
     let gap = stream.wait(LONG).unwrap().unwrap();
     assert_eq!((gap.kind, gap.sequence), (EventKind::Gap, 500));
     assert_eq!(sequences(&mut stream, 1_000), (501..=1_500).collect::<Vec<_>>());
-    // From the beginning is what is kept, without a gap.
+    // From the beginning: all events that are kept, without a gap.
     assert_eq!(sequences(&mut client.follow_events(0).unwrap(), 1), [501]);
     // A number of an earlier daemon.
     assert_eq!(sequences(&mut client.follow_events(9_999).unwrap(), 1), [501]);
@@ -83,7 +83,7 @@ fn a_reader_that_falls_behind_loses_events_and_holds_up_nobody() {
     let client = served.client();
     let mut slow = client.follow_events(0).unwrap();
     let mut quick = client.follow_events(0).unwrap();
-    // A follower that asks for "whatever is kept" is told of gaps from its first event on.
+    // A follower that requests all kept events is notified of gaps from its first event on.
     served.world.happen(EventKind::Started, None);
     let mut before = slow.wait(LONG).unwrap().expect("the first event").sequence;
     for _ in 0..40 {
@@ -158,7 +158,7 @@ fn a_capture_is_pcapng_with_interfaces_and_verdicts() {
     assert_eq!(blocks[5].1[..4], [0; 4], "the third is red's again");
     eventually("the capture is gone", || served.world.captures() == 0);
 
-    // Our own reader takes it.
+    // Our own reader accepts it.
     let path = served.folder.join("capture.pcapng");
     std::fs::write(&path, &bytes).unwrap();
     let mut reader = hue_ports::CaptureReader::open(&path).unwrap();
@@ -179,7 +179,7 @@ fn a_capture_that_nobody_reads_any_more_ends() {
     eventually("the capture is gone", || served.world.captures() == 0);
 }
 
-/// What was sent after the request and is not read by anybody hides that the connection is closed.
+/// Bytes that a client sent after the request, and that nobody reads, hide that the connection is closed.
 #[test]
 fn a_capture_ends_also_when_its_reader_sent_more_than_it_should() {
     let served = Served::with(ServeLimits { alive: SHORT, ..ServeLimits::default() }, async || None);

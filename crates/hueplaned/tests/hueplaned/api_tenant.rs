@@ -1,4 +1,4 @@
-//! A tenant sees its network and nothing else, in every operation; and each role may what it should.
+//! A tenant sees its network and nothing else, in every operation; and each role has exactly its rights.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +84,7 @@ async fn no_answer_to_a_tenant_shows_another_network() {
             let about_red = text.contains("red") || operation.path == "/v1/status";
             assert!(about_red, "{path} says something of red: {text}");
         }
-        // The check sees something: to an admin, blue is there, where anything is said of networks.
+        // The check is effective: an admin sees blue in every answer about networks.
         let silent = ["/healthz", "/openapi.json", "/v1/images"];
         if operation.method == Method::GET && !silent.contains(&operation.path) {
             let (_, text) =
@@ -157,7 +157,7 @@ async fn a_tenants_streams_hold_only_its_own() {
     assert!(!shows_blue(&frames), "{frames}");
 }
 
-/// Red's document with something else in its place.
+/// Red's document with a part replaced.
 fn changed(pointer: &str, value: Value) -> String {
     let mut red: Value = serde_json::from_str(&document("red")).unwrap();
     let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -215,7 +215,7 @@ async fn a_rollback_needs_the_rights_of_its_changes() {
     let api = Api::new();
     let back = async |role: Role, body: Value| api.text(role, "POST", "/v1/rollback", Some(&body)).await;
     let none = |why: &str| assert!(api.world.rolled_back.lock().unwrap().is_empty(), "{why}");
-    // Of a tenant, only its network, and only its own parts; dry runs too.
+    // A tenant may change only its network, and only its own parts of it; the same applies to dry runs.
     for (body, why) in [
         (json!({"revision": 3}), "spec.weight"),
         (json!({"revision": 3, "dry_run": true}), "spec.weight"),
@@ -235,7 +235,7 @@ async fn a_rollback_needs_the_rights_of_its_changes() {
         api.world.rolled_back.lock().unwrap().drain(..).next_back(),
         Some((bound, Some("red".to_owned())))
     );
-    // Of an operator, not the node; of a viewer, nothing.
+    // An operator may not change the node; a viewer may change nothing.
     assert_eq!(back(Role::Operator, json!({"revision": 2})).await.0, StatusCode::FORBIDDEN);
     assert_eq!(back(Role::Viewer, json!({})).await.0, StatusCode::FORBIDDEN);
     none("the node");
@@ -317,7 +317,7 @@ async fn a_tenant_sees_its_part_of_the_history() {
             .iter()
             .all(|revision| revision.changes.len() == 1 && revision.changes[0].name == "red")
     );
-    // Who else changed it is not its concern; its own name it knows.
+    // It does not see who else changed the network; it sees its own name.
     assert_eq!(history.revisions[0].by, Author { role: "operator".into(), name: None });
     assert_eq!(history.revisions[1].by, Author { role: "tenant".into(), name: Some("red".into()) });
     assert_eq!(history.problem, None);
@@ -364,7 +364,7 @@ async fn each_role_may_what_it_should() {
             assert_eq!(status, expected, "{name}: {method} {path}: {text}");
         }
     }
-    // Nobody knows who asks.
+    // The caller is unknown.
     let request = Request::builder().uri("/v1/status").body(Body::empty()).unwrap();
     assert_eq!(api.router.clone().oneshot(request).await.unwrap().status(), StatusCode::UNAUTHORIZED);
 }
@@ -385,7 +385,7 @@ async fn a_tenant_takes_no_stream_from_others() {
     assert_eq!(status(red()).await, StatusCode::OK, "its place is free again");
 }
 
-/// Documents take many times their bytes in memory, so a tenant's have a limit of their own.
+/// Documents take many times their bytes in memory, so those of tenants have a separate limit.
 #[tokio::test]
 async fn a_tenants_documents_are_few() {
     let api = Api::new();
@@ -401,7 +401,7 @@ async fn a_tenants_documents_are_few() {
     }
 }
 
-/// What makes moves fail is for tests of an administrator: an operator moves networks, and breaks no card.
+/// Only administrators can make a move fail, for tests: an operator can move networks, but cannot break the card.
 #[tokio::test]
 async fn only_administrators_make_moves_fail() {
     let api = Api::new();

@@ -1,4 +1,4 @@
-//! Mutual TLS over real TCP: certificates give roles, and nothing else lets anybody in.
+//! Mutual TLS over real TCP: certificates give roles, and nothing else gives access.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -33,13 +33,13 @@ impl Authority {
         Self { issuer, folder }
     }
 
-    /// Files of one that it vouches for.
+    /// Files of a certificate that it signs.
     fn files(&self, name: &str, units: &[&str], change: impl FnOnce(&mut CertificateParams)) -> TlsFiles {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         for unit in units {
-            // The library keeps one of each type; the second goes by its number.
+            // The library keeps only one name of each type; the second is given by its number.
             let kind = match params.distinguished_name.get(&DnType::OrganizationalUnitName) {
                 Some(_) => DnType::CustomDnType(vec![2, 5, 4, 11]),
                 None => DnType::OrganizationalUnitName,
@@ -167,7 +167,7 @@ fn a_certificate_without_a_role_is_told_so() {
 fn nobody_else_gets_in() {
     let setting = Setting::new(ServeLimits::default());
     let other = Authority::new(setting.authority.folder.parent().unwrap(), "other");
-    // One of another authority, who trusts ours.
+    // A client of another authority that trusts ours.
     let stranger = TlsFiles { ca: setting.authority.folder.join("ca.pem"), ..other.of("a", &["admin"]) };
     let expired = setting.authority.files("late", &["admin"], |params| {
         params.not_before = rcgen::date_time_ymd(2001, 1, 1);
@@ -180,7 +180,7 @@ fn nobody_else_gets_in() {
         let error = setting.client(&files).status().unwrap_err();
         assert!(matches!(error, ClientError::Connection { .. }), "{}: {error}", files.certificate.display());
     }
-    // We do not talk to a server that is not of our authority.
+    // The client refuses a server with a certificate of another authority.
     let error = setting.client(&other.of("a", &["admin"])).status().unwrap_err();
     assert!(matches!(error, ClientError::Connection { .. }), "{error}");
     // Without TLS.
@@ -199,17 +199,17 @@ fn many_that_never_shake_hands_shut_out_nobody() {
         ServeLimits { handshakes: 16, handshake: Duration::from_secs(600), ..ServeLimits::default() };
     let setting = Setting::new(limits);
     let admin = setting.role("admin", "x");
-    // More than there are places, and nobody of them ever leaves by itself.
+    // More connections than places, and none of them closes by itself.
     let mut silent: Vec<_> = (0..400).map(|_| TcpStream::connect(setting.address).unwrap()).collect();
     for _ in 0..20 {
         assert_eq!(admin.status().unwrap().node, "box");
         silent.extend((0..16).map(|_| TcpStream::connect(setting.address).unwrap()));
     }
     assert_eq!(setting.served.client().status().unwrap().node, "box");
-    // Those that begin a handshake and do not end it are no better.
+    // Connections that begin a handshake and do not complete it are treated in the same way.
     let begun = |_| {
         let mut stream = TcpStream::connect(setting.address).unwrap();
-        // A record of a handshake of 512 bytes, of which the first are there.
+        // The first bytes of a handshake record of 512 bytes.
         stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]).unwrap();
         stream
     };

@@ -190,7 +190,7 @@ fn a_store_that_was_lost_has_no_history() {
     fs::write(folder.path().join(FILE), b"not a database").unwrap();
     let opened = Store::open(folder.path()).unwrap();
     assert_eq!(opened.desired, desired(2, &[(1, 2)]));
-    assert!(opened.trouble.unwrap().contains("the history begins anew"));
+    assert!(opened.trouble.unwrap().contains("a new history begins"));
     let mut store = opened.store;
     assert!(numbers(&store).is_empty() && store.history().1.is_some());
     save(&mut store, &desired(3, &[(1, 3)])).unwrap();

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 static LABS: AtomicU32 = AtomicU32::new(0);
 
-/// A node in a namespace of its own, with ports `p0` and `p1`.
+/// A node in a separate namespace, with ports `p0` and `p1`.
 struct Lab {
     name: String,
     state: TempDir,
@@ -34,7 +34,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// None without root.
+    /// `None` without root.
     fn new() -> Option<Self> {
         let name = format!("hte{}{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed));
         let machine = match Namespace::create(&format!("{name}-node")) {
@@ -58,7 +58,7 @@ impl Lab {
         Owner { prefix: format!("{}-", self.name), node: self.name.clone() }
     }
 
-    /// A port of the machine, whose other end is there too.
+    /// A port of the machine; its other end is on the machine too.
     fn cable(&self, name: &str) {
         let other = format!("{name}-x");
         let cable = || {
@@ -116,7 +116,7 @@ impl Lab {
             .collect()
     }
 
-    /// Names and indices of the interfaces of a network: they change when an interface is made anew.
+    /// Names and indices of the interfaces of a network: they change when an interface is created again.
     fn interfaces(&self, network: &str) -> Vec<(String, u32)> {
         let namespace = Namespace::open(&self.owner().namespace(network)).unwrap();
         let links = Links::inside(&namespace).unwrap().list().unwrap();
@@ -218,7 +218,7 @@ fn placements_say_since_when_and_plans_what_should_be() {
     assert_eq!((measured.scheduler, measured.needed_bps), (SchedulerName::Greedy, 400_000_000));
     assert!(measured.note.is_some_and(|note| note.contains("2 of the networks")), "nothing was measured yet");
 
-    // What does not move keeps its time; one that went is forgotten.
+    // Networks that do not move keep their times; a deleted one is forgotten.
     lab.apply(&network("a", 1, &needs(100)));
     lab.runtime.block_on(lab.node().delete_network("b", Turn::default())).unwrap();
     until("b is gone", || placements().len() == 1);
@@ -397,7 +397,7 @@ fn a_rollback_touches_what_differs_and_deletes_nothing_by_accident() {
     let again = back(&lab, RollbackRequest { revision: Some(1), ..RollbackRequest::default() }).unwrap();
     assert!(again.actions.is_empty() && again.generation == 3, "{again:?}");
 
-    // With prune it is that revision, as a whole, also after a restart.
+    // With prune, the state is exactly that of the revision, also after a restart.
     lab.stop(true);
     lab.start();
     until("it runs again", || lab.state("c") == Some(NetworkState::Running));
@@ -406,7 +406,7 @@ fn a_rollback_touches_what_differs_and_deletes_nothing_by_accident() {
     assert!(pruned.kept.is_empty() && pruned.actions.len() == 1 && pruned.actions[0].verb == Verb::Delete);
     assert_eq!((lab.state("c"), lab.interfaces("a")), (None, before.0));
 
-    // A rollback can be rolled back, and what was deleted comes again.
+    // A rollback can be rolled back, which restores the deleted networks.
     lab.runtime.block_on(lab.node().delete_network("b", by("alice"))).unwrap();
     let done = back(&lab, RollbackRequest { revision: Some(2), ..RollbackRequest::default() }).unwrap();
     assert_eq!(done.actions.iter().map(|action| action.verb).collect::<Vec<_>>(), [Verb::Create; 2]);
@@ -419,7 +419,7 @@ fn a_rollback_touches_what_differs_and_deletes_nothing_by_accident() {
     assert_eq!(history.revisions[0].by, by("bob").by);
     assert_eq!(history.revisions[4].by, by("alice").by);
 
-    // What was never there, what was not expected, and what does not fit any more.
+    // A revision that never existed, an unexpected generation, and documents that are no longer valid.
     let refused = |request: RollbackRequest| back(&lab, request).unwrap_err();
     let unknown = refused(RollbackRequest { revision: Some(77), ..RollbackRequest::default() });
     assert!(unknown.kind == ProblemKind::NotFound && unknown.detail.contains("0 to 6 are"), "{unknown}");
@@ -436,7 +436,7 @@ fn a_rollback_touches_what_differs_and_deletes_nothing_by_accident() {
     assert_eq!((status.generation, states), (8, [None, Some(NetworkState::Running)]));
     assert!(lab.events(EventKind::Refused).len() >= 3);
 
-    // Of one network only: others stay as they are.
+    // A rollback of one network only does not affect others.
     let only = |name: &str, revision| {
         let request = RollbackRequest { revision, prune: false, ..RollbackRequest::default() };
         lab.runtime.block_on(lab.node().rollback(request, Some(name.to_owned()), by("tenant")))

@@ -1,4 +1,4 @@
-//! Quotas on a node that is stepped by hand: what is refused, what is taken when there is room, and what neighbours see of it.
+//! Quotas on a node that is stepped by hand: refused routes, routes accepted once there is room, and the effect on other networks.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -78,7 +78,7 @@ fn what_does_not_fit_is_refused_and_taken_when_there_is_room() {
         for round in 0..60 {
             for _ in 0..20 {
                 random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                // Many come, then many go, and so on.
+                // Many routes are announced, then many are withdrawn, and so on.
                 let (n, there) =
                     ((random >> 8) % 700, (random >> 24) % 10 < if round / 20 % 2 == 0 { 8 } else { 2 });
                 if there {
@@ -109,7 +109,7 @@ fn what_does_not_fit_is_refused_and_taken_when_there_is_room() {
             assert_eq!(world.condition("blue"), (NetworkState::Running, None));
         }
         assert!(world.share("red").refusals > 0, "seed {seed}: something was refused");
-        // As many as fit come in, of themselves and in time.
+        // As many routes as fit are accepted, without a request and in time.
         let gone: Vec<Prefix4> = wanted.iter().copied().collect();
         let (gone, kept) = gone.split_at(gone.len().saturating_sub(40));
         gone.iter().for_each(|prefix| world.route("red", *prefix, false));

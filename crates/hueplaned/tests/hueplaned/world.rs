@@ -1,5 +1,6 @@
 //! A daemon without a data plane: networks `red` and `blue` on ports `p0` to `p2`, and the API in front of it on a Unix
-//! socket of its own. Whatever belongs to blue has `blue` in its text or is [`BLUE`], so that a test can look for it.
+//! socket of its own. Everything that belongs to blue contains the text `blue` or is [`BLUE`], so that a test can search
+//! for it.
 #![allow(dead_code)] // each test binary uses a part
 #![allow(clippy::unwrap_used)] // helpers of tests, which clippy takes for code
 
@@ -36,13 +37,13 @@ pub struct World {
     frames: broadcast::Sender<CapturedFrame>,
     /// Documents in force, and their number.
     pub documents: Mutex<(u64, Vec<serde_json::Value>)>,
-    /// What was applied.
+    /// Apply requests.
     pub applied: Mutex<Vec<ApplyRequest>>,
     /// The change that waits for its confirmation.
     pub pending: Mutex<Option<Pending>>,
-    /// What was rolled back, and of which network only.
+    /// Rollback requests, and the only network concerned, if any.
     pub rolled_back: Mutex<Vec<(RollbackRequest, Option<String>)>>,
-    /// Routes that red has beside its two.
+    /// Routes of red in addition to its two.
     pub many_routes: AtomicU64,
     /// Milliseconds that a stats call takes.
     pub slow_ms: AtomicU64,
@@ -52,9 +53,9 @@ pub struct World {
     pub starting: AtomicBool,
     /// Calls that reached the backend.
     pub calls: AtomicU64,
-    /// Another change is under way, and does not come to its end.
+    /// Whether another change is under way and never ends.
     pub busy: AtomicBool,
-    /// Changes that wait for it, and those that have waited and gone.
+    /// Changes that wait for it, and those that waited and left.
     pub waiting: AtomicU64,
     pub gone: AtomicU64,
 }
@@ -112,7 +113,7 @@ impl World {
         })
     }
 
-    /// Something happens.
+    /// Adds an event.
     pub fn happen(&self, kind: EventKind, network: Option<&str>) {
         let sequence = self.newest.borrow().wrapping_add(1);
         let message = format!("{} of {}", kind.name(), network.unwrap_or("the node of blue"));
@@ -138,7 +139,7 @@ impl World {
         std::future::pending().await
     }
 
-    /// A frame passes.
+    /// Passes a frame to the captures.
     pub fn pass(&self, network: Option<&str>, verdict: &'static str, reason: &'static str, bytes: Vec<u8>) {
         let frame = CapturedFrame {
             time_ns: 1_700_000_000_123_456_789,
@@ -153,7 +154,7 @@ impl World {
         let _ = self.frames.send(frame);
     }
 
-    /// Captures that listen.
+    /// Number of running captures.
     pub fn captures(&self) -> usize {
         self.frames.receiver_count()
     }
@@ -204,7 +205,7 @@ fn network(name: &str) -> Network {
     }
 }
 
-/// What was counted of a network; the identities hold.
+/// Counters of a network, for which the identities hold.
 pub fn network_stats(name: &str) -> NetworkStats {
     let base = if name == "blue" { BLUE } else { 100 };
     let map = |pairs: &[(&str, u64)]| -> BTreeMap<String, u64> {
@@ -700,7 +701,7 @@ impl Backend for World {
             return Ok(stream::empty().boxed());
         }
         let frames = self.frames.subscribe();
-        // All networks, whatever was asked for: the API has to hold back what a tenant may not see.
+        // All networks, whatever was requested: the API must remove what a tenant may not see.
         let next = |mut frames: broadcast::Receiver<CapturedFrame>| async move {
             frames.recv().await.ok().map(|frame| (frame, frames))
         };
@@ -727,7 +728,7 @@ impl Backend for World {
             changes: vec![],
             bytes: String::new(),
         };
-        // The first byte says whose the frame is.
+        // The first byte identifies the network of the frame.
         let networks: Vec<InNetwork> = match frame.first() {
             Some(1) => vec![in_network("red")],
             Some(2) => vec![in_network("blue")],
@@ -806,16 +807,16 @@ impl Served {
         stream
     }
 
-    /// Sends bytes as they are, and takes all that comes back until the connection is closed.
+    /// Sends bytes as they are, and returns everything received until the connection is closed.
     pub fn raw(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect();
-        let _ = stream.write_all(bytes); // who is refused early may not get all of it through
+        let _ = stream.write_all(bytes); // a caller that is refused early may not be able to send all of it
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         answer
     }
 
-    /// The daemon goes down; returns when the API is silent.
+    /// Stops the daemon; returns when the API has ended.
     pub fn close(&mut self) {
         self.closing.send_replace(true);
         if let (Some(task), Some(runtime)) = (self.task.take(), &self.runtime) {
@@ -834,7 +835,7 @@ impl Drop for Served {
     }
 }
 
-/// Waits until something holds; its wait is long enough for a loaded machine.
+/// Waits until a condition holds; the limit is long enough for a loaded machine.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..3_000 {
         if holds() {

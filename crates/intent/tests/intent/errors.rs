@@ -791,7 +791,7 @@ fn cards_and_placements() {
     assert_eq!(
         errors(&[&node, RED]),
         [
-            "b.yaml:8:27: spec.ports[0].port: found port \"p0\", which is the NIC beside \"p1\", expected \"p1\": its networks use both"
+            "b.yaml:8:27: spec.ports[0].port: found port \"p0\", which is the NIC of \"p1\", expected \"p1\": its networks use both"
         ]
     );
     let node = format!("{NODE}  card: {{twin: {{image: default}}, ports: [p0], nics: [p1]}}\n");

@@ -740,7 +740,8 @@ impl Live {
             if let Err(error) = set
                 && let Some(entry) = self.totals.write().ports.get_mut(&id)
             {
-                entry.state.error = Some(format!("floods are limited only after the ring: {error}"));
+                entry.state.error =
+                    Some(format!("rates can be limited only after the receive ring: {error}"));
             }
         }
         Ok(())

@@ -141,10 +141,10 @@ fn a_namespace_keeps_its_name() {
     host_ip(&["netns", "delete", &name]);
     host_ip(&["netns", "add", &name]);
     let refused = daemon.cli.exec(red.name(), &["true"]);
-    assert!(!refused.ok() && refused.stderr.contains("another namespace stands under the name"), "{refused}");
+    assert!(!refused.ok() && refused.stderr.contains("another namespace has the name"), "{refused}");
     until("it is reported", 20, || {
         let (state, reason) = condition(&daemon, &red);
-        state == "degraded" && reason.contains("another namespace stands under the name")
+        state == "degraded" && reason.contains("another namespace has the name")
     });
     std::thread::sleep(std::time::Duration::from_secs(4));
     let mut links = shell::command("ip");

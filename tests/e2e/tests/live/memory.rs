@@ -60,7 +60,7 @@ fn a_port_that_comes_too_late_for_long_packets_says_what_helps() {
     daemon.cli.apply(&node(lab.ports()), &[]);
     let refused = port(&daemon, late);
     let error = refused["error"].as_str().unwrap_or_default();
-    assert!(error.contains("do not fit") && error.contains("started again"), "{refused}");
+    assert!(error.contains("do not fit") && error.contains("restart the daemon"), "{refused}");
     assert_eq!(port(&daemon, first)["state"], "up", "the others go on");
     daemon.down(&["--keep"]);
     daemon.replace(&lab);

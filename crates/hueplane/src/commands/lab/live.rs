@@ -1,7 +1,7 @@
 //! `hueplane lab run --live`: sends traffic through real interfaces to a running node, and reports what comes
 //! back.
 //!
-//! Flow: documents and traffic → `hue_lab::run_live` → a report. The node is not asked for anything.
+//! Flow: documents and traffic → `hue_lab::run_live` → a report. No request is sent to the node.
 
 use hue_lab::{
     Cable, CableMeasured, Experiment, LiveMeasured, Offer, Received, StreamFate, StreamSent, run_live,
@@ -17,13 +17,13 @@ use crate::commands::interrupted;
 use crate::failure::Failure;
 use crate::print::{Align, DIM, columns, count, grouped, result, styled};
 
-/// The result. Rates are averages over the duration that the traffic had; Gbit/s are rates on the wire,
+/// The result. Rates are averages over the actual duration of the traffic; Gbit/s are rates on the wire,
 /// including preambles and gaps.
 #[derive(Serialize)]
 struct Report<'a> {
     /// `live`.
     on: &'static str,
-    /// Duration of the traffic, and what it should have been; the latter is absent for captures that are sent once.
+    /// Actual and planned duration of the traffic; the latter is absent for captures that are sent once.
     offered_ns: u64,
     planned_ns: Option<u64>,
     /// Ctrl-C ended it.
@@ -40,7 +40,7 @@ struct Total {
     sent: u64,
     sent_mpps: f64,
     sent_gbps: f64,
-    /// Of the traffic that has numbers.
+    /// This and the next three numbers count only frames that carry a number.
     received: u64,
     lost: u64,
     doubled: u64,
@@ -59,16 +59,16 @@ struct PortReport<'a> {
     sent_gbps: f64,
     /// How much later than planned the latest frame was sent.
     late_us: f64,
-    /// Frames that the interface does not send: longer than its MTU, or shorter than a header.
+    /// Frames that the interface cannot send: longer than its MTU, or shorter than a header.
     refused: u64,
     received: u64,
-    /// Received frames that are not of this traffic.
+    /// Received frames that do not belong to this traffic.
     others: u64,
-    /// Frames that came faster than this program received them.
+    /// Frames that were lost because they arrived faster than this program could receive them.
     missed: u64,
 }
 
-/// What became of one `--traffic`; `null` what is not known because its frames carry no number.
+/// Outcomes of one `--traffic`; `null` if unknown, because its frames carry no number.
 #[derive(Serialize)]
 struct StreamReport<'a> {
     port: &'a str,
@@ -125,7 +125,7 @@ fn write(dir: &mut OutputDir, frame: Received<'_>) -> Result<(), Failure> {
     Ok(writer.write(Frame { bytes: frame.bytes, time_ns: frame.time_ns, wire_len })?)
 }
 
-/// Says what makes the result less than what was asked for.
+/// Prints why the result covers less than was requested.
 fn warn(args: &LabRun, measured: &LiveMeasured) {
     for (one, cable) in args.live.iter().zip(&measured.cables) {
         let NamedInterface { port, interface } = one;
@@ -133,19 +133,19 @@ fn warn(args: &LabRun, measured: &LiveMeasured) {
         if cable.refused > 0 {
             let frames = count(cable.refused, "frame");
             eprintln!(
-                "hueplane: {port}: {interface} does not send {frames}: longer than its MTU, or shorter than a header"
+                "hueplane: {port}: {interface} cannot send {frames}: longer than its MTU, or shorter than a header"
             );
         }
         if cable.missed > 0 {
             let frames = count(cable.missed, "frame");
             eprintln!(
-                "hueplane: {port}: {frames} came faster than they were received and count as lost; use a lower rate"
+                "hueplane: {port}: {frames} arrived faster than this program could receive them and count as lost; use a lower rate"
             );
         }
     }
 }
 
-/// The rate that streams should have, Gbit/s; `None` when one has none.
+/// The planned rate of the streams, Gbit/s; `None` if one of them has no rate.
 fn wanted<'a>(streams: impl Iterator<Item = &'a NamedTraffic>) -> Option<f64> {
     let bits = streams.map(|one| match one.traffic.offer {
         Offer::Rate(rate) => Some(rate.bits()),

@@ -108,7 +108,7 @@ fn is_running(pid: u32) -> bool {
 pub fn applied_text(applied: &ApplyResult, painter: &Painter) -> String {
     let mut out = actions(&applied.actions, painter);
     let changes = count(applied.actions.len() as u64, "change");
-    // Without a change of documents, these were not as desired.
+    // No document changed, so these networks were not in the desired state.
     let running = applied.networks.iter().filter(|network| network.state == NetworkState::Running);
     let mended: Vec<String> = running.map(|network| painter.paint(&network.name)).collect();
     out.push_str(&match (applied.dry_run, applied.actions.len()) {

@@ -187,7 +187,7 @@ fn wait(child: &mut Child, client: &Client, log_text: impl Fn() -> String) -> Re
             }
             // If it takes longer, it continues in the background.
             Ok(_) => return Ok(()),
-            // A daemon that refuses to start closes its socket just before it ends: its own words say more.
+            // A daemon that refuses to start closes its socket just before it ends: its own message says more.
             Err(ClientError::Connection { .. })
                 if Instant::now() < *ending.get_or_insert(Instant::now() + END_MAX) =>
             {

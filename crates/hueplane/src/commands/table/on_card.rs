@@ -158,7 +158,7 @@ fn refused(error: SubstrateError) -> Refused {
         ),
         SubstrateError::ImageNetworks { count, image, max } => {
             format!(
-                "it is number {count}, and image {image} holds {max} networks; use fewer, or another --image"
+                "it is network number {count}, but image {image} holds only {max} networks; use fewer, or another --image"
             )
         }
         other => return Refused::Other(other.into()),

@@ -1,4 +1,4 @@
-//! The inside of a node that a caller drives: the state of each part, side by side, for checkers.
+//! The internal state of a node that a caller drives, part by part, for checkers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use super::super::view::CardView;
 use super::ByHand;
 use crate::api::{NetworkState, Stats};
 
-/// Where control believes a network is, if the card knows it.
+/// Place of a network according to control, if the card knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seated {
     /// In software.
@@ -52,7 +52,7 @@ pub struct NetworkLook {
     pub scheduled: Option<hue_control::schedule::Side>,
     /// Whether all of its ports belong to the card.
     pub fits_ports: bool,
-    /// Where control believes it is, if the card knows it.
+    /// Its place according to control, if the card knows it.
     pub seated: Option<Seated>,
     /// State in the card's driver and in the network's row, if the driver knows the network.
     pub card: Option<OnCard>,
@@ -105,7 +105,7 @@ pub struct Look {
     pub workers: Vec<hue_soft::Inside>,
     /// Number of networks in software.
     pub in_software: usize,
-    /// Whether an image is being loaded or the scheduler is being asked.
+    /// Whether an image is being loaded or the scheduler is running.
     pub unsettled: bool,
     /// Ports that are not open.
     pub closed: BTreeSet<String>,
@@ -114,7 +114,7 @@ pub struct Look {
 }
 
 impl ByHand {
-    /// Reads everything. Only the card's clock advances, by what reading its registers takes.
+    /// Reads everything. This only advances the card's clock, by the cycles that reading its registers takes.
     #[must_use]
     pub fn look(&self) -> Look {
         let node = &self.node;
