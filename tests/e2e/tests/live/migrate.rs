@@ -264,7 +264,7 @@ fn a_move_that_fails_leaves_the_network_where_it_is() {
     ] {
         for step in steps {
             let (text, _) = refused(&daemon, &[red.name(), "--to", to, "--fail", step]);
-            assert!(text.contains(step) && text.contains("where it was"), "{text}");
+            assert!(text.contains(step) && text.contains("did not move"), "{text}");
             assert_eq!(network(&daemon, red.name())["substrate"], at, "{step}");
         }
         // And then it does.
@@ -494,7 +494,7 @@ fn a_refusal_names_the_image_that_would_do_and_loads_it_if_asked() {
     let flows = [&red, &blue].map(|pair| Flow::start(&pair.left, &pair.right, 500, 100));
     let (text, code) = refused(&daemon, &[red.name(), "--to", "card"]);
     assert!(
-        text.contains("route rows") && text.contains("image 'default' would hold it") && code == 4,
+        text.contains("route rows") && text.contains("it would fit image 'default'") && code == 4,
         "{text}"
     );
     is_clean(&daemon.cli.json(&["migrate", red.name(), "--to", "card", "--load-image"]));

@@ -88,7 +88,7 @@ fn a_quota_refuses_what_is_beyond_it_and_touches_nobody_else() {
     let reason = condition["reason"].as_str().unwrap_or_default().to_owned();
     assert_eq!((&condition["state"], &condition["routes_refused"]), (&"degraded".into(), &refused.into()));
     assert!(
-        reason.starts_with(&format!("{refused} of ")) && reason.contains("its quota is 16384"),
+        reason.starts_with(&format!("{refused} of ")) && reason.contains("its quota (table.quota) is 16384"),
         "{reason}"
     );
     assert_eq!(network(&daemon, blue.name())["state"], "running");

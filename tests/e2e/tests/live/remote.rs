@@ -129,7 +129,7 @@ impl World {
     fn refused(&self, who: &Signed, documents: &str) {
         let before = self.generation();
         let output = self.apply(who, documents).expect_code(NO_DAEMON);
-        assert!(output.stderr.contains("may"), "why it is refused: {output}");
+        assert!(output.stderr.contains("does not allow"), "why it is refused: {output}");
         assert_eq!(self.generation(), before, "{output}");
     }
 }
