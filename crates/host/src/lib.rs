@@ -11,6 +11,7 @@ pub mod doctor;
 mod error;
 pub mod ethtool;
 pub mod exec;
+pub mod holder;
 pub mod links;
 pub mod neighbours;
 pub mod netlink;

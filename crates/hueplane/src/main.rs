@@ -19,6 +19,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    if hue_host::holder::run_if_asked() {
+        return ExitCode::SUCCESS;
+    }
     let cli = cli::Cli::parse();
     match commands::run(&cli) {
         Ok(()) => ExitCode::SUCCESS,

@@ -68,6 +68,7 @@ impl Arguments {
             log: true,
             log_file: None,
             empty: self.empty,
+            hold: true,
         }
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hue_host::holder::Holder;
 use hue_host::service;
 use hue_soft::LiveConfig;
 use tokio::net::{TcpListener, UnixListener};
@@ -76,7 +77,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let config = LiveConfig { workers, pin, scheduling, ..LiveConfig::default() };
     // Before the node reports that it is ready. Callers that connect earlier wait until the API answers.
     let unix = place.listen()?;
-    let (handle, running) = node::start(config, images(), options.owner(), opened)?;
+    let holder = Arc::new(if options.hold { holder(&options.state_dir) } else { Holder::default() });
+    let (handle, running) = node::start(config, images(), options.owner(), opened, Arc::clone(&holder))?;
     let ended = runtime.block_on(serving(&handle, &running, unix, tls));
     service::stopping();
     let keep = match &ended {
@@ -87,10 +89,21 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let text = if keep { "the daemon is stopping; namespaces stay" } else { "the daemon is stopping" };
     handle.events().add(EventKind::Stopping, About::Node, text);
     let stopped = running.end(keep);
+    if !keep {
+        holder.end();
+    }
     runtime.shutdown_timeout(LOOK);
     drop(place);
     ended?;
     stopped
+}
+
+/// The holder of descriptors in the state directory.
+fn holder(state_dir: &Path) -> Holder {
+    Holder::start(state_dir).unwrap_or_else(|error| {
+        tracing::warn!(%error, "without a holder of descriptors, virtual ports lose their carrier when the daemon restarts");
+        Holder::default()
+    })
 }
 
 /// A TCP socket and its certificates.

@@ -7,6 +7,9 @@ use hueplaned::arguments::Arguments;
 use hueplaned::{DaemonError, run};
 
 fn main() -> ExitCode {
+    if hue_host::holder::run_if_asked() {
+        return ExitCode::SUCCESS;
+    }
     match run(Arguments::parse().options()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

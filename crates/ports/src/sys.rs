@@ -7,6 +7,7 @@ use std::ffi::c_ulong;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 
 /// The return value of a system call, or its error.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -80,6 +81,13 @@ pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
         *to = *from as libc::c_char;
     }
     Ok(request)
+}
+
+/// Whether a descriptor is that of the calling thread's network namespace.
+pub(crate) fn is_own_network_namespace(fd: OwnedFd) -> io::Result<bool> {
+    let identity = |file: std::fs::Metadata| (file.dev(), file.ino());
+    let own = std::fs::metadata("/proc/thread-self/ns/net")?;
+    Ok(identity(std::fs::File::from(fd).metadata()?) == identity(own))
 }
 
 /// The kernel's data on an interface.

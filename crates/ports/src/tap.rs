@@ -17,6 +17,8 @@ use crate::{Driver, DriverCounters, Packet, Pool, Port, PortError, sys};
 const TUNSETIFF: c_ulong = 0x4004_54ca;
 const TUNSETPERSIST: c_ulong = 0x4004_54cb;
 const TUNSETCARRIER: c_ulong = 0x4004_54e2;
+const TUNGETIFF: c_ulong = 0x8004_54d2;
+const TUNGETDEVNETNS: c_ulong = 0x54e3;
 const IFF_TAP: libc::c_short = 0x0002;
 const IFF_NO_PI: libc::c_short = 0x1000;
 
@@ -59,6 +61,28 @@ impl Tap {
         let tap = Self { name: name.to_owned(), fd, counters: DriverCounters::default(), failure: None };
         tap.set_persistent(persist)?;
         Ok(tap)
+    }
+
+    /// The TAP device behind a descriptor that was kept open. `None` if it is no longer the device `name` of the calling
+    /// thread's network namespace.
+    #[must_use]
+    pub fn adopt(name: &str, fd: OwnedFd) -> Option<Self> {
+        let mut request = sys::request(name).ok()?;
+        request.ifr_name = [0; libc::IFNAMSIZ];
+        sys::ioctl(fd.as_raw_fd(), TUNGETIFF, &mut request).ok()?;
+        // SAFETY: TUNGETIFF fills this member.
+        let flags = unsafe { request.ifr_ifru.ifru_flags };
+        let same_name = sys::request(name).ok()?.ifr_name == request.ifr_name;
+        let namespace = sys::own(sys::ioctl_number(fd.as_raw_fd(), TUNGETDEVNETNS, 0).ok()?).ok()?;
+        let is_tap = flags & IFF_TAP != 0 && flags & IFF_NO_PI != 0;
+        let same = is_tap && same_name && sys::is_own_network_namespace(namespace).ok()?;
+        same.then(|| Self { name: name.to_owned(), fd, counters: DriverCounters::default(), failure: None })
+    }
+
+    /// Its descriptor.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     /// The device's name.

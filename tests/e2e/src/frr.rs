@@ -78,6 +78,23 @@ impl Frr {
             .filter(|session| session["nbrState"].as_str().is_some_and(|state| state.starts_with("Full")))
             .count()
     }
+
+    /// How often the states of its neighbours have changed.
+    ///
+    /// # Panics
+    /// If there are no neighbours.
+    #[track_caller]
+    #[must_use]
+    pub fn state_changes(&self) -> u64 {
+        let json = self.show("show ip ospf neighbor detail json");
+        let all = json["neighbors"].as_object().into_iter().flatten();
+        let details = all.flat_map(|(_, sessions)| sessions.as_array().cloned().unwrap_or_default());
+        let changes: Vec<u64> = details
+            .filter_map(|one| one["nbrStatePrioritychanges"].as_u64().or(one["stateChangeCounter"].as_u64()))
+            .collect();
+        assert!(!changes.is_empty(), "no neighbours: {json}");
+        changes.into_iter().sum()
+    }
 }
 
 impl Drop for Frr {

@@ -367,7 +367,8 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
         // also request it.
         let asks = |network: &&Scheduled| network.placement == Placement::Card;
         let left_out = made.networks.iter().filter(asks).any(|network| {
-            let whole = ["a port of the card", "image 'test'"].iter().any(|word| network.why_not.contains(word));
+            let whole =
+                ["a port of the card", "image 'test'"].iter().any(|word| network.why_not.contains(word));
             network.side == Side::Soft && !whole
         });
         let others = made.networks.iter().any(|network| {

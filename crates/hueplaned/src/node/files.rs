@@ -13,8 +13,8 @@ const OWN: u64 = 640;
 const PER_PORT: u64 = 24;
 /// Descriptors of a network: its namespace, and the socket that watches it.
 const PER_NETWORK: u64 = 2;
-/// Descriptors of a virtual port: its TAP device, twice.
-const PER_VIRTUAL_PORT: u64 = 2;
+/// Descriptors of a virtual port: its TAP device, three times (the worker, settings, and for restarts).
+const PER_VIRTUAL_PORT: u64 = 3;
 
 /// Descriptors that a daemon with this desired state needs, rounded up.
 fn needed(intent: &Intent) -> u64 {

@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hue_demux::PortId;
 use hue_host::cgroup::Limits;
 use hue_host::control::{Changes, Config, ControlNamespace, Owner};
+use hue_host::holder::Holder;
 use hue_host::links::Links;
 use hue_intent::NodePort;
-use hue_ports::{OpenOptions, Opened, Port, Region, Tap, open_on};
+use hue_ports::{OpenOptions, Opened, Port, PortError, Region, Tap, open_on};
 
 use super::drift::{self, Look, Seen};
 
@@ -123,8 +124,12 @@ impl Jobs {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(owner: Owner, done: impl Fn(Done) + Send + Sync + 'static) -> Result<Self, std::io::Error> {
-        let (done, owner) = (Arc::new(done), Arc::new(owner));
+    pub fn start(
+        owner: Owner,
+        holder: Arc<Holder>,
+        done: impl Fn(Done) + Send + Sync + 'static,
+    ) -> Result<Self, std::io::Error> {
+        let (done, owner) = (Arc::new(done), Arc::new((owner, holder)));
         let start = |name: &str, threads: usize| {
             let (queue, jobs) = mpsc::channel();
             let jobs = Arc::new(Mutex::new(jobs));
@@ -161,13 +166,15 @@ fn next(jobs: &Mutex<Receiver<Job>>) -> Option<Job> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-fn work(owner: &Owner, job: Job) -> Done {
+fn work((owner, holder): &(Owner, Arc<Holder>), job: Job) -> Done {
     match job {
         Job::Setup(name, setup) => {
-            let made = guarded(|| set_up(owner, &name, &setup));
+            let made = guarded(|| set_up(owner, holder, &name, &setup));
             Done::Setup(name, made.map(|made| Some(Box::new(made))))
         }
         Job::Delete(name) => {
+            // Its descriptors would keep the namespace alive.
+            warn(&name, holder.forget(&name, |_| true));
             let gone = guarded(|| ControlNamespace::delete(owner, &name).map_err(|error| error.to_string()));
             Done::Delete(name, gone)
         }
@@ -214,7 +221,7 @@ fn open_port(opening: &Opening) -> Result<OpenPort, String> {
     Ok(OpenPort { opened, index, region: region.clone() })
 }
 
-fn set_up(owner: &Owner, name: &str, setup: &Setup) -> Result<Made, String> {
+fn set_up(owner: &Owner, holder: &Holder, name: &str, setup: &Setup) -> Result<Made, String> {
     let text = |error: hue_host::HostError| error.to_string();
     let ensured = match &setup.held {
         None => ControlNamespace::ensure(owner, name, &setup.limits).map_err(text)?,
@@ -229,12 +236,15 @@ fn set_up(owner: &Owner, name: &str, setup: &Setup) -> Result<Made, String> {
     let control = ensured.control;
     let interfaces: Vec<&str> = setup.config.ports.iter().map(|port| port.interface.as_str()).collect();
     let taps = if setup.taps {
-        let open = || interfaces.iter().map(|name| Tap::open(name, true)).collect();
+        let open = || interfaces.iter().map(|interface| open_tap(holder, name, interface)).collect();
         let taps: Result<Vec<Tap>, _> = control.namespace.run(open).map_err(text)?;
         Some(taps.map_err(|error| error.to_string())?)
     } else {
         None
     };
+    if setup.taps {
+        warn(name, holder.forget(name, |interface| !interfaces.contains(&interface)));
+    }
     let mut changes = ensured.changes;
     let more = control.configure(&setup.config).map_err(text)?;
     changes.words.extend(more.words);
@@ -242,4 +252,24 @@ fn set_up(owner: &Owner, name: &str, setup: &Setup) -> Result<Made, String> {
     changes.neighbours += more.neighbours;
     changes.refused.extend(more.refused);
     Ok(Made { control, created: ensured.created, changes, taps })
+}
+
+/// Opens the TAP of a virtual port. If the descriptor of an earlier daemon is held, the device has kept its carrier and
+/// the frames that its kernel has sent since.
+fn open_tap(holder: &Holder, network: &str, interface: &str) -> Result<Tap, PortError> {
+    if let Some(tap) = holder.get(network, interface).and_then(|fd| Tap::adopt(interface, fd)) {
+        return Ok(tap);
+    }
+    // What is held may be the same device under another name, which allows no second descriptor.
+    warn(network, holder.forget(network, |held| held == interface));
+    let tap = Tap::open(interface, true)?;
+    warn(network, holder.put(network, interface, tap.fd()));
+    Ok(tap)
+}
+
+/// Reports that descriptors cannot be held. The network works without.
+fn warn(network: &str, held: std::io::Result<()>) {
+    if let Err(error) = held {
+        tracing::warn!(network, %error, "virtual ports will lose their carrier when the daemon restarts");
+    }
 }

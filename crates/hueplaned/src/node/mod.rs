@@ -44,6 +44,7 @@ use std::time::{Duration, Instant};
 use hue_card::Images;
 use hue_control::Compiled;
 use hue_host::control::Owner;
+use hue_host::holder::Holder;
 use hue_host::links::{LinkEvent, Watch};
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig, TotalsReader};
@@ -176,6 +177,7 @@ pub fn start(
     images: Images,
     owner: Owner,
     opened: Opened,
+    holder: Arc<Holder>,
 ) -> Result<(NodeHandle, Running), DaemonError> {
     let Opened { mut store, desired, trouble, emptied } = opened;
     let left = owner.networks()?;
@@ -198,7 +200,7 @@ pub fn start(
         sent
     })?;
     let done = sender.clone();
-    let jobs = Jobs::start(owner.clone(), move |job| drop(done.send(Message::Done(job))))
+    let jobs = Jobs::start(owner.clone(), holder, move |job| drop(done.send(Message::Done(job))))
         .map_err(DaemonError::Thread)?;
     forward_failures(&mut live, sender.clone())?;
     watch_links(sender.clone())?;

@@ -48,7 +48,7 @@ pub struct Entry {
     /// Whether the workers have its TAPs.
     pub(super) taps: bool,
     /// Second handles of its TAPs, by virtual port, and whether the link is reported to the kernel as up.
-    wires: Vec<(Tap, bool)>,
+    wires: Vec<(Tap, Option<bool>)>,
     pub(super) rib: Rib,
     pub(super) session: Option<Session>,
     /// Update that is not yet in its table.
@@ -434,7 +434,7 @@ impl Node {
         if let Some(taps) = taps {
             entry.wires.clear();
             for (tap, vport) in taps.into_iter().zip(0u16..) {
-                entry.wires.push((tap.try_clone().map_err(|error| error.to_string())?, true));
+                entry.wires.push((tap.try_clone().map_err(|error| error.to_string())?, None));
                 self.live.add_tap(vid, vport, Box::new(tap)).map_err(|error| error.to_string())?;
             }
             entry.taps = true;
@@ -538,10 +538,14 @@ impl Node {
             let nic = nics.iter().find(|(front, _)| entry.on_nic && *front == port.port);
             let id = nic.map_or(port.port, |(_, nic)| *nic);
             let physical = self.ports.values().find(|physical| physical.id == id);
+            // While the port is being opened, for example after a restart, the carrier stays as it is.
+            if physical.is_some_and(super::ports::PhysicalPort::is_undecided) {
+                continue;
+            }
             let on = physical.is_some_and(|physical| physical.has_wire(&self.links));
-            if on != *told {
+            if *told != Some(on) {
                 match tap.set_carrier(on) {
-                    Ok(()) => *told = on,
+                    Ok(()) => *told = Some(on),
                     Err(error) => {
                         tracing::warn!(network = name, %error, "the carrier of a virtual port cannot be switched")
                     }

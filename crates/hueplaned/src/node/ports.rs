@@ -80,6 +80,11 @@ impl PhysicalPort {
         self.open.is_some()
     }
 
+    /// Whether it is not known yet if the port can be opened.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.open.is_none() && self.error.is_none()
+    }
+
     /// Whether frames can pass.
     pub(super) fn has_wire(&self, links: &HashMap<String, Link>) -> bool {
         self.open.is_some()
@@ -178,7 +183,6 @@ impl Node {
             self.take_from_card(name);
             self.live.remove_port(id);
             self.port_is_down(name, why.to_owned());
-            self.wire_changed(name);
         }
     }
 
@@ -190,6 +194,7 @@ impl Node {
         }
         port.told_up = Some(false);
         port.error = Some(why);
+        self.wire_changed(name);
     }
 
     /// Begins to open a port; see [`Node::port_opened`].

@@ -78,7 +78,12 @@ impl Lab {
         let config = LiveConfig { workers: 1, ..LiveConfig::default() };
         let opened = Store::open(self.state.path()).unwrap();
         let owner = self.owner();
-        self.node = Some(self.machine.run(|| node::start(config, images(), owner, opened)).unwrap().unwrap());
+        self.node = Some(
+            self.machine
+                .run(|| node::start(config, images(), owner, opened, std::sync::Arc::default()))
+                .unwrap()
+                .unwrap(),
+        );
     }
 
     fn stop(&mut self, keep: bool) {

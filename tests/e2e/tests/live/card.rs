@@ -311,5 +311,9 @@ fn a_card_that_is_not_plugged_in_is_said_so_and_networks_run_in_software() {
         events.iter().find(|event| event["kind"] == "card_down").and_then(|event| event["message"].as_str());
     assert!(down.is_some_and(|text| text.contains("PCI device ffff:ff:1f.7 does not exist")), "{down:?}");
     let refused = daemon.cli.run(&["migrate", red.name(), "--to", "card"]);
-    assert!(refused.code != 0 && refused.stderr.contains("PCI device ffff:ff:1f.7 does not exist"), "{}", refused.stderr);
+    assert!(
+        refused.code != 0 && refused.stderr.contains("PCI device ffff:ff:1f.7 does not exist"),
+        "{}",
+        refused.stderr
+    );
 }

@@ -71,6 +71,66 @@ fn frr_runs_ospf_in_two_networks_at_once() {
     assert!(routes(&daemon, pairs[1].name(), "ospf").len() >= 2);
 }
 
+/// The virtual ports keep their carrier and what their kernels have sent meanwhile, so no neighbour is lost.
+#[test]
+fn a_restart_of_the_daemon_costs_no_routing_neighbour() {
+    if !can_run(&["zebra", "ospfd", "vtysh", "pgrep"]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let pair = lab.pair("red", 1, 1, [0, 1]);
+    let mut daemon = Daemon::start(&lab, &all(&[lab.node_document(""), pair.document.yaml()]));
+    let cli = daemon.cli.clone();
+    pair.warm_up();
+    let inner = ospf("10.1.1.1", &["left", "right"]);
+    let inside = Frr::start(lab.folder(), "red-r", &inner, |line| cli.exec(pair.name(), line));
+    let outer = ospf("10.1.1.2", &["eth0"]);
+    let outside = Frr::start(lab.folder(), "red-a", &outer, |line| pair.left.space.run(line[0], &line[1..]));
+    until("they are full neighbours", 60, || inside.full_neighbours() == 1 && outside.full_neighbours() == 1);
+    let carriers = || -> Vec<u64> {
+        let changes = |interface: &str| {
+            let link = cli.exec(pair.name(), &["ip", "-j", "-s", "-s", "link", "show", interface]).json();
+            link[0]["stats64"]["tx"]["carrier_changes"].as_u64().unwrap_or_else(|| panic!("{link}"))
+        };
+        ["left", "right"].map(changes).into()
+    };
+    // How often the neighbours' states have changed, on both sides.
+    let changes = || [&inside, &outside].map(Frr::state_changes);
+    let holders = || {
+        let path = lab.folder().join("state/holder.sock");
+        let found = lab.node().run("pgrep", &["-f", &format!("hold-descriptors {}", path.display())]).stdout;
+        found.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = (carriers(), changes(), holders());
+    assert_eq!(before.2.len(), 1);
+    for keep in [false, true] {
+        if keep {
+            daemon.down(&["--keep"]);
+        } else {
+            daemon.kill();
+        }
+        daemon.replace(&lab);
+        // Longer than the interval after which a neighbour that was not heard is lost.
+        std::thread::sleep(std::time::Duration::from_secs(5));
+        assert_eq!((carriers(), changes(), holders()), before, "keep: {keep}");
+        assert_eq!((inside.full_neighbours(), outside.full_neighbours()), (1, 1));
+        pair.warm_up();
+    }
+    // Other ports take other descriptors; the ones that stay keep theirs.
+    let more = pair.document.clone().with("weight", "3");
+    cli.apply(&more.yaml(), &[]);
+    assert_eq!(carriers(), before.0);
+    // Without the holder, the daemon goes on, and so does a network that comes.
+    let _ = lab.node().run("kill", &["-9", &before.2[0]]).expect_ok();
+    let blue = lab.pair("blue", 2, 2, [0, 1]);
+    cli.apply(&blue.document.yaml(), &[]);
+    blue.warm_up();
+    pair.warm_up();
+    drop((inside, outside));
+    daemon.down(&[]);
+    assert_eq!(holders(), Vec::<String>::new());
+}
+
 /// A host's loopback address, as OSPF tells it.
 fn loopback(network: usize, side: usize) -> Ipv4Addr {
     Ipv4Addr::new(192, 168, network as u8, 1 + side as u8)

@@ -234,6 +234,8 @@ fn daemon(args: &Up) -> Result<(), Failure> {
         log: true,
         log_file: args.log_file.clone(),
         empty: args.empty,
+        // A daemon that ends with its caller is not followed by another.
+        hold: !args.until_eof,
         ..Options::default()
     };
     if let Some(prefix) = namespace_prefix {

@@ -1,0 +1,408 @@
+//! A small process that keeps descriptors open while no daemon runs.
+//!
+//! A TAP device loses its carrier when its last descriptor is closed, and routing daemons then lose their neighbours.
+//! Flow: daemon → [`Holder::put`] → the process ([`run_if_asked`]) → the next daemon: [`Holder::start`], [`Holder::get`].
+//! Invariants: the process only keeps descriptors and never reads from them; it ends when its socket's file is gone, when
+//! it is told to, and when no daemon is connected and it holds nothing, so none is left behind; a holder that fails or
+//! stalls costs a daemon at most [`TIMEOUT`], once. Source: unix(7), `SCM_RIGHTS`.
+//!
+//! Protocol, on a socket of type `SOCK_SEQPACKET` in a directory of the daemon's: a request is a letter and a name. `P`
+//! (put) carries a descriptor; `F` (forget) closes the one of this name, or, with a name that ends in `/`, all whose names
+//! begin with it; `L` (list) is answered by an `H` with name and descriptor for each; `Q` (quit) ends the process. An `E`
+//! ends each answer. Names are `NETWORK/INTERFACE`, which cannot contain further slashes.
+
+#![allow(unsafe_code)] // descriptors that system calls have just made
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::sockopt::{PeerCredentials, ReceiveTimeout, SendTimeout};
+use nix::sys::socket::{
+    AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr,
+    accept4, bind, connect, getsockopt, listen, recvmsg, sendmsg, setsockopt, socket,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+use nix::unistd::geteuid;
+
+/// First argument of a program that is to be a holder; the path of its socket follows. Its standard input is the
+/// listening socket.
+pub const ARGUMENT: &str = "hold-descriptors";
+/// The socket's file.
+pub const SOCKET: &str = "holder.sock";
+/// Longest time that a daemon waits for an answer, in seconds.
+pub const TIMEOUT: i64 = 2;
+/// Longest message: a letter, a network, a slash, an interface.
+const MESSAGE_BYTES_MAX: usize = 512;
+/// How often the process checks that its socket's file is there, in milliseconds.
+const LOOK_MS: u16 = 1000;
+
+/// Descriptors that outlive the daemon, by network and interface.
+#[derive(Debug, Default)]
+pub struct Holder(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// The connection; `None` without a holder.
+    socket: Option<OwnedFd>,
+    /// The same descriptors in this process.
+    held: BTreeMap<String, OwnedFd>,
+}
+
+impl Holder {
+    /// Connects to the holder of an earlier daemon, or starts one, from this program. `directory` must belong to the
+    /// daemon alone.
+    ///
+    /// # Errors
+    /// When neither is possible. The daemon can work without it.
+    pub fn start(directory: &Path) -> io::Result<Self> {
+        let directory = std::path::absolute(directory)?;
+        let open = File::open(&directory)?;
+        // A socket's address has at most 107 bytes; this one always fits.
+        let address =
+            UnixAddr::new(&Path::new("/proc/self/fd").join(open.as_raw_fd().to_string()).join(SOCKET))?;
+        let socket = match connected(&address) {
+            Ok(socket) => socket,
+            Err(_) => {
+                spawn(&directory.join(SOCKET), &address)?;
+                connected(&address)?
+            }
+        };
+        let mut state = State { socket: Some(socket), held: BTreeMap::new() };
+        state.held = state.ask(b'L', "", None)?;
+        Ok(Self(Mutex::new(state)))
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A handle of the descriptor that is held for this interface.
+    #[must_use]
+    pub fn get(&self, network: &str, interface: &str) -> Option<OwnedFd> {
+        self.state().held.get(&format!("{network}/{interface}"))?.try_clone().ok()
+    }
+
+    /// Holds a descriptor for this interface, instead of one before. It is closed with [`Holder::forget`].
+    ///
+    /// # Errors
+    /// When the holder has failed: from then on nothing is held.
+    pub fn put(&self, network: &str, interface: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
+        let mut state = self.state();
+        if state.socket.is_none() {
+            return Ok(());
+        }
+        let name = format!("{network}/{interface}");
+        let own = fd.try_clone_to_owned()?;
+        state.tell(b'P', &name, Some(fd))?;
+        state.held.insert(name, own);
+        Ok(())
+    }
+
+    /// Closes the descriptors of a network for which `unwanted` holds, given the interface.
+    ///
+    /// # Errors
+    /// As for [`Holder::put`].
+    pub fn forget(&self, network: &str, unwanted: impl Fn(&str) -> bool) -> io::Result<()> {
+        let mut state = self.state();
+        let prefix = format!("{network}/");
+        let of = |name: &String| name.strip_prefix(&prefix).is_some_and(&unwanted);
+        let names: Vec<String> = state.held.keys().filter(|name| of(name)).cloned().collect();
+        for name in names {
+            state.held.remove(&name);
+            state.tell(b'F', &name, None)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the holder: nothing is kept.
+    pub fn end(&self) {
+        let mut state = self.state();
+        // One that does not answer has ended, or ends when it is not connected.
+        let _ = state.tell(b'Q', "", None);
+        *state = State::default();
+    }
+}
+
+impl State {
+    /// Sends a request whose answer has no contents.
+    fn tell(&mut self, letter: u8, name: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        if self.socket.is_none() {
+            return Ok(());
+        }
+        self.ask(letter, name, fd).map(drop)
+    }
+
+    /// Sends a request: the descriptors of the answer. After a failure there is no holder.
+    fn ask(
+        &mut self,
+        letter: u8,
+        name: &str,
+        fd: Option<BorrowedFd<'_>>,
+    ) -> io::Result<BTreeMap<String, OwnedFd>> {
+        let Some(socket) = self.socket.as_ref() else { return Ok(BTreeMap::new()) };
+        let answer = answer(socket.as_fd(), letter, name, fd);
+        if answer.is_err() {
+            *self = Self::default();
+        }
+        answer
+    }
+}
+
+fn answer(
+    socket: BorrowedFd<'_>,
+    letter: u8,
+    name: &str,
+    fd: Option<BorrowedFd<'_>>,
+) -> io::Result<BTreeMap<String, OwnedFd>> {
+    send(socket, letter, name, fd)?;
+    let mut found = BTreeMap::new();
+    loop {
+        match receive(socket)? {
+            Some((b'E', ..)) => return Ok(found),
+            Some((b'H', name, Some(fd))) => drop(found.insert(name, fd)),
+            Some(_) => return Err(io::Error::other("the holder of descriptors answers something else")),
+            None => return Err(io::Error::other("the holder of descriptors has ended")),
+        }
+    }
+}
+
+fn connected(address: &UnixAddr) -> io::Result<OwnedFd> {
+    let socket = seqpacket()?;
+    let timeout = TimeVal::seconds(TIMEOUT);
+    setsockopt(&socket, SendTimeout, &timeout)?;
+    setsockopt(&socket, ReceiveTimeout, &timeout)?;
+    connect(socket.as_raw_fd(), address)?;
+    if is_own(&socket) { Ok(socket) } else { Err(io::Error::from(io::ErrorKind::PermissionDenied)) }
+}
+
+fn seqpacket() -> io::Result<OwnedFd> {
+    Ok(socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?)
+}
+
+/// Starts the process.
+fn spawn(path: &Path, address: &UnixAddr) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let listener = seqpacket()?;
+    bind(listener.as_raw_fd(), address)?;
+    listen(&listener, Backlog::new(1)?)?;
+    // The program that runs, even if its file was replaced.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("hueplane-holder").arg(ARGUMENT).arg(path).env_clear().current_dir("/").process_group(0);
+    command.stdin(listener).stdout(Stdio::null()).stderr(Stdio::null());
+    // It outlives this process.
+    command.spawn().map(drop)
+}
+
+fn send(socket: BorrowedFd<'_>, letter: u8, name: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let mut message = vec![letter];
+    message.extend_from_slice(name.as_bytes());
+    if message.len() > MESSAGE_BYTES_MAX {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let fds: Vec<RawFd> = fd.iter().map(AsRawFd::as_raw_fd).collect();
+    let rights = [ControlMessage::ScmRights(&fds)];
+    let control = if fds.is_empty() { &[][..] } else { &rights };
+    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(&message)], control, MsgFlags::MSG_NOSIGNAL, None)?;
+    Ok(())
+}
+
+/// A message: letter, name, descriptor. `None` at the end of the connection.
+fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<(u8, String, Option<OwnedFd>)>> {
+    let mut bytes = [0; MESSAGE_BYTES_MAX];
+    let mut space = nix::cmsg_space!(RawFd);
+    let mut into = [IoSliceMut::new(&mut bytes)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let received = recvmsg::<()>(socket.as_raw_fd(), &mut into, Some(&mut space), flags)?;
+    let mut fd = None;
+    for message in received.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(fds) = message {
+            // SAFETY: the kernel has just made these descriptors, and nothing else has them.
+            fds.into_iter().for_each(|raw| fd = Some(unsafe { OwnedFd::from_raw_fd(raw) }));
+        }
+    }
+    let len = received.bytes;
+    let Some((letter, name)) = bytes[..len].split_first() else { return Ok(None) };
+    Ok(Some((*letter, String::from_utf8_lossy(name).into_owned(), fd)))
+}
+
+/// Is the holder, if this program was started as one (see [`ARGUMENT`]); must be called first in `main`. Returns whether
+/// it was.
+#[must_use]
+pub fn run_if_asked() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().as_deref() != Some(OsStr::new(ARGUMENT)) {
+        return false;
+    }
+    let Some(path) = arguments.next().map(PathBuf::from) else { return false };
+    let _ = nix::sys::prctl::set_name(c"hueplane-holder");
+    // Nothing that it does needs a right, and nobody reads its errors.
+    let _ = crate::service::drop_capabilities(&[]);
+    let _ = hold(io::stdin().as_fd(), &path);
+    true
+}
+
+/// Holds descriptors until there is a reason to end.
+fn hold(listener: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let own = identity(path);
+    let mut held = BTreeMap::new();
+    let mut client: Option<OwnedFd> = None;
+    loop {
+        let on = client.as_ref().map_or(listener, AsFd::as_fd);
+        let mut fds = [PollFd::new(on, PollFlags::POLLIN)];
+        let ready = match poll(&mut fds, PollTimeout::from(LOOK_MS)) {
+            Err(nix::errno::Errno::EINTR) => 0,
+            ready => ready?,
+        };
+        if own.is_none() || identity(path) != own {
+            return Ok(());
+        }
+        if ready == 0 {
+            continue;
+        }
+        let Some(socket) = &client else {
+            let accepted = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?;
+            // SAFETY: the kernel has just made this descriptor, and nothing else has it.
+            let accepted = unsafe { OwnedFd::from_raw_fd(accepted) };
+            client = is_own(&accepted).then_some(accepted);
+            continue;
+        };
+        match serve(socket.as_fd(), &mut held) {
+            Ok(true) => {}
+            Ok(false) => {
+                // Before the answer: whoever gets it finds everything closed, and no socket.
+                fs::remove_file(path)?;
+                return send(socket.as_fd(), b'E', "", None);
+            }
+            Err(_) if held.is_empty() => return fs::remove_file(path),
+            Err(_) => client = None,
+        }
+    }
+}
+
+/// Answers a request. `false`: the process should end.
+fn serve(socket: BorrowedFd<'_>, held: &mut BTreeMap<String, OwnedFd>) -> io::Result<bool> {
+    let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
+    match receive(socket)?.ok_or_else(ended)? {
+        (b'P', name, Some(fd)) => drop(held.insert(name, fd)),
+        (b'F', name, _) => held.retain(|one, _| *one != name),
+        (b'L', ..) => {
+            for (name, fd) in held.iter() {
+                send(socket, b'H', name, Some(fd.as_fd()))?;
+            }
+        }
+        (b'Q', ..) => {
+            held.clear();
+            return Ok(false);
+        }
+        // A later daemon's request.
+        _ => {}
+    }
+    send(socket, b'E', "", None)?;
+    Ok(true)
+}
+
+/// Whether the other end is a process of the same user.
+fn is_own(socket: &OwnedFd) -> bool {
+    getsockopt(socket, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
+}
+
+/// What identifies a file, whatever its name.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use nix::sys::socket::socketpair;
+
+    use super::*;
+
+    /// A holder on a thread of this process, and what connects to it.
+    fn holder(directory: &Path) -> thread::JoinHandle<io::Result<()>> {
+        let path = directory.join(SOCKET);
+        let listener = seqpacket().unwrap();
+        bind(listener.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+        listen(&listener, Backlog::new(1).unwrap()).unwrap();
+        thread::spawn(move || hold(listener.as_fd(), &path))
+    }
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap()
+    }
+
+    /// Whether all handles of the other end of a pair are closed.
+    fn closed(end: &OwnedFd) -> bool {
+        let mut fds = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::ZERO).unwrap() > 0
+    }
+
+    #[test]
+    fn what_is_put_is_there_for_the_next_daemon() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = holder(folder.path());
+        let first = Holder::start(folder.path()).unwrap();
+        assert!(first.get("red", "v0").is_none());
+        let (kept, other) = pair();
+        let (more, more_other) = pair();
+        first.put("red", "v0", other.as_fd()).unwrap();
+        first.put("red", "v1", more_other.as_fd()).unwrap();
+        first.put("reddish", "v0", more_other.as_fd()).unwrap();
+        drop((first, other, more_other));
+        assert!(!closed(&kept), "the daemon is gone, and it is held");
+
+        let second = Holder::start(folder.path()).unwrap();
+        let again = second.get("red", "v0").unwrap();
+        assert_eq!(nix::unistd::write(&again, b"x"), Ok(1));
+        let mut byte = [0];
+        assert_eq!(nix::unistd::read(&kept, &mut byte), Ok(1));
+        drop(again);
+        // Only the named ones are closed.
+        second.forget("red", |interface| interface == "v0").unwrap();
+        assert!(closed(&kept) && second.get("red", "v0").is_none() && second.get("red", "v1").is_some());
+        second.forget("red", |_| true).unwrap();
+        assert!(!closed(&more) && second.get("reddish", "v0").is_some());
+        // One that is put again replaces the one before.
+        let (newer, newer_other) = pair();
+        second.put("reddish", "v0", newer_other.as_fd()).unwrap();
+        drop(newer_other);
+        assert!(closed(&more) && !closed(&newer));
+        second.end();
+        assert!(closed(&newer) && !folder.path().join(SOCKET).exists());
+        process.join().unwrap().unwrap();
+        assert!(second.put("red", "v0", kept.as_fd()).is_ok() && second.get("red", "v0").is_none());
+    }
+
+    #[test]
+    fn no_holder_is_left_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        // With nothing to hold, it ends with its daemon.
+        let process = holder(folder.path());
+        drop(Holder::start(folder.path()).unwrap());
+        process.join().unwrap().unwrap();
+        assert!(!folder.path().join(SOCKET).exists());
+        // With something, when its socket's file is gone.
+        let process = holder(folder.path());
+        let first = Holder::start(folder.path()).unwrap();
+        let (kept, other) = pair();
+        first.put("red", "v0", other.as_fd()).unwrap();
+        drop((first, other));
+        assert!(!closed(&kept) && !process.is_finished());
+        fs::remove_file(folder.path().join(SOCKET)).unwrap();
+        process.join().unwrap().unwrap();
+        assert!(closed(&kept));
+    }
+}
