@@ -140,7 +140,7 @@ fn errors_are_reported() {
         dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())])
     };
     run("--on card --image tcam9").fails(3, "no image 'tcam9' in ");
-    run("--on card --image tcam9").fails(3, "available: default, dir, sram, tcam");
+    run("--on card --image tcam9").fails(3, "available: default");
     run("--wave w.fst").fails(2, "--wave requires --on card");
     run("--on card --wave-packet 1").fails(2, "--wave");
     run("--on card --wave w.fst --wave-cycles 9-3").fails(2, "FROM below TO");

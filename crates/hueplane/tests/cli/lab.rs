@@ -191,7 +191,7 @@ fn invalid_experiments_are_reported() {
     fails(
         &format!("--traffic p0=rate:30G,size:1518 p0=rate:30G,size:1518 {us}"),
         2,
-        "traffic of p0: its streams together",
+        "traffic of p0: the rates of its streams add up to more than it carries",
     );
     fails(&format!("--traffic p0=rate:1G --traffic p1=rate:max {us}"), 2, "rate:max makes ports wait");
     fails(
