@@ -4,11 +4,13 @@
 //! [`History::load`]. Invariants: a revision is there only together with the change that made it, and each one leads to
 //! the one before: undoing revisions from the newest on gives the documents of every earlier one. So the history ends
 //! where a link is missing, and dropping the oldest never harms the others. At most [`REVISIONS_MAX`] revisions and
-//! [`BYTES_MAX`] bytes are kept. The documents in force never depend on the history: it may be missing or damaged.
+//! [`BYTES_MAX`] bytes are kept. Before one is dropped, tenants' revisions that follow one another are merged, so that no
+//! number of changes by tenants drops a revision of somebody else. The documents in force never depend on the history: it
+//! may be missing or damaged.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -18,6 +20,9 @@ use crate::api::{Author, DocumentChange, ObjectKind, Revision, RevisionKind, Ver
 pub const REVISIONS_MAX: usize = 100;
 /// Most bytes of revisions that are kept.
 pub const BYTES_MAX: usize = 64 << 20;
+
+/// Role of the callers whose revisions are merged; see [`Author::role`].
+const TENANT: &str = "tenant";
 
 /// Descriptions of revisions ([`Link`]), by number.
 const REVISIONS: TableDefinition<u64, &str> = TableDefinition::new("revisions");
@@ -44,7 +49,7 @@ pub struct Origin {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum HistoryError {
     /// The caller asks for a revision that is not kept, or never was.
-    #[error("revision {asked} is not kept; {}", kept(*.first, *.last))]
+    #[error("revision {asked} is not kept{}", kept(*.asked, *.first, *.last))]
     NotKept {
         /// Its number.
         asked: u64,
@@ -58,11 +63,13 @@ pub enum HistoryError {
     Damaged(String),
 }
 
-fn kept(first: u64, last: u64) -> String {
+fn kept(asked: u64, first: u64, last: u64) -> String {
     if first == last {
-        format!("only {last}, which is in force, is")
+        format!("; only {last}, which is in force, is")
+    } else if (first..last).contains(&asked) {
+        ": it was merged with the next one, because tenants made many changes".to_owned()
     } else {
-        format!("{first} to {last} are")
+        format!("; {first} to {last} are")
     }
 }
 
@@ -231,15 +238,48 @@ impl History {
         self.kept.iter().rev().find(touches).map(|kept| kept.link.before)
     }
 
-    /// The history with one more revision, within its limits: `None` if that one alone exceeds them.
-    fn with(&self, entry: &Entry) -> Option<Self> {
-        let mut next = self.clone();
-        next.kept.push_back(entry.kept.clone());
-        let mut bytes = next.bytes();
-        while next.kept.len() > REVISIONS_MAX || bytes > BYTES_MAX {
-            bytes -= next.kept.pop_front()?.bytes;
+    /// Index of the oldest of two revisions of tenants that follow one another, if there are any.
+    fn pair(&self) -> Option<usize> {
+        let tenants = |kept: &Kept| kept.link.revision.by.role == TENANT;
+        (1..self.kept.len())
+            .find(|at| tenants(&self.kept[at - 1]) && tenants(&self.kept[*at]))
+            .map(|at| at - 1)
+    }
+
+    /// Makes one revision of those at `at` and `at + 1`. It has the later one's number, and undoing it undoes both.
+    fn merge(
+        &mut self,
+        at: usize,
+        revisions: &mut Table<'_, u64, &'static str>,
+        undos: &mut Table<'_, u64, &'static str>,
+    ) -> Result<(), redb::Error> {
+        let (Some(older), Some(newer)) = (self.kept.remove(at), self.kept.get_mut(at)) else { return Ok(()) };
+        let undo_of = |number: u64| -> Result<Undo, redb::Error> {
+            let text = undos.get(number)?;
+            Ok(text.and_then(|text| serde_json::from_str(text.value()).ok()).unwrap_or_default())
+        };
+        let (first, then) = (older.link.revision, &mut newer.link.revision);
+        let mut undo = undo_of(then.number)?;
+        undo.extend(undo_of(first.number)?);
+        newer.link.before = older.link.before;
+        for change in first.changes {
+            if !then.changes.iter().any(|one| one.object == change.object && one.name == change.name) {
+                then.changes.push(change);
+            }
         }
-        (!next.kept.is_empty()).then_some(next)
+        if then.by != first.by {
+            then.by.name = None;
+        }
+        // Numbers, names and texts always have a JSON form.
+        let link = serde_json::to_string(&newer.link).unwrap_or_default();
+        let undo = serde_json::to_string(&undo).unwrap_or_default();
+        newer.bytes = link.len() + undo.len();
+        let number = newer.link.revision.number;
+        revisions.insert(number, link.as_str())?;
+        undos.insert(number, undo.as_str())?;
+        revisions.remove(first.number)?;
+        undos.remove(first.number)?;
+        Ok(())
     }
 
     /// Records a change in its transaction. Returns the history that is in force when the transaction is.
@@ -247,18 +287,17 @@ impl History {
     /// # Errors
     /// When the database cannot be written.
     pub fn record(&self, transaction: &WriteTransaction, record: Record<'_>) -> Result<Self, redb::Error> {
-        let next = match record {
+        let entry = match record {
             Record::Keep => return Ok(self.clone()),
-            Record::Forget => None,
-            Record::Add(entry) => self.with(entry).map(|next| (entry, next)),
-        };
-        let Some((entry, next)) = next else {
-            transaction.delete_table(REVISIONS)?;
-            transaction.delete_table(UNDOS)?;
-            return Ok(Self::default());
+            // One that alone exceeds the limit is not kept.
+            Record::Add(entry) if entry.kept.bytes <= BYTES_MAX => entry,
+            Record::Add(_) | Record::Forget => {
+                transaction.delete_table(REVISIONS)?;
+                transaction.delete_table(UNDOS)?;
+                return Ok(Self::default());
+            }
         };
         let number = entry.kept.link.revision.number;
-        let first = next.kept.front().map_or(number, |kept| kept.link.revision.number);
         let mut revisions = transaction.open_table(REVISIONS)?;
         let mut undos = transaction.open_table(UNDOS)?;
         if self.is_empty() {
@@ -266,10 +305,19 @@ impl History {
             revisions.retain(|_, _| false)?;
             undos.retain(|_, _| false)?;
         }
-        revisions.retain_in(..first, |_, _| false)?;
-        undos.retain_in(..first, |_, _| false)?;
         revisions.insert(number, entry.link.as_str())?;
         undos.insert(number, entry.undo.as_str())?;
+        let mut next = self.clone();
+        next.kept.push_back(entry.kept.clone());
+        while next.kept.len() > REVISIONS_MAX || next.bytes() > BYTES_MAX {
+            match next.pair() {
+                Some(at) => next.merge(at, &mut revisions, &mut undos)?,
+                None => drop(next.kept.pop_front()),
+            }
+        }
+        let first = next.kept.front().map_or(number, |kept| kept.link.revision.number);
+        revisions.retain_in(..first, |_, _| false)?;
+        undos.retain_in(..first, |_, _| false)?;
         Ok(next)
     }
 

@@ -84,6 +84,60 @@ fn as_many_revisions_are_kept_as_there_may_be() {
     }
 }
 
+/// However many changes tenants make, the revisions of others stay, and their documents too.
+#[test]
+fn tenants_do_not_push_out_the_revisions_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path());
+    let by = |role: &str, name: &str| Origin {
+        by: Author { role: role.into(), name: Some(name.into()) },
+        ..Origin::default()
+    };
+    let weights = |generation: u64| u16::try_from(generation).unwrap();
+    let state =
+        |generation: u64| desired(generation, &[(1, weights(generation)), (2, weights(generation / 2 + 1))]);
+    // An operator's three, with two tenants between them and after them.
+    let operators = [1, 2, 40];
+    let count = REVISIONS_MAX as u64 + 60;
+    for generation in 1..=count {
+        let origin = match generation {
+            _ if operators.contains(&generation) => by("operator", "alice"),
+            odd if odd % 2 == 1 => by("tenant", "n1"),
+            _ => by("tenant", "n2"),
+        };
+        store.save(&state(generation), &origin).unwrap();
+    }
+    for _ in 0..2 {
+        let kept = numbers(&store);
+        assert_eq!(kept.len(), REVISIONS_MAX);
+        for operator in operators {
+            assert!(kept.contains(&operator), "{operator} of {kept:?}");
+            let weight = format!("\"weight\":{operator},");
+            assert!(store.documents(operator).unwrap()["network/n1"].contains(&weight), "{operator}");
+        }
+        // The documents of each that is kept are as they were, and those of merged ones are not kept.
+        for number in 1..=count {
+            match store.documents(number) {
+                Ok(documents) => {
+                    assert_eq!(documents, state(number).documents(), "{number}");
+                    assert!(kept.contains(&number) || kept.contains(&(number + 1)), "{number}");
+                }
+                Err(error) => {
+                    assert!(error.to_string().contains("merged with the next one"), "{error}");
+                    assert!(!kept.contains(&number), "{number}");
+                }
+            }
+        }
+        let (revisions, _) = store.history();
+        let merged = revisions.iter().find(|one| one.number == 39).unwrap();
+        let names: Vec<&str> = merged.changes.iter().map(|change| change.name.as_str()).collect();
+        assert_eq!((merged.by.role.as_str(), &merged.by.name), ("tenant", &None), "by two tenants");
+        assert!(names.contains(&"n1") && names.contains(&"n2"), "{names:?}");
+        drop(store);
+        store = open(folder.path()).0;
+    }
+}
+
 /// Large documents leave room for few revisions.
 #[test]
 #[ignore = "long: make test-full"]
