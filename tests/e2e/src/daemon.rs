@@ -412,7 +412,7 @@ fn cgroups_of(own: &str) -> Vec<PathBuf> {
         "-type",
         "d",
         "-name",
-        &format!("{own}*"),
+        &format!("net-{own}*"),
     ]));
     output.stdout.lines().map(PathBuf::from).collect()
 }
@@ -430,7 +430,11 @@ fn remove_left(own: &str) {
     // A folder's children stand after it.
     folders.reverse();
     for folder in folders {
-        let _ = std::fs::remove_dir(folder);
+        let _ = std::fs::remove_dir(&folder);
+        // Those of the node, and of all nodes, if they are empty.
+        for above in folder.ancestors().skip(1).take(2) {
+            let _ = std::fs::remove_dir(above);
+        }
     }
 }
 
