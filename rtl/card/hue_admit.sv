@@ -1,16 +1,18 @@
-// Admits frames to the output queues before their bodies are read. A frame for which its queue has no room costs one clock.
+// Admits frames to the output queues before their bodies are read. A frame that is refused because its queue has no room costs
+// one clock.
 //
-// Place: stages → **here** → hue_scatter; hue_output_queues reports which cells have become free. Verdicts pass in order. The
-// verdict of a frame that is refused becomes a drop, which is counted for its port and network. With `offline_i` it waits.
-// A frame is admitted if its queue (of its network, for its port) would hold no more cells than are free (dynamic thresholds
-// with alpha 1). So a network that sends more than its port takes uses at most half of what others leave free, and loses
-// only its own frames. All CPU queues together may use half of the memory, by the same rule: frames that software does not
-// fetch take nothing from the ports.
+// Place: stages → **here** → hue_scatter; hue_output_queues reports which cells have become free. Verdicts leave in the order in
+// which they came. The verdict of a refused frame becomes a drop, which is counted for its port and network. With `offline_i`
+// the frame waits instead.
+// A frame is admitted if its queue (of its network, for its port) would then hold no more cells than are free (dynamic
+// thresholds with alpha 1). So a network that sends more than its port can carry uses at most half of what others leave free,
+// and loses only its own frames. All CPU queues together may use half of the memory, by the same rule. So frames that software
+// does not fetch take nothing from the ports.
 // A frame for a CPU queue grows by its header, so such frames can arrive faster than scatter can write them. While bodies
-// wait in the packet buffer (`backlog_i`; not while ports pause), one such frame of each network is admitted per `Window`
-// clocks; while many wait (`late_i`), none.
+// wait in the packet buffer (`backlog_i`; 0 while the ports pause), one such frame of each network is admitted per `Window`
+// clocks; while many bodies wait (`late_i`), none is.
 //
-// Latency: 6 clocks from a verdict in to the same out when nothing is held back. Throughput: a verdict a clock.
+// Latency: 6 clocks from a verdict in to the same verdict out when nothing is held back. Throughput: a verdict a clock.
 // Source: A. K. Choudhury, E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.
 module hue_admit
   import hue_pkg::*;
@@ -29,7 +31,7 @@ module hue_admit
   input  logic                 offline_i,
   input  logic                 backlog_i,
   input  logic                 late_i,
-  input  logic                 counts_i,       // what is dropped now can be counted in the next clock
+  input  logic                 counts_i,       // a drop decided in this clock can be counted in the next one
 
   input  logic                 s_valid_i,
   output logic                 s_ready_o,
@@ -37,20 +39,20 @@ module hue_admit
   output logic                 m_valid_o,
   input  logic                 m_ready_i,
   output hue_verdict_t         m_verdict_o,
-  output logic                 m_refused_o,    // it was not let in
+  output logic                 m_refused_o,    // the frame was not admitted
 
-  // From the output queues: cells that were ever taken out of a queue (modulo); a cell can be had again, a CPU queue's.
+  // From the output queues: how many cells were ever taken out of a queue (modulo); a cell is free again; it was a CPU queue's.
   input  logic                 gone_i,
   input  logic [QueueBits-1:0] gone_queue_i,
   input  logic [CountBits-1:0] gone_cells_i,
   input  logic                 freed_i,
   input  logic                 freed_cpu_i,
 
-  output logic                 dropped_o,      // a frame for this port, of this network
+  output logic                 dropped_o,      // pulse: a frame for this port, of this network, was dropped
   output logic [2:0]           dropped_port_o,
   output logic [7:0]           dropped_net_o,
   output logic                 idle_o,         // no verdict inside
-  output logic                 empty_o         // a clock ago all cells were free
+  output logic                 empty_o         // one clock ago all cells were free
 );
 
   localparam int unsigned Depth = 16;
@@ -62,10 +64,10 @@ module hue_admit
     $fatal(1, "Cells: expected a power of two, with room for two frames of the greatest length");
   end
 
-  typedef logic [PlaceBits:0]   place_t;  // a bit more than addresses, so that full and empty differ
+  typedef logic [PlaceBits:0]   place_t;  // one bit more than addresses, to tell full from empty
   typedef logic [CountBits-1:0] count_t;
   typedef logic [QueueBits-1:0] queue_t;
-  // What is decided of a frame.
+  // What the decision needs to know about a frame.
   typedef struct packed {
     logic               sends;
     logic               grows;
@@ -74,7 +76,7 @@ module hue_admit
     count_t             need;
   } ask_t;
 
-  // After reset what is known of queues is cleared.
+  // After reset the state of all queues is cleared.
   logic   clearing_q;
   queue_t clear_q;
   always_ff @(posedge clk_i) begin
@@ -91,7 +93,7 @@ module hue_admit
   hue_verdict_t       verdicts_q [Depth];
   ask_t               asks_q [Depth];
   logic [Depth-1:0]   admits_q;
-  place_t             come_q, asked_q, decided_q, left_q;   // came, being decided, decided, left
+  place_t             come_q, asked_q, decided_q, left_q;   // counts of verdicts received, being decided, decided, and sent on
   ask_t               in;
   logic               full_q, to_cpu;
   logic [2:0]         port;
@@ -110,13 +112,13 @@ module hue_admit
   always_ff @(posedge clk_i) begin
     if (s_valid_i && s_ready_o) verdicts_q[come_q[PlaceBits-1:0]] <= s_verdict_i;
     if (s_valid_i && s_ready_o) asks_q[come_q[PlaceBits-1:0]] <= in;
-    // One more may come before it shows.
+    // `full_q` is a clock late, so one more verdict may come: a slot is kept for it.
     full_q <= !rst_ni || clearing_q || come_q - left_q >= place_t'(Depth - 1);
     if (!rst_ni) come_q <= '0;
     else if (s_valid_i && s_ready_o) come_q <= come_q + 1'b1;
   end
 
-  // ---- Deciding: cells let into a queue and taken out of it are counted modulo, each by one side.
+  // ---- Deciding. Cells admitted to a queue and cells taken out of it are counted modulo, each by one side only.
   logic   a_v_q, b_v_q, c_v_q, d_v_q, b_by_q, b_gone_by_q, b_same_q, c_same_q, admit, drop, again, d_here, d_fits, d_waits_q;
   ask_t   a_q, b_q, c_q, d_q;
   queue_t a_queue, b_queue, c_queue, d_queue;
@@ -134,10 +136,10 @@ module hue_admit
     .wdata_i(clearing_q ? '0 : gone_cells_i), .read_i(1'b1), .raddr_i(a_queue), .rdata_o(b_gone)
   );
 
-  // What a frame of the same queue, decided just now, leaves in it counts for those behind it.
+  // The cells of a frame of the same queue that is admitted in this clock count for the frames behind it.
   // d_used_q is what the queue would hold with the frame.
   assign c_before = c_same_q && admit ? d_put_q : c_put_q;
-  // A network's frames that grow: whether one was let in in this window, by the window's number.
+  // Frames that grow: the number of the window in which one of the network was last admitted.
   localparam int unsigned WindowBits = $clog2(Window);
   logic [3:0]            stamps_q [1 << NetBits];
   logic [3:0]            b_stamp, c_stamp_q, window_q;
@@ -171,7 +173,7 @@ module hue_admit
   assign d_here = !d_q.sends || (d_fits && !d_waits_q);
   assign admit = d_v_q && d_here && d_q.sends;
   assign drop = d_v_q && !d_here && !offline_i && counts_i;
-  // Held back: this frame is looked at again, and so are those behind it.
+  // A frame that is held back is decided again later, and so are the frames behind it.
   assign again = d_v_q && !d_here && (offline_i || !counts_i);
 
   always_ff @(posedge clk_i) begin
@@ -212,7 +214,7 @@ module hue_admit
       if (again) asked_q <= decided_q;
       else if (asked_q != come_q) asked_q <= asked_q + 1'b1;
       if (d_v_q && !again) decided_q <= decided_q + 1'b1;
-      // A frame's cells are set aside as it is let in.
+      // A frame's cells are reserved when it is admitted.
       free_q <= admit ? free_q + count_t'(freed_i) - d_q.need : free_q + count_t'(freed_i);
       cpu_free_q <= cpu_free_q + count_t'(freed_cpu_i)
                     - (admit && d_q.grows ? d_q.need : '0);
@@ -247,7 +249,7 @@ module hue_admit
   a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (m_valid_o && !m_ready_i) |=> (m_valid_o && $stable(m_verdict_o)));
   localparam int unsigned Latency = 6;
-  logic [Latency-1:0] alone_q;  // clocks since a verdict came to where none is
+  logic [Latency-1:0] alone_q;  // clocks since a verdict came while no other was inside
   always_ff @(posedge clk_i) alone_q <= !rst_ni || again ? '0 : {alone_q[Latency-2:0], s_valid_i && s_ready_o && idle_o};
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) alone_q[Latency-1] && !again |-> m_valid_o);
 `endif

@@ -26,7 +26,7 @@ module hue_arbiter
   input  logic                             backlog_i,
   input  logic                             full_i,
 
-  // The input queues: of MAC ports, and the last of all CPU queues.
+  // The input queues: one for each MAC port, and the last one for all CPU queues.
   input  logic         [InputQueues-1:0]                 s_valid_i,
   output logic         [InputQueues-1:0]                 s_ready_o,
   input  logic         [InputQueues-1:0][8*BusBytes-1:0] s_data_i,
@@ -35,27 +35,27 @@ module hue_arbiter
   input  hue_class_t   [MacPorts-1:0]                    s_class_i,     // stable over a frame
   input  logic         [1:0]                             s_cpu_port_i,  // CPU queue of the last one's frame; stable over it
 
-  // Copies. Until its first beat is taken a copy may change, or go.
+  // Copies. A copy may change or be withdrawn until its first beat is taken.
   input  logic                  c_valid_i,
   output logic                  c_ready_o,
   input  logic [8*BusBytes-1:0] c_data_i,
   input  logic                  c_last_i,
-  input  logic [2:0]            c_port_i,      // on which its frame came
-  input  hue_arrival_t          c_arrival_i,   // its time is not looked at
+  input  logic [2:0]            c_port_i,      // port on which the copied frame arrived
+  input  hue_arrival_t          c_arrival_i,   // its time is ignored
 
   output logic                  m_valid_o,
   input  logic                  m_ready_i,
   output logic [8*BusBytes-1:0] m_data_o,
   output logic                  m_first_o,
   output logic                  m_last_o,
-  output logic                  m_group_o,     // of a frame for hue_flood; stable over it
+  output logic                  m_group_o,     // beat of a frame for hue_flood; stable over the frame
   output logic [2:0]            m_port_o,
   output hue_arrival_t          m_arrival_o,
-  output logic                  begun_o,       // a frame for hue_gather was begun, a clock ago
+  output logic                  begun_o,       // a frame for hue_gather began one clock ago
   output logic                  idle_o
 );
 
-  localparam logic [2:0] Cpu = 3'(MacPorts);  // the CPU queues' place among the input queues
+  localparam logic [2:0] Cpu = 3'(MacPorts);  // index of the CPU queues' input queue
   localparam int unsigned BeatsMax = (FrameBytesMax + BusBytes - 1) / BusBytes;
   localparam int unsigned DebtBits = $clog2(BeatsMax * Share + 1) + 1;
   localparam int unsigned LeadBits = $clog2(BeatsMax + 1) + 2;
@@ -69,7 +69,7 @@ module hue_arbiter
     logic [8*BusBytes-1:0] data;
   } beat_t;
 
-  // Who begins, if one may.
+  // Which frame begins, if one may.
   logic [MacPorts-1:0]  group, long, yields_q, mac_waits, mac_short, mac_asks;
   logic                 mac_any, cpu_any, low, copy, begins, ahead;
   logic [1:0]           mac_winner;
@@ -89,7 +89,7 @@ module hue_arbiter
   end
   assign cpu_any = s_valid_i[Cpu];
 
-  // What is inside, and what has been taken by those who may wait.
+  // The frame that is passing, and what low-priority frames have used so far.
   logic                       inside_q, inside_low_q, inside_copy_q, inside_group_q, ahead_q, mac_went_q, no_debt_q;
   logic [2:0]                 queue_q;
   logic [DebtBits-1:0]        debt_q, debt_d, step;
@@ -99,7 +99,7 @@ module hue_arbiter
   logic [2:0]                 queue;
   beat_t                      beat, out;
 
-  // One that has waited, behind a MAC port's frame at least: from registers.
+  // Low-priority frames may go first after at least one frame of a MAC port, if they owe nothing. From registers.
   assign ahead = no_debt_q && mac_went_q;
 `ifdef HUE_PLANT_ARBITER_PRIORITY
   assign low = (cpu_any || c_valid_i) && (mac_went_q || (!mac_any && !backlog_i));  // for scripts/rtl-test
@@ -161,7 +161,7 @@ module hue_arbiter
   assign m_data_o = out.data;
   assign idle_o = !inside_q && !m_valid_o;
 
-  // A long frame counts the beats of short ones that pass it.
+  // A long frame counts the beats of the short ones that pass it.
   logic [MacPorts-1:0][10:0] passed_q;
   logic                      passes, short_q;
   assign passes = valid && ready && !is_low && (inside_q ? short_q : !long[winner[1:0]]);
@@ -178,7 +178,7 @@ module hue_arbiter
     end
   end
 
-  // Of a frame that went ahead each beat costs those of its class so many clocks in which they wait for MAC ports.
+  // Each beat of a frame that went ahead costs its class `step` clocks in which it waits for MAC ports.
   assign step = pause_i ? DebtBits'(1) : DebtBits'(Share);
   always_comb begin
     debt_d = debt_q;
@@ -221,7 +221,8 @@ module hue_arbiter
     (!inside_q && mac_any && !hold_i && ready) |=> m_valid_o);
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) (valid && ready) |=> m_valid_o);
   a_held: assert property (@(posedge clk_i) disable iff (!rst_ni) (hold_i && valid) |-> inside_q);
-  // A MAC port waits for one frame of the others at most, and for those of other MAC ports.
+  // Beside frames of other MAC ports, a MAC port waits for at most one frame: a low-priority one begins before it only if it may
+  // go ahead.
   a_priority: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (valid && ready && !inside_q && low && mac_any) |-> ahead);
 `endif

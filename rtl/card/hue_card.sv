@@ -1,16 +1,17 @@
-// The card: from a port to a port.
+// The card's data path: from an input port to an output port.
 //
 // MAC ports ────────────────────────┐             ┌─ flood ─┐                                                            ┌─ MAC ports
 // CPU queues ─ cpu_join ─ cpu_strip ┴ input queues ┴ arbiter ┴ gather ─ stages ─ admit ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
 //                                                                 └───── packet buffer ─────┘
 //
-// Streams are AXI-Stream without empty beats but one: a frame of no bytes is one beat without any byte kept. The first
-// byte of a frame is the lowest of a beat. Time and tag of a frame count with its first beat; the tag leaves with
-// whatever the frame becomes. Registers and tables: spec/regs.
+// Streams are AXI-Stream. No beat is empty, with one exception: a frame of no bytes is one beat in which no byte is kept. The
+// first byte of a frame is the lowest byte of its first beat. Time and tag of a frame are sampled with its first beat; the tag
+// leaves with everything that the frame becomes. Registers and tables: spec/regs.
 //
-// Latency: that of the parts and a clock or two between them; from the first beat of a lone frame of 64 bytes in to its first
-// out 87, 112 and 109 clocks in the images tcam1, default and wide (`hueplane lab run` and `make bench ARGS=card` measure it).
-// Throughput: a beat a clock through gather and scatter, so a frame of 64 bytes every 8, 2 or 1 clocks at 64, 256 or
+// Latency: that of the parts, plus a clock or two between them. From the first beat in to the first beat out, a lone frame of
+// 64 bytes takes 87, 112 and 109 clocks in the images tcam1, default and wide (`hueplane lab run` and `make bench ARGS=card`
+// measure it).
+// Throughput: a beat a clock through gather and scatter, so a frame of 64 bytes every 8, 2 or 1 clocks on a bus of 64, 256 or
 // 512 bits.
 
 module hue_card
@@ -32,21 +33,21 @@ module hue_card
   parameter int unsigned Level1Words = 4096,
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
-  // Words of both external banks together, clocks from their enable to their data, and whether they are 0 after configuration,
-  // as the twin's are; layouts sram and dir.
+  // Both external banks, for layouts sram and dir: words of the two together, clocks from their enable to their data, and whether
+  // they are 0 after configuration, as the twin's are.
   parameter int unsigned SramWords = 0,
   parameter int unsigned SramLatency = 4,
   parameter bit          SramZero = 1'b1,
   parameter int unsigned CamRows = 0,
   parameter logic [127:0] ImageName = '0,
-  // An input queue and the frames that it holds at most, group frames that wait to be copied, the packet buffer, all output
-  // queues together.
+  // Capacities: bytes and frames of one input queue, bytes of group frames that wait to be copied, of the packet buffer, and of
+  // all output queues together.
   parameter int unsigned InputBytes = 16384,
   parameter int unsigned InputFrames = InputBytes / 64,
   parameter int unsigned FloodBytes = 16384,
   parameter int unsigned BufferBytes = 32768,
   parameter int unsigned OutputBytes = 131072,
-  // Whether the frames of the output queues lie in external memory, in cells of 256 bytes instead of 64.
+  // Whether the frames of the output queues are in external memory, in cells of 256 bytes instead of 64.
   parameter int unsigned OutputExternal = 0
 ) (
   input  logic        clk_i,
@@ -83,18 +84,18 @@ module hue_card
   output logic [Ports-1:0][8*BusBytes-1:0] m_tdata_o,
   output logic [Ports-1:0][BusBytes-1:0]   m_tkeep_o,
   output logic [Ports-1:0]                 m_tlast_o,
-  output logic [Ports-1:0][13:0]           m_tlen_o,   // of the frame, with its CPU header; stable over it
-  output logic [Ports-1:0][31:0]           m_ttag_o,   // counts with the first beat
+  output logic [Ports-1:0][13:0]           m_tlen_o,   // length of the frame, with its CPU header; stable over the frame
+  output logic [Ports-1:0][31:0]           m_ttag_o,   // valid with the first beat
 
-  // The pins of two external memories of 36-bit words; layouts sram and dir.
+  // The pins of two external memories of 36-bit words, for layouts sram and dir.
   output logic [1:0]                       sram_en_o,
   output logic [1:0]                       sram_write_o,
   output logic [1:0][18:0]                 sram_addr_o,
   output logic [1:0][35:0]                 sram_wdata_o,
   input  logic [1:0][35:0]                 sram_rdata_i,
 
-  // The pins of the output queues' external memory: a word is written or asked for when valid and ready; what is asked for
-  // comes in this order, when it comes. OutputExternal.
+  // The pins of the output queues' external memory, for OutputExternal. A word is written or requested in a clock in which valid
+  // and ready are 1. Read data comes in the order of the requests, after any number of clocks.
   output logic                             queue_valid_o,
   input  logic                             queue_ready_i,
   output logic                             queue_write_o,
@@ -105,7 +106,7 @@ module hue_card
 
   output logic        ingress_idle_o,   // no frame before the stages
   output logic        idle_o,           // no frame inside
-  output logic        moves_o,          // a frame left the stages, a clock ago
+  output logic        moves_o,          // a frame left the stages one clock ago
   output logic        irq_o
 );
 
@@ -114,8 +115,8 @@ module hue_card
   localparam int unsigned BufferWords = BufferBytes / BusBytes;
   localparam int unsigned FilledBits = $clog2(BufferWords) + 1;
   localparam int unsigned TagDepth = 256;
-  // Beats in the packet buffer from which on what may wait does: more than there are while frames pass one behind the other.
-  // From there on a frame of each network may grow by a CPU header, and no more.
+  // From BacklogBeats in the packet buffer on, low-priority frames wait. Frames that pass one after the other leave fewer beats
+  // there. From LateBeats on no frame that grows by a CPU header is admitted; in between, one frame of each network can grow.
   localparam int unsigned BacklogBeats = 128;
   localparam int unsigned LateBeats = BacklogBeats + Nets * ((CpuHeaderBytes + BusBytes - 1) / BusBytes);
   localparam int unsigned CellBytes = OutputExternal != 0 ? 256 : 64;
@@ -164,14 +165,14 @@ module hue_card
   );
   assign tbl_rsp = stages_rsp | flood_rsp | queues_rsp | counters_rsp;
 
-  // Frames come in once counters are clear.
+  // Frames are accepted once the counters are cleared.
   logic counters_ready, counters_ready_soon, open_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) open_q <= 1'b0;
     else if (counters_ready) open_q <= 1'b1;
   end
 
-  // Bytes of each beat: those that are kept are the lowest ones.
+  // Bytes of each beat: the kept bytes are the lowest ones.
   logic [Ports-1:0][ByteBits-1:0] s_bytes;
   always_comb begin
     s_bytes = '0;
@@ -180,7 +181,7 @@ module hue_card
     end
   end
 
-  // CPU queues share an input queue. It holds back what it has no room for: the host's rings wait.
+  // The CPU queues share an input queue. It stalls them when it has no room, so the host's rings wait and no frame is dropped.
   logic                strip_valid, strip_ready, strip_last, join_valid, join_ready, join_last, join_idle, strip_idle;
   logic [DataBits-1:0] strip_data, join_data;
   logic [ByteBits-1:0] strip_bytes, join_bytes;

@@ -18,7 +18,7 @@ module hue_cpu_insert
   input  logic                  s_last_i,
   input  logic [ByteBits-1:0]   s_bytes_i,
   input  hue_departure_t        s_departure_i,
-  input  logic                  s_to_cpu_i,    // stable over the frame, as is the header
+  input  logic                  s_to_cpu_i,    // stable over the frame; so is the header
   input  hue_cpu_header_t       s_header_i,
 
   output logic                  m_valid_o,
@@ -47,7 +47,7 @@ module hue_cpu_insert
   assign m_valid_o = s_valid_i;
 
   if (BusBytes < CpuHeaderBytes) begin : g_narrow
-    // The header takes beats of its own.
+    // The header takes whole beats.
     localparam int unsigned HeaderBeats = CpuHeaderBytes / BusBytes;
     localparam int unsigned CountBits = $clog2(HeaderBeats + 1);
     logic [CountBits-1:0] count_q;

@@ -21,7 +21,7 @@ module hue_cpu_strip
   input  logic [ByteBits-1:0]   s_bytes_i,
   input  logic [63:0]           s_time_i,
   input  logic [31:0]           s_tag_i,
-  input  logic [1:0]            s_port_i,     // CPU queue; counts with the first beat, like time and tag
+  input  logic [1:0]            s_port_i,     // CPU queue; sampled with the first beat, like time and tag
 
   output logic                  m_valid_o,
   input  logic                  m_ready_i,
@@ -29,13 +29,13 @@ module hue_cpu_strip
   output logic                  m_last_o,
   output logic [ByteBits-1:0]   m_bytes_o,
   output hue_arrival_t          m_arrival_o,
-  output logic [1:0]            m_port_o,     // counts with the first beat
+  output logic [1:0]            m_port_o,     // valid with the first beat
   output logic                  idle_o
 );
 
   localparam int unsigned HeaderBits = 8 * CpuHeaderBytes;
 
-  // Header as it stood on the bus, and as it reads.
+  // The header in bus byte order, and its fields.
   logic [HeaderBits-1:0] wire_header;
   hue_cpu_header_t       header;
   logic                  short_frame, inside_q;
@@ -76,12 +76,12 @@ module hue_cpu_strip
   if (BusBytes < CpuHeaderBytes) begin : g_narrow
     localparam int unsigned HeaderBeats = CpuHeaderBytes / BusBytes;
     localparam int unsigned CountBits = $clog2(HeaderBeats + 1);
-    logic [CountBits-1:0]  count_q;   // beats of the header that are in
+    logic [CountBits-1:0]  count_q;   // beats of the header received
     logic [HeaderBits-1:0] header_q;
     logic                  in_header, ends;
 
     assign in_header = count_q != CountBits'(HeaderBeats);
-    // The header alone, or less: an empty beat stands for the frame.
+    // The frame is the header alone, or shorter: one empty beat is sent for it.
     assign ends = s_last_i && in_header;
     assign short_frame = in_header && !(count_q == CountBits'(HeaderBeats - 1) && s_bytes_i == ByteBits'(BusBytes));
     always_comb begin
@@ -104,11 +104,11 @@ module hue_cpu_strip
       else if (s_valid_i && s_ready_o) count_q <= s_last_i ? '0 : in_header ? count_q + 1'b1 : count_q;
     end
   end else begin : g_wide
-    // The frame moves down by the header: a beat out is what the last one left and the first bytes of the next.
+    // The frame is shifted down by the header: a beat out is the rest of the last beat and the first bytes of the next.
     localparam int unsigned Rest = BusBytes - CpuHeaderBytes;
     logic [HeaderBits-1:0] header_q;
     logic [8*Rest-1:0]     left_q;
-    logic                  tail_q;    // the frame's last beat is in, and what is left of it goes out now
+    logic                  tail_q;    // the frame's last beat has been taken, and the rest of it is sent now
     logic [ByteBits-1:0]   tail_bytes_q;
     logic                  alone;     // the frame's only beat
 

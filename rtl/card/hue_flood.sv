@@ -12,10 +12,10 @@
 // the arbiter in time.
 // Order: the copies for a network leave in the order in which the frames arrived at the port.
 //
-// Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits and no host is at the tables.
-// Throughput: a beat a clock in, and out inside a copy. A copy begins 5 clocks after the last beat of the one before, and 7
-// after its first one, at the earliest; 3 later for each row before it that is not valid. A frame's cells take 2 clocks each
-// to come back, in which nothing leaves.
+// Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits and the host accesses no table.
+// Throughput: a beat a clock in, and out inside a copy. A copy begins at the earliest 5 clocks after the last beat of the copy
+// before, and 7 after its first one; each row before its own that is not valid adds 3 clocks. After a frame's last copy, freeing
+// its cells takes 2 clocks each, in which nothing is sent.
 module hue_flood
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -32,7 +32,7 @@ module hue_flood
   output tbl_rsp_t              tbl_rsp_o,
   output logic                  error_o,
 
-  // Whole group frames of MAC ports, always taken.
+  // Whole group frames of MAC ports. They are always taken.
   input  logic                  s_valid_i,
   input  logic [8*BusBytes-1:0] s_data_i,
   input  logic                  s_first_i,
@@ -48,14 +48,14 @@ module hue_flood
   output logic [2:0]            c_port_o,
   output hue_arrival_t          c_arrival_o,
 
-  output logic [MacPorts-1:0]   dropped_o,     // a frame of this port found no room
+  output logic [MacPorts-1:0]   dropped_o,     // pulse: there was no room for a frame of this port
   output logic                  idle_o
 );
 
 `ifndef SYNTHESIS
   localparam int unsigned Latency = 9;
 `endif
-  // Two beats at least, so that what follows a cell is known in time.
+  // At least two beats, so that a cell's successor is known in time.
   localparam int unsigned CellBytes = BusBytes > 32 ? 2 * BusBytes : 64;
   localparam int unsigned CellBeats = CellBytes / BusBytes;
   localparam int unsigned Cells = Bytes / CellBytes;
@@ -66,8 +66,8 @@ module hue_flood
   localparam int unsigned AttachBits = AttachRows > 1 ? $clog2(AttachRows) : 1;
   localparam int unsigned LenBits = $clog2(FrameBytesMax + 1);
   localparam int unsigned CellsMax = (FrameBytesMax + CellBytes - 1) / CellBytes;
-  localparam int unsigned FreeClocks = 3;  // until a cell that came back can be had again
-  // Frames that may be on their way when `full_o` is raised, of a beat each.
+  localparam int unsigned FreeClocks = 3;  // from the clock in which a cell is freed until it can be allocated again
+  // Frames of one beat that may still arrive after `full_o` is raised.
   localparam int unsigned Coming = 4;
 
   if (Cells != 1 << CellBits || Cells < MacPorts + CellsMax + Coming) begin : g_cells
@@ -77,20 +77,20 @@ module hue_flood
   typedef logic [CellBits-1:0]  cell_t;
   typedef logic [CountBits-1:0] count_t;
   typedef logic [PortBits-1:0]  port_t;
-  // What is known of a frame, by its first cell.
+  // What is stored about a frame, at the address of its first cell.
   typedef struct packed {
     logic [31:0]        tag;
     logic [LenBits-1:0] len;
   } info_t;
 
-  // ---- In: a beat waits a clock, in which its frame's cells are counted; then it is written, or not.
+  // ---- In: a beat waits one clock, in which the cells that its frame needs are computed; then it is written or discarded.
   logic                  w_v_q, w_first_q, w_last_q, w_in_q, w_lets, w_store, w_ends, w_drops, alloc;
   port_t                 w_port_q;
   logic [8*BusBytes-1:0] w_data_q;
   info_t                 w_info_q;
   count_t                w_need_q, w_used;
-  cell_t [MacPorts-1:0]  cur_q;    // the cell that a port's next beats go to: its list always ends with an empty one
-  count_t [MacPorts-1:0] used_q;   // by whole frames and the one that comes in
+  cell_t [MacPorts-1:0]  cur_q;    // the cell for a port's next beats: its list always ends with an empty one
+  count_t [MacPorts-1:0] used_q;   // cells of whole frames and of the frame that is arriving
   count_t                free_q;
   logic [BeatBits-1:0]   w_beat_q;
   cell_t                 new_cell;
@@ -141,7 +141,7 @@ module hue_flood
     end
   end
 
-  // ---- Free cells: those never used yet, then those given back. The first ones are the ports'.
+  // ---- Free cells: those never used yet, then those given back. The first cells belong to the ports from reset on.
   logic   fresh, back_valid, back_ready;
   cell_t  back_cell, walk_q;
   count_t fresh_q;
@@ -163,7 +163,7 @@ module hue_flood
     end
   end
 
-  // ---- Whole frames, by port: those whose last copy has not begun.
+  // ---- Number of whole frames, by port, whose last copy has not begun.
   count_t [MacPorts-1:0] todo_q;
   logic [MacPorts-1:0]   some_q, comes_q, begins_last;
   always_ff @(posedge clk_i) begin
@@ -180,21 +180,21 @@ module hue_flood
     end
   end
 
-  // ---- Whose the next copy is: a port, its run, a row of it, what that says. It begins once the copy before has begun, and
-  // again after a hold.
+  // ---- The next copy's network: choose a port, then read its run, a row of the run, and the row's content. This begins once the
+  // copy before has begun, and starts again after a hold.
   typedef enum logic [2:0] {LookPort, LookRun, LookTake, LookAddr, LookRow, LookSays, LookDone} look_e;
   typedef struct packed {
-    logic       last;     // the frame goes with it
-    logic       copy;     // it is this network's, or nobody's
+    logic       last;     // this is the frame's last copy
+    logic       copy;     // the copy has a network; 0: nobody claims the frame
     logic [7:0] net;
     logic [7:0] vport;
   } job_t;
   look_e                     look_q;
   logic                      any, begun, none_q, gone, en_q, head_wait, attach_wait, beyond_q, ends_q, here;
   port_t                     winner, port_q;
-  logic [MacPorts-1:0][15:0] slot_q;       // of a port's first frame: the row from which its next copy is looked for
+  logic [MacPorts-1:0][15:0] slot_q;       // of a port's first frame: the row at which the search for its next copy starts
   logic [MacPorts-1:0]       sent_q;       // a copy of it has left
-  logic [15:0]               at_q, at_next;  // the row that is looked at, from the run's start, and the one behind
+  logic [15:0]               at_q, at_next;  // the row that is read, counted from the run's start, and the next one
   row_attach_head_t          run, run_q;
   row_attach_t               row;
   job_t                      job_q;
@@ -206,7 +206,7 @@ module hue_flood
     .clk_i, .rst_ni, .asks_i(some_q), .take_i(look_q == LookPort && !hold_i), .any_o(any), .winner_o(winner)
   );
 
-  // Tables move in clocks in which the host is not at them.
+  // Lookups advance only in clocks in which the host does not access the tables.
   always_ff @(posedge clk_i) en_q <= rst_ni && !head_wait && !attach_wait;
   logic unused_head_write, unused_attach_write, unused_head_parity, unused_attach_parity;
   logic [2:0] unused_head_addr;
@@ -219,7 +219,7 @@ module hue_flood
     .wait_o(head_wait), .en_i(en_q), .addr_i(3'(port_q)), .data_o(run), .parity_o(unused_head_parity),
     .check_i(en_q && look_q == LookTake), .error_o(head_error)
   );
-  // No run names a row that was not written since reset.
+  // No run includes a row that has not been written since reset.
   hue_table #(.Id(TABLE_ATTACH), .Rows(AttachRows), .Width($bits(row_attach_t)), .Reset(1'b0)) u_attach (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(attach_rsp),
     .write_o(unused_attach_write), .write_addr_o(unused_attach_addr), .write_data_o(unused_attach_data),
@@ -249,7 +249,7 @@ module hue_flood
         ends_q <= at_next >= run_q.count;
       end
       LookSays: begin
-        // The last row of all: if nobody has got the frame, nobody's copy leaves.
+        // At the run's last row: if no network got the frame, it leaves once without a network.
         job_q.last <= ends_q;
         job_q.copy <= here;
         job_q.net <= here ? row.net : '0;
@@ -291,8 +291,8 @@ module hue_flood
     end
   end
 
-  // ---- Out: the frame of the port that is looked at is read ahead, and leaves once it is known whose it is. What is read
-  // when a hold begins is read again. A frame whose last copy has left gives its cells back, one by one.
+  // ---- Out: the frame of the chosen port is read ahead, and leaves once its network is known. What was read when a hold begins is
+  // read again. A frame whose last copy has left gives its cells back, one by one.
   typedef enum logic [2:0] {SendIdle, SendInfo, SendTake, SendRead, SendWalk, SendBack} send_e;
   localparam int unsigned OutDepth = 4;
   localparam int unsigned OutRoomBits = $clog2(OutDepth + 1);
@@ -301,12 +301,12 @@ module hue_flood
     logic [8*BusBytes-1:0] data;
   } out_t;
   send_e                send_q;
-  port_t                from_q;           // the port whose frame it is
+  port_t                from_q;           // the port of the frame
   cell_t [MacPorts-1:0] head_q;           // first cell of a port's first frame
-  cell_t                cell_q, follows;  // the one that is read, and what follows it
+  cell_t                cell_q, follows;  // the cell that is read, and its successor
   logic [BeatBits-1:0]  beat_q;
-  logic [10:0]          left_q;           // beats that are not asked for yet
-  count_t               cells_q;          // that are not given back yet
+  logic [10:0]          left_q;           // beats that have not been requested yet
+  count_t               cells_q;          // cells that have not been given back yet
   info_t                info, info_q;
   job_t                 sent_job_q, job;
   logic                 asks, asked_q, asked_last_q, inside_q, flush, out_valid, out_ready, fire;
@@ -418,7 +418,7 @@ module hue_flood
 `endif
 
 `ifndef SYNTHESIS
-  logic used_cell_q [Cells];  // counts once a cell was used
+  logic used_cell_q [Cells];  // 1 while a cell is in use; meaningful once it was used
   logic whole_q, new_used;
   assign new_used = !fresh && used_cell_q[new_cell];
   count_t all;
@@ -442,9 +442,9 @@ module hue_flood
   a_cells: assert property (@(posedge clk_i) disable iff (!rst_ni) all == count_t'(Cells - MacPorts));
   a_offline_loses_nothing: assert property (@(posedge clk_i) disable iff (!rst_ni) offline_i |-> !w_drops);
   a_held: assert property (@(posedge clk_i) disable iff (!rst_ni) hold_i |-> !begun);
-  // The first copy of a frame that comes to where nothing is, if nothing comes between.
+  // The first copy of a frame that arrives while nothing else is stored, if nothing else happens meanwhile.
   logic       alone_q;
-  logic [3:0] after_q;   // clocks since its last beat
+  logic [3:0] after_q;   // clocks since the frame's last beat
   always_ff @(posedge clk_i) begin
     if (!rst_ni || hold_i || !en_q) alone_q <= 1'b0;
     else if (s_valid_i && s_first_i) alone_q <= idle_o;

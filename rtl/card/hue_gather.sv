@@ -1,13 +1,13 @@
-// Header gather: reads a frame as it passes, tells the stages what they need of it, and lays its body down.
+// Header gather: reads a frame as it passes, gives the stages the fields they need, and stores the body in the packet buffer.
 //
 // Place: arbiter → gather → stages; body and tag → packet buffer, where scatter takes them in the same order. The
 // record leaves when the last byte that can matter has passed (byte 123: the destination inside VXLAN behind an IPv4
-// header of 60 bytes), at the latest with the frame's last beat; its body may still be coming then.
-// `inner` is exactly crates/demux/src/inner.rs. Bytes behind a frame's end, and those of the frame before that still stand in
-// registers here, are not seen: fields of a header that a frame does not hold whole are zero.
+// header of 60 bytes), or with the frame's last beat if that comes first; the rest of the body may still be on its way.
+// `inner` is exactly crates/demux/src/inner.rs. Bytes behind a frame's end are ignored, and so are bytes of the frame before
+// that are still in registers: the fields of a header that the frame does not contain in full are zero.
 //
 // Latency: `Latency` clocks from that beat to `m_valid_o`. Throughput: a beat a clock, so a frame of 64 bytes every
-// 8, 2 or 1 clocks, as long as the stages take them and the buffer has room.
+// 8, 2 or 1 clocks, while the stages take the records and the buffer has room.
 // Source: RFC 791 §3.1, RFC 1071, RFC 2003, RFC 7348 §5.
 
 module hue_gather
@@ -26,7 +26,7 @@ module hue_gather
   input  logic [2:0]            s_port_i,
   input  hue_arrival_t          s_arrival_i,
 
-  // Body, a beat a clock; `body_ready_i` says that there is room for one more when `body_valid_o`.
+  // Body, a beat a clock. `body_valid_o` is 1 only while `body_ready_i` says that there is room for a beat.
   output logic                  body_valid_o,
   input  logic                  body_ready_i,
   output logic [8*BusBytes-1:0] body_data_o,
@@ -38,7 +38,7 @@ module hue_gather
   output logic                  m_valid_o,
   input  logic                  m_ready_i,
   output hue_head_t             m_head_o,
-  output logic                  idle_o        // no frame half way, no record waiting
+  output logic                  idle_o        // no frame in progress, no record waiting
 );
 
   if (BusBytes != 8 && BusBytes != 32 && BusBytes != 64) begin : g_bus_bytes
@@ -49,23 +49,23 @@ module hue_gather
   localparam int unsigned ParseBytes = 128;
   localparam int unsigned ParseBeats = ParseBytes / BusBytes;
   localparam int unsigned BeatBits = $clog2(ParseBeats) + 1;
-  localparam int unsigned HalfWords = BusBytes / 2;  // of 16 bits, a beat
+  localparam int unsigned HalfWords = BusBytes / 2;  // 16-bit half words in a beat
   localparam int unsigned LaneBits = $clog2(HalfWords);
-  localparam int unsigned Groups = HalfWords / 4;    // four half words are summed at once
+  localparam int unsigned Groups = HalfWords / 4;    // groups of four half words, each summed at once
   localparam int unsigned EthernetBytes = 14;
   localparam int unsigned Ipv4BytesMin = 20;
   localparam int unsigned UdpBytes = 8;
   localparam int unsigned VxlanBytes = 8;
 
-  // Where what stands behind the outer IPv4 header lies, in half words from its end.
+  // Offsets of the fields behind the outer IPv4 header, in half words from its end.
   localparam int unsigned Extras = 9;
   localparam int unsigned ExtraIpVersion = 0;
-  localparam int unsigned ExtraIpDst = 1;         // and the next
+  localparam int unsigned ExtraIpDst = 1;         // this half word and the next
   localparam int unsigned ExtraUdpDst = 3;
   localparam int unsigned ExtraVxlanFlags = 4;
   localparam int unsigned ExtraEthertype = 5;
   localparam int unsigned ExtraVxlanVersion = 6;
-  localparam int unsigned ExtraVxlanDst = 7;      // and the next
+  localparam int unsigned ExtraVxlanDst = 7;      // this half word and the next
   function automatic logic [5:0] extra_offset(int unsigned extra);
     case (extra)
       ExtraIpVersion:    return 6'd0;
@@ -84,7 +84,7 @@ module hue_gather
     endcase
   endfunction
 
-  // Bytes at fixed places, as they stand in the frame (byte 0 first, so highest).
+  // Fields at fixed offsets, in the order of the frame: byte 0 is the highest.
   localparam int unsigned FixedBytes = 34;
   typedef struct packed {
     logic [47:0] dst_mac;
@@ -104,7 +104,7 @@ module hue_gather
     logic [31:0] dst;
   } fixed_t;
 
-  // Taking a beat: body and record must have room. Records under way are counted in.
+  // A beat is taken if there is room for body and record. Records still in the pipeline count.
   localparam int unsigned RecordDepth = 16;
   localparam int unsigned RoomBits = $clog2(RecordDepth + 1);
   logic                room_q, fire, out_ready;
@@ -118,7 +118,7 @@ module hue_gather
   assign tag_o = s_arrival_i.tag;
 
   // Clock 1: the beat, its number, and the header length.
-  logic [BeatBits-1:0]            beat_q, beat;       // stays at ParseBeats beyond the parsed part
+  logic [BeatBits-1:0]            beat_q, beat;       // stops at ParseBeats after the parsed part
   logic                           v1_q, first1_q, end1_q, inside_q;
   logic [BeatBits-1:0]            beat1_q;
   logic [HalfWords-1:0][15:0]     half1_q;            // big endian half words
@@ -153,7 +153,7 @@ module hue_gather
         beat_q <= beat == BeatBits'(ParseBeats) ? beat : beat + 1'b1;
         inside_q <= !s_last_i;
       end
-      // Up to Latency records are on their way to the queue when its room is looked at.
+      // When the queue's room is checked, up to Latency records are on their way to it.
       room_q <= record_room > RoomBits'(Latency + 1);
     end
   end
@@ -165,7 +165,7 @@ module hue_gather
   logic [Groups-1:0][17:0]    sums2_q;
   hue_arrival_t               arrival2_q;
   logic [2:0]                 port2_q;
-  logic                       has_ethernet2_q, has_ipv4_2_q;  // the frame holds the header, without options
+  logic                       has_ethernet2_q, has_ipv4_2_q;  // the frame contains the header, without options
 
   for (genvar b = 0; b < FixedBytes; b++) begin : g_fixed
     localparam int unsigned Lane = b % BusBytes;
@@ -216,14 +216,14 @@ module hue_gather
     end
   end
 
-  // Clock 3: the whole sum (30 half words at most: 21 bits), and what does not wait for it.
+  // Clock 3: the whole sum (at most 30 half words: 21 bits), and what does not depend on it.
   logic                    end3_q;
   logic [20:0]             sum3_q, sum2;
   fixed_t                  fixed3_q;
   logic [Extras-1:0][15:0] extra3_q;
   hue_arrival_t            arrival3_q;
   logic [2:0]              port3_q;
-  // Bytes behind the outer IPv4 header; they count if that ends inside the frame.
+  // Bytes behind the outer IPv4 header; valid if the header ends inside the frame.
   fixed_t                  fixed2;
   logic [13:0]             header_end, behind3_q;
   logic                    has_ipv4_3_q, has_payload3_q;
@@ -257,14 +257,14 @@ module hue_gather
     else end3_q <= end2_q;
   end
 
-  // Clock 4: what is there of the frame.
+  // Clock 4: which headers the frame contains.
   logic [16:0] folded;
 
   // Folded once. A second carry cannot make 0xffff: that would take a first part of at least 0xffff to carry.
   assign folded = 17'(sum3_q[15:0]) + 17'(sum3_q[20:16]);
 
   localparam logic [13:0] VxlanMin = 14'(UdpBytes + VxlanBytes + EthernetBytes + Ipv4BytesMin);
-  // Of frames with these protocols, whether they hold what is asked. The I flag is bit 3 of the first byte.
+  // For each protocol, whether the frame contains the fields needed. The I flag is bit 3 of the first byte.
   logic        end4_q, is_ipv4_q, is_ipip_q, is_udp_q, ipip_ok_q, udp_ok_q, is_vxlan_q, vxlan_ok_q;
   logic        starts;
   logic [31:0] ipip_dst_q, vxlan_dst_q;

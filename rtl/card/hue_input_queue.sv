@@ -22,7 +22,7 @@ module hue_input_queue
   input  logic [ByteBits-1:0]   s_bytes_i,    // BusBytes unless last
   input  logic                  s_last_i,
   input  hue_arrival_t          s_arrival_i,  // sampled with the first beat; its len is ignored
-  input  logic [1:0]            s_port_i,     // of those that share the queue; sampled with the first beat
+  input  logic [1:0]            s_port_i,     // which of the ports that share the queue; sampled with the first beat
 
   output logic                  m_valid_o,
   input  logic                  m_ready_i,
@@ -30,7 +30,7 @@ module hue_input_queue
   output logic                  m_last_o,
   output hue_arrival_t          m_arrival_o,  // stable over the frame
   output logic [1:0]            m_port_o,     // likewise
-  output hue_class_t            m_class_o,    // likewise; found when the frame came, as the arbiter has no time for it
+  output hue_class_t            m_class_o,    // likewise; computed on arrival, as the arbiter has no time for it
 
   // Pulses: a frame was taken, with its length in bytes (saturating) and its port, or dropped because there was no room.
   output logic                  taken_o,

@@ -1,33 +1,35 @@
-// Output queues: for each port a queue a network, in one memory of cells, emptied in turn by bytes. The memory is
-// hue_queue_memory: on chip or outside. Which cells are free, and what follows what, lies on chip.
+// Output queues: one queue for each pair of port and network, all in one memory of cells. Each port serves its networks in turns
+// that are measured in bytes. The memory is hue_queue_memory, on chip or outside; the lists of free cells and of each frame's
+// cells are always on chip.
 //
-// Place: hue_cpu_insert → output queues → ports; hue_admit has set a frame's cells aside before it comes. A frame takes as many
-// cells as it needs; frames of one network for one port form a queue and leave in order.
-//   hue_queue_write  a beat is given its place; with the last its frame …
-//   hue_queue_join   … joins its queue, of which the last frame is told
-//   hue_queue_lists  networks that wait, by port, the next ones with what their turn needs
-//   hue_queue_turns  a port's next frame, by credit
+// Place: hue_cpu_insert → output queues → ports. hue_admit has reserved a frame's cells before the frame comes. A frame takes as
+// many cells as it needs; the frames of one network for one port form a queue and leave in order.
+//   hue_queue_write    gives each beat its place; with the last beat the frame …
+//   hue_queue_join     … is linked to the last frame of its queue
+//   hue_queue_lists    the networks that wait, by port; the next ones with what their turn needs
+//   hue_queue_turns    chooses a port's next frame, by credit
 //   hue_queue_weights  what a turn adds to a network's credit
-//   hue_queue_read   its beats, out of their cells to the port
-// One network's frames for MAC ports can be held (`hold_i`): they wait in its queues, and take no share, until the hold
-// ends. A network that moves here from software waits so for the frames that are still on their way there (ADR 0013);
-// what it may hold is what a queue may. From the second clock of a hold on no frame is taken; one that was taken leaves.
-// Frames join their queues, and show in `waits_o`, in the order in which they came in, `Joining` clocks after their last
-// beat, and before any frame that came after them leaves: who sees a later one leave knows that `waits_o` counts them. It is
-// false two clocks after the last one was taken.
-// Cross-network access: a frame leaves by the queue it was put in, which is asserted.
+//   hue_queue_read     reads the frame's beats from their cells and sends them to the port
+// Hold: the frames of one network for MAC ports can be held (`hold_i`). They wait in the network's queues and take no share
+// until the hold ends. A network that moves here from software waits in this way for its frames that are still on their way in
+// software (ADR 0013). It may occupy as many cells as any queue. From the second clock of a hold on none of its frames is
+// taken; a frame that was taken before still leaves.
+// Order: frames join their queues, and show in `waits_o`, in the order in which they came in, `Joining` clocks after their last
+// beat and before any frame that came after them leaves. So once a later frame has left, `waits_o` counts the earlier ones.
+// `waits_o` falls two clocks after the last frame was taken.
+// Cross-network access: a frame leaves by the queue that it joined; this is asserted.
 //
-// Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes, with an external
-// memory more, by what that takes. Throughput: a beat a clock in, and a beat a clock out, at one port or over all; one port
-// begins a frame every second clock at most, all together one a clock: so it takes two ports with frames of 64 bytes to
-// fill a bus of 512 bits. A network that begins its turn in debt costs the port 2 clocks. Turns of a port begin every third
-// clock at most, and two within 7 clocks, in which the next two networks are looked up: where each turn is a frame of
+// Latency: `Latency` clocks from the last beat in to the first beat out when nothing else waits or comes; an external memory
+// adds its own latency. Throughput: a beat a clock in, and a beat a clock out, at one port or over all ports. One port begins at
+// most one frame every second clock, and all ports together one a clock, so frames of 64 bytes fill a bus of 512 bits only
+// over two ports. A network that begins its turn in debt costs the port 2 clocks. The turns of a port begin at most every third
+// clock, and at most two within 7 clocks, in which the next two networks are looked up. So where each turn is one frame of
 // 64 bytes, it takes two ports to fill a bus of 256 bits.
-// With an external memory beats wait for its answer: as many of a port as it takes until then are asked for ahead, and
-// nothing is taken in or asked for while it has no room.
+// External memory: beats wait for its answer. Each port requests ahead as many beats as cover that time. While the memory has
+// no room, nothing is taken in or requested.
 //
-// What is looked up is looked up a clock ahead, and nothing stands between a memory and a register but a choice. All that
-// there is of a queue lies in block RAM; each memory is written by one side.
+// Timing: each lookup is done one clock ahead, so there is only a multiplexer between a memory and a register. What is kept
+// about a queue is in block RAM, and each memory is written by one side only.
 
 module hue_output_queues
   import hue_pkg::*;
@@ -46,9 +48,9 @@ module hue_output_queues
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
-  input  logic                  hold_i,          // no frame of this network is begun at a MAC port
+  input  logic                  hold_i,          // no frame of this network begins at a MAC port
   input  logic [7:0]            hold_net_i,
-  output logic [NetsMax-1:0]    waits_o,         // by network: it has frames in a queue of a MAC port
+  output logic [NetsMax-1:0]    waits_o,         // by network: it has frames in the queue of a MAC port
   input  tbl_req_t              tbl_req_i,
   output tbl_rsp_t              tbl_rsp_o,
 
@@ -70,11 +72,11 @@ module hue_output_queues
   output logic [Ports-1:0][8*BusBytes-1:0] m_data_o,
   output logic [Ports-1:0][ByteBits-1:0]   m_bytes_o,
   output logic [Ports-1:0]                 m_last_o,
-  output logic [Ports-1:0][31:0]           m_tag_o,        // counts with the first beat; then its cell may be free
+  output logic [Ports-1:0][31:0]           m_tag_o,        // valid with the first beat; after that, its cell may be free
 
-  output logic [Ports-1:0]       sent_o,         // a frame's last beat left
+  output logic [Ports-1:0]       sent_o,         // pulse: a frame's last beat left
   output logic [Ports-1:0][13:0] sent_len_o,
-  output logic                   none_o,         // a clock ago no beat was being read or waited at a pin
+  output logic                   none_o,         // one clock ago no beat was being read or waiting at a pin
 
   // The external memory.
   output queue_req_t                part_req_o,
@@ -104,7 +106,7 @@ module hue_output_queues
     $fatal(1, "QuantumBytes: expected 64 to the greatest length of a frame");
   end
 
-  // After reset the memories by queue are cleared.
+  // After reset the memories indexed by queue are cleared.
   logic                 clearing_q;
   logic [QueueBits-1:0] clear_q;
   always_ff @(posedge clk_i) begin
@@ -223,7 +225,7 @@ module hue_output_queues
   assign unused = ^{hold_net_i, place, read_place};
 
 `ifndef SYNTHESIS
-  // Frames in each queue, from joining until they are taken; whose queue a frame joined.
+  // Frames in each queue, from joining until they are taken; and the queue that the frame in a cell joined.
   logic [15:0]          queued_q [1 << QueueBits];
   logic [QueueBits-1:0] owner_q [Cells];
   logic [QueueBits-1:0] join_queue;
@@ -245,12 +247,12 @@ module hue_output_queues
     end
   end
   a_own_queue: assert property (@(posedge clk_i) disable iff (!rst_ni) taken |-> own);
-  // A queue waits, and is on a list or has a turn, exactly as long as it has frames.
+  // A queue waits (on a list or with a turn) exactly while it has frames.
   a_waits: assert property (@(posedge clk_i) disable iff (!rst_ni) joins |-> waited == (join_queued != '0));
   a_takes_what_waits: assert property (@(posedge clk_i) disable iff (!rst_ni) taken |-> taken_queued != '0);
   a_empties: assert property (@(posedge clk_i) disable iff (!rst_ni)
     taken |-> empties == (taken_queued == 16'd1 && !join_same));
-  // A frame of one beat that comes to where nothing is, of a network that is not in debt, and nothing else comes.
+  // A frame of one beat that arrives while the queues are empty, of a network not in debt, with nothing else arriving.
   logic [$clog2(Cells)+1:0]      inside_q;     // frames
   logic [Latency-1:0]            alone_q;
   logic                          fire, quiet;

@@ -1,8 +1,8 @@
-// Tables PORT and OUT_DROPS: what ports took, sent and lost, and whose packets found no room in an output queue.
+// Tables PORT and OUT_DROPS: what each port received, sent and dropped, and by network the packets that found no room.
 //
-// Place: beside the data path; read through the access unit, where they cannot be written, only cleared.
-// Latency: an answer at most 21 clocks after the request, from registers: it is ORed with those of all other tables.
-// Throughput: an event a port and kind a clock.
+// Place: beside the data path. The access unit can read and clear the counters, but not write them.
+// Latency: an answer at most 21 clocks after the request, from registers, because it is ORed with those of all other tables.
+// Throughput: an event a clock for each port and kind of event.
 
 module hue_port_counters
   import hue_pkg::*;
@@ -11,7 +11,7 @@ module hue_port_counters
 ) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
-  output logic                   ready_o,       // 0 after reset until counters are zero, and now and then for a clock
+  output logic                   ready_o,       // 0 after reset until the counters are zero, and occasionally for one clock
   output logic                   ready_soon_o,  // `ready_o` in the clock after the next
 
   input  logic [Ports-1:0]       rx_valid_i,
@@ -28,9 +28,9 @@ module hue_port_counters
   output tbl_rsp_t               tbl_rsp_o
 );
 
-  localparam int unsigned Kinds = 8;  // places of a port in the table, of which the last stays zero
+  localparam int unsigned Kinds = 8;  // rows of a port in table PORT; the last one stays zero
   localparam int unsigned PortRows = Ports * Kinds;
-  // A port's rows are NetsMax places apart in the table; so many of them are there.
+  // In OUT_DROPS the rows of two ports are NetsMax apart; the first `Nets` rows of each port exist.
   localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1;
   localparam int unsigned PortLow = $clog2(NetsMax);
 
@@ -51,7 +51,7 @@ module hue_port_counters
   logic        asked, port_asked, drops_asked, port_fits, drops_fits, port_done, drops_done, refused, beyond;
   logic [63:0] port_value, drops_value;
 
-  // While the answer stands, the request is over.
+  // While the answer is on the bus, the request has ended.
   assign asked = tbl_req_i.valid && !tbl_rsp_o.done;
   assign port_asked = asked && tbl_req_i.id == hue_regs_pkg::TABLE_PORT;
   assign drops_asked = asked && tbl_req_i.id == hue_regs_pkg::TABLE_OUT_DROPS;

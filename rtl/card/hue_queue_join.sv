@@ -1,11 +1,12 @@
-// A written frame joins its queue: the queue's last frame is told what follows it; a network that did not wait is put on the
-// port's list.
+// A written frame joins its queue. If the queue has frames, it is linked to the last one; if not, its network is put on the port's
+// list.
 //
 // Place: inside hue_output_queues: hue_queue_write → **here** → hue_queue_lists, hue_queue_turns. A frame that joins in a clock
-// counts for what is decided of its queue in that clock already.
-// Whether a queue waits: its phase turns over as it begins to, and again, in a memory of the other side, as it is emptied.
-// Which networks wait at MAC ports shows in `waits_o`; one that is emptied shows a clock later: a frame that joins in that
-// clock counts.
+// already counts for what is decided about its queue in that clock.
+// Waiting: each queue has a phase bit, which toggles when the queue begins to wait. When the queue is emptied, the phase is
+// copied to a second memory, written by that side only. The queue waits while the two differ.
+// `waits_o` shows which networks wait at MAC ports. When a queue is emptied this shows one clock later, unless a frame joins in
+// that clock.
 //
 // Latency: 2 clocks from a frame's last beat until it joins; a clock more until `waits_o`. Throughput: a frame a clock.
 module hue_queue_join
@@ -18,16 +19,16 @@ module hue_queue_join
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
-  input  logic                 clearing_i,      // after reset: memories by queue
+  input  logic                 clearing_i,      // after reset, the memories indexed by queue are cleared
   input  logic [QueueBits-1:0] clear_i,
 
-  input  logic                 frame_i,         // is written
+  input  logic                 frame_i,         // a frame was written
   input  logic [2:0]           port_i,
   input  logic [NetBits-1:0]   net_i,
-  input  logic [CellBits-1:0]  cell_i,          // its first
+  input  logic [CellBits-1:0]  cell_i,          // its first cell
   input  logic [13:0]          len_i,
 
-  // From hue_queue_turns: a queue is emptied; the same a clock later, with its phase.
+  // From hue_queue_turns: a queue is emptied; one clock later the same again, with its phase.
   input  logic                 empties_i,
   input  logic [QueueBits-1:0] empties_queue_i,
   input  logic                 emptied_i,
@@ -38,7 +39,7 @@ module hue_queue_join
   output logic                 comes_o,
   output logic [2:0]           comes_port_o,
   output logic [NetBits-1:0]   comes_net_o,
-  // A frame joins; the queue waits already (behind `tail_o`), or begins to (in phase `phase_o`).
+  // A frame joins. Its queue already waits (and ends with `tail_o`), or begins to wait (in phase `phase_o`).
   output logic                 joins_o,
   output logic [Ports-1:0]     joins_at_o,      // the same by port
   output logic [2:0]           port_o,
@@ -48,7 +49,7 @@ module hue_queue_join
   output logic                 waited_o,
   output logic                 phase_o,
   output logic [CellBits-1:0]  tail_o,
-  // The frame that joined before this one, whichever queue's.
+  // The frame that joined before this one, of any queue.
   output logic [CellBits-1:0]  before_cell_o,
   output logic [13:0]          before_len_o,
   output logic [NetsMax-1:0]   waits_o
@@ -58,7 +59,7 @@ module hue_queue_join
   localparam int unsigned NetPlaces = 1 << NetBits;
   typedef logic [QueueBits-1:0] queue_t;
   typedef logic [CellBits-1:0]  cell_t;
-  // What is kept of a queue: the phase in which it waits, and its last frame.
+  // What is kept about a queue: the phase in which it waits, and its last frame.
   typedef struct packed {
     logic  phase;
     cell_t tail;
@@ -97,7 +98,7 @@ module hue_queue_join
     y_queue_q <= queue;
     y_cell_q <= cell_i;
     y_len_q <= len_i;
-    // What the memories do not show yet.
+    // Writes that the memories do not show yet.
     y_by_q <= joins_o && k_queue_q == queue;
     y_by_joined_q <= k_joined;
     y_emptied_q <= (emptied_i && emptied_queue_i == queue) || (empties_i && empties_queue_i == queue);
@@ -123,7 +124,7 @@ module hue_queue_join
     end
   end
 
-  // ---- Who waits at MAC ports
+  // ---- Which networks wait at MAC ports
   logic [MacPorts-1:0][NetPlaces-1:0] waits_q;
   logic [2:0]                         emptied_port;
   logic [NetBits-1:0]                 emptied_net;
@@ -147,7 +148,7 @@ module hue_queue_join
   end
 
 `ifndef SYNTHESIS
-  // As many bits as queues of MAC ports wait, and that of one that a frame joined: so those, and no others.
+  // The bit of each queue that a frame joined is set, and as many bits are set as queues of MAC ports wait: so no other bit is.
   logic [15:0] waiting_q;
   logic        begins_mac, ends_mac;
   assign begins_mac = joins_o && 32'(port_o) < MacPorts && !waited_o;

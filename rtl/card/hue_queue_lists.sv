@@ -1,11 +1,12 @@
-// Lists: for each port the networks that wait and have no turn, in order; the first ones lie ahead, with what their turn needs.
+// Lists: for each port, in order, the networks that wait and have no turn. The first ones are read ahead, with what their turn
+// needs.
 //
 // Place: inside hue_output_queues, between hue_queue_join and hue_queue_turns. A network whose turn ended goes on its list
-// before one that begins to wait. On its way to a port's slots its credit and its queue's last frame are read; what joins a
-// queue meanwhile is its last frame.
+// before one that begins to wait. While a network moves to one of its port's slots, its credit and its queue's last frame are
+// read; a frame that joins the queue meanwhile becomes the last frame.
 //
-// Latency: 8 clocks from a network that begins to wait until it is in a slot, if its list is empty. Throughput: a network a
-// clock over all ports, one in three clocks for a port.
+// Latency: 8 clocks from the clock in which a network begins to wait until it is in a slot, if its list is empty. Throughput: a
+// network a clock over all ports, one in three clocks for a port.
 module hue_queue_lists
   import hue_pkg::*;
 #(
@@ -15,16 +16,16 @@ module hue_queue_lists
   localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1,
   localparam int unsigned QueueBits = $clog2(Ports) + NetBits,
   localparam int unsigned CountBits = CellBits + 1,
-  // A network that waits, with its queue's first frame: net, phase, cell, length.
+  // A network that waits, with its queue's first frame: network, phase, cell, length.
   localparam int unsigned EntryBits = NetBits + 1 + CellBits + 14,
-  // What is kept of a queue between its turns: credit, and cells ever taken (modulo).
+  // What is kept about a queue between its turns: credit, and the number of cells ever taken (modulo).
   localparam int unsigned ServedBits = CreditBits + CountBits
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
-  input  logic                 clearing_i,      // after reset: memories by queue
+  input  logic                 clearing_i,      // after reset, the memories indexed by queue are cleared
   input  logic [QueueBits-1:0] clear_i,
-  input  logic [ServedBits-1:0] fresh_i,        // what a queue begins with
+  input  logic [ServedBits-1:0] fresh_i,        // the initial state of a queue
 
   // From hue_queue_join.
   input  logic                 joins_i,
@@ -34,28 +35,28 @@ module hue_queue_lists
   input  logic [CellBits-1:0]  cell_i,
   input  logic                 waited_i,
   input  logic                 phase_i,
-  input  logic [EntryBits-1:0] entry_i,         // as it goes on the list
-  output logic                 room_o,          // for those that are on their way there
+  input  logic [EntryBits-1:0] entry_i,         // the list entry of the network
+  output logic                 room_o,          // room for the networks that are on their way here
 
-  // From hue_queue_turns: what was decided a clock ago of a queue; it goes back on its list.
+  // From hue_queue_turns: what was decided one clock ago about a queue; the network goes back on its list.
   input  logic                 served_i,
   input  logic                 again_i,
   input  logic [EntryBits-1:0] again_entry_i,
   input  logic [QueueBits-1:0] served_queue_i,
   input  logic [ServedBits-1:0] served_state_i,
-  input  logic [Ports-1:0]     take_i,          // a slot's network has its turn
-  input  logic [Ports-1:0]     back_i,          // one whose turn ends will go back
+  input  logic [Ports-1:0]     take_i,          // the network in a slot gets its turn
+  input  logic [Ports-1:0]     back_i,          // a network whose turn ends will go back on its list
 
   output logic [Ports-1:0]                 slot_o,
   output logic [Ports-1:0][EntryBits-1:0]  slot_entry_o,
   output logic [Ports-1:0][ServedBits-1:0] slot_served_o,
   output logic [Ports-1:0][CellBits-1:0]   slot_tail_o,
-  output logic [Ports-1:0]                 others_o        // somebody waits beside the one whose turn it is
+  output logic [Ports-1:0]                 others_o        // another network waits beside the one that has its turn
 );
 
   localparam int unsigned Queues = 1 << QueueBits;
   localparam int unsigned ActDepth = 16;
-  localparam int unsigned ActsComing = 4;  // between where room is asked for and here
+  localparam int unsigned ActsComing = 4;  // networks that may still arrive after `room_o` was read
   localparam int unsigned RoomBits = $clog2(ActDepth + 1);
   localparam int unsigned Slots = 2;       // networks of a port that are looked up ahead
 
@@ -86,7 +87,7 @@ module hue_queue_lists
     return queue_t'({port, net});
   endfunction
 
-  // ---- In: networks that begin to wait give way to those that go back.
+  // ---- In: networks that go back on a list have priority over networks that begin to wait.
   act_t                act_in, act, write_q;
   logic                act_new, act_ready, act_valid, act_take, write_v_q;
   logic [RoomBits-1:0] act_room;
@@ -103,9 +104,9 @@ module hue_queue_lists
     write_q <= again_i ? '{port: again_port, entry: again_entry_i} : act;
   end
 
-  // ---- The lists. That one is empty shows two clocks after it was popped.
+  // ---- The lists. That a list is empty shows two clocks after it was popped.
   list_t [Ports-1:0]     put_q, got_q, member_q;
-  logic [Ports-1:0][1:0] ahead_q;    // networks on their way to a port's slots, or there
+  logic [Ports-1:0][1:0] ahead_q;    // networks of a port that are in a slot or on their way to one
   logic [Ports-1:0]      some_q, asks, p1_at_q, p2_at_q, p4_at_q, p5_at_q;
   logic                  pop, p3_v_q, p4_by_q, p5_joins;
   logic [2:0]            pop_port, p1_port_q, p2_port_q, p3_port_q;
@@ -130,7 +131,7 @@ module hue_queue_lists
     .clk_i, .rst_ni, .asks_i(asks), .take_i(1'b1), .any_o(pop), .winner_o(pop_port)
   );
 
-  // ---- On the way to a slot: what is kept of the queue.
+  // ---- On the way to a slot: the queue's state is read.
   assign p3_queue = queue_of(p3_port_q, p3_entry_q.net);
   assign joins_queue = queue_of(port_i, net_i);
   assign joined = '{phase: phase_i, tail: cell_i};
@@ -179,7 +180,7 @@ module hue_queue_lists
         if (p1_at_q[p]) got_q[p] <= got_q[p] + 1'b1;
         some_q[p] <= put_q[p] != got_q[p];
         ahead_q[p] <= ahead_q[p] + 2'(p1_at_q[p]) - 2'(take_i[p]);
-        // One that goes back counts before it is on the list.
+        // A network that goes back counts before it is on the list.
         member_q[p] <= member_q[p] + list_t'(act_take && act.port == 3'(p)) + list_t'(back_i[p]) - list_t'(take_i[p]);
         others_o[p] <= member_q[p] != '0;
       end

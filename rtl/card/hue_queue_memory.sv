@@ -1,20 +1,20 @@
-// Memory of the output queues' beats: on chip, or outside, in a part that is slow to answer and away now and then (DRAM).
+// Memory of the output queues' beats: on chip, or in an external part that answers slowly and is unavailable at times (DRAM).
 //
-// Place: inside hue_output_queues, which says where a beat lies. On chip it is one block RAM. Outside, a word of the part
-// is several beats, as it takes reads and writes by the same pins: a word is gathered as its beats come, and fetched once,
-// as its first beat is asked for; a port's word is kept for the beats after that.
+// Place: inside hue_output_queues, which chooses the address of each beat. On chip it is one block RAM. A word of the external
+// part is several beats, because reads and writes share its pins: a word to write is gathered as its beats come, and a word to
+// read is fetched once, when its first beat is requested, and kept for the port's other beats of it.
 //   write → gather ─┐                                    ┌→ words ─┐
 //   read ── fetch ──┴→ commands, in order of arrival → part        ├→ answer, in order
-//        └─ order: for whom, which beat, what goes along ──────────┘
-// Order: commands reach the part as they came, one behind the other. So a read sees what was written in its clock or
-// before, and never what is written later, and neither side can starve the other.
-// What is asked of the other side: a word's beats are written in order from its first on, a frame's last with `wlast_i`; a
-// port reads a word from its first beat on, and nothing of it is written until it has read what it will. Either comes two
-// clocks after room for it was seen.
+//        └─ order: port, beat of the word, accompanying info ──────┘
+// Order: commands reach the part in the order in which they came. So a read sees what was written in its clock or before, and
+// nothing that is written later, and neither side can starve the other.
+// Requirements: the beats of a word are written in order from its first one, a frame's last beat with `wlast_i`. A port reads a
+// word from its first beat on, and the word is not written again before the port has read all that it needs of it. A read or a
+// write comes two clocks after its room signal was read.
 //
-// Latency: on chip a clock. Outside 4 clocks more than the part's when nothing waits; a command goes when those before it,
-// 2 * Commands at most, have gone, no more than `Fetched` words are under way, and the part takes one.
-// Throughput: a beat a clock each way, outside while that takes the part no more accesses than it has clocks.
+// Latency: one clock on chip. Outside, 4 clocks more than the part's when nothing waits. A command is sent when the commands
+// before it (at most 2 * Commands) have been sent, at most `Fetched` words are in flight, and the part accepts it.
+// Throughput: a beat a clock each way; outside, as long as the part has a free clock for each access that this takes.
 
 module hue_queue_memory #(
   parameter bit External = 1'b0,
@@ -34,20 +34,20 @@ module hue_queue_memory #(
   input  logic                wlast_i,
   output logic                wroom_o,
 
-  input  logic [Ports-1:0]    read_i,        // for one port at most
+  input  logic [Ports-1:0]    read_i,        // at most one port
   input  logic [AddrBits-1:0] raddr_i,
-  input  logic [InfoBits-1:0] rinfo_i,       // a clock after its address
+  input  logic [InfoBits-1:0] rinfo_i,       // one clock after the read address
   output logic                rroom_o,
   output logic [Ports-1:0]    rvalid_o,
   output logic [Bits-1:0]     rdata_o,
   output logic [InfoBits-1:0] rinfo_o,
 
-  output logic                part_valid_o,  // stays until it is taken
+  output logic                part_valid_o,  // stays until the part accepts the command
   input  logic                part_ready_i,
   output logic                part_write_o,
   output logic [23:0]         part_addr_o,
   output logic [PartBits-1:0] part_wdata_o,
-  input  logic                part_rvalid_i, // in the order of what was asked
+  input  logic                part_rvalid_i, // in the order of the reads
   input  logic [PartBits-1:0] part_rdata_i
 );
 
@@ -65,12 +65,12 @@ module hue_queue_memory #(
     assign {part_valid_o, part_write_o, part_addr_o, part_wdata_o} = '0;
     assign unused = ^{wlast_i, part_ready_i, part_rvalid_i, part_rdata_i};
   end else begin : g_part
-    localparam int unsigned Beats = PartBits / Bits;  // a word's
+    localparam int unsigned Beats = PartBits / Bits;  // beats in a word
     localparam int unsigned Commands = 32;
     localparam int unsigned Order = 64;
     localparam int unsigned Fetched = 32;
-    // Clocks whose commands are not counted yet when a sender looks: the two before, this one, the next, and the one after that,
-    // in which a write or a read follows; and one to spare.
+    // Commands that may still come after a sender read the room: from the two clocks before, this one, the next, and the one after
+    // that, in which a write or a read follows; plus one as reserve.
     localparam int unsigned Coming = 6;
     localparam int unsigned LowBits = $clog2(Beats);
     localparam int unsigned WordBits = AddrBits - LowBits;
@@ -84,7 +84,7 @@ module hue_queue_memory #(
 
     typedef logic [WordBits-1:0] word_t;
     typedef logic [LowBits-1:0]  low_t;
-    // What came in a clock: the write goes first.
+    // The commands of one clock: the write is sent first.
     typedef struct packed {
       logic                       write;
       logic                       fetch;
@@ -164,7 +164,7 @@ module hue_queue_memory #(
     // ---- To the part
     word_t                  part_word;
     logic                   written_q, go, fetches, word_take;
-    logic [FetchedBits-1:0] fetched_q;   // words that are asked for and not with their ports yet
+    logic [FetchedBits-1:0] fetched_q;   // words that are requested and not taken by their ports yet
     assign part_write_o = command.write && !written_q;
     assign part_valid_o = command_valid && (part_write_o || fetched_q != FetchedBits'(Fetched));
     assign part_word = part_write_o ? command.waddr : command.raddr;
@@ -187,7 +187,7 @@ module hue_queue_memory #(
       end
     end
 
-    // ---- Out: a port's word is with the first of its beats, and then kept.
+    // ---- Out: a port's word arrives with the first of its beats and is kept for the others.
     logic                                  words_ready, word_valid, first;
     logic [Beats-1:0][Bits-1:0]            word, kept;
     logic [Ports-1:0][Beats-1:0][Bits-1:0] kept_q;
@@ -215,9 +215,9 @@ module hue_queue_memory #(
     a_one_port: assert property (@(posedge clk_i) disable iff (!rst_ni) $onehot0(read_i));
     a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
       (part_valid_o && !part_ready_i) |=> (part_valid_o && $stable(part_write_o) && $stable(part_addr_o)));
-    // A part that answers in 128 clocks, and is there: then a command goes soon, whoever else wants what.
+    // With a part that answers within 128 clocks and is available, a command is sent soon, whatever else is requested.
     localparam int unsigned WaitMax = 128 + Order + 8;
-    int unsigned waited_q;   // clocks in which the part took nothing though it could
+    int unsigned waited_q;   // clocks in which a command waited although the part was ready
     always_ff @(posedge clk_i) waited_q <= !rst_ni || go || !command_valid ? 0 : waited_q + 32'(part_ready_i);
     a_wait: assert property (@(posedge clk_i) disable iff (!rst_ni) waited_q <= WaitMax);
 `endif

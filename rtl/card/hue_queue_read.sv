@@ -1,8 +1,8 @@
-// Reading: the frames that each port is to send, beat by beat, out of their cells to the port.
+// Reading: takes the frames that each port is to send from their cells, beat by beat, and passes them to the port.
 //
-// Place: inside hue_output_queues: plans of hue_queue_turns → **here** ↔ hue_queue_memory → ports. A beat: choose the port (e0);
-// where it lies (e1); its address (e2); read (e3; a clock, or more); to the port's FIFO (e4). The cell after the one that is begun
-// is looked up then. A cell whose last beat was looked up is given back.
+// Place: inside hue_output_queues: plans of hue_queue_turns → **here** ↔ hue_queue_memory → ports. Pipeline of a beat: choose the
+// port (e0); find the beat's cell (e1); issue its address (e2); read (e3; one clock or more); to the port's FIFO (e4). When the
+// first beat of a cell is at e1, the next cell is looked up. A cell is given back when its last beat has passed e1.
 //
 // Latency: 6 clocks from a plan to the first beat out, with memory on chip. Throughput: a beat a clock, at one port or over all.
 module hue_queue_read
@@ -19,13 +19,13 @@ module hue_queue_read
   input  logic                  clk_i,
   input  logic                  rst_ni,
 
-  // Plans.
+  // Plans: the frames to send.
   input  logic [Ports-1:0]      plan_i,
   input  logic [CellBits-1:0]   plan_cell_i,
   input  logic [13:0]           plan_len_i,
-  output logic [Ports-1:0]      room_o,          // of two more
+  output logic [Ports-1:0]      room_o,          // room for two more plans
 
-  // From hue_queue_write: a cell follows another one; a frame's tag.
+  // From hue_queue_write: a cell follows another one; the tag of a frame.
   input  logic                  link_i,
   input  logic [CellBits-1:0]   before_i,
   input  logic [CellBits-1:0]   cell_i,
@@ -33,10 +33,10 @@ module hue_queue_read
   input  logic [CellBits-1:0]   head_i,
   input  logic [31:0]           tag_i,
   output logic                  back_o,
-  output logic                  back_cpu_o,      // of a CPU queue
+  output logic                  back_cpu_o,      // the cell was a CPU queue's
   output logic [CellBits-1:0]   back_cell_o,
 
-  // To hue_queue_memory: a beat of a port is asked for; a clock later what goes along. Both come back with the beat.
+  // To hue_queue_memory: a port requests a beat; one clock later the info that accompanies it. Both come back with the beat.
   input  logic                  read_room_i,
   output logic [Ports-1:0]      read_o,
   output logic [CellBits-1:0]   read_cell_o,
@@ -54,7 +54,7 @@ module hue_queue_read
   output logic [Ports-1:0][31:0]           m_tag_o,
   output logic [Ports-1:0]                 sent_o,
   output logic [Ports-1:0][13:0]           sent_len_o,
-  output logic                             none_o  // a clock ago no beat was between here and the pins
+  output logic                             none_o  // one clock ago no beat was between here and the pins
 );
 
   localparam int unsigned PlanDepth = 4;
@@ -86,16 +86,16 @@ module hue_queue_read
     assign room_o[p] = plan_room[p] >= PlanRoomBits'(2);
   end
 
-  // ---- e0: which port. A port's next frame is there as the last beat of the one before is chosen; what it is and where it lies
-  // follow a clock behind.
+  // ---- e0: choose the port. A port's next frame is available when the last beat of the frame before is chosen; its first cell and
+  // length follow one clock later.
   localparam int unsigned OutRoomBits = $clog2(OutDepth + 1);
   logic [Ports-1:0]                  asks, act_q, last_q, load_q, grants;
   logic [Ports-1:0][OutRoomBits-1:0] out_q;      // beats of a port between here and its pins
-  logic [Ports-1:0]                  out_room_q; // there may be one more: from a register, as the choice of a port goes far
+  logic [Ports-1:0]                  out_room_q; // room for one more: from a register, as the choice of a port is a long path
   logic [Ports-1:0][10:0]            left_q;     // beats of the frame that are not chosen yet
   frame_t [Ports-1:0]                ahead_q, frame_q;
-  logic [Ports-1:0][BeatBits-1:0]    beat_q;     // of the cell: the next one to be read
-  cell_t [Ports-1:0]                 cell_q, next_q;  // its cell, and the one after that
+  logic [Ports-1:0][BeatBits-1:0]    beat_q;     // the next beat to be read of the cell
+  cell_t [Ports-1:0]                 cell_q, next_q;  // its cell, and the next cell
   logic                              grant, e1_v_q, e1_last_q, e1_by, e1_late, e1_start, e1_end, n_v_q;
   logic [2:0]                        port;
   logic [Ports-1:0]                  e1_at_q, e2_at_q, e4_at_q, n_at_q, start_q;
@@ -118,8 +118,8 @@ module hue_queue_read
     .clk_i, .rst_ni, .asks_i(asks), .take_i(1'b1), .any_o(grant), .winner_o(port)
   );
 
-  // ---- e1: where the beat is. The cell after this one is looked up as it is begun, and is with the port three clocks later; a
-  // beat that needs it before takes it on its way.
+  // ---- e1: find the beat's cell. When a cell begins, the next one is looked up; it reaches the port three clocks later. A beat that
+  // needs it sooner takes it from the pipeline.
   always_comb begin
     e1_frame = '0;
     e1_beat = '0;
@@ -148,7 +148,7 @@ module hue_queue_read
     .read_i(1'b1), .raddr_i(e1_cell), .rdata_o(n_cell)
   );
 
-  // What goes along with a beat while it is read.
+  // What accompanies a beat while it is read.
   typedef struct packed {
     logic                last;
     logic [ByteBits-1:0] bytes;
@@ -232,7 +232,7 @@ module hue_queue_read
       e2_at_q <= e1_at_q;
       e4_at_q <= data_valid_i;
       n_v_q <= e1_v_q && e1_start && !e1_last_q;
-      // What follows a frame's last cell means nothing.
+      // The successor of a frame's last cell has no meaning.
       n_at_q <= n_v_q ? e2_at_q & ~(e1_last_q ? e1_at_q : '0) : '0;
       back_o <= e1_v_q && e1_end;
       for (int unsigned p = 0; p < Ports; p++) begin

@@ -1,14 +1,15 @@
-// Turns: which frame of which network each port sends next.
+// Turns: chooses the frame, and so the network, that each port sends next.
 //
 // Place: inside hue_output_queues: hue_queue_lists → **here** → plans of hue_queue_read. A port serves its networks in the order
-// in which they began to wait. A turn lasts while the network's credit is positive; each turn adds its quantum, each frame takes
-// its bytes (surplus round robin). So over any time two networks that always wait get bytes as their quanta are, to within
-// a quantum and two frames of each. The quanta are hue_queue_weights'.
-// One network's frames for MAC ports can be held (`hold_i`): they wait in its queues, and take no share, until the hold ends.
-// From the second clock of a hold on no frame is taken.
+// in which they began to wait. A turn lasts while the network's credit is positive; each turn adds the network's quantum, and
+// each frame costs its bytes (surplus round robin). So over any time two networks that always wait get bytes in proportion to
+// their quanta, to within a quantum and two frames of each. The quanta are in hue_queue_weights.
+// Hold: the frames of one network for MAC ports can be held (`hold_i`). They wait in its queues and take no share until the hold
+// ends. From the second clock of a hold on none of them is taken.
 //
-// Latency: 3 clocks a step: choose the port; look at its network, and up what follows; take and charge. Throughput: a step a
-// clock, of a port every second clock at most. A network that begins its turn in debt costs the port 2 clocks.
+// Latency: 3 clocks a step: choose the port; read its network's state and look up the queue's next frame; take the frame and
+// charge it. Throughput: a step a clock, for one port every second clock at most. A network that begins its turn in debt costs
+// the port 2 clocks.
 // Source: H. Adiseshu, G. Parulkar, G. Varghese, "A reliable and scalable striping protocol", 1996.
 module hue_queue_turns
   import hue_pkg::*;
@@ -28,7 +29,7 @@ module hue_queue_turns
   input  logic                  hold_i,
   input  logic [NetBits-1:0]    hold_net_i,
 
-  // To hue_queue_weights: the network that is looked at, 0 while none is; its quantum a clock later. No step begins with `wait_i`.
+  // To hue_queue_weights: the network of this step, 0 if there is no step; its quantum one clock later. No step begins with `wait_i`.
   output logic [NetBits-1:0]    look_net_o,
   input  logic [15:0]           quantum_i,
   input  logic                  wait_i,
@@ -56,7 +57,7 @@ module hue_queue_turns
   output logic [Ports-1:0]                 take_o,
   output logic [Ports-1:0]                 back_o,
 
-  // A queue is emptied; a clock later what was decided of a queue: a frame was taken, it is empty, it goes back on its list.
+  // A queue is emptied. One clock later the decision about a queue: a frame was taken, the queue is empty, it goes back on its list.
   output logic                  empties_o,
   output logic [QueueBits-1:0]  empties_queue_o,
   output logic                  decided_o,
@@ -68,7 +69,7 @@ module hue_queue_turns
   output logic [ServedBits-1:0] served_o,
 
   // The frame that is taken, for its port's plan.
-  input  logic [Ports-1:0]      room_i,          // of two more
+  input  logic [Ports-1:0]      room_i,          // room for two more plans
   output logic [Ports-1:0]      plan_o,
   output logic [CellBits-1:0]   plan_cell_o,
   output logic [13:0]           plan_len_o
@@ -116,8 +117,8 @@ module hue_queue_turns
   assign joining = '{first: cell_i, len: len_i};
   assign look_net_o = s1.entry.net;
 
-  // Of the network whose turn it is at a port: it is held, its queue has one frame, one joins it, or will in a clock. What
-  // compares stands at each port, as a choice of the port before it takes longer.
+  // About the network whose turn it is at each port: it is held, its queue has one frame, a frame joins it, or will in the next
+  // clock. Each port has its own comparators, as choosing a port first would take longer.
   always_comb begin
     for (int unsigned p = 0; p < Ports; p++) begin
       held[p] = hold_i && p < MacPorts && turn_q[p].entry.net == hold_net_i;
@@ -127,16 +128,16 @@ module hue_queue_turns
     end
   end
 
-  // ---- s0: which port. As a step is decided the next may begin, if there surely is a network whose turn it then is: if not this
-  // one's, one in a slot. One that is held gives way to others, and asks for nothing when alone.
+  // ---- s0: choose the port. A step may begin while the one before is decided, if there will certainly be a network that has the
+  // turn: the same one, or one in a slot. A held network gives way to others, and when alone it requests no step.
   assign asks = has_q & room_q & ~s1_at_q & ~s2_ends_q & ~waits_held_q & ~{Ports{wait_i}};
   hue_round_robin #(.Count(Ports)) u_step (
     .clk_i, .rst_ni, .asks_i(asks), .take_i(1'b1), .any_o(step), .winner_o(s1_next)
   );
 
-  // ---- s1: its network
+  // ---- s1: the state of its network
   always_comb begin
-    // What was decided a clock ago is not with the port yet.
+    // The decision of the clock before has not reached the port's registers yet.
     s1 = s1_again_q ? {r_entry_q, r_served_q} : '0;
     s1_tail = '0;
     for (int unsigned p = 0; p < Ports; p++) begin
@@ -145,18 +146,18 @@ module hue_queue_turns
     end
   end
 `ifdef HUE_PLANT_QUEUES_CREDIT
-  assign s1_left = s1.served.credit - credit_t'(64);  // by frames; for scripts/rtl-test: the bench must find this
+  assign s1_left = s1.served.credit - credit_t'(64);  // counts frames, not bytes; for scripts/rtl-test: the bench must find this
   assign s1_below = s1_left - 1'b1;
 `else
   assign s1_left = s1.served.credit - credit_t'({2'b00, s1.entry.frame.len});
   assign s1_below = s1.served.credit + ~credit_t'({2'b00, s1.entry.frame.len});
 `endif
-  // Not above zero: a chain of carries each, as long as the difference.
+  // Not positive: each has its own carry chain, as long as that of the difference.
   assign s1_spent = s1_below[CreditBits-1];
   assign s1_debt = s1_owes[CreditBits-1];
   assign s1_owes = s1.served.credit + '1;
 `ifdef HUE_PLANT_QUEUES_HOLD
-  assign s1_held = 1'b0;  // one whose turn had begun goes on; for scripts/rtl-test: the bench must find this
+  assign s1_held = 1'b0;  // a network whose turn had begun continues; for scripts/rtl-test: the bench must find this
 `else
   assign s1_held = (s1_at_q & held) != '0;
 `endif
@@ -176,7 +177,7 @@ module hue_queue_turns
     s2_held_q <= s1_held;
     s2_left_q <= s1_left;
     s2_cells_q <= count_t'(cells_of(15'(s1.entry.frame.len), CellBytes));
-    // A frame that joins the queue as its only one is looked at follows that one, and so does one that joins a clock later.
+    // A frame that joins the queue in this clock or in the next follows the frame of this step, if that is the queue's only one.
     s2_last_q <= s1_only && !s1_joins;
     s2_by_q <= s1_only && s1_joins;
     s2_joins_q <= (s1_at_q & joins_next) != '0;
@@ -209,14 +210,14 @@ module hue_queue_turns
     end
   end
 
-  // ---- s2: taken or not, and charged
+  // ---- s2: the frame is taken or not, and charged
 `ifdef HUE_PLANT_QUEUES_JOIN
   assign empties_o = s2_takes_q && s2_last_q;  // for scripts/rtl-test: the bench must find this
 `else
   assign empties_o = s2_takes_q && s2_last_q && !s2_joins_q;
 `endif
-  // The turn ends when credit is used up, or nothing waits; a network that is alone goes on.
-  // By port, so that nothing is chosen by its number first: what follows goes far.
+  // The turn ends when the credit is used up or the queue is empty; a network that is alone continues.
+  // Decided for each port, without choosing one by its number first: the path behind is long.
   always_comb begin
     for (int unsigned p = 0; p < Ports; p++) begin
       leaves_at[p] = s2_at_q[p] && (empties_o || (others_i[p] && (!s2_takes_q || s2_spent_q)));
@@ -227,7 +228,7 @@ module hue_queue_turns
   always_comb begin
     beside = s2_by_q ? '{first: before_cell_i, len: before_len_i} : joining;
     follows = s2_by_q || s2_last_q ? beside : linked;
-    // What is left of a credit is lost with an empty queue, a debt is not.
+    // An emptied queue loses the rest of its credit, but keeps its debt.
     credit_next = (s2_held_q || s2_debt_q ? s2_q.served.credit : s2_left_q)
                   + ((s2_debt_q || s2_spent_q) && !s2_held_q ? quantum : credit_t'(0));
     if (empties_o && !s2_spent_q) credit_next = quantum;
@@ -278,7 +279,7 @@ module hue_queue_turns
   assign plan_cell_o = s2_q.entry.frame.first;
   assign plan_len_o = s2_q.entry.frame.len;
 
-  // Of some sums only the sign counts.
+  // Only the sign of some sums is used.
   logic unused;
   assign unused = ^{s1_below, s1_owes, s2_port_q};
 

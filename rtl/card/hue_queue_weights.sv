@@ -1,10 +1,10 @@
 // Weights: how many bytes a turn adds to the credit of a network at each output port.
 //
-// Place: inside hue_output_queues, beside hue_queue_turns, which looks a network's quantum up with its turn. The driver writes
-// a row for each network; until then it has `QuantumBytes`. A read by the driver takes a clock in which no port has a step.
-// It is a table without parity: a wrong bit changes shares, and no frame.
+// Place: inside hue_output_queues, beside hue_queue_turns, which looks up a network's quantum during its turn. The driver writes
+// a row for each network; until then the row is `QuantumBytes`. A read by the driver takes a clock in which no port has a step.
+// The table has no parity: a wrong bit changes shares, never a frame.
 //
-// Latency: 1 clock from `net_i` to `quantum_o`. Throughput: one a clock, but for `wait_o`.
+// Latency: 1 clock from `net_i` to `quantum_o`. Throughput: one lookup a clock, except for `wait_o`.
 module hue_queue_weights
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -15,7 +15,7 @@ module hue_queue_weights
 ) (
   input  logic               clk_i,
   input  logic               rst_ni,
-  input  logic               clearing_i,   // after reset: row `clear_i` gets its first value
+  input  logic               clearing_i,   // after reset: row `clear_i` gets its initial value
   input  logic [NetBits-1:0] clear_i,
 
   input  tbl_req_t           tbl_req_i,
@@ -34,12 +34,12 @@ module hue_queue_weights
   hue_table_port #(.Id(TABLE_QUANTUM), .Rows(Nets), .Late(1'b1)) u_port (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o, .start_o(start), .addr_o(row), .done_i(write || read_q), .rdata_i(256'(row_q))
   );
-  // An access that comes too early waits until all rows have their first value.
+  // An access that comes too early waits until all rows have their initial value.
   assign serve = (start || want_q) && !clearing_i;
   assign write = serve && tbl_req_i.write;
   assign wait_o = serve && !tbl_req_i.write;
   assign addr = reads_q ? row : net_i;
-  // A memory of look-up tables, so that a row is in a register before it is added to a credit.
+  // In LUT memory, so that a row is in a register before it is added to a credit.
   always_ff @(posedge clk_i) begin
     if (clearing_i) rows_q[clear_i] <= row_quantum_t'(QuantumBytes);
     else if (write) rows_q[row] <= tbl_req_i.wdata[$bits(row_quantum_t)-1:0];

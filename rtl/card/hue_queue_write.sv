@@ -1,10 +1,10 @@
-// Where the output queues' frames lie: each beat that comes is given its place in a cell, and each cell what follows it.
+// Placement of frames in the output queues' memory: gives each beat its place in a cell, and links each cell to the next.
 //
-// Place: inside hue_output_queues: hue_cpu_insert → **here** → hue_queue_memory, hue_queue_join. Cells were set aside by
-// hue_admit, so there is always one. Those never used yet go first, then those given back by hue_queue_read.
-// A frame's cells and its tag are written before it is told to hue_queue_join, with its last beat.
+// Place: inside hue_output_queues: hue_cpu_insert → **here** → hue_queue_memory, hue_queue_join. hue_admit has reserved the
+// cells, so there is always a free one. Cells never used yet are allocated first, then those given back by hue_queue_read.
+// A frame's cells and its tag are written before hue_queue_join gets the frame, with its last beat.
 //
-// Latency: 1 clock from a beat to its writing. Throughput: a beat a clock, while those behind have room.
+// Latency: 1 clock from a beat in to its write. Throughput: a beat a clock, while the modules behind have room.
 module hue_queue_write
   import hue_pkg::*;
 #(
@@ -23,24 +23,24 @@ module hue_queue_write
   input  logic [8*BusBytes-1:0] s_data_i,
   input  logic                  s_last_i,
   input  hue_departure_t        s_departure_i,  // stable over the frame
-  input  logic                  room_i,         // of hue_queue_join and the memory, for one more beat
+  input  logic                  room_i,         // hue_queue_join and the memory have room for one more beat
 
-  // A cell that is not used any more, and, later, that it can be had again.
+  // A cell that is no longer used, and, later, a pulse that it can be allocated again.
   input  logic                  back_i,
-  input  logic                  back_cpu_i,     // of a CPU queue
+  input  logic                  back_cpu_i,     // it was a CPU queue's
   input  logic [CellBits-1:0]   back_cell_i,
   output logic                  freed_o,
   output logic                  freed_cpu_o,
 
-  // A beat, into its cell.
+  // A beat, and its place.
   output logic                  beat_o,
   output logic [CellBits-1:0]   cell_o,
   output logic [BeatBits-1:0]   place_o,
   output logic [8*BusBytes-1:0] data_o,
-  // Its cell follows another one of the frame.
+  // Its cell follows another one of the same frame.
   output logic                  link_o,
   output logic [CellBits-1:0]   before_o,
-  // It is its frame's first, or last.
+  // The beat is the first of its frame, or the last.
   output logic                  first_o,
   output logic                  last_o,
   output logic [CellBits-1:0]   head_o,         // first cell of the frame
@@ -48,7 +48,7 @@ module hue_queue_write
 );
 
   localparam int unsigned CountBits = CellBits + 1;
-  localparam int unsigned FreeClocks = 3;  // until a cell that came back can be had again
+  localparam int unsigned FreeClocks = 3;  // from the clock in which a cell is given back until it can be allocated again
 
   typedef logic [CellBits-1:0]  cell_t;
   typedef logic [CountBits-1:0] count_t;
@@ -78,7 +78,7 @@ module hue_queue_write
     end
   end
 
-  // ---- Places. What is ready comes from a register, as it goes to all beats; one more may come then.
+  // ---- Places. `s_ready_o` is a register, as it drives all beats; one more beat may come after room has ended.
   logic                fire, first_q, starts;
   logic [BeatBits-1:0] beat_q;
   cell_t               cell_q, head_q;
@@ -117,8 +117,8 @@ module hue_queue_write
   end
 
 `ifndef SYNTHESIS
-  count_t cells_q;         // of the present frame so far
-  logic   used_q [Cells];  // counts once a cell was used
+  count_t cells_q;         // cells of the present frame so far
+  logic   used_q [Cells];  // 1 while a cell is in use; meaningful once it was used
   logic   alloc_used, back_used;
   assign alloc_used = !fresh && used_q[alloc_cell];
   assign back_used = used_q[back_cell_i];

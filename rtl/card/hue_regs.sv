@@ -185,7 +185,7 @@ module hue_regs #(
 
   assign burst_in = '{id: place_q.id, index: place_q.index, word: {reg_addr[5:2], reg_wdata}};
   assign burst_push = wen && is_burst_word(reg_addr);
-  // Counts the word pushed in this clock.
+  // Includes the word pushed in this clock.
   assign burst_full = burst_room <= RoomBits'(burst_push);
   assign command_ahead = busy_q || (wen && reg_addr == ADDR_TABLE_COMMAND);
 `ifdef HUE_PLANT_BURST_ROOM
@@ -287,7 +287,7 @@ module hue_regs #(
         end
       end
     endcase
-    // Writes to addresses that are not writable, or not while the access unit is busy.
+    // Writes to addresses that cannot be written, or cannot be written while the access unit is busy.
     if (reg_write) begin
       unique case (reg_addr)
         ADDR_SCRATCH, ADDR_CONTROL, ADDR_GATES, ADDR_GATED, ADDR_HOLD, ADDR_OUT_HOLD, ADDR_INTERRUPT_STATUS,
@@ -299,7 +299,7 @@ module hue_regs #(
     end
   end
 
-  // Writes, and state that changes by itself
+  // Writes, and state that changes without a write
   always_comb begin
     scratch_d = scratch_q;
     control_d = control_q;

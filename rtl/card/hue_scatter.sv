@@ -18,8 +18,8 @@ module hue_scatter
   input  logic                  verdict_valid_i,
   output logic                  verdict_ready_o,
   input  hue_verdict_t          verdict_i,
-  input  logic                  refused_i,      // by hue_admit: dropped for want of room
-  // Tags in the order of frames: there when the frame's verdict is.
+  input  logic                  refused_i,      // refused by hue_admit: dropped because there was no room
+  // Tags in the order of frames: a frame's tag is available when its verdict is.
   input  logic [31:0]           tag_i,
   output logic                  tag_take_o,
 
@@ -37,14 +37,14 @@ module hue_scatter
   output logic [ByteBits-1:0]   m_bytes_o,      // BusBytes unless last
   output hue_departure_t        m_departure_o,  // stable over the frame; len without the CPU header
   output logic                  m_to_cpu_o,
-  output hue_cpu_header_t       m_header_o,     // to stand in front when m_to_cpu_o
+  output hue_cpu_header_t       m_header_o,     // sent before the frame when m_to_cpu_o
   output logic                  idle_o
 );
 
   localparam int unsigned OutDepth = 8;
   localparam int unsigned RoomBits = $clog2(OutDepth + 1);
 
-  // Verdicts, cut off from the stages' timing.
+  // A skid buffer keeps the verdicts' timing apart from that of the stages.
   logic         v_valid, v_refused, done;
   hue_verdict_t v;
   logic [10:0]  beats, beats_in, last_index;
@@ -54,7 +54,7 @@ module hue_scatter
     .valid_o(v_valid), .ready_i(done), .data_o({v_refused, v, beats, last_index})
   );
 
-  // What goes along with a beat while it is read. Edits as they stand in the frame: byte 0 highest.
+  // What accompanies a beat while it is read. Edits are in the order of the frame: byte 0 is the highest.
   typedef struct packed {
     logic        last;
     logic [10:0] index;
@@ -120,7 +120,7 @@ module hue_scatter
     end
   end
 
-  // Writing the edits in
+  // Applying the edits
   localparam int unsigned MacBytes = 12;
   localparam int unsigned TtlByte = 22;
   localparam int unsigned ChecksumByte = 24;
@@ -138,7 +138,7 @@ module hue_scatter
     end
   end
 
-  // Bytes of the last beat: 1 .. BusBytes, or 0 of an empty frame.
+  // Bytes of the last beat: 1 .. BusBytes, or 0 for an empty frame.
   localparam int unsigned LaneBits = $clog2(BusBytes);
   logic [LaneBits-1:0] rest;
   assign rest = r_q.len[LaneBits-1:0];

@@ -33,7 +33,7 @@ module hue_counters #(
   assign index = host_valid_i ? host_index_i : round_q;
   // The first round has not reached this counter yet: the stored word is invalid.
   assign fresh = fresh_q && index_q >= round_q;
-  // A host read then writes nothing and leaves it to the round, unless it clears.
+  // In that case a host read writes nothing, unless it also clears: the round sets the word later.
   assign empties = busy_q && !(host_q && fresh && !clear_q);
 
   hue_ram #(.Words(Count), .Bits(64)) u_ram (

@@ -1,7 +1,7 @@
 // Types and sizes that the modules of the card's data path share.
 //
-// Place: everywhere between a port and a port. `hue_head_t` is what gather tells the stages of a frame, `hue_verdict_t`
-// what the stages answer, `tbl_req_t`/`tbl_rsp_t` the way from the access unit (hue_regs) to a table and back.
+// Place: everywhere between input and output ports. `hue_head_t` is what gather passes to the stages about a frame, and
+// `hue_verdict_t` their answer. `tbl_req_t` and `tbl_rsp_t` connect the access unit (hue_regs) with the tables.
 // Units: lengths in bytes from the destination MAC to the last byte, times in nanoseconds.
 // Source: spec/kinds.toml (frame limits, order of outcomes), docs/reference/outcomes.md.
 /* verilator lint_off UNUSEDPARAM */
@@ -11,13 +11,13 @@ package hue_pkg;
   localparam int unsigned Ports = 8;
   localparam int unsigned MacPorts = 4;
   localparam int unsigned CpuPorts = Ports - MacPorts;
-  // An input queue for each MAC port, and one that CPU queues share.
+  // One input queue for each MAC port, and one that the CPU queues share.
   localparam int unsigned InputQueues = MacPorts + 1;
   localparam int unsigned NetsMax = 256;
 
   localparam int unsigned FrameBytesMin = 14;
   localparam int unsigned FrameBytesMax = 9216;
-  // A length that stands for every frame above FrameBytesMax.
+  // The length given to every frame above FrameBytesMax.
   localparam logic [13:0] LenTooLong = 14'(FrameBytesMax + 1);
 
   localparam logic [15:0] EthertypeIpv4 = 16'h0800;
@@ -26,10 +26,10 @@ package hue_pkg;
   localparam logic [7:0]  ProtocolUdp = 8'd17;
   localparam logic [15:0] VxlanPort = 16'd4789;
 
-  // What an input queue knows of a frame, beside its body; and hue_flood of a copy.
+  // What an input queue knows about a frame, and hue_flood about a copy, beside the body.
   typedef struct packed {
     logic [63:0] time_ns;      // arrival of the first beat
-    logic [31:0] tag;          // leaves with everything the frame becomes; the card does not look at it
+    logic [31:0] tag;          // leaves with everything that the frame becomes; the card does not interpret it
     logic [13:0] len;          // saturates at LenTooLong
     logic        from_cpu;     // as in hue_head_t
     logic        copy;
@@ -38,36 +38,36 @@ package hue_pkg;
     logic [2:0]  cpu_out;
   } hue_arrival_t;
 
-  // What decides whose frame of those that wait goes first.
+  // What the arbiter needs to choose the next frame.
   typedef struct packed {
     logic group;     // is_group
-    logic is_long;   // LongBytes or more; not of a frame that is too long
+    logic is_long;   // LongBytes or more; 0 for a frame that is too long
   } hue_class_t;
   localparam int unsigned LongBytes = 2048;   // a power of two
 
-  // What gather hands to the stages: one a frame, in the order in which frames were taken.
-  // Fields of a header that the frame does not hold whole (14 bytes, or 34) are zero, as all are of a frame that is too long:
-  // nothing here is another frame's.
+  // What gather passes to the stages: one record a frame, in the order in which the frames were taken. The fields of a header that
+  // the frame does not contain in full (14 bytes, or 34) are zero, and so are all of a frame that is too long: nothing here comes
+  // from another frame.
   typedef struct packed {
-    logic [63:0] time_ns;      // arrival; meters run on it
+    logic [63:0] time_ns;      // arrival; the clock of the meters
     logic [2:0]  port;         // ingress
     logic [13:0] len;          // saturates at LenTooLong
     logic [47:0] dst_mac;
     logic [15:0] ethertype;
     logic [3:0]  version;
-    logic [3:0]  ihl;          // in words of 4 bytes
+    logic [3:0]  ihl;          // in 4-byte words
     logic [15:0] total;
     logic [7:0]  ttl;
     logic [15:0] checksum;
     logic [7:0]  src;          // first byte of the source
     logic [31:0] dst;
     logic        sum_ok;       // ones' complement sum of the header is 0xffff, and 20 <= 4*ihl <= len - 14
-    logic        inner_valid;  // crates/demux/src/inner.rs: there is an address that says whose the frame is
-    logic [31:0] inner;        // zero without
+    logic        inner_valid;  // crates/demux/src/inner.rs: the frame has an address that identifies its network
+    logic [31:0] inner;        // zero unless `inner_valid`
     logic        from_cpu;     // a software plane returned it: leaves by cpu_out without a lookup
-    logic        copy;         // of a group frame, for one network
-    logic [7:0]  net;          // whose it is, of either
-    logic [7:0]  vport;        // of a copy
+    logic        copy;         // copy of a group frame, for one network
+    logic [7:0]  net;          // the frame's network, if `from_cpu` or `copy`
+    logic [7:0]  vport;        // the virtual port, if `copy`
     logic [2:0]  cpu_out;
   } hue_head_t;
 
@@ -75,10 +75,10 @@ package hue_pkg;
     VerdictDrop      = 2'd0,
     VerdictForward   = 2'd1,
     VerdictPunt      = 2'd2,  // to CPU queue MacPorts + net mod 4
-    VerdictUnclaimed = 2'd3   // nobody's: dropped
+    VerdictUnclaimed = 2'd3   // no network claims the frame: dropped
   } verdict_e;
 
-  // What the stages answer: one a frame.
+  // What the stages answer: one verdict a frame.
   typedef struct packed {
     logic [1:0]  verdict;      // verdict_e
     logic [4:0]  outcome;      // code in spec/kinds.toml
@@ -95,7 +95,7 @@ package hue_pkg;
     logic [15:0] checksum;
   } hue_verdict_t;
 
-  // In front of a frame on a CPU queue, both ways. Big endian: the highest byte comes first.
+  // Header in front of a frame on a CPU queue, in both directions. Big endian: the highest byte comes first.
   localparam int unsigned CpuHeaderBytes = 16;
   typedef struct packed {
     logic [15:0] vid;
@@ -103,18 +103,18 @@ package hue_pkg;
     logic [7:0]  vport;
     logic [7:0]  outcome;
     logic [7:0]  port_in;
-    logic [7:0]  port_out;     // from the CPU: where the frame is to leave
+    logic [7:0]  port_out;     // from the CPU: the port by which the frame leaves
     logic [7:0]  flags;        // CpuFlag*
     logic [15:0] len;          // of the frame, without this header
     logic [47:0] reserved;
   } hue_cpu_header_t;
   localparam logic [7:0] CpuFlagFromPlane = 8'h01;
 
-  // A table access, held from its start until the answer or 100 clocks later. Neither write nor clear: a read.
+  // A table access, held from its start until the answer or for 100 clocks. It is a read unless `write` or `clear` is 1.
   typedef struct packed {
     logic         valid;
     logic         write;
-    logic         clear;       // read, then zero
+    logic         clear;       // read, then set to zero
     logic [7:0]   id;          // hue_regs_pkg::TABLE_*
     logic [23:0]  index;
     logic [255:0] wdata;
@@ -126,23 +126,23 @@ package hue_pkg;
     logic [255:0] rdata;
   } tbl_rsp_t;
 
-  // Pins of the card's two external memories. Row i of table SRAM lies in bank i mod 2, with layout dir in bank i / 2^19.
+  // Pins of the card's two external memories. Row i of table SRAM is in bank i mod 2, or i / 2^19 with layout dir.
   typedef struct packed {
     logic [1:0]       en;
     logic [1:0]       write;
     logic [1:0][18:0] addr;
     logic [1:0][35:0] wdata;
   } sram_req_t;
-  // What the registers tell of them.
+  // State of the external memories, for the registers.
   typedef struct packed {
     logic        fault;        // a word with wrong parity was read
     logic [19:0] fault_index;
     logic [31:0] fault_count;
     logic [1:0]  read;         // pulses: words read for lookups
-    logic        lookup;       // pulse: one was begun
+    logic        lookup;       // pulse: a lookup began
   } sram_state_t;
 
-  // An access to the output queues' external memory, by words.
+  // An access to the output queues' external memory, which is addressed by words.
   localparam int unsigned QueueWordBytes = 32;
   typedef struct packed {
     logic                        valid;
@@ -151,17 +151,17 @@ package hue_pkg;
     logic [8*QueueWordBytes-1:0] wdata;
   } queue_req_t;
 
-  // What the output side knows of a frame, beside its body.
+  // What the output side knows about a frame, beside its body.
   typedef struct packed {
-    logic [2:0]  port;         // to leave by
-    logic [7:0]  net;          // whose share of the port's queue it takes
+    logic [2:0]  port;         // the port by which it leaves
+    logic [7:0]  net;          // the network whose share of the port it uses
     logic [31:0] tag;
-    logic [13:0] len;          // with the CPU header where there is one
+    logic [13:0] len;          // includes the CPU header, if any
   } hue_departure_t;
 
-  // Of how many bits the columns are of which a deep memory is made. Each is one block RAM (ECP5: 16,384 words by 1 bit, 8,192
-  // by 2, 4,096 by 4, 2,048 by 9), so that what is read, late in its clock, needs no choice between two and more of them.
-  // A simulator reads a word at once, whatever it is made of, and columns would cost it a third of its speed.
+  // Width in bits of the columns of a deep memory. Each column is one block RAM (ECP5: 16,384 words by 1 bit, 8,192 by 2, 4,096 by 4,
+  // 2,048 by 9), so the word read, which comes late in its clock, needs no multiplexer between several of them.
+  // A simulator reads a whole word at once however it is built, and columns would cost it a third of its speed.
   function automatic int unsigned column_bits(int unsigned words, int unsigned bits);
 `ifndef VERILATOR
     if (words > 8192) return 1;
@@ -172,14 +172,14 @@ package hue_pkg;
     return words > 0 ? bits : 0;
   endfunction
 
-  // Words of a memory's first part: all, unless there are many and their number is no power of two. A block RAM is 1024 words
-  // of 18 bits.
+  // Words of a memory's first part: all words, except that a large memory whose number of words is not a power of two has two
+  // parts. A block RAM is 1024 words of 18 bits.
   function automatic int unsigned low_words(int unsigned words);
     int unsigned power = 1 << ($clog2(words + 1) - 1);
     return words > 1024 ? power : words;
   endfunction
 
-  // A frame for a group (IEEE 802 §8.2): the lowest bit of its first byte. Runts and frames that are too long are none.
+  // A group frame (IEEE 802 §8.2): the lowest bit of its first byte is 1. Runts and frames that are too long do not count.
   function automatic logic is_group(logic first_bit, logic [13:0] len);
     return first_bit && 32'(len) >= FrameBytesMin && len != LenTooLong;
   endfunction
@@ -188,29 +188,29 @@ package hue_pkg;
     return '{group: is_group(first_bit, len), is_long: 32'(len) >= LongBytes && len != LenTooLong};
   endfunction
 
-  // The port that a frame with this verdict leaves by, if it leaves: `queue` is the CPU queue of its network, net[1:0].
+  // The port by which a frame with this verdict leaves, if it leaves: `queue` is the CPU queue of its network, net[1:0].
   function automatic logic [2:0] departs_by(logic [1:0] verdict, logic [1:0] queue, logic [2:0] port_out);
     return verdict == VerdictPunt ? 3'(MacPorts) + 3'(queue) : port_out;
   endfunction
 
-  // Beats that a frame takes in queues and in the packet buffer: at least one; of a frame that is too long, one.
+  // Beats of a frame in queues and in the packet buffer: at least one; exactly one for a frame that is too long.
   function automatic logic [10:0] beats_of(logic [13:0] len, int unsigned bus_bytes);
     return len == '0 || len == LenTooLong ? 11'd1 : 11'((32'(len) + bus_bytes - 1) >> $clog2(bus_bytes));
   endfunction
 
-  // Cells of `cell_bytes`, a power of two, that so many bytes take.
+  // Number of cells of `cell_bytes` (a power of two) for this many bytes.
   function automatic logic [14:0] cells_of(logic [14:0] bytes, int unsigned cell_bytes);
     return 15'((32'(bytes) + cell_bytes - 1) >> $clog2(cell_bytes));
   endfunction
 
 `ifdef HUE_TWIN
-  // The twin is told how a frame ends that does not leave (rtl/twin/hue_twin.h): why, from EndedDropped up.
+  // Reports to the twin why a frame ended inside the card (rtl/twin/hue_twin.h): EndedDropped or a higher value.
   import "DPI-C" function void hue_card_ended(input int tag, input int net, input int cause);
-  localparam int EndedDropped   = 0;    // and the outcome: the plane dropped it
-  localparam int EndedUnclaimed = 256;  // and the reason: it is nobody's
-  localparam int EndedRefused   = 512;  // hue_admit did not let it in
-  // Of group frames, whichever networks they are for.
-  localparam int EndedFlood     = 513;  // hue_flood had no room for it, so that there will be no copies
+  localparam int EndedDropped   = 0;    // plus the outcome: the plane dropped it
+  localparam int EndedUnclaimed = 256;  // plus the reason: no network claims it
+  localparam int EndedRefused   = 512;  // hue_admit refused it
+  // For group frames, whatever networks they are for.
+  localparam int EndedFlood     = 513;  // hue_flood had no room for it, so there will be no copies
   localparam int EndedCopied    = 514;  // its last copy is on its way to the stages
 `endif
 

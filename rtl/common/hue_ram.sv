@@ -1,14 +1,14 @@
 // Memory with one write port and one read port, as in block RAM or LUT memory.
 //
-// Place: queues, packet buffer, counters. A deep one is built of columns (hue_pkg), and of two parts if the number of words is
-// no power of two, as block RAMs are. Reading a word in the clock in which it is written returns an undefined value, so a block
-// RAM needs no logic around it.
-// Latency: data one clock after the address. Throughput: a read and a write a clock. Nothing is cleared by reset.
+// Place: queues, packet buffer, counters. A deep memory is built of columns (hue_pkg), and of two parts if its number of words is
+// not a power of two, because block RAMs have such sizes. Reading a word in the clock in which it is written returns an undefined
+// value, so a block RAM needs no logic around it.
+// Latency: data one clock after the address. Throughput: a read and a write a clock. Reset clears nothing.
 
 module hue_ram #(
   parameter int unsigned Words = 16,
   parameter int unsigned Bits = 8,
-  parameter bit          Lut = 1'b0,  // in LUT memory, also where a block RAM would take less
+  parameter bit          Lut = 1'b0,  // in LUT memory, even where a block RAM would cost less
   localparam int unsigned AddrBits = Words > 1 ? $clog2(Words) : 1
 ) (
   input  logic                clk_i,
@@ -20,7 +20,7 @@ module hue_ram #(
   output logic [Bits-1:0]     rdata_o
 );
 
-  // The first part, and the words behind it.
+  // The first part, and the words after it.
   localparam int unsigned Low = hue_pkg::low_words(Words);
   localparam int unsigned High = Words - Low;
   localparam int unsigned Parts = High != 0 ? 2 : 1;

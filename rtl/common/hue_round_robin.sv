@@ -16,7 +16,7 @@ module hue_round_robin #(
   output logic [IndexBits-1:0] winner_o
 );
 
-  // 1 at the positions after the last winner (at all after reset): they come first.
+  // 1 at the positions after the last winner (at all positions after reset): these have priority.
   logic [Count-1:0]     first_q, first_asks;
   logic [IndexBits-1:0] winner_first, winner_any;
 

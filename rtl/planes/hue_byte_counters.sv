@@ -1,7 +1,7 @@
 // Bytes of each network, received and sent: table BYTES, row net * 2 + (0 received, 1 sent).
 //
 // Place: at the end of hue_stages. A packet may count as both in one clock, so each has its own memory.
-// Latency and throughput as hue_counter_table.
+// Latency and throughput: those of hue_counter_table.
 module hue_byte_counters
   import hue_pkg::*;
 #(
@@ -13,7 +13,7 @@ module hue_byte_counters
     input  tbl_req_t           tbl_req_i,
     output tbl_rsp_t           tbl_rsp_o,
     output logic               ready_o,
-    input  logic               received_i,  // both only two clocks after `ready_o` is 1
+    input  logic               received_i,  // 1 only if `ready_o` was 1 two clocks before; so is sent_i
     input  logic               sent_i,
     input  logic [NetBits-1:0] net_i,
     input  logic [13:0]        len_i

@@ -1,16 +1,16 @@
 // A table of counters: hue_counter_ram behind the access unit.
 //
 // Place: at the end of hue_stages. The host reads a whole counter, or reads and clears it without losing a packet.
-// Reset sets all to zero; no event may come before that is done, nor in a clock given to a waiting host. `ready_o`
-// says so two clocks before. Rows may come in groups of which each has the same few counters; the others take no memory, have
-// no events, and are 0.
+// Reset sets all counters to zero; no event may come before that is done, nor in a clock given to a waiting host. `ready_o`
+// announces both two clocks before. Rows may come in groups, in which only the first few rows have a counter; the other rows
+// take no memory, have no events, and read as 0.
 //
 // Latency: an event counts 4 clocks later, and a host read includes all events before it. Throughput: one event a clock.
 module hue_counter_table #(
     parameter logic [7:0]  Id   = 8'd0,
     parameter int unsigned Rows = 2,
-    parameter int unsigned GroupRows = 1,         // a power of two, of which `Rows` is a multiple
-    parameter int unsigned Counters = GroupRows,  // of a group: its first rows
+    parameter int unsigned GroupRows = 1,         // a power of two that divides `Rows`
+    parameter int unsigned Counters = GroupRows,  // counters of a group, in its first rows
     localparam int unsigned AddrBits = $clog2(Rows)
 ) (
     input  logic                clk_i,
@@ -26,7 +26,7 @@ module hue_counter_table #(
     $fatal(1, "hue_counter_table: Rows is %0d, GroupRows %0d, Counters %0d", Rows, GroupRows, Counters);
   end
 
-  // The first counters of all groups, then the second ones: without gaps.
+  // The first counters of all groups, then the second ones, and so on, without gaps.
   localparam int unsigned Groups = Rows / GroupRows;
   localparam int unsigned Words = Groups * Counters;
   localparam int unsigned IndexBits = $clog2(Words);

@@ -1,11 +1,12 @@
 // Kind `ipv4`, second half: longest-prefix match, next hop, last checks, rewrite.
 //
-// Place: hue_meter → **here** → verdict. Crate: `decide` and `finish` in crates/planes/src/ipv4.rs. The outcomes
-// stand in the order of spec/kinds.toml. With layout dag36 all networks share one trie and one table of next hops, of
-// which a network has a run; with layout sram that trie is in external memory; with layout dir the papers' two banks are, with
-// the same next hops; with layout tcam each plane has tables of its own.
+// Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs. The outcomes are checked in
+// the order of spec/kinds.toml. Layouts: with dag36 all networks share one trie, and one table of next hops in which each network
+// has a run of rows. With sram that trie is in external memory. With dir the two banks of the papers replace the trie; the next
+// hops are the same. With tcam each plane has its own tables.
 //
-// Latency: `Latency` clocks in which `en_i` is 1; with layouts sram and dir that of the lookup and 5. Throughput: one packet a clock.
+// Latency: `Latency` clocks in which `en_i` is 1; with layouts sram and dir, the lookup's latency plus 5. Throughput: one packet a
+// clock.
 // Source: RFC 1812 §5.2, RFC 1141.
 module hue_ipv4
   import hue_pkg::*;
@@ -32,7 +33,7 @@ module hue_ipv4
     input  tbl_req_t     tbl_req_i,
     output tbl_rsp_t     tbl_rsp_o,
     output logic         error_o,
-    output logic         wait_o,   // the host is at a table in the next clock: `en_i` must be 0 then
+    output logic         wait_o,   // the host accesses a table in the next clock: `en_i` must be 0 then
     output logic         stall_o,  // no room for a lookup in external memory: `en_i` must be 0
     input  logic [31:0]  gates_i,
     input  logic         en_i,
@@ -61,13 +62,13 @@ module hue_ipv4
     assign sram_state_o = '0;
   end
 
-  // What of a packet waits for the lookup.
+  // The fields of a packet that are needed after the lookup.
   typedef struct packed {
     logic [2:0]  port_in;
     logic [13:0] len;
     logic        decided;
     logic [1:0]  verdict;
-    logic [4:0]  outcome;   // before it is decided: what becomes of it unless it is the router's own, or OutcomeNone
+    logic [4:0]  outcome;   // before the decision: the packet's outcome if it is not for the router itself, or OutcomeNone
     logic [2:0]  port_out;
     logic [7:0]  net;
     logic [7:0]  vport;
@@ -78,12 +79,12 @@ module hue_ipv4
     logic [15:0] checksum;
   } wait_t;
 
-  // Next hop and packet as the tables give them, and behind a register, since a row comes late in its clock.
+  // Next hop and packet as the tables return them, and after a register, because a row comes late in its clock.
   wait_t in, found_d, found;
   logic  found_valid_d, found_valid, too_long, lookup, error_d;
   row_hop_t hop_d, hop;
   logic unused_packet;
-  assign unused_packet = &{1'b0, packet_i, gates_i, found, hop};  // some of their fields
+  assign unused_packet = &{1'b0, packet_i, gates_i, found, hop};  // not all of their fields are used
 
   always_comb begin
     in.port_in  = packet_i.port_in;
@@ -132,7 +133,7 @@ module hue_ipv4
         .key_i(packet_i.ipv4.dst), .hop_o(hops[plane])
       );
     end
-    // A plane that has no packet there says zero.
+    // The next hop of a plane that has no packet is zero.
     always_comb begin
       hop_d = '0;
       tbl_rsp_o = '0;
@@ -175,8 +176,8 @@ module hue_ipv4
     tbl_rsp_t trie_rsp;
     logic trie_wait;
     if (Sram) begin : gen_sram
-      // Packets wait in the walk, however long it takes them; behind it they move with all others again. They stand
-      // still only when there is no room, and no answer that would make some.
+      // Packets wait in the walk for as long as their lookup takes; behind it they move with all others again. They stop only when
+      // there is no room and no answer that would make room.
       logic tight, ready, walk_error, host_start, host_waits_q, host_done;
       logic [35:0] host_data;
       logic [$clog2(SramWords)-1:0] host_addr;
@@ -212,7 +213,7 @@ module hue_ipv4
       assign unused_ready = ready;
 `endif
     end else if (Dir) begin : gen_dir
-      // As above, but that each lookup takes one word or two, and the owner of a word is its network.
+      // As above, except that each lookup reads one word or two, and that a word is owned by its network.
       logic room, walk_error;
       sram_state_t state;
       assign stall_o = valid_i && !room;
@@ -265,7 +266,7 @@ module hue_ipv4
       assign trie_rsp = level_rsp[0] | level_rsp[1] | level_rsp[2] | level_rsp[3];
     end
 
-    // ---- the row of the next hop: a network reaches its own rows only
+    // ---- the next hop's row: a network reaches only its own rows
     wait_t h1_q, h2_q, h3_q;
     logic h1_valid_q, h2_valid_q, h3_valid_q, h1_known_q, h2_known_q, h3_known_q, hop_error;
     logic hop_wait;
@@ -291,14 +292,14 @@ module hue_ipv4
     always_ff @(posedge clk_i) begin
       if (en_i) begin
         h1_q       <= tag.packet;
-        // The memory stands still for packets that have no next hop.
+        // A packet without a next hop leaves the address as it is, so that the memory does not switch.
         if (h1_known) h1_addr_q <= hop_index[HopBits-1:0];
         h1_known_q <= h1_known;
         h2_q       <= h1_q;
         h2_known_q <= h1_known_q;
         h3_q       <= h2_q;
         h3_known_q <= h2_known_q;
-        row_q      <= row;  // a register of its own, beside its block RAM
+        row_q      <= row;  // a separate register, beside its block RAM
       end
     end
     assign hop_d         = h3_known_q ? row_q : '0;
@@ -358,14 +359,14 @@ module hue_ipv4
       verdict_o.vport    <= found.vport;
       verdict_o.port_in  <= found.port_in;
       verdict_o.len      <= found.len;
-      // Unless forwarded: back where it came from, which is where nothing is sent.
+      // Unless forwarded or punted, the port of arrival: nothing is sent there.
       verdict_o.port_out <= found.port_in;
       if (verdict == VerdictPunt) verdict_o.port_out <= {1'b1, found.net[1:0]};
       if (verdict == VerdictForward) begin
         verdict_o.port_out <= found.decided ? found.port_out : hop.port;
         verdict_o.rewrite  <= !found.decided;
       end
-      // What a rewrite writes; it means nothing without.
+      // The fields of a rewrite; without `rewrite` they have no meaning.
       verdict_o.dst_mac  <= hop.dst;
       verdict_o.src_mac  <= hop.src;
       verdict_o.ttl      <= found.ttl - 8'd1;

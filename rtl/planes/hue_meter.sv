@@ -1,23 +1,23 @@
 // Token buckets of the networks: a packet above its network's rate limit is dropped.
 //
-// Place: hue_network → **here** → kind. Crate: crates/planes/src/meter.rs, bit for bit: tokens of 10^-9 packets or
-// bits, time in nanoseconds, nothing rounded. Whatever does not depend on the packets before is worked out on the
-// way; two loops of one clock remain, the time of the last packet and the debt, whose newest values are handed on to the next
-// three packets, so that packets of one network follow each other at one a clock.
+// Place: hue_network → **here** → kind. In Rust: crates/planes/src/meter.rs, with bit-exact results: tokens of 10^-9 packets or
+// bits, time in nanoseconds, no rounding. Everything that does not depend on the packets before is computed in the pipeline.
+// Two loops of one clock remain: the time of the last packet, and the debt. Their newest values are forwarded to the next
+// three packets, so packets of one network can follow each other at one a clock.
 //
-// What is kept of a bucket is not its level but its debt, what it lacks to be full:
-//     debt' = max(debt - earned, 0), and more by the cost if both buckets hold it, which is if debt <= capacity - cost + earned
-// A comparison's result comes late, and 70 multiplexers behind it later: so what a packet leaves is kept as `left` = debt -
-// earned with its sign and as the decision, and the next packet puts them together in front of its own subtraction and comparison:
-//     the packet before passed:   left' = max(left, 0) - (earned - cost),  held if max(left, 0) <= limit - cost
-//     it was dropped:             left' = max(left, 0) - earned,           held if max(left, 0) <= limit
-// where `cost` is that of the packet before, and both right sides were known before. The time of the last packet is kept in
-// the same way. What is earned beyond 70 bits (`over`) is more than any debt.
+// For each bucket the meter keeps its debt instead of its level: the tokens that it lacks to be full.
+//   debt' = max(debt - earned, 0), plus the cost if both buckets hold it, which is if debt <= capacity - cost + earned
+// The result of a comparison comes late, and 70 multiplexers behind it later still. So a packet's result is kept in two parts:
+// `left` = debt - earned with its sign, and the decision. The next packet combines them before its own subtraction and comparison:
+//   the packet before passed:      left' = max(left, 0) - (earned - cost), held if max(left, 0) <= limit - cost
+//   the packet before was dropped: left' = max(left, 0) - earned,          held if max(left, 0) <= limit
+// where `cost` is that of the packet before, and both right sides are known in advance. The time of the last packet is kept in
+// the same way. If more than 70 bits are earned (`over`), that exceeds any debt.
 //
-// A write of a row is answered after some 25 clocks: the capacity is multiplied bit by bit. It takes effect in one
-// clock in which nothing moves (`wait_o` tells so before). Packets of the network that are in here then pass and pay nothing.
-// So it is with a write of debts, which a network brings with it that moves here. A read of them takes two clocks: it goes where
-// packets read, and what these read is read again.
+// A write of a row is answered after about 25 clocks, because the capacity is multiplied bit by bit. It takes effect in one
+// clock in which nothing moves (`wait_o` announces it). Packets of the network that are in here then pass without being charged.
+// The same holds for a write of debts, which a network brings along when it moves to this card. A read of debts takes two clocks:
+// it uses the packets' read port, and the words that the packets had read there are read again.
 //
 // Latency: 11 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_meter
@@ -43,7 +43,7 @@ module hue_meter
   localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1;
   localparam int unsigned Latency = 11;
   localparam int unsigned Buckets = 2;  // packets, bits
-  // Tokens are counted in 10^-9; 10^9 is 2^9 * 5^9, and capacities are kept without their lowest nine zeros. A byte costs
+  // Tokens are counted in units of 10^-9. 10^9 is 2^9 * 5^9, and capacities are kept without their lowest nine zeros. A byte costs
   // 8 * 10^9, which is 2^12 * 5^9.
   localparam logic [46:0] UnitTokens = 47'd1_000_000_000;
   localparam logic [20:0] FiveToNine = 21'd1_953_125;
@@ -60,17 +60,17 @@ module hue_meter
   packet_t packet10;
   logic [NetBits-1:0] net_q[1:Latency-1];
   logic [13:0] len_q[1:4];
-  logic [Latency:1] valid_q, metered_q, void_q;  // void: its row was written while it was in here
+  logic [Latency:1] valid_q, metered_q, void_q;  // void: the row was written while the packet was in here
   logic metered, charge2, charge3, charge9, charge10;
   packet_t limited;
 
-  // ---- table: the row, and what it becomes
+  // ---- table: the row, and the capacity computed from it
   row_meter_t row, write_row, unused_write_data;
   logic table_write, table_wait, unused_parity;
   logic [NetBits-1:0] table_addr;
   tbl_rsp_t table_rsp, debt_rsp;
   tbl_req_t table_req;
-  capacity_t cap_q[Buckets];  // of the packets' bucket: less a packet's cost
+  capacity_t cap_q[Buckets];  // the packets' bucket: capacity less a packet's cost
   logic signed [41:0] cap_sum[Buckets];
   rate_t burst[Buckets];
   logic [4:0] bit_q;
@@ -81,13 +81,13 @@ module hue_meter
   assign burst = '{rate_t'(write_row.packets_burst), rate_t'(write_row.bits_burst)};
   assign write_row = row_meter_t'(tbl_req_i.wdata[$bits(row_meter_t)-1:0]);
   assign unused_write_row = &{1'b0, write_row, row, metered_q[Latency], void_q[Latency]};
-  // The table sees a write when the capacity is ready; a row that does not exist is refused then.
+  // The table sees a write when the capacity is ready; a row that does not exist is refused only then.
   always_comb begin
     table_req = tbl_req_i;
     if (write_access && !commit_q) table_req.valid = 1'b0;
   end
 
-  // burst * 5^9, a bit of 5^9 a clock: what is added stands still, and the sum moves down.
+  // burst * 5^9, one bit of 5^9 a clock: the addend stays in place, and the sum is shifted down.
   always_comb begin
     for (int unsigned i = 0; i < Buckets; i++) begin
       cap_sum[i] = cap_q[i][62:21] + (FiveToNine[bit_q] ? 42'(burst[i]) : '0);
@@ -126,8 +126,8 @@ module hue_meter
   );
   assign tbl_rsp_o = table_rsp | debt_rsp;
 
-  // ---- debts, for the host: a clock in which it writes them, or two: in the first it reads them, in the second what packets had
-  // read is read again
+  // ---- debts, for the host. A write takes one clock. A read takes two: in the second, the words that packets had read are read
+  // again.
   logic debt_start, debt_asked_q, debt_back_q, debt_read_q, debt_write, debt_read, debt_again, write_state;
   logic [NetBits-1:0] debt_addr, write_addr;
   row_debt_t debt_in, debt_out_q;
@@ -159,7 +159,7 @@ module hue_meter
     end
   end
 
-  // ---- what runs through
+  // ---- the packets in the pipeline
   assign metered = valid_i && !packet_i.decided;
   assign charge2 = metered_q[2] && !void_q[2];
   assign charge3 = metered_q[3] && !void_q[3];
@@ -197,13 +197,13 @@ module hue_meter
     .clk_i, .rst_ni, .en_i, .data_i(packet_i), .data_o(packet10)
   );
 
-  // ---- 1: when the packet before came, out of the memory, or from one of the three before; 2: elapsed time; 3: the later of
-  // the two times
+  // ---- 1: the time of the packet before, from the memory or from one of the three packets before; 2: elapsed time; 3: the later
+  // of the two times
   time_t m1_now_q, m2_now_q, m2_stored_q, base2, m3_before_q, m3_now_q, last3, m4_last_q;
   logic [63:0] m3_elapsed_q;
   logic [TimeBits:0] elapsed;
   logic m1_two_q, m1_three_q, m2_same_q, same2, m3_late_q;
-  logic [6:3] late_q;  // it came before the one before it: nothing is earned
+  logic [6:3] late_q;  // the packet's time is before that of the packet before: nothing is earned
 `ifdef HUE_PLANT_METER_LAST
   assign same2 = 1'b0;
 `else
@@ -212,7 +212,7 @@ module hue_meter
   assign last3   = m3_late_q ? m3_before_q : m3_now_q;
   assign base2   = same2 ? last3 : m2_stored_q;
   assign elapsed = {1'b0, m2_now_q} - {1'b0, base2};
-  // With a row the last time and the debts are written, zero.
+  // A write of a row also sets its last time and its debts to zero.
   hue_ram #(.Words(Nets), .Bits(TimeBits)) u_last (
     .clk_i, .write_i(write_state || (en_i && charge3)), .waddr_i(write_state ? write_addr : net_q[3]),
     .wdata_i(table_write ? '0 : debt_write ? time_t'(debt_in.time_ns) : last3),
@@ -251,7 +251,7 @@ module hue_meter
     if (en_i) on_q <= {on_q[7:2], m1_on};
   end
 
-  // ---- 5, 6: cost of the bits; a packet costs a unit
+  // ---- 5, 6: cost in bits; the cost in packets is one unit
   logic [31:0] m5_cost_low_q;
   logic [16:0] m5_cost_high_q;
   logic [46:0] m6_cost_q;
@@ -263,7 +263,7 @@ module hue_meter
     if (en_i && metered_q[5]) m6_cost_q <= {35'(m5_cost_low_q) + {m5_cost_high_q, 18'd0}, 12'd0};
   end
 
-  // ---- 8, 9: where the debt is: in the memory, or at one of the three packets before
+  // ---- 8, 9: the source of the debt: the memory, or one of the three packets before
   logic m8_two_q, m8_three_q, m9_same_q, same9;
   always_ff @(posedge clk_i) begin
     if (en_i) begin
@@ -282,7 +282,7 @@ module hue_meter
   assign same9 = m9_same_q;
 `endif
 
-  // ---- 9: the decision: not held by a bucket that cannot, whatever it lacks, or by one that lacks too much
+  // ---- 9: the decision: a bucket drops the packet if it could never hold its cost, or if it lacks too much now
   logic m9_never_q, m10_never_q, m10_limited;
   logic [Buckets-1:0] m8_nevers, m9_asked_q, fits, m10_lacks_q;
   always_ff @(posedge clk_i) begin
@@ -295,10 +295,10 @@ module hue_meter
   assign m10_limited = m10_never_q || m10_lacks_q != '0;
 
   for (genvar i = 0; i < Buckets; i++) begin : gen_bucket
-    // ---- 3 to 7: elapsed times rate, by digits of 18 bits, up to 70 bits; `over`: more than that
+    // ---- 3 to 7: elapsed time times rate, in digits of 18 bits, up to 70 bits; `over`: the product has more bits
     rate_t m2_rate_q, m3_rate_q;
-    logic [1:0][57:0] m4_even_q, m5_low_q;  // of time digits 0 and 1: rate digits 0 and 2 side by side
-    logic [1:0][35:0] m4_odd_q;             // and rate digit 1
+    logic [1:0][57:0] m4_even_q, m5_low_q;  // of time digits 0 and 1: the products with rate digits 0 and 2 side by side
+    logic [1:0][35:0] m4_odd_q;             // and with rate digit 1
     logic [35:0] m4_two_low_q, m4_two_high_q;
     logic [27:0] m4_three_q;
     logic m4_over_q, m5_over_q, m6_over_q;
@@ -343,9 +343,9 @@ module hue_meter
       end
     end
 
-    // ---- 7 to 9: what the loop compares with and takes away; 1: if the packet before passes
+    // ---- 7 to 9: the limit and the earned tokens for the loop; [1]: if the packet before passes
     capacity_t m5_cap, m6_cap_q;
-    signed_t m7_slack_q, m8_limit_q;  // capacity less cost; and what is earned
+    signed_t m7_slack_q, m8_limit_q;  // capacity less cost; the same plus what is earned
     logic [TokenBits:0] m8_earned_q;
     signed_t [1:0] m9_limit_q, m9_earned_q;
     logic [46:0] cost_q[7:10];
@@ -376,7 +376,7 @@ module hue_meter
       if (en_i && charge9) cost_q[10] <= cost_q[9];
     end
 
-    // ---- 9: the debt, as the packet before left it; 10: what it is then
+    // ---- 9: the debt as the packet before left it; 10: the new debt
     tokens_t m9_stored_q, m10_left_q, base, debt, m11_debt_q;
     signed_t left;
     signed_t [1:0] room;  // if the packet before was dropped, and if it passed: its decision comes late

@@ -1,14 +1,14 @@
-// The stages: from the header of a frame to what becomes of it.
+// The stages: compute the verdict on a frame from its header.
 //
-// Place: header gather → **here** → header scatter. Inside: hue_select (which network) → hue_network (what it is) →
-// hue_meter (rate limit) → hue_ipv4 (kind) → counters. The order of frames is kept, and each gives one verdict.
+// Place: header gather → **here** → header scatter. Inside: hue_select (which network) → hue_network (the network's parameters) →
+// hue_meter (rate limit) → hue_ipv4 (kind) → counters. The order of frames is kept, and each frame gives one verdict.
 //
-// All stages move together (`en`): they stand still while more than two verdicts wait to be taken, for one clock when the host
-// reads a counter under load or writes a meter, for two when it reads a row or writes an exact one, and after reset until
-// the counters are zero (a clock for each network and outcome). Accesses to ternary rows stop nobody.
+// All stages move together (`en`). They stop while more than two verdicts wait to be taken; for one clock when the host
+// reads a counter under load or writes a meter; for two when it reads a row or writes an exact one; and after reset until
+// the counters are zero (a clock for each network and outcome). Accesses to ternary rows stop nothing.
 //
-// Latency: 25 clocks with layout tcam, 68 with dag36, 24 and the lookup with sram and dir, when nothing stalls. Throughput: one
-// verdict a clock, or what the lookup gives.
+// Latency: 25 clocks with layout tcam, 68 with dag36, and 24 plus the lookup's with sram and dir, when nothing stalls.
+// Throughput: one verdict a clock, or that of the lookup.
 module hue_stages
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -112,8 +112,8 @@ module hue_stages
     .sram_req_o, .sram_rdata_i, .sram_fault_clear_i, .sram_state_o
   );
 
-  // ---- the way out. `en` goes everywhere, which takes most of a clock: so it is known a clock before, in which one more
-  // verdict may come. (A walk's room is not; images with external memory are slower.)
+  // ---- the way out. `en` has a high fan-out, which takes most of a clock, so it is decided one clock ahead. One more verdict may
+  // come in that clock. (The room of a walk is not known ahead; images with external memory are slower.)
   localparam int unsigned OutDepth = 4;
   logic en_q, out_ready, leaves;
   logic [$clog2(OutDepth+1)-1:0] out_room;
@@ -128,14 +128,14 @@ module hue_stages
     .valid_o(verdict_valid_o), .ready_i(verdict_ready_i), .data_o(verdict_o), .room_o(out_room)
   );
 
-  // ---- counters, a clock later: their memories are far away
+  // ---- counters, one clock later, because their memories are far away
   logic claimed, returned, sent, received_q, sent_q, unclaimed_q;
   logic [NetBits-1:0] net_q;
   logic [4:0]  outcome_q;
   logic [13:0] len_q;
   assign claimed  = leaves && done.verdict != VerdictUnclaimed;
   assign sent     = claimed && done.verdict == VerdictForward;
-  assign returned = sent && done.outcome == OutcomeNone;  // by a software plane: received and counted before
+  assign returned = sent && done.outcome == OutcomeNone;  // by a software plane: it was received and counted before
   always_ff @(posedge clk_i) begin
     if (!rst_ni) {received_q, sent_q, unclaimed_q} <= '0;
     else {received_q, sent_q, unclaimed_q} <= {claimed && !returned, sent, leaves && !claimed};
@@ -146,7 +146,7 @@ module hue_stages
     len_q     <= done.len;
   end
 
-  // Outcome 0 is that of a plane in software.
+  // Outcome 0 is counted for planes in software.
   hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32), .GroupRows(32), .Counters(hue_kinds_pkg::IPV4_COUNT + 1)) u_count (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(count_rsp), .ready_o(count_ready),
     .valid_i(received_q), .addr_i({net_q, outcome_q}), .add_i(16'd1)
@@ -163,7 +163,7 @@ module hue_stages
   assign tbl_rsp_o = select_rsp | network_rsp | meter_rsp | ipv4_rsp | count_rsp | bytes_rsp | unclaimed_rsp;
   assign memory_error_o = select_error || network_error || meter_error || ipv4_error;
 
-  // ---- frames inside: at most one a stage
+  // ---- frames inside: at most one in each stage
   logic [6:0] frames_q;
   logic enters, out;
   assign enters = head_valid_i && head_ready_o;

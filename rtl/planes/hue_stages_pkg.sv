@@ -1,29 +1,28 @@
-// What runs through the stages with a packet.
+// The record of a packet that passes through the stages.
 //
-// Place: hue_stages and the modules below it. Stages fill fields in and, the first that can, decide what becomes of the
-// packet.
+// Place: hue_stages and the modules below it. Each stage fills in fields. The first stage that can decides the packet's verdict.
 /* verilator lint_off UNUSEDPARAM */
 package hue_stages_pkg;
 
-  // Outcome code of what no table of outcomes knows: packets of a gated plane or of one in
-  // software, frames that a software plane returned.
+  // Outcome code without an entry in the kind's outcomes: packets of a gated plane or of one in software, and frames that a
+  // software plane returned.
   localparam logic [4:0] OutcomeNone = 5'd0;
 
-  // Numbers of spec/regs, table HOP; those of crates/planes/src/adjacency.rs.
+  // Values of the field in table HOP (spec/regs), the same as in crates/planes/src/adjacency.rs.
   localparam logic [1:0] HopNone    = 2'd0;
   localparam logic [1:0] HopLocal   = 2'd1;
   localparam logic [1:0] HopGlean   = 2'd2;
   localparam logic [1:0] HopForward = 2'd3;
 
-  // What the second half of kind ipv4 needs of a header (crates/planes/src/ipv4.rs, `Checked`).
+  // The header fields that the second half of kind ipv4 needs (crates/planes/src/ipv4.rs, `Checked`).
   typedef struct packed {
-    logic [4:0]  outcome;    // of the checks of Ethernet and IPv4 header; OutcomeNone: sound
-    logic        group;      // to multicast or limited broadcast
+    logic [4:0]  outcome;    // of the Ethernet and IPv4 header checks; OutcomeNone: all passed
+    logic        group;      // destination is multicast or limited broadcast
     logic        expires;    // TTL 0 or 1
     logic        options;    // header longer than its fixed part
-    logic        l2_group;   // in a broadcast or multicast frame
-    logic        martian_source;       // no host can have the source
-    logic        martian_destination;  // nor the destination, which is no group's either
+    logic        l2_group;   // the frame is broadcast or multicast
+    logic        martian_source;       // the source cannot be a host's address
+    logic        martian_destination;  // nor can the destination, and it is no group address
     logic [15:0] total;
     logic [7:0]  ttl;
     logic [15:0] checksum;
@@ -33,15 +32,15 @@ package hue_stages_pkg;
   typedef struct packed {
     logic [2:0]  port_in;
     logic [13:0] len;
-    // What becomes of it, once decided.
+    // The verdict, once decided.
     logic        decided;
     logic [1:0]  verdict;    // hue_pkg::verdict_e
     logic [4:0]  outcome;
     logic [2:0]  port_out;
-    // Whose it is: from design select on.
+    // The packet's network: valid from design select on.
     logic [7:0]  net;
     logic [7:0]  vport;
-    // From the network's row on.
+    // Valid once the network's row is read.
     logic [11:0] vid;
     logic [3:0]  plane;
     logic [35:0] root;

@@ -5,10 +5,10 @@
 // A lookup searches the CAM for VID and address; the index of the row found, or else the first 19 bits of the address,
 // selects a word of bank 1; if that has the flag, its set and the last 13 bits of the address select a word of bank 2. A
 // word is used only if it belongs to this network and was reached as it states, so that no network gets another's.
-// Changes: the host writes words through the SRAM ports and rows here, one after the other, in the order that Dir gives;
-// at a `Drain` it raises `drain_i` for one clock and waits for `drained_o`, or waits otherwise until the lookups accepted so
-// far have left, as the card's driver does. So every lookup gets either the old or the
-// new answer for its address (a /8 is 2^11 words: some addresses old, others new, until all are written).
+// Changes: the host writes words through the SRAM ports and rows here, one after the other, in the order that Dir gives. At a
+// `Drain` it raises `drain_i` for one clock and waits for `drained_o`, or it waits in another way until the lookups accepted so
+// far have left, as the card's driver does. So every lookup gets either the old or the new answer for its address. (A /8 is
+// 2^11 words: until all are written, some addresses get the new answer and others the old one.)
 // Latency: with both ports free, Bank1Latency + 4 clocks for one word, Bank1Latency + Bank2Latency + 5 for two (the ports'
 // `RspLatency`). Throughput: one lookup a clock, whatever it reads, less the clocks that the host takes; answers in order;
 // at most InFlight lookups in flight. A word with wrong parity gives `error_o` and no route.

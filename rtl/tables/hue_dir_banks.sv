@@ -2,11 +2,11 @@
 //
 // Place: rtl/planes/hue_ipv4 with layout dir. Inside: hue_dir and a hue_sram_port for each bank. Row i of SRAM is the word at
 // address i mod 2^19 of bank i / 2^19; the paper's first bank is bank 0 here. CONFLICT is the Conflict CAM. FILL writes one word
-// to a run of rows: a route is up to 2^19 equal words of the first bank, or 2^12 of the second. A lookup reads a word of the
-// first bank that may never have been written, so the driver makes all of them 0 before the first network comes.
+// to a run of rows, because a route is up to 2^19 equal words of the first bank, or 2^12 of the second. A lookup may read a word
+// of the first bank that was never written, so the driver sets all of them to 0 before it adds the first network.
 //
-// Latency: that of hue_dir and 1 clock. Throughput: a lookup a clock, less what the host takes (hue_sram_port); answers wait
-// until they are taken, in order, and `room_o` says whether a lookup may come.
+// Latency: that of hue_dir plus 1 clock. Throughput: a lookup a clock, less the clocks that the host takes (hue_sram_port).
+// Answers wait, in order, until they are taken; `room_o` says whether a lookup may come.
 module hue_dir_banks
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -24,7 +24,7 @@ module hue_dir_banks
     output tbl_rsp_t           tbl_rsp_o,
     // lookups
     input  logic               valid_i,
-    output logic               room_o,    // a lookup may come, if an answer that is there is taken in the same clock
+    output logic               room_o,    // a lookup may come, if an answer that waits is taken in the same clock
     input  logic               ask_i,     // 0: the answer is no route, whatever is read
     input  logic [11:0]        vid_i,
     input  logic [31:0]        key_i,
@@ -36,7 +36,7 @@ module hue_dir_banks
     output logic [TagBits-1:0] tag_o,
     // the banks
     input  logic               fault_clear_i,
-    output sram_state_t        state_o,   // `lookup` is the parent's to say
+    output sram_state_t        state_o,   // all but `lookup`, which the parent module sets
     output sram_req_t          sram_req_o,
     input  logic [1:0][35:0]   sram_rdata_i
 );
@@ -47,7 +47,7 @@ module hue_dir_banks
     $fatal(1, "hue_dir_banks: Words is %0d, not two banks of 2^19", Words);
   end
 
-  // ---- rows of the CAM; the host reads them back from a table of its own
+  // ---- rows of the CAM; the host reads them back from a separate table
   logic row_write, unused_wait, unused_parity, unused_error;
   logic [RowBits-1:0] row;
   row_conflict_t row_data, unused_row;
@@ -75,7 +75,7 @@ module hue_dir_banks
 `endif
     .row_i(row), .row_used_i(row_data.valid), .row_vid_i(row_data.vid), .row_prefix_i(row_data.prefix),
     .row_length_i(row_data.length), .row_index_i(row_data.index),
-    // The driver waits until the records in the stages have left, which is more.
+    // Not used: the driver waits until the records in the stages have left, which includes these lookups.
     .drain_i(1'b0), .drained_o(unused_drained), .read_o(state_o.read),
     .bank1_valid_o(rd_valid[0]), .bank1_ready_i(rd_ready[0]), .bank1_addr_o(rd_addr[0]),
     .bank1_rsp_valid_i(rsp_valid[0]), .bank1_rsp_data_i(rsp_data[0][34:0]), .bank1_rsp_error_i(rsp_error[0]),
@@ -83,7 +83,7 @@ module hue_dir_banks
     .bank2_rsp_valid_i(rsp_valid[1]), .bank2_rsp_data_i(rsp_data[1][34:0]), .bank2_rsp_error_i(rsp_error[1])
   );
 
-  // ---- answers that wait: lookups in hue_dir and these are at most InFlight, so that each finds room
+  // ---- answers that wait: together with the lookups in hue_dir there are at most InFlight, so there is room for each
   logic [CountBits-1:0] inside_q, unused_room;
   assign room_o = dir_ready && (inside_q != CountBits'(InFlight) || valid_o);
   hue_fifo #(.Depth(InFlight), .Bits(TagBits + 17)) u_answers (
@@ -95,7 +95,7 @@ module hue_dir_banks
     else inside_q <= inside_q + CountBits'(valid_i && dir_ready) - CountBits'(valid_o && ready_i);
   end
 
-  // ---- runs of rows that become one word
+  // ---- FILL: writes one word to a run of rows
   logic fill_start, unused_fill_addr, fill_q, fill_bank_q, fill_zero_q, written_q, host_write, fill_go;
   logic [18:0] fill_addr_q;
   logic [19:0] fill_left_q;
@@ -116,7 +116,7 @@ module hue_dir_banks
       fill_q      <= fill_in.count != '0;
       fill_left_q <= fill_in.count;
     end else if (fill_go) begin
-      // A run ends at the end of its bank, whatever it was to be.
+      // A run stops at the end of its bank, even if its count is larger.
       fill_q      <= fill_left_q != 20'd1 && fill_addr_q != '1;
       fill_left_q <= fill_left_q - 1'b1;
     end
@@ -128,7 +128,7 @@ module hue_dir_banks
       fill_addr_q <= fill_addr_q + 1'b1;
     end
   end
-  // A reset changes no word: whether any was written counts from the configuration on.
+  // A reset changes no word, so `written` is kept over resets: it counts from configuration.
   initial written_q = !Zero;
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
@@ -137,7 +137,7 @@ module hue_dir_banks
     end
   end
 
-  // ---- the host's words: one access at a time, before those of a run
+  // ---- the host's words: one access at a time, with priority over those of a run
   logic host_start, host_waits_q, host_valid, host_done, asked_q, taken, bank;
   logic [WordBits-1:0] host_index;
   logic [1:0] host_ready, host_back, fault, unused_host_error, unused_tag;

@@ -51,7 +51,7 @@ module hue_table #(
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o, .start_o(start), .addr_o(write_addr_o),
     .done_i(Again && tbl_req_i.write ? back_q : write_o || read_q), .rdata_i(256'(late_q[Width-1:0]))
   );
-  // The host writes and reads while packets stand still, so the memory never serves both at once. Both use the same read
+  // The host writes and reads while packets are stopped, so the memory never serves both at once. Both use the same read
   // port, so the row that a packet had read is read again afterwards.
   assign write_o      = asked_q && tbl_req_i.write;
   assign write_data_o = tbl_req_i.wdata[Width-1:0];

@@ -4,9 +4,9 @@
 // memory of 16 words says which rows agree with each value of it (the transposed rows), and a row matches when all
 // digits do. So a row takes only one flip-flop, and four rows of one digit are one 16 x 4 memory of an FPGA's LUTs.
 // Such a memory is written in words of four rows: after a write the four rows are read again, one a clock, for each
-// value of a digit. Lookups go on meanwhile: what the row was is kept in registers (`take_i`), with which keys are compared
-// directly until the memories have the new one, and then, from one clock to the next, the memories say what the row is. `old_o`
-// tells of a key that was compared with what row `row_o` was. It is busy until no such key is inside.
+// value of a digit. Lookups continue meanwhile. The row's old content is kept in registers (`take_i`), and keys are compared
+// with it directly until the memories hold the new content; from one clock to the next the memories take over. `old_o`
+// marks a key that was compared with the old content of row `row_o`. The module is busy until no such key is inside.
 //
 // Latency: 2 clocks in which `en_i` is 1. Throughput: one key a clock. A write: `WriteClocks` clocks from `write_i` to `done_o`.
 // Source: Jiang, Prasanna, "Scalable ternary content addressable memories implemented on FPGA", 2013 (the
@@ -18,13 +18,13 @@ module hue_tcam #(
 ) (
     input  logic                clk_i,
     input  logic                rst_ni,
-    input  logic                take_i,        // row `write_addr_i` will change; the inputs below are what it is now
-    input  logic                write_i,       // a clock later: the row is new and can be read from the next clock on
-    input  logic [AddrBits-1:0] write_addr_i,  // until `done_o`, as the next
+    input  logic                take_i,        // row `write_addr_i` will change; the inputs below are its present content
+    input  logic                write_i,       // one clock later: the row is written, and can be read from the next clock on
+    input  logic [AddrBits-1:0] write_addr_i,  // stable until `done_o`; so is the next input
     input  logic                write_used_i,
     output logic                busy_o,
-    output logic                done_o,        // keys that come from the next clock on meet the new row
-    output logic                look_o,        // row `look_addr_o` is read; the inputs below are for the read a clock before
+    output logic                done_o,        // keys that come from the next clock on are compared with the new row
+    output logic                look_o,        // row `look_addr_o` is read; the inputs below belong to the read of the clock before
     output logic [AddrBits-1:0] look_addr_o,
     input  logic [KeyBits-1:0]  value_i,
     input  logic [KeyBits-1:0]  mask_i,        // 1: the bit is compared
@@ -33,7 +33,7 @@ module hue_tcam #(
     input  logic [KeyBits-1:0]  key_i,
     output logic                hit_o,         // 0 without `valid_i`
     output logic [AddrBits-1:0] addr_o,        // of the hit
-    output logic                old_o,         // what row `row_o` was took part, if it is this row
+    output logic                old_o,         // the old content of row `row_o` was compared, if this key met that row
     output logic [AddrBits-1:0] row_o
 );
   localparam int unsigned DigitBits = 4;
@@ -61,7 +61,7 @@ module hue_tcam #(
   assign key   = (Digits * DigitBits)'(key_i);
   assign busy        = write_i || (busy_q && at_q != '1);
   assign store       = late_q && late_at_q[1:0] == 2'(Together - 1);
-  // The last word is stored, and no other on its way.
+  // The last word is stored, and no other is on its way.
   assign done_o      = store_q && !late_q && !looked_q && !busy_q;
   assign look_o      = busy_q;
   assign look_addr_o = {word_q, at_q[1:0]};
@@ -105,7 +105,7 @@ module hue_tcam #(
     assign agree[d] = words_q[key[d]];
   end
 
-  // `was_q` names the row that is being written while it is compared with what it was; it is not used then.
+  // `was_q` marks the row that is being written. Its old content is compared meanwhile, and its memory is not used.
   rows_t used_q, was_q, match, match_q;
   logic [KeyBits-1:0] was_value_q, was_mask_q;
   logic valid_q, was_used_q, was_match, was1_q, was2_q;
@@ -144,7 +144,7 @@ module hue_tcam #(
   endfunction
 
 `ifdef VERILATOR
-  // The same, skipping what is empty, which gates cannot do: the gates' version takes an eighth of a twin's time.
+  // The same, but skipping empty groups, which gates cannot do. In a twin the version for gates would take an eighth of the time.
   localparam int unsigned GroupWords = 8;
   localparam int unsigned Groups = (Words + GroupWords - 1) / GroupWords;
   function automatic logic [AddrBits-1:0] lowest_twin(rows_t rows);
@@ -190,7 +190,7 @@ module hue_tcam #(
     end
   end
 
-  // ---- what the row was, and which keys inside it may have met: those that are inside as it is taken, and all until it is new
+  // ---- the row's old content, and the keys inside that may have met it: those inside when it is taken, and all until the row is new
   assign ready = was_q == '0;
   assign busy_o  = take_i || !ready || (was1_q && valid_q) || (was2_q && hit_o);
   assign old_o   = was2_q;

@@ -1,8 +1,8 @@
-// The tables of one plane as in the papers: routes in a TCAM, single addresses (the router's own and its neighbours') in another,
-// next hops with MACs.
+// The tables of one plane as in the papers: a TCAM for routes, another for single addresses (the router's own and its
+// neighbours'), and the next hops with their MAC addresses.
 //
-// Place: hue_ipv4, one instance per plane. A connected prefix costs one route row; an address of the router or of a neighbour costs
-// none. An address takes precedence over every route.
+// Place: hue_ipv4, one instance per plane. A connected prefix takes one route row; an address of the router or of a neighbour
+// takes none. An address takes precedence over every route.
 // `gate_i` stops the plane once the packets in it have left; its rows can still be written.
 //
 // Latency: 4 clocks in which `en_i` is 1. Throughput: one lookup a clock. `hop_o` is zero (no route) without a match.
@@ -38,8 +38,8 @@ module hue_tcam_plane
     logic [15:0] hop;
     logic        neighbour;
   } address_t;
-  address_t address;           // the matching address's result
-  logic [15:0] route, index;   // the matching route's next hop; the one that is read
+  address_t address;           // the result of the matching address
+  logic [15:0] route, index;   // the next hop of the matching route; the next hop that is read
   logic unused_hop_write, unused_parity, route_error, hop_error, address_error;
   logic [HopBits-1:0] unused_hop_addr;
   logic route_hit, address_hit, to_neighbour, move, unused_rows;
@@ -48,7 +48,7 @@ module hue_tcam_plane
   // Gated only when empty: packets inside would be lost.
   assign move = en_i && !(gate_i && valid_q == '0);
 
-  // Rows are compared with keys of this plane's packets alone: for those of others no comparator switches.
+  // The key is 0 unless the packet is this plane's, so packets of other planes switch no comparator.
   logic [31:0] key;
   assign key = valid_i ? key_i : '0;
 

@@ -4,8 +4,8 @@
 // lowest bit of a row is its valid bit; its highest `ResultBits` bits are its result. The parent module defines what a
 // row matches: it gets the row at `row_o` and returns value and mask in the same clock.
 // After reset no row is valid and all read as zero. A result is stored with a parity bit.
-// Keys are looked up while a row is written. Each meets the row as it was or as it will be, whole: one that comes before the
-// clock of the answer gets the old row's result, also after it.
+// Keys are looked up while a row is written. Each key is compared with either the whole old row or the whole new row. A key that
+// comes before the clock of the answer meets the old row, and gets its result even if that is after the answer.
 //
 // Latency: 2 clocks in which `en_i` is 1 until `hit_o`, one more until `result_o`. Throughput: a key a clock. A write of a row is
 // answered after 72 clocks; the next access waits until keys that may have met the old row have left.
@@ -46,7 +46,7 @@ module hue_ternary_table #(
 
   always_comb begin
     req = tbl_req_i;
-    // Not while it is busy with an access before this one.
+    // An access waits while the TCAM is busy with the access before.
     if (busy && !served_q) req.valid = 1'b0;
   end
   hue_table_port #(.Id(Id), .First(First), .Rows(Rows), .Total(Total), .Late(1'b1)) u_port (
@@ -92,7 +92,7 @@ module hue_ternary_table #(
     if (take_q) old_result_q <= {^row_result, row_result};
     if (write_q) results_q[host_addr] <= {^result, result};
 `ifdef HUE_PLANT_TCAM_RESULT
-    if (en_i) result_q <= results_q[hit_addr];  // the new row's for the old one; for scripts/rtl-test: the bench must find this
+    if (en_i) result_q <= results_q[hit_addr];  // the new row's result for the old row; for scripts/rtl-test: the bench must find this
 `else
     if (en_i) result_q <= old && hit_addr == old_addr ? old_result_q : results_q[hit_addr];
 `endif
