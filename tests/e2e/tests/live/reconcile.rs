@@ -88,7 +88,10 @@ fn changing_one_network_touches_only_that_one() {
         !daemon::namespaces(&lab).iter().any(|name| name.ends_with(red.name())),
         "red's namespace stayed"
     );
-    assert!(daemon::cgroups(&lab).iter().all(|folder| !folder.ends_with(format!("net-{}", red.name()))), "red's cgroup stayed");
+    assert!(
+        daemon::cgroups(&lab).iter().all(|folder| !folder.ends_with(format!("net-{}", red.name()))),
+        "red's cgroup stayed"
+    );
     daemon.cli.apply(&red.document.yaml(), &[]);
     red.warm_up();
 
