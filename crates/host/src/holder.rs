@@ -7,8 +7,7 @@
 //! stalls costs a daemon at most [`TIMEOUT`], once. Source: unix(7), `SCM_RIGHTS`.
 //!
 //! Protocol, on a socket of type `SOCK_SEQPACKET` in a directory of the daemon's: a request is a letter and a name. `P`
-//! (put) carries a descriptor; `F` (forget) closes the one of this name, or, with a name that ends in `/`, all whose names
-//! begin with it; `L` (list) is answered by an `H` with name and descriptor for each; `Q` (quit) ends the process. An `E`
+//! (put) carries a descriptor; `F` (forget) closes the one of this name; `L` (list) is answered by an `H` with name and descriptor for each; `Q` (quit) ends the process. An `E`
 //! ends each answer. Names are `NETWORK/INTERFACE`, which cannot contain further slashes.
 
 #![allow(unsafe_code)] // descriptors that system calls have just made
@@ -135,9 +134,6 @@ impl Holder {
 impl State {
     /// Sends a request whose answer has no contents.
     fn tell(&mut self, letter: u8, name: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        if self.socket.is_none() {
-            return Ok(());
-        }
         self.ask(letter, name, fd).map(drop)
     }
 

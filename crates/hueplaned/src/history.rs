@@ -21,9 +21,6 @@ pub const REVISIONS_MAX: usize = 100;
 /// Most bytes of revisions that are kept.
 pub const BYTES_MAX: usize = 64 << 20;
 
-/// Role of the callers whose revisions are merged; see [`Author::role`].
-const TENANT: &str = "tenant";
-
 /// Descriptions of revisions ([`Link`]), by number.
 const REVISIONS: TableDefinition<u64, &str> = TableDefinition::new("revisions");
 /// What undoes revisions ([`Undo`]), by number.
@@ -240,7 +237,7 @@ impl History {
 
     /// Index of the oldest of two revisions of tenants that follow one another, if there are any.
     fn pair(&self) -> Option<usize> {
-        let tenants = |kept: &Kept| kept.link.revision.by.role == TENANT;
+        let tenants = |kept: &Kept| kept.link.revision.by.role == Author::TENANT;
         (1..self.kept.len())
             .find(|at| tenants(&self.kept[at - 1]) && tenants(&self.kept[*at]))
             .map(|at| at - 1)

@@ -281,24 +281,27 @@ impl Store {
             found = read(&path);
         }
         let opened = match found {
-            Ok((database, rows, desired)) => match behind(directory, rows.generation) {
-                Some(reason) => {
-                    drop(database);
-                    Self::recover(directory, &reason)
-                }
-                None => {
-                    let (history, trouble) = History::load(&database, rows.generation);
-                    let (database, history_problem) = (Some(database), trouble.clone());
-                    let mut store =
-                        Self { database, rows, history, history_problem, ..Self::closed(directory) };
-                    // A daemon that was killed between the two writes: a confirmed change must not wait in the copy.
-                    if copy(directory).is_ok_and(|(rows, _)| rows != store.rows) {
-                        store.copy_problem = store.write_copy().err().map(|error| error.to_string());
+            Ok((database, rows, desired)) => {
+                let copy = copy(directory).map(|(rows, _)| rows);
+                match behind(directory, &copy, rows.generation) {
+                    Some(reason) => {
+                        drop(database);
+                        Self::recover(directory, &reason)
                     }
-                    let trouble = trouble.map(|trouble| format!("{}: {trouble}", path.display()));
-                    Ok(Opened { store, desired, trouble, emptied: false })
+                    None => {
+                        let (history, trouble) = History::load(&database, rows.generation);
+                        let (database, history_problem) = (Some(database), trouble.clone());
+                        let mut store =
+                            Self { database, rows, history, history_problem, ..Self::closed(directory) };
+                        // A daemon that was killed between the two writes: a confirmed change must not wait in the copy.
+                        if copy.is_ok_and(|copy| copy != store.rows) {
+                            store.copy_problem = store.write_copy().err().map(|error| error.to_string());
+                        }
+                        let trouble = trouble.map(|trouble| format!("{}: {trouble}", path.display()));
+                        Ok(Opened { store, desired, trouble, emptied: false })
+                    }
                 }
-            },
+            }
             Err(Fault::Store(error)) => Err(error),
             Err(Fault::Damaged(reason)) => Self::recover(directory, &reason),
         };
@@ -788,9 +791,9 @@ fn gone<'a, V>(old: &'a BTreeMap<String, V>, new: &BTreeMap<String, V>) -> BTree
 
 /// Why a database of this generation is not what was saved last. A save writes the database first, so the copy is never ahead,
 /// and there is none beside a database that was never written.
-fn behind(directory: &Path, generation: u64) -> Option<String> {
-    match copy(directory) {
-        Ok((rows, _)) if rows.generation > generation => Some(match generation {
+fn behind(directory: &Path, copy: &Result<Rows, String>, generation: u64) -> Option<String> {
+    match copy {
+        Ok(rows) if rows.generation > generation => Some(match generation {
             0 => format!("it is empty, and {COPY} has desired state {}", rows.generation),
             _ => format!("it has desired state {generation}, and {COPY} has {}", rows.generation),
         }),

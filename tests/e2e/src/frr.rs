@@ -71,10 +71,9 @@ impl Frr {
     #[track_caller]
     #[must_use]
     pub fn full_neighbours(&self) -> usize {
-        let json = self.show("show ip ospf neighbor json");
-        let all = json["neighbors"].as_object().into_iter().flatten();
-        let states = all.flat_map(|(_, sessions)| sessions.as_array().cloned().unwrap_or_default());
-        states
+        let sessions = self.sessions("show ip ospf neighbor json");
+        sessions
+            .iter()
             .filter(|session| session["nbrState"].as_str().is_some_and(|state| state.starts_with("Full")))
             .count()
     }
@@ -86,14 +85,18 @@ impl Frr {
     #[track_caller]
     #[must_use]
     pub fn state_changes(&self) -> u64 {
-        let json = self.show("show ip ospf neighbor detail json");
+        let sessions = self.sessions("show ip ospf neighbor detail json");
+        let changes = |one: &Value| one["stateChangeCounter"].as_u64().unwrap_or_else(|| panic!("{one}"));
+        assert!(!sessions.is_empty(), "no neighbours");
+        sessions.iter().map(changes).sum()
+    }
+
+    /// The sessions with all neighbours, from a `vtysh` command that lists these.
+    #[track_caller]
+    fn sessions(&self, what: &str) -> Vec<Value> {
+        let json = self.show(what);
         let all = json["neighbors"].as_object().into_iter().flatten();
-        let details = all.flat_map(|(_, sessions)| sessions.as_array().cloned().unwrap_or_default());
-        let changes: Vec<u64> = details
-            .filter_map(|one| one["nbrStatePrioritychanges"].as_u64().or(one["stateChangeCounter"].as_u64()))
-            .collect();
-        assert!(!changes.is_empty(), "no neighbours: {json}");
-        changes.into_iter().sum()
+        all.flat_map(|(_, sessions)| sessions.as_array().cloned().unwrap_or_default()).collect()
     }
 }
 

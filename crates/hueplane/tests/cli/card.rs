@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{LazyLock, OnceLock};
 
-use hue_testdata::{ALL_IMAGES, IMAGES, TARGET_IMAGES, full, root};
+use hue_testdata::{ALL_IMAGES, IMAGES, TARGET_IMAGES, full, images_alone, root};
 
 use crate::captures::{ALL, captures};
 use crate::support::{RED, Scratch, ipv4, pcap};
@@ -140,7 +140,11 @@ fn errors_are_reported() {
         dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())])
     };
     run("--on card --image tcam9").fails(3, "no image 'tcam9' in ");
-    run("--on card --image tcam9").fails(3, "available: default");
+    // A folder with these images only: others may have been built beside them.
+    let alone = images_alone(&IMAGES);
+    let line = format!("run -f red.yaml --in p0={} --out out --on card --image tcam9", lab.display());
+    let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", alone.to_str().unwrap())]);
+    done.fails(3, "available: default, dir, sram, tcam3");
     run("--wave w.fst").fails(2, "--wave requires --on card");
     run("--on card --wave-packet 1").fails(2, "--wave");
     run("--on card --wave w.fst --wave-cycles 9-3").fails(2, "FROM below TO");

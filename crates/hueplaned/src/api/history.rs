@@ -1,5 +1,7 @@
 //! Revisions of the documents, and rollbacks to them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,6 +18,19 @@ pub struct Author {
     /// Common name of its certificate, or user of the Unix socket; for a tenant, absent unless it is the tenant itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+}
+
+impl Author {
+    /// Role of a tenant.
+    pub const TENANT: &str = "tenant";
+}
+
+/// Role and name, as in `operator alice`.
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.role)?;
+        self.name.iter().try_for_each(|name| write!(f, " {name}"))
+    }
 }
 
 /// Kind of change that made a revision.

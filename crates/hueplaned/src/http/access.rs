@@ -36,7 +36,7 @@ impl Role {
             Self::Viewer => "viewer",
             Self::Operator => "operator",
             Self::Admin => "admin",
-            Self::Tenant(_) => "tenant",
+            Self::Tenant(_) => Author::TENANT,
         }
     }
 }

@@ -629,20 +629,9 @@ impl Step {
         Self { query, what, origin: Origin { by, kind, restored: None }, within: None }
     }
 
-    /// Undoes a change that was not confirmed.
-    pub(super) fn undo(turn: Turn, what: String, restores: u64) -> Self {
-        let mut step = Self::new(turn, RevisionKind::AutoRollback, what);
-        step.origin.restored = Some(restores);
-        step
-    }
-
-    /// The same, as a rollback to a revision.
-    pub(super) fn back_to(turn: Turn, revision: u64) -> Self {
-        let mut step = Self::new(
-            turn,
-            RevisionKind::Rollback,
-            format!("the documents of revision {revision} are restored"),
-        );
+    /// A change that restores the documents of a revision.
+    pub(super) fn restore(turn: Turn, kind: RevisionKind, what: String, revision: u64) -> Self {
+        let mut step = Self::new(turn, kind, what);
         step.origin.restored = Some(revision);
         step
     }

@@ -78,11 +78,7 @@ impl NodeHandle {
         match self.pending() {
             None => Ok(()),
             Some(pending) => {
-                let by = match &pending.by.name {
-                    Some(name) => format!("{} {name}", pending.by.role),
-                    None => pending.by.role.clone(),
-                };
-                let (revision, seconds) = (pending.revision, pending.remaining_s);
+                let (revision, by, seconds) = (pending.revision, &pending.by, pending.remaining_s);
                 let detail = format!(
                     "revision {revision} by {by} waits for its confirmation for another {seconds} s, and nothing else changes until \
                      then: `hueplane confirm` keeps it, `hueplane rollback` undoes it"
@@ -147,7 +143,7 @@ impl NodeHandle {
     async fn undo_pending(&self) -> Result<(), Problem> {
         let Some(pending) = self.shared.desired().pending.clone() else { return Ok(()) };
         let turn = Turn { by: daemon(), ..Turn::default() };
-        let step = Step::undo(turn, went_back(&pending), pending.restores);
+        let step = Step::restore(turn, RevisionKind::AutoRollback, went_back(&pending), pending.restores);
         let revision = pending.revision;
         let undo = move |node: &Self, now: &Desired| change::prepare_undo(now, revision, &node.shared.owner);
         match self.change(Some(step), undo).await {

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::backend::Step;
 use super::{NodeHandle, change};
-use crate::api::{History, Problem, ProblemKind, RollbackRequest, RollbackResult};
+use crate::api::{History, Problem, ProblemKind, RevisionKind, RollbackRequest, RollbackResult};
 use crate::backend::Turn;
 use crate::history::{Documents, HistoryError};
 use crate::store::{Desired, Store, network_key};
@@ -47,7 +47,10 @@ impl NodeHandle {
         };
         // "The revision before the latest change" is about the changes so far, not about one that comes meanwhile.
         let if_generation = request.if_generation.or(request.revision.is_none().then_some(now));
-        let step = (!request.dry_run).then(|| Step::back_to(turn, revision));
+        let step = (!request.dry_run).then(|| {
+            let what = format!("the documents of revision {revision} are restored");
+            Step::restore(turn, RevisionKind::Rollback, what, revision)
+        });
         let kept = Arc::new(OnceLock::new());
         let stays = Arc::clone(&kept);
         let prune = request.prune;

@@ -2,7 +2,7 @@
 
 use hue_e2e::document::all;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Cli, Daemon, Lab, Pair, can_run, until};
+use hue_e2e::{Cli, Pair, can_run, two_networks, until};
 use serde_json::Value;
 
 /// Numbers of the revisions, newest first, each with what made it.
@@ -18,13 +18,9 @@ fn a_mistake_is_rolled_back_while_others_go_on() {
     if !can_run(&[]) {
         return;
     }
-    let lab = Lab::new(2);
-    let pair = |name, n, tag| lab.pair(name, n, tag, [0, 1]);
-    let (red, blue, green) = (pair("red", 1, 1), pair("blue", 2, 2), pair("green", 3, 3));
-    let documents = all(&[lab.node_document(""), red.document.yaml(), blue.document.yaml()]);
-    let mut daemon = Daemon::start(&lab, &documents);
+    let (lab, red, blue, mut daemon) = two_networks();
+    let green = lab.pair("green", 3, 3, [0, 1]);
     let cli = daemon.cli.clone();
-    [&red, &blue].into_iter().for_each(Pair::warm_up);
     let (first, _) = revisions(&cli)[0].clone();
     let process = cli.command(&["exec", red.name(), "--", "sleep", "600"]).spawn();
     let mut process = process.unwrap();
@@ -105,13 +101,9 @@ fn a_change_that_nobody_confirms_is_undone() {
     if !can_run(&[]) {
         return;
     }
-    let lab = Lab::new(2);
-    let pair = |name, n, tag| lab.pair(name, n, tag, [0, 1]);
-    let (red, blue, green) = (pair("red", 1, 1), pair("blue", 2, 2), pair("green", 3, 3));
-    let documents = all(&[lab.node_document(""), red.document.yaml(), blue.document.yaml()]);
-    let mut daemon = Daemon::start(&lab, &documents);
+    let (lab, red, blue, mut daemon) = two_networks();
+    let green = lab.pair("green", 3, 3, [0, 1]);
     let cli = daemon.cli.clone();
-    [&red, &blue].into_iter().for_each(Pair::warm_up);
     let flow = Flow::start(&blue.left, &blue.right, 500, 100);
     let good = cli.json(&["get", "nodes"])[0]["status"]["generation"].as_u64().unwrap();
     let networks = || cli.json(&["get", "networks"]).as_array().map_or(0, Vec::len);

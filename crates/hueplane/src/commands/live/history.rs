@@ -61,12 +61,11 @@ pub fn confirm(args: &Confirm, connection: &Connection) -> Result<(), Failure> {
 
 /// The change that waits for its confirmation, as a line of text.
 pub fn pending_text(pending: &Pending) -> String {
-    let by = pending.by.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     format!(
-        "{} revision {} by {}{by} goes back to {} in {} s: `hueplane confirm` keeps it\n",
+        "{} revision {} by {} goes back to {} in {} s: `hueplane confirm` keeps it\n",
         styled(YELLOW, "pending:"),
         pending.revision,
-        pending.by.role,
+        pending.by,
         pending.restores,
         pending.remaining_s
     )
@@ -97,10 +96,7 @@ fn text(history: &History, painter: &Painter) -> String {
 }
 
 fn row(revision: &Revision, generation: u64, painter: &Painter) -> Vec<String> {
-    let by = match &revision.by.name {
-        Some(name) => format!("{} {name}", revision.by.role),
-        None => revision.by.role.clone(),
-    };
+    let by = revision.by.to_string();
     let kind = revision.kind.name();
     let what = match revision.restored {
         Some(restored) => format!("{kind} to {restored}"),
